@@ -1,0 +1,61 @@
+# make demo and make test need only Python >= 3.11 with venv and pip.
+
+PYTHON ?= python3
+WORKERS ?= 2
+SOAK_ROUNDS ?= 10
+
+BIN := .venv/bin
+
+# Both names: newer pip pins the isolated build by the second only, older pip by the first.
+export PIP_CONSTRAINT := constraints.txt
+export PIP_BUILD_CONSTRAINT := constraints.txt
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+# Two test workers with a BLAS pool each would fight for the same cores.
+PYTEST := OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS)
+
+.PHONY: demo test check format bench soak clean
+
+demo: .venv/.installed
+	$(BIN)/python examples/compare.py
+
+test: check
+	$(PYTEST) -m "not slow"
+
+check: .venv/.installed-test
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy --strict src
+	$(BIN)/lint-imports --no-logo
+
+format: .venv/.installed-test
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench: .venv/.installed-test
+	$(BIN)/python benchmarks/run.py
+
+# Everything, slow tests too, under new seeds each round; the seed is printed to repeat a failure.
+soak: .venv/.installed-test
+	@for round in $$(seq $(SOAK_ROUNDS)); do \
+		seed=$$(( $$(date +%s) + round )); \
+		echo "round $$round of $(SOAK_ROUNDS): --hypothesis-seed=$$seed"; \
+		$(PYTEST) --hypothesis-seed=$$seed || exit 1; \
+	done
+
+clean:
+	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	find src tests examples benchmarks -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
+
+# A change of the pins starts from an empty environment; a change of pyproject installs again.
+.venv/.made: constraints.txt
+	$(PYTHON) -m venv --clear .venv
+	@touch $@
+
+.venv/.installed: .venv/.made pyproject.toml
+	$(BIN)/pip install --quiet --editable .
+	@touch $@
+
+.venv/.installed-test: .venv/.made pyproject.toml
+	$(BIN)/pip install --quiet --editable ".[test,check]"
+	@touch $@

@@ -4,10 +4,10 @@
 
 Nothing here is rounded before the end: the data are read as decimals and solved in fractions. So
 
-    - a slip in raw/ shows: every certified value must come back to at least 13 digits, or this stops;
+    - a slip in raw/ shows: every certified value must come back to 13 digits, or this stops;
     - `attainable` is what exact arithmetic gets from the same data rounded to float64, in digits
-      LRE = -log10(|value - certified| / |certified|), between 0 and 15. No float64 reader of the data
-      can promise more, though by luck one may show more.
+      LRE = -log10(|value - certified| / |certified|), between 0 and 15. No float64 reader of the
+      data can promise more, though by luck one may show more.
 
 The certified values carry 15 digits, so an LRE of 15 means all of them.
 """
@@ -83,16 +83,16 @@ def coef_lre(x, y, intercept, degree, coef, *, power):
 
 def design_of(columns, intercept, degree, *, power):
     ones = [[Fraction(1)] * len(columns[0])] if intercept else []
-    return ones + [[power(v, j) for v in column] for column in columns for j in range(1, degree + 1)]
+    return ones + [
+        [power(v, j) for v in column] for column in columns for j in range(1, degree + 1)
+    ]
 
 
 def least_squares(design, y):
     """Coefficients, inverse cross products and residual sum of squares, in fractions."""
     size = len(design)
     system = [
-        [dot(a, b) for b in design]
-        + [Fraction(i == j) for j in range(size)]
-        + [dot(a, y)]
+        [dot(a, b) for b in design] + [Fraction(i == j) for j in range(size)] + [dot(a, y)]
         for i, a in enumerate(design)
     ]
     for i in range(size):
@@ -140,7 +140,7 @@ def anova_set(name):
 
 
 def stored(name, table, groups, replicates):
-    """The groups, or for SmLs (up to 18,009 numbers) the row that comes first and the two that alternate."""
+    """The groups, or for SmLs (up to 18,009 numbers) the first row and the two that alternate."""
     if not name.startswith("SmLs"):
         return {"groups": [floats(group) for group in groups]}
     first, *then = map(floats, table)

@@ -1,0 +1,80 @@
+"""Sum over rows in memory: blocks on both cores, one BLAS thread in each.
+
+Blocks are cut by the size of the table and of the summary alone and are added in order, so the
+answer is the same to the last bit whatever the number of threads.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
+from typing import Any, TypeVar
+
+from discriminant.moments.summary import Reading, Summary
+from discriminant.table.schema import Block
+from discriminant.table.source import Table
+
+_BLOCK_BYTES = 1 << 25
+_PARTS = 16  # a table is cut into about this many blocks, if they do not get too small for that
+
+S = TypeVar("S", bound=Summary)
+
+
+def fold(table: Table, reading: Reading[S], *, threads: int | None = None) -> S:
+    """The sum of the reading over all rows of the table."""
+    size = block_rows(len(table), table.width, reading.numbers)
+    blocks = table.blocks(size)
+    if len(table) <= size:
+        return reading.read(next(blocks))
+    threads = threads or available_threads()
+    with _blas().limit(limits=1):
+        if threads == 1:
+            return _add_up(reading.read(block) for block in blocks)
+        with ThreadPoolExecutor(threads) as pool:
+            return _add_up(_ordered(pool, reading, blocks, 2 * threads))
+
+
+def block_rows(rows: int, width: int, numbers: int) -> int:
+    """Rows of a block: neither so many that memory grows, nor so few that adding up is the work."""
+    most = max(_BLOCK_BYTES // (8 * width), 1)
+    fewest = max(8192, 4 * numbers // width)
+    return max(min(-(-rows // _PARTS), most), fewest)
+
+
+def available_threads() -> int:
+    """Cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _ordered(
+    pool: ThreadPoolExecutor, reading: Reading[S], blocks: Iterator[Block], ahead: int
+) -> Iterator[S]:
+    """Summaries in the order of their blocks, with only a few blocks under way at once."""
+    waiting: list[Any] = []
+    try:
+        for block in blocks:
+            waiting.append(pool.submit(reading.read, block))
+            if len(waiting) >= ahead:
+                yield waiting.pop(0).result()
+        while waiting:
+            yield waiting.pop(0).result()
+    finally:
+        for future in waiting:
+            future.cancel()
+
+
+def _add_up(parts: Iterator[S]) -> S:
+    total = next(parts)
+    for part in parts:
+        total = total + part
+    return total
+
+
+@lru_cache(maxsize=1)
+def _blas() -> Any:
+    """The BLAS libraries loaded; finding them takes longer than a small fit."""
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()

@@ -1,0 +1,459 @@
+"""Every error and warning of the package, each built from facts.
+
+A message names the place, the number and the way out. Callers pass facts to a class method; the
+sentences live here. Rows are counted from 0, as Python does, and their values are never printed,
+except a text that stands where a number should be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+class DiscriminantError(Exception):
+    """Root of everything this package raises on purpose."""
+
+
+class InputError(DiscriminantError, ValueError):
+    """The rows, labels, weights or options handed in cannot be used."""
+
+
+class DiscriminantWarning(UserWarning):
+    """Root of everything this package warns of."""
+
+
+def listing(names: Sequence[object], most: int = 5) -> str:
+    """Names in quotes, the first few of them.
+
+    >>> listing(["a", "b"])
+    "'a', 'b'"
+    >>> listing(range(7), most=2)
+    "'0', '1' and 5 more"
+    """
+    shown = ", ".join(f"'{name}'" for name in list(names)[:most])
+    return shown if len(names) <= most else f"{shown} and {len(names) - most} more"
+
+
+# --- cells ----------------------------------------------------------------------------------
+
+
+class MissingValueError(InputError):
+    """A cell holds NaN."""
+
+    @classmethod
+    def of_cell(
+        cls, row: int, column: str, *, rows: int | None = None, columns: int | None = None
+    ) -> MissingValueError:
+        extent = "" if rows is None else f" ({rows} row(s) in {columns} column(s) among those read)"
+        return cls(
+            f"Row {row}, column '{column}': missing (NaN){extent}. "
+            "Drop such rows, or fill them (for instance with sklearn.impute.SimpleImputer)."
+        )
+
+
+class InfiniteValueError(InputError):
+    """A cell holds an infinity."""
+
+    @classmethod
+    def of_cell(cls, row: int, column: str) -> InfiniteValueError:
+        return cls(
+            f"Row {row}, column '{column}': infinity (inf), or a number too large for float64. "
+            "Correct or drop the row; if the column is a ratio, its denominator may be zero."
+        )
+
+
+class TextInNumberError(InputError):
+    """A cell holds a text where a number is needed."""
+
+    @classmethod
+    def of_cell(cls, row: int, column: str, text: str) -> TextInNumberError:
+        hint = (
+            "It looks like a decimal comma: replace ',' by '.'."
+            if text.count(",") == 1 and text.replace(",", "", 1).strip("+- ").isdigit()
+            else "Convert the column to numbers, or encode it (for instance with OneHotEncoder)."
+        )
+        return cls(
+            f"Row {row}, column '{column}': could not convert the text {text!r} to a number. {hint}"
+        )
+
+
+class CellTypeError(InputError, TypeError):
+    """A cell holds something that is no number at all."""
+
+    @classmethod
+    def of_cell(cls, row: int, column: str, kind: str) -> CellTypeError:
+        return cls(
+            f"Row {row}, column '{column}': argument must be a string or a number, not {kind!r}. "
+            "Features are numbers: convert or drop the column."
+        )
+
+
+class ColumnTypeError(InputError):
+    """A column has a type that is not a number."""
+
+    @classmethod
+    def of_column(cls, column: str, dtype: str) -> ColumnTypeError:
+        if "complex" in dtype:
+            return cls(
+                f"Complex data not supported: column '{column}' is {dtype}. "
+                "Pass its real and imaginary parts as two columns."
+            )
+        hint = (
+            "turn dates into numbers (days since some day)"
+            if "date" in dtype.lower() or "duration" in dtype.lower()
+            else "encode it as numbers (for instance with OneHotEncoder)"
+        )
+        return cls(f"Column '{column}' is of type {dtype}, not a number: {hint} or drop it.")
+
+
+class LargeIntegerWarning(DiscriminantWarning):
+    """Integers beyond 2**53 lose digits as float64."""
+
+    @classmethod
+    def of_column(cls, column: str) -> LargeIntegerWarning:
+        return cls(
+            f"Column '{column}' holds integers beyond 2**53: digits are lost as float64, so "
+            "different values may become equal. If it is an identifier, drop it."
+        )
+
+
+# --- shape of the table ----------------------------------------------------------------------
+
+
+class ShapeError(InputError):
+    """The table has the wrong shape."""
+
+    @classmethod
+    def not_two_dimensional(cls, ndim: int) -> ShapeError:
+        return cls(
+            f"Expected 2D array, got {ndim}D array instead. Rows are samples: Reshape your data "
+            "with X.reshape(-1, 1) if it has a single feature or X.reshape(1, -1) if it is one row."
+        )
+
+    @classmethod
+    def no_rows(cls, rows: int, needed: int = 1) -> ShapeError:
+        return cls(
+            f"Found array with {rows} sample(s) while a minimum of {needed} is required: "
+            "there are no rows to read."
+        )
+
+    @classmethod
+    def no_features(cls, rows: int) -> ShapeError:
+        return cls(
+            f"0 feature(s) (shape=({rows}, 0)) while a minimum of 1 is required: "
+            "keep at least one numeric column."
+        )
+
+    @classmethod
+    def of_lengths(cls, what: str, found: int, rows: int) -> ShapeError:
+        return cls(f"{what} has {found} entries for {rows} rows: pass one for each row.")
+
+    @classmethod
+    def of_width(cls, found: int, fitted: int, name: str) -> ShapeError:
+        return cls(
+            f"X has {found} features, but {name} is expecting {fitted} features as input. "
+            "An array has no column names to match by: pass the same columns in the same order."
+        )
+
+
+class ColumnNamesError(InputError):
+    """Names of columns do not fit."""
+
+    @classmethod
+    def of_missing(cls, missing: Sequence[str], extra: Sequence[str]) -> ColumnNamesError:
+        note = f" Columns not used by the model: {listing(extra)}." if extra else ""
+        return cls(
+            f"Missing column(s) {listing(missing)}: the model was fitted with them.{note} "
+            "Rename or add the missing ones."
+        )
+
+    @classmethod
+    def of_duplicates(cls, name: str, positions: Sequence[int]) -> ColumnNamesError:
+        where = " and ".join(str(p) for p in positions)
+        return cls(f"Column name '{name}' stands at positions {where}: rename one of them.")
+
+
+class ExtraColumnsWarning(DiscriminantWarning):
+    """Columns the model was not fitted with are ignored."""
+
+    @classmethod
+    def of_columns(cls, extra: Sequence[str]) -> ExtraColumnsWarning:
+        return cls(f"Ignored column(s) {listing(extra)}: the model was fitted without them.")
+
+
+# --- labels -----------------------------------------------------------------------------------
+
+
+class LabelError(InputError):
+    """The labels cannot be used."""
+
+    @classmethod
+    def missing(cls, rows: Sequence[int]) -> LabelError:
+        where = ", ".join(str(r) for r in list(rows)[:5])
+        more = f" and {len(rows) - 5} more" if len(rows) > 5 else ""
+        return cls(
+            f"Input y contains NaN or None: the label is missing in row(s) {where}{more}. "
+            "Drop these rows or give the missing its own label."
+        )
+
+    @classmethod
+    def infinite(cls, row: int) -> LabelError:
+        return cls(f"Input y contains infinity in row {row}: a label must be a name or an integer.")
+
+    @classmethod
+    def mixed(cls, kinds: Sequence[str]) -> LabelError:
+        return cls(
+            f"Labels are of mixed types ({', '.join(kinds)}), so 1 and '1' could be two classes "
+            "or one. Convert them all to one type, for instance y.astype(str)."
+        )
+
+    @classmethod
+    def continuous(cls, row: int, distinct: int) -> LabelError:
+        return cls(
+            "Unknown label type: continuous. The label of "
+            f"row {row} is not a whole number and there are {distinct} distinct values among the "
+            "first rows: this is a regression target. Use LinearRegression, or cut it into classes."
+        )
+
+    @classmethod
+    def not_one_dimensional(cls, shape: tuple[int, ...]) -> LabelError:
+        return cls(
+            f"y should be a 1d array, got an array of shape {shape} instead: "
+            "pass one label for each row. Several labels a row are not supported."
+        )
+
+    @classmethod
+    def absent(cls, name: str) -> LabelError:
+        return cls(
+            f"{name} requires y to be passed, but the target y is None: pass one label a row."
+        )
+
+    @classmethod
+    def one_class(cls, label: object) -> LabelError:
+        return cls(
+            f"Only one class is present ('{label}'): a classifier needs rows of 2 or more classes."
+        )
+
+    @classmethod
+    def unknown(cls, labels: Sequence[object], known: Sequence[object]) -> LabelError:
+        return cls(f"Unknown class(es) {listing(labels)}; the classes are {listing(known, 20)}.")
+
+
+class TooFewRowsError(InputError):
+    """A class, or the table, has too few rows for what is asked."""
+
+    @classmethod
+    def of_class(cls, label: object, rows: int, needed: int, what: str) -> TooFewRowsError:
+        return cls(
+            f"Class '{label}' has {rows} row(s) where {what} needs at least {needed}. "
+            "Add rows, merge it with another class, or use a model that pools classes (LDA)."
+        )
+
+    @classmethod
+    def of_table(cls, rows: int, classes: int, what: str) -> TooFewRowsError:
+        return cls(
+            f"{rows} row(s) (n_samples={rows}) in {classes} class(es): {what} needs more rows than "
+            "classes, since one mean is estimated for each class. 1 sample a class shows no spread."
+        )
+
+
+# --- weights and priors -------------------------------------------------------------------------
+
+
+class WeightError(InputError):
+    """Weights cannot be used."""
+
+    @classmethod
+    def negative(cls, row: int, weight: float) -> WeightError:
+        return cls(f"sample_weight of row {row} is {weight:g}: a weight must not be negative.")
+
+    @classmethod
+    def not_finite(cls, row: int) -> WeightError:
+        return cls(f"sample_weight of row {row} is NaN or inf: a weight must be a finite number.")
+
+    @classmethod
+    def all_zero(cls) -> WeightError:
+        return cls("sample_weight is zero for every row: at least one weight must be positive.")
+
+    @classmethod
+    def class_without(cls, label: object) -> WeightError:
+        return cls(
+            f"Class '{label}' has total weight 0: give one of its rows a positive weight, "
+            "or drop the rows of that class."
+        )
+
+    @classmethod
+    def wrong_shape(cls, shape: tuple[int, ...], rows: int) -> WeightError:
+        return cls(
+            f"sample_weight has shape {shape} for {rows} rows: pass a 1D array with one "
+            "number for each row."
+        )
+
+    @classmethod
+    def too_light(cls, weight: float, groups: int) -> WeightError:
+        return cls(
+            f"The weights sum to {weight:g}, not more than the {groups} mean(s) estimated, so the "
+            "unbiased denominator (sum of weights minus means) is not positive. If weights are "
+            "not counts of rows pass denominator='reliability' or 'ml'."
+        )
+
+
+class PriorError(InputError):
+    """Prior probabilities cannot be used."""
+
+    @classmethod
+    def of_length(cls, found: int, classes: int) -> PriorError:
+        return cls(f"prior has {found} entries for {classes} classes: pass one for each class.")
+
+    @classmethod
+    def of_class(cls, label: object, value: float) -> PriorError:
+        return cls(
+            f"The prior of class '{label}' is {value:g}: it must be positive and finite. "
+            "To leave a class out, drop it from the moments or the rows."
+        )
+
+    @classmethod
+    def of_sum(cls, total: float) -> PriorError:
+        return cls(f"The priors sum to {total:.9g}, not 1: divide them by their sum.")
+
+
+class OptionError(InputError):
+    """An option has a value it cannot have."""
+
+    @classmethod
+    def of(cls, name: str, value: object, allowed: str) -> OptionError:
+        return cls(f"{name}={value!r} is not possible: it must be {allowed}.")
+
+
+# --- moments ------------------------------------------------------------------------------------
+
+
+class MomentsMismatchError(InputError):
+    """Two summaries cannot be put together."""
+
+    @classmethod
+    def of_features(cls, ours: Sequence[str], theirs: Sequence[str]) -> MomentsMismatchError:
+        missing = [n for n in ours if n not in set(theirs)]
+        extra = [n for n in theirs if n not in set(ours)]
+        differ = (
+            f"only in the first: {listing(missing) or 'none'}; "
+            f"only in the second: {listing(extra) or 'none'}"
+            if missing or extra
+            else "the same names in another order"
+        )
+        return cls(
+            f"Moments of {len(ours)} and {len(theirs)} features do not add ({differ}). "
+            "Select the common features first: moments.select([...])."
+        )
+
+    @classmethod
+    def of_detail(cls, ours: str, theirs: str) -> MomentsMismatchError:
+        return cls(
+            f"Moments of detail '{ours}' and '{theirs}' do not add. Bring the finer one down "
+            "first with moments.reduce(detail)."
+        )
+
+    @classmethod
+    def needs_detail(cls, what: str, needed: str, found: str) -> MomentsMismatchError:
+        return cls(
+            f"{what} needs moments of detail '{needed}' and these are '{found}'. "
+            f"Read them with moments(X, y, detail='{needed}')."
+        )
+
+    @classmethod
+    def of_removal(cls, label: object, rows: int, removed: int) -> MomentsMismatchError:
+        return cls(
+            f"Cannot remove {removed} row(s) of class '{label}': only {rows} are in the moments."
+        )
+
+
+class PrecisionLostError(DiscriminantError, ArithmeticError):
+    """A removal would leave too few correct digits."""
+
+    @classmethod
+    def of_column(cls, column: str, label: object, digits: float) -> PrecisionLostError:
+        return cls(
+            f"After this removal the variance of column '{column}' (class '{label}') would have "
+            f"{max(digits, 0):.1f} correct digits left: what was removed is far larger than what "
+            "stays. Read the remaining rows again instead."
+        )
+
+
+# --- fitting ------------------------------------------------------------------------------------
+
+
+class ShrinkageChosenWarning(DiscriminantWarning):
+    """There are too few rows for a covariance to have an inverse, so it was shrunk."""
+
+    @classmethod
+    def of(cls, what: str, rank: int, features: int, amount: float) -> ShrinkageChosenWarning:
+        return cls(
+            f"{what} has rank {rank} for {features} features, so it has no inverse: too few rows. "
+            f"It was shrunk {amount:.3g} of the way to its diagonal (OAS). Pass shrinkage= to "
+            "choose yourself, or keep fewer features."
+        )
+
+
+class ConstantColumnWarning(DiscriminantWarning):
+    """A column has one value in all rows."""
+
+    @classmethod
+    def of_columns(cls, columns: Sequence[str]) -> ConstantColumnWarning:
+        return cls(f"Constant column(s) {listing(columns)} say nothing of the class: left out.")
+
+
+class SeparatingColumnWarning(DiscriminantWarning):
+    """A direction does not vary within classes but differs between them."""
+
+    @classmethod
+    def of_columns(
+        cls, columns: Sequence[str], labels: Sequence[object]
+    ) -> SeparatingColumnWarning:
+        return cls(
+            f"Column(s) {listing(columns)} do not vary within classes but differ between them: "
+            f"they separate class {listing(labels)} perfectly and decide alone. If a column was "
+            "made from the label, drop it; posteriors are 0 or 1."
+        )
+
+
+class CollinearWarning(DiscriminantWarning):
+    """Columns depend on one another within classes."""
+
+    @classmethod
+    def of_columns(
+        cls, columns: Sequence[str], *, rank: int, features: int, condition: float
+    ) -> CollinearWarning:
+        digits = max(0.0, 16.0 - _log10(condition))
+        return cls(
+            f"Column(s) {listing(columns)} depend linearly on the others: rank {rank} of "
+            f"{features}, condition number {condition:.1e}, about {digits:.0f} correct digits "
+            "expected in the coefficients. Drop them or pass shrinkage > 0."
+        )
+
+
+def _log10(value: float) -> float:
+    import math
+
+    return math.log10(value) if math.isfinite(value) and value > 0 else 16.0
+
+
+class MaskedClassWarning(DiscriminantWarning):
+    """A class is never predicted on the rows the rule was fitted to."""
+
+    @classmethod
+    def of_classes(cls, labels: Sequence[object]) -> MaskedClassWarning:
+        return cls(
+            f"Class(es) {listing(labels)} are masked: no training row is given to them. "
+            "Use LDA, or a quadratic basis (degree=2)."
+        )
+
+
+class NotConvergedWarning(DiscriminantWarning):
+    """An iteration stopped before it was done."""
+
+    @classmethod
+    def of(cls, what: str, steps: int, change: float, tolerance: float) -> NotConvergedWarning:
+        return cls(
+            f"{what} stopped after {steps} steps with a change of {change:.1e} "
+            f"(goal {tolerance:.1e}). Raise the number of steps or scale the columns."
+        )

@@ -1,0 +1,1 @@
+"""Scikit-learn-shaped classes: each wires one path through the house."""

@@ -1,0 +1,222 @@
+"""What every classifier made from moments shares: open the rows, fold, hand the moments on.
+
+A class adds its options, `detail` (what its moments must hold) and `rule_from(moments)`, a pure
+function: the fit, cross-validation and everything that refits call only that.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.exceptions import NotFittedError
+
+from discriminant.engines.engine import read_moments
+from discriminant.errors import LabelError, MomentsMismatchError, ShapeError
+from discriminant.models.gaussian import class_prior
+from discriminant.models.rules import Rule
+from discriminant.moments.class_moments import DETAILS, ClassMoments, Detail
+from discriminant.posterior import log_posterior
+from discriminant.table.schema import Block, Features, Floats, Schema, numbered
+from discriminant.table.source import Table, open_features, open_table
+
+
+class Rows(BaseEstimator):
+    """The door for rows: names remembered at fit, matched by name afterwards."""
+
+    def __sklearn_tags__(self) -> Any:
+        """Sparse rows are taken as they are."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    def _remember(self, features: tuple[str, ...]) -> None:
+        self.n_features_in_ = len(features)
+        self._schema = Schema(features, np.zeros(0), features != numbered(len(features)))
+        if self._schema.named:
+            self.feature_names_in_ = np.array(features, dtype=object)
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+
+    def _plain(self, X: Any) -> bool:
+        """Whether rows can be scored as they are: a float64 array of the right width."""
+        return (
+            type(X) is np.ndarray
+            and X.dtype == np.float64
+            and X.ndim == 2
+            and X.shape[1] == self.n_features_in_
+            and X.shape[0] > 0
+            and not self._schema.named
+        )
+
+    def _features(self, X: Any) -> Features:
+        """Rows checked at the door, columns in the order of the fit."""
+        features, names = open_features(X, match=self._schema)
+        if features.shape[1] != self.n_features_in_:
+            raise ShapeError.of_width(
+                features.shape[1], self.n_features_in_, self.__class__.__name__
+            )
+        if features.shape[0] == 0:
+            raise ShapeError.no_rows(0)
+        if names is None and self._schema.named:
+            warnings.warn(
+                f"X does not have valid feature names, but {self.__class__.__name__} was fitted "
+                "with feature names: columns are taken in order, unchecked.",
+                UserWarning,
+                stacklevel=3,
+            )
+        return features
+
+    def _finite(self, found: Floats, features: Features) -> Floats:
+        """The result, or the error that names the cell that spoilt it."""
+        if not np.isfinite(found).all():
+            codes = np.zeros(features.shape[0], dtype=np.uint8)
+            Block(features[:], codes).blame(self._schema.features)
+        return found
+
+
+class MomentClassifier(ClassifierMixin, Rows):
+    """A classifier that is a function of class moments."""
+
+    prior: npt.ArrayLike | None = None
+    _fitted: Rule | None
+
+    # --- what a class adds ----------------------------------------------------------------------
+
+    @property
+    def detail(self) -> Detail:
+        """What the moments must hold."""
+        raise AttributeError("detail")
+
+    def rule_from(self, moments: ClassMoments) -> Rule:
+        """The fitted rule, from moments alone; nothing is stored."""
+        raise AttributeError("rule_from")
+
+    # --- fitting ----------------------------------------------------------------------------------
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Read the rows once and fit."""
+        table = self._open(X, y, sample_weight)
+        if len(table.schema.labels) < 2:
+            raise LabelError.one_class(table.schema.labels[0])
+        return self.fit_moments(read_moments(table, detail=self.detail))
+
+    def fit_moments(self, moments: ClassMoments) -> Self:
+        """Fit from moments: read earlier, merged, weighted or regrouped; no rows are needed."""
+        if DETAILS.index(moments.detail) < DETAILS.index(self.detail) or (
+            self.detail == "diagonal" and moments.detail == "pooled"
+        ):
+            raise MomentsMismatchError.needs_detail(
+                self.__class__.__name__, self.detail, moments.detail
+            )
+        rule = self.rule_from(moments)
+        self._hold(moments, rule)
+        return self
+
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
+        """Add rows. New classes may come at any time; the rule is worked out when it is asked for.
+
+        `classes`, if given, are the only labels allowed.
+        """
+        labels = None if classes is None else np.unique(np.asarray(classes))
+        table = self._open(X, y, sample_weight, labels=labels)
+        if not hasattr(self, "moments_"):
+            self._hold(read_moments(table, detail=self.detail))
+            return self
+        if table.width != self.n_features_in_:
+            raise ShapeError.of_width(table.width, self.n_features_in_, self.__class__.__name__)
+        more = read_moments(table, detail=self.moments_.detail, anchor=self.moments_.anchor)
+        self._hold(self.moments_ + more)
+        return self
+
+    def forget(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Remove rows that were fitted before, as if they had never been there."""
+        self._need_fit()
+        table = self._open(X, y, sample_weight)
+        gone = read_moments(table, detail=self.moments_.detail, anchor=self.moments_.anchor)
+        self._hold(self.moments_ - gone)
+        return self
+
+    @property
+    def rule_(self) -> Rule:
+        """The fitted rule."""
+        self._need_fit()
+        if self._fitted is None:
+            present = self.moments_
+            if present.detail != "pooled":
+                present = present.classes(present.labels[present.weight > 0].tolist())
+            self._fitted = self.rule_from(present)
+        return self._fitted
+
+    @property
+    def classes_(self) -> npt.NDArray[Any]:
+        """(K,) labels, sorted."""
+        self._need_fit()
+        return self.moments_.labels[self.moments_.rows > 0]
+
+    @property
+    def prior_(self) -> Floats:
+        """(K,) prior of each class."""
+        self._need_fit()
+        return class_prior(self.moments_, self.prior)
+
+    @property
+    def means_(self) -> Floats:
+        """(K, d) class means."""
+        self._need_fit()
+        return self.moments_.means
+
+    # --- using ------------------------------------------------------------------------------------
+
+    def predict(self, X: Any, prior: npt.ArrayLike | None = None) -> npt.NDArray[Any]:
+        """The most probable class of each row."""
+        scores = self._scores(X, prior)
+        return np.asarray(self.rule_.labels[scores.argmax(axis=1)])
+
+    def predict_log_proba(self, X: Any, prior: npt.ArrayLike | None = None) -> Floats:
+        """(n, K) log posterior, exact in the tails."""
+        return log_posterior(self._scores(X, prior))
+
+    def predict_proba(self, X: Any, prior: npt.ArrayLike | None = None) -> Floats:
+        """(n, K) posterior of each class; `prior` in place of the fitted one."""
+        return np.asarray(np.exp(self.predict_log_proba(X, prior)))
+
+    def decision_function(self, X: Any) -> Floats:
+        """Scores (n, K); with two classes the log odds of the second, (n,)."""
+        scores = self._scores(X, None)
+        if scores.shape[1] == 2:
+            return np.asarray(scores[:, 1] - scores[:, 0])
+        return scores
+
+    # --- inside -----------------------------------------------------------------------------------
+
+    def __sklearn_is_fitted__(self) -> bool:
+        """Whether there are moments."""
+        return hasattr(self, "moments_")
+
+    def _need_fit(self) -> None:
+        if not hasattr(self, "moments_"):
+            raise NotFittedError(
+                f"This {self.__class__.__name__} instance is not fitted yet: call fit, "
+                "fit_moments or partial_fit first."
+            )
+
+    def _hold(self, moments: ClassMoments, rule: Rule | None = None) -> None:
+        self.moments_ = moments
+        self._fitted = rule
+        self._remember(moments.features)
+
+    def _open(self, X: Any, y: Any, weight: Any, labels: Any = None) -> Table:
+        return open_table(X, y, weight=weight, labels=labels, name=self.__class__.__name__)
+
+    def _scores(self, X: Any, prior: npt.ArrayLike | None) -> Floats:
+        rule = self.rule_
+        if not self._plain(X):
+            X = self._features(X)
+        scores = self._finite(rule.scores(X), X)
+        if prior is None:
+            return scores
+        return scores + np.log(class_prior(self.moments_, prior)) - np.log(self.prior_)

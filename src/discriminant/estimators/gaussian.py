@@ -1,0 +1,338 @@
+"""LDA, QDA, RDA and NearestMean: members of one family, told apart by two numbers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from discriminant.errors import OptionError
+from discriminant.estimators.base import MomentClassifier
+from discriminant.models.covariance import DENOMINATORS, TARGETS
+from discriminant.models.gaussian import (
+    Family,
+    class_prior,
+    fit_gaussian,
+    pooled_metric,
+    quadratic_rule,
+    shrinkage_of,
+)
+from discriminant.models.rules import LinearRule, QuadraticRule, Rule
+from discriminant.moments.class_moments import ClassMoments, Detail
+from discriminant.table.schema import Floats
+
+_LOG_2PI = float(np.log(2 * np.pi))
+
+
+class GaussianClassifier(MomentClassifier):
+    """A member of the Gaussian family, and what only a generative model can say."""
+
+    @property
+    def family(self) -> Family:
+        """The formula of the covariances, with its options checked."""
+        raise AttributeError("family")
+
+    @property
+    def detail(self) -> Detail:
+        """What the moments must hold for this member of the family."""
+        family = self.family
+        if family.shrinkage == "auto":
+            return "fourth"
+        if not family.linear:
+            return "class"
+        return "diagonal" if family.shrinkage == 1.0 else "pooled"
+
+    def rule_from(self, moments: ClassMoments) -> Rule:
+        """The fitted rule, from moments alone."""
+        return fit_gaussian(moments, family=self.family, prior=class_prior(moments, self.prior))
+
+    @property
+    def shrinkage_(self) -> float:
+        """The shrinkage used, a number."""
+        self._need_fit()
+        return shrinkage_of(self.moments_, self.family)
+
+    def mahalanobis(self, X: Any) -> Floats:
+        """(n, K) squared Mahalanobis distance from each class mean."""
+        rule = self._density()
+        X = self._features(X)
+        return self._finite(rule.distances(X), X)
+
+    def log_density(self, X: Any, by_class: bool = False) -> Floats:
+        """(n,) log p(x); with `by_class` (n, K) log p(x | class)."""
+        rule = self._density()
+        X = self._features(X)
+        logdet = np.array([metric.logdet for metric in rule.metrics])
+        units = float(np.log(self.moments_.anchor.unit).sum())
+        inside = -0.5 * (rule.distances(X) + logdet + self.n_features_in_ * _LOG_2PI) - units
+        self._finite(inside, X)
+        if by_class:
+            return np.asarray(inside)
+        joint = inside + rule.log_prior
+        top = joint.max(axis=1)
+        return np.asarray(top + np.log(np.exp(joint - top[:, None]).sum(axis=1)))
+
+    def sample(self, n: int, seed: int | np.random.Generator) -> tuple[Floats, npt.NDArray[Any]]:
+        """Draw n rows and their labels from the fitted model."""
+        rng = np.random.default_rng(seed)
+        rule = self._density()
+        codes = rng.choice(len(rule.labels), size=n, p=np.exp(rule.log_prior))
+        rows = np.empty((n, self.n_features_in_))
+        for k, metric in enumerate(rule.metrics):
+            chosen = codes == k
+            noise = metric.draw(rng.standard_normal((int(chosen.sum()), self.n_features_in_)))
+            rows[chosen] = self.moments_.anchor.values(rule.mean[k] + noise)
+        return rows, rule.labels[codes]
+
+    def _density(self) -> QuadraticRule:
+        """The model as Gaussian densities, whether its scores are linear or not."""
+        rule = self.rule_
+        if isinstance(rule, QuadraticRule):
+            return rule
+        metric = pooled_metric(self.moments_, self.family)
+        metrics = (metric,) * len(rule.labels)
+        return quadratic_rule(self.moments_, metrics=metrics, prior=self.prior_)
+
+    def _checked(self, family: Family) -> Family:
+        unit = "a number from 0 to 1"
+        for name in ("pooling", "shrinkage"):
+            value = getattr(family, name)
+            if isinstance(value, str):
+                if name == "shrinkage" and value in ("auto", "oas"):
+                    continue
+                raise OptionError.of(name, value, f"{unit}, 'auto' or 'oas'")
+            if not 0.0 <= value <= 1.0:
+                raise OptionError.of(name, value, unit)
+        for name, allowed in (
+            ("target", TARGETS),
+            ("denominator", DENOMINATORS),
+            ("shrink", ("pooled", "mixed")),
+            ("weighting", ("covariance", "friedman")),
+        ):
+            if getattr(family, name) not in allowed:
+                raise OptionError.of(name, getattr(family, name), f"one of {', '.join(allowed)}")
+        return family
+
+
+class LinearClassifier(GaussianClassifier):
+    """A member whose scores are linear."""
+
+    @property
+    def coef_(self) -> Floats:
+        """Slopes in the user's numbers: (K, d), with two classes (1, d), second minus first."""
+        return self._slopes()[0]
+
+    @property
+    def intercept_(self) -> Floats:
+        """Intercepts to go with `coef_`. Scoring does not use them: it counts from an origin."""
+        return self._slopes()[1]
+
+    def _slopes(self) -> tuple[Floats, Floats]:
+        rule = self.rule_
+        if not isinstance(rule, LinearRule):
+            raise AttributeError("This rule is not linear, so it has no coef_.")
+        slope, intercept = rule.slopes()
+        if len(intercept) == 2:
+            return slope[1:] - slope[:1], intercept[1:] - intercept[:1]
+        return slope, intercept
+
+
+class LDA(LinearClassifier):
+    """Linear discriminant analysis: Gaussian classes that share one covariance.
+
+    Parameters
+    ----------
+    prior
+        (K,) probabilities of the classes in sorted order; None: their shares in the rows. They
+        enter the intercepts only, never the covariance.
+    shrinkage
+        0: none. A number up to 1: that much of the way to `target`; 1 with target 'diagonal' is
+        diagonal LDA. 'auto': the best by Ledoit and Wolf; 'oas': the best for Gaussian rows.
+    target
+        'diagonal' (keep the variances), 'scaled_identity' (their mean) or 'identity'.
+    denominator
+        'unbiased' (n - K, as R and SAS), 'ml' (n, as scikit-learn since 1.9) or 'reliability'
+        (for weights that are not counts).
+
+    Examples
+    --------
+    >>> model = LDA().fit([[0.0], [1.0], [4.0], [5.0]], ["low", "low", "high", "high"])
+    >>> model.predict([[0.4], [4.4]]).tolist()
+    ['low', 'high']
+    """
+
+    def __init__(
+        self,
+        *,
+        prior: Any = None,
+        shrinkage: Any = 0.0,
+        target: Any = "diagonal",
+        denominator: Any = "unbiased",
+    ) -> None:
+        self.prior = prior
+        self.shrinkage = shrinkage
+        self.target = target
+        self.denominator = denominator
+
+    @property
+    def family(self) -> Family:
+        """One covariance, shrunk."""
+        return self._checked(Family(1.0, self.shrinkage, self.target, self.denominator))
+
+
+class NearestMean(LinearClassifier):
+    """The class whose mean is nearest, in plain (Euclidean) distance: the corner of the family.
+
+    Posteriors are those of round Gaussian classes of one common variance. `prior=None` is equal
+    priors here, so that the nearest mean wins.
+    """
+
+    def __init__(self, *, prior: Any = None, denominator: Any = "unbiased") -> None:
+        self.prior = prior
+        self.denominator = denominator
+
+    @property
+    def family(self) -> Family:
+        """One variance for all classes and features."""
+        return self._checked(Family(1.0, 1.0, "scaled_identity", self.denominator))
+
+    def rule_from(self, moments: ClassMoments) -> Rule:
+        """The fitted rule, from moments alone."""
+        return fit_gaussian(moments, family=self.family, prior=self._prior(moments))
+
+    @property
+    def prior_(self) -> Floats:
+        """(K,) prior of each class."""
+        self._need_fit()
+        return self._prior(self.moments_)
+
+    def _prior(self, moments: ClassMoments) -> Floats:
+        K = len(moments.labels)
+        return class_prior(moments, np.full(K, 1.0 / K) if self.prior is None else self.prior)
+
+
+class QDA(GaussianClassifier):
+    """Quadratic discriminant analysis: Gaussian classes with a covariance each.
+
+    Parameters
+    ----------
+    prior, denominator
+        As in `LDA`; 'unbiased' divides by n_k - 1.
+    shrinkage, target
+        Each class covariance is shrunk that much toward its own target. With target 'identity'
+        it is scikit-learn's `reg_param`.
+    """
+
+    def __init__(
+        self,
+        *,
+        prior: Any = None,
+        shrinkage: Any = 0.0,
+        target: Any = "diagonal",
+        denominator: Any = "unbiased",
+    ) -> None:
+        self.prior = prior
+        self.shrinkage = shrinkage
+        self.target = target
+        self.denominator = denominator
+
+    @property
+    def family(self) -> Family:
+        """Each class its own covariance."""
+        return self._checked(
+            Family(0.0, self.shrinkage, self.target, self.denominator, shrink="mixed")
+        )
+
+
+class RDA(GaussianClassifier):
+    """Regularised discriminant analysis: what lies between QDA (pooling 0) and LDA (pooling 1).
+
+        S_k = (1 - pooling) C_k + pooling [(1 - shrinkage) C + shrinkage target]
+
+    which is lecture 3's table with alpha = 1 - pooling and gamma = 1 - shrinkage.
+
+    Parameters
+    ----------
+    pooling
+        How far each class covariance goes to the pooled one, from 0 to 1.
+    shrinkage, target, prior, denominator
+        As in `LDA`.
+    shrink
+        'pooled': the pooled covariance is shrunk, as above; 'mixed': the mixture is, as klaR does.
+    weighting
+        'covariance': covariances are mixed; 'friedman': scatters and weights are (Friedman 1989).
+    """
+
+    def __init__(
+        self,
+        *,
+        pooling: Any = 0.5,
+        shrinkage: Any = 0.0,
+        target: Any = "diagonal",
+        shrink: Any = "pooled",
+        weighting: Any = "covariance",
+        prior: Any = None,
+        denominator: Any = "unbiased",
+    ) -> None:
+        self.pooling = pooling
+        self.shrinkage = shrinkage
+        self.target = target
+        self.shrink = shrink
+        self.weighting = weighting
+        self.prior = prior
+        self.denominator = denominator
+
+    @property
+    def family(self) -> Family:
+        """The mixture asked for."""
+        return self._checked(
+            Family(
+                self.pooling,
+                self.shrinkage,
+                self.target,
+                self.denominator,
+                self.shrink,
+                self.weighting,
+            )
+        )
+
+    @classmethod
+    def from_lecture(cls, alpha: float, gamma: float, **options: Any) -> RDA:
+        """Lecture 3: S_k = alpha C_k + (1 - alpha) [gamma C + (1 - gamma) diag C]."""
+        return cls(pooling=1 - alpha, shrinkage=1 - gamma, target="diagonal", **options)
+
+    @classmethod
+    def from_klar(cls, gamma: float, lambda_: float, **options: Any) -> RDA:
+        """R's klaR::rda: [(1 - lambda) C_k + lambda C], then gamma toward its mean variance."""
+        return cls(
+            pooling=lambda_, shrinkage=gamma, target="scaled_identity", shrink="mixed", **options
+        )
+
+    @classmethod
+    def from_esl(cls, alpha: float, gamma: float = 1.0, **options: Any) -> RDA:
+        """ESL 4.13 and 4.14: alpha C_k + (1 - alpha) [gamma C + (1 - gamma) s^2 I]."""
+        return cls(pooling=1 - alpha, shrinkage=1 - gamma, target="scaled_identity", **options)
+
+    @classmethod
+    def from_friedman(cls, lambda_: float, gamma: float, **options: Any) -> RDA:
+        """Friedman 1989: scatters mixed by lambda, then gamma toward the mean variance."""
+        return cls(
+            pooling=lambda_,
+            shrinkage=gamma,
+            target="scaled_identity",
+            shrink="mixed",
+            weighting="friedman",
+            **options,
+        )
+
+    @classmethod
+    def from_sklearn(cls, reg_param: float = 0.0, **options: Any) -> RDA:
+        """scikit-learn's QuadraticDiscriminantAnalysis: (1 - reg_param) C_k + reg_param I."""
+        options = {"denominator": "ml", **options}
+        return cls(pooling=0.0, shrinkage=reg_param, target="identity", shrink="mixed", **options)
+
+    @classmethod
+    def from_matlab(cls, gamma: float = 0.0, **options: Any) -> RDA:
+        """MATLAB's fitcdiscr with a linear type: (1 - Gamma) C + Gamma diag C."""
+        return cls(pooling=1.0, shrinkage=gamma, target="diagonal", **options)

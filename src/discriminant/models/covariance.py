@@ -1,0 +1,130 @@
+"""Scatters to covariances: denominators, pooling, shrinkage and its targets.
+
+    unbiased     W / (n - K)             W_k / (n_k - 1)           weights count rows
+    reliability  W / sum(n_k - q_k/n_k)  W_k / (n_k - q_k/n_k)     q_k the sum of squared weights
+    ml           W / n                   W_k / n_k
+
+    S(s) = (1 - s) S + s T,   T = diag S, or (tr S / d) I, or I
+
+Priors never come in here. A best s by Ledoit and Wolf (2004, "A well-conditioned estimator for
+large-dimensional covariance matrices", eq. 14) or by OAS (Chen et al. 2010, eq. 23) follows from
+sums: see `ledoit_wolf` and `oas`.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+
+from discriminant.errors import MomentsMismatchError, WeightError
+from discriminant.moments.class_moments import ClassMoments
+from discriminant.table.schema import Floats
+
+Denominator = Literal["unbiased", "reliability", "ml"]
+Target = Literal["diagonal", "scaled_identity", "identity"]
+Shrinkage = float | Literal["auto", "oas"]
+DENOMINATORS = ("unbiased", "reliability", "ml")
+TARGETS = ("diagonal", "scaled_identity", "identity")
+
+
+def class_degrees(moments: ClassMoments, denominator: Denominator) -> Floats:
+    """(K,) what each class scatter is divided by; zero or less where a class is too light."""
+    weight = moments.weight
+    if denominator == "ml":
+        return weight
+    if denominator == "unbiased":
+        return weight - 1.0
+    squares = np.divide(moments.weight2, weight, out=np.zeros_like(weight), where=weight > 0)
+    return weight - squares
+
+
+def pooled_degrees(moments: ClassMoments, denominator: Denominator) -> float:
+    """What the pooled scatter is divided by."""
+    total = float(class_degrees(moments, denominator)[moments.weight > 0].sum())
+    if total <= 0:
+        raise WeightError.too_light(float(moments.weight.sum()), int((moments.weight > 0).sum()))
+    return total
+
+
+def pooled_covariance(moments: ClassMoments, denominator: Denominator = "unbiased") -> Floats:
+    """(d, d) within-class covariance in units of the anchor; (d,) from diagonal moments."""
+    return np.asarray(moments.pooled / pooled_degrees(moments, denominator))
+
+
+def class_covariances(moments: ClassMoments, denominator: Denominator = "unbiased") -> Floats:
+    """(K, d, d) covariance of each class in units of the anchor; (K, d) from diagonal moments."""
+    if moments.detail == "pooled":
+        raise MomentsMismatchError.needs_detail("A covariance for each class", "class", "pooled")
+    degrees = class_degrees(moments, denominator)
+    for k in np.flatnonzero(degrees <= 0):
+        raise WeightError.too_light(float(moments.weight[k]), 1)
+    return np.asarray(moments.scatter / degrees.reshape(-1, *[1] * (moments.scatter.ndim - 1)))
+
+
+def shrink(covariance: Floats, amount: float, target: Target, unit: Floats) -> Floats:
+    """(1 - amount) covariance + amount target; one matrix (d, d) or a stack of them."""
+    if amount == 0.0:
+        return covariance
+    diagonal = np.diagonal(covariance, axis1=-2, axis2=-1)
+    shrunk = (1.0 - amount) * covariance
+    d = np.arange(diagonal.shape[-1])
+    shrunk[..., d, d] += amount * target_diagonal(diagonal, target, unit)
+    return shrunk
+
+
+def target_diagonal(diagonal: Floats, target: Target, unit: Floats) -> Floats:
+    """The diagonal of the target, in units of the anchor."""
+    if target == "diagonal":
+        return diagonal
+    relative = (unit / unit.max()) ** 2
+    if target == "identity":
+        return np.broadcast_to(1.0 / unit**2, diagonal.shape)
+    average = (diagonal * relative).mean(axis=-1, keepdims=True)
+    return np.asarray(average / relative)
+
+
+def best_shrinkage(moments: ClassMoments, rule: Literal["auto", "oas"], target: Target) -> float:
+    """Shrinkage of the pooled covariance that is best by Ledoit and Wolf ('auto') or OAS."""
+    weight = float(moments.weight.sum())
+    scale = _scale_of(moments, target)
+    within = moments.pooled / weight / scale[:, None] / scale
+    if rule == "oas":
+        return oas(within, weight)
+    if moments.fourth is None:
+        raise MomentsMismatchError.needs_detail(
+            "shrinkage='auto' (Ledoit and Wolf)", "fourth", moments.detail
+        )
+    fourth = moments.fourth.sum(axis=0) / scale[:, None] ** 2 / scale**2
+    return ledoit_wolf(within, weight, float(fourth.sum()))
+
+
+def ledoit_wolf(covariance: Floats, weight: float, fourth: float) -> float:
+    """Best shrinkage toward (tr S / d) I; `fourth` is the sum over rows of |z|^4.
+
+    beta = (fourth / n - |S|^2) / (n d),  delta = (|S|^2 - tr(S)^2 / d) / d,  min(beta, delta)/delta
+    """
+    d = len(covariance)
+    squares = float((covariance**2).sum())
+    beta = (fourth / weight - squares) / (weight * d)
+    delta = (squares - float(np.trace(covariance)) ** 2 / d) / d
+    return 1.0 if delta <= 0 else float(np.clip(beta / delta, 0.0, 1.0))
+
+
+def oas(covariance: Floats, weight: float) -> float:
+    """Oracle-approximating shrinkage toward (tr S / d) I, for Gaussian rows."""
+    d = len(covariance)
+    alpha = float((covariance**2).mean())
+    mu2 = (float(np.trace(covariance)) / d) ** 2
+    below = (weight + 1.0) * (alpha - mu2 / d)
+    return 1.0 if below <= 0 else min((alpha + mu2) / below, 1.0)
+
+
+def _scale_of(moments: ClassMoments, target: Target) -> Floats:
+    """Toward the diagonal is toward the identity once columns are standardised."""
+    if moments.detail == "diagonal":
+        raise MomentsMismatchError.needs_detail("A best shrinkage", "pooled", "diagonal")
+    if target == "diagonal":
+        sd = np.sqrt(np.diagonal(moments.pooled) / moments.weight.sum())
+        return np.asarray(np.where(sd > 0, sd, 1.0))
+    return np.asarray(moments.anchor.unit.max() / moments.anchor.unit)

@@ -1,0 +1,182 @@
+"""The Gaussian family: LDA, QDA and what lies between them, as one function of the moments.
+
+    S_k = (1 - pooling) C_k + pooling C(shrinkage)          shrink="pooled" (lecture 3's table)
+    S_k = [(1 - pooling) C_k + pooling C](shrinkage)        shrink="mixed" (klaR, scikit-learn)
+
+with C the pooled covariance and C_k that of class k. pooling=1 is linear (LDA), pooling=0 is QDA.
+With weighting="friedman" (Friedman 1989) scatters and weights are mixed instead of covariances:
+[(1 - pooling) W_k + pooling W] / [(1 - pooling) n_k + pooling n].
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from discriminant.errors import LabelError, PriorError, TooFewRowsError, WeightError
+from discriminant.models.covariance import (
+    Denominator,
+    Shrinkage,
+    Target,
+    best_shrinkage,
+    class_covariances,
+    class_degrees,
+    pooled_covariance,
+    pooled_degrees,
+    shrink,
+    target_diagonal,
+)
+from discriminant.models.metric import Metric, diagonal_metric
+from discriminant.models.rules import LinearRule, QuadraticRule
+from discriminant.models.support import class_metric, floored, shared_metric
+from discriminant.moments.class_moments import ClassMoments
+from discriminant.table.schema import Floats
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """Which member of the Gaussian family."""
+
+    pooling: float = 1.0
+    shrinkage: Shrinkage = 0.0
+    target: Target = "diagonal"
+    denominator: Denominator = "unbiased"
+    shrink: Literal["pooled", "mixed"] = "pooled"
+    weighting: Literal["covariance", "friedman"] = "covariance"
+
+    @property
+    def linear(self) -> bool:
+        """Whether all classes share one covariance."""
+        return self.pooling == 1.0
+
+
+def class_prior(moments: ClassMoments, prior: npt.ArrayLike | None) -> Floats:
+    """(K,) checked prior; None is the share of each class in the weight."""
+    if prior is None:
+        for k in np.flatnonzero(moments.weight <= 0):
+            raise WeightError.class_without(moments.labels[k])
+        return np.asarray(moments.weight / moments.weight.sum())
+    found = np.asarray(prior, dtype=np.float64)
+    if found.shape != moments.labels.shape:
+        raise PriorError.of_length(found.size, len(moments.labels))
+    for k in np.flatnonzero(~(np.isfinite(found) & (found > 0))):
+        raise PriorError.of_class(moments.labels[k], float(found[k]))
+    if abs(found.sum() - 1.0) > 1e-6:
+        raise PriorError.of_sum(float(found.sum()))
+    return np.asarray(found / found.sum())
+
+
+def fit_gaussian(
+    moments: ClassMoments, *, family: Family, prior: Floats
+) -> LinearRule | QuadraticRule:
+    """Rule of Gaussian classes whose covariances are those of the family.
+
+    Examples
+    --------
+    >>> from discriminant.engines.engine import moments
+    >>> found = moments([[0.0], [2.0], [4.0], [6.0]], ["a", "a", "b", "b"])
+    >>> rule = fit_gaussian(found, family=Family(), prior=np.array([0.5, 0.5]))
+    >>> scores = rule.scores(np.array([[3.0]]))  # half way: a tie
+    >>> bool(abs(scores[0, 0] - scores[0, 1]) < 1e-12)
+    True
+    """
+    check_classes(moments)
+    if family.linear:
+        return linear_rule(moments, metric=pooled_metric(moments, family), prior=prior)
+    return quadratic_rule(moments, metrics=class_metrics(moments, family), prior=prior)
+
+
+def check_classes(moments: ClassMoments) -> None:
+    """Two or more classes, each with weight, and more rows than classes."""
+    if len(moments.labels) < 2:
+        raise LabelError.one_class(moments.labels[0] if len(moments.labels) else "none")
+    for k in np.flatnonzero(moments.weight <= 0):
+        raise WeightError.class_without(moments.labels[k])
+    if moments.rows.sum() <= len(moments.labels):
+        raise TooFewRowsError.of_table(
+            int(moments.rows.sum()), len(moments.labels), "a within-class covariance"
+        )
+
+
+def check_rows(moments: ClassMoments, denominator: Denominator) -> None:
+    """Every class heavy enough to have a covariance of its own."""
+    for k in np.flatnonzero(class_degrees(moments, denominator) <= 0):
+        raise TooFewRowsError.of_class(
+            moments.labels[k], int(moments.rows[k]), 2, "a covariance of its own"
+        )
+
+
+def linear_rule(moments: ClassMoments, *, metric: Metric, prior: Floats) -> LinearRule:
+    """Linear scores of classes that share one metric, about the centre of the class means.
+
+    score_k(u) = u' C^-1 m_k - m_k' C^-1 m_k / 2 + log prior_k
+    """
+    anchor, moved = moments.anchor.moved(prior @ moments.mean)
+    mean = moments.mean - moved
+    coef = metric.solve(mean)
+    intercept = np.log(prior) - 0.5 * metric.squared(mean)
+    return LinearRule(moments.labels, anchor, coef, intercept)
+
+
+def quadratic_rule(
+    moments: ClassMoments, *, metrics: tuple[Metric, ...], prior: Floats
+) -> QuadraticRule:
+    """Quadratic scores of classes with a metric each."""
+    return QuadraticRule(moments.labels, moments.anchor, moments.mean, metrics, np.log(prior))
+
+
+def shrinkage_of(moments: ClassMoments, family: Family) -> float:
+    """The shrinkage as a number, worked out from the moments if that is asked."""
+    if isinstance(family.shrinkage, str):
+        return best_shrinkage(moments, family.shrinkage, family.target)
+    return float(family.shrinkage)
+
+
+def pooled_metric(moments: ClassMoments, family: Family) -> Metric:
+    """Metric of the covariance that all classes share."""
+    amount = shrinkage_of(moments, family)
+    pooled = pooled_covariance(moments, family.denominator)
+    diagonal = pooled if pooled.ndim == 1 else np.diagonal(pooled)
+    if amount == 1.0 or pooled.ndim == 1:
+        variance = target_diagonal(diagonal, family.target, moments.anchor.unit)
+        return diagonal_metric(floored(moments, variance, moments.labels.tolist()))
+    covariance = shrink(pooled, amount, family.target, moments.anchor.unit)
+    return shared_metric(moments, covariance)
+
+
+def class_metrics(moments: ClassMoments, family: Family) -> tuple[Metric, ...]:
+    """Metric of each class's covariance."""
+    amount = shrinkage_of(moments, family)
+    if family.pooling == 0.0:
+        check_rows(moments, family.denominator)
+    covariances = mixed_covariances(moments, family, amount)
+    if covariances.ndim == 2:
+        return tuple(
+            diagonal_metric(floored(moments, variance, [label]))
+            for label, variance in zip(moments.labels, covariances, strict=True)
+        )
+    return tuple(class_metric(moments, covariance, k) for k, covariance in enumerate(covariances))
+
+
+def mixed_covariances(moments: ClassMoments, family: Family, amount: float) -> Floats:
+    """(K, d, d) covariance of each class by the family's formula."""
+    unit, pooling = moments.anchor.unit, family.pooling
+    if family.weighting == "friedman":
+        degrees = class_degrees(moments, family.denominator)
+        total = pooled_degrees(moments, family.denominator)
+        below = (1 - pooling) * degrees + pooling * total
+        mixed = ((1 - pooling) * moments.scatter + pooling * moments.pooled) / below[:, None, None]
+        return shrink(mixed, amount, family.target, unit)
+    pooled = pooled_covariance(moments, family.denominator)
+    if pooling == 1.0:
+        each = np.broadcast_to(pooled, moments.scatter.shape)
+        return shrink(each, amount, family.target, unit)
+    each = class_covariances(moments, family.denominator)
+    if each.ndim == 2:
+        return (1 - pooling) * each + pooling * pooled
+    if family.shrink == "mixed":
+        return shrink((1 - pooling) * each + pooling * pooled, amount, family.target, unit)
+    return (1 - pooling) * each + pooling * shrink(pooled, amount, family.target, unit)

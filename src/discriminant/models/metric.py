@@ -1,0 +1,152 @@
+"""A covariance, factorised: what it takes to measure distances and to solve.
+
+With u = offset * root and the columns of `basis` b_i:
+
+    distance^2 = rest * (|u|^2 - |u B|^2)  +  sum_i gain_i (u . b_i)^2
+
+    dense     rest 0, B whitens (B' C B = I), gain 1
+    diagonal  no basis, rest 1, root 1/sd
+    wide      rest 1, B orthonormal: a diagonal plus a few directions, never a d x d matrix
+
+Rank is judged on standardised columns, relative to the largest eigenvalue, so that the unit of a
+column never matters. What is found deficient is named by the caller; here it is only measured.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from scipy.linalg import cholesky, eigh, lapack, solve_triangular
+
+from discriminant.table.schema import Floats
+
+_EPS = float(np.finfo(np.float64).eps)
+_TINY = float(np.finfo(np.float64).tiny)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Metric:
+    """Distances in a covariance of d features."""
+
+    root: Floats  # (d,)
+    basis: Floats  # (d, r)
+    gain: Floats  # (r,)
+    rest: float  # 0 or 1
+    logdet: float
+
+    def coordinates(self, offsets: Floats) -> Floats:
+        """(n, r) along the basis."""
+        return np.asarray(self._rooted(offsets) @ self.basis)
+
+    def squared(self, offsets: Floats) -> Floats:
+        """(n,) squared distances of offsets (n, d) from zero."""
+        u = self._rooted(offsets)
+        along = u @ self.basis
+        if not self.rest:
+            return np.asarray(np.einsum("ni,ni->n", along * self.gain, along))
+        outside = np.einsum("nj,nj->n", u, u) - np.einsum("ni,ni->n", along, along)
+        return np.asarray(
+            self.rest * np.maximum(outside, 0.0) + np.einsum("ni,ni->n", along * self.gain, along)
+        )
+
+    def solve(self, offsets: Floats) -> Floats:
+        """(n, d) offsets times the inverse covariance."""
+        u = self._rooted(offsets)
+        along = u @ self.basis
+        if not self.rest:
+            return np.asarray((along * self.gain) @ self.basis.T * self.root)
+        inside = (along * (self.gain - self.rest)) @ self.basis.T
+        return np.asarray((self.rest * u + inside) * self.root)
+
+    def draw(self, normal: Floats) -> Floats:
+        """(n, d) offsets with this covariance, from (n, d) independent standard normal numbers."""
+        if not self.rest:
+            back = np.linalg.pinv(self.basis * np.sqrt(self.gain))
+            return np.asarray(normal[:, : len(back)] @ back)
+        along = normal @ self.basis
+        stretch = 1.0 / np.sqrt(self.gain) - 1.0 / np.sqrt(self.rest)
+        spread = normal / np.sqrt(self.rest) + (along * stretch) @ self.basis.T
+        return np.asarray(spread * np.where(self.root > 0, 1.0 / np.maximum(self.root, _TINY), 0.0))
+
+    def _rooted(self, offsets: Floats) -> Floats:
+        return offsets * self.root if self.rest else offsets
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Deficiency:
+    """How far a covariance is from having an inverse."""
+
+    rank: int
+    condition: float  # of the standardised columns
+    null: Floats  # (d, m) directions of no variance, in standardised columns
+    weakest: Floats  # (d, max(m, 1)) the null directions, or the one of least variance
+    sd: Floats  # (d,)
+
+
+def diagonal_metric(variance: Floats) -> Metric:
+    """Metric of independent features; a feature of no variance counts for nothing."""
+    some = variance > 0
+    root = np.divide(1.0, np.sqrt(variance), out=np.zeros_like(variance), where=some)
+    logdet = float(np.log(variance[some]).sum())
+    return Metric(root, np.zeros((len(variance), 0)), np.zeros(0), 1.0, logdet)
+
+
+def factor(covariance: Floats) -> tuple[Metric | None, Deficiency | None]:
+    """Metric of a (d, d) covariance with a positive diagonal, or what stands in the way.
+
+    Both come back when it can be solved, but with fewer than six digits.
+    """
+    d = len(covariance)
+    sd = np.sqrt(np.diagonal(covariance))
+    standard = covariance / sd[:, None] / sd
+    try:
+        low = cholesky(standard, lower=True)
+    except np.linalg.LinAlgError:
+        return None, _deficiency(standard, sd)
+    norm = float(np.abs(standard).sum(axis=0).max())
+    reciprocal, _ = lapack.dpocon(low, norm, uplo="L")
+    if reciprocal < 4 * d * _EPS:
+        return None, _deficiency(standard, sd)
+    whiten = solve_triangular(low, np.eye(d), lower=True, overwrite_b=True).T / sd[:, None]
+    logdet = 2 * float(np.log(np.diagonal(low)).sum() + np.log(sd).sum())
+    metric = Metric(np.ones(d), whiten, np.ones(d), 0.0, logdet)
+    doubtful = reciprocal < 1e-10
+    return metric, _deficiency(standard, sd) if doubtful else None
+
+
+def on_subspace(covariance: Floats, lost: Deficiency, floor: npt.NDArray[np.float64]) -> Metric:
+    """Metric without the null directions, except those given a positive floor of variance.
+
+    `floor` (m,) belongs to the columns of `lost.null`; zero drops the direction.
+    """
+    standard = covariance / lost.sd[:, None] / lost.sd
+    values, vectors = eigh(standard)
+    m = lost.null.shape[1]
+    values[:m] = floor
+    keep = values > 0
+    basis = vectors[:, keep] / np.sqrt(values[keep]) / lost.sd[:, None]
+    logdet = float(np.log(values[keep]).sum() + 2 * np.log(lost.sd).sum())
+    return Metric(np.ones(len(standard)), basis, np.ones(int(keep.sum())), 0.0, logdet)
+
+
+def embedded(metric: Metric, columns: npt.NDArray[np.bool_]) -> Metric:
+    """A metric of some columns as one of all: the other columns count for nothing."""
+    if columns.all():
+        return metric
+    basis = np.zeros((len(columns), metric.basis.shape[1]))
+    basis[columns] = metric.basis
+    root = np.zeros(len(columns))
+    root[columns] = metric.root
+    return Metric(root, basis, metric.gain, metric.rest, metric.logdet)
+
+
+def _deficiency(standard: Floats, sd: Floats) -> Deficiency:
+    values, vectors = eigh(standard)
+    tolerance = 8 * len(sd) * _EPS * values[-1]
+    null = values <= tolerance
+    rank = int((~null).sum())
+    least = values[0] if not null.any() else max(values[0], _EPS * values[-1])
+    weakest = vectors[:, : max(int(null.sum()), 1)]
+    return Deficiency(rank, float(values[-1] / least), vectors[:, null], weakest, sd)

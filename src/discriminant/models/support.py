@@ -1,0 +1,157 @@
+"""What to do where a covariance has no inverse; nothing of it is done silently.
+
+    a column constant in all rows              left out
+    a column that varies only between classes  kept, with a small floor of variance: it decides
+    a dependence that no class mean breaks     its direction is left out, as MASS does
+    one direction that only means break        kept with a floor, as for a column
+    many of them: too few rows for the columns shrunk toward the diagonal, as much as OAS says
+
+Each is told in a warning that names the columns, so that a user can do better.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from discriminant.errors import (
+    CollinearWarning,
+    ConstantColumnWarning,
+    SeparatingColumnWarning,
+    ShrinkageChosenWarning,
+)
+from discriminant.models.covariance import oas
+from discriminant.models.metric import (
+    Deficiency,
+    Metric,
+    diagonal_metric,
+    embedded,
+    factor,
+    on_subspace,
+)
+from discriminant.moments.class_moments import ClassMoments
+from discriminant.table.schema import Floats
+
+_EPS = float(np.finfo(np.float64).eps)
+_FLOOR = 1e-12  # variance, relative to the total, of what does not vary within a class
+
+Columns = npt.NDArray[np.bool_]
+
+
+def shared_metric(moments: ClassMoments, covariance: Floats) -> Metric:
+    """Metric of one covariance for all classes."""
+    covariance, moving = _moving(moments, covariance, moments.labels.tolist())
+    if not moving.any():
+        return diagonal_metric(np.zeros(len(moving)))
+    metric, lost = factor(covariance)
+    if lost is not None:
+        floor = _null_floor(moments, lost, moving)
+        if metric is None and (floor > 0).sum() > 1:
+            metric = _shrunk(covariance, float(moments.weight.sum()), lost, "The pooled covariance")
+        else:
+            _warn_of(moments, lost, moving, separating=bool(floor.any()))
+            metric = on_subspace(covariance, lost, floor) if metric is None else metric
+    assert metric is not None
+    return embedded(metric, moving)
+
+
+def class_metric(moments: ClassMoments, covariance: Floats, code: int) -> Metric:
+    """Metric of the covariance of one class."""
+    label = moments.labels[code]
+    covariance, moving = _moving(moments, covariance, [label])
+    if not moving.any():
+        return diagonal_metric(np.zeros(len(moving)))
+    metric, lost = factor(covariance)
+    if lost is not None and metric is None:
+        if _shared(moments, lost, moving):
+            _warn_of(moments, lost, moving, separating=False)
+            metric = on_subspace(covariance, lost, np.zeros(lost.null.shape[1]))
+        else:
+            weight = float(moments.weight[code])
+            metric = _shrunk(covariance, weight, lost, f"The covariance of class '{label}'")
+    elif lost is not None:
+        _warn_of(moments, lost, moving, separating=False)
+    assert metric is not None
+    return embedded(metric, moving)
+
+
+def floored(moments: ClassMoments, variance: Floats, labels: Sequence[object]) -> Floats:
+    """Variances with zero for columns constant everywhere and a floor for those constant within.
+
+    'Constant' is up to the rounding of the class means.
+    """
+    noise = (16 * _EPS * np.abs(moments.mean).max(axis=0)) ** 2
+    still = variance <= noise
+    if not still.any():
+        return variance
+    pooled = moments.pooled if moments.pooled.ndim == 1 else np.diagonal(moments.pooled)
+    apart = moments.mean - moments.centre
+    total = (pooled + moments.weight @ apart**2) / moments.weight.sum()
+    constant = still & (total <= 4 * noise)
+    separating = still & ~constant
+    names = np.array(moments.features, dtype=object)
+    if constant.any():
+        warnings.warn(ConstantColumnWarning.of_columns(names[constant].tolist()), stacklevel=2)
+    if separating.any():
+        found = SeparatingColumnWarning.of_columns(names[separating].tolist(), labels)
+        warnings.warn(found, stacklevel=2)
+    return np.where(constant, 0.0, np.where(separating, _FLOOR * total, variance))
+
+
+def _moving(
+    moments: ClassMoments, covariance: Floats, labels: Sequence[object]
+) -> tuple[Floats, Columns]:
+    """The covariance of the columns that are not constant, its diagonal floored."""
+    variance = floored(moments, np.diagonal(covariance), labels)
+    moving = variance > 0
+    kept = covariance[np.ix_(moving, moving)]
+    np.fill_diagonal(kept, variance[moving])
+    return kept, moving
+
+
+def _shrunk(covariance: Floats, weight: float, lost: Deficiency, what: str) -> Metric:
+    """Metric of the covariance shrunk toward its diagonal by OAS."""
+    amount = oas(covariance / lost.sd[:, None] / lost.sd, weight)
+    shrunk = (1.0 - amount) * covariance
+    np.fill_diagonal(shrunk, np.diagonal(covariance))
+    warnings.warn(ShrinkageChosenWarning.of(what, lost.rank, len(covariance), amount), stacklevel=2)
+    metric, _ = factor(shrunk)
+    return metric if metric is not None else diagonal_metric(np.diagonal(covariance))
+
+
+def _shared(moments: ClassMoments, lost: Deficiency, moving: Columns) -> bool:
+    """Whether no class varies and no mean differs along the null directions."""
+    pooled = moments.pooled[np.ix_(moving, moving)] / moments.weight.sum()
+    along = lost.null / lost.sd[:, None]
+    spread = np.einsum("im,ij,jm->m", along, pooled, along)
+    scale = np.einsum("im,i,im->m", along, np.diagonal(pooled), along)
+    return not ((spread > 1e-10 * scale).any() or _null_floor(moments, lost, moving).any())
+
+
+def _null_floor(moments: ClassMoments, lost: Deficiency, moving: Columns) -> Floats:
+    """(m,) floor of variance for null directions along which class means differ, else zero."""
+    apart = (moments.mean - moments.centre)[:, moving] / lost.sd
+    along = np.abs(apart @ lost.null).max(axis=0, initial=0.0)
+    noise = 1e-7 * np.abs(apart).max(initial=0.0)
+    return np.where(along > noise, _FLOOR * along**2, 0.0)
+
+
+def _warn_of(moments: ClassMoments, lost: Deficiency, moving: Columns, *, separating: bool) -> None:
+    columns = _involved(moments, lost, moving)
+    if separating:
+        found: Warning = SeparatingColumnWarning.of_columns(columns, moments.labels.tolist())
+    else:
+        found = CollinearWarning.of_columns(
+            columns, rank=lost.rank, features=int(moving.sum()), condition=lost.condition
+        )
+    warnings.warn(found, stacklevel=2)
+
+
+def _involved(moments: ClassMoments, lost: Deficiency, moving: Columns) -> list[str]:
+    """Names of the columns that take part in a direction of (almost) no variance."""
+    names = np.array(moments.features, dtype=object)[moving]
+    part = np.abs(lost.weakest).max(axis=1)
+    return [str(name) for name in names[part > 1e-3 * part.max()]]

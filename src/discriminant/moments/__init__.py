@@ -1,0 +1,1 @@
+"""What is summed: readings of rows and the summaries they add up to."""

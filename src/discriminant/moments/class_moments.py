@@ -1,0 +1,489 @@
+"""Weight, mean and scatter of each class: all that a Gaussian or least-squares rule needs.
+
+For class k with rows x of weight w, as offsets u = (x - origin) / unit:
+
+    weight_k  = sum w
+    mean_k    = sum w u / weight_k
+    scatter_k = sum w (u - mean_k)(u - mean_k)'
+
+Scatter stays a sum; whoever asks for a covariance divides it. So parts merge without knowing how
+they will be normalised. `+` is associative and commutative up to rounding and moments of no rows
+are its identity: tests/laws/test_summaries.py holds every summary to that.
+
+How much of the scatter is kept is the `detail`:
+
+    diagonal   (K, d)     variances of each class
+    pooled     (d, d)     the sum of the class scatters, W
+    class      (K, d, d)  the scatter of each class
+    fourth     as class, and sum w z_j^2 z_l and sum w z_j^2 z_l^2 of each class (z = u - mean_k),
+               from which a best shrinkage follows exactly
+
+Reading rows is not done here: see `moments.reading`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from discriminant.errors import (
+    LabelError,
+    MomentsMismatchError,
+    OptionError,
+    PrecisionLostError,
+)
+from discriminant.moments.anchor import Anchor
+from discriminant.moments.fourth import shift_fourth, shift_third
+from discriminant.table.schema import Floats, Labels
+
+Detail = Literal["diagonal", "pooled", "class", "fourth"]
+DETAILS: tuple[Detail, ...] = ("diagonal", "pooled", "class", "fourth")
+_EPS = float(np.finfo(np.float64).eps)
+_DIGITS = 6.0  # fewer correct digits than this after a removal, and it is refused
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ClassMoments:
+    """Moments of K classes in d features."""
+
+    labels: Labels  # (K,) sorted
+    features: tuple[str, ...]  # d names
+    anchor: Anchor  # origin and unit of the columns
+    detail: Detail
+    rows: npt.NDArray[np.int64]  # (K,) how many rows of positive weight
+    weight: Floats  # (K,) sum of weights
+    weight2: Floats  # (K,) sum of squared weights
+    mean: Floats  # (K, d) offsets, zero where a class has no rows
+    scatter: Floats  # by detail: (K, d), (d, d), (K, d, d)
+    lost: Floats  # (K, d), for pooled (d,): bound of what removals have cost each variance
+    third: Floats | None = None  # (K, d, d) with detail fourth
+    fourth: Floats | None = None  # (K, d, d) with detail fourth
+
+    # --- making --------------------------------------------------------------------------
+
+    @classmethod
+    def empty(
+        cls,
+        labels: Labels,
+        features: Sequence[str],
+        *,
+        detail: Detail = "class",
+        anchor: Anchor | None = None,
+    ) -> ClassMoments:
+        """Moments of no rows: added to any others they change nothing, not even the last bit."""
+        K, d = len(labels), len(features)
+        shape = {"diagonal": (K, d), "pooled": (d, d)}.get(detail, (K, d, d))
+        more = np.zeros((K, d, d)) if detail == "fourth" else None
+        return cls(
+            np.asarray(labels),
+            tuple(features),
+            Anchor.zero(d) if anchor is None else anchor,
+            detail,
+            np.zeros(K, dtype=np.int64),
+            np.zeros(K),
+            np.zeros(K),
+            np.zeros((K, d)),
+            np.zeros(shape),
+            np.zeros(d if detail == "pooled" else (K, d)),
+            more,
+            more,
+        )
+
+    # --- adding and removing ----------------------------------------------------------------
+
+    def __add__(self, other: ClassMoments) -> ClassMoments:
+        """Moments of the rows of both; classes are the union of both."""
+        ours, theirs = _aligned(self, other)
+        weight = ours.weight + theirs.weight
+        share = np.divide(theirs.weight, weight, out=np.zeros_like(weight), where=weight > 0)
+        step = theirs.mean - ours.mean
+        down, up = -share[:, None] * step, (1 - share)[:, None] * step
+        third = fourth = None
+        if ours.third is not None and theirs.third is not None:
+            third = shift_third(ours, down) + shift_third(theirs, up)
+            fourth = shift_fourth(ours, down) + shift_fourth(theirs, up)
+        return replace(
+            ours,
+            rows=ours.rows + theirs.rows,
+            weight=weight,
+            weight2=ours.weight2 + theirs.weight2,
+            mean=ours.mean + share[:, None] * step,
+            scatter=ours.scatter + theirs.scatter + ours._drift(ours.weight * share, step),
+            lost=ours.lost + theirs.lost,
+            third=third,
+            fourth=fourth,
+        )
+
+    def __radd__(self, other: object) -> ClassMoments:
+        """So that `sum(parts)` works: it starts from 0."""
+        return self if isinstance(other, int) and other == 0 else NotImplemented
+
+    def __sub__(self, other: ClassMoments) -> ClassMoments:
+        """Moments of our rows without theirs, which must be among ours."""
+        return self.remove(other)
+
+    def remove(self, other: ClassMoments, *, digits: float = _DIGITS) -> ClassMoments:
+        """Moments without the rows of `other`; refuses when fewer than `digits` would be left."""
+        ours, theirs = _aligned(self, other)
+        for k in np.flatnonzero(theirs.rows > ours.rows):
+            raise MomentsMismatchError.of_removal(
+                ours.labels[k], int(ours.rows[k]), int(theirs.rows[k])
+            )
+        rows = ours.rows - theirs.rows
+        left = rows > 0
+        weight = np.where(left, ours.weight - theirs.weight, 0.0)
+        share = np.divide(
+            theirs.weight, weight, out=np.zeros_like(weight), where=left & (weight > 0)
+        )
+        step = ours.mean - theirs.mean
+        mean = np.where(left[:, None], ours.mean + share[:, None] * step, 0.0)
+        spread = ours._drift(theirs.weight * (1 + share), step)
+        scatter = ours.scatter - theirs.scatter - spread
+        cost = 4 * _EPS * (np.abs(ours._diagonal(ours.scatter)) + np.abs(ours._diagonal(spread)))
+        result = replace(
+            ours,
+            rows=rows,
+            weight=weight,
+            weight2=np.where(left, ours.weight2 - theirs.weight2, 0.0),
+            mean=mean,
+            scatter=scatter,
+            lost=ours.lost + theirs.lost + cost,
+        )
+        if ours.third is not None and theirs.third is not None:
+            back, apart = mean - ours.mean, mean - theirs.mean
+            result = replace(
+                result,
+                third=shift_third(ours, -back) - shift_third(theirs, -apart),
+                fourth=shift_fourth(ours, -back) - shift_fourth(theirs, -apart),
+            )
+        return result._without_dust()._checked(digits)
+
+    # --- regrouping -------------------------------------------------------------------------
+
+    def scale(self, factors: Mapping[Any, float] | npt.ArrayLike) -> ClassMoments:
+        """Multiply the weight of each class: class weights, or resampling in expectation."""
+        factor = self._per_class(factors)
+        if self.detail == "pooled" and not (factor == factor[0]).all():
+            raise MomentsMismatchError.needs_detail("Weighting classes apart", "class", self.detail)
+        each = factor[0] if self.detail == "pooled" else factor
+        return replace(
+            self,
+            weight=self.weight * factor,
+            weight2=self.weight2 * factor**2,
+            scatter=_times(each, self.scatter),
+            lost=_times(each, self.lost),
+            third=None if self.third is None else _times(each, self.third),
+            fourth=None if self.fourth is None else _times(each, self.fourth),
+        )
+
+    def group(self, groups: Mapping[Any, Sequence[Any]]) -> ClassMoments:
+        """Merge classes: `{"new": ["a", "b"]}`. Classes that no group names stay as they are."""
+        taken = [label for members in groups.values() for label in members]
+        self._codes_of(taken)
+        whole = {label: [label] for label in self.labels.tolist() if label not in set(taken)}
+        return self._merged({**whole, **groups})
+
+    def classes(self, labels: Sequence[Any]) -> ClassMoments:
+        """Moments of some classes only."""
+        if self.detail == "pooled":
+            raise MomentsMismatchError.needs_detail("Keeping some classes", "class", self.detail)
+        codes = np.sort(self._codes_of(labels))
+        return replace(
+            self,
+            labels=self.labels[codes],
+            rows=self.rows[codes],
+            weight=self.weight[codes],
+            weight2=self.weight2[codes],
+            mean=self.mean[codes],
+            scatter=self.scatter[codes],
+            lost=self.lost[codes],
+            third=None if self.third is None else self.third[codes],
+            fourth=None if self.fourth is None else self.fourth[codes],
+        )
+
+    def select(self, features: Sequence[str] | Sequence[int]) -> ClassMoments:
+        """Moments of some features, by name or by place, in that order."""
+        columns = self._columns_of(features)
+        square = (..., columns[:, None], columns[None, :])
+        return replace(
+            self,
+            features=tuple(self.features[j] for j in columns),
+            anchor=self.anchor.select(columns),
+            mean=self.mean[:, columns],
+            scatter=self.scatter[:, columns] if self.detail == "diagonal" else self.scatter[square],
+            lost=self.lost[..., columns],
+            third=None if self.third is None else self.third[square],
+            fourth=None if self.fourth is None else self.fourth[square],
+        )
+
+    def reduce(self, detail: Detail) -> ClassMoments:
+        """The same moments in less detail."""
+        if detail == self.detail:
+            return self
+        if DETAILS.index(detail) > DETAILS.index(self.detail) or (
+            detail == "diagonal" and self.detail == "pooled"
+        ):
+            raise MomentsMismatchError.needs_detail("This", detail, self.detail)
+        scatter = self.scatter
+        if detail == "diagonal":
+            scatter = np.einsum("kii->ki", self.scatter).copy()
+        elif detail == "pooled":
+            scatter = self.scatter.sum(axis=0)
+        lost = self.lost.sum(axis=0) if detail == "pooled" else self.lost
+        return replace(self, detail=detail, scatter=scatter, lost=lost, third=None, fourth=None)
+
+    # --- looking ------------------------------------------------------------------------------
+
+    @property
+    def means(self) -> Floats:
+        """(K, d) class means in the user's numbers."""
+        return self.anchor.values(self.mean)
+
+    @property
+    def pooled(self) -> Floats:
+        """(d, d) within-class scatter in units of the anchor; (d,) if only variances are kept."""
+        return self.scatter if self.detail == "pooled" else self.scatter.sum(axis=0)
+
+    @property
+    def centre(self) -> Floats:
+        """(d,) mean of all rows, as an offset."""
+        share = self.weight / self.weight.sum() if self.weight.any() else self.weight
+        return np.asarray(share @ self.mean)
+
+    @property
+    def digits(self) -> float:
+        """Correct digits of the worst variance, as far as removals have cost any."""
+        return float(self._digits().min(initial=16.0))
+
+    def within(self) -> Floats:
+        """S_w = sum of the class scatters, (d, d), in the user's numbers."""
+        self._need_products("The within-class scatter")
+        return self._valued(self.pooled)
+
+    def between(self) -> Floats:
+        """S_b = sum of weight_k (mean_k - mean)(mean_k - mean)', (d, d), in the user's numbers."""
+        return self._valued(self.spread_of_means())
+
+    def total(self) -> Floats:
+        """S_t = S_w + S_b, scatter of all rows about their mean, (d, d), in the user's numbers."""
+        self._need_products("The total scatter")
+        return self._valued(self.pooled + self.spread_of_means())
+
+    def spread_of_means(self) -> Floats:
+        """S_b in units of the anchor."""
+        apart = np.sqrt(self.weight)[:, None] * (self.mean - self.centre)
+        return np.asarray(apart.T @ apart)
+
+    def __repr__(self) -> str:
+        """One line: how many rows, classes and features, and in what detail."""
+        return (
+            f"ClassMoments({int(self.rows.sum())} rows, {len(self.labels)} classes, "
+            f"{len(self.features)} features, detail='{self.detail}')"
+        )
+
+    # --- inside -------------------------------------------------------------------------------
+
+    def at(self, anchor: Anchor) -> ClassMoments:
+        """The same moments about another origin and in other units."""
+        if anchor.same_as(self.anchor):
+            return self
+        ratio = self.anchor.unit / anchor.unit
+        mean = np.where(
+            self.rows[:, None] > 0, self.mean * ratio + self.anchor.shift_to(anchor), 0.0
+        )
+        square = ratio[:, None] * ratio
+        return replace(
+            self,
+            anchor=anchor,
+            mean=mean,
+            scatter=self.scatter * (ratio**2 if self.detail == "diagonal" else square),
+            lost=self.lost * ratio**2,
+            third=None if self.third is None else self.third * (ratio[:, None] ** 2 * ratio),
+            fourth=None if self.fourth is None else self.fourth * square**2,
+        )
+
+    def over(self, labels: Labels) -> ClassMoments:
+        """The same moments over more classes, of which the new ones are empty."""
+        if np.array_equal(labels, self.labels):
+            return self
+        place = np.searchsorted(labels, self.labels)
+
+        def spread(values: Any) -> Any:
+            wide = np.zeros((len(labels), *values.shape[1:]), dtype=values.dtype)
+            wide[place] = values
+            return wide
+
+        pooled = self.detail == "pooled"
+        return replace(
+            self,
+            labels=labels,
+            rows=spread(self.rows),
+            weight=spread(self.weight),
+            weight2=spread(self.weight2),
+            mean=spread(self.mean),
+            scatter=self.scatter if pooled else spread(self.scatter),
+            lost=self.lost if pooled else spread(self.lost),
+            third=None if self.third is None else spread(self.third),
+            fourth=None if self.fourth is None else spread(self.fourth),
+        )
+
+    def _drift(self, weight: Floats, step: Floats) -> Floats:
+        """sum over classes, or each class's, weight * step step', in the shape of the scatter."""
+        if self.detail == "diagonal":
+            return weight[:, None] * step**2
+        if self.detail == "pooled":
+            root = np.sqrt(weight)[:, None] * step
+            return np.asarray(root.T @ root)
+        return (weight[:, None] * step)[:, :, None] * step[:, None, :]
+
+    def _diagonal(self, scatter: Floats) -> Floats:
+        if self.detail == "diagonal":
+            return scatter
+        return np.diagonal(scatter, axis1=-2, axis2=-1)
+
+    def _digits(self) -> Floats:
+        diagonal = self._diagonal(self.scatter)
+        known = self.lost > 0
+        if self.detail != "pooled":
+            known = known & (self.rows > 1)[:, None]
+        ratio = np.divide(diagonal, self.lost, out=np.full(self.lost.shape, 1e16), where=known)
+        return np.asarray(np.log10(np.maximum(ratio, 1e-16)))
+
+    def _checked(self, digits: float) -> ClassMoments:
+        left = self._digits()
+        if left.size and left.min() < digits:
+            place = np.unravel_index(int(np.argmin(left)), left.shape)
+            label = "all" if self.detail == "pooled" else self.labels[place[0]]
+            raise PrecisionLostError.of_column(
+                self.features[int(place[-1])], label, float(left.min())
+            )
+        return self
+
+    def _without_dust(self) -> ClassMoments:
+        """Scatter that must be zero made zero: of no row, or of one."""
+        if self.detail == "pooled":
+            alone = bool((self.rows <= 1).all())
+            return replace(self, scatter=self.scatter * 0, lost=self.lost * 0) if alone else self
+        keep = (self.rows > 1).astype(np.float64)
+        return replace(
+            self,
+            scatter=_times(keep, self.scatter),
+            lost=_times(keep, self.lost),
+            third=None if self.third is None else _times(keep, self.third),
+            fourth=None if self.fourth is None else _times(keep, self.fourth),
+        )
+
+    def _merged(self, groups: Mapping[Any, Sequence[Any]]) -> ClassMoments:
+        names = _label_array(list(groups))
+        order = np.argsort(names, kind="stable")
+        members = [self._codes_of(list(groups.values())[int(i)]) for i in order]
+        code = np.zeros(len(self.labels), dtype=np.intp)
+        for new, old in enumerate(members):
+            code[old] = new
+        join = np.zeros((len(members), len(self.labels)))
+        join[code, np.arange(len(self.labels))] = 1.0
+        weight = join @ self.weight
+        share = self.weight / np.where(weight > 0, weight, 1.0)[code]
+        mean = join @ (share[:, None] * self.mean)
+        step = self.mean - mean[code]
+        moved = self._drift(self.weight, step)
+        pooled = self.detail == "pooled"
+        both = self.scatter + moved
+        return replace(
+            self,
+            labels=names[order],
+            rows=(join @ self.rows).astype(np.int64),
+            weight=weight,
+            weight2=join @ self.weight2,
+            mean=mean,
+            scatter=both if pooled else np.tensordot(join, both, axes=1),
+            lost=self.lost if pooled else join @ self.lost,
+            third=None
+            if self.third is None
+            else np.tensordot(join, shift_third(self, step), axes=1),
+            fourth=None
+            if self.fourth is None
+            else np.tensordot(join, shift_fourth(self, step), axes=1),
+        )
+
+    def _per_class(self, factors: Mapping[Any, float] | npt.ArrayLike) -> Floats:
+        if isinstance(factors, Mapping):
+            self._codes_of(list(factors))
+            return np.array([float(factors.get(label, 1.0)) for label in self.labels.tolist()])
+        found = np.asarray(factors, dtype=np.float64)
+        if found.shape != (len(self.labels),):
+            raise OptionError.of(
+                "factors",
+                f"array of shape {found.shape}",
+                f"one number for {len(self.labels)} classes",
+            )
+        return found
+
+    def _codes_of(self, labels: Sequence[Any]) -> npt.NDArray[np.intp]:
+        place = {label: code for code, label in enumerate(self.labels.tolist())}
+        unknown = [label for label in labels if label not in place]
+        if unknown:
+            raise LabelError.unknown(unknown, self.labels.tolist())
+        if len(set(labels)) < len(labels):
+            raise OptionError.of("labels", list(labels), "named once each")
+        return np.array([place[label] for label in labels], dtype=np.intp)
+
+    def _columns_of(self, features: Sequence[str] | Sequence[int]) -> npt.NDArray[np.intp]:
+        place = {name: j for j, name in enumerate(self.features)}
+        wrong = [f for f in features if isinstance(f, str) and f not in place]
+        if wrong:
+            raise OptionError.of("features", wrong, f"among {list(self.features)[:20]}")
+        chosen = [place[f] if isinstance(f, str) else int(f) for f in features]
+        return np.array(chosen, dtype=np.intp)
+
+    def _need_products(self, what: str) -> None:
+        if self.detail == "diagonal":
+            raise MomentsMismatchError.needs_detail(what, "pooled", self.detail)
+
+    def _valued(self, scatter: Floats) -> Floats:
+        unit = self.anchor.unit
+        return scatter if self.anchor.plain else scatter * unit[:, None] * unit
+
+
+def _aligned(ours: ClassMoments, theirs: ClassMoments) -> tuple[ClassMoments, ClassMoments]:
+    """Both over the same classes, about the same origin."""
+    if ours.features != theirs.features:
+        raise MomentsMismatchError.of_features(ours.features, theirs.features)
+    if ours.detail != theirs.detail:
+        raise MomentsMismatchError.of_detail(ours.detail, theirs.detail)
+    if not np.array_equal(ours.labels, theirs.labels):
+        labels = _union(ours.labels, theirs.labels)
+        ours, theirs = ours.over(labels), theirs.over(labels)
+    if ours.anchor.same_as(theirs.anchor):
+        return ours, theirs
+    if not ours.rows.any():
+        return ours.at(theirs.anchor), theirs
+    if not theirs.rows.any():
+        return ours, theirs.at(ours.anchor)
+    common = Anchor(ours.anchor.origin, np.maximum(ours.anchor.unit, theirs.anchor.unit))
+    return ours.at(common), theirs.at(common)
+
+
+def _union(ours: Labels, theirs: Labels) -> Labels:
+    text = [labels.dtype.kind in "OUST" for labels in (ours, theirs)]
+    if text[0] != text[1] and len(ours) and len(theirs):
+        raise LabelError.mixed(
+            sorted({type(v).__name__ for v in (*ours.tolist(), *theirs.tolist())})
+        )
+    return np.unique(np.concatenate([ours, theirs]))
+
+
+def _label_array(labels: list[Any]) -> Labels:
+    if all(isinstance(label, str) for label in labels):
+        return np.array(labels, dtype=object)
+    return np.array(labels)
+
+
+def _times(factor: Any, values: Floats) -> Floats:
+    """Each class's block by its factor."""
+    factor = np.asarray(factor)
+    return np.asarray(values * factor.reshape(factor.shape + (1,) * (values.ndim - factor.ndim)))

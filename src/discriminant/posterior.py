@@ -1,0 +1,27 @@
+"""Scores to log posteriors. Logs come before exponentials, so the tails stay exact.
+
+log posterior_k = score_k - log sum_l exp(score_l)
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from discriminant.table.schema import Floats
+
+
+def log_posterior(scores: Floats) -> Floats:
+    """(n, K) normalised logs; a far tail keeps its digits instead of becoming log 0.
+
+    >>> log_posterior(np.array([[0.0, -800.0]]))
+    array([[   0., -800.]])
+    """
+    apart = scores - scores.max(axis=1, keepdims=True)
+    others = np.exp(apart)
+    others[np.arange(len(apart)), apart.argmax(axis=1)] = 0.0
+    return np.asarray(apart - np.log1p(others.sum(axis=1, keepdims=True)))
+
+
+def with_prior(log_posteriors: Floats, fitted: Floats, prior: Floats) -> Floats:
+    """Log posteriors under other priors than those they were fitted with."""
+    return log_posterior(log_posteriors + np.log(prior) - np.log(fitted))

@@ -1,0 +1,123 @@
+"""Labels to codes: a label is what the user calls a class, a code its number.
+
+Sorting a million labels takes longer than summing their rows, so integers and booleans are coded
+by counting, and only what cannot be counted is sorted.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from discriminant.errors import LabelError
+from discriminant.table.schema import Codes, Labels
+
+_COUNTABLE = 1 << 16  # a range of integers this small is counted whatever the number of rows
+
+
+def encode_labels(y: Any) -> tuple[Labels, Codes]:
+    """Distinct labels in order, and the code of every row.
+
+    >>> labels, codes = encode_labels(["b", "a", "b"])
+    >>> labels.tolist(), codes.tolist()
+    (['a', 'b'], [1, 0, 1])
+    """
+    y = one_dimensional(y)
+    if y.dtype.kind == "b":
+        labels, codes = _count(y.view(np.uint8))
+        return labels.astype(bool), codes
+    if y.dtype.kind in "iu":
+        return _count(y)
+    if y.dtype.kind == "f":
+        whole = _whole_numbers(y)
+        labels, codes = _count(whole)
+        return labels.astype(y.dtype), codes
+    if y.dtype.kind == "O":
+        return _encode_objects(y)
+    if y.dtype.kind in "mM" and np.isnat(y).any():
+        raise LabelError.missing(np.flatnonzero(np.isnat(y)).tolist())
+    labels, codes = np.unique(y, return_inverse=True)
+    return labels, compact(codes, len(labels))
+
+
+def code_labels(y: Any, labels: Labels) -> Codes:
+    """Codes of rows whose classes are already known; refuses any other."""
+    found, codes = encode_labels(y)
+    place = {label: code for code, label in enumerate(labels.tolist())}
+    unknown = [label for label in found.tolist() if label not in place]
+    if unknown:
+        raise LabelError.unknown(unknown, labels.tolist())
+    return compact(np.array([place[v] for v in found.tolist()], dtype=np.intp)[codes], len(labels))
+
+
+def one_dimensional(y: Any) -> npt.NDArray[Any]:
+    """`y` as a vector; a single column is unrolled, as scikit-learn does, with its warning."""
+    found = np.asarray(y.to_numpy() if hasattr(y, "to_numpy") else y)
+    if found.ndim == 2 and found.shape[1] == 1:
+        from sklearn.exceptions import DataConversionWarning
+
+        warnings.warn(
+            "A column-vector y was passed when a 1d array was expected. "
+            "Please change the shape of y to (n_samples,), for example using ravel().",
+            DataConversionWarning,
+            stacklevel=4,
+        )
+        found = found[:, 0]
+    if found.ndim != 1:
+        raise LabelError.not_one_dimensional(found.shape)
+    return found
+
+
+def compact(codes: Codes, classes: int) -> Codes:
+    """Codes in the smallest type: NumPy sorts 16-bit integers by counting."""
+    kind = np.uint8 if classes <= 1 << 8 else np.uint16 if classes <= 1 << 16 else np.intp
+    return codes.astype(kind, copy=False)
+
+
+def _count(y: npt.NDArray[Any]) -> tuple[Labels, Codes]:
+    if not len(y):
+        return y, np.zeros(0, dtype=np.uint8)
+    low, high = int(y.min()), int(y.max())
+    if high - low > max(_COUNTABLE, 4 * len(y)):
+        labels, codes = np.unique(y, return_inverse=True)
+        return labels, compact(codes, len(labels))
+    place = y.astype(np.intp) - low
+    present = np.flatnonzero(np.bincount(place))
+    table = np.zeros(high - low + 1, dtype=np.intp)
+    table[present] = np.arange(len(present))
+    return (present + low).astype(y.dtype), compact(table, len(present))[place]
+
+
+def _whole_numbers(y: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+    if not np.isfinite(y).all():
+        missing = np.flatnonzero(np.isnan(y))
+        if len(missing):
+            raise LabelError.missing(missing.tolist())
+        raise LabelError.infinite(int(np.flatnonzero(np.isinf(y))[0]))
+    broken = y != np.floor(y)
+    if broken.any():
+        row = int(np.argmax(broken))
+        raise LabelError.continuous(row, len(np.unique(y[:10000])))
+    return y.astype(np.int64)
+
+
+def _encode_objects(y: npt.NDArray[Any]) -> tuple[Labels, Codes]:
+    kinds = {type(value) for value in y}
+    missing = [row for row, value in enumerate(y) if _is_missing(value)]
+    if missing:
+        raise LabelError.missing(missing)
+    if all(issubclass(kind, (str, np.str_)) for kind in kinds):
+        distinct = sorted(set(y.tolist()))
+        place = {label: code for code, label in enumerate(distinct)}
+        codes = np.fromiter((place[v] for v in y), dtype=np.intp, count=len(y))
+        return np.array(distinct, dtype=object), compact(codes, len(distinct))
+    if all(issubclass(kind, (int, float, np.number, np.bool_)) for kind in kinds):
+        return encode_labels(np.array(y.tolist()))
+    raise LabelError.mixed(sorted({kind.__name__ for kind in kinds}))
+
+
+def _is_missing(value: Any) -> bool:
+    return value is None or type(value).__name__ in ("NAType", "NaTType") or value != value

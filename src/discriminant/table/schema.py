@@ -1,0 +1,92 @@
+"""Schema and Block: the two shapes of data that the other rooms ever see.
+
+A Schema says what the columns and classes are called; a Block is some consecutive rows of a table
+with the codes of their classes. A code is the place of a label in `Schema.labels`. Reading files,
+frames and arrays into blocks is not done here: see `table.source`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from discriminant.errors import InfiniteValueError, MissingValueError
+
+Floats = npt.NDArray[np.float64]
+Codes = npt.NDArray[np.integer[Any]]
+Labels = npt.NDArray[Any]
+Features = Any  # (n, d) numeric array of any order and dtype, or SciPy CSR
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Schema:
+    """Names of d features and K classes."""
+
+    features: tuple[str, ...]
+    labels: Labels  # (K,) sorted and distinct
+    named: bool = False  # whether the feature names are the user's, so that they can be matched
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Block:
+    """Some rows of a table."""
+
+    features: Features  # (n, d)
+    codes: Codes  # (n,) each in 0..K-1
+    weight: Floats | None = None  # (n,) None is one for every row
+    responses: Floats | None = None  # (n, m) numbers to regress on, read as m more columns
+    start: int = 0  # number of the first row in its table, for messages
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    def rows(self, lo: int, hi: int) -> Block:
+        """Rows lo to hi, as views."""
+        return Block(
+            self.features[lo:hi],
+            self.codes[lo:hi],
+            None if self.weight is None else self.weight[lo:hi],
+            None if self.responses is None else self.responses[lo:hi],
+            self.start + lo,
+        )
+
+    def blame(self, names: Sequence[str]) -> None:
+        """Raise the error that names the first cell that is no finite number, if any."""
+        features = dense(self.features).astype(np.float64, copy=False)
+        wrong = ~np.isfinite(features)
+        if not wrong.any():
+            return
+        row, column = (int(i) for i in np.argwhere(wrong)[0])
+        if not np.isnan(features[row, column]):
+            raise InfiniteValueError.of_cell(self.start + row, names[column])
+        missing = np.isnan(features)
+        raise MissingValueError.of_cell(
+            self.start + row,
+            names[column],
+            rows=int(missing.any(axis=1).sum()),
+            columns=int(missing.any(axis=0).sum()),
+        )
+
+
+def dense(features: Features) -> npt.NDArray[Any]:
+    """The block's features as an array; only a block is ever made dense, never a table."""
+    return np.asarray(features.toarray() if is_sparse(features) else features)
+
+
+def is_sparse(features: Any) -> bool:
+    """Whether features are a SciPy sparse matrix or array."""
+    return bool(sparse.issparse(features))
+
+
+def numbered(width: int) -> tuple[str, ...]:
+    """Names for columns that have none, as scikit-learn gives them.
+
+    >>> numbered(2)
+    ('x0', 'x1')
+    """
+    return tuple(f"x{j}" for j in range(width))

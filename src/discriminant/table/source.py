@@ -1,0 +1,292 @@
+"""Open an array, a sparse matrix or a data frame, check it at the door, stream it as Blocks.
+
+A Table holds what it was given: slices are views, and a frame's columns are put side by side only
+for the block at hand. Cells are not looked at here; a NaN shows itself in the sums (it spreads),
+and only then is the place looked for: `Block.blame`.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from discriminant.errors import (
+    CellTypeError,
+    ColumnNamesError,
+    ColumnTypeError,
+    ExtraColumnsWarning,
+    LabelError,
+    LargeIntegerWarning,
+    MissingValueError,
+    ShapeError,
+    TextInNumberError,
+    WeightError,
+)
+from discriminant.table.labels import code_labels, encode_labels
+from discriminant.table.schema import (
+    Block,
+    Codes,
+    Features,
+    Floats,
+    Labels,
+    Schema,
+    dense,
+    is_sparse,
+    numbered,
+)
+
+_SAMPLE = 101  # rows looked at to place the origin; odd, so that a median is one of the values
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Columns:
+    """Columns of a data frame, kept apart until a block of rows is asked for."""
+
+    columns: tuple[npt.NDArray[Any], ...]  # d arrays of n numbers
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return len(self.columns[0]) if self.columns else 0, len(self.columns)
+
+    def __getitem__(self, rows: Any) -> npt.NDArray[Any]:
+        kind = np.result_type(*self.columns)
+        parts = [column[rows] for column in self.columns]
+        block = np.empty((len(parts[0]), len(parts)), dtype=kind, order="F")
+        for j, part in enumerate(parts):
+            block[:, j] = part
+        return block
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Table:
+    """Rows at hand in memory: features, codes, weights, and what they are called."""
+
+    schema: Schema
+    features: Features  # (N, d) array, CSR or Columns
+    codes: Codes  # (N,)
+    weight: Floats | None = None  # (N,)
+    responses: Floats | None = None  # (N, m)
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    @property
+    def width(self) -> int:
+        return int(self.features.shape[1])
+
+    def block(self, lo: int, hi: int) -> Block:
+        """Rows lo to hi."""
+        return Block(
+            self.features[lo:hi],
+            self.codes[lo:hi],
+            None if self.weight is None else self.weight[lo:hi],
+            None if self.responses is None else self.responses[lo:hi],
+            lo,
+        )
+
+    def blocks(self, size: int) -> Iterator[Block]:
+        """All rows, `size` at a time."""
+        for lo in range(0, len(self), size):
+            yield self.block(lo, min(lo + size, len(self)))
+
+    def take(self, rows: npt.NDArray[np.intp]) -> Table:
+        """The rows named, in that order."""
+        return Table(
+            self.schema,
+            self.features[rows],
+            self.codes[rows],
+            None if self.weight is None else self.weight[rows],
+            None if self.responses is None else self.responses[rows],
+        )
+
+    def sample(self) -> npt.NDArray[Any]:
+        """A few rows, evenly spread: enough to say where the data lie and how far they spread."""
+        count = min(len(self), _SAMPLE)
+        rows = np.linspace(0, len(self) - 1, count).astype(np.intp)
+        chosen = self.features[rows]
+        found = dense(chosen)
+        if self.responses is None:
+            return found
+        return np.hstack([found, self.responses[rows]])
+
+
+def open_table(
+    X: Any,
+    y: Any = None,
+    *,
+    weight: Any = None,
+    labels: Labels | None = None,
+    responses: Any = None,
+    name: str = "This model",
+) -> Table:
+    """Check rows, labels and weights at the door.
+
+    Parameters
+    ----------
+    X
+        Array, nested list, SciPy sparse matrix or data frame.
+    y
+        One label a row; None where no classes are meant (one class, coded 0).
+    weight
+        One non-negative number a row.
+    labels
+        The classes when they are already known; another label is then an error.
+    responses
+        Numbers to regress on, one or more columns.
+    name
+        Who is asking, for messages.
+    """
+    features, names = open_features(X)
+    rows = features.shape[0]
+    if not rows:
+        raise ShapeError.no_rows(rows)
+    if not features.shape[1]:
+        raise ShapeError.no_features(rows)
+    if y is None and responses is None:
+        raise LabelError.absent(name)
+    if y is None:
+        found, codes = np.zeros(1, dtype=np.intp), np.zeros(rows, dtype=np.uint8)
+    elif labels is None:
+        found, codes = encode_labels(y)
+    else:
+        found, codes = labels, code_labels(y, labels)
+    if len(codes) != rows:
+        raise ShapeError.of_lengths("y", len(codes), rows)
+    schema = Schema(numbered(features.shape[1]) if names is None else names, found, bool(names))
+    return Table(schema, features, codes, open_weight(weight, rows), responses)
+
+
+def open_features(
+    X: Any, *, match: Schema | None = None
+) -> tuple[Features, tuple[str, ...] | None]:
+    """Features as something that can be sliced by rows, and their names if they have any.
+
+    With `match`, columns of a frame are put into the order of that schema by name.
+    """
+    if is_sparse(X):
+        if X.dtype.kind == "c":
+            raise ColumnTypeError.of_column("x0", str(X.dtype))
+        return X.tocsr(), None
+    if not isinstance(X, np.ndarray) and _is_frame(X):
+        return _open_frame(X, match)
+    return _open_array(X), None
+
+
+def open_weight(weight: Any, rows: int) -> Floats | None:
+    """Weights as float64, each finite and not negative; None stays None."""
+    if weight is None:
+        return None
+    found = np.array(weight, dtype=np.float64)
+    if found.ndim == 0:
+        found = np.full(rows, float(found))
+    if found.ndim != 1:
+        raise WeightError.wrong_shape(found.shape, rows)
+    if len(found) != rows:
+        raise ShapeError.of_lengths("sample_weight", len(found), rows)
+    if not np.isfinite(found).all():
+        raise WeightError.not_finite(int(np.argmin(np.isfinite(found))))
+    if (found < 0).any():
+        row = int(np.argmax(found < 0))
+        raise WeightError.negative(row, float(found[row]))
+    if not found.any():
+        raise WeightError.all_zero()
+    return found
+
+
+def _is_frame(X: Any) -> bool:
+    return (
+        hasattr(X, "__dataframe__")
+        or hasattr(X, "__narwhals_dataframe__")
+        or (hasattr(X, "columns") and hasattr(X, "shape"))
+        or hasattr(X, "column_names")
+    )
+
+
+def _open_frame(X: Any, match: Schema | None) -> tuple[Features, tuple[str, ...] | None]:
+    import narwhals as nw
+
+    given = list(getattr(X, "column_names", None) or X.columns)
+    for name in given:
+        if given.count(name) > 1:
+            places = [i for i, other in enumerate(given) if other == name]
+            raise ColumnNamesError.of_duplicates(str(name), places)
+    named = all(isinstance(name, str) for name in given) and bool(given)
+    wanted = _match_names(given, match) if match is not None and named else given
+    series = dict(zip(given, nw.from_native(X, eager_only=True).iter_columns(), strict=True))
+    columns = tuple(_open_column(series[name].to_numpy(), str(name)) for name in wanted)
+    return Columns(columns), tuple(wanted) if named else None
+
+
+def _match_names(given: list[str], match: Schema) -> list[str]:
+    if not match.named:
+        return given
+    missing = [name for name in match.features if name not in set(given)]
+    extra = [name for name in given if name not in set(match.features)]
+    if missing:
+        raise ColumnNamesError.of_missing(missing, extra)
+    if extra:
+        warnings.warn(ExtraColumnsWarning.of_columns(extra), stacklevel=4)
+    return list(match.features)
+
+
+def _open_array(X: Any) -> npt.NDArray[Any]:
+    array = np.asarray(X)
+    if array.dtype.kind == "c":
+        raise ColumnTypeError.of_column("x0", str(array.dtype))
+    if array.ndim != 2:
+        raise ShapeError.not_two_dimensional(array.ndim)
+    if array.dtype.kind in "fb":
+        return array
+    if array.dtype.kind in "iu":
+        _warn_of_large_integers(array, numbered(array.shape[1]))
+        return array
+    if array.dtype.kind in "mM":
+        raise ColumnTypeError.of_column("x0", str(array.dtype))
+    return _to_numbers(array, numbered(array.shape[1]))
+
+
+def _open_column(column: npt.NDArray[Any], name: str) -> npt.NDArray[Any]:
+    if column.dtype.kind in "iu":
+        _warn_of_large_integers(column[:, None], (name,))
+    if column.dtype.kind in "fbiu":
+        return column
+    if column.dtype.kind in "cmM":
+        raise ColumnTypeError.of_column(name, str(column.dtype))
+    return _to_numbers(column[:, None], (name,))[:, 0]
+
+
+def _to_numbers(array: npt.NDArray[Any], names: Sequence[str]) -> Floats:
+    """Objects and texts as float64, or an error that names the first that is none."""
+    if any(isinstance(value, complex) for value in array[:1].ravel()):
+        raise ColumnTypeError.of_column(names[0], "complex")
+    try:
+        return array.astype(np.float64)
+    except (TypeError, ValueError) as fault:
+        for (row, column), value in np.ndenumerate(array):
+            _blame_object(row, names[column], value)
+        raise CellTypeError.of_cell(0, names[0], str(array.dtype)) from fault
+
+
+def _blame_object(row: int, column: str, value: Any) -> None:
+    try:
+        float(value)
+    except (TypeError, ValueError):
+        if isinstance(value, str):
+            raise TextInNumberError.of_cell(row, column, value) from None
+        if value is None or type(value).__name__ == "NAType":
+            raise MissingValueError.of_cell(row, column) from None
+        raise CellTypeError.of_cell(row, column, type(value).__name__) from None
+
+
+def _warn_of_large_integers(array: npt.NDArray[Any], names: Sequence[str]) -> None:
+    if array.dtype.itemsize < 8 or not array.size:
+        return
+    if int(array.max()) <= 1 << 53 and int(array.min()) >= -(1 << 53):
+        return
+    column = int(np.argmax((array.max(axis=0) > 1 << 53) | (array.min(axis=0) < -(1 << 53))))
+    warnings.warn(LargeIntegerWarning.of_column(names[column]), stacklevel=5)

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from discriminant.engines.engine import moments
 from discriminant.moments.class_moments import ClassMoments
-
-if TYPE_CHECKING:
-    from discriminant.estimators.gaussian import LDA, QDA, RDA, NearestMean
 
 __version__ = "0.1.0.dev0"
 
@@ -33,3 +30,8 @@ def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'discriminant' has no attribute {name!r}")
     return getattr(import_module(f"discriminant.{_HOMES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    """All public names, imported or not."""
+    return sorted(__all__)

@@ -23,7 +23,7 @@ Reading rows is not done here: see `moments.reading`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -192,18 +192,8 @@ class ClassMoments:
         if self.detail == "pooled":
             raise MomentsMismatchError.needs_detail("Keeping some classes", "class", self.detail)
         codes = np.sort(self._codes_of(labels))
-        return replace(
-            self,
-            labels=self.labels[codes],
-            rows=self.rows[codes],
-            weight=self.weight[codes],
-            weight2=self.weight2[codes],
-            mean=self.mean[codes],
-            scatter=self.scatter[codes],
-            lost=self.lost[codes],
-            third=None if self.third is None else self.third[codes],
-            fourth=None if self.fourth is None else self.fourth[codes],
-        )
+        kept = self._each_class(lambda values: values[codes])
+        return replace(self, labels=self.labels[codes], **kept)
 
     def select(self, features: Sequence[str] | Sequence[int]) -> ClassMoments:
         """Moments of some features, by name or by place, in that order."""
@@ -317,19 +307,16 @@ class ClassMoments:
             wide[place] = values
             return wide
 
-        pooled = self.detail == "pooled"
-        return replace(
-            self,
-            labels=labels,
-            rows=spread(self.rows),
-            weight=spread(self.weight),
-            weight2=spread(self.weight2),
-            mean=spread(self.mean),
-            scatter=self.scatter if pooled else spread(self.scatter),
-            lost=self.lost if pooled else spread(self.lost),
-            third=None if self.third is None else spread(self.third),
-            fourth=None if self.fourth is None else spread(self.fourth),
-        )
+        return replace(self, labels=labels, **self._each_class(spread))
+
+    def _each_class(self, change: Callable[[Any], Any]) -> dict[str, Any]:
+        """Every array that has a row for each class, changed."""
+        names = ["rows", "weight", "weight2", "mean"]
+        if self.detail != "pooled":
+            names += ["scatter", "lost"]
+        if self.detail == "fourth":
+            names += ["third", "fourth"]
+        return {name: change(getattr(self, name)) for name in names}
 
     def _drift(self, weight: Floats, step: Floats) -> Floats:
         """sum over classes, or each class's, weight * step step', in the shape of the scatter."""

@@ -17,6 +17,7 @@ How much of the scatter is kept is the `detail`:
     class      (K, d, d)  the scatter of each class
     fourth     as class, and sum w z_j^2 z_l and sum w z_j^2 z_l^2 of each class (z = u - mean_k),
                from which a best shrinkage follows exactly
+    rows       the rows themselves, where they are few: `moments.class_rows`
 
 Reading rows is not done here: see `moments.reading`.
 """
@@ -31,16 +32,15 @@ import numpy as np
 import numpy.typing as npt
 
 from discriminant.errors import (
-    LabelError,
     MomentsMismatchError,
-    OptionError,
     PrecisionLostError,
 )
 from discriminant.moments.anchor import Anchor
 from discriminant.moments.fourth import shift_fourth, shift_third
+from discriminant.moments.naming import Places, codes_of, columns_of, grouped, per_class, union
 from discriminant.table.schema import Floats, Labels
 
-Detail = Literal["diagonal", "pooled", "class", "fourth"]
+Detail = Literal["diagonal", "pooled", "class", "fourth", "rows"]
 DETAILS: tuple[Detail, ...] = ("diagonal", "pooled", "class", "fourth")
 _EPS = float(np.finfo(np.float64).eps)
 _DIGITS = 6.0  # fewer correct digits than this after a removal, and it is refused
@@ -166,7 +166,7 @@ class ClassMoments:
 
     def scale(self, factors: Mapping[Any, float] | npt.ArrayLike) -> ClassMoments:
         """Multiply the weight of each class: class weights, or resampling in expectation."""
-        factor = self._per_class(factors)
+        factor = per_class(self.labels, factors)
         if self.detail == "pooled" and not (factor == factor[0]).all():
             raise MomentsMismatchError.needs_detail("Weighting classes apart", "class", self.detail)
         each = factor[0] if self.detail == "pooled" else factor
@@ -182,22 +182,19 @@ class ClassMoments:
 
     def group(self, groups: Mapping[Any, Sequence[Any]]) -> ClassMoments:
         """Merge classes: `{"new": ["a", "b"]}`. Classes that no group names stay as they are."""
-        taken = [label for members in groups.values() for label in members]
-        self._codes_of(taken)
-        whole = {label: [label] for label in self.labels.tolist() if label not in set(taken)}
-        return self._merged({**whole, **groups})
+        return self._merged(*grouped(self.labels, groups))
 
     def classes(self, labels: Sequence[Any]) -> ClassMoments:
         """Moments of some classes only."""
         if self.detail == "pooled":
             raise MomentsMismatchError.needs_detail("Keeping some classes", "class", self.detail)
-        codes = np.sort(self._codes_of(labels))
+        codes = np.sort(codes_of(self.labels, labels))
         kept = self._each_class(lambda values: values[codes])
         return replace(self, labels=self.labels[codes], **kept)
 
     def select(self, features: Sequence[str] | Sequence[int]) -> ClassMoments:
         """Moments of some features, by name or by place, in that order."""
-        columns = self._columns_of(features)
+        columns = columns_of(self.features, features)
         square = (..., columns[:, None], columns[None, :])
         return replace(
             self,
@@ -210,13 +207,17 @@ class ClassMoments:
             fourth=None if self.fourth is None else self.fourth[square],
         )
 
+    def holds(self, detail: Detail) -> bool:
+        """Whether moments of that detail follow from these."""
+        if detail == "rows" or (detail == "diagonal" and self.detail == "pooled"):
+            return False
+        return DETAILS.index(detail) <= DETAILS.index(self.detail)
+
     def reduce(self, detail: Detail) -> ClassMoments:
         """The same moments in less detail."""
         if detail == self.detail:
             return self
-        if DETAILS.index(detail) > DETAILS.index(self.detail) or (
-            detail == "diagonal" and self.detail == "pooled"
-        ):
+        if not self.holds(detail):
             raise MomentsMismatchError.needs_detail("This", detail, self.detail)
         scatter = self.scatter
         if detail == "diagonal":
@@ -364,14 +365,8 @@ class ClassMoments:
             fourth=None if self.fourth is None else _times(keep, self.fourth),
         )
 
-    def _merged(self, groups: Mapping[Any, Sequence[Any]]) -> ClassMoments:
-        names = _label_array(list(groups))
-        order = np.argsort(names, kind="stable")
-        members = [self._codes_of(list(groups.values())[int(i)]) for i in order]
-        code = np.zeros(len(self.labels), dtype=np.intp)
-        for new, old in enumerate(members):
-            code[old] = new
-        join = np.zeros((len(members), len(self.labels)))
+    def _merged(self, labels: Labels, code: Places) -> ClassMoments:
+        join = np.zeros((len(labels), len(self.labels)))
         join[code, np.arange(len(self.labels))] = 1.0
         weight = join @ self.weight
         share = self.weight / np.where(weight > 0, weight, 1.0)[code]
@@ -382,7 +377,7 @@ class ClassMoments:
         both = self.scatter + moved
         return replace(
             self,
-            labels=names[order],
+            labels=labels,
             rows=(join @ self.rows).astype(np.int64),
             weight=weight,
             weight2=join @ self.weight2,
@@ -396,36 +391,6 @@ class ClassMoments:
             if self.fourth is None
             else np.tensordot(join, shift_fourth(self, step), axes=1),
         )
-
-    def _per_class(self, factors: Mapping[Any, float] | npt.ArrayLike) -> Floats:
-        if isinstance(factors, Mapping):
-            self._codes_of(list(factors))
-            return np.array([float(factors.get(label, 1.0)) for label in self.labels.tolist()])
-        found = np.asarray(factors, dtype=np.float64)
-        if found.shape != (len(self.labels),):
-            raise OptionError.of(
-                "factors",
-                f"array of shape {found.shape}",
-                f"one number for {len(self.labels)} classes",
-            )
-        return found
-
-    def _codes_of(self, labels: Sequence[Any]) -> npt.NDArray[np.intp]:
-        place = {label: code for code, label in enumerate(self.labels.tolist())}
-        unknown = [label for label in labels if label not in place]
-        if unknown:
-            raise LabelError.unknown(unknown, self.labels.tolist())
-        if len(set(labels)) < len(labels):
-            raise OptionError.of("labels", list(labels), "named once each")
-        return np.array([place[label] for label in labels], dtype=np.intp)
-
-    def _columns_of(self, features: Sequence[str] | Sequence[int]) -> npt.NDArray[np.intp]:
-        place = {name: j for j, name in enumerate(self.features)}
-        wrong = [f for f in features if isinstance(f, str) and f not in place]
-        if wrong:
-            raise OptionError.of("features", wrong, f"among {list(self.features)[:20]}")
-        chosen = [place[f] if isinstance(f, str) else int(f) for f in features]
-        return np.array(chosen, dtype=np.intp)
 
     def _need_products(self, what: str) -> None:
         if self.detail == "diagonal":
@@ -443,7 +408,7 @@ def _aligned(ours: ClassMoments, theirs: ClassMoments) -> tuple[ClassMoments, Cl
     if ours.detail != theirs.detail:
         raise MomentsMismatchError.of_detail(ours.detail, theirs.detail)
     if not np.array_equal(ours.labels, theirs.labels):
-        labels = _union(ours.labels, theirs.labels)
+        labels = union(ours.labels, theirs.labels)
         ours, theirs = ours.over(labels), theirs.over(labels)
     if ours.anchor.same_as(theirs.anchor):
         return ours, theirs
@@ -453,21 +418,6 @@ def _aligned(ours: ClassMoments, theirs: ClassMoments) -> tuple[ClassMoments, Cl
         return ours, theirs.at(ours.anchor)
     common = Anchor(ours.anchor.origin, np.maximum(ours.anchor.unit, theirs.anchor.unit))
     return ours.at(common), theirs.at(common)
-
-
-def _union(ours: Labels, theirs: Labels) -> Labels:
-    text = [labels.dtype.kind in "OUST" for labels in (ours, theirs)]
-    if text[0] != text[1] and len(ours) and len(theirs):
-        raise LabelError.mixed(
-            sorted({type(v).__name__ for v in (*ours.tolist(), *theirs.tolist())})
-        )
-    return np.unique(np.concatenate([ours, theirs]))
-
-
-def _label_array(labels: list[Any]) -> Labels:
-    if all(isinstance(label, str) for label in labels):
-        return np.array(labels, dtype=object)
-    return np.array(labels)
 
 
 def _times(factor: Any, values: Floats) -> Floats:

@@ -1,0 +1,81 @@
+"""Classes by label and columns by name: what every summary that knows both has to look up."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from discriminant.errors import LabelError, OptionError
+from discriminant.table.schema import Floats, Labels
+
+Places = npt.NDArray[np.intp]
+
+
+def codes_of(labels: Labels, wanted: Sequence[Any]) -> Places:
+    """The place of each label wanted among `labels`."""
+    place = {label: code for code, label in enumerate(labels.tolist())}
+    unknown = [label for label in wanted if label not in place]
+    if unknown:
+        raise LabelError.unknown(unknown, labels.tolist())
+    if len(set(wanted)) < len(wanted):
+        raise OptionError.of("labels", list(wanted), "named once each")
+    return np.array([place[label] for label in wanted], dtype=np.intp)
+
+
+def columns_of(features: Sequence[str], wanted: Sequence[str] | Sequence[int]) -> Places:
+    """The place of each feature wanted, by name or by place."""
+    place = {name: j for j, name in enumerate(features)}
+    wrong = [f for f in wanted if isinstance(f, str) and f not in place]
+    if wrong:
+        raise OptionError.of("features", wrong, f"among {list(features)[:20]}")
+    chosen = [place[f] if isinstance(f, str) else int(f) for f in wanted]
+    return np.array(chosen, dtype=np.intp)
+
+
+def per_class(labels: Labels, factors: Mapping[Any, float] | npt.ArrayLike) -> Floats:
+    """(K,) a factor for each class; one that a mapping does not name is 1."""
+    if isinstance(factors, Mapping):
+        codes_of(labels, list(factors))
+        return np.array([float(factors.get(label, 1.0)) for label in labels.tolist()])
+    found = np.asarray(factors, dtype=np.float64)
+    if found.shape != labels.shape:
+        raise OptionError.of(
+            "factors", f"array of shape {found.shape}", f"one number for {len(labels)} classes"
+        )
+    return found
+
+
+def grouped(labels: Labels, groups: Mapping[Any, Sequence[Any]]) -> tuple[Labels, Places]:
+    """Labels after merging, sorted, and the new code of each old class; unnamed classes stay."""
+    taken = [label for members in groups.values() for label in members]
+    codes_of(labels, taken)
+    whole = {label: [label] for label in labels.tolist() if label not in set(taken)}
+    for name in groups:
+        if name in whole:
+            raise OptionError.of("groups", name, "a name no class that stays apart already has")
+    wanted = {**whole, **groups}
+    names = _label_array(list(wanted))
+    order = np.argsort(names, kind="stable")
+    code = np.zeros(len(labels), dtype=np.intp)
+    for new, old in enumerate(order):
+        code[codes_of(labels, list(wanted.values())[int(old)])] = new
+    return names[order], code
+
+
+def union(ours: Labels, theirs: Labels) -> Labels:
+    """The classes of both, sorted."""
+    text = [labels.dtype.kind in "OUST" for labels in (ours, theirs)]
+    if text[0] != text[1] and len(ours) and len(theirs):
+        raise LabelError.mixed(
+            sorted({type(v).__name__ for v in (*ours.tolist(), *theirs.tolist())})
+        )
+    return np.unique(np.concatenate([ours, theirs]))
+
+
+def _label_array(labels: list[Any]) -> Labels:
+    if all(isinstance(label, str) for label in labels):
+        return np.array(labels, dtype=object)
+    return np.array(labels)

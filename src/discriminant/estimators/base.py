@@ -17,7 +17,7 @@ from sklearn.exceptions import NotFittedError
 from discriminant.engines.engine import read_moments
 from discriminant.errors import LabelError, MomentsMismatchError, ShapeError
 from discriminant.models.gaussian import class_prior
-from discriminant.models.rules import Rule
+from discriminant.models.rules import LinearRule, Rule
 from discriminant.moments.class_moments import DETAILS, ClassMoments, Detail
 from discriminant.posterior import log_posterior
 from discriminant.table.schema import Block, Features, Floats, Schema, numbered
@@ -220,3 +220,26 @@ class MomentClassifier(ClassifierMixin, Rows):
         if prior is None:
             return scores
         return scores + np.log(class_prior(self.moments_, prior)) - np.log(self.prior_)
+
+
+class LinearScores(MomentClassifier):
+    """A classifier whose scores are linear, and their slopes."""
+
+    @property
+    def coef_(self) -> Floats:
+        """Slopes in the user's numbers: (K, d), with two classes (1, d), second minus first."""
+        return self._slopes()[0]
+
+    @property
+    def intercept_(self) -> Floats:
+        """Intercepts to go with `coef_`. Scoring does not use them: it counts from an origin."""
+        return self._slopes()[1]
+
+    def _slopes(self) -> tuple[Floats, Floats]:
+        rule = self.rule_
+        if not isinstance(rule, LinearRule):
+            raise AttributeError("This rule is not linear, so it has no coef_.")
+        slope, intercept = rule.slopes()
+        if len(intercept) == 2:
+            return slope[1:] - slope[:1], intercept[1:] - intercept[:1]
+        return slope, intercept

@@ -8,8 +8,10 @@ import numpy as np
 import numpy.typing as npt
 
 from discriminant.errors import OptionError
-from discriminant.estimators.base import MomentClassifier
+from discriminant.estimators.base import LinearScores, MomentClassifier
+from discriminant.estimators.projecting import Projecting
 from discriminant.models.covariance import DENOMINATORS, TARGETS
+from discriminant.models.fisher import FisherRule, Projection, fit_fisher
 from discriminant.models.gaussian import (
     Family,
     class_prior,
@@ -18,7 +20,7 @@ from discriminant.models.gaussian import (
     quadratic_rule,
     shrinkage_of,
 )
-from discriminant.models.rules import LinearRule, QuadraticRule, Rule
+from discriminant.models.rules import QuadraticRule, Rule
 from discriminant.moments.class_moments import ClassMoments, Detail
 from discriminant.table.schema import Floats
 
@@ -94,51 +96,12 @@ class GaussianClassifier(MomentClassifier):
         metrics = (metric,) * len(rule.labels)
         return quadratic_rule(self.moments_, metrics=metrics, prior=self.prior_)
 
-    def _checked(self, family: Family) -> Family:
-        unit = "a number from 0 to 1"
-        for name in ("pooling", "shrinkage"):
-            value = getattr(family, name)
-            if isinstance(value, str):
-                if name == "shrinkage" and value in ("auto", "oas"):
-                    continue
-                raise OptionError.of(name, value, f"{unit}, 'auto' or 'oas'")
-            if not 0.0 <= value <= 1.0:
-                raise OptionError.of(name, value, unit)
-        for name, allowed in (
-            ("target", TARGETS),
-            ("denominator", DENOMINATORS),
-            ("shrink", ("pooled", "mixed")),
-            ("weighting", ("covariance", "friedman")),
-        ):
-            if getattr(family, name) not in allowed:
-                raise OptionError.of(name, getattr(family, name), f"one of {', '.join(allowed)}")
-        return family
 
-
-class LinearClassifier(GaussianClassifier):
+class LinearClassifier(LinearScores, GaussianClassifier):
     """A member whose scores are linear."""
 
-    @property
-    def coef_(self) -> Floats:
-        """Slopes in the user's numbers: (K, d), with two classes (1, d), second minus first."""
-        return self._slopes()[0]
 
-    @property
-    def intercept_(self) -> Floats:
-        """Intercepts to go with `coef_`. Scoring does not use them: it counts from an origin."""
-        return self._slopes()[1]
-
-    def _slopes(self) -> tuple[Floats, Floats]:
-        rule = self.rule_
-        if not isinstance(rule, LinearRule):
-            raise AttributeError("This rule is not linear, so it has no coef_.")
-        slope, intercept = rule.slopes()
-        if len(intercept) == 2:
-            return slope[1:] - slope[:1], intercept[1:] - intercept[:1]
-        return slope, intercept
-
-
-class LDA(LinearClassifier):
+class LDA(Projecting, LinearClassifier):
     """Linear discriminant analysis: Gaussian classes that share one covariance.
 
     Parameters
@@ -178,7 +141,14 @@ class LDA(LinearClassifier):
     @property
     def family(self) -> Family:
         """One covariance, shrunk."""
-        return self._checked(Family(1.0, self.shrinkage, self.target, self.denominator))
+        return checked(Family(1.0, self.shrinkage, self.target, self.denominator))
+
+    def directions(self) -> FisherRule:
+        """The canonical directions, worked out when they are asked for."""
+        self._need_fit()
+        return fit_fisher(
+            self.moments_, family=self.family, prior=self.prior_, projection=Projection()
+        )
 
 
 class NearestMean(LinearClassifier):
@@ -195,7 +165,7 @@ class NearestMean(LinearClassifier):
     @property
     def family(self) -> Family:
         """One variance for all classes and features."""
-        return self._checked(Family(1.0, 1.0, "scaled_identity", self.denominator))
+        return checked(Family(1.0, 1.0, "scaled_identity", self.denominator))
 
     def rule_from(self, moments: ClassMoments) -> Rule:
         """The fitted rule, from moments alone."""
@@ -240,9 +210,7 @@ class QDA(GaussianClassifier):
     @property
     def family(self) -> Family:
         """Each class its own covariance."""
-        return self._checked(
-            Family(0.0, self.shrinkage, self.target, self.denominator, shrink="mixed")
-        )
+        return checked(Family(0.0, self.shrinkage, self.target, self.denominator, shrink="mixed"))
 
 
 class RDA(GaussianClassifier):
@@ -286,7 +254,7 @@ class RDA(GaussianClassifier):
     @property
     def family(self) -> Family:
         """The mixture asked for."""
-        return self._checked(
+        return checked(
             Family(
                 self.pooling,
                 self.shrinkage,
@@ -336,3 +304,25 @@ class RDA(GaussianClassifier):
     def from_matlab(cls, gamma: float = 0.0, **options: Any) -> RDA:
         """MATLAB's fitcdiscr with a linear type: (1 - Gamma) C + Gamma diag C."""
         return cls(pooling=1.0, shrinkage=gamma, target="diagonal", **options)
+
+
+def checked(family: Family) -> Family:
+    """The family, or the error that says which option cannot be."""
+    unit = "a number from 0 to 1"
+    for name in ("pooling", "shrinkage"):
+        value = getattr(family, name)
+        if isinstance(value, str):
+            if name == "shrinkage" and value in ("auto", "oas"):
+                continue
+            raise OptionError.of(name, value, f"{unit}, 'auto' or 'oas'")
+        if not 0.0 <= value <= 1.0:
+            raise OptionError.of(name, value, unit)
+    for name, allowed in (
+        ("target", TARGETS),
+        ("denominator", DENOMINATORS),
+        ("shrink", ("pooled", "mixed")),
+        ("weighting", ("covariance", "friedman")),
+    ):
+        if getattr(family, name) not in allowed:
+            raise OptionError.of(name, getattr(family, name), f"one of {', '.join(allowed)}")
+    return family

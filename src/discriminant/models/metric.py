@@ -46,10 +46,10 @@ class Metric:
         along = u @ self.basis
         if not self.rest:
             return np.asarray(np.einsum("ni,ni->n", along * self.gain, along))
-        outside = np.einsum("nj,nj->n", u, u) - np.einsum("ni,ni->n", along, along)
-        return np.asarray(
-            self.rest * np.maximum(outside, 0.0) + np.einsum("ni,ni->n", along * self.gain, along)
-        )
+        if along.size:  # what is outside is taken apart, not as a difference of large squares
+            u = u - along @ self.basis.T
+        outside = np.einsum("nj,nj->n", u, u)
+        return np.asarray(self.rest * outside + np.einsum("ni,ni->n", along * self.gain, along))
 
     def solve(self, offsets: Floats) -> Floats:
         """(n, d) offsets times the inverse covariance."""
@@ -57,18 +57,45 @@ class Metric:
         along = u @ self.basis
         if not self.rest:
             return np.asarray((along * self.gain) @ self.basis.T * self.root)
-        inside = (along * (self.gain - self.rest)) @ self.basis.T
-        return np.asarray((self.rest * u + inside) * self.root)
+        outside = u - along @ self.basis.T
+        return np.asarray((self.rest * outside + (along * self.gain) @ self.basis.T) * self.root)
+
+    def whitened(self, offsets: Floats) -> Floats:
+        """(n, m) numbers whose plain distances are the distances of the offsets (n, d)."""
+        u = self._rooted(offsets)
+        along = u @ self.basis
+        if not self.rest:
+            return np.asarray(along * np.sqrt(self.gain))
+        return np.asarray(u + (along * (np.sqrt(self.gain) - 1.0)) @ self.basis.T)
+
+    def directions(self, whitened: Floats) -> Floats:
+        """(d, r) directions for offsets of directions (m, r) for whitened offsets."""
+        if not self.rest:
+            return np.asarray((self.basis * np.sqrt(self.gain)) @ whitened)
+        along = (self.basis.T @ whitened) * (np.sqrt(self.gain) - 1.0)[:, None]
+        return np.asarray((whitened + self.basis @ along) * self.root[:, None])
+
+    def covariance(self) -> Floats:
+        """(d, d) the covariance itself, as far as it counts."""
+        spread = self.draw(np.eye(len(self.root)))
+        return np.asarray(spread.T @ spread)
 
     def draw(self, normal: Floats) -> Floats:
         """(n, d) offsets with this covariance, from (n, d) independent standard normal numbers."""
         if not self.rest:
-            back = np.linalg.pinv(self.basis * np.sqrt(self.gain))
+            back = self._unwhitening()
             return np.asarray(normal[:, : len(back)] @ back)
         along = normal @ self.basis
         stretch = 1.0 / np.sqrt(self.gain) - 1.0 / np.sqrt(self.rest)
         spread = normal / np.sqrt(self.rest) + (along * stretch) @ self.basis.T
         return np.asarray(spread * np.where(self.root > 0, 1.0 / np.maximum(self.root, _TINY), 0.0))
+
+    def _unwhitening(self) -> Floats:
+        """(r, d) from whitened numbers back to offsets; units are taken out before the inverse."""
+        scaled = self.basis * np.sqrt(self.gain)
+        size = np.sqrt(np.einsum("ir,ir->i", scaled, scaled))
+        per_unit = np.divide(1.0, size, out=np.zeros_like(size), where=size > 0)
+        return np.asarray(np.linalg.pinv(scaled * per_unit[:, None]) * per_unit)
 
     def _rooted(self, offsets: Floats) -> Floats:
         return offsets * self.root if self.rest else offsets

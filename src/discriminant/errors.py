@@ -366,6 +366,22 @@ class MomentsMismatchError(InputError):
             f"Cannot remove {removed} row(s) of class '{label}': only {rows} are in the moments."
         )
 
+    @classmethod
+    def of_weight_removal(
+        cls, label: object, weight: float, removed: float
+    ) -> MomentsMismatchError:
+        return cls(
+            f"Cannot remove weight {removed:g} from class '{label}', which weighs {weight:g}. "
+            "Remove rows with the weights they were added with."
+        )
+
+    @classmethod
+    def of_rows(cls, label: object, missing: int, removed: int, rows: int) -> MomentsMismatchError:
+        return cls(
+            f"Cannot remove {missing} of {removed} row(s) of class '{label}': they are not among "
+            f"the {rows} held, with the same values and weight. Pass rows as they were fitted."
+        )
+
 
 class PrecisionLostError(DiscriminantError, ArithmeticError):
     """A removal would leave too few correct digits."""
@@ -456,4 +472,28 @@ class NotConvergedWarning(DiscriminantWarning):
         return cls(
             f"{what} stopped after {steps} steps with a change of {change:.1e} "
             f"(goal {tolerance:.1e}). Raise the number of steps or scale the columns."
+        )
+
+
+class ClassMissingWarning(DiscriminantWarning):
+    """A class has no row outside one fold, so its held-out rows cannot be right."""
+
+    @classmethod
+    def of_class(cls, label: object, fold: int, rows: int) -> ClassMissingWarning:
+        return cls(
+            f"All {rows} row(s) of class '{label}' are in fold {fold}, so the model for that fold "
+            "does not know the class: its log posterior there is -inf. Use fewer folds, spread "
+            "the class over folds, or leave it out."
+        )
+
+
+class NoPosteriorWarning(DiscriminantWarning):
+    """A classifier has decisions but no posteriors."""
+
+    @classmethod
+    def of(cls, name: str) -> NoPosteriorWarning:
+        return cls(
+            f"{name} has neither predict_log_proba nor predict_proba: its log posterior is taken "
+            "as 0 for the class it predicts and -inf for the others. Wrap it, for instance in "
+            "sklearn.calibration.CalibratedClassifierCV, to get posteriors."
         )

@@ -66,6 +66,14 @@ class Anchor:
         origin = self.origin + offset * self.unit
         return Anchor(origin, self.unit), (origin - self.origin) / self.unit
 
+    def with_unit_for(
+        self, other: Anchor, *, zero: npt.NDArray[np.bool_], zero_too: npt.NDArray[np.bool_]
+    ) -> Anchor:
+        """This origin in units that suit both: the larger ones, but zeros suit any."""
+        unit = np.maximum(self.unit, other.unit)
+        unit = np.where(zero, other.unit, np.where(zero_too, self.unit, unit))
+        return Anchor(self.origin, unit)
+
     def select(self, columns: npt.NDArray[np.intp]) -> Anchor:
         """The anchor of some columns."""
         return Anchor(self.origin[columns], self.unit[columns])

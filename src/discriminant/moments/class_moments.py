@@ -43,6 +43,7 @@ from discriminant.table.schema import Floats, Labels
 Detail = Literal["diagonal", "pooled", "class", "fourth", "rows"]
 DETAILS: tuple[Detail, ...] = ("diagonal", "pooled", "class", "fourth")
 _EPS = float(np.finfo(np.float64).eps)
+_DUST = 1e-9  # of a class's weight: sums of weights may differ by this much in rounding
 _DIGITS = 6.0  # fewer correct digits than this after a removal, and it is refused
 
 
@@ -77,7 +78,9 @@ class ClassMoments:
         """Moments of no rows: added to any others they change nothing, not even the last bit."""
         K, d = len(labels), len(features)
         shape = {"diagonal": (K, d), "pooled": (d, d)}.get(detail, (K, d, d))
-        more = np.zeros((K, d, d)) if detail == "fourth" else None
+        third, fourth = (
+            (np.zeros((K, d, d)), np.zeros((K, d, d))) if detail == "fourth" else (None, None)
+        )
         return cls(
             np.asarray(labels),
             tuple(features),
@@ -89,8 +92,8 @@ class ClassMoments:
             np.zeros((K, d)),
             np.zeros(shape),
             np.zeros(d if detail == "pooled" else (K, d)),
-            more,
-            more,
+            third,
+            fourth,
         )
 
     # --- adding and removing ----------------------------------------------------------------
@@ -129,10 +132,7 @@ class ClassMoments:
     def remove(self, other: ClassMoments, *, digits: float = _DIGITS) -> ClassMoments:
         """Moments without the rows of `other`; refuses when fewer than `digits` would be left."""
         ours, theirs = _aligned(self, other)
-        for k in np.flatnonzero(theirs.rows > ours.rows):
-            raise MomentsMismatchError.of_removal(
-                ours.labels[k], int(ours.rows[k]), int(theirs.rows[k])
-            )
+        _check_removal(ours, theirs)
         rows = ours.rows - theirs.rows
         left = rows > 0
         weight = np.where(left, ours.weight - theirs.weight, 0.0)
@@ -170,8 +170,11 @@ class ClassMoments:
         if self.detail == "pooled" and not (factor == factor[0]).all():
             raise MomentsMismatchError.needs_detail("Weighting classes apart", "class", self.detail)
         each = factor[0] if self.detail == "pooled" else factor
+        some = factor > 0  # a class of weight zero is a class of no rows
         return replace(
             self,
+            rows=np.where(some, self.rows, 0),
+            mean=np.where(some[:, None], self.mean, 0.0),
             weight=self.weight * factor,
             weight2=self.weight2 * factor**2,
             scatter=_times(each, self.scatter),
@@ -282,7 +285,7 @@ class ClassMoments:
         """The same moments about another origin and in other units."""
         if anchor.same_as(self.anchor):
             return self
-        ratio = self.anchor.unit / anchor.unit
+        ratio = np.where(self._zero(), 1.0, self.anchor.unit / anchor.unit)
         mean = np.where(
             self.rows[:, None] > 0, self.mean * ratio + self.anchor.shift_to(anchor), 0.0
         )
@@ -392,6 +395,11 @@ class ClassMoments:
             else np.tensordot(join, shift_fourth(self, step), axes=1),
         )
 
+    def _zero(self) -> npt.NDArray[np.bool_]:
+        """(d,) whether a column is zero in every row."""
+        spread = np.atleast_2d(self._diagonal(self.scatter)).any(axis=0)
+        return (self.anchor.origin == 0) & ~self.mean.any(axis=0) & ~spread
+
     def _need_products(self, what: str) -> None:
         if self.detail == "diagonal":
             raise MomentsMismatchError.needs_detail(what, "pooled", self.detail)
@@ -416,8 +424,22 @@ def _aligned(ours: ClassMoments, theirs: ClassMoments) -> tuple[ClassMoments, Cl
         return ours.at(theirs.anchor), theirs
     if not theirs.rows.any():
         return ours, theirs.at(ours.anchor)
-    common = Anchor(ours.anchor.origin, np.maximum(ours.anchor.unit, theirs.anchor.unit))
+    common = ours.anchor.with_unit_for(theirs.anchor, zero=ours._zero(), zero_too=theirs._zero())
     return ours.at(common), theirs.at(common)
+
+
+def _check_removal(ours: ClassMoments, theirs: ClassMoments) -> None:
+    """Refuse to remove more rows of a class, or more weight, than there is."""
+    for k in np.flatnonzero(theirs.rows > ours.rows):
+        raise MomentsMismatchError.of_removal(
+            ours.labels[k], int(ours.rows[k]), int(theirs.rows[k])
+        )
+    surplus = theirs.weight - ours.weight
+    all_gone = (theirs.rows == ours.rows) & (np.abs(surplus) > _DUST * ours.weight)
+    for k in np.flatnonzero((surplus > _DUST * ours.weight) | all_gone):
+        raise MomentsMismatchError.of_weight_removal(
+            ours.labels[k], float(ours.weight[k]), float(theirs.weight[k])
+        )
 
 
 def _times(factor: Any, values: Floats) -> Floats:

@@ -39,12 +39,14 @@ def per_class(labels: Labels, factors: Mapping[Any, float] | npt.ArrayLike) -> F
     """(K,) a factor for each class; one that a mapping does not name is 1."""
     if isinstance(factors, Mapping):
         codes_of(labels, list(factors))
-        return np.array([float(factors.get(label, 1.0)) for label in labels.tolist()])
+        factors = [float(factors.get(label, 1.0)) for label in labels.tolist()]
     found = np.asarray(factors, dtype=np.float64)
     if found.shape != labels.shape:
         raise OptionError.of(
             "factors", f"array of shape {found.shape}", f"one number for {len(labels)} classes"
         )
+    for wrong in found[~(np.isfinite(found) & (found >= 0))]:
+        raise OptionError.of("factors", float(wrong), "finite and not negative")
     return found
 
 

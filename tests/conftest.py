@@ -1,0 +1,38 @@
+"""What all tests share: how Hypothesis draws, and where real data lie, if they do."""
+
+import os
+
+# SciPy looks at this once, when it is first imported; without it scikit-learn's check that arrays
+# are taken under array_api_dispatch is skipped.
+os.environ.setdefault("SCIPY_ARRAY_API", "1")
+
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+_ROOT = Path(__file__).parent.parent
+
+# The same examples on every run and machine; with --hypothesis-seed (make soak) new ones.
+_EASY = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
+settings.register_profile(
+    "same", derandomize=True, max_examples=50, deadline=None, suppress_health_check=_EASY
+)
+settings.register_profile(
+    "new", max_examples=100, deadline=None, print_blob=True, suppress_health_check=_EASY
+)
+
+
+def pytest_configure(config):
+    if config.getoption("--hypothesis-profile", None) is None:
+        seeded = config.getoption("--hypothesis-seed", None) is not None
+        settings.load_profile("new" if seeded else "same")
+
+
+@pytest.fixture(scope="session")
+def shared_data():
+    """The folder of real data sets with reference numbers, `../shared/data` beside the project."""
+    folder = _ROOT.parent / "shared" / "data"
+    if not folder.is_dir():
+        pytest.skip("the real data sets are not here: no ../shared/data beside the project")
+    return folder

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 
@@ -10,6 +10,7 @@ from discriminant.engines import local
 from discriminant.errors import OptionError
 from discriminant.moments.anchor import Anchor
 from discriminant.moments.class_moments import DETAILS, ClassMoments, Detail
+from discriminant.moments.class_rows import ClassRows, RowsReading
 from discriminant.moments.reading import MomentsReading
 from discriminant.table.schema import is_sparse
 from discriminant.table.source import Table, open_table
@@ -17,9 +18,26 @@ from discriminant.table.source import Table, open_table
 fold = local.fold
 
 
+@overload
+def moments(
+    X: Any, y: Any, weight: Any = None, *, detail: Literal["rows"], threads: int | None = None
+) -> ClassRows: ...
+
+
+@overload
+def moments(
+    X: Any,
+    y: Any,
+    weight: Any = None,
+    detail: Literal["diagonal", "pooled", "class", "fourth"] = "class",
+    *,
+    threads: int | None = None,
+) -> ClassMoments: ...
+
+
 def moments(
     X: Any, y: Any, weight: Any = None, detail: Detail = "class", *, threads: int | None = None
-) -> ClassMoments:
+) -> ClassMoments | ClassRows:
     """Read the rows once: weight, mean and scatter of every class.
 
     Parameters
@@ -32,7 +50,8 @@ def moments(
         (N,) weight of each row: how often it counts. None is once.
     detail
         'class' for everything; 'pooled' if classes share a covariance; 'diagonal' for variances
-        only; 'fourth' also has what the best shrinkage needs.
+        only; 'fourth' also has what the best shrinkage needs; 'rows' keeps the rows themselves,
+        which is the least where there are fewer rows than features.
     threads
         None: all cores.
 
@@ -42,9 +61,12 @@ def moments(
     >>> found.means.ravel().tolist(), found.within().tolist()
     ([1.0, 6.0], [[4.0]])
     """
-    if detail not in DETAILS:
-        raise OptionError.of("detail", detail, f"one of {', '.join(DETAILS)}")
-    return read_moments(open_table(X, y, weight=weight), detail=detail, threads=threads)
+    if detail not in (*DETAILS, "rows"):
+        raise OptionError.of("detail", detail, f"one of {', '.join(DETAILS)} or rows")
+    table = open_table(X, y, weight=weight)
+    if detail == "rows":
+        return read_rows(table)
+    return read_moments(table, detail=detail, threads=threads)
 
 
 def read_moments(
@@ -57,6 +79,13 @@ def read_moments(
         names = (*names, *(f"response {j}" for j in range(table.responses.shape[1])))
     reading = MomentsReading(table.schema.labels, names, anchor, detail)
     return fold(table, reading, threads=threads)
+
+
+def read_rows(table: Table, *, anchor: Anchor | None = None) -> ClassRows:
+    """The rows of an open table as a summary, about `anchor` or one placed near them."""
+    anchor = anchor_of(table) if anchor is None else anchor
+    schema = table.schema
+    return fold(table, RowsReading(schema.labels, schema.features, anchor, len(table)))
 
 
 def anchor_of(table: Table) -> Anchor:

@@ -14,11 +14,13 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import NotFittedError
 
-from discriminant.engines.engine import read_moments
+from discriminant.engines.engine import read_moments, read_rows
 from discriminant.errors import LabelError, MomentsMismatchError, ShapeError
 from discriminant.models.gaussian import class_prior
 from discriminant.models.rules import LinearRule, Rule
-from discriminant.moments.class_moments import DETAILS, ClassMoments, Detail
+from discriminant.moments.anchor import Anchor
+from discriminant.moments.class_moments import ClassMoments, Detail
+from discriminant.moments.class_rows import ClassRows
 from discriminant.posterior import log_posterior
 from discriminant.table.schema import Block, Features, Floats, Schema, numbered
 from discriminant.table.source import Table, open_features, open_table
@@ -82,6 +84,7 @@ class MomentClassifier(ClassifierMixin, Rows):
     """A classifier that is a function of class moments."""
 
     prior: npt.ArrayLike | None = None
+    moments_: Any  # ClassMoments, or ClassRows where the rows are the smaller thing
     _fitted: Rule | None
 
     # --- what a class adds ----------------------------------------------------------------------
@@ -91,9 +94,17 @@ class MomentClassifier(ClassifierMixin, Rows):
         """What the moments must hold."""
         raise AttributeError("detail")
 
-    def rule_from(self, moments: ClassMoments) -> Rule:
+    def rule_from(self, moments: Any) -> Rule:
         """The fitted rule, from moments alone; nothing is stored."""
         raise AttributeError("rule_from")
+
+    def detail_for(self, rows: int, width: int) -> Detail:
+        """What is kept of a table of that shape: `detail`, or more if more takes less room."""
+        return self.detail
+
+    def prior_from(self, moments: ClassMoments | ClassRows) -> Floats:
+        """(K,) the priors that a fit to these moments has."""
+        return class_prior(moments, self.prior)
 
     # --- fitting ----------------------------------------------------------------------------------
 
@@ -102,16 +113,15 @@ class MomentClassifier(ClassifierMixin, Rows):
         table = self._open(X, y, sample_weight)
         if len(table.schema.labels) < 2:
             raise LabelError.one_class(table.schema.labels[0])
-        return self.fit_moments(read_moments(table, detail=self.detail))
+        return self.fit_moments(_read(table, self.detail_for(len(table), table.width)))
 
-    def fit_moments(self, moments: ClassMoments) -> Self:
+    def fit_moments(self, moments: ClassMoments | ClassRows) -> Self:
         """Fit from moments: read earlier, merged, weighted or regrouped; no rows are needed."""
-        if DETAILS.index(moments.detail) < DETAILS.index(self.detail) or (
-            self.detail == "diagonal" and moments.detail == "pooled"
-        ):
+        if not moments.holds(self.detail):
             raise MomentsMismatchError.needs_detail(
                 self.__class__.__name__, self.detail, moments.detail
             )
+        moments = self._no_wider(moments)
         rule = self.rule_from(moments)
         self._hold(moments, rule)
         return self
@@ -124,19 +134,19 @@ class MomentClassifier(ClassifierMixin, Rows):
         labels = None if classes is None else np.unique(np.asarray(classes))
         table = self._open(X, y, sample_weight, labels=labels)
         if not hasattr(self, "moments_"):
-            self._hold(read_moments(table, detail=self.detail))
+            self._hold(_read(table, self.detail_for(len(table), table.width)))
             return self
         if table.width != self.n_features_in_:
             raise ShapeError.of_width(table.width, self.n_features_in_, self.__class__.__name__)
-        more = read_moments(table, detail=self.moments_.detail, anchor=self.moments_.anchor)
-        self._hold(self.moments_ + more)
+        more = _read(table, self.moments_.detail, self.moments_.anchor)
+        self._hold(self._no_wider(self.moments_ + more))
         return self
 
     def forget(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Remove rows that were fitted before, as if they had never been there."""
         self._need_fit()
         table = self._open(X, y, sample_weight)
-        gone = read_moments(table, detail=self.moments_.detail, anchor=self.moments_.anchor)
+        gone = _read(table, self.moments_.detail, self.moments_.anchor)
         self._hold(self.moments_ - gone)
         return self
 
@@ -155,19 +165,19 @@ class MomentClassifier(ClassifierMixin, Rows):
     def classes_(self) -> npt.NDArray[Any]:
         """(K,) labels, sorted."""
         self._need_fit()
-        return self.moments_.labels[self.moments_.rows > 0]
+        return np.asarray(self.moments_.labels[self.moments_.rows > 0])
 
     @property
     def prior_(self) -> Floats:
         """(K,) prior of each class."""
         self._need_fit()
-        return class_prior(self.moments_, self.prior)
+        return self.prior_from(self.moments_)
 
     @property
     def means_(self) -> Floats:
         """(K, d) class means."""
         self._need_fit()
-        return self.moments_.means
+        return np.asarray(self.moments_.means)
 
     # --- using ------------------------------------------------------------------------------------
 
@@ -204,7 +214,13 @@ class MomentClassifier(ClassifierMixin, Rows):
                 "fit_moments or partial_fit first."
             )
 
-    def _hold(self, moments: ClassMoments, rule: Rule | None = None) -> None:
+    def _no_wider(self, moments: Any) -> Any:
+        """Rows brought down to moments once there are so many that moments take less room."""
+        if moments.detail != "rows":
+            return moments
+        return moments.reduce(self.detail_for(int(moments.rows.sum()), len(moments.features)))
+
+    def _hold(self, moments: ClassMoments | ClassRows, rule: Rule | None = None) -> None:
         self.moments_ = moments
         self._fitted = rule
         self._remember(moments.features)
@@ -243,3 +259,10 @@ class LinearScores(MomentClassifier):
         if len(intercept) == 2:
             return slope[1:] - slope[:1], intercept[1:] - intercept[:1]
         return slope, intercept
+
+
+def _read(table: Table, detail: Detail, anchor: Anchor | None = None) -> Any:
+    """Moments of a table in that detail, about `anchor` if one is given."""
+    if detail == "rows":
+        return read_rows(table, anchor=anchor)
+    return read_moments(table, detail=detail, anchor=anchor)

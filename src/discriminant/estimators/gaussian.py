@@ -20,8 +20,11 @@ from discriminant.models.gaussian import (
     quadratic_rule,
     shrinkage_of,
 )
+from discriminant.models.metric import Metric
 from discriminant.models.rules import QuadraticRule, Rule
+from discriminant.models.wide import fit_wide, is_wide, wide_metric, wide_shrinkage
 from discriminant.moments.class_moments import ClassMoments, Detail
+from discriminant.moments.class_rows import ClassRows
 from discriminant.table.schema import Floats
 
 _LOG_2PI = float(np.log(2 * np.pi))
@@ -45,14 +48,23 @@ class GaussianClassifier(MomentClassifier):
             return "class"
         return "diagonal" if family.shrinkage == 1.0 else "pooled"
 
-    def rule_from(self, moments: ClassMoments) -> Rule:
+    def detail_for(self, rows: int, width: int) -> Detail:
+        """What is kept of a table: its rows, where they are few and their products would not be."""
+        return "rows" if self.detail != "diagonal" and is_wide(rows, width) else self.detail
+
+    def rule_from(self, moments: ClassMoments | ClassRows) -> Rule:
         """The fitted rule, from moments alone."""
-        return fit_gaussian(moments, family=self.family, prior=class_prior(moments, self.prior))
+        prior = self.prior_from(moments)
+        if isinstance(moments, ClassRows):
+            return fit_wide(moments, family=self.family, prior=prior)
+        return fit_gaussian(moments, family=self.family, prior=prior)
 
     @property
     def shrinkage_(self) -> float:
         """The shrinkage used, a number."""
         self._need_fit()
+        if isinstance(self.moments_, ClassRows):
+            return wide_shrinkage(self.moments_, self.family)
         return shrinkage_of(self.moments_, self.family)
 
     def mahalanobis(self, X: Any) -> Floats:
@@ -92,9 +104,14 @@ class GaussianClassifier(MomentClassifier):
         rule = self.rule_
         if isinstance(rule, QuadraticRule):
             return rule
-        metric = pooled_metric(self.moments_, self.family)
-        metrics = (metric,) * len(rule.labels)
+        metrics = (self._shared_metric(),) * len(rule.labels)
         return quadratic_rule(self.moments_, metrics=metrics, prior=self.prior_)
+
+    def _shared_metric(self) -> Metric:
+        """Metric of the covariance that all classes share."""
+        if isinstance(self.moments_, ClassRows):
+            return wide_metric(self.moments_, self.family)
+        return pooled_metric(self.moments_, self.family)
 
 
 class LinearClassifier(LinearScores, GaussianClassifier):
@@ -146,8 +163,13 @@ class LDA(Projecting, LinearClassifier):
     def directions(self) -> FisherRule:
         """The canonical directions, worked out when they are asked for."""
         self._need_fit()
+        wide = isinstance(self.moments_, ClassRows)
         return fit_fisher(
-            self.moments_, family=self.family, prior=self.prior_, projection=Projection()
+            self.moments_.reduce("diagonal") if wide else self.moments_,
+            family=self.family,
+            prior=self.prior_,
+            projection=Projection(),
+            metric=self._shared_metric() if wide else None,
         )
 
 
@@ -167,17 +189,8 @@ class NearestMean(LinearClassifier):
         """One variance for all classes and features."""
         return checked(Family(1.0, 1.0, "scaled_identity", self.denominator))
 
-    def rule_from(self, moments: ClassMoments) -> Rule:
-        """The fitted rule, from moments alone."""
-        return fit_gaussian(moments, family=self.family, prior=self._prior(moments))
-
-    @property
-    def prior_(self) -> Floats:
-        """(K,) prior of each class."""
-        self._need_fit()
-        return self._prior(self.moments_)
-
-    def _prior(self, moments: ClassMoments) -> Floats:
+    def prior_from(self, moments: ClassMoments | ClassRows) -> Floats:
+        """(K,) the priors given, or equal ones."""
         K = len(moments.labels)
         return class_prior(moments, np.full(K, 1.0 / K) if self.prior is None else self.prior)
 

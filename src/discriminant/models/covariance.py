@@ -86,45 +86,47 @@ def target_diagonal(diagonal: Floats, target: Target, unit: Floats) -> Floats:
 
 def best_shrinkage(moments: ClassMoments, rule: Literal["auto", "oas"], target: Target) -> float:
     """Shrinkage of the pooled covariance that is best by Ledoit and Wolf ('auto') or OAS."""
+    if moments.detail == "diagonal":
+        raise MomentsMismatchError.needs_detail("A best shrinkage", "pooled", "diagonal")
     weight = float(moments.weight.sum())
-    scale = _scale_of(moments, target)
+    scale = shrinking_scale(np.diagonal(moments.pooled) / weight, target, moments.anchor.unit)
     within = moments.pooled / weight / scale[:, None] / scale
     if rule == "oas":
-        return oas(within, weight)
+        return oas(*size_of(within), weight)
     if moments.fourth is None:
         raise MomentsMismatchError.needs_detail(
             "shrinkage='auto' (Ledoit and Wolf)", "fourth", moments.detail
         )
     fourth = moments.fourth.sum(axis=0) / scale[:, None] ** 2 / scale**2
-    return ledoit_wolf(within, weight, float(fourth.sum()))
+    return ledoit_wolf(*size_of(within), weight, float(fourth.sum()))
 
 
-def ledoit_wolf(covariance: Floats, weight: float, fourth: float) -> float:
+def size_of(covariance: Floats) -> tuple[float, float, int]:
+    """All that a best shrinkage asks of a covariance: |S|^2, tr S and d."""
+    return float((covariance**2).sum()), float(np.trace(covariance)), len(covariance)
+
+
+def ledoit_wolf(squares: float, trace: float, d: int, weight: float, fourth: float) -> float:
     """Best shrinkage toward (tr S / d) I; `fourth` is the sum over rows of |z|^4.
 
     beta = (fourth / n - |S|^2) / (n d),  delta = (|S|^2 - tr(S)^2 / d) / d,  min(beta, delta)/delta
     """
-    d = len(covariance)
-    squares = float((covariance**2).sum())
     beta = (fourth / weight - squares) / (weight * d)
-    delta = (squares - float(np.trace(covariance)) ** 2 / d) / d
+    delta = (squares - trace**2 / d) / d
     return 1.0 if delta <= 0 else float(np.clip(beta / delta, 0.0, 1.0))
 
 
-def oas(covariance: Floats, weight: float) -> float:
+def oas(squares: float, trace: float, d: int, weight: float) -> float:
     """Oracle-approximating shrinkage toward (tr S / d) I, for Gaussian rows."""
-    d = len(covariance)
-    alpha = float((covariance**2).mean())
-    mu2 = (float(np.trace(covariance)) / d) ** 2
+    alpha = squares / d**2
+    mu2 = (trace / d) ** 2
     below = (weight + 1.0) * (alpha - mu2 / d)
     return 1.0 if below <= 0 else min((alpha + mu2) / below, 1.0)
 
 
-def _scale_of(moments: ClassMoments, target: Target) -> Floats:
-    """Toward the diagonal is toward the identity once columns are standardised."""
-    if moments.detail == "diagonal":
-        raise MomentsMismatchError.needs_detail("A best shrinkage", "pooled", "diagonal")
+def shrinking_scale(variance: Floats, target: Target, unit: Floats) -> Floats:
+    """What columns are divided by: toward the diagonal is toward I once they are standardised."""
     if target == "diagonal":
-        sd = np.sqrt(np.diagonal(moments.pooled) / moments.weight.sum())
+        sd = np.sqrt(variance)
         return np.asarray(np.where(sd > 0, sd, 1.0))
-    return np.asarray(moments.anchor.unit.max() / moments.anchor.unit)
+    return np.asarray(unit.max() / unit)

@@ -108,9 +108,14 @@ class Variates:
 
 
 def fit_fisher(
-    moments: ClassMoments, *, family: Family, prior: Floats, projection: Projection
+    moments: ClassMoments,
+    *,
+    family: Family,
+    prior: Floats,
+    projection: Projection,
+    metric: Metric | None = None,
 ) -> FisherRule:
-    """Rule in the discriminant space.
+    """Rule in the discriminant space; `metric` where C has been factorised already.
 
     Examples
     --------
@@ -126,7 +131,7 @@ def fit_fisher(
     _check_components(moments, projection.components)
     anchor, moved = moments.anchor.moved(prior @ moments.mean)
     centred = replace(moments, anchor=anchor, mean=moments.mean - moved)
-    variates = _variates(centred, family=family, prior=prior, projection=projection)
+    variates = _variates(centred, metric, family=family, prior=prior, projection=projection)
     return _rule(centred, variates, family=family, prior=prior, threshold=projection.threshold)
 
 
@@ -148,7 +153,12 @@ def canonical_variates(
 
 
 def _variates(
-    moments: ClassMoments, *, family: Family, prior: Floats, projection: Projection
+    moments: ClassMoments,
+    metric: Metric | None,
+    *,
+    family: Family,
+    prior: Floats,
+    projection: Projection,
 ) -> Variates:
     """The directions that the projection asks for."""
     degrees = pooled_degrees(moments, family.denominator)
@@ -156,7 +166,7 @@ def _variates(
         covariance = _plain_covariance(moments, family)
         directions = _mean_directions(moments, prior, projection.components)
         return _within(moments, directions, covariance, family=family, prior=prior)
-    metric = pooled_metric(moments, family)
+    metric = pooled_metric(moments, family) if metric is None else metric
     closed = canonical_variates(
         moments, metric=metric, degrees=degrees, prior=prior, components=projection.components
     )

@@ -33,6 +33,7 @@ from discriminant.models.metric import Metric, diagonal_metric
 from discriminant.models.rules import LinearRule, QuadraticRule
 from discriminant.models.support import class_metric, floored, shared_metric
 from discriminant.moments.class_moments import ClassMoments
+from discriminant.moments.class_rows import ClassRows
 from discriminant.table.schema import Floats
 
 
@@ -53,7 +54,7 @@ class Family:
         return self.pooling == 1.0
 
 
-def class_prior(moments: ClassMoments, prior: npt.ArrayLike | None) -> Floats:
+def class_prior(moments: ClassMoments | ClassRows, prior: npt.ArrayLike | None) -> Floats:
     """(K,) checked prior; None is the share of each class in the weight."""
     if prior is None:
         for k in np.flatnonzero(moments.weight <= 0):

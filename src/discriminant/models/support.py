@@ -2,7 +2,8 @@
 
     a column constant in all rows              left out
     a column that varies only between classes  kept, with a small floor of variance: it decides
-    a dependence that no class mean breaks     its direction is left out, as MASS does
+    a dependence that no class mean breaks     its direction is left out, as MASS does; where each
+                                               class has a covariance, a column for all classes
     one direction that only means break        kept with a floor, as for a column
     many of them: too few rows for the columns shrunk toward the diagonal, as much as OAS says
 
@@ -23,13 +24,14 @@ from discriminant.errors import (
     SeparatingColumnWarning,
     ShrinkageChosenWarning,
 )
-from discriminant.models.covariance import oas
+from discriminant.models.covariance import oas, size_of
 from discriminant.models.metric import (
     Deficiency,
     Metric,
     diagonal_metric,
     embedded,
     factor,
+    independent,
     on_subspace,
 )
 from discriminant.moments.class_moments import ClassMoments
@@ -68,7 +70,7 @@ def class_metric(moments: ClassMoments, covariance: Floats, code: int) -> Metric
     if lost is not None and metric is None:
         if _shared(moments, lost, moving):
             _warn_of(moments, lost, moving, separating=False)
-            metric = on_subspace(covariance, lost, np.zeros(lost.null.shape[1]))
+            return _without_copies(moments, covariance, moving)
         else:
             weight = float(moments.weight[code])
             metric = _shrunk(covariance, weight, lost, f"The covariance of class '{label}'")
@@ -76,6 +78,23 @@ def class_metric(moments: ClassMoments, covariance: Floats, code: int) -> Metric
         _warn_of(moments, lost, moving, separating=False)
     assert metric is not None
     return embedded(metric, moving)
+
+
+def _without_copies(moments: ClassMoments, covariance: Floats, moving: Columns) -> Metric:
+    """Metric of the columns that are left when those made from others are dropped.
+
+    They are chosen by the pooled covariance, so that all classes drop the same: determinants of
+    other columns could not be compared.
+    """
+    pooled = moments.pooled[np.ix_(moving, moving)]
+    sd = np.sqrt(np.diagonal(pooled))
+    kept = independent(pooled / sd[:, None] / sd)
+    metric, _ = factor(covariance[np.ix_(kept, kept)])
+    if metric is None:
+        metric = diagonal_metric(np.diagonal(covariance)[kept])
+    columns = moving.copy()
+    columns[moving] = kept
+    return embedded(metric, columns)
 
 
 def floored(moments: ClassMoments, variance: Floats, labels: Sequence[object]) -> Floats:
@@ -114,7 +133,7 @@ def _moving(
 
 def _shrunk(covariance: Floats, weight: float, lost: Deficiency, what: str) -> Metric:
     """Metric of the covariance shrunk toward its diagonal by OAS."""
-    amount = oas(covariance / lost.sd[:, None] / lost.sd, weight)
+    amount = oas(*size_of(covariance / lost.sd[:, None] / lost.sd), weight)
     shrunk = (1.0 - amount) * covariance
     np.fill_diagonal(shrunk, np.diagonal(covariance))
     warnings.warn(ShrinkageChosenWarning.of(what, lost.rank, len(covariance), amount), stacklevel=2)

@@ -239,6 +239,37 @@ class LabelError(InputError):
         return cls(f"Unknown class(es) {listing(labels)}; the classes are {listing(known, 20)}.")
 
 
+class ResponseError(InputError):
+    """The numbers to regress on cannot be used."""
+
+    @classmethod
+    def missing(cls, row: int, column: int) -> ResponseError:
+        return cls(
+            f"Input y contains NaN: response {column} is missing in row {row}. Drop such rows."
+        )
+
+    @classmethod
+    def infinite(cls, row: int, column: int) -> ResponseError:
+        return cls(
+            f"Input y contains infinity or a value too large for dtype('float64'): response "
+            f"{column} of row {row}. Correct or drop the row."
+        )
+
+    @classmethod
+    def no_number(cls, dtype: str) -> ResponseError:
+        if "complex" in dtype:
+            return cls("Complex data not supported: y is complex. Pass two columns of responses.")
+        return cls(f"y holds {dtype}, not numbers: to predict names use a classifier, say LDA.")
+
+    @classmethod
+    def of_shape(cls, shape: tuple[int, ...]) -> ResponseError:
+        return cls(f"y has shape {shape}: pass one number a row, or (rows, responses).")
+
+    @classmethod
+    def of_width(cls, found: int, fitted: int) -> ResponseError:
+        return cls(f"y has {found} response(s), but {fitted} were fitted before: pass as many.")
+
+
 class TooFewRowsError(InputError):
     """A class, or the table, has too few rows for what is asked."""
 
@@ -414,8 +445,8 @@ class ConstantColumnWarning(DiscriminantWarning):
     """A column has one value in all rows."""
 
     @classmethod
-    def of_columns(cls, columns: Sequence[str]) -> ConstantColumnWarning:
-        return cls(f"Constant column(s) {listing(columns)} say nothing of the class: left out.")
+    def of_columns(cls, columns: Sequence[str], what: str = "class") -> ConstantColumnWarning:
+        return cls(f"Constant column(s) {listing(columns)} say nothing of the {what}: left out.")
 
 
 class SeparatingColumnWarning(DiscriminantWarning):
@@ -437,13 +468,19 @@ class CollinearWarning(DiscriminantWarning):
 
     @classmethod
     def of_columns(
-        cls, columns: Sequence[str], *, rank: int, features: int, condition: float
+        cls,
+        columns: Sequence[str],
+        *,
+        rank: int,
+        features: int,
+        condition: float,
+        remedy: str = "shrinkage",
     ) -> CollinearWarning:
         digits = max(0.0, 16.0 - _log10(condition))
         return cls(
             f"Column(s) {listing(columns)} depend linearly on the others: rank {rank} of "
             f"{features}, condition number {condition:.1e}, about {digits:.0f} correct digits "
-            "expected in the coefficients. Drop them or pass shrinkage > 0."
+            f"expected in the coefficients. Drop them or pass {remedy} > 0."
         )
 
 

@@ -1,0 +1,216 @@
+"""Held-out posteriors: k folds, groups, or one row at a time, without refitting where it can be.
+
+A model made from moments is fitted to the other folds by adding their moments: rows are read once
+to sum them and once to be scored, whatever the number of folds. Leaving one row out changes the
+moments by a matrix of rank one, so its score has a closed form: `assessment.leave_one_out`. Any
+other classifier is fitted again for every fold: `assessment.refit`. The numbers are the same.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import clone
+
+from discriminant.assessment.folds import (
+    FoldNumbers,
+    all_but_one,
+    fold_moments,
+    fold_numbers,
+    only_present,
+    rows_by_fold,
+)
+from discriminant.assessment.leave_one_out import leave_each_out
+from discriminant.assessment.refit import for_classes, refit_folds
+from discriminant.errors import (
+    ClassMissingWarning,
+    LabelError,
+    OptionError,
+    ShapeError,
+    TooFewRowsError,
+)
+from discriminant.posterior import log_posterior
+from discriminant.table.labels import encode_labels
+from discriminant.table.schema import Codes, Floats, Labels
+from discriminant.table.source import Table, open_table, open_weight
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class HeldOut:
+    """What models say of rows that they have not seen."""
+
+    labels: Labels  # (K,)
+    codes: Codes  # (N,) the true class of each row
+    fold: FoldNumbers  # (N,) the fold that held it out
+    log_posterior: Floats  # (N, K), -inf for a class that the training rows lacked
+    weight: Floats | None = None  # (N,)
+
+    def predicted(self) -> npt.NDArray[Any]:
+        """(N,) the most probable label of each row."""
+        return np.asarray(self.labels[self.log_posterior.argmax(axis=1)])
+
+    def error(self) -> float:
+        """Share of the weight that is given to a wrong class."""
+        wrong = self.log_posterior.argmax(axis=1) != self.codes
+        return float(np.average(wrong, weights=self.weight))
+
+    def log_loss(self) -> float:
+        """Mean of -log posterior of the true class."""
+        own = self.log_posterior[np.arange(len(self.codes)), self.codes]
+        return float(-np.average(own, weights=self.weight))
+
+
+def cross_validate(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    folds: Any = None,
+    *,
+    groups: Any = None,
+    sample_weight: Any = None,
+    seed: Any = 0,
+) -> HeldOut:
+    """Log posteriors of every row by a model fitted without its fold.
+
+    Parameters
+    ----------
+    estimator
+        Any scikit-learn classifier. One made from moments (LDA, QDA, RDA, ...) is not refitted:
+        the moments of the other folds are added, which gives the same numbers.
+    X, y, sample_weight
+        Rows, labels, and weights for fitting and for the averages of the result.
+    folds
+        How many (default 10: classes spread evenly, shuffled by `seed`); or (N,) the fold of each
+        row; or a scikit-learn splitter that holds out every row once.
+    groups
+        (N,) rows of one group are held out together: one group at a time, or `folds` of them.
+
+    Examples
+    --------
+    >>> from discriminant import LDA
+    >>> held = cross_validate(LDA(), [[0.0], [1.0], [2.0], [5.0], [6.0], [7.0]], list("aaabbb"), 3)
+    >>> held.log_posterior.shape, held.error()
+    ((6, 2), 0.0)
+    """
+    labels, codes = _classes(X, y)
+    weight = open_weight(sample_weight, len(codes))
+    fold = fold_numbers(folds, codes, groups=groups, seed=seed, X=X)
+    if from_moments(estimator, X):
+        table = _opened(estimator, X, y, weight)
+        found = _score_folds(estimator, table, fold)
+    else:
+        found = refit_folds(estimator, X, labels=labels, codes=codes, weight=weight, fold=fold)
+    _warn_of_missing(codes, weight, labels, fold)
+    return HeldOut(labels, codes, fold, found, weight)
+
+
+def leave_one_out(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    *,
+    sample_weight: Any = None,
+    prior: Literal["refit", "fixed"] = "refit",
+) -> HeldOut:
+    """Log posteriors of every row by a model fitted to all the others.
+
+    Exact, and in closed form for LDA, QDA and RDA without shrinkage, diagonal LDA, LDA shrunk to
+    a multiple of the identity, and NearestMean; other models made from moments are fitted to the
+    moments less the row; any other classifier is fitted N times.
+
+    Parameters
+    ----------
+    estimator, X, y, sample_weight
+        As in `cross_validate`. A row is left out with all its weight.
+    prior
+        'refit': priors that are shares of the rows are those of the remaining rows. 'fixed': they
+        stay those of all rows, as R's MASS does with CV=TRUE.
+
+    Examples
+    --------
+    >>> from discriminant import LDA
+    >>> held = leave_one_out(LDA(), [[0.0], [1.0], [3.0], [5.0], [6.0], [8.0]], list("aaabbb"))
+    >>> held.predicted().tolist()
+    ['a', 'a', 'a', 'b', 'b', 'b']
+    """
+    if prior not in ("refit", "fixed"):
+        raise OptionError.of("prior", prior, "'refit' or 'fixed'")
+    labels, codes = _classes(X, y)
+    weight = open_weight(sample_weight, len(codes))
+    some = codes if weight is None else codes[weight > 0]
+    count = np.bincount(some, minlength=len(labels))
+    for k in np.flatnonzero(count < 2):
+        raise TooFewRowsError.of_class(labels[k], int(count[k]), 2, "leaving one row out")
+    one_each = np.arange(len(codes))
+    if from_moments(estimator, X):
+        table = _opened(estimator, X, y, weight)
+        found = leave_each_out(estimator, table, fixed_prior=prior == "fixed")
+    else:
+        model = _with_shares(estimator, some, len(labels)) if prior == "fixed" else estimator
+        found = refit_folds(model, X, labels=labels, codes=codes, weight=weight, fold=one_each)
+    return HeldOut(labels, codes, one_each, found, weight)
+
+
+def from_moments(estimator: Any, X: Any) -> bool:
+    """Whether adding moments takes the place of refitting.
+
+    Where features outnumber rows, rows are the smaller summary: such models are fitted again.
+    """
+    if not (hasattr(estimator, "rule_from") and not getattr(estimator, "needs_rows", False)):
+        return False
+    rows, width = np.shape(X) if not hasattr(X, "shape") else X.shape[:2]
+    return bool(estimator.detail == "diagonal" or 2 * width <= rows)
+
+
+def _score_folds(estimator: Any, table: Table, fold: FoldNumbers) -> Floats:
+    """(N, K) log posteriors, with the moments of the other folds added for each."""
+    found = np.full((len(table), len(table.schema.labels)), -np.inf)
+    parts = fold_moments(table, fold, estimator.detail)
+    for rows, train in zip(rows_by_fold(fold), all_but_one(parts), strict=True):
+        present = train.rows > 0
+        rule = for_classes(estimator, present).rule_from(only_present(train))
+        found[np.ix_(rows, present)] = log_posterior(rule.scores(table.features[rows]))
+    return found
+
+
+def _classes(X: Any, y: Any) -> tuple[Labels, Codes]:
+    labels, codes = encode_labels(y)
+    if len(labels) < 2:
+        raise LabelError.one_class(labels[0] if len(labels) else "none")
+    rows = X.shape[0] if hasattr(X, "shape") else len(X)
+    if len(codes) != rows:
+        raise ShapeError.of_lengths("y", len(codes), rows)
+    return labels, codes
+
+
+def _opened(estimator: Any, X: Any, y: Any, weight: Floats | None) -> Table:
+    return open_table(X, y, weight=weight, name=type(estimator).__name__)
+
+
+def _with_shares(estimator: Any, codes: Codes, classes: int) -> Any:
+    """The estimator with the shares of all rows as its priors."""
+    options = estimator.get_params(deep=False)
+    for name in ("prior", "priors"):
+        if name in options:
+            shares = np.bincount(codes, minlength=classes) / len(codes)
+            given = options[name] is not None
+            return estimator if given else clone(estimator).set_params(**{name: shares})
+    allowed = f"'refit': {type(estimator).__name__} has no option for its priors"
+    raise OptionError.of("prior", "fixed", allowed)
+
+
+def _warn_of_missing(
+    codes: Codes, weight: Floats | None, labels: Labels, fold: FoldNumbers
+) -> None:
+    """Name every class that some training part lacks: all its rows are in one fold."""
+    ones = np.ones(len(codes)) if weight is None else (weight > 0).astype(np.float64)
+    table = np.zeros((int(fold.max()) + 1, len(labels)))
+    np.add.at(table, (fold, codes), ones)
+    for k in np.flatnonzero((table > 0).sum(axis=0) == 1):
+        f = int(np.flatnonzero(table[:, k])[0])
+        found = ClassMissingWarning.of_class(labels[k], f, int(table[f, k]))
+        warnings.warn(found, stacklevel=3)

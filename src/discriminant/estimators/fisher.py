@@ -66,7 +66,7 @@ class Fisher(Projecting):
 
     Examples
     --------
-    >>> X = [[0.0, 1.0], [1.0, 0.0], [4.0, 1.0], [5.0, 0.0]]
+    >>> X = [[0.0, 1.0], [1.0, 0.0], [4.0, 0.0], [5.0, 2.0]]
     >>> model = Fisher(threshold="midpoint").fit(X, ["low", "low", "top", "top"])
     >>> model.predict([[0.4, 0.4], [4.4, 0.4]]).tolist()
     ['low', 'top']
@@ -157,7 +157,7 @@ class Fisher(Projecting):
             return float("nan")
         apart = float(rule.projected[1, 0] - rule.projected[0, 0])
         lift = float(rule.intercept[0] - rule.intercept[1])
-        return lift / apart if apart > 0 else float("nan")
+        return lift / apart + float(rule.shift[0]) if apart > 0 else float("nan")
 
     def _scores(self, X: Any, prior: npt.ArrayLike | None) -> Floats:
         """Only the Gaussian threshold holds a prior to replace; the others count as equal."""

@@ -49,7 +49,7 @@ from discriminant.models.rules import LinearRule
 from discriminant.models.trace_ratio import best_trace_ratio
 from discriminant.moments.anchor import Anchor
 from discriminant.moments.class_moments import ClassMoments
-from discriminant.table.schema import Features, Floats
+from discriminant.table.schema import Features, Floats, Labels
 
 Method = Literal["fisher", "mean_difference"]
 Criterion = Literal["ratio_trace", "trace_ratio"]
@@ -76,14 +76,14 @@ class FisherRule(LinearRule):
     """A linear rule that lives in r directions; its anchor lies at the centre of the means."""
 
     scalings: Floats  # (d, r) for offsets
+    shift: Floats  # (r,) from the anchor, which is a rounded number, to the centre
     projected: Floats  # (K, r) class means along the directions
     eigenvalues: Floats  # (r,) lambda, falling
     share: Floats  # (r,) of the sum of all lambda
 
     def project(self, features: Features) -> Floats:
         """(n, r) rows along the directions, counted from the centre."""
-        along = LinearRule(self.labels, self.anchor, self.scalings.T, np.zeros(len(self.share)))
-        return along.scores(features)
+        return LinearRule(self.labels, self.anchor, self.scalings.T, self.shift).scores(features)
 
     @property
     def trace_ratio(self) -> float:
@@ -129,10 +129,12 @@ def fit_fisher(
     """
     check_classes(moments)
     _check_components(moments, projection.components)
-    anchor, moved = moments.anchor.moved(prior @ moments.mean)
-    centred = replace(moments, anchor=anchor, mean=moments.mean - moved)
+    centre = prior @ moments.mean
+    centred = replace(moments, mean=moments.mean - centre)
     variates = _variates(centred, metric, family=family, prior=prior, projection=projection)
-    return _rule(centred, variates, family=family, prior=prior, threshold=projection.threshold)
+    lift = _lift(centred, variates, family=family, prior=prior, threshold=projection.threshold)
+    anchor, moved = moments.anchor.moved(centre)
+    return _rule(moments.labels, anchor, variates, lift=lift, residue=centre - moved)
 
 
 def canonical_variates(
@@ -224,29 +226,39 @@ def _plain_covariance(moments: ClassMoments, family: Family) -> Floats:
 
 
 def _rule(
+    labels: Labels, anchor: Anchor, variates: Variates, *, lift: Floats, residue: Floats
+) -> FisherRule:
+    """The rule about an anchor that misses the centre by `residue` (d,)."""
+    projected = variates.projected
+    shift = -residue @ variates.scalings
+    half = 0.5 * np.einsum("kr,kr->k", projected, projected)
+    return FisherRule(
+        labels,
+        anchor,
+        projected @ variates.scalings.T,
+        lift - half + projected @ shift,
+        variates.scalings,
+        shift,
+        projected,
+        variates.eigenvalues,
+        variates.share,
+    )
+
+
+def _lift(
     moments: ClassMoments,
     variates: Variates,
     *,
     family: Family,
     prior: Floats,
     threshold: Threshold,
-) -> FisherRule:
-    projected = variates.projected
-    lift = np.zeros(len(prior))
+) -> Floats:
+    """(K,) what the threshold adds to the scores of nearest means."""
     if threshold == "gaussian":
-        lift = np.log(prior)
-    elif threshold == "equal_error":
-        lift = _equal_error_lift(moments, variates, family)
-    return FisherRule(
-        moments.labels,
-        moments.anchor,
-        projected @ variates.scalings.T,
-        lift - 0.5 * np.einsum("kr,kr->k", projected, projected),
-        variates.scalings,
-        projected,
-        variates.eigenvalues,
-        variates.share,
-    )
+        return np.asarray(np.log(prior))
+    if threshold == "midpoint":
+        return np.zeros(len(prior))
+    return _equal_error_lift(moments, variates, family)
 
 
 def _equal_error_lift(moments: ClassMoments, variates: Variates, family: Family) -> Floats:

@@ -158,6 +158,18 @@ def on_subspace(covariance: Floats, lost: Deficiency, floor: npt.NDArray[np.floa
     return Metric(np.ones(len(standard)), basis, np.ones(int(keep.sum())), 0.0, logdet)
 
 
+def independent(standard: Floats) -> npt.NDArray[np.bool_]:
+    """Which of d standardised columns to keep, so that none of them depends on the others.
+
+    A Cholesky factor with pivots: each next column is the one that is least explained by those
+    before it, and it stops when what is left is rounding.
+    """
+    _, pivot, rank, _ = lapack.dpstrf(standard, tol=8 * len(standard) * _EPS)
+    kept = np.zeros(len(standard), dtype=bool)
+    kept[pivot[:rank] - 1] = True
+    return kept
+
+
 def embedded(metric: Metric, columns: npt.NDArray[np.bool_]) -> Metric:
     """A metric of some columns as one of all: the other columns count for nothing."""
     if columns.all():

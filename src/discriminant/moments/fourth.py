@@ -10,26 +10,55 @@ mean away so that z becomes z + t (sum w z = 0 drops the odd terms):
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Protocol
 
 import numpy as np
 
 from discriminant.table.schema import Floats
 
 
-def shift_third(moments: Any, step: Floats) -> Floats:
+class HasPowers(Protocol):
+    """Moments of K classes up to the fourth."""
+
+    @property
+    def weight(self) -> Floats: ...
+    @property
+    def scatter(self) -> Floats: ...
+    @property
+    def third(self) -> Floats | None: ...
+    @property
+    def fourth(self) -> Floats | None: ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Powers:
+    """Moments of one class up to the fourth, as a stack of one."""
+
+    weight: Floats  # (1,)
+    scatter: Floats  # (1, d, d)
+    third: Floats  # (1, d, d)
+    fourth: Floats  # (1, d, d)
+
+    @classmethod
+    def of_class(cls, weight: Any, scatter: Floats, third: Floats, fourth: Floats) -> Powers:
+        """The stack of one."""
+        return cls(np.array([weight]), scatter[None], third[None], fourth[None])
+
+
+def shift_third(moments: HasPowers, step: Floats) -> Floats:
     """C of each class after a step (K, d) away from its mean."""
-    scatter, weight = moments.scatter, moments.weight[:, None, None]
+    scatter, weight, third = moments.scatter, moments.weight[:, None, None], moments.third
+    assert third is not None
     variance = np.einsum("kjj->kj", scatter)
     tj, tl = step[:, :, None], step[:, None, :]
-    return np.asarray(
-        moments.third + tl * variance[:, :, None] + 2 * tj * scatter + weight * tj**2 * tl
-    )
+    return np.asarray(third + tl * variance[:, :, None] + 2 * tj * scatter + weight * tj**2 * tl)
 
 
-def shift_fourth(moments: Any, step: Floats) -> Floats:
+def shift_fourth(moments: HasPowers, step: Floats) -> Floats:
     """Q of each class after a step (K, d) away from its mean."""
     scatter, weight, third = moments.scatter, moments.weight[:, None, None], moments.third
+    assert third is not None and moments.fourth is not None
     variance = np.einsum("kjj->kj", scatter)
     tj, tl = step[:, :, None], step[:, None, :]
     crossed = 2 * tl * third

@@ -1,18 +1,20 @@
 """How class moments are read from a block of rows: tile by tile, while a tile is in the cache.
 
-Of each tile the class means are taken first, then the rows are centred about them, then multiplied
-(BLAS, one thread: an engine runs several blocks at once). Tiles merge by the update formula
+Rows z of a tile are taken about the running means c_k of their classes and then multiplied (BLAS,
+one thread: an engine runs several blocks at once). With t_k the mean of z in class k, w_k its
+weight and n_k the weight so far, the tile merges as
 
-    scatter += sum over classes of  weight * share * step step'
+    scatter += sum z z'  -  w_k share_k t_k t_k'        share_k = w_k / (n_k + w_k)
+    mean_k  += share_k t_k
 
-with step the way from the running mean of a class to that of the tile. Nothing is squared before
-it is centred, so no digit is lost to a large mean or to rows that drift.
+That loses digits only if the last term is most of the one before it, that is if c_k was a bad
+guess: then, and always for the first tile, the tile is read again about its own means. So nothing
+is ever squared far from its mean, and no digit is lost to a large mean or to rows that drift.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,11 +22,11 @@ from scipy import sparse
 
 from discriminant.moments.anchor import Anchor
 from discriminant.moments.class_moments import ClassMoments, Detail
-from discriminant.moments.fourth import shift_fourth, shift_third
-from discriminant.table.schema import Block, Codes, Floats, Labels
+from discriminant.moments.fourth import Powers, shift_fourth, shift_third
+from discriminant.table.schema import Block, Floats, Labels, dense
 
 _TILE_BYTES = 1 << 20
-_FEW_CLASSES = 32  # up to here a dense indicator matrix is faster than a sparse one
+_TOLERATED = 0.125  # share of a sum of squares that may cancel before a tile is read again
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -50,7 +52,7 @@ class MomentsReading:
         size = tile_rows(len(self.features))
         for lo in range(0, len(block), size):
             running.add(block.rows(lo, min(lo + size, len(block))))
-        return running.result()
+        return running.moments
 
 
 def tile_rows(width: int) -> int:
@@ -62,180 +64,162 @@ class _Running:
     """Moments under way, updated in place: the one place in the house where sums change."""
 
     def __init__(self, reading: MomentsReading) -> None:
-        self.reading = reading
-        empty = ClassMoments.empty(
+        self.moments = ClassMoments.empty(
             reading.labels, reading.features, detail=reading.detail, anchor=reading.anchor
         )
-        self.rows, self.weight, self.weight2 = empty.rows, empty.weight, empty.weight2
-        self.mean, self.scatter = empty.mean, empty.scatter
-        self.third = None if empty.third is None else empty.third.copy()
-        self.fourth = None if empty.fourth is None else empty.fourth.copy()
-        d = len(reading.features)
-        self.room = np.empty((tile_rows(d), d))
-        self.product = np.empty((d, d)) if reading.detail != "diagonal" else np.empty((0, 0))
+        rows, d = tile_rows(len(reading.features)), len(reading.features)
+        self.room, self.centres = np.empty((rows, d)), np.empty((rows, d))
+        self.product = np.empty((d, d) if reading.detail == "pooled" else (0, 0))
 
     def add(self, tile: Block) -> None:
-        offsets = self._offsets(tile)
-        count = np.bincount(tile.codes, minlength=len(self.rows))
-        seen, weight, weight2 = _class_weights(tile, count)
-        mean = _class_means(offsets, tile.codes, tile.weight, weight)
-        if not np.isfinite(mean).all():
-            tile.blame(self.reading.features)
-        total = self.weight + weight
+        now = self.moments
+        rows, weight, weight2 = _class_weights(tile, len(now.labels))
+        total = now.weight + weight
         share = np.divide(weight, total, out=np.zeros_like(total), where=total > 0)
-        step = mean - self.mean
-        if self.reading.detail == "pooled":
-            self._add_pooled(offsets, tile, mean, self.weight * share, step)
+        if now.detail in ("pooled", "diagonal"):
+            self._add_together(tile, weight, share)
         else:
-            self._add_each(offsets, tile, mean, count, weight, share, step)
-        self.mean += share[:, None] * step
-        self.rows += seen
-        self.weight = total
-        self.weight2 = self.weight2 + weight2
+            self._add_each(tile, weight, share)
+        now.rows[:] += rows
+        now.weight[:] = total
+        now.weight2[:] += weight2
 
-    def result(self) -> ClassMoments:
-        empty = ClassMoments.empty(
-            self.reading.labels,
-            self.reading.features,
-            detail=self.reading.detail,
-            anchor=self.reading.anchor,
-        )
-        return ClassMoments(
-            empty.labels,
-            empty.features,
-            empty.anchor,
-            empty.detail,
-            self.rows,
-            self.weight,
-            self.weight2,
-            self.mean,
-            self.scatter,
-            empty.lost,
-            self.third,
-            self.fourth,
-        )
+    def _add_together(self, tile: Block, weight: Floats, share: Floats) -> None:
+        """All classes at once, about the running means or, if those are far, the tile's own."""
+        now, chosen = self.moments, _indicator(tile, len(weight))
+        centre, shift, squares = self._sums(tile, chosen, weight, now.mean)
+        if not self._cancels(weight * share, shift, squares):
+            self._add_outer(weight * share, shift, -1.0, squares)
+        else:
+            centre, shift, squares = self._sums(tile, chosen, weight, centre + shift)
+            self._add_outer(weight, shift, -1.0, squares)
+            self._add_outer(now.weight * share, (centre - now.mean) + shift, 1.0)
+        now.mean[:] += share[:, None] * ((centre - now.mean) + shift)
 
-    def _offsets(self, tile: Block) -> Floats:
-        anchor, room = self.reading.anchor, self.room[: len(tile)]
-        if tile.responses is None:
-            return anchor.offsets(tile.features, out=room)
-        d = tile.features.shape[1]
-        columns = np.arange(anchor.origin.size)
-        anchor.select(columns[:d]).offsets(tile.features, out=room[:, :d])
-        anchor.select(columns[d:]).offsets(tile.responses, out=room[:, d:])
-        return room
-
-    def _add_pooled(
-        self, offsets: Floats, tile: Block, mean: Floats, drift: Floats, step: Floats
-    ) -> None:
-        offsets -= mean.take(tile.codes, axis=0)
+    def _sums(
+        self, tile: Block, chosen: sparse.csc_array, weight: Floats, centre: Floats
+    ) -> tuple[Floats, Floats, Floats]:
+        """Centres as they were used, class means about them, and sums of squares or products."""
+        centre, centred = self._about(tile, centre)
+        shift = chosen @ centred / np.where(weight > 0, weight, 1.0)[:, None]
+        if not np.isfinite(shift).all():
+            tile.blame(self.moments.features)
+        if self.moments.detail == "diagonal":
+            return centre, shift, chosen @ np.square(centred, out=centred)
         if tile.weight is not None:
-            offsets *= np.sqrt(tile.weight)[:, None]
-        self.scatter += np.matmul(offsets.T, offsets, out=self.product)
-        if drift.any():
-            root = np.sqrt(drift)[:, None] * step
-            self.scatter += np.matmul(root.T, root, out=self.product)
+            centred *= np.sqrt(tile.weight)[:, None]
+        return centre, shift, np.matmul(centred.T, centred, out=self.product)
 
-    def _add_each(
-        self,
-        offsets: Floats,
-        tile: Block,
-        mean: Floats,
-        count: npt.NDArray[np.intp],
-        weight: Floats,
-        share: Floats,
-        step: Floats,
+    def _cancels(self, weight: Floats, shift: Floats, squares: Floats) -> bool:
+        """Whether the correction for the shift would eat up what it is taken from."""
+        excess = weight[:, None] * shift**2
+        if self.moments.detail == "pooled":
+            return bool((excess.sum(axis=0) > _TOLERATED * np.diagonal(squares)).any())
+        return bool((excess > _TOLERATED * squares).any())
+
+    def _add_outer(
+        self, weight: Floats, step: Floats, sign: float, squares: Floats | None = None
     ) -> None:
-        """Rows of a class brought together, then each class by itself."""
+        """Add sign * weight * step step' of every class, and `squares`, to the scatter."""
+        now = self.moments
+        if squares is not None:
+            now.scatter[...] += squares
+        if now.detail == "diagonal":
+            now.scatter[...] += sign * weight[:, None] * step**2
+        elif weight.any():
+            root = np.sqrt(weight)[:, None] * step
+            now.scatter[...] += sign * (root.T @ root)
+
+    def _about(self, tile: Block, centre: Floats) -> tuple[Floats, Floats]:
+        """Rows of the tile about the centres of their classes, and these as they were used.
+
+        The row less its centre in one step: the centre is rounded to where rows are, so that the
+        difference is exact, and what that rounds off is given back.
+        """
+        anchor, room = self.moments.anchor, self.room[: len(tile)]
+        columns = dense(tile.features)
+        if tile.responses is not None:
+            columns = np.hstack([columns, tile.responses])
+        if not anchor.plain:
+            room = anchor.offsets(columns, out=room)
+            room -= centre.take(tile.codes, axis=0)
+            return centre, room
+        place = centre + anchor.origin
+        near = place.take(tile.codes, axis=0, out=self.centres[: len(tile)], mode="clip")
+        return place - anchor.origin, np.subtract(columns, near, out=room, dtype=np.float64)
+
+    def _add_each(self, tile: Block, weight: Floats, share: Floats) -> None:
+        """Rows of a class brought together, then each class about its own mean."""
+        now = self.moments
+        centre, centred = self._about(tile, now.mean)
         order = np.argsort(tile.codes, kind="stable")
-        offsets = offsets.take(order, axis=0)
-        weights = None if tile.weight is None else tile.weight[order]
-        ends = np.cumsum(count)
-        for k in np.flatnonzero(count):
-            rows = slice(ends[k] - count[k], ends[k])
-            centred = offsets[rows]
-            centred -= mean[k]
-            part = _scatter(
-                centred, None if weights is None else weights[rows], self.reading.detail
+        centred.take(order, axis=0, out=self.centres[: len(tile)], mode="clip")
+        weights = np.ones(len(tile)) if tile.weight is None else tile.weight[order]
+        ends = np.cumsum(np.bincount(tile.codes, minlength=len(weight)))
+        for k in np.flatnonzero(weight):
+            rows = slice(ends[k - 1] if k else 0, ends[k])
+            part = _Class.of(self.centres[rows], weights[rows], float(weight[k]))
+            if not np.isfinite(part.shift).all():
+                tile.blame(now.features)
+            self._merge(int(k), part, float(share[k]), centre[k])
+
+    def _merge(self, k: int, part: _Class, share: float, centre: Floats) -> None:
+        """One class of the tile into the running moments of that class."""
+        now = self.moments
+        step = (centre - now.mean[k]) + part.shift
+        if now.third is not None and now.fourth is not None:
+            third, fourth = part.powers()
+            ours = Powers.of_class(now.weight[k], now.scatter[k], now.third[k], now.fourth[k])
+            theirs = Powers.of_class(part.weight, part.scatter, third, fourth)
+            down, up = -share * step[None], (1 - share) * step[None]
+            powers = (
+                (shift_third(ours, down) + shift_third(theirs, up))[0],
+                (shift_fourth(ours, down) + shift_fourth(theirs, up))[0],
             )
-            drift = (self.weight[k] * share[k]) * step[k]
-            if self.reading.detail == "diagonal":
-                self.scatter[k] += part + drift * step[k]
-                continue
-            if self.third is not None and self.fourth is not None:
-                w = weights[rows] if weights is not None else None
-                self._add_fourth(
-                    int(k), centred, w, part, float(weight[k]), float(share[k]), step[k]
-                )
-            self.scatter[k] += part
-            self.scatter[k] += drift[:, None] * step[k]
-
-    def _add_fourth(
-        self,
-        k: int,
-        centred: Floats,
-        weights: Floats | None,
-        part: Floats,
-        weight: float,
-        share: float,
-        step: Floats,
-    ) -> None:
-        assert self.third is not None and self.fourth is not None
-        squares = centred**2
-        heavy = squares if weights is None else squares * weights[:, None]
-        ours = _Powers(self.scatter[k], self.weight[k], self.third[k], self.fourth[k])
-        theirs = _Powers(part, weight, heavy.T @ centred, heavy.T @ squares)
-        down, up = -share * step, (1 - share) * step
-        third = shift_third(ours, down[None]) + shift_third(theirs, up[None])
-        fourth = shift_fourth(ours, down[None]) + shift_fourth(theirs, up[None])
-        self.third[k], self.fourth[k] = third[0], fourth[0]
+            now.third[k], now.fourth[k] = powers  # both worked out first: `ours` is a view of them
+        now.scatter[k] += part.scatter
+        now.scatter[k] += ((now.weight[k] * share) * step)[:, None] * step
+        now.mean[k] += share * step
 
 
-class _Powers:
-    """The moments of one class, in the shape that `moments.fourth` works on."""
+@dataclass(frozen=True, slots=True, eq=False)
+class _Class:
+    """The rows of one class in a tile."""
 
-    def __init__(self, scatter: Floats, weight: Any, third: Floats, fourth: Floats) -> None:
-        self.scatter, self.third, self.fourth = scatter[None], third[None], fourth[None]
-        self.weight = np.atleast_1d(np.asarray(weight, dtype=np.float64))
+    weight: float
+    shift: Floats  # (d,) their mean about the centre they came with
+    scatter: Floats  # (d, d)
+    centred: Floats  # (n, d) about their own mean
+    weights: Floats  # (n,)
+
+    @classmethod
+    def of(cls, rows: Floats, weights: Floats, weight: float) -> _Class:
+        shift = weights @ rows / weight
+        rows -= shift
+        heavy = rows if (weights == 1.0).all() else rows * np.sqrt(weights)[:, None]
+        return cls(weight, shift, heavy.T @ heavy, rows, weights)
+
+    def powers(self) -> tuple[Floats, Floats]:
+        """Third and fourth moments about the mean."""
+        squares = self.centred**2
+        heavy = squares * self.weights[:, None]
+        return heavy.T @ self.centred, heavy.T @ squares
 
 
-def _class_weights(
-    tile: Block, count: npt.NDArray[np.intp]
-) -> tuple[npt.NDArray[np.intp], Floats, Floats]:
+def _class_weights(tile: Block, classes: int) -> tuple[npt.NDArray[np.intp], Floats, Floats]:
     """Of each class: rows of positive weight, sum of weights, sum of their squares."""
     if tile.weight is None:
+        count = np.bincount(tile.codes, minlength=classes)
         return count, count.astype(np.float64), count.astype(np.float64)
-    K = len(count)
     return (
-        np.bincount(tile.codes[tile.weight > 0], minlength=K),
-        np.asarray(np.bincount(tile.codes, tile.weight, minlength=K), dtype=np.float64),
-        np.asarray(np.bincount(tile.codes, tile.weight**2, minlength=K), dtype=np.float64),
+        np.bincount(tile.codes[tile.weight > 0], minlength=classes),
+        np.asarray(np.bincount(tile.codes, tile.weight, minlength=classes), dtype=np.float64),
+        np.asarray(np.bincount(tile.codes, tile.weight**2, minlength=classes), dtype=np.float64),
     )
 
 
-def _class_means(offsets: Floats, codes: Codes, weights: Floats | None, weight: Floats) -> Floats:
-    """(K, d) means of a tile, zero where a class has no weight in it."""
-    K, n = len(weight), len(codes)
-    if K == 1:
-        sums = (np.ones(n) if weights is None else weights)[None, :] @ offsets
-    elif K <= _FEW_CLASSES:
-        chosen = (codes == np.arange(K, dtype=codes.dtype)[:, None]).astype(np.float64)
-        if weights is not None:
-            chosen *= weights
-        sums = chosen @ offsets
-    else:
-        ones = np.ones(n) if weights is None else weights
-        chosen = sparse.csc_array((ones, codes.astype(np.int32), np.arange(n + 1)), shape=(K, n))
-        sums = chosen @ offsets
-    return np.asarray(sums / np.where(weight > 0, weight, 1.0)[:, None])
-
-
-def _scatter(centred: Floats, weights: Floats | None, detail: Detail) -> Floats:
-    """Scatter of centred rows of one class; variances only if that is all that is wanted."""
-    if detail == "diagonal":
-        ones = np.ones(len(centred)) if weights is None else weights
-        return np.asarray(ones @ centred**2)
-    if weights is None:
-        return np.asarray(centred.T @ centred)
-    heavy = centred * np.sqrt(weights)[:, None]
-    return np.asarray(heavy.T @ heavy)
+def _indicator(tile: Block, classes: int) -> sparse.csc_array:
+    """(K, n) weight of each row in the row of its class: times a matrix, it sums by class."""
+    weight = np.ones(len(tile)) if tile.weight is None else tile.weight
+    places = tile.codes.astype(np.int32), np.arange(len(tile) + 1, dtype=np.int32)
+    return sparse.csc_array((weight, *places), shape=(classes, len(tile)))

@@ -72,11 +72,16 @@ def fit_wide(rows: ClassRows, *, family: Family, prior: Floats) -> LinearRule | 
     >>> bool(abs(scores[0, 0] - scores[0, 1]) < 1e-12)
     True
     """
-    moments: ClassMoments = rows.reduce("diagonal")
-    check_classes(moments)
+    spread = _Spread.of(rows)
+    check_classes(spread.moments)
     if family.linear:
-        return linear_rule(moments, metric=wide_metric(rows, family), prior=prior)
-    return quadratic_rule(moments, metrics=wide_metrics(rows, family), prior=prior)
+        return linear_rule(spread.moments, metric=_shared(spread, family), prior=prior)
+    return quadratic_rule(spread.moments, metrics=_each(spread, family), prior=prior)
+
+
+def wide_metric(rows: ClassRows, family: Family) -> Metric:
+    """Metric of the covariance that all classes share."""
+    return _shared(_Spread.of(rows), family)
 
 
 def wide_shrinkage(rows: ClassRows, family: Family) -> float:
@@ -84,7 +89,7 @@ def wide_shrinkage(rows: ClassRows, family: Family) -> float:
     if not isinstance(family.shrinkage, str):
         return float(family.shrinkage)
     weight, centred = float(rows.weight.sum()), rows.centred
-    variance = rows.weights @ centred**2 / weight
+    variance = np.einsum("n,nj,nj->j", rows.weights, centred, centred) / weight
     centred /= shrinking_scale(variance, family.target, rows.anchor.unit)
     products = centred @ centred.T
     lengths = np.diagonal(products)
@@ -96,10 +101,12 @@ def wide_shrinkage(rows: ClassRows, family: Family) -> float:
     return ledoit_wolf(*size, weight, float(rows.weights @ lengths**2))
 
 
-def wide_metric(rows: ClassRows, family: Family) -> Metric:
+# --- covariances as shares of rows ----------------------------------------------------------------
+
+
+def _shared(spread: _Spread, family: Family) -> Metric:
     """Metric of the covariance that all classes share."""
-    spread = _Spread.of(rows)
-    amount = wide_shrinkage(rows, family)
+    rows, amount = spread.rows, wide_shrinkage(spread.rows, family)
     pooled = pooled_covariance(spread.moments, family.denominator)
     target = target_diagonal(pooled, family.target, rows.anchor.unit)
     if amount == 1.0:
@@ -108,17 +115,13 @@ def wide_metric(rows: ClassRows, family: Family) -> Metric:
     return _metric(spread, _Mixture(share, amount * target))
 
 
-def wide_metrics(rows: ClassRows, family: Family) -> tuple[Metric, ...]:
+def _each(spread: _Spread, family: Family) -> tuple[Metric, ...]:
     """Metric of each class's covariance."""
-    spread = _Spread.of(rows)
     if family.pooling == 0.0:
         check_rows(spread.moments, family.denominator)
-    amount = wide_shrinkage(rows, family)
-    mixtures = (_mixture(spread, family, amount, k) for k in range(len(rows.labels)))
-    return tuple(_metric(spread, mixture) for mixture in mixtures)
-
-
-# --- covariances as shares of rows ----------------------------------------------------------------
+    amount = wide_shrinkage(spread.rows, family)
+    codes = range(len(spread.rows.labels))
+    return tuple(_metric(spread, _mixture(spread, family, amount, k)) for k in codes)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -178,7 +181,7 @@ def _metric(spread: _Spread, mixture: _Mixture) -> Metric:
     """Metric of a mixture; columns that do not vary are left out or given a floor."""
     moments, code = spread.moments, mixture.code
     labels = moments.labels.tolist() if code is None else [moments.labels[code]]
-    within = mixture.share @ spread.centred**2
+    within = np.einsum("n,nj,nj->j", mixture.share, spread.centred, spread.centred)
     variance = floored(moments, within + mixture.diagonal, labels)
     moving = variance > 0
     if not moving.any():

@@ -447,6 +447,16 @@ def test_more_features_than_rows_are_shrunk_aloud_and_projected():
     assert model.transform(X).shape == (20, 2)
 
 
+@pytest.mark.parametrize("options", [{}, {"shrinkage": 0.3}, {"shrinkage": "oas"}])
+def test_rows_kept_whole_and_their_products_give_the_same_projection(options):
+    X, y = problem(3, n=30, width=520, classes=3)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ShrinkageChosenWarning)
+        kept = Fisher(**options).fit(X, y)
+        summed = Fisher(**options).fit_moments(moments(X, y, detail="pooled"))
+    np.testing.assert_allclose(kept.transform(X), summed.transform(X), atol=1e-9)
+
+
 def test_more_features_than_rows_have_a_trace_ratio():
     X, y = problem(2, n=20, width=60, classes=3, spread=3.0)
     with pytest.warns(ShrinkageChosenWarning):

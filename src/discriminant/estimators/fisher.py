@@ -19,7 +19,9 @@ from discriminant.models.fisher import (
     fit_fisher,
 )
 from discriminant.models.gaussian import Family, class_prior
+from discriminant.models.wide import is_wide, wide_metric
 from discriminant.moments.class_moments import ClassMoments, Detail
+from discriminant.moments.class_rows import ClassRows
 from discriminant.table.schema import Floats
 
 
@@ -120,13 +122,24 @@ class Fisher(Projecting):
             return "fourth"
         if projection.threshold == "equal_error":
             return "class"
-        closed = projection.method == "fisher" and projection.criterion == "ratio_trace"
-        return "diagonal" if family.shrinkage == 1.0 and closed else "pooled"
+        return "diagonal" if family.shrinkage == 1.0 and projection.closed else "pooled"
 
-    def rule_from(self, moments: ClassMoments) -> FisherRule:
+    def detail_for(self, rows: int, width: int) -> Detail:
+        """What is kept of a table: its rows, where they are few and a metric is all it takes."""
+        plain = self.projection.closed and self.threshold != "equal_error"
+        keep = plain and self.detail != "diagonal" and is_wide(rows, width)
+        return "rows" if keep else self.detail
+
+    def rule_from(self, moments: ClassMoments | ClassRows) -> FisherRule:
         """The fitted rule, from moments alone."""
-        prior = class_prior(moments, self.prior)
-        return fit_fisher(moments, family=self.family, prior=prior, projection=self.projection)
+        family, prior = self.family, self.prior_from(moments)
+        if isinstance(moments, ClassRows):
+            metric = wide_metric(moments, family)
+            variances: ClassMoments = moments.reduce("diagonal")
+            return fit_fisher(
+                variances, family=family, prior=prior, projection=self.projection, metric=metric
+            )
+        return fit_fisher(moments, family=family, prior=prior, projection=self.projection)
 
     def directions(self) -> FisherRule:
         """The fitted rule, which knows its directions."""

@@ -70,6 +70,11 @@ class Projection:
     criterion: Criterion = "ratio_trace"
     threshold: Threshold = "gaussian"
 
+    @property
+    def closed(self) -> bool:
+        """Whether the directions follow from means and a metric alone."""
+        return self.method == "fisher" and self.criterion == "ratio_trace"
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FisherRule(LinearRule):

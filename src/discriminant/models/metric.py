@@ -44,12 +44,12 @@ class Metric:
         """(n,) squared distances of offsets (n, d) from zero."""
         u = self._rooted(offsets)
         along = u @ self.basis
+        inside = np.vecdot(along * self.gain, along)
         if not self.rest:
-            return np.asarray(np.einsum("ni,ni->n", along * self.gain, along))
+            return np.asarray(inside)
         if along.size:  # what is outside is taken apart, not as a difference of large squares
             u = u - along @ self.basis.T
-        outside = np.einsum("nj,nj->n", u, u)
-        return np.asarray(self.rest * outside + np.einsum("ni,ni->n", along * self.gain, along))
+        return np.asarray(self.rest * np.vecdot(u, u) + inside)
 
     def solve(self, offsets: Floats) -> Floats:
         """(n, d) offsets times the inverse covariance."""

@@ -17,7 +17,7 @@ _HOMES = {
     "NearestMean": "estimators.gaussian",
     "Fisher": "estimators.fisher",
     "LeastSquares": "estimators.least_squares",
-    "LinearRegression": "estimators.least_squares",
+    "LinearRegression": "estimators.regression",
     "LaplaceNB": "estimators.laplace",
     "cross_validate": "assessment.resampling",
     "leave_one_out": "assessment.resampling",

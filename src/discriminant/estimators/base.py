@@ -113,7 +113,7 @@ class MomentClassifier(ClassifierMixin, Rows):
         table = self._open(X, y, sample_weight)
         if len(table.schema.labels) < 2:
             raise LabelError.one_class(table.schema.labels[0])
-        return self.fit_moments(_read(table, self.detail_for(len(table), table.width)))
+        return self._fit_table(table)
 
     def fit_moments(self, moments: ClassMoments | ClassRows) -> Self:
         """Fit from moments: read earlier, merged, weighted or regrouped; no rows are needed."""
@@ -134,11 +134,11 @@ class MomentClassifier(ClassifierMixin, Rows):
         labels = None if classes is None else np.unique(np.asarray(classes))
         table = self._open(X, y, sample_weight, labels=labels)
         if not hasattr(self, "moments_"):
-            self._hold(_read(table, self.detail_for(len(table), table.width)))
+            self._hold(read_classes(table, self.detail_for(len(table), table.width)))
             return self
-        if table.width != self.n_features_in_:
+        if table.width != len(self.moments_.features):
             raise ShapeError.of_width(table.width, self.n_features_in_, self.__class__.__name__)
-        more = _read(table, self.moments_.detail, self.moments_.anchor)
+        more = read_classes(table, self.moments_.detail, self.moments_.anchor)
         self._hold(self._no_wider(self.moments_ + more))
         return self
 
@@ -146,7 +146,7 @@ class MomentClassifier(ClassifierMixin, Rows):
         """Remove rows that were fitted before, as if they had never been there."""
         self._need_fit()
         table = self._open(X, y, sample_weight)
-        gone = _read(table, self.moments_.detail, self.moments_.anchor)
+        gone = read_classes(table, self.moments_.detail, self.moments_.anchor)
         self._hold(self.moments_ - gone)
         return self
 
@@ -202,6 +202,9 @@ class MomentClassifier(ClassifierMixin, Rows):
         return scores
 
     # --- inside -----------------------------------------------------------------------------------
+
+    def _fit_table(self, table: Table) -> Self:
+        return self.fit_moments(read_classes(table, self.detail_for(len(table), table.width)))
 
     def __sklearn_is_fitted__(self) -> bool:
         """Whether there are moments."""
@@ -261,7 +264,7 @@ class LinearScores(MomentClassifier):
         return slope, intercept
 
 
-def _read(table: Table, detail: Detail, anchor: Anchor | None = None) -> Any:
+def read_classes(table: Table, detail: Detail, anchor: Anchor | None = None) -> Any:
     """Moments of a table in that detail, about `anchor` if one is given."""
     if detail == "rows":
         return read_rows(table, anchor=anchor)

@@ -1,0 +1,149 @@
+"""The triangular factor of the rows: what moments are, without squaring.
+
+With A the rows [1, u], offsets u of the columns, each row times the root of its weight:
+
+    A = Q R   so   R'R = A'A
+
+R has as many digits as the rows themselves; A'A, and so every moment, has half of them once columns
+depend on one another. Factors of parts, one upon the other, are rows again, and their factor is
+that of the whole (TSQR). Because the ones stand first,
+
+    R = | sqrt(n)  sqrt(n) mean' |      C'C = scatter about the mean
+        |    0           C       |
+
+so the rest of R is the factor of the centred rows, and a new origin changes the first row alone.
+Rows cannot be taken out of a factor again: moments can do that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.linalg import qr
+
+from discriminant.errors import MomentsMismatchError
+from discriminant.moments.anchor import Anchor
+from discriminant.table.schema import Block, Floats
+
+_TILE = 512  # rows brought under the factor at a time, if columns are few
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ScatterFactor:
+    """Triangular factor of rows in p columns."""
+
+    columns: tuple[str, ...]  # p names
+    anchor: Anchor  # origin and unit of the columns
+    rows: int  # how many of positive weight
+    root: Floats  # (r, 1 + p), r at most 1 + p, upper triangular, no negative diagonal
+
+    @classmethod
+    def empty(cls, columns: Sequence[str], *, anchor: Anchor | None = None) -> ScatterFactor:
+        """Factor of no rows: added to any other it changes nothing, not even the last bit."""
+        p = len(columns)
+        anchor = Anchor.zero(p) if anchor is None else anchor
+        return cls(tuple(columns), anchor, 0, np.zeros((0, 1 + p)))
+
+    def __add__(self, other: ScatterFactor) -> ScatterFactor:
+        """Factor of the rows of both."""
+        if self.columns != other.columns:
+            raise MomentsMismatchError.of_features(self.columns, other.columns)
+        if not other.rows:
+            return self
+        if not self.rows:
+            return other
+        theirs = other.at(self.anchor)
+        root = triangle(np.vstack([self.root, theirs.root]))
+        return replace(self, rows=self.rows + other.rows, root=root)
+
+    def __radd__(self, other: object) -> ScatterFactor:
+        """So that `sum(parts)` works: it starts from 0."""
+        return self if isinstance(other, int) and other == 0 else NotImplemented
+
+    def at(self, anchor: Anchor) -> ScatterFactor:
+        """The same factor about another origin and in other units."""
+        if anchor.same_as(self.anchor):
+            return self
+        root = self.root.copy()
+        root[:, 1:] *= self.anchor.unit / anchor.unit
+        root[:, 1:] += root[:, :1] * self.anchor.shift_to(anchor)
+        return replace(self, anchor=anchor, root=root)
+
+    @property
+    def weight(self) -> float:
+        """Sum of weights."""
+        return float(self.root[0, 0] ** 2) if self.rows else 0.0
+
+    @property
+    def mean(self) -> Floats:
+        """(p,) mean of the rows, as an offset."""
+        if not self.rows:
+            return np.zeros(len(self.columns))
+        return np.asarray(self.root[0, 1:] / self.root[0, 0])
+
+    @property
+    def centred(self) -> Floats:
+        """(r, p) factor of the rows about their mean."""
+        return self.root[1:, 1:]
+
+    @property
+    def uncentred(self) -> Floats:
+        """(r, p) factor of the rows about zero, in the unit of the anchor."""
+        about_zero = self.at(Anchor(np.zeros(len(self.columns)), self.anchor.unit))
+        return triangle(about_zero.root[:, 1:])
+
+
+def triangle(rows: Floats) -> Floats:
+    """Triangular factor of rows, its diagonal not negative, so that it is unique.
+
+    >>> triangle(np.array([[3.0, 1.0], [4.0, 2.0]])).round(3)
+    array([[5. , 2.2],
+           [0. , 0.4]])
+    """
+    found: Floats = np.asarray(qr(rows, mode="r", check_finite=False)[0])
+    found = found[: min(found.shape)]
+    return np.asarray(found * np.where(np.diagonal(found) < 0, -1.0, 1.0)[:, None])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FactorReading:
+    """Read the factor of features and responses; these come from the rows or from their class."""
+
+    columns: tuple[str, ...]  # p = d + m names
+    anchor: Anchor  # of all p columns
+    coding: Floats | None = None  # (K, m) offsets to respond with, by class
+
+    @property
+    def numbers(self) -> int:
+        """Size of the summary."""
+        return (1 + len(self.columns)) ** 2
+
+    def read(self, block: Block) -> ScatterFactor:
+        """Factor of the rows of one block."""
+        p = len(self.columns)
+        size, root = max(_TILE, 4 * p), np.zeros((0, 1 + p))
+        for lo in range(0, len(block), size):
+            tile = block.rows(lo, min(lo + size, len(block)))
+            root = triangle(np.vstack([root, self._weighted(tile)]))
+        seen = len(block) if block.weight is None else int((block.weight > 0).sum())
+        return ScatterFactor(self.columns, self.anchor, seen, root)
+
+    def _weighted(self, tile: Block) -> Floats:
+        u, v = offsets_of(tile, self.anchor, self.coding)
+        found = np.hstack([np.ones((len(tile), 1)), u, v])
+        if not np.isfinite(found).all():
+            tile.blame(self.columns)
+        return found if tile.weight is None else found * np.sqrt(tile.weight)[:, None]
+
+
+def offsets_of(tile: Block, anchor: Anchor, coding: Floats | None) -> tuple[Floats, Floats]:
+    """(n, d) features and (n, m) responses of some rows, as offsets."""
+    d = tile.features.shape[1]
+    places = np.arange(len(anchor.origin))
+    features = anchor.select(places[:d]).offsets(tile.features)
+    if coding is not None:
+        return features, coding[tile.codes]
+    assert tile.responses is not None
+    return features, anchor.select(places[d:]).offsets(tile.responses)

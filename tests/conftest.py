@@ -9,18 +9,19 @@ os.environ.setdefault("SCIPY_ARRAY_API", "1")
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 
 _ROOT = Path(__file__).parent.parent
 
 # The same examples on every run and machine; with --hypothesis-seed (make soak) new ones.
 _EASY = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
-settings.register_profile(
-    "same", derandomize=True, max_examples=50, deadline=None, suppress_health_check=_EASY
-)
-settings.register_profile(
-    "new", max_examples=100, deadline=None, print_blob=True, suppress_health_check=_EASY
-)
+_COMMON = {
+    "deadline": None,
+    "suppress_health_check": _EASY,
+    "phases": [phase for phase in Phase if phase is not Phase.explain],  # slow, and says little
+}
+settings.register_profile("same", derandomize=True, max_examples=50, **_COMMON)
+settings.register_profile("new", max_examples=100, print_blob=True, **_COMMON)
 
 
 def pytest_configure(config):

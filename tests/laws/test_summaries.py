@@ -1,14 +1,8 @@
-"""The laws that every summary keeps.
+"""The laws that every summary keeps; `tests.laws.kinds` has the list of summaries."""
 
-`KINDS` is the list. A new summary joins by one entry: how it is read, what it must say of rows
-(worked out from them by a formula, not by the reading), and which verbs it has.
-"""
-
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-from functools import partial, reduce
+from dataclasses import replace
+from functools import reduce
 from operator import add
-from typing import Any
 
 import numpy as np
 import pytest
@@ -24,12 +18,9 @@ from discriminant.errors import (
 )
 from discriminant.moments import reading as reading_module
 from discriminant.moments.anchor import Anchor
-from discriminant.moments.class_moments import DETAILS, ClassMoments
-from discriminant.moments.reading import MomentsReading
 from discriminant.table.source import open_table
 from tests.blocks import (
     LABELS,
-    Rows,
     assert_facts,
     cuts,
     expected,
@@ -42,64 +33,13 @@ from tests.blocks import (
     same_bits,
     seen,
 )
-
-
-@dataclass(frozen=True)
-class Kind:
-    """A summary, as the laws see it."""
-
-    name: str
-    reading: Callable[[Rows, Anchor], Any]  # the reading of these rows about an anchor
-    empty: Callable[[Rows, Anchor], Any]  # the summary of no rows
-    expected: Callable[[Rows, Anchor], dict[str, np.ndarray]]  # the truth, in numbers of a frame
-    seen: Callable[[Any, Anchor], dict[str, np.ndarray]]  # what a summary says, likewise
-    bits: Callable[[Any, np.ndarray], list[np.ndarray]]  # all its numbers of these classes
-    verbs: frozenset[str] = frozenset()
-    uneven: bool = True  # whether it can weight classes apart
-    counts: tuple[str, ...] = ("rows", "weight2")  # facts in which two rows are not one of weight 2
-
-    def read(self, rows, anchor=None):
-        return self.reading(rows, anchor or near(rows)).read(rows.block())
-
-    def says(self, summary, rows, tolerance=1e-12, leave_out=()):
-        """The law's right side: this summary says what is true of these rows."""
-        frame = frame_of(rows)
-        found, wanted = self.seen(summary, frame), self.expected(rows, frame)
-        assert_facts(found, wanted, tolerance, leave_out)
-
-
-def moments_kind(detail):
-    verbs = {"remove", "scale", "group", "select", "reduce", "total"}
-    return Kind(
-        name=f"ClassMoments-{detail}",
-        reading=lambda rows, anchor: MomentsReading(rows.labels, rows.names, anchor, detail),
-        empty=lambda rows, anchor: ClassMoments.empty(
-            rows.labels, rows.names, detail=detail, anchor=anchor
-        ),
-        expected=lambda rows, frame: expected(rows, detail, frame),
-        seen=seen,
-        bits=partial(moments_bits, detail),
-        verbs=frozenset(verbs if detail == "pooled" else verbs | {"classes"}),
-        uneven=detail != "pooled",
-    )
-
-
-def moments_bits(detail, found, labels):
-    kept = np.isin(found.labels, labels)
-    each = [found.rows, found.weight, found.weight2, found.mean]
-    whole = [found.scatter] if detail == "pooled" else []
-    each += [] if detail == "pooled" else [found.scatter, found.lost]
-    each += [found.third, found.fourth] if detail == "fourth" else []
-    return [values[kept] for values in each] + whole
-
-
-KINDS = [moments_kind(detail) for detail in DETAILS]
+from tests.laws.kinds import KINDS
 
 every_kind = pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
 
 
 def able(verb):
-    kinds = [kind for kind in KINDS if verb in kind.verbs]
+    kinds = [kind for kind in KINDS if kind.can(verb)]
     return pytest.mark.parametrize("kind", kinds, ids=lambda kind: kind.name)
 
 
@@ -253,7 +193,9 @@ def test_renaming_classes_permutes_the_summary(kind, rows, seed):
         kind.bits(kind.read(one, near(rows)), LABELS[[k]])
         for k, one in ((0, rows), (place[0], renamed))
     )
-    assert all(np.allclose(one, two, rtol=0, atol=1e-9) for one, two in zip(before, after))
+    assert all(
+        np.allclose(one, two, rtol=0, atol=1e-9) for one, two in zip(before, after, strict=True)
+    )
 
 
 @able("select")
@@ -276,12 +218,12 @@ def test_what_is_added_and_removed_was_never_there(kind, data, rows):
     kind.says(left, rows.take(keep) if len(keep) else rows.take([]), 1e-8)
 
 
-@able("remove")
+@able("cancel")
 @given(seed=st.integers(0, 999), far=st.floats(0, 4))
 def test_after_a_removal_there_are_as_many_digits_as_it_says(kind, seed, far):
     rows = random_rows(seed, n=60, classes=2)
     gone = replace(rows, features=rows.features + 10**far)
-    left = (kind.read(rows) + kind.read(gone)) - kind.read(gone)
+    left = (kind.read(rows) + kind.read(gone)).remove(kind.read(gone), digits=0)
     frame = near(rows)
     truth, found = (kind.seen(m, frame)["scatter"] for m in (kind.read(rows), left))
     if truth.ndim > 2 or kind.name.endswith("pooled"):
@@ -289,7 +231,7 @@ def test_after_a_removal_there_are_as_many_digits_as_it_says(kind, seed, far):
     assert np.abs(found / truth - 1).max() <= 10 ** (1 - left.digits)
 
 
-@able("remove")
+@able("cancel")
 def test_a_removal_that_cannot_be_trusted_is_refused_and_says_the_digits(kind):
     near_rows, far_rows = random_rows(1), random_rows(2)
     far_rows = replace(far_rows, features=far_rows.features + 1e8)
@@ -303,11 +245,11 @@ def test_a_removal_that_cannot_be_trusted_is_refused_and_says_the_digits(kind):
 @able("remove")
 def test_removing_more_rows_than_there_are_is_refused(kind):
     rows = replace(random_rows(1, n=5, classes=1))
-    with pytest.raises(MomentsMismatchError, match=r"remove 5 row.*'ash': only 4"):
+    with pytest.raises(MomentsMismatchError, match=r"remove .*5 row.*'ash'.* 4 "):
         kind.read(rows.take(slice(4))) - kind.read(rows)
 
 
-@able("remove")
+@able("cancel")
 def test_removing_more_weight_than_there_is_is_refused(kind):
     rows = random_rows(1, n=6, classes=1, weighted=True)
     heavy = replace(rows.take(slice(3)), weight=np.full(3, 100.0))
@@ -330,7 +272,7 @@ def test_scaling_classes_is_weighting_their_rows(kind, data, rows):
     factor = st.sampled_from([0.0, 0.25, 1.0, 7.0])
     K = len(rows.labels)
     factors = data.draw(st.lists(factor, min_size=K, max_size=K))
-    factors = np.array(factors if kind.uneven else [factors[0]] * K)
+    factors = np.array(factors if kind.can("uneven") else [factors[0]] * K)
     weighted = replace(rows, weight=rows.ones * factors[rows.codes])
     kind.says(kind.read(rows).scale(factors), weighted)
 
@@ -338,9 +280,9 @@ def test_scaling_classes_is_weighting_their_rows(kind, data, rows):
 @able("scale")
 def test_a_class_that_a_mapping_does_not_name_keeps_its_weight(kind):
     rows = random_rows(1)
-    factors = {"ash": 2.0} if kind.uneven else dict.fromkeys(rows.labels, 2.0)
+    factors = {"ash": 2.0} if kind.can("uneven") else dict.fromkeys(rows.labels, 2.0)
     found = kind.read(rows).scale(factors)
-    factor = np.array([2.0, 1.0, 1.0] if kind.uneven else [2.0, 2.0, 2.0])
+    factor = np.array([2.0, 1.0, 1.0] if kind.can("uneven") else [2.0, 2.0, 2.0])
     kind.says(found, replace(rows, weight=factor[rows.codes]))
 
 
@@ -386,7 +328,7 @@ def test_reducing_is_reading_at_that_detail(kind, rows):
     found = kind.read(rows)
     for lower in KINDS[: KINDS.index(kind)]:
         detail = lower.name.removeprefix("ClassMoments-")
-        if (found.detail, detail) != ("pooled", "diagonal"):
+        if found.holds(detail):
             lower.says(found.reduce(detail), rows)
 
 
@@ -419,7 +361,7 @@ def test_parts_of_different_detail_refuse_to_merge_and_say_what_to_do():
         read_class_moments(rows, "class") + read_class_moments(rows, "pooled")
 
 
-@every_kind
+@able("labels")
 def test_labels_of_text_and_of_numbers_refuse_to_merge(kind):
     rows = random_rows(1)
     numbers = replace(rows, labels=np.arange(3))

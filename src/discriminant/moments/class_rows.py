@@ -190,6 +190,10 @@ class ClassRows:
             f"{len(self.features)} features)"
         )
 
+    def _zero(self) -> npt.NDArray[np.bool_]:
+        """(d,) whether a column is zero in every row."""
+        return np.asarray((self.anchor.origin == 0) & ~self.offsets.any(axis=0))
+
     def _keep(self, chosen: npt.NDArray[np.bool_]) -> ClassRows:
         if chosen.all():
             return self
@@ -240,7 +244,8 @@ def _aligned(ours: ClassRows, theirs: ClassRows) -> tuple[ClassRows, ClassRows]:
     if not len(ours.codes):
         anchor = theirs.anchor
     elif len(theirs.codes) and not anchor.same_as(theirs.anchor):
-        anchor = Anchor(anchor.origin, np.maximum(anchor.unit, theirs.anchor.unit))
+        zero, zero_too = ours._zero(), theirs._zero()
+        anchor = anchor.with_unit_for(theirs.anchor, zero=zero, zero_too=zero_too)
     return ours.at(anchor), theirs.at(anchor)
 
 

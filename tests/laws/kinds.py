@@ -1,0 +1,156 @@
+"""Every summary, as the laws see it. A new one joins by one entry in `KINDS`.
+
+An entry says how the summary is read, what it must say of rows (by a formula from the rows, not by
+the reading), what it does say, and which verbs it has:
+
+    remove    rows can be taken out again          cancel   and that can cost digits
+    scale     classes can be weighted              uneven   each by a factor of its own
+    group     classes can be merged                classes  some of them can be kept
+    select    features can be chosen               reduce   and details left out
+    labels    it knows which class is which
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from discriminant.moments.anchor import Anchor
+from discriminant.moments.class_moments import DETAILS, ClassMoments
+from discriminant.moments.class_rows import ClassRows, RowsReading
+from discriminant.moments.factor import FactorReading, ScatterFactor
+from discriminant.moments.reading import MomentsReading
+from tests.blocks import Rows, assert_facts, expected, frame_of, near, seen
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One kind of summary."""
+
+    name: str
+    reading: Callable[[Rows, Anchor], Any]  # the reading of these rows about an anchor
+    empty: Callable[[Rows, Anchor], Any]  # the summary of no rows
+    expected: Callable[[Rows, Anchor], dict[str, np.ndarray]]  # the truth, in numbers of a frame
+    seen: Callable[[Any, Anchor], dict[str, np.ndarray]]  # what a summary says, likewise
+    bits: Callable[[Any, np.ndarray], list[np.ndarray]]  # all its numbers of these classes
+    verbs: frozenset[str] = frozenset()
+    counts: tuple[str, ...] = ("rows", "weight2")  # facts in which two rows are not one of weight 2
+
+    def __repr__(self):
+        return self.name
+
+    def can(self, verb):
+        return verb in self.verbs
+
+    def read(self, rows, anchor=None):
+        return self.reading(rows, anchor or near(rows)).read(rows.block())
+
+    def says(self, summary, rows, tolerance=1e-12, leave_out=()):
+        """The right side of every law: this summary says what is true of these rows."""
+        frame = frame_of(rows)
+        found, wanted = self.seen(summary, frame), self.expected(rows, frame)
+        assert_facts(found, wanted, tolerance, leave_out)
+
+
+# --- class moments --------------------------------------------------------------------------------
+
+
+def moments_kind(detail):
+    verbs = {"labels", "remove", "cancel", "scale", "group", "select", "reduce"}
+    return Kind(
+        name=f"ClassMoments-{detail}",
+        reading=lambda rows, anchor: MomentsReading(rows.labels, rows.names, anchor, detail),
+        empty=lambda rows, anchor: ClassMoments.empty(
+            rows.labels, rows.names, detail=detail, anchor=anchor
+        ),
+        expected=lambda rows, frame: expected(rows, detail, frame),
+        seen=seen,
+        bits=partial(_moments_bits, detail),
+        verbs=frozenset(verbs if detail == "pooled" else verbs | {"classes", "uneven"}),
+    )
+
+
+def _moments_bits(detail, found, labels):
+    kept = np.isin(found.labels, labels)
+    each = [found.rows, found.weight, found.weight2, found.mean]
+    whole = [found.scatter] if detail == "pooled" else []
+    each += [] if detail == "pooled" else [found.scatter, found.lost]
+    each += [found.third, found.fourth] if detail == "fourth" else []
+    return [values[kept] for values in each] + whole
+
+
+# --- the rows themselves --------------------------------------------------------------------------
+
+
+def _rows_seen(found, frame):
+    stretch, shift = _to_frame(found.anchor, frame)
+    held = Rows(found.offsets * stretch + shift, found.codes, found.weights, found.labels)
+    facts = expected(held, "fourth", Anchor.zero(len(stretch)))
+    mean = np.where((found.rows > 0)[:, None], found.mean * stretch + shift, 0.0)
+    return facts | {
+        "rows": found.rows,
+        "weight": found.weight,
+        "weight2": found.weight2,
+        "mean": mean,
+    }
+
+
+def _rows_bits(found, labels):
+    kept = np.isin(found.labels[found.codes], labels)
+    mine = np.isin(found.labels, labels)
+    return [found.offsets[kept], found.weights[kept], found.mean[mine], found.weight[mine]]
+
+
+ROWS = Kind(
+    name="ClassRows",
+    reading=lambda rows, anchor: RowsReading(rows.labels, rows.names, anchor, len(rows)),
+    empty=lambda rows, anchor: ClassRows.empty(rows.labels, rows.names, anchor=anchor),
+    expected=lambda rows, frame: expected(rows, "fourth", frame),
+    seen=_rows_seen,
+    bits=_rows_bits,
+    verbs=frozenset(
+        {"labels", "remove", "scale", "uneven", "group", "classes", "select", "reduce"}
+    ),
+)
+
+
+# --- the triangular factor ------------------------------------------------------------------------
+
+
+def _factor_expected(rows, frame):
+    one = replace(rows, codes=np.zeros(len(rows), dtype=np.intp), labels=rows.labels[:1])
+    facts = expected(one, "class", frame)
+    return {name: facts[name][0] for name in ("rows", "weight", "mean", "scatter")}
+
+
+def _factor_seen(found, frame):
+    stretch, shift = _to_frame(found.anchor, frame)
+    centred = found.centred * stretch
+    mean = found.mean * stretch + shift if found.rows else found.mean
+    return {
+        "rows": np.array(found.rows),
+        "weight": np.array(found.weight),
+        "mean": mean,
+        "scatter": centred.T @ centred,
+    }
+
+
+FACTOR = Kind(
+    name="ScatterFactor",
+    reading=lambda rows, anchor: FactorReading(
+        rows.names, anchor, coding=np.zeros((len(rows.labels), 0))
+    ),
+    empty=lambda rows, anchor: ScatterFactor.empty(rows.names, anchor=anchor),
+    expected=_factor_expected,
+    seen=_factor_seen,
+    bits=lambda found, labels: [found.root, found.anchor.origin, found.anchor.unit],
+)
+
+
+def _to_frame(anchor, frame):
+    return anchor.unit / frame.unit, (anchor.origin - frame.origin) / frame.unit
+
+
+KINDS = [*(moments_kind(detail) for detail in DETAILS), ROWS, FACTOR]

@@ -267,6 +267,20 @@ def test_extreme_units_change_no_projection():
     )
 
 
+@pytest.mark.parametrize(
+    "options", [{}, {"criterion": "trace_ratio"}, {"method": "mean_difference"}]
+)
+def test_units_that_no_double_can_compare_leave_finite_answers(options):
+    X, y = bundled("iris")
+    model = Fisher(**options).fit(X * [1e-200, 1.0, 1e200, 1.0], y)
+    answers = [
+        model.scalings_.ravel(),
+        model.eigenvalues_,
+        [model.ratio_trace_, model.trace_ratio_],
+    ]
+    assert np.isfinite(np.concatenate(answers)).all()
+
+
 # --- the two criteria ----------------------------------------------------------------------------
 
 
@@ -325,6 +339,12 @@ def test_with_one_direction_both_criteria_agree():
     X, y = many_classes(3)
     true = Fisher(1, criterion="trace_ratio").fit(X, y)
     assert true.criterion_value_ == pytest.approx(Fisher(1).fit(X, y).criterion_value_, rel=1e-12)
+
+
+def test_the_trace_ratio_of_one_direction_is_its_eigenvalue_in_any_units():
+    X, y = bundled("iris")
+    model = Fisher(1, method="mean_difference").fit(X * [1e-200, 1.0, 1e200, 1.0], y)
+    assert model.trace_ratio_ == pytest.approx(model.ratio_trace_, rel=1e-12)
 
 
 def test_an_iteration_that_is_cut_short_says_so():

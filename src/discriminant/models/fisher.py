@@ -96,9 +96,11 @@ class FisherRule(LinearRule):
 
         With scalings = W R: W' S_w W ~ R^-T R^-1 and W' S_b W ~ R^-T diag(lambda) R^-1.
         """
-        relative = self.scalings / (self.anchor.unit / self.anchor.unit.max())[:, None]
-        corner = np.linalg.qr(relative, mode="r")
-        inverse = np.linalg.pinv(corner) ** 2
+        slopes = self.scalings / self.anchor.unit[:, None]
+        size = np.abs(slopes).max(axis=0)
+        size = np.where(size > 0, size, 1.0)  # taken out, so that no square overflows
+        corner = np.linalg.qr(slopes / size, mode="r")
+        inverse = (np.linalg.pinv(corner) * (size.min() / size)[:, None]) ** 2
         return float((self.eigenvalues @ inverse).sum() / max(inverse.sum(), 1e-300))
 
 

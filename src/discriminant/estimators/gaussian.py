@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from discriminant.errors import OptionError
-from discriminant.estimators.base import LinearScores, MomentClassifier
+from discriminant.assessment.folds import fold_numbers
+from discriminant.assessment.grid import STEPS, Candidates, Grid, grid_losses
+from discriminant.errors import LabelError, OptionError
+from discriminant.estimators.base import LinearScores, MomentClassifier, read_classes
 from discriminant.estimators.projecting import Projecting
 from discriminant.models.covariance import DENOMINATORS, TARGETS
 from discriminant.models.fisher import FisherRule, Projection, fit_fisher
@@ -120,6 +122,8 @@ class LinearClassifier(LinearScores, GaussianClassifier):
 
 class LDA(Projecting, LinearClassifier):
     """Linear discriminant analysis: Gaussian classes that share one covariance.
+
+    `transform` projects on the canonical directions; see `Fisher` for more about them.
 
     Parameters
     ----------
@@ -236,14 +240,26 @@ class RDA(GaussianClassifier):
     Parameters
     ----------
     pooling
-        How far each class covariance goes to the pooled one, from 0 to 1.
+        How far each class covariance goes to the pooled one, from 0 to 1. 'cv': of 0, 0.1, ... 1
+        the one with the least log loss on held-out rows; of equal ones the largest.
     shrinkage, target, prior, denominator
-        As in `LDA`.
+        As in `LDA`; shrinkage may be 'cv' as well, and both are then chosen together.
     shrink
         'pooled': the pooled covariance is shrunk, as above; 'mixed': the mixture is, as klaR does.
     weighting
         'covariance': covariances are mixed; 'friedman': scatters and weights are (Friedman 1989).
+    folds
+        For 'cv', as in `cross_validate`: how many, the fold of each row, or a splitter.
+
+    Attributes
+    ----------
+    pooling_, shrinkage_
+        The numbers used.
+    cv_
+        With 'cv', held-out log loss and error of every candidate: `assessment.grid.Grid`.
     """
+
+    cv_: Grid
 
     def __init__(
         self,
@@ -255,6 +271,7 @@ class RDA(GaussianClassifier):
         weighting: Any = "covariance",
         prior: Any = None,
         denominator: Any = "unbiased",
+        folds: Any = 10,
     ) -> None:
         self.pooling = pooling
         self.shrinkage = shrinkage
@@ -263,20 +280,60 @@ class RDA(GaussianClassifier):
         self.weighting = weighting
         self.prior = prior
         self.denominator = denominator
+        self.folds = folds
+
+    @property
+    def needs_rows(self) -> bool:
+        """Whether an option is to be chosen on held-out rows."""
+        return any(isinstance(v, str) and v == "cv" for v in (self.pooling, self.shrinkage))
 
     @property
     def family(self) -> Family:
-        """The mixture asked for."""
-        return checked(
-            Family(
-                self.pooling,
-                self.shrinkage,
-                self.target,
-                self.denominator,
-                self.shrink,
-                self.weighting,
-            )
-        )
+        """The mixture asked for, or chosen."""
+        pooling, shrinkage = self.pooling, self.shrinkage
+        if self.needs_rows:
+            if not hasattr(self, "cv_"):
+                name = "pooling" if pooling == "cv" else "shrinkage"
+                raise OptionError.of(name, "cv", "a number where there are no rows to hold out")
+            p, s, _ = self.cv_.best()
+            pooling = float(self.cv_.pooling[p]) if pooling == "cv" else pooling
+            shrinkage = self.cv_.shrinkage[s] if shrinkage == "cv" else shrinkage
+        options = (self.target, self.denominator, self.shrink, self.weighting)
+        return checked(Family(pooling, shrinkage, *options))
+
+    @property
+    def pooling_(self) -> float:
+        """The pooling used."""
+        self._need_fit()
+        return float(self.family.pooling)
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Read the rows once and fit; with 'cv', first score every candidate on held-out rows."""
+        if hasattr(self, "cv_"):
+            del self.cv_
+        if not self.needs_rows:
+            return super().fit(X, y, sample_weight)
+        table = self._open(X, y, sample_weight)
+        if len(table.schema.labels) < 2:
+            raise LabelError.one_class(table.schema.labels[0])
+        fold = fold_numbers(self.folds, table.codes)
+        self.cv_ = grid_losses(table, self._candidates(), fold)
+        moments = read_classes(table, self.detail_for(len(table), table.width))
+        self._hold(moments, self.rule_from(moments))
+        return self
+
+    def fit_moments(self, moments: ClassMoments | ClassRows) -> Self:
+        """Fit from moments; 'cv' needs rows and is refused."""
+        if self.needs_rows and hasattr(self, "cv_"):
+            del self.cv_  # what was chosen belongs to other rows; `family` now says so
+        return super().fit_moments(moments)
+
+    def _candidates(self) -> Candidates:
+        tried = [STEPS if v == "cv" else (v,) for v in (self.pooling, self.shrinkage)]
+        options = (self.target, self.denominator, self.shrink, self.weighting)
+        checked(Family(tried[0][0], tried[1][0], *options))
+        family = Family(1.0, 0.0, *options)
+        return Candidates(family, np.array(tried[0]), tuple(tried[1]), (self.prior,))
 
     @classmethod
     def from_lecture(cls, alpha: float, gamma: float, **options: Any) -> RDA:

@@ -42,7 +42,7 @@ from discriminant.models.gaussian import (
     linear_rule,
     quadratic_rule,
 )
-from discriminant.models.metric import Metric, diagonal_metric, embedded
+from discriminant.models.metric import Metric, diagonal_metric, embedded, factor
 from discriminant.models.rules import LinearRule, QuadraticRule
 from discriminant.models.support import class_metric, floored, shared_metric
 from discriminant.moments.class_moments import ClassMoments
@@ -261,10 +261,25 @@ def _unshrunk(
         root = np.where(still, 1.0, 1.0 / np.sqrt(amount)) / sd
         return _round_plus(root, (1.0 - amount) / amount * values, basis)
     _warn_of_dependence(spread.moments, basis, moving, still, rank)
-    apart = np.eye(len(sd))[:, still]
-    whiten = np.hstack([basis / np.sqrt(values), apart]) / sd[:, None]
+    if code is not None:
+        return _without_copies(spread, part, sd, moving)
+    whiten = np.hstack([basis / np.sqrt(values), np.eye(len(sd))[:, still]]) / sd[:, None]
     logdet = float(np.log(values).sum() + 2.0 * np.log(sd).sum())
     return Metric(np.ones(len(sd)), whiten, np.ones(rank), 0.0, logdet)
+
+
+def _without_copies(spread: _Spread, part: Floats, sd: Floats, moving: Columns) -> Metric:
+    """Metric of the columns left when those made from others, in all classes, are dropped."""
+    standard = spread.centred[:, moving] * np.sqrt(spread.rows.weights)[:, None]
+    standard /= np.sqrt(spread.moments.pooled[moving])
+    corner, pivot = qr(standard, mode="r", pivoting=True, check_finite=False)
+    rank = int((np.diagonal(corner) ** 2 > 8 * len(sd) * _EPS).sum())
+    kept = np.zeros(len(sd), dtype=np.bool_)
+    kept[pivot[:rank]] = True
+    covariance = part[:, kept].T @ part[:, kept]
+    np.fill_diagonal(covariance, sd[kept] ** 2)
+    metric, _ = factor(covariance)
+    return embedded(diagonal_metric(sd[kept] ** 2) if metric is None else metric, kept)
 
 
 def _beyond(

@@ -48,9 +48,9 @@ class MomentsReading:
 
     def read(self, block: Block) -> ClassMoments:
         """Moments of the rows of one block."""
-        running = _Running(self)
-        size = tile_rows(len(self.features))
-        for lo in range(0, len(block), size):
+        size = min(tile_rows(len(self.features)), len(block))
+        running = _Running(self, size)
+        for lo in range(0, len(block), max(size, 1)):
             running.add(block.rows(lo, min(lo + size, len(block))))
         return running.moments
 
@@ -63,11 +63,11 @@ def tile_rows(width: int) -> int:
 class _Running:
     """Moments under way, updated in place: the one place in the house where sums change."""
 
-    def __init__(self, reading: MomentsReading) -> None:
+    def __init__(self, reading: MomentsReading, rows: int) -> None:
         self.moments = ClassMoments.empty(
             reading.labels, reading.features, detail=reading.detail, anchor=reading.anchor
         )
-        rows, d = tile_rows(len(reading.features)), len(reading.features)
+        d = len(reading.features)
         self.room, self.centres = np.empty((rows, d)), np.empty((rows, d))
         self.product = np.empty((d, d) if reading.detail == "pooled" else (0, 0))
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from discriminant.engines.engine import anchor_of, read_moments
+from discriminant.engines.engine import anchor_of, read_moments, read_rows
 from discriminant.errors import InfiniteValueError, MissingValueError, OptionError, ShapeError
 from discriminant.moments.class_moments import ClassMoments, Detail
 from discriminant.table.schema import Codes
@@ -90,20 +90,20 @@ def rows_by_fold(fold: FoldNumbers) -> list[Places]:
     return np.split(order, np.cumsum(np.bincount(fold))[:-1])
 
 
-def fold_moments(table: Table, fold: FoldNumbers, detail: Detail) -> list[ClassMoments]:
+def fold_moments(table: Table, fold: FoldNumbers, detail: Detail) -> list[Any]:
     """Moments of the rows of each fold, all about one origin and over the same classes."""
     anchor = anchor_of(table)
+    parts = (table.take(rows) for rows in rows_by_fold(fold))
     try:
-        return [
-            read_moments(table.take(rows), detail=detail, anchor=anchor)
-            for rows in rows_by_fold(fold)
-        ]
+        if detail == "rows":
+            return [read_rows(part, anchor=anchor) for part in parts]
+        return [read_moments(part, detail=detail, anchor=anchor) for part in parts]
     except (MissingValueError, InfiniteValueError):
         table.block(0, len(table)).blame(table.schema.features)  # by its number in the table
         raise
 
 
-def all_but_one(parts: Sequence[ClassMoments]) -> Iterator[ClassMoments]:
+def all_but_one(parts: Sequence[Any]) -> Iterator[Any]:
     """The sum of all parts but the first, of all but the second, and so on."""
     after = list(parts[1:])
     for f in range(len(after) - 2, -1, -1):
@@ -116,11 +116,13 @@ def all_but_one(parts: Sequence[ClassMoments]) -> Iterator[ClassMoments]:
     yield before
 
 
-def only_present(moments: ClassMoments) -> ClassMoments:
+def only_present(moments: Any) -> Any:
     """The moments without the classes that have no rows."""
     some = moments.rows > 0
     if some.all():
         return moments
+    if not isinstance(moments, ClassMoments):
+        return moments.classes(moments.labels[some].tolist())
     each = ["rows", "weight", "weight2", "mean"]
     if moments.detail != "pooled":
         each += ["scatter", "lost"]

@@ -36,10 +36,11 @@ from scipy.linalg import eigh
 from sklearn.base import clone
 
 from discriminant.engines.engine import read_moments
-from discriminant.errors import PrecisionLostError, TooFewRowsError
+from discriminant.errors import OptionError, PrecisionLostError, TooFewRowsError
 from discriminant.models.covariance import class_degrees, pooled_degrees
 from discriminant.models.gaussian import Family
 from discriminant.models.metric import Metric, factor
+from discriminant.models.rules import LinearRule, QuadraticRule
 from discriminant.moments.class_moments import ClassMoments
 from discriminant.posterior import log_posterior
 from discriminant.table.schema import Codes, Floats
@@ -84,10 +85,11 @@ def leave_each_out(estimator: Any, table: Table, *, fixed_prior: bool) -> Floats
     """(N, K) log posterior of each row by the rule of all the others."""
     moments = read_moments(table, detail=estimator.detail)
     if fixed_prior:
-        estimator = clone(estimator).set_params(prior=estimator.prior_from(moments))
+        estimator = _with_prior(estimator, moments)
     family = getattr(estimator, "family", None)
     everybody = np.arange(len(table))
-    if not isinstance(family, Family):
+    own_rule = type(estimator.rule_from(moments)) in (LinearRule, QuadraticRule)
+    if not (isinstance(family, Family) and own_rule):  # Fisher has a family, but rules of its own
         return by_removal(estimator, table, moments, everybody)
     _check_rows(moments, table, family)
     scores = closed_form(Without.of(moments, table, family), family)
@@ -140,6 +142,14 @@ def _less(moments: ClassMoments, alone: Table, table: Table, i: int) -> ClassMom
     except PrecisionLostError:
         others = table.take(np.delete(np.arange(len(table)), i))
         return read_moments(others, detail=moments.detail, anchor=moments.anchor)
+
+
+def _with_prior(estimator: Any, moments: ClassMoments) -> Any:
+    """The estimator with the priors of all rows given."""
+    if "prior" not in estimator.get_params(deep=False):
+        allowed = f"'refit': {type(estimator).__name__} has no option for its priors"
+        raise OptionError.of("prior", "fixed", allowed)
+    return clone(estimator).set_params(prior=estimator.prior_from(moments))
 
 
 def _check_rows(moments: ClassMoments, table: Table, family: Family) -> None:

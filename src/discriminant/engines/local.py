@@ -29,7 +29,7 @@ def fold(table: Table, reading: Reading[S], *, threads: int | None = None) -> S:
     if len(table) <= size:
         return reading.read(next(blocks))
     threads = threads or available_threads()
-    with _blas().limit(limits=1):
+    with one_blas_thread():
         if threads == 1:
             return _add_up(reading.read(block) for block in blocks)
         with ThreadPoolExecutor(threads) as pool:
@@ -46,6 +46,11 @@ def block_rows(rows: int, width: int, numbers: int) -> int:
 def available_threads() -> int:
     """Cores this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def one_blas_thread() -> Any:
+    """A context in which BLAS keeps to one thread, so that its threads do not fight with ours."""
+    return _blas().limit(limits=1)
 
 
 def _ordered(

@@ -1,0 +1,292 @@
+"""Every candidate of the RDA grid on held-out rows, without fitting any of them.
+
+    S_k = (1 - pooling) C_k + pooling C(shrinkage)
+
+For a given shrinkage one basis makes both matrices diagonal, B' C(shrinkage) B = I and
+B' C_k B = diag(l_k), so that for every pooling, with v = B' (u - mean_k) and up to what all
+classes share,
+
+    e = (1 - pooling) l_k + pooling     distance^2 = sum_i v_i^2 / e_i     log|S_k| = sum_i log e_i
+
+One eigenproblem for each fold, class and shrinkage serves all poolings, which then cost d instead
+of d^2 operations a row: all their distances are one product, v^2 times a (d, P) table of 1/e.
+
+Candidates for which e is too uneven to keep its digits, folds whose covariance has no inverse, and
+the mixtures that are shrunk after mixing go through `models.gaussian` one by one.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from discriminant.assessment.folds import (
+    FoldNumbers,
+    all_but_one,
+    fold_moments,
+    only_present,
+    rows_by_fold,
+)
+from discriminant.engines.local import available_threads, one_blas_thread
+from discriminant.errors import TooFewRowsError
+from discriminant.models.covariance import (
+    Shrinkage,
+    class_covariances,
+    class_degrees,
+    pooled_covariance,
+    target_diagonal,
+)
+from discriminant.models.gaussian import Family, class_prior, fit_gaussian, shrinkage_of
+from discriminant.models.wide import fit_wide, is_wide, wide_shrinkage
+from discriminant.moments.class_moments import ClassMoments, Detail
+from discriminant.moments.class_rows import ClassRows
+from discriminant.table.schema import Codes, Floats
+from discriminant.table.source import Table
+
+Moments = ClassMoments | ClassRows
+STEPS = tuple(np.linspace(0.0, 1.0, 11).round(10).tolist())
+_EPS = float(np.finfo(np.float64).eps)
+_UNEVEN = 1e-5  # of the least to the largest e; below it, digits would be lost
+_PIVOT = 1e-8  # of the least pivot of a standardised covariance; below it, so would they
+_ROOM = 1 << 21  # numbers worked on at a time
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Grid:
+    """Held-out losses of every candidate."""
+
+    pooling: Floats  # (P,)
+    shrinkage: tuple[Shrinkage, ...]  # S
+    prior: tuple[Any, ...]  # R: (K,) each, or None for the shares of the training rows
+    log_loss: Floats  # (P, S, R) mean of -log posterior of the true class
+    error: Floats  # (P, S, R) share of the weight in a wrong class
+    fold: FoldNumbers  # (N,)
+
+    def best(self) -> tuple[int, int, int]:
+        """Place of the least log loss; of equal ones that of more pooling, then more shrinkage."""
+        least = float(self.log_loss.min())
+        near = np.argwhere(self.log_loss <= least + 1e-12 * (1.0 + abs(least)))
+        p, s, r = (int(i) for i in max(near.tolist(), key=lambda place: (*place[:2], -place[2])))
+        return p, s, r
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Candidates:
+    """What is tried: every pooling with every shrinkage and every prior."""
+
+    family: Family  # target, denominator, and how to mix
+    pooling: Floats  # (P,) rising
+    shrinkage: tuple[Shrinkage, ...]  # S, rising
+    prior: tuple[Any, ...] = (None,)  # R
+
+    @property
+    def together(self) -> bool:
+        """Whether poolings share a basis."""
+        late = self.family.shrink == "mixed" and any(s != 0.0 for s in self.shrinkage)
+        return self.family.weighting == "covariance" and not late
+
+
+def grid_losses(table: Table, candidates: Candidates, fold: FoldNumbers) -> Grid:
+    """Log loss and error of every candidate, each row scored without its fold.
+
+    Rows whose class their training part lacks tell candidates nothing and do not count.
+    """
+    auto = any(isinstance(s, str) for s in candidates.shrinkage)
+    detail: Detail = "rows" if is_wide(len(table), table.width) else "fourth" if auto else "class"
+    parts = fold_moments(table, fold, detail)
+    jobs = list(zip(rows_by_fold(fold), all_but_one(parts), strict=True))
+    for _, train in jobs:
+        _check_rows(train, candidates)
+    with one_blas_thread(), ThreadPoolExecutor(available_threads()) as pool:
+        sums = list(pool.map(lambda job: _fold_losses(table, job[0], job[1], candidates), jobs))
+    loss, wrong = np.sum([found.losses for found in sums], axis=0)
+    weight = sum(found.weight for found in sums)
+    places = candidates.pooling, candidates.shrinkage, candidates.prior
+    return Grid(*places, loss / weight, wrong / weight, fold)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _HeldOut:
+    """The rows of a fold, those of a class together."""
+
+    offsets: Floats  # (n, d)
+    codes: Codes  # (n,) rising, among the classes present in training
+    weight: Floats  # (n,)
+
+    @classmethod
+    def of(cls, table: Table, rows: npt.NDArray[np.intp], train: Moments) -> _HeldOut:
+        known = train.rows > 0
+        codes = table.codes[rows].astype(np.intp)
+        rows, codes = rows[known[codes]], (np.cumsum(known) - 1)[codes[known[codes]]]
+        order = np.argsort(codes, kind="stable")
+        rows = rows[order]
+        weight = np.ones(len(rows)) if table.weight is None else table.weight[rows]
+        return cls(train.anchor.offsets(table.features[rows]), codes[order], weight)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Sums:
+    """Sums over the rows of a fold."""
+
+    losses: Floats  # (2, P, S, R) of -log posterior of the true class, of the weight gone wrong
+    weight: float
+
+
+def _fold_losses(
+    table: Table, rows: npt.NDArray[np.intp], train: Moments, candidates: Candidates
+) -> _Sums:
+    """Losses of the rows of one fold, some shrinkages at a time."""
+    held, present = _HeldOut.of(table, rows, train), train.rows > 0
+    train = only_present(train)
+    priors = [np.log(class_prior(train, _kept(prior, present))) for prior in candidates.prior]
+    d = len(train.features)
+    step = max(1, _ROOM // (len(train.labels) * d * (d + len(held.codes)) + 1))
+    losses = []
+    for lo in range(0, len(candidates.shrinkage), step):
+        some = replace(candidates, shrinkage=candidates.shrinkage[lo : lo + step])
+        scores = candidate_scores(train, held.offsets, some)
+        each = [_losses(scores + prior[:, None, None], held) for prior in priors]
+        losses.append(np.stack(each, axis=-1))
+    return _Sums(np.concatenate(losses, axis=1).transpose(0, 2, 1, 3), float(held.weight.sum()))
+
+
+def candidate_scores(train: Moments, offsets: Floats, candidates: Candidates) -> Floats:
+    """(S, K, n, P) scores without priors of every candidate fitted to `train`."""
+    amounts = _amounts(train, candidates)
+    shape = len(amounts), len(train.labels), len(offsets), len(candidates.pooling)
+    scores, clear = np.empty(shape), np.zeros((shape[0], shape[3]), dtype=np.bool_)
+    if candidates.together and isinstance(train, ClassMoments):
+        bases = _bases(train, candidates.family, amounts)
+        if bases is not None:
+            clear = _spread(scores, bases, offsets[None] - train.mean[:, None], candidates.pooling)
+    one_by_one: dict[tuple[float, float], Floats] = {}
+    for s, p in np.argwhere(~clear):
+        pooling, amount = float(candidates.pooling[p]), float(amounts[s])
+        free = pooling == 0.0 and candidates.family.shrink == "pooled"  # shrinkage has no part
+        key = (pooling, 0.0 if free else amount)
+        if key not in one_by_one:
+            family = replace(candidates.family, pooling=pooling, shrinkage=key[1])
+            one_by_one[key] = _plain_scores(train, offsets, family)
+        scores[s, :, :, p] = one_by_one[key].T
+    return scores
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Bases:
+    """For every shrinkage and class a basis that makes both covariances diagonal."""
+
+    basis: Floats  # (S, K, d, d)
+    values: Floats  # (S, K, d) l, the class covariance where the shrunk one is the identity
+
+
+def _bases(train: ClassMoments, family: Family, amounts: Floats) -> _Bases | None:
+    """None where a covariance is too close to having no inverse."""
+    pooled = pooled_covariance(train, family.denominator)
+    variance = np.diagonal(pooled)
+    if (variance <= (32 * _EPS * np.abs(train.mean).max(axis=0)) ** 2).any():
+        return None
+    sd = np.sqrt(variance)
+    square = sd[:, None] * sd
+    target = target_diagonal(variance, family.target, train.anchor.unit) / variance
+    shrunk = (1 - amounts)[:, None, None] * (pooled / square)
+    np.einsum("sii->si", shrunk)[...] += amounts[:, None] * target
+    each = class_covariances(train, family.denominator) / square
+    try:
+        low = np.linalg.cholesky(shrunk)
+    except np.linalg.LinAlgError:
+        return None
+    pivots = np.einsum("sii->si", low) ** 2 / np.einsum("sii->si", shrunk)
+    if pivots.min() < _PIVOT:
+        return None
+    whiten = np.linalg.solve(low, np.eye(len(sd)))
+    mixed = whiten[:, None] @ each @ whiten.transpose(0, 2, 1)[:, None]
+    values, vectors = np.linalg.eigh(mixed)
+    basis = whiten.transpose(0, 2, 1)[:, None] @ vectors / sd[:, None]
+    return _Bases(basis, np.maximum(values, 0.0))
+
+
+def _spread(
+    scores: Floats, bases: _Bases, centred: Floats, pooling: Floats
+) -> npt.NDArray[np.bool_]:
+    """Fill in the scores (S, K, n, P); (S, P) which of them keep their digits."""
+    along = np.matmul(centred, bases.basis)  # (S, K, n, d)
+    np.square(along, out=along)
+    e = (1 - pooling) * bases.values[..., None] + pooling  # (S, K, d, P)
+    clear = e.min(axis=2) > _UNEVEN * e.max(axis=2)
+    e = np.where(clear[:, :, None], e, 1.0)
+    np.matmul(along, -0.5 / e, out=scores)
+    scores -= 0.5 * np.log(e).sum(axis=2)[:, :, None]
+    return np.asarray(clear.all(axis=1))
+
+
+def _plain_scores(train: Moments, offsets: Floats, family: Family) -> Floats:
+    """(n, K) scores of one candidate without priors, by the general way."""
+    K = len(train.labels)
+    prior = np.full(K, 1.0 / K)
+    if isinstance(train, ClassRows):
+        rule = fit_wide(train, family=family, prior=prior)
+    else:
+        rule = fit_gaussian(train, family=family, prior=prior)
+    return rule.scores(train.anchor.values(offsets))
+
+
+def _losses(joint: Floats, held: _HeldOut) -> Floats:
+    """(2, S, P) sums over rows of -log posterior of the true class, and of wrong weight.
+
+    `joint` (S, K, n, P) are scores with priors; it is used up.
+    """
+    ends = np.searchsorted(held.codes, np.arange(joint.shape[1] + 1)).tolist()
+    spans = [slice(*span) for span in pairwise(ends)]
+    own = np.concatenate([joint[:, k, rows] for k, rows in enumerate(spans)], axis=1)
+    top = joint.max(axis=1)
+    own -= top  # the log posterior is own - log total
+    joint -= top[:, None]
+    total = np.exp(joint, out=joint).sum(axis=1)
+    wrong = np.matmul(held.weight, own < 0.0)
+    loss = _sum_of_logs(total, held.weight, joint.shape[1]) - np.matmul(held.weight, own)
+    return np.stack([loss, wrong])
+
+
+def _sum_of_logs(total: Floats, weight: Floats, most: int) -> Floats:
+    """(S, P) sum over n of weight * log total (S, n, P), which lies between 1 and `most`.
+
+    Where all weights are 1 the log is taken of a product of as many rows as cannot overflow.
+    """
+    if not (weight == 1.0).all():
+        return np.asarray(np.matmul(weight, np.log(total)))
+    many = max(1, int(600 / np.log(most)))
+    starts = np.arange(0, total.shape[1], many)
+    return np.asarray(np.log(np.multiply.reduceat(total, starts, axis=1)).sum(axis=1))
+
+
+def _amounts(train: Moments, candidates: Candidates) -> Floats:
+    """(S,) shrinkages as numbers, those asked of the moments worked out."""
+    family = candidates.family
+    members = [replace(family, shrinkage=s) for s in candidates.shrinkage]
+    if isinstance(train, ClassRows):
+        return np.array([wide_shrinkage(train, member) for member in members])
+    return np.array([shrinkage_of(train, member) for member in members])
+
+
+def _kept(prior: Any, present: npt.NDArray[np.bool_]) -> Any:
+    """A prior for the classes present; None stays None."""
+    if prior is None or present.all():
+        return prior
+    kept = np.asarray(prior, dtype=np.float64)[present]
+    return kept / kept.sum()
+
+
+def _check_rows(train: Any, candidates: Candidates) -> None:
+    """Every class in the training part must have a covariance of its own."""
+    if candidates.pooling.min() == 1.0:
+        return
+    degrees = class_degrees(train, candidates.family.denominator)
+    for k in np.flatnonzero((train.rows > 0) & ((degrees <= 0) | (train.rows < 2))):
+        raise TooFewRowsError.of_class(
+            train.labels[k], int(train.rows[k]), 2, "each training part of a cross-validation"
+        )

@@ -15,7 +15,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import NotFittedError
 
 from discriminant.engines.engine import read_moments, read_rows
-from discriminant.errors import LabelError, MomentsMismatchError, ShapeError
+from discriminant.errors import LabelError, MomentsMismatchError, ShapeError, TooFewRowsError
 from discriminant.models.gaussian import class_prior
 from discriminant.models.rules import LinearRule, Rule
 from discriminant.moments.anchor import Anchor
@@ -63,6 +63,13 @@ class Rows(BaseEstimator):
             )
         if features.shape[0] == 0:
             raise ShapeError.no_rows(0)
+        if names is not None and not self._schema.named and names != self._schema.features:
+            warnings.warn(
+                f"X has feature names, but {self.__class__.__name__} was fitted without feature "
+                "names: columns are taken in order, unchecked.",
+                UserWarning,
+                stacklevel=3,
+            )
         if names is None and self._schema.named:
             warnings.warn(
                 f"X does not have valid feature names, but {self.__class__.__name__} was fitted "
@@ -111,6 +118,10 @@ class MomentClassifier(ClassifierMixin, Rows):
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Read the rows once and fit."""
         table = self._open(X, y, sample_weight)
+        if len(table) == 1:
+            raise TooFewRowsError.of_one_row(
+                self.__class__.__name__, 4 if self.detail == "class" else 3
+            )
         if len(table.schema.labels) < 2:
             raise LabelError.one_class(table.schema.labels[0])
         return self._fit_table(table)
@@ -132,7 +143,7 @@ class MomentClassifier(ClassifierMixin, Rows):
         `classes`, if given, are the only labels allowed.
         """
         labels = None if classes is None else np.unique(np.asarray(classes))
-        table = self._open(X, y, sample_weight, labels=labels)
+        table = self._open(X, y, sample_weight, labels=labels, more=True)
         if not hasattr(self, "moments_"):
             self._hold(read_classes(table, self.detail_for(len(table), table.width)))
             return self
@@ -145,7 +156,7 @@ class MomentClassifier(ClassifierMixin, Rows):
     def forget(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Remove rows that were fitted before, as if they had never been there."""
         self._need_fit()
-        table = self._open(X, y, sample_weight)
+        table = self._open(X, y, sample_weight, more=True)
         gone = read_classes(table, self.moments_.detail, self.moments_.anchor)
         self._hold(self.moments_ - gone)
         return self
@@ -155,29 +166,26 @@ class MomentClassifier(ClassifierMixin, Rows):
         """The fitted rule."""
         self._need_fit()
         if self._fitted is None:
-            present = self.moments_
-            if present.detail != "pooled":
-                present = present.classes(present.labels[present.weight > 0].tolist())
-            self._fitted = self.rule_from(present)
+            self._fitted = self.rule_from(self._present)
         return self._fitted
 
     @property
     def classes_(self) -> npt.NDArray[Any]:
         """(K,) labels, sorted."""
         self._need_fit()
-        return np.asarray(self.moments_.labels[self.moments_.rows > 0])
+        return np.asarray(self._present.labels)
 
     @property
     def prior_(self) -> Floats:
         """(K,) prior of each class."""
         self._need_fit()
-        return self.prior_from(self.moments_)
+        return self.prior_from(self._present)
 
     @property
     def means_(self) -> Floats:
         """(K, d) class means."""
         self._need_fit()
-        return np.asarray(self.moments_.means)
+        return np.asarray(self._present.means)
 
     # --- using ------------------------------------------------------------------------------------
 
@@ -217,6 +225,14 @@ class MomentClassifier(ClassifierMixin, Rows):
                 "fit_moments or partial_fit first."
             )
 
+    @property
+    def _present(self) -> Any:
+        """The moments of the classes that have rows."""
+        some = self.moments_.weight > 0
+        if some.all():
+            return self.moments_
+        return self.moments_.classes(self.moments_.labels[some].tolist())
+
     def _no_wider(self, moments: Any) -> Any:
         """Rows brought down to moments once there are so many that moments take less room."""
         if moments.detail != "rows":
@@ -228,8 +244,14 @@ class MomentClassifier(ClassifierMixin, Rows):
         self._fitted = rule
         self._remember(moments.features)
 
-    def _open(self, X: Any, y: Any, weight: Any, labels: Any = None) -> Table:
-        return open_table(X, y, weight=weight, labels=labels, name=self.__class__.__name__)
+    def _open(
+        self, X: Any, y: Any, weight: Any, labels: Any = None, *, more: bool = False
+    ) -> Table:
+        """Rows at the door; `more` of them go by the column names of those before."""
+        match = self._schema if more and hasattr(self, "_schema") else None
+        return open_table(
+            X, y, weight=weight, labels=labels, name=self.__class__.__name__, match=match
+        )
 
     def _scores(self, X: Any, prior: npt.ArrayLike | None) -> Floats:
         rule = self.rule_
@@ -238,7 +260,7 @@ class MomentClassifier(ClassifierMixin, Rows):
         scores = self._finite(rule.scores(X), X)
         if prior is None:
             return scores
-        return scores + np.log(class_prior(self.moments_, prior)) - np.log(self.prior_)
+        return scores + np.log(class_prior(self._present, prior)) - np.log(self.prior_)
 
 
 class LinearScores(MomentClassifier):
@@ -265,7 +287,10 @@ class LinearScores(MomentClassifier):
 
 
 def read_classes(table: Table, detail: Detail, anchor: Anchor | None = None) -> Any:
-    """Moments of a table in that detail, about `anchor` if one is given."""
+    """Moments of a table in that detail, about an origin and in units of its own.
+
+    Rows are counted from `anchor` if one is given, so that the same row has the same offsets.
+    """
     if detail == "rows":
         return read_rows(table, anchor=anchor)
-    return read_moments(table, detail=detail, anchor=anchor)
+    return read_moments(table, detail=detail)

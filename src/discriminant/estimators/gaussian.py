@@ -65,9 +65,9 @@ class GaussianClassifier(MomentClassifier):
     def shrinkage_(self) -> float:
         """The shrinkage used, a number."""
         self._need_fit()
-        if isinstance(self.moments_, ClassRows):
-            return wide_shrinkage(self.moments_, self.family)
-        return shrinkage_of(self.moments_, self.family)
+        if isinstance(self._present, ClassRows):
+            return wide_shrinkage(self._present, self.family)
+        return shrinkage_of(self._present, self.family)
 
     def mahalanobis(self, X: Any) -> Floats:
         """(n, K) squared Mahalanobis distance from each class mean."""
@@ -80,7 +80,7 @@ class GaussianClassifier(MomentClassifier):
         rule = self._density()
         X = self._features(X)
         logdet = np.array([metric.logdet for metric in rule.metrics])
-        units = float(np.log(self.moments_.anchor.unit).sum())
+        units = float(np.log(self._present.anchor.unit).sum())
         inside = -0.5 * (rule.distances(X) + logdet + self.n_features_in_ * _LOG_2PI) - units
         self._finite(inside, X)
         if by_class:
@@ -98,7 +98,7 @@ class GaussianClassifier(MomentClassifier):
         for k, metric in enumerate(rule.metrics):
             chosen = codes == k
             noise = metric.draw(rng.standard_normal((int(chosen.sum()), self.n_features_in_)))
-            rows[chosen] = self.moments_.anchor.values(rule.mean[k] + noise)
+            rows[chosen] = self._present.anchor.values(rule.mean[k] + noise)
         return rows, rule.labels[codes]
 
     def _density(self) -> QuadraticRule:
@@ -107,13 +107,13 @@ class GaussianClassifier(MomentClassifier):
         if isinstance(rule, QuadraticRule):
             return rule
         metrics = (self._shared_metric(),) * len(rule.labels)
-        return quadratic_rule(self.moments_, metrics=metrics, prior=self.prior_)
+        return quadratic_rule(self._present, metrics=metrics, prior=self.prior_)
 
     def _shared_metric(self) -> Metric:
         """Metric of the covariance that all classes share."""
-        if isinstance(self.moments_, ClassRows):
-            return wide_metric(self.moments_, self.family)
-        return pooled_metric(self.moments_, self.family)
+        if isinstance(self._present, ClassRows):
+            return wide_metric(self._present, self.family)
+        return pooled_metric(self._present, self.family)
 
 
 class LinearClassifier(LinearScores, GaussianClassifier):
@@ -167,9 +167,9 @@ class LDA(Projecting, LinearClassifier):
     def directions(self) -> FisherRule:
         """The canonical directions, worked out when they are asked for."""
         self._need_fit()
-        wide = isinstance(self.moments_, ClassRows)
+        wide = isinstance(self._present, ClassRows)
         return fit_fisher(
-            self.moments_.reduce("diagonal") if wide else self.moments_,
+            self._present.reduce("diagonal") if wide else self._present,
             family=self.family,
             prior=self.prior_,
             projection=Projection(),

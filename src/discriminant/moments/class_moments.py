@@ -188,10 +188,10 @@ class ClassMoments:
         return self._merged(*grouped(self.labels, groups))
 
     def classes(self, labels: Sequence[Any]) -> ClassMoments:
-        """Moments of some classes only."""
-        if self.detail == "pooled":
-            raise MomentsMismatchError.needs_detail("Keeping some classes", "class", self.detail)
+        """Moments of some classes only; pooled ones can leave out only classes without rows."""
         codes = np.sort(codes_of(self.labels, labels))
+        if self.detail == "pooled" and self.rows[codes].sum() < self.rows.sum():
+            raise MomentsMismatchError.needs_detail("Keeping some classes", "class", self.detail)
         kept = self._each_class(lambda values: values[codes])
         return replace(self, labels=self.labels[codes], **kept)
 
@@ -398,7 +398,7 @@ class ClassMoments:
     def _zero(self) -> npt.NDArray[np.bool_]:
         """(d,) whether a column is zero in every row."""
         spread = np.atleast_2d(self._diagonal(self.scatter)).any(axis=0)
-        return (self.anchor.origin == 0) & ~self.mean.any(axis=0) & ~spread
+        return np.asarray((self.anchor.origin == 0) & ~self.mean.any(axis=0) & ~spread)
 
     def _need_products(self, what: str) -> None:
         if self.detail == "diagonal":

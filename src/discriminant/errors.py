@@ -37,6 +37,10 @@ def listing(names: Sequence[object], most: int = 5) -> str:
 # --- cells ----------------------------------------------------------------------------------
 
 
+def _cell(row: int, column: str) -> str:
+    return f"Row {row} (counted from 0), column '{column}'"
+
+
 class MissingValueError(InputError):
     """A cell holds NaN."""
 
@@ -44,9 +48,9 @@ class MissingValueError(InputError):
     def of_cell(
         cls, row: int, column: str, *, rows: int | None = None, columns: int | None = None
     ) -> MissingValueError:
-        extent = "" if rows is None else f" ({rows} row(s) in {columns} column(s) among those read)"
+        extent = "" if rows is None else f"; {rows} row(s) in {columns} column(s) in all"
         return cls(
-            f"Row {row}, column '{column}': missing (NaN){extent}. "
+            f"{_cell(row, column)}: missing (NaN or None{extent}). "
             "Drop such rows, or fill them (for instance with sklearn.impute.SimpleImputer)."
         )
 
@@ -57,8 +61,15 @@ class InfiniteValueError(InputError):
     @classmethod
     def of_cell(cls, row: int, column: str) -> InfiniteValueError:
         return cls(
-            f"Row {row}, column '{column}': infinity (inf), or a number too large for float64. "
+            f"{_cell(row, column)}: infinity (inf), or a number too large for float64. "
             "Correct or drop the row; if the column is a ratio, its denominator may be zero."
+        )
+
+    @classmethod
+    def of_text(cls, row: int, column: str, text: str) -> InfiniteValueError:
+        return cls(
+            f"{_cell(row, column)}: the text {text!r} is infinity (inf), or a number too large for "
+            "float64 (more than 1.8e308). Correct or drop the row."
         )
 
 
@@ -72,9 +83,7 @@ class TextInNumberError(InputError):
             if text.count(",") == 1 and text.replace(",", "", 1).strip("+- ").isdigit()
             else "Convert the column to numbers, or encode it (for instance with OneHotEncoder)."
         )
-        return cls(
-            f"Row {row}, column '{column}': could not convert the text {text!r} to a number. {hint}"
-        )
+        return cls(f"{_cell(row, column)}: could not convert the text {text!r} to a number. {hint}")
 
 
 class CellTypeError(InputError, TypeError):
@@ -83,7 +92,7 @@ class CellTypeError(InputError, TypeError):
     @classmethod
     def of_cell(cls, row: int, column: str, kind: str) -> CellTypeError:
         return cls(
-            f"Row {row}, column '{column}': argument must be a string or a number, not {kind!r}. "
+            f"{_cell(row, column)}: argument must be a string or a number, not {kind!r}. "
             "Features are numbers: convert or drop the column."
         )
 
@@ -98,22 +107,30 @@ class ColumnTypeError(InputError):
                 f"Complex data not supported: column '{column}' is {dtype}. "
                 "Pass its real and imaginary parts as two columns."
             )
-        hint = (
-            "turn dates into numbers (days since some day)"
-            if "date" in dtype.lower() or "duration" in dtype.lower()
-            else "encode it as numbers (for instance with OneHotEncoder)"
-        )
+        hint = "encode it as numbers (for instance with OneHotEncoder)"
+        if "date" in dtype.lower():
+            hint = "turn dates into numbers (days since some day)"
+        elif "delta" in dtype.lower() or "duration" in dtype.lower():
+            hint = "turn times into numbers (seconds)"
         return cls(f"Column '{column}' is of type {dtype}, not a number: {hint} or drop it.")
+
+    @classmethod
+    def of_categories(cls, column: str, categories: int) -> ColumnTypeError:
+        return cls(
+            f"Column '{column}' holds {categories} categories, not numbers. Encode it (for "
+            "instance with OneHotEncoder), drop it, or convert it to numbers if their order and "
+            "distances are meant."
+        )
 
 
 class LargeIntegerWarning(DiscriminantWarning):
     """Integers beyond 2**53 lose digits as float64."""
 
     @classmethod
-    def of_column(cls, column: str) -> LargeIntegerWarning:
+    def of_columns(cls, columns: Sequence[str]) -> LargeIntegerWarning:
         return cls(
-            f"Column '{column}' holds integers beyond 2**53: digits are lost as float64, so "
-            "different values may become equal. If it is an identifier, drop it."
+            f"Column(s) {listing(columns)} hold integers beyond 2**53: digits are lost as float64, "
+            "so different values may become equal. Drop a column that is an identifier."
         )
 
 
@@ -125,9 +142,29 @@ class ShapeError(InputError):
 
     @classmethod
     def not_two_dimensional(cls, ndim: int) -> ShapeError:
+        if ndim > 2:
+            return cls(
+                f"Expected 2D array, got {ndim}D array instead. Rows are samples: Reshape your "
+                "data with X.reshape(len(X), -1) to lay the features of a row side by side."
+            )
         return cls(
             f"Expected 2D array, got {ndim}D array instead. Rows are samples: Reshape your data "
             "with X.reshape(-1, 1) if it has a single feature or X.reshape(1, -1) if it is one row."
+        )
+
+    @classmethod
+    def not_a_table(cls, kind: str) -> ShapeError:
+        hint = "Call its collect() first." if "lazy" in kind.lower() else ""
+        return cls(
+            f"Expected 2D array, got {kind} instead. Pass an array, a sparse matrix or a data "
+            f"frame that holds one row for each sample. {hint}".rstrip()
+        )
+
+    @classmethod
+    def ragged(cls, row: int, found: int, first: int) -> ShapeError:
+        return cls(
+            f"Row {row} (counted from 0) has {found} entries and row 0 has {first}: all rows need "
+            "the same features. Fill what is missing or drop the row."
         )
 
     @classmethod
@@ -192,8 +229,8 @@ class LabelError(InputError):
         where = ", ".join(str(r) for r in list(rows)[:5])
         more = f" and {len(rows) - 5} more" if len(rows) > 5 else ""
         return cls(
-            f"Input y contains NaN or None: the label is missing in row(s) {where}{more}. "
-            "Drop these rows or give the missing its own label."
+            f"Input y contains NaN or None: the label is missing in row(s) {where}{more} (counted "
+            "from 0). Drop these rows or give the missing its own label."
         )
 
     @classmethod
@@ -205,6 +242,13 @@ class LabelError(InputError):
         return cls(
             f"Labels are of mixed types ({', '.join(kinds)}), so 1 and '1' could be two classes "
             "or one. Convert them all to one type, for instance y.astype(str)."
+        )
+
+    @classmethod
+    def unordered(cls, kind: str) -> LabelError:
+        return cls(
+            f"Unknown label type: {kind} cannot be put in order. Labels are texts, whole numbers "
+            "or booleans: convert them, for instance to str."
         )
 
     @classmethod
@@ -281,10 +325,18 @@ class TooFewRowsError(InputError):
         )
 
     @classmethod
+    def of_one_row(cls, name: str, needed: int) -> TooFewRowsError:
+        return cls(
+            f"1 row (n_samples=1): {name} needs {needed} or more, of at least 2 classes, since one "
+            "sample shows neither a second class nor any spread. Add rows."
+        )
+
+    @classmethod
     def of_table(cls, rows: int, classes: int, what: str) -> TooFewRowsError:
         return cls(
             f"{rows} row(s) (n_samples={rows}) in {classes} class(es): {what} needs more rows than "
-            "classes, since one mean is estimated for each class. 1 sample a class shows no spread."
+            "classes, since 1 sample a class gives its mean and shows no spread. Add rows or merge "
+            "classes."
         )
 
 
@@ -296,15 +348,28 @@ class WeightError(InputError):
 
     @classmethod
     def negative(cls, row: int, weight: float) -> WeightError:
-        return cls(f"sample_weight of row {row} is {weight:g}: a weight must not be negative.")
+        return cls(
+            f"sample_weight of row {row} (counted from 0) is {weight:g}: a weight must not be "
+            "negative. To leave the row out, give it weight 0."
+        )
 
     @classmethod
-    def not_finite(cls, row: int) -> WeightError:
-        return cls(f"sample_weight of row {row} is NaN or inf: a weight must be a finite number.")
+    def not_finite(cls, row: int, weight: float) -> WeightError:
+        return cls(
+            f"sample_weight of row {row} (counted from 0) is {weight:g}: a weight must be a finite "
+            "number. To leave the row out, give it weight 0."
+        )
+
+    @classmethod
+    def not_numbers(cls, kind: str) -> WeightError:
+        return cls(f"sample_weight holds {kind}, not numbers: pass one number for each row.")
 
     @classmethod
     def all_zero(cls) -> WeightError:
-        return cls("sample_weight is zero for every row: at least one weight must be positive.")
+        return cls(
+            "sample_weight is zero for every row: at least one weight must be positive. "
+            "Pass sample_weight=None to count every row once."
+        )
 
     @classmethod
     def class_without(cls, label: object) -> WeightError:
@@ -333,8 +398,18 @@ class PriorError(InputError):
     """Prior probabilities cannot be used."""
 
     @classmethod
-    def of_length(cls, found: int, classes: int) -> PriorError:
-        return cls(f"prior has {found} entries for {classes} classes: pass one for each class.")
+    def of_length(cls, found: int, labels: Sequence[object]) -> PriorError:
+        return cls(
+            f"prior has {found} entries for {len(labels)} classes: pass one for each class, in the "
+            f"order {listing(labels)}."
+        )
+
+    @classmethod
+    def not_numbers(cls, kind: str, labels: Sequence[object]) -> PriorError:
+        return cls(
+            f"prior is {kind}, not {len(labels)} numbers: pass the probability of each class, in "
+            f"the order {listing(labels)}."
+        )
 
     @classmethod
     def of_class(cls, label: object, value: float) -> PriorError:
@@ -457,9 +532,9 @@ class SeparatingColumnWarning(DiscriminantWarning):
         cls, columns: Sequence[str], labels: Sequence[object]
     ) -> SeparatingColumnWarning:
         return cls(
-            f"Column(s) {listing(columns)} do not vary within classes but differ between them: "
-            f"they separate class {listing(labels)} perfectly and decide alone. If a column was "
-            "made from the label, drop it; posteriors are 0 or 1."
+            f"Column(s) {listing(columns)} do not vary within class {listing(labels)} but differ "
+            "between classes: they separate these classes perfectly and decide alone, so that "
+            "posteriors are 0 or 1. If a column was made from the label, drop it."
         )
 
 
@@ -477,10 +552,17 @@ class CollinearWarning(DiscriminantWarning):
         remedy: str = "shrinkage",
     ) -> CollinearWarning:
         digits = max(0.0, 16.0 - _log10(condition))
+        if rank < features:
+            return cls(
+                f"Column(s) {listing(columns)} depend linearly on one another: rank {rank} of "
+                f"{features}, condition number {condition:.1e}, 0 correct digits expected in their "
+                "coefficients. What they say twice is left out once. "
+                f"Drop {features - rank} of them or pass {remedy} > 0."
+            )
         return cls(
-            f"Column(s) {listing(columns)} depend linearly on the others: rank {rank} of "
+            f"Column(s) {listing(columns)} almost depend linearly on one another: rank {rank} of "
             f"{features}, condition number {condition:.1e}, about {digits:.0f} correct digits "
-            f"expected in the coefficients. Drop them or pass {remedy} > 0."
+            f"expected in the coefficients. Drop one of them or pass {remedy} > 0."
         )
 
 

@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from typing import Any, TypeVar
 
+from discriminant.errors import MissingValueError
 from discriminant.moments.summary import Reading, Summary
 from discriminant.table.schema import Block
 from discriminant.table.source import Table
@@ -24,6 +25,14 @@ S = TypeVar("S", bound=Summary)
 
 def fold(table: Table, reading: Reading[S], *, threads: int | None = None) -> S:
     """The sum of the reading over all rows of the table."""
+    try:
+        return _fold(table, reading, threads)
+    except MissingValueError:
+        table.blame()  # a block knows only its own missing cells
+        raise
+
+
+def _fold(table: Table, reading: Reading[S], threads: int | None) -> S:
     size = block_rows(len(table), table.width, reading.numbers)
     blocks = table.blocks(size)
     if len(table) <= size:

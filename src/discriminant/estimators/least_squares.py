@@ -150,9 +150,11 @@ class LeastSquares(LinearScores):
         if self.degree not in (1, 2, 3):
             raise OptionError.of("degree", self.degree, "1, 2 or 3")
 
-    def _open(self, X: Any, y: Any, weight: Any, labels: Any = None) -> Table:
+    def _open(
+        self, X: Any, y: Any, weight: Any, labels: Any = None, *, more: bool = False
+    ) -> Table:
         self._checked()
-        table = super()._open(X, y, weight, labels)
+        table = super()._open(X, y, weight, labels, more=more)
         if self.degree == 1:
             return table
         basis = getattr(self, "_basis", None)
@@ -218,5 +220,5 @@ def _masked(table: Table, rule: IndicatorRule) -> npt.NDArray[Any]:
             break
     masked = rule.labels[~seen]
     if len(masked):
-        warnings.warn(MaskedClassWarning.of_classes(masked.tolist()), stacklevel=4)
+        warnings.warn(MaskedClassWarning.of_classes(masked.tolist()), stacklevel=5)
     return masked

@@ -60,9 +60,13 @@ def class_prior(moments: ClassMoments | ClassRows, prior: npt.ArrayLike | None) 
         for k in np.flatnonzero(moments.weight <= 0):
             raise WeightError.class_without(moments.labels[k])
         return np.asarray(moments.weight / moments.weight.sum())
-    found = np.asarray(prior, dtype=np.float64)
+    try:
+        found = np.asarray(prior, dtype=np.float64)
+    except (TypeError, ValueError):
+        kind = f"of type {type(prior).__name__}"
+        raise PriorError.not_numbers(kind, moments.labels.tolist()) from None
     if found.shape != moments.labels.shape:
-        raise PriorError.of_length(found.size, len(moments.labels))
+        raise PriorError.of_length(found.size, moments.labels.tolist())
     for k in np.flatnonzero(~(np.isfinite(found) & (found > 0))):
         raise PriorError.of_class(moments.labels[k], float(found[k]))
     if abs(found.sum() - 1.0) > 1e-6:

@@ -7,6 +7,7 @@ by counting, and only what cannot be counted is sorted.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -55,7 +56,11 @@ def code_labels(y: Any, labels: Labels) -> Codes:
 
 def one_dimensional(y: Any) -> npt.NDArray[Any]:
     """`y` as a vector; a single column is unrolled, as scikit-learn does, with its warning."""
-    found = np.asarray(y.to_numpy() if hasattr(y, "to_numpy") else y)
+    found = np.asarray(y)
+    if isinstance(y, (list, tuple)) and found.dtype.kind in "US" and found.ndim == 1:
+        kind = str if found.dtype.kind == "U" else bytes
+        if not all(isinstance(value, kind) for value in y):
+            found = _objects(y)  # NumPy would make one text of 1 and '1', and of nan and 'nan'
     if found.ndim == 2 and found.shape[1] == 1:
         from sklearn.exceptions import DataConversionWarning
 
@@ -110,13 +115,30 @@ def _encode_objects(y: npt.NDArray[Any]) -> tuple[Labels, Codes]:
     if missing:
         raise LabelError.missing(missing)
     if all(issubclass(kind, (str, np.str_)) for kind in kinds):
-        distinct = sorted(set(y.tolist()))
-        place = {label: code for code, label in enumerate(distinct)}
-        codes = np.fromiter((place[v] for v in y), dtype=np.intp, count=len(y))
-        return np.array(distinct, dtype=object), compact(codes, len(distinct))
+        return _sorted_codes(y)
     if all(issubclass(kind, (int, float, np.number, np.bool_)) for kind in kinds):
         return encode_labels(np.array(y.tolist()))
-    raise LabelError.mixed(sorted({kind.__name__ for kind in kinds}))
+    if len(kinds) > 1:
+        raise LabelError.mixed(sorted({kind.__name__ for kind in kinds}))
+    try:
+        return _sorted_codes(y)
+    except TypeError:
+        raise LabelError.unordered(kinds.pop().__name__) from None
+
+
+def _sorted_codes(y: npt.NDArray[Any]) -> tuple[Labels, Codes]:
+    distinct = sorted(set(y.tolist()))
+    place = {label: code for code, label in enumerate(distinct)}
+    codes = np.fromiter((place[value] for value in y), dtype=np.intp, count=len(y))
+    return _objects(distinct), compact(codes, len(distinct))
+
+
+def _objects(values: Sequence[Any]) -> npt.NDArray[Any]:
+    """An array of the values as they are, none of them unpacked or converted."""
+    found = np.empty(len(values), dtype=object)
+    for place, value in enumerate(values):
+        found[place] = value
+    return found
 
 
 def _is_missing(value: Any) -> bool:

@@ -55,8 +55,11 @@ class Block:
             self.start + lo,
         )
 
-    def blame(self, names: Sequence[str]) -> None:
-        """Raise the error that names the first cell that is no finite number, if any."""
+    def blame(self, names: Sequence[str], *, extent: tuple[int, int] | None = None) -> None:
+        """Raise the error that names the first cell that is no finite number, if any.
+
+        `extent`: rows and columns of the whole table that have missing cells.
+        """
         features = dense(self.features).astype(np.float64, copy=False)
         wrong = ~np.isfinite(features)
         if not wrong.any():
@@ -65,12 +68,9 @@ class Block:
         if not np.isnan(features[row, column]):
             raise InfiniteValueError.of_cell(self.start + row, names[column])
         missing = np.isnan(features)
-        raise MissingValueError.of_cell(
-            self.start + row,
-            names[column],
-            rows=int(missing.any(axis=1).sum()),
-            columns=int(missing.any(axis=0).sum()),
-        )
+        here = int(missing.any(axis=1).sum()), int(missing.any(axis=0).sum())
+        rows, columns = here if extent is None else extent
+        raise MissingValueError.of_cell(self.start + row, names[column], rows=rows, columns=columns)
 
 
 def dense(features: Features) -> npt.NDArray[Any]:

@@ -20,6 +20,7 @@ from discriminant.errors import (
     ColumnNamesError,
     ColumnTypeError,
     ExtraColumnsWarning,
+    InfiniteValueError,
     LabelError,
     LargeIntegerWarning,
     MissingValueError,
@@ -40,6 +41,7 @@ from discriminant.table.schema import (
     numbered,
 )
 
+_LOOK = 1 << 14  # rows looked at together when a bad cell is searched
 _SAMPLE = 101  # rows looked at to place the origin; odd, so that a median is one of the values
 
 
@@ -104,6 +106,16 @@ class Table:
             None if self.responses is None else self.responses[rows],
         )
 
+    def blame(self) -> None:
+        """Raise the error that names the first missing cell, and says how many there are."""
+        rows, columns = 0, np.zeros(self.width, dtype=bool)
+        for block in self.blocks(_LOOK):
+            holes = np.isnan(dense(block.features).astype(np.float64, copy=False))
+            rows += int(holes.any(axis=1).sum())
+            columns |= holes.any(axis=0)
+        for block in self.blocks(_LOOK):
+            block.blame(self.schema.features, extent=(rows, int(columns.sum())))
+
     def sample(self) -> npt.NDArray[Any]:
         """A few rows, evenly spread: enough to say where the data lie and how far they spread."""
         count = min(len(self), _SAMPLE)
@@ -123,6 +135,7 @@ def open_table(
     labels: Labels | None = None,
     responses: Any = None,
     name: str = "This model",
+    match: Schema | None = None,
 ) -> Table:
     """Check rows, labels and weights at the door.
 
@@ -140,8 +153,10 @@ def open_table(
         Numbers to regress on, one or more columns.
     name
         Who is asking, for messages.
+    match
+        Columns of a frame are put into the order of this schema, by name.
     """
-    features, names = open_features(X)
+    features, names = open_features(X, match=match)
     rows = features.shape[0]
     if not rows:
         raise ShapeError.no_rows(rows)
@@ -181,7 +196,11 @@ def open_weight(weight: Any, rows: int) -> Floats | None:
     """Weights as float64, each finite and not negative; None stays None."""
     if weight is None:
         return None
-    found = np.array(weight, dtype=np.float64)
+    try:
+        found = np.array(weight, dtype=np.float64)
+    except (TypeError, ValueError):
+        kind = np.asarray(weight, dtype=object).ravel()[:1]
+        raise WeightError.not_numbers(f"a {type(kind[0]).__name__}") from None
     if found.ndim == 0:
         found = np.full(rows, float(found))
     if found.ndim != 1:
@@ -189,7 +208,8 @@ def open_weight(weight: Any, rows: int) -> Floats | None:
     if len(found) != rows:
         raise ShapeError.of_lengths("sample_weight", len(found), rows)
     if not np.isfinite(found).all():
-        raise WeightError.not_finite(int(np.argmin(np.isfinite(found))))
+        row = int(np.argmin(np.isfinite(found)))
+        raise WeightError.not_finite(row, float(found[row]))
     if (found < 0).any():
         row = int(np.argmax(found < 0))
         raise WeightError.negative(row, float(found[row]))
@@ -199,6 +219,8 @@ def open_weight(weight: Any, rows: int) -> Floats | None:
 
 
 def _is_frame(X: Any) -> bool:
+    if type(X).__name__ == "LazyFrame":
+        raise ShapeError.not_a_table("a LazyFrame")
     return (
         hasattr(X, "__dataframe__")
         or hasattr(X, "__narwhals_dataframe__")
@@ -211,20 +233,22 @@ def _open_frame(X: Any, match: Schema | None) -> tuple[Features, tuple[str, ...]
     import narwhals as nw
 
     given = list(getattr(X, "column_names", None) or X.columns)
-    for name in given:
-        if given.count(name) > 1:
-            places = [i for i, other in enumerate(given) if other == name]
-            raise ColumnNamesError.of_duplicates(str(name), places)
-    named = all(isinstance(name, str) for name in given) and bool(given)
+    if not given:
+        raise ShapeError.no_features(len(X))
+    if len(set(given)) < len(given):
+        name = next(name for i, name in enumerate(given) if name in given[:i])
+        places = [i for i, other in enumerate(given) if other == name]
+        raise ColumnNamesError.of_duplicates(str(name), places)
+    named = all(isinstance(name, str) for name in given)
     wanted = _match_names(given, match) if match is not None and named else given
     series = dict(zip(given, nw.from_native(X, eager_only=True).iter_columns(), strict=True))
-    columns = tuple(_open_column(series[name].to_numpy(), str(name)) for name in wanted)
+    columns = tuple(_open_series(series[name], str(name)) for name in wanted)
     return Columns(columns), tuple(wanted) if named else None
 
 
 def _match_names(given: list[str], match: Schema) -> list[str]:
-    if not match.named:
-        return given
+    if not match.named:  # names such as x0 may still be the user's own
+        return list(match.features) if set(given) == set(match.features) else given
     missing = [name for name in match.features if name not in set(given)]
     extra = [name for name in given if name not in set(match.features)]
     if missing:
@@ -235,7 +259,9 @@ def _match_names(given: list[str], match: Schema) -> list[str]:
 
 
 def _open_array(X: Any) -> npt.NDArray[Any]:
-    array = np.asarray(X)
+    array = _as_array(X)
+    if array.ndim == 0:
+        raise ShapeError.not_a_table(type(X).__name__)
     if array.dtype.kind == "c":
         raise ColumnTypeError.of_column("x0", str(array.dtype))
     if array.ndim != 2:
@@ -248,6 +274,26 @@ def _open_array(X: Any) -> npt.NDArray[Any]:
     if array.dtype.kind in "mM":
         raise ColumnTypeError.of_column("x0", str(array.dtype))
     return _to_numbers(array, numbered(array.shape[1]))
+
+
+def _as_array(X: Any) -> npt.NDArray[Any]:
+    try:
+        return np.asarray(X)
+    except ValueError:
+        lengths = [len(row) if hasattr(row, "__len__") else 1 for row in X]
+        for row, length in enumerate(lengths):
+            if length != lengths[0]:
+                raise ShapeError.ragged(row, length, lengths[0]) from None
+        raise
+
+
+def _open_series(series: Any, name: str) -> npt.NDArray[Any]:
+    import narwhals as nw
+
+    if series.dtype in (nw.Categorical, nw.Enum):
+        # Even categories that are numbers: they are names, and their distances mean nothing.
+        raise ColumnTypeError.of_categories(name, int(series.drop_nulls().n_unique()))
+    return _open_column(series.to_numpy(), name)
 
 
 def _open_column(column: npt.NDArray[Any], name: str) -> npt.NDArray[Any]:
@@ -265,11 +311,27 @@ def _to_numbers(array: npt.NDArray[Any], names: Sequence[str]) -> Floats:
     if any(isinstance(value, complex) for value in array[:1].ravel()):
         raise ColumnTypeError.of_column(names[0], "complex")
     try:
-        return array.astype(np.float64)
+        found = array.astype(np.float64)
     except (TypeError, ValueError) as fault:
+        missing = np.frompyfunc(_is_missing, 1, 1)(array).astype(bool)
+        extent = int(missing.any(axis=1).sum()), int(missing.any(axis=0).sum())
         for (row, column), value in np.ndenumerate(array):
+            if missing[row, column]:
+                rows, columns = extent
+                raise MissingValueError.of_cell(
+                    row, names[column], rows=rows, columns=columns
+                ) from None
             _blame_object(row, names[column], value)
         raise CellTypeError.of_cell(0, names[0], str(array.dtype)) from fault
+    for row, column in np.argwhere(np.isinf(found))[:1]:
+        if isinstance(array[row, column], str):
+            text = str(array[row, column])
+            raise InfiniteValueError.of_text(int(row), names[column], text)
+    return found
+
+
+def _is_missing(value: Any) -> bool:
+    return value is None or type(value).__name__ in ("NAType", "NaTType")
 
 
 def _blame_object(row: int, column: str, value: Any) -> None:
@@ -277,9 +339,7 @@ def _blame_object(row: int, column: str, value: Any) -> None:
         float(value)
     except (TypeError, ValueError):
         if isinstance(value, str):
-            raise TextInNumberError.of_cell(row, column, value) from None
-        if value is None or type(value).__name__ == "NAType":
-            raise MissingValueError.of_cell(row, column) from None
+            raise TextInNumberError.of_cell(row, column, str(value)) from None
         raise CellTypeError.of_cell(row, column, type(value).__name__) from None
 
 
@@ -288,5 +348,6 @@ def _warn_of_large_integers(array: npt.NDArray[Any], names: Sequence[str]) -> No
         return
     if int(array.max()) <= 1 << 53 and int(array.min()) >= -(1 << 53):
         return
-    column = int(np.argmax((array.max(axis=0) > 1 << 53) | (array.min(axis=0) < -(1 << 53))))
-    warnings.warn(LargeIntegerWarning.of_column(names[column]), stacklevel=5)
+    large = (array.max(axis=0) > 1 << 53) | (array.min(axis=0) < -(1 << 53))
+    columns = [name for name, beyond in zip(names, large, strict=True) if beyond]
+    warnings.warn(LargeIntegerWarning.of_columns(columns), stacklevel=5)

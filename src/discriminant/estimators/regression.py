@@ -307,7 +307,7 @@ def _refined(table: Table, problem: Problem, *, exact: bool) -> Line:
         if not change < last:
             break
         line, last = better, change / 2
-        if change < 1e-16:
+        if change * 10.0 ** (1.0 - problem.solver.digits) < 1e-17:  # what is still to be corrected
             break
     return line
 

@@ -164,7 +164,7 @@ def from_factor(
         weight, mean = 0.0, np.zeros_like(mean)
         factor = factor.at(Anchor(mean, factor.anchor.unit))
     unit = factor.anchor.unit[:d]
-    penalty = np.full(d, ridge) / unit**2
+    penalty = _penalty(ridge, unit)
     moving = _moving(np.linalg.norm(root[:, :d], axis=0), mean[:d], factor.weight)
     if ridge:
         root = triangle(
@@ -210,7 +210,7 @@ def from_rows(
     unit = anchor.unit[: u.shape[1]]
     solver = Solver.of(root[:, moving], unit=unit[moving], ridge=ridge)
     target = np.sqrt(heavy)[:, None] * (v - level)
-    penalty = ridge / unit**2
+    penalty = _penalty(ridge, unit)
     return Problem(features, anchor, total, mean, level, penalty, moving, target, solver)
 
 
@@ -225,12 +225,18 @@ def from_scatter(
 ) -> Problem:
     """Problem of a scatter (d, d) of features and (d, m) of features with responses."""
     unit = anchor.unit[: len(features)]
-    penalty = ridge / unit**2
+    penalty = _penalty(ridge, unit)
     moving = _moving(np.sqrt(np.maximum(np.diagonal(scatter), 0.0)), means[0], weight)
     kept = scatter[np.ix_(moving, moving)] + np.diag(penalty[moving])
     root, target = _root(kept, cross[moving])
     solver = Solver.of(root, unit=unit[moving], squared=True)
     return Problem(features, anchor, weight, *means, penalty, moving, target, solver)
+
+
+def _penalty(ridge: float, unit: Floats) -> Floats:
+    """(d,) what the ridge is for offsets; as good as infinite where the unit is tiny."""
+    with np.errstate(over="ignore"):
+        return np.minimum(ridge / unit / unit, 1e300)
 
 
 def _moving(size: Floats, mean: Floats, weight: float) -> npt.NDArray[np.bool_]:

@@ -92,7 +92,7 @@ def _reciprocal(standard: Floats) -> float:
 
 
 def _by_svd(standard: Floats, scale: Floats, unit: Floats, squared: bool) -> Solver:
-    left, values, right = svd(standard, full_matrices=False, lapack_driver="gesvd")
+    left, values, right = _thin_svd(standard)
     d = len(scale)
     tolerance = 8 * max(standard.shape) * _EPS
     kept = values > values[0] * (np.sqrt(tolerance) if squared else tolerance)
@@ -105,6 +105,16 @@ def _by_svd(standard: Floats, scale: Floats, unit: Floats, squared: bool) -> Sol
     return Solver(
         scale, rank, max(digits, 0.0), weakest, None, left, 1 / values, right / scale[:, None], lift
     )
+
+
+def _thin_svd(root: Floats) -> tuple[Floats, Floats, Floats]:
+    """U, s and V'; of a wide root by way of its own triangle, which is small."""
+    if root.shape[0] >= root.shape[1]:
+        left, values, right = svd(root, full_matrices=False, lapack_driver="gesvd")
+        return left, values, right
+    tall, small = qr(root.T, mode="economic")
+    right, values, left = svd(small, lapack_driver="gesvd")
+    return left.T, values, (tall @ right).T
 
 
 def _shortest(right: Floats, size: Floats, unit: Floats) -> Floats:
@@ -120,12 +130,12 @@ def _shortest(right: Floats, size: Floats, unit: Floats) -> Floats:
 def _null(rows: Floats) -> Floats:
     """(d, 1) how much each column lacks in the rows' space: what it can be changed by, unseen."""
     inside = np.einsum("kd,kd->d", rows, rows)
-    return np.sqrt(np.maximum(1.0 - inside, 0.0))[:, None]
+    return np.asarray(np.sqrt(np.maximum(1.0 - inside, 0.0))[:, None])
 
 
 def _ridged(root: Floats, scale: Floats, unit: Floats, ridge: float) -> Solver:
     """V s / (s^2 + ridge) U' in the user's units."""
-    left, values, right = svd(root * unit, full_matrices=False)
+    left, values, right = _thin_svd(root * unit)
     kept = values > 0
     left, values, right = left[:, kept], values[kept], right[kept].T
     below = values**2 + ridge

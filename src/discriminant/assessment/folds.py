@@ -54,7 +54,7 @@ def fold_numbers(
     """
     if groups is not None:
         groups = _one_each("groups", groups, len(codes))
-    if hasattr(folds, "split"):
+    if hasattr(folds, "get_n_splits"):
         return _of_splitter(folds, codes, groups, X)
     if folds is not None and np.ndim(folds) == 1:
         return _numbered(_one_each("folds", folds, len(codes)), "folds")

@@ -88,10 +88,11 @@ def leave_each_out(estimator: Any, table: Table, *, fixed_prior: bool) -> Floats
         estimator = _with_prior(estimator, moments)
     family = getattr(estimator, "family", None)
     everybody = np.arange(len(table))
+    if isinstance(family, Family):
+        _check_rows(moments, table, family)
     own_rule = type(estimator.rule_from(moments)) in (LinearRule, QuadraticRule)
     if not (isinstance(family, Family) and own_rule):  # Fisher has a family, but rules of its own
         return by_removal(estimator, table, moments, everybody)
-    _check_rows(moments, table, family)
     scores = closed_form(Without.of(moments, table, family), family)
     if scores is None:
         return by_removal(estimator, table, moments, everybody)

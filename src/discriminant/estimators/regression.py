@@ -35,7 +35,7 @@ from discriminant.table.schema import Floats
 from discriminant.table.source import Table, open_table
 
 PRECISIONS = ("auto", "standard", "high")
-_ENOUGH = 12.0  # digits of a regression from moments that one plain look at the residuals completes
+_ENOUGH = 10.0  # digits from moments that one plain look at the residuals completes
 _LOOKS = 3  # passes over the residuals, at most
 
 
@@ -141,6 +141,7 @@ class LinearRegression(RegressorMixin, Rows):
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Add rows; the fit is worked out when it is asked for."""
         table, flat = self._open(X, y, sample_weight)
+        self._need_moments()
         held = getattr(self, "moments_", None)
         anchor = self._anchor(table) if held is None else held.anchor
         if held is not None:
@@ -156,11 +157,13 @@ class LinearRegression(RegressorMixin, Rows):
     def forget(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Remove rows that were fitted before, as if they had never been there."""
         self._need_fit()
-        if self.moments_ is None or self._factor is not None:
-            allowed = "'auto' or 'standard' (and features no more than rows) for rows to be removed"
+        self._need_moments()
+        if self._factor is not None:
+            allowed = "'auto' or 'standard' for rows to be removed: a factor keeps them"
             raise OptionError.of("precision", self.precision, allowed)
         table, flat = self._open(X, y, sample_weight)
         self._same_shape(table)
+        assert self.moments_ is not None
         gone = read_moments(table, detail="pooled", anchor=self.moments_.anchor)
         self._hold(self.moments_ - gone, table.schema.features, flat)
         return self
@@ -204,6 +207,11 @@ class LinearRegression(RegressorMixin, Rows):
                 f"This {type(self).__name__} instance is not fitted yet: call fit, fit_moments "
                 "or partial_fit first."
             )
+
+    def _need_moments(self) -> None:
+        """Rows can be added to or removed from moments, and a wide fit has kept none."""
+        if getattr(self, "moments_", self) is None:
+            raise MomentsMismatchError.not_kept(self.n_features_in_)
 
     def _checked(self) -> None:
         check_ridge(self.ridge)

@@ -1,0 +1,274 @@
+"""Bad input: one table of cases, each with what the user must be told.
+
+The number is that of the case in the list of bad inputs the project holds itself to. A case does
+one thing wrong to a good problem: 60 rows, columns u, v, w, classes a, b, c of 20 rows each. Every
+message has the place (row, column, class), the number and the way out, and so have the patterns
+below. Rows are counted from 0.
+"""
+
+import datetime
+import re
+import warnings
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from scipy import sparse
+
+from discriminant import (
+    LDA,
+    QDA,
+    RDA,
+    Fisher,
+    LaplaceNB,
+    LeastSquares,
+    LinearRegression,
+    NearestMean,
+)
+from discriminant.errors import (
+    CellTypeError,
+    CollinearWarning,
+    ColumnNamesError,
+    ColumnTypeError,
+    ConstantColumnWarning,
+    DiscriminantError,
+    ExtraColumnsWarning,
+    InfiniteValueError,
+    InputError,
+    LabelError,
+    LargeIntegerWarning,
+    MissingValueError,
+    PriorError,
+    SeparatingColumnWarning,
+    ShapeError,
+    ShrinkageChosenWarning,
+    TextInNumberError,
+    TooFewRowsError,
+    WeightError,
+)
+
+pytestmark = pytest.mark.filterwarnings("ignore::discriminant.errors.DiscriminantWarning")
+
+RNG = np.random.default_rng(0)
+Y = np.repeat(["a", "b", "c"], 20)
+X = RNG.standard_normal((60, 3)) + np.repeat([0.0, 2.0, 4.0], 20)[:, None]
+FRAME = pd.DataFrame(X, columns=["u", "v", "w"])
+FAMILY = (LDA, QDA, RDA, NearestMean)
+CLASSIFIERS = (*FAMILY, Fisher, LeastSquares, LaplaceNB)
+
+
+def cell(value, row=8, kind=float):
+    """The rows with another value in column 1."""
+    changed = X.astype(kind)
+    changed[row, 1] = value
+    return changed
+
+
+def column(values):
+    """The frame with one more column, k."""
+    return FRAME.assign(k=values)
+
+
+def polars_column(values, **options):
+    return pl.from_pandas(FRAME).with_columns(k=pl.Series(values, **options))
+
+
+def with_hole(values):
+    """The values with nothing in row 8."""
+    return [None if row == 8 else value for row, value in enumerate(values)]
+
+
+def fit(rows, labels=Y, weight=None, **options):
+    return lambda model: model(**options).fit(rows, labels, weight)
+
+
+def fit_unweighted(rows, labels=Y):
+    return lambda model: model().fit(rows, labels)
+
+
+def predict(rows, fitted=FRAME):
+    return lambda model: model().fit(fitted, Y).predict(rows)
+
+
+def weight(value, rows=5):
+    found = np.ones(60)
+    found[rows] = value
+    return found
+
+
+MISSING = (
+    r"Row 8 \(counted from 0\), column '{}': missing .*1 row\(s\) in 1 column\(s\).*Drop .*fill"
+)
+LOST_LABEL = r"y contains NaN.*row\(s\) {} \(counted from 0\).*Drop these rows"
+NOT_NUMBER = r"column '{}': could not convert the text {} to a number\. .*{}"
+DAY = datetime.date(2020, 1, 1)
+
+# number, what is done, what is raised, what it must say
+CELLS = [
+    (1, "NaN in an array", fit_unweighted(cell(np.nan)), MissingValueError, MISSING.format("x1")),
+    (1, "NaN in float32", fit_unweighted(cell(np.nan, kind="f4")), MissingValueError, MISSING.format("x1")),
+    (1, "NaN in sparse rows", fit_unweighted(sparse.csr_array(cell(np.nan))), MissingValueError, MISSING.format("x1")),
+    (1, "NaN in a frame", fit_unweighted(FRAME.assign(v=cell(np.nan)[:, 1])), MissingValueError, MISSING.format("v")),
+    (1, "NaN when predicting", predict(cell(np.nan), X), MissingValueError, MISSING.format("x1")),
+    (1, "NaN in a frame when predicting", predict(FRAME.assign(v=cell(np.nan)[:, 1])), MissingValueError, MISSING.format("v")),
+    (1, "NaN in three rows", fit_unweighted(cell(np.nan, row=[8, 20, 59])), MissingValueError, r"Row 8 .*3 row\(s\) in 1 column"),
+    (1, "None in an array", fit_unweighted(cell(None, kind=object)), MissingValueError, MISSING.format("x1")),
+    (1, "None in polars", fit_unweighted(polars_column(with_hole(X[:, 0]))), MissingValueError, MISSING.format("k")),
+    (1, "None in polars integers", fit_unweighted(polars_column(with_hole(range(60)))), MissingValueError, MISSING.format("k")),
+    (1, "None in polars booleans", fit_unweighted(polars_column(with_hole([True, False] * 30))), MissingValueError, MISSING.format("k")),
+    (1, "null in pyarrow", fit_unweighted(polars_column(with_hole(X[:, 0])).to_arrow()), MissingValueError, MISSING.format("k")),
+    (1, "NA in pandas Int64", fit_unweighted(column(pd.array(with_hole(range(60)), dtype="Int64"))), MissingValueError, MISSING.format("k")),
+    (1, "NA in pandas Float64", fit_unweighted(column(pd.array(with_hole(X[:, 0]), dtype="Float64"))), MissingValueError, MISSING.format("k")),
+    (1, "NA in pandas boolean", fit_unweighted(column(pd.array(with_hole([True, False] * 30), dtype="boolean"))), MissingValueError, MISSING.format("k")),
+    (2, "infinity", fit_unweighted(cell(np.inf)), InfiniteValueError, r"Row 8 .*column 'x1': infinity.*Correct or drop"),
+    (2, "minus infinity when predicting", predict(cell(-np.inf), X), InfiniteValueError, r"Row 8 .*column 'x1': infinity.*Correct or drop"),
+    (2, "text 1e400", fit_unweighted(cell("1e400", kind=object)), InfiniteValueError, r"Row 8 .*column 'x1': the text '1e400'.*too large.*Correct or drop"),
+    (3, "decimal comma", fit_unweighted(cell("12,5", kind=object)), TextInNumberError, r"Row 8 .*" + NOT_NUMBER.format("x1", "'12,5'", "decimal comma: replace ',' by '.'")),
+    (3, "n/a", fit_unweighted(cell("n/a", kind="U30")), TextInNumberError, r"Row 8 .*" + NOT_NUMBER.format("x1", "'n/a'", "encode")),
+    (3, "text in a frame", fit_unweighted(column(["1.5"] * 8 + ["n/a"] + ["1.5"] * 51)), TextInNumberError, r"Row 8 .*" + NOT_NUMBER.format("k", "'n/a'", "encode")),
+    (3, "text in polars", fit_unweighted(polars_column(["1.5"] * 8 + ["12,5"] + ["1.5"] * 51)), TextInNumberError, r"Row 8 .*" + NOT_NUMBER.format("k", "'12,5'", "decimal comma")),
+    (3, "text in pyarrow", fit_unweighted(pa.table({"k": ["1.5"] * 8 + ["x"] + ["1.5"] * 51})), TextInNumberError, r"Row 8 .*" + NOT_NUMBER.format("k", "'x'", "encode")),
+    (3, "text when predicting", predict(FRAME.astype(object).replace(FRAME.v[8], "x")), TextInNumberError, r"Row 8 .*" + NOT_NUMBER.format("v", "'x'", "encode")),
+    (6, "integers beyond 2**53", fit_unweighted(column(RNG.integers(2**60, 2**61, size=60))), LargeIntegerWarning, r"Column\(s\) 'k' .*2\*\*53.*Drop"),
+    (6, "an array of them", fit_unweighted(RNG.integers(2**60, 2**61, size=(60, 2))), LargeIntegerWarning, r"'x0', 'x1' .*2\*\*53.*Drop"),
+    (6, "unsigned", fit_unweighted(column(RNG.integers(2**63, 2**64 - 1, size=60, dtype="u8"))), LargeIntegerWarning, r"'k' .*2\*\*53"),
+    (7, "complex numbers", fit_unweighted(X + 1j), ColumnTypeError, r"column 'x0' is complex128.*real and imaginary"),
+    (7, "a complex column", fit_unweighted(column(X[:, 0] + 1j)), ColumnTypeError, r"column 'k' is complex128.*real and imaginary"),
+    (7, "dates in pandas", fit_unweighted(column(pd.date_range("2020", periods=60))), ColumnTypeError, r"Column 'k' is of type datetime64.*days since"),
+    (7, "dates with a zone", fit_unweighted(column(pd.date_range("2020", periods=60, tz="UTC"))), ColumnTypeError, r"Column 'k' is of type datetime64.*days since"),
+    (7, "times in pandas", fit_unweighted(column(pd.timedelta_range("1h", periods=60))), ColumnTypeError, r"Column 'k' is of type timedelta64.*seconds"),
+    (7, "dates in polars", fit_unweighted(polars_column([DAY] * 60)), ColumnTypeError, r"Column 'k' is of type datetime64.*days since"),
+    (7, "times in polars", fit_unweighted(polars_column([datetime.timedelta(1)] * 60)), ColumnTypeError, r"Column 'k' is of type timedelta64.*seconds"),
+    (7, "dates in an array", fit_unweighted(X.astype("datetime64[s]")), ColumnTypeError, r"Column 'x0' is of type datetime64.*days since"),
+    (7, "objects", fit_unweighted(cell({}, kind=object)), CellTypeError, r"Row 8 .*column 'x1'.*not 'dict'.*convert or drop"),
+    (7, "objects in a frame", fit_unweighted(column([DAY] * 60)), CellTypeError, r"Row 0 .*column 'k'.*not 'date'.*convert or drop"),
+    (7, "lists in polars", fit_unweighted(polars_column([[1, 2]] * 60)), CellTypeError, r"Row 0 .*column 'k'.*not 'ndarray'.*convert or drop"),
+    (8, "categories in pandas", fit_unweighted(column(pd.Categorical(["p", "q", "r"] * 20))), ColumnTypeError, r"Column 'k' holds 3 categories.*OneHotEncoder"),
+    (8, "categories that are numbers", fit_unweighted(column(pd.Categorical([1, 2, 3] * 20))), ColumnTypeError, r"Column 'k' holds 3 categories.*convert it to numbers"),
+    (8, "categories in polars", fit_unweighted(polars_column(["p", "q"] * 30, dtype=pl.Categorical)), ColumnTypeError, r"Column 'k' holds 2 categories.*OneHotEncoder"),
+    (8, "an enum in polars", fit_unweighted(polars_column(["p", "q"] * 30, dtype=pl.Enum(["p", "q"]))), ColumnTypeError, r"Column 'k' holds 2 categories.*OneHotEncoder"),
+    (8, "a dictionary in pyarrow", fit_unweighted(pa.table({"k": pa.array(["p", "q"] * 30).dictionary_encode()})), ColumnTypeError, r"Column 'k' holds 2 categories.*OneHotEncoder"),
+    (8, "categories when predicting", predict(FRAME.assign(v=pd.Categorical([1, 2, 3] * 20))), ColumnTypeError, r"Column 'v' holds 3 categories"),
+]  # fmt: skip
+
+NAMES = [
+    (11, "a column is missing", predict(FRAME[["u", "w"]]), ColumnNamesError, r"Missing column\(s\) 'v'.*[Aa]dd"),
+    (11, "a column by another name", predict(FRAME.rename(columns={"v": "V"})), ColumnNamesError, r"Missing column\(s\) 'v'.*not used by the model: 'V'.*Rename"),
+    (11, "a polars column is missing", predict(pl.from_pandas(FRAME).drop("v")), ColumnNamesError, r"Missing column\(s\) 'v'"),
+    (12, "a column too many", predict(FRAME.assign(z=1.0)), ExtraColumnsWarning, r"Ignored column\(s\) 'z'"),
+    (12, "text in a column too many", predict(FRAME.assign(z="x")), ExtraColumnsWarning, r"Ignored column\(s\) 'z'"),
+    (14, "an array too narrow", predict(X[:, :2], X), ShapeError, r"X has 2 features, but \w+ is expecting 3 .*no column names.*same order"),
+    (14, "an array for a frame, too narrow", predict(X[:, :2]), ShapeError, r"X has 2 features, but \w+ is expecting 3 .*no column names.*same order"),
+    (14, "an array for a frame", predict(X), UserWarning, r"fitted with feature names: columns are taken in order, unchecked"),
+    (14, "a frame for an array", predict(FRAME, X), UserWarning, r"fitted without feature names: columns are taken in order, unchecked"),
+    (15, "two columns of one name", fit_unweighted(FRAME.set_axis(["u", "v", "u"], axis=1)), ColumnNamesError, r"Column name 'u' stands at positions 0 and 2: rename"),
+    (15, "when predicting", predict(FRAME.set_axis(["u", "w", "w"], axis=1)), ColumnNamesError, r"Column name 'w' stands at positions 1 and 2: rename"),
+]  # fmt: skip
+
+TABLES = [
+    (17, "no rows", fit_unweighted(X[:0], Y[:0]), ShapeError, r"0 sample\(s\).*minimum of 1"),
+    (17, "no rows when predicting", predict(FRAME[:0]), ShapeError, r"0 sample\(s\).*minimum of 1"),
+    (19, "no columns", fit_unweighted(FRAME[[]]), ShapeError, r"0 feature\(s\).*at least one"),
+    (20, "one row", fit_unweighted(X[:1], Y[:1]), TooFewRowsError, r"1 row .*needs [34] or more.*Add rows"),
+    (21, "one class", fit_unweighted(X, ["a"] * 60), LabelError, r"Only one class is present \('a'\).*2 or more"),
+    (24, "None for a label", fit_unweighted(X, np.where(np.isin(np.arange(60), [3, 7]), None, Y)), LabelError, LOST_LABEL.format("3, 7")),
+    (24, "in a list", fit_unweighted(X, with_hole(Y.tolist())), LabelError, LOST_LABEL.format(8)),
+    (24, "NaN among texts", fit_unweighted(X, [*Y.tolist()[:-1], float("nan")]), LabelError, LOST_LABEL.format(59)),
+    (24, "NaN among numbers", fit_unweighted(X, np.where(np.arange(60) == 4, np.nan, np.arange(60) % 3)), LabelError, LOST_LABEL.format(4)),
+    (24, "NA in pandas", fit_unweighted(X, pd.Series(with_hole([0, 1, 2] * 20), dtype="Int64")), LabelError, LOST_LABEL.format(8)),
+    (24, "NaN in categories", fit_unweighted(X, pd.Series(pd.Categorical(with_hole(Y)))), LabelError, LOST_LABEL.format(8)),
+    (24, "null in polars", fit_unweighted(X, pl.Series(with_hole(Y.tolist()))), LabelError, LOST_LABEL.format(8)),
+    (24, "null in pyarrow", fit_unweighted(X, pa.array(with_hole(Y.tolist()))), LabelError, LOST_LABEL.format(8)),
+    (28, "1 and '1'", fit_unweighted(X, np.array([1, "1"] * 30, dtype=object)), LabelError, r"mixed types \(int, str\).*astype\(str\)"),
+    (28, "1 and '1' in a list", fit_unweighted(X, [1, "1"] * 30), LabelError, r"mixed types \(int, str\).*astype\(str\)"),
+    (29, "a continuous label", fit_unweighted(X, X[:, 0]), LabelError, r"^.{0,200}row 0 .*60 distinct values.*regression.*LinearRegression.{0,60}$"),
+    (39, "labels too few", fit_unweighted(X, Y[:50]), ShapeError, r"y has 50 entries for 60 rows"),
+]  # fmt: skip
+
+CLASSES_ALONE = [
+    (30, "a class of one row", fit_unweighted(X[:41], Y[:41]), TooFewRowsError, r"Class 'c' has 1 row\(s\).*at least 2.*LDA"),
+]  # fmt: skip
+
+# What the Gaussian family makes of columns without an inverse.
+GAUSSIAN = [
+    (31, "a constant column", fit_unweighted(FRAME.assign(z=3.0)), ConstantColumnWarning, r"'z'.*left out"),
+    (31, "constant within classes", fit_unweighted(FRAME.assign(z=np.repeat([1.0, 2.0, 3.0], 20))), SeparatingColumnWarning, r"'z' do not vary within class 'a'.*separate.*drop it"),
+    (32, "a sum of columns", fit_unweighted(FRAME.assign(z=FRAME.u + FRAME.v)), CollinearWarning, r"'u', 'v', 'z'.*rank 3 of 4, condition number \d.*0 correct digits.*Drop 1 of them"),
+    (32, "almost a copy", fit_unweighted(FRAME.assign(z=FRAME.u + 1e-6 * X[::-1, 1])), CollinearWarning, r"'u', 'z' almost.*rank 4 of 4, condition number \d.*e\+1\d, about [1-5] correct digits.*Drop one"),
+    (33, "more columns than rows", fit_unweighted(RNG.standard_normal((60, 100))), ShrinkageChosenWarning, r"rank \d\d for 100 features.*shrunk [01][.\d]* of the way.*shrinkage="),
+    (33, "many more", fit_unweighted(RNG.standard_normal((60, 1000))), ShrinkageChosenWarning, r"rank \d\d for 1000 features.*shrunk [01][.\d]* of the way.*shrinkage="),
+]  # fmt: skip
+
+WEIGHTS = [
+    (36, "a negative weight", fit(X, weight=weight(-2.0)), WeightError, r"row 5 \(counted from 0\) is -2.*weight 0"),
+    (37, "NaN for a weight", fit(X, weight=weight(np.nan)), WeightError, r"row 5 \(counted from 0\) is nan.*weight 0"),
+    (37, "infinity for a weight", fit(X, weight=weight(np.inf)), WeightError, r"row 5 \(counted from 0\) is inf.*weight 0"),
+    (37, "no weight at all", fit(X, weight=np.zeros(60)), WeightError, r"zero for every row.*sample_weight=None"),
+    (37, "texts for weights", fit(X, weight=["heavy"] * 60), WeightError, r"holds a str, not numbers"),
+    (38, "a class without weight", fit(X, weight=weight(0.0, slice(20, 40))), WeightError, r"Class 'b' has total weight 0: .*drop"),
+    (39, "weights too few", fit(X, weight=np.ones(59)), ShapeError, r"sample_weight has 59 entries for 60 rows"),
+    (39, "weights in a column", fit(X, weight=np.ones((60, 1))), WeightError, r"shape \(60, 1\) for 60 rows"),
+]  # fmt: skip
+
+PRIORS = [
+    (40, "priors that sum to 0.9", fit(X, prior=[0.5, 0.2, 0.2]), PriorError, r"sum to 0\.9, not 1: divide"),
+    (40, "beyond 1e-6", fit(X, prior=[0.5, 0.3, 0.2 + 2e-6]), PriorError, r"sum to 1\.000002, not 1"),
+    (40, "when predicting", lambda model: model().fit(X, Y).predict(X, prior=[0.5, 0.2, 0.2]), PriorError, r"sum to 0\.9, not 1"),
+    (41, "a negative prior", fit(X, prior=[0.6, -0.1, 0.5]), PriorError, r"class 'b' is -0\.1.*drop it"),
+    (41, "NaN for a prior", fit(X, prior=[0.5, 0.5, np.nan]), PriorError, r"class 'c' is nan.*drop it"),
+    (41, "a prior of zero", fit(X, prior=[0.0, 0.5, 0.5]), PriorError, r"class 'a' is 0:.*drop it"),
+    (41, "priors too few", fit(X, prior=[0.5, 0.5]), PriorError, r"2 entries for 3 classes.*'a', 'b', 'c'"),
+    (41, "priors by name", fit(X, prior={"a": 1.0}), PriorError, r"of type dict, not 3 numbers.*'a', 'b', 'c'"),
+]  # fmt: skip
+
+TARGET = X[:, 0]
+REGRESSION = [
+    (1, "NaN in an array", fit(cell(np.nan), TARGET), MissingValueError, MISSING.format("x1")),
+    (1, "NaN when predicting", lambda model: model().fit(X, TARGET).predict(cell(np.nan)), MissingValueError, MISSING.format("x1")),
+    (2, "infinity", fit(cell(np.inf), TARGET), InfiniteValueError, r"Row 8 .*column 'x1': infinity"),
+    (3, "text", fit(cell("n/a", kind=object), TARGET), TextInNumberError, r"Row 8 .*column 'x1'.*'n/a'"),
+    (8, "categories", fit(column(pd.Categorical(["p", "q"] * 30)), TARGET), ColumnTypeError, r"Column 'k' holds 2 categories"),
+    (11, "a column is missing", lambda model: model().fit(FRAME, TARGET).predict(FRAME[["u", "w"]]), ColumnNamesError, r"Missing column\(s\) 'v'"),
+    (11, "in later rows", lambda model: model().partial_fit(FRAME, TARGET).partial_fit(FRAME[["u", "w"]], TARGET), ColumnNamesError, r"Missing column\(s\) 'v'"),
+    (15, "two columns of one name", fit(FRAME.set_axis(["u", "v", "u"], axis=1), TARGET), ColumnNamesError, r"'u' stands at positions 0 and 2"),
+    (24, "NaN for a response", fit(X, weight(np.nan)), InputError, r"NaN.*row.* 5"),
+    (24, "text for a response", fit(X, Y), InputError, r"'a'"),
+    (36, "a negative weight", fit(X, TARGET, weight(-2.0)), WeightError, r"row 5 \(counted from 0\) is -2"),
+    (37, "NaN for a weight", fit(X, TARGET, weight(np.nan)), WeightError, r"row 5 \(counted from 0\) is nan"),
+    (39, "weights too few", fit(X, TARGET, np.ones(59)), ShapeError, r"59 entries for 60 rows"),
+]  # fmt: skip
+
+
+def over(models, *tables):
+    for table in tables:
+        for number, what, act, fault, words in table:
+            for model in models:
+                yield pytest.param(model, act, fault, words, id=f"{number}-{what}-{model.__name__}")
+
+
+@pytest.mark.parametrize(
+    ("model", "act", "fault", "words"),
+    [
+        *over(CLASSIFIERS, CELLS, NAMES, TABLES),
+        *over((LDA, QDA, RDA), GAUSSIAN),
+        *over((QDA,), CLASSES_ALONE),
+        *over(CLASSIFIERS, WEIGHTS),
+        *over((*FAMILY, LaplaceNB), PRIORS),
+        *over((LinearRegression,), REGRESSION),
+    ],
+)
+def test_bad_input_is_told_by_place_number_and_way_out(model, act, fault, words):
+    assert any(re.search(words, text, re.DOTALL) for text in told(model, act, fault))
+
+
+def told(model, act, fault):
+    """The messages of that kind, raised or warned of."""
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        try:
+            act(model)
+        except DiscriminantError as error:
+            return [str(error)] if isinstance(error, fault) else [f"other: {error!r}"]
+    return [str(warning.message) for warning in found if issubclass(warning.category, fault)]

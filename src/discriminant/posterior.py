@@ -22,6 +22,17 @@ def log_posterior(scores: Floats) -> Floats:
     return np.asarray(apart - np.log1p(others.sum(axis=1, keepdims=True)))
 
 
+def posterior(scores: Floats) -> Floats:
+    """(n, K) probabilities, for those who need no logs.
+
+    >>> posterior(np.array([[0.0, 0.0]]))
+    array([[0.5, 0.5]])
+    """
+    shares = np.exp(scores - scores.max(axis=1, keepdims=True))
+    shares /= shares.sum(axis=1, keepdims=True)
+    return np.asarray(shares)
+
+
 def with_prior(log_posteriors: Floats, fitted: Floats, prior: Floats) -> Floats:
     """Log posteriors under other priors than those they were fitted with."""
     return log_posterior(log_posteriors + np.log(prior) - np.log(fitted))

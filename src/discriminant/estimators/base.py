@@ -21,7 +21,7 @@ from discriminant.models.rules import LinearRule, Rule
 from discriminant.moments.anchor import Anchor
 from discriminant.moments.class_moments import ClassMoments, Detail
 from discriminant.moments.class_rows import ClassRows
-from discriminant.posterior import log_posterior
+from discriminant.posterior import log_posterior, posterior
 from discriminant.table.schema import Block, Features, Floats, Schema, numbered
 from discriminant.table.source import Table, open_features, open_table
 
@@ -200,7 +200,7 @@ class MomentClassifier(ClassifierMixin, Rows):
 
     def predict_proba(self, X: Any, prior: npt.ArrayLike | None = None) -> Floats:
         """(n, K) posterior of each class; `prior` in place of the fitted one."""
-        return np.asarray(np.exp(self.predict_log_proba(X, prior)))
+        return posterior(self._scores(X, prior))
 
     def decision_function(self, X: Any) -> Floats:
         """Scores (n, K); with two classes the log odds of the second, (n,)."""

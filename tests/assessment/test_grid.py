@@ -152,6 +152,7 @@ def test_cv_keeps_its_choice_when_rows_are_added():
     assert_same_logs(model.predict_log_proba(X), expected)
 
 
+@pytest.mark.filterwarnings("ignore::discriminant.errors.ShrinkageChosenWarning")
 def test_cv_of_more_features_than_rows_works_in_the_space_of_the_rows():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(30, 300)), np.repeat(["a", "b"], 15)
@@ -169,6 +170,7 @@ def test_a_class_with_too_few_rows_to_hold_out_is_named():
         RDA(pooling="cv").fit(X, y)
 
 
+@pytest.mark.filterwarnings("ignore::discriminant.errors.ClassMissingWarning")
 def test_rows_of_a_class_that_training_lacks_do_not_count():
     X, y = unequal_classes(90)
     fold = np.where(y == "ash", 0, 1 + np.arange(len(y)) % 3)

@@ -21,8 +21,8 @@ Shrinkage of a pooled covariance toward (tr S / d) I or I keeps the eigenvectors
 changes e; shrinkage=1 toward the diagonal has e = diag(W - c z z') / degrees and r = 0.
 
 Rows without which a covariance (almost) loses its inverse, and other members of the family, are
-scored by the rule of the moments less the row: `by_removal`. MASS does LDA and QDA this way with
-CV=TRUE (Venables and Ripley 2002, p. 341).
+scored by the rule of the moments less the row: `by_removal`. R's MASS does LDA and QDA in closed
+form too (CV=TRUE), with priors fixed.
 """
 
 from __future__ import annotations
@@ -172,15 +172,18 @@ def _check_rows(moments: ClassMoments, table: Table, family: Family) -> None:
 
 def _priors(estimator: Any, moments: ClassMoments, table: Table) -> Floats:
     """(N, K) priors without each row: they depend only on its class and weight."""
-    away = np.ones(len(table)) if table.weight is None else table.weight
-    pairs = np.stack([table.codes.astype(np.float64), away])
-    distinct, which = np.unique(pairs, axis=1, return_inverse=True)
+    amounts, amount = np.ones(1), np.zeros(len(table), dtype=np.intp)
+    if table.weight is not None:
+        amounts, amount = np.unique(table.weight, return_inverse=True)
+    pairs, which = np.unique(
+        table.codes.astype(np.intp) * len(amounts) + amount, return_inverse=True
+    )
     found = []
-    for k, w in distinct.T:
+    for k, w in zip(*np.divmod(pairs, len(amounts)), strict=True):
         weight = moments.weight.copy()
-        weight[int(k)] -= w
+        weight[k] -= amounts[w]
         found.append(estimator.prior_from(replace(moments, weight=weight)))
-    return np.array(found)[which.ravel()]
+    return np.array(found)[which]
 
 
 # --- one covariance for all classes: e and r are the same for every class -------------------------

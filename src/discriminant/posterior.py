@@ -31,8 +31,3 @@ def posterior(scores: Floats) -> Floats:
     shares = np.exp(scores - scores.max(axis=1, keepdims=True))
     shares /= shares.sum(axis=1, keepdims=True)
     return np.asarray(shares)
-
-
-def with_prior(log_posteriors: Floats, fitted: Floats, prior: Floats) -> Floats:
-    """Log posteriors under other priors than those they were fitted with."""
-    return log_posterior(log_posteriors + np.log(prior) - np.log(fitted))

@@ -186,7 +186,7 @@ def test_folds_of_the_wrong_length_are_refused():
 def test_a_missing_value_is_named_by_its_row_in_the_table():
     X, y = unequal_classes(60)
     X[41, 2] = np.nan
-    with pytest.raises(MissingValueError, match="Row 41.*column 'x2'"):
+    with pytest.raises(MissingValueError, match=r"Row 41.*column 'x2'"):
         cross_validate(LDA(), X, y)
 
 

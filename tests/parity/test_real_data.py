@@ -215,3 +215,16 @@ def test_default_is_called_at_a_threshold_as_in_islr(shared_data, threshold, pri
     called = LDA().fit(features, truth).predict_proba(features)[:, 1] > threshold
     found = pd.crosstab(called, truth.to_numpy()).to_numpy()
     assert found.tolist() == printed
+
+
+@pytest.mark.filterwarnings("ignore::discriminant.errors.DiscriminantWarning")
+def test_a_singular_covariance_of_pixels_decides_as_in_scikit_learn(shared_data):
+    folder = shared_data / "mnist"
+    golden = json.loads((folder / "reference.json").read_text())["lda_sklearn_svd"]
+    train, test = (read_table(folder / f"mnist_{part}.parquet") for part in ("train", "test"))
+    pixels = [table.drop(columns="label").to_numpy() for table in (train, test)]
+    model = LDA(denominator="ml").fit(pixels[0], train["label"])
+    found = model.predict_proba(pixels[1][:5])
+    np.testing.assert_allclose(found, golden["test_proba_first5"], rtol=0, atol=1e-10)
+    error = float((model.predict(pixels[1]) != test["label"]).mean())
+    assert error == pytest.approx(golden["test_error"], abs=1e-12)

@@ -1,0 +1,38 @@
+"""All cases, in the order of the table. A new one joins by being added here."""
+
+from __future__ import annotations
+
+import numpy as np
+from fits import big_moments, lda_fit, qda_fit, wide_fit
+from imports import start
+from predictions import batch, single
+from validations import leave_one_out, rda_grid
+
+CASES = [
+    lda_fit(1_000_000, 20, 5, goal=8.0),
+    lda_fit(200_000, 100, 10, goal=8.0),
+    lda_fit(60_000, 784, 10, goal=3.0),
+    lda_fit(100_000, 50, 1000, goal=20.0),
+    qda_fit(1_000_000, 20, 5, goal=10.0),
+    qda_fit(200_000, 100, 10, goal=10.0),
+    qda_fit(60_000, 784, 10, goal=10.0),
+    wide_fit(100, 2_000, 3),
+    wide_fit(100, 20_000, 3),
+    rda_grid(5_000, 20, 3),
+    leave_one_out(2_000, 20, 3),
+    batch("LDA", "predict_proba", 1_000_000, 20, 5),
+    batch("LDA", "predict_proba", 200_000, 100, 10),
+    batch("LDA", "predict", 1_000_000, 20, 5),
+    batch("LDA", "predict", 200_000, 100, 10),
+    batch("QDA", "predict_proba", 1_000_000, 20, 5),
+    batch("QDA", "predict_proba", 200_000, 100, 10),
+    batch("QDA", "predict", 1_000_000, 20, 5),
+    batch("QDA", "predict", 200_000, 100, 10),
+    single("LDA", "predict_proba", 20, 5),
+    single("QDA", "predict_proba", 20, 5),
+    big_moments(1_000_000, 250, 5, order="C", dtype=np.float64),
+    big_moments(1_000_000, 250, 5, order="F", dtype=np.float64),
+    big_moments(2_000_000, 250, 5, order="C", dtype=np.float32),
+    start("import", "import discriminant"),
+    start("import-lda", "from discriminant import LDA"),
+]

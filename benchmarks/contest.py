@@ -1,0 +1,109 @@
+"""A contest: several ways to do one job, timed in turn in one run, and what we aim for.
+
+Contenders run one after the other, round after round (ours, peer, ours, peer ...), and the best of
+each counts: other work on the machine can only add time, and it adds to all alike.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+OURS = "discriminant"
+_SECONDS = 12.0  # how long quick rounds go on
+_LEAST, _MOST = 3, 40  # rounds
+_HOPELESS = 3.0  # times the fastest: such a variant of a peer is dropped after the first round
+
+
+@dataclass(frozen=True)
+class Goal:
+    """How we want to stand against the peers whose name begins with `peer`."""
+
+    peer: str
+    at_least: float | None = None  # times as fast as the peer
+    at_most: float | None = None  # times the time of the peer
+
+    def __str__(self) -> str:
+        if self.at_least is not None:
+            return f"≥ {self.at_least:g}×"
+        return "" if self.at_most is None else f"≤ {self.at_most:g}× its time"
+
+    def reached(self, ours: float, theirs: float) -> bool | None:
+        """Whether two times meet the goal; None if there is none."""
+        if self.at_least is not None:
+            return theirs >= self.at_least * ours
+        return None if self.at_most is None else ours <= self.at_most * theirs
+
+
+@dataclass(frozen=True)
+class Contest:
+    """The ways to do a job, ready to run."""
+
+    contenders: dict[str, Callable[[], Any]]  # ours first
+    answer: Callable[[Any], Any]  # what must agree, worked out from a result; empty if nothing
+    bytes: int  # of the input
+
+
+@dataclass(frozen=True)
+class Case:
+    """One job at one size."""
+
+    name: str
+    job: str
+    size: str
+    prepare: Callable[[float], Contest]  # the share of the rows to take: 1, or less to be quick
+    goals: tuple[Goal, ...] = ()
+    calls: int = 1  # calls in one timing
+    timed: bool = True
+    memory_goal: float | None = None  # MB beyond the input
+    memory: bool = True
+    remark: str = ""
+    peers: tuple[str, ...] = field(default=("scikit-learn",))  # who is asked for peak memory
+
+
+def race(contest: Contest, *, calls: int) -> tuple[dict[str, float], float | None]:
+    """Best seconds of one call of each contender, in turn; and how far their answers differ."""
+    first, answers = {}, {}
+    for name, run in contest.contenders.items():
+        first[name], result = _timed(run, calls)
+        if not name.startswith("X"):
+            answers[name] = np.asarray(contest.answer(result), dtype=np.float64)
+    kept = [name for name in first if not _hopeless(name, first)]
+    rounds = int(np.clip(_SECONDS / sum(first[name] for name in kept), _LEAST, _MOST))
+    best = {name: first[name] for name in kept}
+    for name in _turns(kept, rounds):
+        best[name] = min(best[name], _timed(contest.contenders[name], calls)[0])
+    return {name: seconds / calls for name, seconds in best.items()}, _apart(list(answers.values()))
+
+
+def _apart(answers: list[np.ndarray]) -> float | None:
+    """Largest difference between the first answer, ours, and any other."""
+    if len(answers) < 2 or not answers[0].size:
+        return None
+    return max(float(np.abs(answers[0] - other).max()) for other in answers[1:])
+
+
+def _turns(names: list[str], rounds: int) -> Iterator[str]:
+    for _ in range(rounds):
+        yield from names
+
+
+def _hopeless(name: str, first: dict[str, float]) -> bool:
+    """Whether another variant of the same peer ('peer, variant') is much faster."""
+    family = name.split(",")[0]
+    fastest = min(value for other, value in first.items() if other.split(",")[0] == family)
+    return first[name] > _HOPELESS * fastest
+
+
+def _timed(run: Callable[[], Any], calls: int) -> tuple[float, Any]:
+    gc.collect()
+    result = None
+    start = perf_counter()
+    for _ in range(calls):
+        result = run()
+    return perf_counter() - start, result

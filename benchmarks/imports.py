@@ -1,0 +1,32 @@
+"""Imports, each in a new interpreter."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+from contest import OURS, Case, Contest, Goal
+
+
+def start(name, statement):
+    return Case(
+        name,
+        statement,
+        "a new interpreter",
+        _contest(statement),
+        (Goal("import sklearn.linear_model", at_least=1.0), Goal("python -c pass")),
+        memory=False,
+    )
+
+
+def _contest(statement):
+    peers = {"import sklearn.linear_model": "import sklearn.linear_model", "python -c pass": "pass"}
+
+    def prepare(share):
+        ways = {
+            name: lambda code=code: subprocess.run([sys.executable, "-c", code], check=True)
+            for name, code in {OURS: statement, **peers}.items()
+        }
+        return Contest(ways, lambda result: [], 0)
+
+    return prepare

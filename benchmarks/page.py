@@ -1,0 +1,161 @@
+"""Results as lines of a table, for the terminal and for docs/benchmarks.md."""
+
+from __future__ import annotations
+
+import os
+import platform
+from dataclasses import dataclass
+from importlib.metadata import version
+
+HEADS = (
+    "job",
+    "size",
+    "ours",
+    "against",
+    "its best",
+    "ratio",
+    "goal",
+    "reached",
+    "our peak",
+    "its peak",
+    "apart",
+)
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line of the table, as text."""
+
+    cells: tuple[str, ...]  # one under each head
+
+    @property
+    def missed(self) -> bool:
+        return self.cells[HEADS.index("reached")] == "no"
+
+
+def lines_of(case, found):
+    """Lines of one case: one for each goal. `found` has `best`, `peaks`, `apart`, or `fault`."""
+    if "fault" in found:
+        goal = str(case.goals[0]) if case.goals else ""
+        return [Line((case.job, case.size, found["fault"], "", "", "", goal, "no", "", "", ""))]
+    lines = [_line(case, goal, found) for goal in case.goals if _fastest(goal, found)]
+    if not lines:
+        ours = found["best"]["discriminant"]
+        lines = [Line((case.job, case.size, duration(ours), *[""] * 5, _peak(found), "", ""))]
+    if case.memory_goal is not None:
+        lines.append(_memory_line(case, found))
+    return lines
+
+
+def as_text(lines):
+    """Aligned columns for the terminal."""
+    rows = [HEADS, *(line.cells for line in lines)]
+    wide = [max(len(row[i]) for row in rows) for i in range(len(HEADS))]
+    return "\n".join(
+        "  ".join(cell.ljust(w) for cell, w in zip(row, wide, strict=True)).rstrip() for row in rows
+    )
+
+
+def as_page(lines):
+    """The page that goes into docs/."""
+    table = [HEADS, ["---"] * len(HEADS), *(line.cells for line in lines)]
+    body = "\n".join("| " + " | ".join(row) + " |" for row in table)
+    return PAGE.format(machine=_machine(), table=body, missed=_missed(lines))
+
+
+def duration(seconds):
+    """Three digits and a unit.
+
+    >>> duration(0.01234), duration(65e-6)
+    ('12.3 ms', '65 µs')
+    """
+    for unit, scale in (("s", 1.0), ("ms", 1e3), ("µs", 1e6)):
+        if seconds * scale >= 1 or unit == "µs":
+            return f"{seconds * scale:.3g} {unit}"
+    raise AssertionError
+
+
+def _line(case, goal, found):
+    ours = found["best"]["discriminant"]
+    peer, theirs = _fastest(goal, found)
+    faster, longer = f"{theirs / ours:.3g}×", f"{ours / theirs:.2f}× its time"
+    ratio = faster if goal.at_most is None else longer
+    verdict = {True: "yes", False: "no", None: ""}[goal.reached(ours, theirs)]
+    compared = goal is case.goals[0] and found["apart"] is not None
+    return Line(
+        (
+            case.job,
+            case.size,
+            duration(ours),
+            peer,
+            duration(theirs),
+            ratio,
+            str(goal),
+            verdict,
+            _peak(found),
+            _peak(found, peer),
+            f"{found['apart']:.0e}" if compared else "",
+        )
+    )
+
+
+def _memory_line(case, found):
+    ours = found["peaks"].get("discriminant")
+    verdict = "no" if ours is None or ours > case.memory_goal else "yes"
+    goal = f"≤ {case.memory_goal:g} MB"
+    share = f"{100 * ours * 2**20 / found['bytes']:.1f}% of the input" if ours else ""
+    job = f"{case.job}: peak memory"
+    return Line((job, case.size, "", "", "", share, goal, verdict, _peak(found), "", ""))
+
+
+def _fastest(goal, found):
+    """The peer that the goal is about, in its fastest variant; None if it did not run."""
+    group = {n: s for n, s in found["best"].items() if n.split(",")[0] == goal.peer}
+    return min(group.items(), key=lambda pair: pair[1]) if group else None
+
+
+def _peak(found, name="discriminant"):
+    value = found["peaks"].get(name)
+    return "" if value is None else f"{value:.3g} MB" if value >= 1 else "< 1 MB"
+
+
+def _missed(lines):
+    with_goal = [line for line in lines if line.cells[HEADS.index("reached")]]
+    missed = [line for line in with_goal if line.missed]
+    if not missed:
+        return f"All {len(with_goal)} goals are reached."
+    names = "; ".join(" ".join(line.cells[i] for i in (0, 1, 3)).strip() for line in missed)
+    return f"{len(with_goal) - len(missed)} of {len(with_goal)} goals are reached. Missed: {names}."
+
+
+def _machine():
+    names = ("numpy", "scipy", "scikit-learn")
+    libraries = ", ".join(f"{name} {version(name)}" for name in names)
+    kind = f"{os.cpu_count()} cores ({platform.machine()}), {platform.system()}"
+    return f"{kind}; Python {platform.python_version()}, {libraries}"
+
+
+PAGE = """# Benchmarks
+
+Written by `make bench`. Measured on {machine}.
+
+{missed}
+
+{table}
+
+How to read it:
+
+- All contenders of a line run in one process on the same rows, in turn, round after round (ours,
+  peer, ours, peer …), at least three rounds and more where they are quick. The best of each counts,
+  so other work on the machine matters little. Trust the ratios; times are of that machine.
+- *ratio* is the peer's best time over ours: above 1 we are faster. Against `X.T @ X`, one bare
+  NumPy product of the same rows (on all cores or on one, whichever is faster at the time) and the
+  least work that any such fit has to do, it is our time over its time, where a goal says so.
+- scikit-learn runs with every solver it has and only its fastest counts. Both sides use all cores.
+- *peak* is the most memory that the call needs beyond its input, in a new process.
+- *apart* is the largest difference between our answer and the peer's: posteriors of 500 rows after
+  a fit, log posteriors for leave-one-out, the whole result for predictions (0 for labels: all
+  alike).
+- "Refitting" is `benchmarks/refits.py`: plain NumPy and SciPy without scikit-learn's checks.
+- We read the rows once for a fit, whatever the model, and not at all after that.
+"""

@@ -1,0 +1,57 @@
+"""Predictions against scikit-learn, of many rows at once and of one."""
+
+from __future__ import annotations
+
+from contest import OURS, Case, Contest, Goal
+from rows import gaussian_rows
+from sklearn.discriminant_analysis import (
+    LinearDiscriminantAnalysis,
+    QuadraticDiscriminantAnalysis,
+)
+
+import discriminant
+
+_PAIRS = {
+    "LDA": (discriminant.LDA, LinearDiscriminantAnalysis),
+    "QDA": (discriminant.QDA, QuadraticDiscriminantAnalysis),
+}
+_FITTED = 20_000  # rows to fit on, more than enough
+
+
+def batch(model, verb, N, d, K):
+    return Case(
+        f"{model.lower()}-{verb}-{d}",
+        f"{model} {verb}",
+        f"{N:,} × {d}, {K} classes",
+        _contest(model, verb, N, d, K),
+        (Goal("scikit-learn", at_least=1.0),),
+    )
+
+
+def single(model, verb, d, K):
+    return Case(
+        f"{model.lower()}-{verb}-one-{d}",
+        f"{model} {verb}, one row",
+        f"1 × {d}, {K} classes",
+        _contest(model, verb, 1, d, K),
+        (Goal("scikit-learn", at_least=5.0),),
+        calls=2000,
+        memory=False,
+    )
+
+
+def _contest(model, verb, N, d, K):
+    def prepare(share):
+        rows = max(int(N * share), 1)
+        X, y = gaussian_rows(max(rows, _FITTED), d, K)
+        ours, theirs = _PAIRS[model]
+        fitted = {
+            OURS: ours(denominator="ml").fit(X[:_FITTED], y[:_FITTED]),
+            "scikit-learn": theirs().fit(X[:_FITTED], y[:_FITTED]),
+        }
+        X = X[:rows]
+        verbs = {name: getattr(fit, verb) for name, fit in fitted.items()}
+        ways = {name: lambda use=use, X=X: use(X) for name, use in verbs.items()}
+        return Contest(ways, lambda result: result, X.nbytes)
+
+    return prepare

@@ -1,0 +1,43 @@
+"""One measurement in an interpreter of its own: `worker.py race CASE SHARE`, or
+`worker.py peak CASE SHARE CONTENDER`. The last line it prints is JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import warnings
+
+from cases import CASES
+from contest import race
+from memory import bound_memory, peak_beyond
+from rows import gaussian_rows
+
+
+def main(verb, name, share, contender=""):
+    bound_memory()
+    warnings.simplefilter("ignore")
+    case = next(case for case in CASES if case.name == name)
+    contest = case.prepare(float(share))
+    if verb == "peak":
+        _warm()
+        print(json.dumps({"megabytes": peak_beyond(contest.contenders[contender])}))
+        return
+    best, apart = race(contest, calls=case.calls)
+    print(json.dumps({"best": best, "apart": apart, "bytes": contest.bytes}))
+
+
+def _warm():
+    """What is loaded once and stays, such as the threads of BLAS, is not the call's memory."""
+    from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+
+    import discriminant
+
+    X, y = gaussian_rows(40_000, 4, 2)
+    X.T @ X
+    discriminant.LDA().fit(X, y).predict_proba(X[:10])
+    LinearDiscriminantAnalysis(solver="lsqr").fit(X, y).predict_proba(X[:10])
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -20,6 +20,7 @@ from discriminant.errors import (
     CollinearWarning,
     ConstantColumnWarning,
     MaskedClassWarning,
+    MomentsMismatchError,
     OptionError,
     PrecisionLostError,
     ResponseError,
@@ -140,6 +141,13 @@ def test_a_factor_cannot_forget_and_says_so():
     X, y = regression_rows(6)
     with pytest.raises(OptionError, match="precision='high'"):
         LinearRegression(precision="high").fit(X, y).forget(X[:10], y[:10])
+
+
+def test_rows_are_not_added_to_a_wide_fit_that_kept_none():
+    X, y = regression_rows(6, n=20, width=600)
+    model = LinearRegression(ridge=1.0).fit(X, y)
+    with pytest.raises(MomentsMismatchError, match="fit to 600 features"):
+        model.partial_fit(X, y)
 
 
 def test_moments_alone_are_enough():
@@ -378,6 +386,16 @@ def test_products_of_three_are_counted_and_named():
     basis = PolynomialBasis(("a", "b"), np.array([1.0, 0.0]), np.array([1.0, 2.0]), 3)
     found = dict(zip(basis.names, basis.expand(np.array([[3.0, 4.0]]))[0].tolist(), strict=True))
     assert found["a^2 b"] == 8.0 and found["a"] == 2.0 and len(found) == 9
+
+
+@given(seed=st.integers(0, 999))
+def test_integer_weights_are_repeated_rows_for_products_too(seed):
+    rows = random_rows(seed, n=40)
+    times = 1 + np.arange(len(rows)) % 3
+    weighted = LeastSquares(degree=2, ridge=1.0).fit(rows.features, rows.y, times)
+    X, y = np.repeat(rows.features, times, axis=0), np.repeat(rows.y, times)
+    repeated = LeastSquares(degree=2, ridge=1.0).fit(X, y)
+    np.testing.assert_allclose(weighted.rule_.fitted(X), repeated.rule_.fitted(X), atol=1e-11)
 
 
 def test_products_are_read_in_parts_too():

@@ -488,6 +488,13 @@ class MomentsMismatchError(InputError):
             f"the {rows} held, with the same values and weight. Pass rows as they were fitted."
         )
 
+    @classmethod
+    def not_kept(cls, features: int) -> MomentsMismatchError:
+        return cls(
+            f"No moments were kept of the fit to {features} features, which has fewer rows than "
+            "that: rows cannot be added or removed. Fit again to all the rows that count."
+        )
+
 
 class PrecisionLostError(DiscriminantError, ArithmeticError):
     """A removal would leave too few correct digits."""

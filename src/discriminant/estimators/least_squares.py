@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from discriminant.engines.engine import fold
+from discriminant.engines.engine import fold, read_moments
 from discriminant.errors import MaskedClassWarning, OptionError, ShapeError
 from discriminant.estimators.base import LinearScores, read_classes
 from discriminant.estimators.regression import PRECISIONS, check_ridge
@@ -31,7 +31,7 @@ from discriminant.table.schema import Floats
 from discriminant.table.source import Table
 
 _ENOUGH = 8.0  # digits of a fit from moments: decisions need no more
-_TALLY = 1 << 14  # rows told at a time when looking for masked classes
+_TALLY = 1 << 20  # fitted values looked at at a time when looking for masked classes
 
 
 class LeastSquares(LinearScores):
@@ -159,8 +159,7 @@ class LeastSquares(LinearScores):
             return table
         basis = getattr(self, "_basis", None)
         if basis is None:
-            basis = PolynomialBasis.near(table.sample(), table.schema.features, degree=self.degree)
-            self._basis = basis
+            basis = self._basis = _basis_of(table, self.degree)
         if table.width != len(basis.features):
             raise ShapeError.of_width(table.width, len(basis.features), type(self).__name__)
         schema = type(table.schema)(basis.names, table.schema.labels, True)
@@ -209,10 +208,24 @@ class LeastSquares(LinearScores):
         return self._finite(rule.fitted(X), X)
 
 
+def _basis_of(table: Table, degree: int) -> PolynomialBasis:
+    """Products about the mean of the rows: weights and repeated rows give the same."""
+    found = read_moments(table, detail="diagonal")
+    weight, apart = found.weight, found.mean - found.centre
+    variance = (found.pooled + weight @ apart**2) / weight.sum()
+    anchor = found.anchor
+    return PolynomialBasis.about(
+        anchor.values(found.centre),
+        np.sqrt(variance) * anchor.unit,
+        table.schema.features,
+        degree=degree,
+    )
+
+
 def _masked(table: Table, rule: IndicatorRule) -> npt.NDArray[Any]:
     """Classes that no row of positive weight is given to; rows are told until all are seen."""
     line, seen = rule.line, np.zeros(len(rule.labels), dtype=np.bool_)
-    for block in table.blocks(_TALLY):
+    for block in table.blocks(max(_TALLY // len(seen), 256)):
         some = slice(None) if block.weight is None else block.weight > 0
         told = line.scores(block.features)[some].argmax(axis=1)
         seen |= np.bincount(told, minlength=len(seen)) > 0

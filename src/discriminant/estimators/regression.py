@@ -140,7 +140,7 @@ class LinearRegression(RegressorMixin, Rows):
 
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Add rows; the fit is worked out when it is asked for."""
-        table, flat = self._open(X, y, sample_weight)
+        table, flat = self._open(X, y, sample_weight, more=True)
         self._need_moments()
         held = getattr(self, "moments_", None)
         anchor = self._anchor(table) if held is None else held.anchor
@@ -161,7 +161,7 @@ class LinearRegression(RegressorMixin, Rows):
         if self._factor is not None:
             allowed = "'auto' or 'standard' for rows to be removed: a factor keeps them"
             raise OptionError.of("precision", self.precision, allowed)
-        table, flat = self._open(X, y, sample_weight)
+        table, flat = self._open(X, y, sample_weight, more=True)
         self._same_shape(table)
         assert self.moments_ is not None
         gone = read_moments(table, detail="pooled", anchor=self.moments_.anchor)
@@ -218,12 +218,16 @@ class LinearRegression(RegressorMixin, Rows):
         if self.precision not in PRECISIONS:
             raise OptionError.of("precision", self.precision, f"one of {', '.join(PRECISIONS)}")
 
-    def _open(self, X: Any, y: Any, weight: Any) -> tuple[Table, bool]:
+    def _open(self, X: Any, y: Any, weight: Any, *, more: bool = False) -> tuple[Table, bool]:
+        """Rows at the door; `more` of them go by the column names of those before."""
         self._checked()
         responses = _open_responses(y, type(self).__name__)
         flat = responses.ndim == 1
         columns = responses[:, None] if flat else responses
-        table = open_table(X, responses=columns, weight=weight, name=type(self).__name__)
+        match = self._schema if more and hasattr(self, "_schema") else None
+        table = open_table(
+            X, responses=columns, weight=weight, name=type(self).__name__, match=match
+        )
         if len(columns) != len(table):
             raise ShapeError.of_lengths("y", len(columns), len(table))
         return table, flat
@@ -324,7 +328,7 @@ def _open_responses(y: Any, name: str) -> npt.NDArray[Any]:
     """Numbers to regress on, (n,) or (n, m), each finite."""
     if y is None:
         raise LabelError.absent(name)
-    found = np.asarray(y.to_numpy() if hasattr(y, "to_numpy") else y)
+    found = np.asarray(y)
     if found.ndim not in (1, 2) or not found.size:
         raise ResponseError.of_shape(found.shape)
     if found.dtype.kind == "c":

@@ -14,7 +14,6 @@ from itertools import combinations_with_replacement
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from discriminant.table.schema import Features, Floats, dense
 
@@ -29,15 +28,12 @@ class PolynomialBasis:
     degree: int
 
     @classmethod
-    def near(
-        cls, sample: npt.NDArray[Any], features: tuple[str, ...], *, degree: int
+    def about(
+        cls, mean: Floats, spread: Floats, features: tuple[str, ...], *, degree: int
     ) -> PolynomialBasis:
-        """Basis about the median of some rows, in about the unit of their spread."""
-        sample = np.nan_to_num(sample.astype(np.float64), posinf=0.0, neginf=0.0)
-        origin = np.median(sample, axis=0)
-        spread = np.abs(sample - origin).mean(axis=0)
+        """Basis of rows with this mean and spread, in about the unit of the spread."""
         power = np.frexp(np.where(spread > 0, spread, 1.0))[1]
-        return cls(features, origin, np.ldexp(1.0, np.clip(power, -1000, 1000)), degree)
+        return cls(features, mean, np.ldexp(1.0, np.clip(power, -1000, 1000)), degree)
 
     @property
     def terms(self) -> list[tuple[int, ...]]:

@@ -16,6 +16,8 @@ import numpy.typing as npt
 from discriminant.errors import LabelError
 from discriminant.table.schema import Codes, Labels
 
+_EXACT = 2.0**53  # from here on float64 does not hold every whole number
+_MOST = (1 << 63) - 1  # the largest int64
 _COUNTABLE = 1 << 16  # a range of integers this small is counted whatever the number of rows
 
 
@@ -33,15 +35,16 @@ def encode_labels(y: Any) -> tuple[Labels, Codes]:
     if y.dtype.kind in "iu":
         return _count(y)
     if y.dtype.kind == "f":
-        whole = _whole_numbers(y)
-        labels, codes = _count(whole)
+        _check_whole(y)
+        if len(y) and np.abs(y).max() >= _EXACT:
+            return _sort(y)
+        labels, codes = _count(y.astype(np.int64))
         return labels.astype(y.dtype), codes
     if y.dtype.kind == "O":
         return _encode_objects(y)
     if y.dtype.kind in "mM" and np.isnat(y).any():
         raise LabelError.missing(np.flatnonzero(np.isnat(y)).tolist())
-    labels, codes = np.unique(y, return_inverse=True)
-    return labels, compact(codes, len(labels))
+    return _sort(y)
 
 
 def code_labels(y: Any, labels: Labels) -> Codes:
@@ -86,9 +89,8 @@ def _count(y: npt.NDArray[Any]) -> tuple[Labels, Codes]:
     if not len(y):
         return y, np.zeros(0, dtype=np.uint8)
     low, high = int(y.min()), int(y.max())
-    if high - low > max(_COUNTABLE, 4 * len(y)):
-        labels, codes = np.unique(y, return_inverse=True)
-        return labels, compact(codes, len(labels))
+    if high - low > max(_COUNTABLE, 4 * len(y)) or high > _MOST:
+        return _sort(y)
     place = y.astype(np.intp) - low
     present = np.flatnonzero(np.bincount(place))
     table = np.zeros(high - low + 1, dtype=np.intp)
@@ -96,7 +98,12 @@ def _count(y: npt.NDArray[Any]) -> tuple[Labels, Codes]:
     return (present + low).astype(y.dtype), compact(table, len(present))[place]
 
 
-def _whole_numbers(y: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+def _sort(y: npt.NDArray[Any]) -> tuple[Labels, Codes]:
+    labels, codes = np.unique(y, return_inverse=True)
+    return labels, compact(codes, len(labels))
+
+
+def _check_whole(y: npt.NDArray[Any]) -> None:
     if not np.isfinite(y).all():
         missing = np.flatnonzero(np.isnan(y))
         if len(missing):
@@ -106,7 +113,6 @@ def _whole_numbers(y: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
     if broken.any():
         row = int(np.argmax(broken))
         raise LabelError.continuous(row, len(np.unique(y[:10000])))
-    return y.astype(np.int64)
 
 
 def _encode_objects(y: npt.NDArray[Any]) -> tuple[Labels, Codes]:

@@ -47,7 +47,7 @@ ESTIMATORS = [
     RDA.from_sklearn(0.1),
     NearestMean(),
     Fisher(),
-    Fisher(n_components=2),
+    Fisher(shrinkage=0.3, threshold="midpoint"),
     Fisher(criterion="trace_ratio"),
     Fisher(method="mean_difference"),
     LeastSquares(),

@@ -11,7 +11,7 @@ from scipy.integrate import quad
 
 import discriminant
 from discriminant import LDA, QDA, RDA, NearestMean
-from discriminant.posterior import log_posterior, with_prior
+from discriminant.posterior import log_posterior, posterior
 from tests.blocks import Rows, random_rows
 
 MEMBERS = [
@@ -230,8 +230,11 @@ def test_a_prior_at_predict_is_a_prior_at_fit(model, rows, seed):
 def test_log_posteriors_move_to_another_prior_without_the_model(rows, seed):
     prior = np.random.default_rng(seed).dirichlet(np.full(len(rows.labels), 3.0))
     model = fitted(QDA(), rows)
-    found = with_prior(model.predict_log_proba(rows.features), model.prior_, prior)
-    same(found, model.predict_log_proba(rows.features, prior=prior))
+    moved = model.predict_log_proba(rows.features) + np.log(prior) - np.log(model.prior_)
+    same(
+        moved - np.log(np.exp(moved).sum(axis=1, keepdims=True)),
+        model.predict_log_proba(rows.features, prior=prior),
+    )
 
 
 # --- densities -----------------------------------------------------------------------------------
@@ -292,6 +295,7 @@ def test_a_log_posterior_is_exact_in_the_tails(seed, size):
         truth = np.array([float(s - total) for s in exact])
         # The largest is log(1 - tiny): it keeps its digits relative to tiny, not to one.
         assert np.abs(found - truth).max() <= 1e-15 * max(size, 1.0)
+        assert np.abs(posterior(row[None])[0] - np.exp(truth)).max() <= 1e-15 * max(size, 1.0)
         top = truth.argmax()
         assert found[top] == pytest.approx(truth[top], rel=1e-13 * max(size, 1.0), abs=1e-300)
 

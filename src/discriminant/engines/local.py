@@ -1,13 +1,13 @@
 """Sum over rows in memory: blocks on both cores, one BLAS thread in each.
 
-Blocks are cut by the size of the table and of the summary alone and are added in order, so the
+Blocks are cut by the size of the table and of the summary alone and are added by one tree, so the
 answer is the same to the last bit whatever the number of threads.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from typing import Any, TypeVar
@@ -40,9 +40,9 @@ def _fold(table: Table, reading: Reading[S], threads: int | None) -> S:
     threads = threads or available_threads()
     with one_blas_thread():
         if threads == 1:
-            return _add_up(reading.read(block) for block in blocks)
+            return add_up(reading.read(block) for block in blocks)
         with ThreadPoolExecutor(threads) as pool:
-            return _add_up(_ordered(pool, reading, blocks, 2 * threads))
+            return add_up(_ordered(pool, reading, blocks, 2 * threads))
 
 
 def block_rows(rows: int, width: int, numbers: int) -> int:
@@ -79,10 +79,22 @@ def _ordered(
             future.cancel()
 
 
-def _add_up(parts: Iterator[S]) -> S:
-    total = next(parts)
+def add_up(parts: Iterable[S]) -> S:
+    """The sum of one or more summaries, by a balanced tree over their order.
+
+    Rounding then grows with the logarithm of their number; one after the other it grows with the
+    number itself. Only sums of 1, 2, 4, ... parts are held at a time.
+    """
+    waiting: list[tuple[int, S]] = []
     for part in parts:
-        total = total + part
+        size, total = 1, part
+        while waiting and waiting[-1][0] == size:
+            total = waiting.pop()[1] + total
+            size *= 2
+        waiting.append((size, total))
+    total = waiting.pop()[1]
+    while waiting:
+        total = waiting.pop()[1] + total
     return total
 
 

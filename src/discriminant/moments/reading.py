@@ -26,6 +26,7 @@ from discriminant.moments.fourth import Powers, shift_fourth, shift_third
 from discriminant.table.schema import Block, Floats, Labels, dense
 
 _TILE_BYTES = 1 << 20
+_SLICE, _NARROW = 1024, 8  # rows of a slice; tiles of up to this width are long and are sliced
 _TOLERATED = 0.125  # share of a sum of squares that may cancel before a tile is read again
 
 
@@ -108,7 +109,7 @@ class _Running:
             return centre, shift, chosen @ np.square(centred, out=centred)
         if tile.weight is not None:
             centred *= np.sqrt(tile.weight)[:, None]
-        return centre, shift, np.matmul(centred.T, centred, out=self.product)
+        return centre, shift, _products(centred, out=self.product)
 
     def _cancels(self, weight: Floats, shift: Floats, squares: Floats) -> bool:
         """Whether the correction for the shift would eat up what it is taken from."""
@@ -196,14 +197,24 @@ class _Class:
     def of(cls, rows: Floats, weights: Floats, weight: float) -> _Class:
         shift = weights @ rows / weight
         rows -= shift
+        if rows.shape[1] <= _NARROW:
+            shift += weights @ rows / weight  # what summing so many rows has rounded off
         heavy = rows if (weights == 1.0).all() else rows * np.sqrt(weights)[:, None]
-        return cls(weight, shift, heavy.T @ heavy, rows, weights)
+        return cls(weight, shift, _products(heavy), rows, weights)
 
     def powers(self) -> tuple[Floats, Floats]:
         """Third and fourth moments about the mean."""
         squares = self.centred**2
         heavy = squares * self.weights[:, None]
         return heavy.T @ self.centred, heavy.T @ squares
+
+
+def _products(rows: Floats, out: Floats | None = None) -> Floats:
+    """(d, d) rows' rows; of a long narrow tile in slices, so that rounding does not add up."""
+    if len(rows) <= _SLICE or rows.shape[1] > _NARROW:
+        return np.matmul(rows.T, rows, out=out)
+    slices = (rows[lo : lo + _SLICE] for lo in range(0, len(rows), _SLICE))
+    return np.asarray(np.sum([part.T @ part for part in slices], axis=0))
 
 
 def _class_weights(tile: Block, classes: int) -> tuple[npt.NDArray[np.intp], Floats, Floats]:

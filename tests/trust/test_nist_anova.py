@@ -79,7 +79,7 @@ def chunkings():
                 yield pytest.param(name, detail, size, marks=marks)
 
 
-@pytest.mark.parametrize(("name", "detail", "size"), chunkings())
+@pytest.mark.parametrize(("name", "detail", "size"), list(chunkings()))
 def test_so_they_have_however_the_rows_are_cut(name, detail, size):
     table = open_table(*rows_of(name, 1))
     reading = MomentsReading(table.schema.labels, table.schema.features, anchor_of(table), detail)

@@ -7,7 +7,11 @@ except a text that stands where a number should be.
 
 from __future__ import annotations
 
+import sys
+import warnings
 from collections.abc import Sequence
+
+_PACKAGE = __name__.partition(".")[0] + "."
 
 
 class DiscriminantError(Exception):
@@ -20,6 +24,14 @@ class InputError(DiscriminantError, ValueError):
 
 class DiscriminantWarning(UserWarning):
     """Root of everything this package warns of."""
+
+
+def tell(warning: Warning) -> None:
+    """Warn at the line of the caller's own code, however deep in the package it was noticed."""
+    level, frame = 1, sys._getframe()
+    while frame is not None and frame.f_globals.get("__name__", "").startswith(_PACKAGE):
+        level, frame = level + 1, frame.f_back  # type: ignore[assignment]
+    warnings.warn(warning, stacklevel=level)
 
 
 def listing(names: Sequence[object], most: int = 5) -> str:
@@ -208,6 +220,24 @@ class ColumnNamesError(InputError):
     def of_duplicates(cls, name: str, positions: Sequence[int]) -> ColumnNamesError:
         where = " and ".join(str(p) for p in positions)
         return cls(f"Column name '{name}' stands at positions {where}: rename one of them.")
+
+
+class NamesUncheckedWarning(DiscriminantWarning):
+    """Columns are taken in order, since one side has no names to match by."""
+
+    @classmethod
+    def given_without(cls, name: str) -> NamesUncheckedWarning:
+        return cls(
+            f"X does not have valid feature names, but {name} was fitted with feature names: "
+            "columns are taken in order, unchecked. Pass a data frame to match them by name."
+        )
+
+    @classmethod
+    def fitted_without(cls, name: str) -> NamesUncheckedWarning:
+        return cls(
+            f"X has feature names, but {name} was fitted without feature names: columns are "
+            "taken in order, unchecked. Fit to a data frame to match them by name."
+        )
 
 
 class ExtraColumnsWarning(DiscriminantWarning):

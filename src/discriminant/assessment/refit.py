@@ -6,7 +6,6 @@ A class that is missing from a training part cannot be predicted there: its log 
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,7 @@ from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 
 from discriminant.assessment.folds import FoldNumbers, rows_by_fold
-from discriminant.errors import NoPosteriorWarning
+from discriminant.errors import NoPosteriorWarning, tell
 from discriminant.table.schema import Codes, Floats, Labels
 
 _PRIORS = ("prior", "priors")  # ours, and scikit-learn's name for them
@@ -68,6 +67,6 @@ def _log_posterior(model: Any, X: Any) -> Floats:
     with np.errstate(divide="ignore"):
         if hasattr(model, "predict_proba"):
             return np.asarray(np.log(model.predict_proba(X)))
-        warnings.warn(NoPosteriorWarning.of(type(model).__name__), stacklevel=4)
+        tell(NoPosteriorWarning.of(type(model).__name__))
         chosen = np.asarray(model.predict(X))[:, None] == np.asarray(model.classes_)
         return np.asarray(np.log(chosen.astype(np.float64)))

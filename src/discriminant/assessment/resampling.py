@@ -8,7 +8,6 @@ other classifier is fitted again for every fold: `assessment.refit`. The numbers
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -32,6 +31,7 @@ from discriminant.errors import (
     OptionError,
     ShapeError,
     TooFewRowsError,
+    tell,
 )
 from discriminant.posterior import log_posterior
 from discriminant.table.labels import encode_labels
@@ -213,4 +213,4 @@ def _warn_of_missing(
     for k in np.flatnonzero((table > 0).sum(axis=0) == 1):
         f = int(np.flatnonzero(table[:, k])[0])
         found = ClassMissingWarning.of_class(labels[k], f, int(table[f, k]))
-        warnings.warn(found, stacklevel=3)
+        tell(found)

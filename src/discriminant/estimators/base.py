@@ -6,7 +6,6 @@ function: the fit, cross-validation and everything that refits call only that.
 
 from __future__ import annotations
 
-import warnings
 from typing import Any, Self
 
 import numpy as np
@@ -15,7 +14,14 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import NotFittedError
 
 from discriminant.engines.engine import read_moments, read_rows
-from discriminant.errors import LabelError, MomentsMismatchError, ShapeError, TooFewRowsError
+from discriminant.errors import (
+    LabelError,
+    MomentsMismatchError,
+    NamesUncheckedWarning,
+    ShapeError,
+    TooFewRowsError,
+    tell,
+)
 from discriminant.models.gaussian import class_prior
 from discriminant.models.rules import LinearRule, Rule
 from discriminant.moments.anchor import Anchor
@@ -64,19 +70,9 @@ class Rows(BaseEstimator):
         if features.shape[0] == 0:
             raise ShapeError.no_rows(0)
         if names is not None and not self._schema.named and names != self._schema.features:
-            warnings.warn(
-                f"X has feature names, but {self.__class__.__name__} was fitted without feature "
-                "names: columns are taken in order, unchecked.",
-                UserWarning,
-                stacklevel=3,
-            )
+            tell(NamesUncheckedWarning.fitted_without(self.__class__.__name__))
         if names is None and self._schema.named:
-            warnings.warn(
-                f"X does not have valid feature names, but {self.__class__.__name__} was fitted "
-                "with feature names: columns are taken in order, unchecked.",
-                UserWarning,
-                stacklevel=3,
-            )
+            tell(NamesUncheckedWarning.given_without(self.__class__.__name__))
         return features
 
     def _finite(self, found: Floats, features: Features) -> Floats:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from discriminant.engines.engine import fold, read_moments
-from discriminant.errors import MaskedClassWarning, OptionError, ShapeError
+from discriminant.errors import MaskedClassWarning, OptionError, ShapeError, tell
 from discriminant.estimators.base import LinearScores, read_classes
 from discriminant.estimators.regression import PRECISIONS, check_ridge
 from discriminant.models.gaussian import class_prior
@@ -233,5 +232,5 @@ def _masked(table: Table, rule: IndicatorRule) -> npt.NDArray[Any]:
             break
     masked = rule.labels[~seen]
     if len(masked):
-        warnings.warn(MaskedClassWarning.of_classes(masked.tolist()), stacklevel=5)
+        tell(MaskedClassWarning.of_classes(masked.tolist()))
     return masked

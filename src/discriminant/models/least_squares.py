@@ -12,7 +12,6 @@ How classes are told by least squares is `models.indicator`.
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from math import fsum
 
@@ -20,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.linalg import cholesky, eigh, solve_triangular
 
-from discriminant.errors import CollinearWarning, ConstantColumnWarning
+from discriminant.errors import CollinearWarning, ConstantColumnWarning, tell
 from discriminant.models.pseudo import Solver
 from discriminant.models.rules import LinearRule
 from discriminant.moments.anchor import Anchor
@@ -70,7 +69,7 @@ class Problem:
         names = np.array(self.features, dtype=object)
         if not self.moving.all():
             still = names[~self.moving].tolist()
-            warnings.warn(ConstantColumnWarning.of_columns(still, "response"), stacklevel=2)
+            tell(ConstantColumnWarning.of_columns(still, "response"))
         found = self.solver
         if found.digits < _DOUBTFUL or found.rank < found.width:
             warning = CollinearWarning.of_columns(
@@ -80,7 +79,7 @@ class Problem:
                 condition=10.0 ** (16.0 - found.digits),
                 remedy="ridge",
             )
-            warnings.warn(warning, stacklevel=2)
+            tell(warning)
 
     def _spread(self, coef: Floats) -> Floats:
         wide = np.zeros((len(self.moving), coef.shape[1]))

@@ -12,7 +12,6 @@ Each is told in a warning that names the columns, so that a user can do better.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 
 import numpy as np
@@ -23,6 +22,7 @@ from discriminant.errors import (
     ConstantColumnWarning,
     SeparatingColumnWarning,
     ShrinkageChosenWarning,
+    tell,
 )
 from discriminant.models.covariance import oas, size_of
 from discriminant.models.metric import (
@@ -113,10 +113,10 @@ def floored(moments: ClassMoments, variance: Floats, labels: Sequence[object]) -
     separating = still & ~constant
     names = np.array(moments.features, dtype=object)
     if constant.any():
-        warnings.warn(ConstantColumnWarning.of_columns(names[constant].tolist()), stacklevel=2)
+        tell(ConstantColumnWarning.of_columns(names[constant].tolist()))
     if separating.any():
         found = SeparatingColumnWarning.of_columns(names[separating].tolist(), labels)
-        warnings.warn(found, stacklevel=2)
+        tell(found)
     return np.where(constant, 0.0, np.where(separating, _FLOOR * total, variance))
 
 
@@ -136,7 +136,7 @@ def _shrunk(covariance: Floats, weight: float, lost: Deficiency, what: str) -> M
     amount = oas(*size_of(covariance / lost.sd[:, None] / lost.sd), weight)
     shrunk = (1.0 - amount) * covariance
     np.fill_diagonal(shrunk, np.diagonal(covariance))
-    warnings.warn(ShrinkageChosenWarning.of(what, lost.rank, len(covariance), amount), stacklevel=2)
+    tell(ShrinkageChosenWarning.of(what, lost.rank, len(covariance), amount))
     metric, _ = factor(shrunk)
     return metric if metric is not None else diagonal_metric(np.diagonal(covariance))
 
@@ -166,7 +166,7 @@ def _warn_of(moments: ClassMoments, lost: Deficiency, moving: Columns, *, separa
         found = CollinearWarning.of_columns(
             columns, rank=lost.rank, features=int(moving.sum()), condition=lost.condition
         )
-    warnings.warn(found, stacklevel=2)
+    tell(found)
 
 
 def _involved(moments: ClassMoments, lost: Deficiency, moving: Columns) -> list[str]:

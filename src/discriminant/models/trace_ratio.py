@@ -15,12 +15,10 @@ Directions along which nothing varies at all are taken out first: they would be 
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 from scipy.linalg import eigh
 
-from discriminant.errors import NotConvergedWarning
+from discriminant.errors import NotConvergedWarning, tell
 from discriminant.table.schema import Floats
 
 _EPS = float(np.finfo(np.float64).eps)
@@ -51,9 +49,7 @@ def best_trace_ratio(means: Floats, *, within: Floats, components: int, steps: i
         ratio = max(ratio, better)
         if change <= _TOLERANCE:
             return np.asarray(basis @ directions)
-    warnings.warn(
-        NotConvergedWarning.of("The trace ratio", steps, change, _TOLERANCE), stacklevel=2
-    )
+    tell(NotConvergedWarning.of("The trace ratio", steps, change, _TOLERANCE))
     return np.asarray(basis @ directions)
 
 

@@ -18,14 +18,13 @@ inverse; what is then done is what `models.support` does, and it says so in the 
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 from scipy.linalg import qr, svd
 
-from discriminant.errors import CollinearWarning, ShrinkageChosenWarning, WeightError
+from discriminant.errors import CollinearWarning, ShrinkageChosenWarning, WeightError, tell
 from discriminant.models.covariance import (
     class_degrees,
     ledoit_wolf,
@@ -257,7 +256,7 @@ def _unshrunk(
         what = "The pooled covariance"
         if code is not None:
             what = f"The covariance of class '{spread.moments.labels[code]}'"
-        warnings.warn(ShrinkageChosenWarning.of(what, rank, len(sd), amount), stacklevel=2)
+        tell(ShrinkageChosenWarning.of(what, rank, len(sd), amount))
         root = np.where(still, 1.0, 1.0 / np.sqrt(amount)) / sd
         return _round_plus(root, (1.0 - amount) / amount * values, basis)
     _warn_of_dependence(spread.moments, basis, moving, still, rank)
@@ -315,4 +314,4 @@ def _warn_of_dependence(
     found = CollinearWarning.of_columns(
         involved, rank=rank, features=len(names), condition=1.0 / _EPS
     )
-    warnings.warn(found, stacklevel=2)
+    tell(found)

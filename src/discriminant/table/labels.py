@@ -6,14 +6,13 @@ by counting, and only what cannot be counted is sorted.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from discriminant.errors import LabelError
+from discriminant.errors import LabelError, tell
 from discriminant.table.schema import Codes, Labels
 
 _EXACT = 2.0**53  # from here on float64 does not hold every whole number
@@ -67,11 +66,11 @@ def one_dimensional(y: Any) -> npt.NDArray[Any]:
     if found.ndim == 2 and found.shape[1] == 1:
         from sklearn.exceptions import DataConversionWarning
 
-        warnings.warn(
-            "A column-vector y was passed when a 1d array was expected. "
-            "Please change the shape of y to (n_samples,), for example using ravel().",
-            DataConversionWarning,
-            stacklevel=4,
+        tell(
+            DataConversionWarning(
+                "A column-vector y was passed when a 1d array was expected. "
+                "Please change the shape of y to (n_samples,), for example using ravel()."
+            )
         )
         found = found[:, 0]
     if found.ndim != 1:

@@ -7,7 +7,6 @@ and only then is the place looked for: `Block.blame`.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -27,6 +26,7 @@ from discriminant.errors import (
     ShapeError,
     TextInNumberError,
     WeightError,
+    tell,
 )
 from discriminant.table.labels import code_labels, encode_labels
 from discriminant.table.schema import (
@@ -254,7 +254,7 @@ def _match_names(given: list[str], match: Schema) -> list[str]:
     if missing:
         raise ColumnNamesError.of_missing(missing, extra)
     if extra:
-        warnings.warn(ExtraColumnsWarning.of_columns(extra), stacklevel=4)
+        tell(ExtraColumnsWarning.of_columns(extra))
     return list(match.features)
 
 
@@ -350,4 +350,4 @@ def _warn_of_large_integers(array: npt.NDArray[Any], names: Sequence[str]) -> No
         return
     large = (array.max(axis=0) > 1 << 53) | (array.min(axis=0) < -(1 << 53))
     columns = [name for name, beyond in zip(names, large, strict=True) if beyond]
-    warnings.warn(LargeIntegerWarning.of_columns(columns), stacklevel=5)
+    tell(LargeIntegerWarning.of_columns(columns))

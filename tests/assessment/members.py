@@ -37,6 +37,7 @@ MEMBERS = {
     "fisher with one direction": Fisher(n_components=1),
     "least squares": LeastSquares(),
     "least squares ridged": LeastSquares(ridge=2.0),
+    "least squares signs": LeastSquares(coding="sign"),
 }
 
 

@@ -35,10 +35,12 @@ import numpy as np
 from scipy.linalg import eigh
 from sklearn.base import clone
 
+from discriminant.assessment.leverage import without_each
 from discriminant.engines.engine import read_moments
 from discriminant.errors import OptionError, PrecisionLostError, TooFewRowsError
 from discriminant.models.covariance import class_degrees, pooled_degrees
 from discriminant.models.gaussian import Family
+from discriminant.models.indicator import IndicatorRule
 from discriminant.models.metric import Metric, factor
 from discriminant.models.rules import LinearRule, QuadraticRule
 from discriminant.moments.class_moments import ClassMoments
@@ -87,23 +89,32 @@ def leave_each_out(estimator: Any, table: Table, *, fixed_prior: bool) -> Floats
     if fixed_prior:
         estimator = _with_prior(estimator, moments)
     family = getattr(estimator, "family", None)
-    everybody = np.arange(len(table))
     if isinstance(family, Family):
         _check_rows(moments, table, family)
-    own_rule = type(estimator.rule_from(moments)) in (LinearRule, QuadraticRule)
-    if not (isinstance(family, Family) and own_rule):  # Fisher has a family, but rules of its own
-        return by_removal(estimator, table, moments, everybody)
-    scores = closed_form(Without.of(moments, table, family), family)
+    scores = _scores(estimator, moments, table)
     if scores is None:
-        return by_removal(estimator, table, moments, everybody)
-    scores += np.log(_priors(estimator, moments, table))
-    clear = np.isfinite(scores).all(axis=1)
+        return by_removal(estimator, table, moments, np.arange(len(table)))
+    clear = ~np.isnan(scores).any(axis=1)
     if clear.all():
         return log_posterior(scores)
     found = np.empty_like(scores)
     found[clear] = log_posterior(scores[clear])
     found[~clear] = by_removal(estimator, table, moments, np.flatnonzero(~clear))
     return found
+
+
+def _scores(estimator: Any, moments: ClassMoments, table: Table) -> Floats | None:
+    """(N, K) scores of each row by the rule of all the others, or None if there is no short cut."""
+    rule, family = estimator.rule_from(moments), getattr(estimator, "family", None)
+    if isinstance(rule, IndicatorRule):
+        return without_each(rule, moments, table, ridge=estimator.ridge)
+    if not isinstance(family, Family) or type(rule) not in (LinearRule, QuadraticRule):
+        return None  # Fisher has a family, but rules of its own
+    scores = closed_form(Without.of(moments, table, family), family)
+    if scores is None:
+        return None
+    scores = scores + np.log(_priors(estimator, moments, table))
+    return np.where(np.isfinite(scores).all(axis=1, keepdims=True), scores, np.nan)
 
 
 def closed_form(without: Without, family: Family) -> Floats | None:

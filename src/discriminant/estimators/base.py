@@ -6,6 +6,7 @@ function: the fit, cross-validation and everything that refits call only that.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
@@ -75,8 +76,10 @@ class Rows(BaseEstimator):
             tell(NamesUncheckedWarning.given_without(self.__class__.__name__))
         return features
 
-    def _finite(self, found: Floats, features: Features) -> Floats:
-        """The result, or the error that names the cell that spoilt it."""
+    def _finite(self, scoring: Callable[[Features], Floats], features: Features) -> Floats:
+        """What `scoring` says of the rows, or the error that names the cell that spoilt it."""
+        with np.errstate(invalid="ignore", over="ignore"):
+            found = scoring(features)
         if not np.isfinite(found).all():
             codes = np.zeros(features.shape[0], dtype=np.uint8)
             Block(features[:], codes).blame(self._schema.features)
@@ -253,7 +256,7 @@ class MomentClassifier(ClassifierMixin, Rows):
         rule = self.rule_
         if not self._plain(X):
             X = self._features(X)
-        scores = self._finite(rule.scores(X), X)
+        scores = self._finite(rule.scores, X)
         if prior is None:
             return scores
         return scores + np.log(class_prior(self._present, prior)) - np.log(self.prior_)

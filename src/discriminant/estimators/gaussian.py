@@ -73,7 +73,7 @@ class GaussianClassifier(MomentClassifier):
         """(n, K) squared Mahalanobis distance from each class mean."""
         rule = self._density()
         X = self._features(X)
-        return self._finite(rule.distances(X), X)
+        return self._finite(rule.distances, X)
 
     def log_density(self, X: Any, by_class: bool = False) -> Floats:
         """(n,) log p(x); with `by_class` (n, K) log p(x | class)."""
@@ -81,8 +81,10 @@ class GaussianClassifier(MomentClassifier):
         X = self._features(X)
         logdet = np.array([metric.logdet for metric in rule.metrics])
         units = float(np.log(self._present.anchor.unit).sum())
-        inside = -0.5 * (rule.distances(X) + logdet + self.n_features_in_ * _LOG_2PI) - units
-        self._finite(inside, X)
+        inside = (
+            -0.5 * (self._finite(rule.distances, X) + logdet + self.n_features_in_ * _LOG_2PI)
+            - units
+        )
         if by_class:
             return np.asarray(inside)
         joint = inside + rule.log_prior

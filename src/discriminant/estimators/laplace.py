@@ -62,8 +62,8 @@ class LaplaceNB(MomentClassifier):
         """(n,) log p(x); with `by_class` (n, K) log p(x | class)."""
         rule = self._laplace()
         X = self._features(X)
-        inside = rule.log_densities(X) - float(np.log(rule.anchor.unit).sum())
-        self._finite(inside, X)
+        units = float(np.log(rule.anchor.unit).sum())
+        inside = self._finite(rule.log_densities, X) - units
         if by_class:
             return np.asarray(inside)
         joint = inside + rule.log_prior

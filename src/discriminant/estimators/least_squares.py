@@ -204,7 +204,7 @@ class LeastSquares(LinearScores):
         assert isinstance(rule, IndicatorRule)
         if not self._plain(X):
             X = self._features(X)
-        return self._finite(rule.fitted(X), X)
+        return self._finite(rule.fitted, X)
 
 
 def _basis_of(table: Table, degree: int) -> PolynomialBasis:

@@ -27,7 +27,7 @@ class Projecting(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LinearScores
         rule = self.directions()
         if not self._plain(X):
             X = self._features(X)
-        return self._finite(rule.project(X), X)
+        return self._finite(rule.project, X)
 
     @property
     def scalings_(self) -> Floats:

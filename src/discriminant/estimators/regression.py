@@ -175,7 +175,7 @@ class LinearRegression(RegressorMixin, Rows):
         rule = self._fit_().rule
         if not self._plain(X):
             X = self._features(X)
-        found = self._finite(rule.scores(X), X)
+        found = self._finite(rule.scores, X)
         return found[:, 0] if self._flat else found
 
     @property

@@ -51,8 +51,9 @@ class MomentsReading:
         """Moments of the rows of one block."""
         size = min(tile_rows(len(self.features)), len(block))
         running = _Running(self, size)
-        for lo in range(0, len(block), max(size, 1)):
-            running.add(block.rows(lo, min(lo + size, len(block))))
+        with np.errstate(invalid="ignore", over="ignore"):  # a cell that is no number is named
+            for lo in range(0, len(block), max(size, 1)):
+                running.add(block.rows(lo, min(lo + size, len(block))))
         return running.moments
 
 

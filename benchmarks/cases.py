@@ -19,6 +19,7 @@ CASES = [
     wide_fit(100, 2_000, 3),
     wide_fit(100, 20_000, 3),
     rda_grid(5_000, 20, 3),
+    rda_grid(5_000, 50, 3),
     leave_one_out(2_000, 20, 3),
     batch("LDA", "predict_proba", 1_000_000, 20, 5),
     batch("LDA", "predict_proba", 200_000, 100, 10),

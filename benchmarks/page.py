@@ -156,6 +156,8 @@ How to read it:
 - *apart* is the largest difference between our answer and the peer's: posteriors of 500 rows after
   a fit, log posteriors for leave-one-out, the whole result for predictions (0 for labels: all
   alike).
-- "Refitting" is `benchmarks/refits.py`: plain NumPy and SciPy without scikit-learn's checks.
+- The RDA grid is refitted twice by `benchmarks/refits.py`: as a scikit-learn estimator in its
+  `GridSearchCV`, and as a bare loop in NumPy without any checks. Where a peer refits to few rows,
+  its BLAS is held to one thread, which is faster for it.
 - We read the rows once for a fit, whatever the model, and not at all after that.
 """

@@ -157,6 +157,59 @@ def test_moments_alone_are_enough():
     np.testing.assert_allclose(model.coef_, by_hand(X, y)[0], rtol=1e-10)
 
 
+def test_a_column_that_is_called_a_response_is_not_taken_for_one():
+    X, y = regression_rows(7)
+    names = ["response rate", "response 7", "response time", "response 0"]
+    frame = pd.DataFrame(np.column_stack([X, y]), columns=names)
+    found = discriminant.moments(frame, np.zeros(len(X)), detail="pooled")
+    np.testing.assert_allclose(
+        LinearRegression().fit_moments(found).coef_, by_hand(X, y)[0][0], rtol=1e-10
+    )
+
+
+def test_high_precision_is_refused_where_there_are_only_moments():
+    X, y = regression_rows(7)
+    found = discriminant.moments(np.column_stack([X, y]), np.zeros(len(X)), detail="pooled")
+    with pytest.raises(OptionError, match=r"precision='high'.*no rows"):
+        LinearRegression(precision="high").fit_moments(found)
+
+
+def test_high_precision_is_refused_once_rows_have_become_moments():
+    X, y = regression_rows(7)
+    model = LinearRegression().partial_fit(X[:20], y[:20]).set_params(precision="high")
+    with pytest.raises(OptionError, match="only moments are kept"):
+        model.partial_fit(X[20:], y[20:])
+
+
+def test_rows_added_after_a_factor_was_given_up_count():
+    X, y = regression_rows(7)
+    model = LinearRegression(precision="high").partial_fit(X[:20], y[:20])
+    model.set_params(precision="standard").partial_fit(X[20:], y[20:])
+    np.testing.assert_allclose(model.coef_, by_hand(X, y)[0][0], rtol=1e-10)
+
+
+@pytest.mark.parametrize("precision", PRECISIONS)
+@pytest.mark.parametrize("larger", [1e-200, 1e200])
+def test_a_later_batch_may_be_of_quite_another_size(precision, larger):
+    """Beside the larger rows the smaller ones are zeros, and rows of zeros are what they add."""
+    X, y = regression_rows(6, n=80)
+    size = np.where(np.arange(80) < 40, 1.0, larger)
+    model = LinearRegression(precision=precision, fit_intercept=False)
+    for part in (slice(40), slice(40, None)):
+        model.partial_fit(X[part] * size[part, None], y[part] * size[part])
+    alone = slice(40) if larger < 1 else slice(40, None)
+    np.testing.assert_allclose(
+        model.coef_, np.linalg.lstsq(X[alone], y[alone], rcond=None)[0], rtol=1e-9
+    )
+
+
+def test_rows_of_quite_another_size_are_forgotten():
+    X, y = regression_rows(6, n=80)
+    model = LinearRegression().partial_fit(X, y).partial_fit(1e200 * X, 1e200 * y)
+    model.forget(X, y)
+    np.testing.assert_allclose(model.coef_, by_hand(X, y)[0][0], rtol=1e-9)
+
+
 def test_moments_of_classes_are_regressed_on_as_one_table():
     X, y = regression_rows(8)
     codes = np.arange(len(X)) % 3

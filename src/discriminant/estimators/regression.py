@@ -128,8 +128,11 @@ class LinearRegression(RegressorMixin, Rows):
         """
         if moments.detail == "diagonal":
             raise MomentsMismatchError.needs_detail(type(self).__name__, "pooled", "diagonal")
-        named = sum(name.startswith("response ") for name in moments.features)
-        count = max(named, 1) if responses is None else responses
+        if self.precision == "high":
+            raise OptionError.of(
+                "precision", "high", "'auto' or 'standard' where there are no rows"
+            )
+        count = _named_responses(moments.features) if responses is None else responses
         if not 0 < count < len(moments.features):
             most = len(moments.features) - 1
             raise OptionError.of("responses", count, f"from 1 to {most}, the columns less one")
@@ -143,14 +146,10 @@ class LinearRegression(RegressorMixin, Rows):
         table, flat = self._open(X, y, sample_weight, more=True)
         self._need_moments()
         held = getattr(self, "moments_", None)
-        anchor = self._anchor(table) if held is None else held.anchor
         if held is not None:
             self._same_shape(table)
-        more = read_moments(table, detail="pooled", anchor=anchor)
-        factor = getattr(self, "_factor", None)
-        if self.precision == "high" and (held is None or factor is not None):
-            part = fold(table, FactorReading(more.features, anchor))
-            factor = part if factor is None else factor + part
+        more = read_moments(table, detail="pooled", anchor=self._anchor(table))
+        factor = self._factor_with(table, more)
         self._hold(more if held is None else held + more, table.schema.features, flat, factor)
         return self
 
@@ -164,7 +163,7 @@ class LinearRegression(RegressorMixin, Rows):
         table, flat = self._open(X, y, sample_weight, more=True)
         self._same_shape(table)
         assert self.moments_ is not None
-        gone = read_moments(table, detail="pooled", anchor=self.moments_.anchor)
+        gone = read_moments(table, detail="pooled", anchor=self._anchor(table))
         self._hold(self.moments_ - gone, table.schema.features, flat)
         return self
 
@@ -283,6 +282,17 @@ class LinearRegression(RegressorMixin, Rows):
             factor, responses=responses, ridge=self.ridge, intercept=bool(self.fit_intercept)
         )
 
+    def _factor_with(self, table: Table, more: ClassMoments) -> ScatterFactor | None:
+        """The factor of the rows so far and of these; only 'high' precision keeps one."""
+        if self.precision != "high":
+            return None
+        kept = getattr(self, "_factor", None)
+        if kept is None and hasattr(self, "moments_"):
+            allowed = "'auto' or 'standard': of the rows before only moments are kept"
+            raise OptionError.of("precision", "high", allowed)
+        part = fold(table, FactorReading(more.features, more.anchor))
+        return part if kept is None else kept + part
+
     def _wide(self, table: Table, anchor: Anchor) -> Problem:
         assert table.responses is not None
         places = np.arange(len(anchor.unit))
@@ -308,6 +318,19 @@ class LinearRegression(RegressorMixin, Rows):
             self._factor = factor if self.precision == "high" else None
             problem = self._from_factor(factor, len(self.moments_.features) - table.width)
         return problem, _refined(table, problem, exact=exact)
+
+
+def _named_responses(columns: tuple[str, ...]) -> int:
+    """How many of the last columns are named as `fit` names responses; at least one.
+
+    >>> _named_responses(("response time", "response 0", "response 1"))
+    2
+    """
+    d = len(columns)
+    for count in range(d - 1, 0, -1):
+        if columns[d - count :] == tuple(f"response {j}" for j in range(count)):
+            return count
+    return 1
 
 
 def _refined(table: Table, problem: Problem, *, exact: bool) -> Line:

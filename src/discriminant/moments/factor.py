@@ -21,6 +21,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+import numpy.typing as npt
 from scipy.linalg import qr
 
 from discriminant.errors import MomentsMismatchError
@@ -54,9 +55,12 @@ class ScatterFactor:
             return self
         if not self.rows:
             return other
-        theirs = other.at(self.anchor)
-        root = triangle(np.vstack([self.root, theirs.root]))
-        return replace(self, rows=self.rows + other.rows, root=root)
+        anchor = self.anchor
+        if not anchor.same_as(other.anchor):
+            zero, zero_too = self._zero(), other._zero()
+            anchor = anchor.with_unit_for(other.anchor, zero=zero, zero_too=zero_too)
+        root = triangle(np.vstack([self.at(anchor).root, other.at(anchor).root]))
+        return replace(self, anchor=anchor, rows=self.rows + other.rows, root=root)
 
     def __radd__(self, other: object) -> ScatterFactor:
         """So that `sum(parts)` works: it starts from 0."""
@@ -67,7 +71,7 @@ class ScatterFactor:
         if anchor.same_as(self.anchor):
             return self
         root = self.root.copy()
-        root[:, 1:] *= self.anchor.unit / anchor.unit
+        root[:, 1:] *= np.where(self._zero(), 1.0, self.anchor.unit / anchor.unit)
         root[:, 1:] += root[:, :1] * self.anchor.shift_to(anchor)
         return replace(self, anchor=anchor, root=root)
 
@@ -93,6 +97,10 @@ class ScatterFactor:
         """(r, p) factor of the rows about zero, in the unit of the anchor."""
         about_zero = self.at(Anchor(np.zeros(len(self.columns)), self.anchor.unit))
         return triangle(about_zero.root[:, 1:])
+
+    def _zero(self) -> npt.NDArray[np.bool_]:
+        """(p,) whether a column is zero in every row."""
+        return np.asarray((self.anchor.origin == 0) & ~self.root[:, 1:].any(axis=0))
 
 
 def triangle(rows: Floats) -> Floats:

@@ -157,6 +157,38 @@ def test_options_are_only_read_when_fitting(model):
         assert made.set_params(**{name: value}).get_params()[name] == value
 
 
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"prior": [0.9, 0.05, 0.05]},
+        {"shrinkage": 0.9},
+        {"target": "identity"},
+        {"denominator": "ml"},
+    ],
+    ids=repr,
+)
+def test_options_changed_after_a_fit_wait_for_the_next(changed):
+    model = LDA(shrinkage=0.1).fit(X, Y)
+
+    def told():
+        return [
+            model.predict_proba(X, prior=[0.2, 0.3, 0.5]),
+            model.mahalanobis(X),
+            model.log_density(X),
+            model.transform(X),
+            model.scalings_,
+            model.prior_,
+            model.shrinkage_,
+            model.sample(5, 0)[0],
+        ]
+
+    before = told()
+    model._derived.clear()
+    model.set_params(**changed)
+    for was, now in zip(before, told(), strict=True):
+        np.testing.assert_array_equal(was, now)
+
+
 @pytest.mark.parametrize("model", [LDA(), QDA(), RDA(), NearestMean()], ids=repr)
 def test_a_fitted_model_has_all_its_attributes_at_once(model):
     fitted = clone(model).fit(X, Y)

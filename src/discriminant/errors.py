@@ -11,7 +11,7 @@ import sys
 import warnings
 from collections.abc import Sequence
 
-_PACKAGE = __name__.partition(".")[0] + "."
+_NOT_THE_USER = (__name__.partition(".")[0] + ".", "sklearn.")
 
 
 class DiscriminantError(Exception):
@@ -27,9 +27,9 @@ class DiscriminantWarning(UserWarning):
 
 
 def tell(warning: Warning) -> None:
-    """Warn at the line of the caller's own code, however deep in the package it was noticed."""
+    """Warn at the line of the user's own code, however deep in the package it was noticed."""
     level, frame = 1, sys._getframe()
-    while frame is not None and frame.f_globals.get("__name__", "").startswith(_PACKAGE):
+    while frame is not None and frame.f_globals.get("__name__", "").startswith(_NOT_THE_USER):
         level, frame = level + 1, frame.f_back  # type: ignore[assignment]
     warnings.warn(warning, stacklevel=level)
 
@@ -82,6 +82,15 @@ class InfiniteValueError(InputError):
         return cls(
             f"{_cell(row, column)}: the text {text!r} is infinity (inf), or a number too large for "
             "float64 (more than 1.8e308). Correct or drop the row."
+        )
+
+
+    @classmethod
+    def of_sums(cls, column: str) -> InfiniteValueError:
+        return cls(
+            f"Column '{column}': differences or sums of squares overflow float64 (more than "
+            "1.8e308), so that its spread becomes infinity (inf). Divide the column, or the "
+            "weights, by a large number, or drop the rows that are that far out."
         )
 
 

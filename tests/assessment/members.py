@@ -5,7 +5,7 @@ import warnings
 import numpy as np
 from sklearn.base import clone
 
-from discriminant import LDA, QDA, RDA, Fisher, LeastSquares, NearestMean
+from discriminant import LDA, QDA, RDA, Fisher, LaplaceNB, LeastSquares, NearestMean
 
 MEMBERS = {
     "lda": LDA(),
@@ -37,6 +37,7 @@ MEMBERS = {
     "fisher with one direction": Fisher(n_components=1),
     "least squares": LeastSquares(),
     "least squares ridged": LeastSquares(ridge=2.0),
+    "laplace": LaplaceNB(),
     "least squares signs": LeastSquares(coding="sign"),
 }
 

@@ -7,7 +7,7 @@ from discriminant import RDA, cross_validate
 from discriminant.assessment import grid as room
 from discriminant.assessment.folds import all_but_one, fold_moments, fold_numbers
 from discriminant.assessment.grid import Candidates, Grid, candidate_scores, grid_losses
-from discriminant.errors import OptionError, TooFewRowsError
+from discriminant.errors import LabelError, OptionError, TooFewRowsError
 from discriminant.models.gaussian import Family
 from discriminant.posterior import log_posterior
 from discriminant.table.source import open_table
@@ -179,3 +179,11 @@ def test_rows_of_a_class_that_training_lacks_do_not_count():
     known = held.codes != 0
     own = held.log_posterior[known, held.codes[known]]
     assert found.log_loss[2, 0, 0] == pytest.approx(-own.mean(), rel=1e-11)
+
+
+def test_a_training_part_of_one_class_is_refused_by_name():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(20, 2)), np.repeat(["ash", "oak"], 10)
+    fold = np.where(y == "oak", 0, 1 + np.arange(20) % 2)
+    with pytest.raises(LabelError, match="Only one class is present \\('ash'\\)"):
+        RDA(pooling="cv", folds=fold).fit(X, y)

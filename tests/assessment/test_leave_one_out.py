@@ -1,6 +1,7 @@
 """Leaving one row out in closed form is leaving it out."""
 
 import json
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,7 @@ from sklearn.naive_bayes import GaussianNB
 
 from discriminant import LDA, QDA, RDA, LeastSquares, leave_one_out
 from discriminant.assessment import leave_one_out as room
-from discriminant.errors import OptionError, TooFewRowsError
+from discriminant.errors import ConstantColumnWarning, OptionError, TooFewRowsError, WeightError
 from tests.assessment.members import MEMBERS, assert_same_logs, refitted, unequal_classes
 
 _MASS = json.loads((Path(__file__).parent.parent / "golden" / "mass.json").read_text())
@@ -169,3 +170,23 @@ def test_a_model_without_priors_cannot_have_them_fixed(model):
     X, y = unequal_classes()
     with pytest.raises(OptionError, match="has no option for its priors"):
         leave_one_out(model, X, y, prior="fixed")
+
+
+def test_a_row_that_holds_too_much_of_the_weight_cannot_be_left_out():
+    rng = np.random.default_rng(0)
+    weight = np.array([1.2, 0.4] + [0.1] * 10)
+    X, y = rng.normal(size=(12, 2)), np.arange(12) % 2
+    with pytest.raises(WeightError, match="not positive"):
+        leave_one_out(LDA(), X, y, sample_weight=weight)
+
+
+def test_fixed_priors_are_shares_of_the_weight_whichever_way_is_taken():
+    rng = np.random.default_rng(1)
+    X, y = rng.normal(size=(30, 2)), np.arange(30) % 2
+    weight = np.where(y == 1, 3.0, 1.0)
+    narrow = leave_one_out(LDA(), X, y, sample_weight=weight, prior="fixed")
+    wider = np.hstack([X, np.zeros((30, 20))])  # too wide for moments to be the smaller thing
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConstantColumnWarning)
+        refit = leave_one_out(LDA(), wider, y, sample_weight=weight, prior="fixed")
+    np.testing.assert_allclose(narrow.log_posterior, refit.log_posterior, rtol=1e-9)

@@ -9,15 +9,14 @@ ever subtracted: no digit is lost, however much of the weight a fold holds.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from discriminant.engines.engine import anchor_of, read_moments, read_rows
+from discriminant.engines.engine import anchor_of, read_classes
 from discriminant.errors import InfiniteValueError, MissingValueError, OptionError, ShapeError
-from discriminant.moments.class_moments import ClassMoments, Detail
+from discriminant.moments.class_moments import Detail
 from discriminant.table.schema import Codes
 from discriminant.table.source import Table
 
@@ -95,9 +94,7 @@ def fold_moments(table: Table, fold: FoldNumbers, detail: Detail) -> list[Any]:
     anchor = anchor_of(table)
     parts = (table.take(rows) for rows in rows_by_fold(fold))
     try:
-        if detail == "rows":
-            return [read_rows(part, anchor=anchor) for part in parts]
-        return [read_moments(part, detail=detail, anchor=anchor) for part in parts]
+        return [read_classes(part, detail, anchor=anchor) for part in parts]
     except (MissingValueError, InfiniteValueError):
         table.block(0, len(table)).blame(table.schema.features)  # by its number in the table
         raise
@@ -119,17 +116,7 @@ def all_but_one(parts: Sequence[Any]) -> Iterator[Any]:
 def only_present(moments: Any) -> Any:
     """The moments without the classes that have no rows."""
     some = moments.rows > 0
-    if some.all():
-        return moments
-    if not isinstance(moments, ClassMoments):
-        return moments.classes(moments.labels[some].tolist())
-    each = ["rows", "weight", "weight2", "mean"]
-    if moments.detail != "pooled":
-        each += ["scatter", "lost"]
-    if moments.third is not None:
-        each += ["third", "fourth"]
-    kept = {name: getattr(moments, name)[some] for name in each}
-    return replace(moments, labels=moments.labels[some], **kept)
+    return moments if some.all() else moments.classes(moments.labels[some].tolist())
 
 
 def _of_splitter(splitter: Any, codes: Codes, groups: Any, X: Any) -> FoldNumbers:

@@ -41,8 +41,9 @@ from discriminant.models.covariance import (
     pooled_covariance,
     target_diagonal,
 )
-from discriminant.models.gaussian import Family, class_prior, fit_gaussian, shrinkage_of
-from discriminant.models.wide import fit_wide, is_wide, wide_shrinkage
+from discriminant.models.gaussian import Family, check_classes, class_prior
+from discriminant.models.member import fit_member, member_shrinkage
+from discriminant.models.wide import is_wide
 from discriminant.moments.class_moments import ClassMoments, Detail
 from discriminant.moments.class_rows import ClassRows
 from discriminant.table.schema import Codes, Floats
@@ -228,10 +229,7 @@ def _plain_scores(train: Moments, offsets: Floats, family: Family) -> Floats:
     """(n, K) scores of one candidate without priors, by the general way."""
     K = len(train.labels)
     prior = np.full(K, 1.0 / K)
-    if isinstance(train, ClassRows):
-        rule = fit_wide(train, family=family, prior=prior)
-    else:
-        rule = fit_gaussian(train, family=family, prior=prior)
+    rule = fit_member(train, family=family, prior=prior)
     return rule.scores(train.anchor.values(offsets))
 
 
@@ -268,9 +266,7 @@ def _amounts(train: Moments, candidates: Candidates) -> Floats:
     """(S,) shrinkages as numbers, those asked of the moments worked out."""
     family = candidates.family
     members = [replace(family, shrinkage=s) for s in candidates.shrinkage]
-    if isinstance(train, ClassRows):
-        return np.array([wide_shrinkage(train, member) for member in members])
-    return np.array([shrinkage_of(train, member) for member in members])
+    return np.array([member_shrinkage(train, member) for member in members])
 
 
 def _kept(prior: Any, present: npt.NDArray[np.bool_]) -> Any:
@@ -282,7 +278,8 @@ def _kept(prior: Any, present: npt.NDArray[np.bool_]) -> Any:
 
 
 def _check_rows(train: Any, candidates: Candidates) -> None:
-    """Every class in the training part must have a covariance of its own."""
+    """Two classes in each training part, and every one with a covariance of its own."""
+    check_classes(only_present(train))
     if candidates.pooling.min() == 1.0:
         return
     degrees = class_degrees(train, candidates.family.denominator)

@@ -27,7 +27,7 @@ form too (CV=TRUE), with priors fixed.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -35,14 +35,11 @@ import numpy as np
 from scipy.linalg import eigh
 from sklearn.base import clone
 
-from discriminant.assessment.leverage import without_each
-from discriminant.engines.engine import read_moments
+from discriminant.engines.engine import read_classes
 from discriminant.errors import OptionError, PrecisionLostError, TooFewRowsError
 from discriminant.models.covariance import class_degrees, pooled_degrees
 from discriminant.models.gaussian import Family
-from discriminant.models.indicator import IndicatorRule
 from discriminant.models.metric import Metric, factor
-from discriminant.models.rules import LinearRule, QuadraticRule
 from discriminant.moments.class_moments import ClassMoments
 from discriminant.posterior import log_posterior
 from discriminant.table.schema import Codes, Floats
@@ -78,6 +75,10 @@ class Without:
         }[family.denominator]
         whole = class_degrees(moments, family.denominator)
         total = pooled_degrees(moments, family.denominator) - whole[codes] + degrees
+        # Without a positive number of degrees there is no covariance: left to the refit to say.
+        total = np.where(total > 0, total, np.nan)
+        if family.weighting == "covariance" and not family.linear:
+            degrees = np.where(degrees > 0, degrees, np.nan)
         stretch = moments.weight[codes] / weight
         offsets = moments.anchor.offsets(table.features[:])
         return cls(moments, codes, offsets, away, away * stretch, stretch, degrees, total)
@@ -85,13 +86,10 @@ class Without:
 
 def leave_each_out(estimator: Any, table: Table, *, fixed_prior: bool) -> Floats:
     """(N, K) log posterior of each row by the rule of all the others."""
-    moments = read_moments(table, detail=estimator.detail)
+    moments = read_classes(table, estimator.detail)
     if fixed_prior:
         estimator = _with_prior(estimator, moments)
-    family = getattr(estimator, "family", None)
-    if isinstance(family, Family):
-        _check_rows(moments, table, family)
-    scores = _scores(estimator, moments, table)
+    scores: Floats | None = estimator.scores_without_each(moments, table)
     if scores is None:
         return by_removal(estimator, table, moments, np.arange(len(table)))
     clear = ~np.isnan(scores).any(axis=1)
@@ -103,17 +101,22 @@ def leave_each_out(estimator: Any, table: Table, *, fixed_prior: bool) -> Floats
     return found
 
 
-def _scores(estimator: Any, moments: ClassMoments, table: Table) -> Floats | None:
-    """(N, K) scores of each row by the rule of all the others, or None if there is no short cut."""
-    rule, family = estimator.rule_from(moments), getattr(estimator, "family", None)
-    if isinstance(rule, IndicatorRule):
-        return without_each(rule, moments, table, ridge=estimator.ridge)
-    if not isinstance(family, Family) or type(rule) not in (LinearRule, QuadraticRule):
-        return None  # Fisher has a family, but rules of its own
+def gaussian_without_each(
+    moments: ClassMoments,
+    table: Table,
+    *,
+    family: Family,
+    prior: Callable[[ClassMoments], Floats],
+) -> Floats | None:
+    """(N, K) scores of each row by a member of the family fitted to all others, NaN as above.
+
+    `prior` says what priors a fit to given moments has.
+    """
+    _check_rows(moments, table, family)
     scores = closed_form(Without.of(moments, table, family), family)
     if scores is None:
         return None
-    scores = scores + np.log(_priors(estimator, moments, table))
+    scores = scores + np.log(_priors(prior, moments, table))
     return np.where(np.isfinite(scores).all(axis=1, keepdims=True), scores, np.nan)
 
 
@@ -134,7 +137,7 @@ def closed_form(without: Without, family: Family) -> Floats | None:
         return _rounded(without, family, family.shrinkage)
 
 
-def by_removal(estimator: Any, table: Table, moments: ClassMoments, rows: Iterable[Any]) -> Floats:
+def by_removal(estimator: Any, table: Table, moments: Any, rows: Iterable[Any]) -> Floats:
     """(n, K) log posterior of each of the rows by the rule of the moments less that row."""
     found = []
     for i in rows:
@@ -144,19 +147,21 @@ def by_removal(estimator: Any, table: Table, moments: ClassMoments, rows: Iterab
     return np.concatenate(found)
 
 
-def _less(moments: ClassMoments, alone: Table, table: Table, i: int) -> ClassMoments:
+def _less(moments: Any, alone: Table, table: Table, i: int) -> Any:
     """Moments without one row; where too few digits would be left, the other rows are read."""
     if alone.weight is not None and not alone.weight[0]:
         return moments
-    gone = read_moments(alone, detail=moments.detail, anchor=moments.anchor)
+    gone = read_classes(alone, moments.detail, anchor=moments.anchor)
+    if moments.detail == "rows":
+        return moments - gone
     try:
         return moments.remove(gone, digits=_DIGITS)
     except PrecisionLostError:
         others = table.take(np.delete(np.arange(len(table)), i))
-        return read_moments(others, detail=moments.detail, anchor=moments.anchor)
+        return read_classes(others, moments.detail, anchor=moments.anchor)
 
 
-def _with_prior(estimator: Any, moments: ClassMoments) -> Any:
+def _with_prior(estimator: Any, moments: Any) -> Any:
     """The estimator with the priors of all rows given."""
     if "prior" not in estimator.get_params(deep=False):
         allowed = f"'refit': {type(estimator).__name__} has no option for its priors"
@@ -181,7 +186,7 @@ def _check_rows(moments: ClassMoments, table: Table, family: Family) -> None:
         )
 
 
-def _priors(estimator: Any, moments: ClassMoments, table: Table) -> Floats:
+def _priors(prior: Callable[[ClassMoments], Floats], moments: ClassMoments, table: Table) -> Floats:
     """(N, K) priors without each row: they depend only on its class and weight."""
     amounts, amount = np.ones(1), np.zeros(len(table), dtype=np.intp)
     if table.weight is not None:
@@ -193,7 +198,7 @@ def _priors(estimator: Any, moments: ClassMoments, table: Table) -> Floats:
     for k, w in zip(*np.divmod(pairs, len(amounts)), strict=True):
         weight = moments.weight.copy()
         weight[k] -= amounts[w]
-        found.append(estimator.prior_from(replace(moments, weight=weight)))
+        found.append(prior(replace(moments, weight=weight)))
     return np.array(found)[which]
 
 

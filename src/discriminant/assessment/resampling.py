@@ -150,7 +150,7 @@ def leave_one_out(
         table = _opened(estimator, X, y, weight)
         found = leave_each_out(estimator, table, fixed_prior=prior == "fixed")
     else:
-        model = _with_shares(estimator, some, len(labels)) if prior == "fixed" else estimator
+        model = _with_shares(estimator, codes, weight) if prior == "fixed" else estimator
         found = refit_folds(model, X, labels=labels, codes=codes, weight=weight, fold=one_each)
     return HeldOut(labels, codes, one_each, found, weight)
 
@@ -191,12 +191,13 @@ def _opened(estimator: Any, X: Any, y: Any, weight: Floats | None) -> Table:
     return open_table(X, y, weight=weight, name=type(estimator).__name__)
 
 
-def _with_shares(estimator: Any, codes: Codes, classes: int) -> Any:
+def _with_shares(estimator: Any, codes: Codes, weight: Floats | None) -> Any:
     """The estimator with the shares of all rows as its priors."""
+    shares = np.bincount(codes, weight)
+    shares = shares / shares.sum()
     options = estimator.get_params(deep=False)
     for name in ("prior", "priors"):
         if name in options:
-            shares = np.bincount(codes, minlength=classes) / len(codes)
             given = options[name] is not None
             return estimator if given else clone(estimator).set_params(**{name: shares})
     allowed = f"'refit': {type(estimator).__name__} has no option for its priors"

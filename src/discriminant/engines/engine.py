@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, overload
+from collections.abc import Callable
+from typing import Any, Literal, TypeVar, overload
 
 import numpy as np
+import numpy.typing as npt
 
 from discriminant.engines import local
-from discriminant.errors import OptionError
+from discriminant.errors import InfiniteValueError, OptionError
 from discriminant.moments.anchor import Anchor
 from discriminant.moments.class_moments import DETAILS, ClassMoments, Detail
 from discriminant.moments.class_rows import ClassRows, RowsReading
 from discriminant.moments.reading import MomentsReading
-from discriminant.table.schema import is_sparse
+from discriminant.table.schema import Floats, dense, is_sparse
 from discriminant.table.source import Table, open_table
+
+_LOOK = 1 << 14  # rows looked at together when sums call for it
+
+M = TypeVar("M", ClassMoments, ClassRows)
 
 fold = local.fold
 
@@ -72,20 +78,72 @@ def moments(
 def read_moments(
     table: Table, *, detail: Detail, anchor: Anchor | None = None, threads: int | None = None
 ) -> ClassMoments:
-    """Class moments of an open table, about `anchor` or one placed near its rows."""
+    """Class moments of an open table, about `anchor` or one placed near its rows.
+
+    The unit of a column is a guess from a few rows. Where the sums show that it was a bad one, the
+    rows are read again in a unit that suits them all.
+    """
+    if detail not in DETAILS:
+        raise OptionError.of("detail", detail, f"one of {', '.join(DETAILS)}")
     anchor = anchor_of(table) if anchor is None else anchor
     names = table.schema.features
     if table.responses is not None:
         names = (*names, *(f"response {j}" for j in range(table.responses.shape[1])))
-    reading = MomentsReading(table.schema.labels, names, anchor, detail)
-    return fold(table, reading, threads=threads)
+
+    def read(anchor: Anchor) -> ClassMoments:
+        reading = MomentsReading(table.schema.labels, names, anchor, detail)
+        return fold(table, reading, threads=threads)
+
+    return _in_units_that_suit(table, read(anchor), read)
 
 
 def read_rows(table: Table, *, anchor: Anchor | None = None) -> ClassRows:
     """The rows of an open table as a summary, about `anchor` or one placed near them."""
     anchor = anchor_of(table) if anchor is None else anchor
     schema = table.schema
-    return fold(table, RowsReading(schema.labels, schema.features, anchor, len(table)))
+
+    def read(anchor: Anchor) -> ClassRows:
+        return fold(table, RowsReading(schema.labels, schema.features, anchor, len(table)))
+
+    return _in_units_that_suit(table, read(anchor), read)
+
+
+def read_classes(
+    table: Table, detail: Detail, *, anchor: Anchor | None = None
+) -> ClassMoments | ClassRows:
+    """Moments of an open table in that detail, or its rows; about `anchor` or one of its own."""
+    if detail == "rows":
+        return read_rows(table, anchor=anchor)
+    return read_moments(table, detail=detail, anchor=anchor)
+
+
+def _in_units_that_suit(table: Table, found: M, read: Callable[[Anchor], M]) -> M:
+    """What was read, or where sums overflow or vanish what is read in other units."""
+    columns = found.strained()
+    if not columns.any():
+        return found
+    spread = np.zeros(len(columns))
+    spread[columns] = _spread(table, found.anchor, np.flatnonzero(columns))
+    anchor = found.anchor.fit_to(spread)
+    if not anchor.same_as(found.anchor):
+        found = read(anchor)
+    for j in np.flatnonzero(found.overflown()):
+        raise InfiniteValueError.of_sums(found.features[j])
+    return found
+
+
+def _spread(table: Table, anchor: Anchor, columns: npt.NDArray[np.intp]) -> Floats:
+    """How far from the origin rows of any weight go, in some columns."""
+    furthest = np.zeros(len(columns))
+    for block in table.blocks(_LOOK):
+        values = dense(block.features)
+        if block.responses is not None:
+            values = np.hstack([values, block.responses])
+        chosen = values[:, columns] if block.weight is None else values[block.weight > 0][:, columns]
+        with np.errstate(over="ignore"):
+            apart = np.abs(chosen - anchor.origin[columns])
+        furthest = np.maximum(furthest, apart.max(axis=0, initial=0.0))
+    return np.minimum(furthest, np.finfo(np.float64).max)
 
 
 def anchor_of(table: Table) -> Anchor:

@@ -7,6 +7,7 @@ function: the fit, cross-validation and everything that refits call only that.
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from typing import Any, Self
 
 import numpy as np
@@ -14,7 +15,7 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import NotFittedError
 
-from discriminant.engines.engine import read_moments, read_rows
+from discriminant.engines.engine import read_classes
 from discriminant.errors import (
     LabelError,
     MomentsMismatchError,
@@ -25,7 +26,6 @@ from discriminant.errors import (
 )
 from discriminant.models.gaussian import class_prior
 from discriminant.models.rules import LinearRule, Rule
-from discriminant.moments.anchor import Anchor
 from discriminant.moments.class_moments import ClassMoments, Detail
 from discriminant.moments.class_rows import ClassRows
 from discriminant.posterior import log_posterior, posterior
@@ -42,9 +42,12 @@ class Rows(BaseEstimator):
         tags.input_tags.sparse = True
         return tags
 
-    def _remember(self, features: tuple[str, ...]) -> None:
+    def _remember(self, features: tuple[str, ...], named: bool | None = None) -> None:
+        """Keep the names of the columns; without word of it, invented names are known by sight."""
+        if named is None:
+            named = features != numbered(len(features))
         self.n_features_in_ = len(features)
-        self._schema = Schema(features, np.zeros(0), features != numbered(len(features)))
+        self._schema = Schema(features, np.zeros(0), named)
         if self._schema.named:
             self.feature_names_in_ = np.array(features, dtype=object)
         elif hasattr(self, "feature_names_in_"):
@@ -91,7 +94,9 @@ class MomentClassifier(ClassifierMixin, Rows):
 
     prior: npt.ArrayLike | None = None
     moments_: Any  # ClassMoments, or ClassRows where the rows are the smaller thing
+    _asked: Self  # the options as they were when the moments came: later changes wait for a fit
     _fitted: Rule | None
+    _derived: dict[str, Any]  # what else was worked out from the moments
 
     # --- what a class adds ----------------------------------------------------------------------
 
@@ -112,6 +117,13 @@ class MomentClassifier(ClassifierMixin, Rows):
         """(K,) the priors that a fit to these moments has."""
         return class_prior(moments, self.prior)
 
+    def scores_without_each(self, moments: Any, table: Table) -> Floats | None:
+        """(N, K) scores of each row by the rule of all others, NaN where that is to be refitted.
+
+        None where there is no closed form.
+        """
+        return None
+
     # --- fitting ----------------------------------------------------------------------------------
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -127,13 +139,15 @@ class MomentClassifier(ClassifierMixin, Rows):
 
     def fit_moments(self, moments: ClassMoments | ClassRows) -> Self:
         """Fit from moments: read earlier, merged, weighted or regrouped; no rows are needed."""
+        return self._fit_from(moments)
+
+    def _fit_from(self, moments: ClassMoments | ClassRows, named: bool | None = None) -> Self:
         if not moments.holds(self.detail):
             raise MomentsMismatchError.needs_detail(
                 self.__class__.__name__, self.detail, moments.detail
             )
         moments = self._no_wider(moments)
-        rule = self.rule_from(moments)
-        self._hold(moments, rule)
+        self._hold(moments, self.rule_from(moments), named=named)
         return self
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
@@ -144,20 +158,19 @@ class MomentClassifier(ClassifierMixin, Rows):
         labels = None if classes is None else np.unique(np.asarray(classes))
         table = self._open(X, y, sample_weight, labels=labels, more=True)
         if not hasattr(self, "moments_"):
-            self._hold(read_classes(table, self.detail_for(len(table), table.width)))
+            first = read_classes(table, self.detail_for(len(table), table.width))
+            self._hold(first, named=table.schema.named)
             return self
         if table.width != len(self.moments_.features):
             raise ShapeError.of_width(table.width, self.n_features_in_, self.__class__.__name__)
-        more = read_classes(table, self.moments_.detail, self.moments_.anchor)
-        self._hold(self._no_wider(self.moments_ + more))
+        self._hold(self._no_wider(self.moments_ + self._read_more(table)), named=self._named)
         return self
 
     def forget(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Remove rows that were fitted before, as if they had never been there."""
         self._need_fit()
         table = self._open(X, y, sample_weight, more=True)
-        gone = read_classes(table, self.moments_.detail, self.moments_.anchor)
-        self._hold(self.moments_ - gone)
+        self._hold(self.moments_ - self._read_more(table), named=self._named)
         return self
 
     @property
@@ -165,7 +178,7 @@ class MomentClassifier(ClassifierMixin, Rows):
         """The fitted rule."""
         self._need_fit()
         if self._fitted is None:
-            self._fitted = self.rule_from(self._present)
+            self._fitted = self._asked.rule_from(self._present)
         return self._fitted
 
     @property
@@ -178,7 +191,7 @@ class MomentClassifier(ClassifierMixin, Rows):
     def prior_(self) -> Floats:
         """(K,) prior of each class."""
         self._need_fit()
-        return self.prior_from(self._present)
+        return self._asked.prior_from(self._present)
 
     @property
     def means_(self) -> Floats:
@@ -211,7 +224,18 @@ class MomentClassifier(ClassifierMixin, Rows):
     # --- inside -----------------------------------------------------------------------------------
 
     def _fit_table(self, table: Table) -> Self:
-        return self.fit_moments(read_classes(table, self.detail_for(len(table), table.width)))
+        moments = read_classes(table, self.detail_for(len(table), table.width))
+        return self._fit_from(moments, named=table.schema.named)
+
+    def _read_more(self, table: Table) -> Any:
+        """More rows: moments about an origin of their own, rows so that equal ones stay equal."""
+        held = self.moments_
+        anchor = held.anchor if held.detail == "rows" else None
+        return read_classes(table, held.detail, anchor=anchor)
+
+    @property
+    def _named(self) -> bool:
+        return self._schema.named
 
     def __sklearn_is_fitted__(self) -> bool:
         """Whether there are moments."""
@@ -238,10 +262,27 @@ class MomentClassifier(ClassifierMixin, Rows):
             return moments
         return moments.reduce(self.detail_for(int(moments.rows.sum()), len(moments.features)))
 
-    def _hold(self, moments: ClassMoments | ClassRows, rule: Rule | None = None) -> None:
+    def _hold(
+        self,
+        moments: ClassMoments | ClassRows,
+        rule: Rule | None = None,
+        *,
+        named: bool | None = None,
+    ) -> None:
+        self._asked = copy(self)
+        for name in ("moments_", "_asked", "_fitted", "_derived"):
+            self._asked.__dict__.pop(name, None)
         self.moments_ = moments
         self._fitted = rule
-        self._remember(moments.features)
+        self._derived = {}
+        self._remember(moments.features, named)
+
+    def _once(self, name: str, work_out: Callable[[], Any]) -> Any:
+        """Something that follows from the moments, worked out when it is first asked for."""
+        self._need_fit()
+        if name not in self._derived:
+            self._derived[name] = work_out()
+        return self._derived[name]
 
     def _open(
         self, X: Any, y: Any, weight: Any, labels: Any = None, *, more: bool = False
@@ -283,13 +324,3 @@ class LinearScores(MomentClassifier):
         if len(intercept) == 2:
             return slope[1:] - slope[:1], intercept[1:] - intercept[:1]
         return slope, intercept
-
-
-def read_classes(table: Table, detail: Detail, anchor: Anchor | None = None) -> Any:
-    """Moments of a table in that detail, about an origin and in units of its own.
-
-    Rows are counted from `anchor` if one is given, so that the same row has the same offsets.
-    """
-    if detail == "rows":
-        return read_rows(table, anchor=anchor)
-    return read_moments(table, detail=detail)

@@ -16,10 +16,10 @@ from discriminant.models.fisher import (
     THRESHOLDS,
     FisherRule,
     Projection,
-    fit_fisher,
 )
 from discriminant.models.gaussian import Family, class_prior
-from discriminant.models.wide import is_wide, wide_metric
+from discriminant.models.member import fisher_member
+from discriminant.models.wide import is_wide
 from discriminant.moments.class_moments import ClassMoments, Detail
 from discriminant.moments.class_rows import ClassRows
 from discriminant.table.schema import Floats
@@ -132,14 +132,8 @@ class Fisher(Projecting):
 
     def rule_from(self, moments: ClassMoments | ClassRows) -> FisherRule:
         """The fitted rule, from moments alone."""
-        family, prior = self.family, self.prior_from(moments)
-        if isinstance(moments, ClassRows):
-            metric = wide_metric(moments, family)
-            variances: ClassMoments = moments.reduce("diagonal")
-            return fit_fisher(
-                variances, family=family, prior=prior, projection=self.projection, metric=metric
-            )
-        return fit_fisher(moments, family=family, prior=prior, projection=self.projection)
+        prior = self.prior_from(moments)
+        return fisher_member(moments, family=self.family, prior=prior, projection=self.projection)
 
     def directions(self) -> FisherRule:
         """The fitted rule, which knows its directions."""
@@ -160,7 +154,7 @@ class Fisher(Projecting):
     @property
     def criterion_value_(self) -> float:
         """What `criterion` says of the directions kept."""
-        return self.ratio_trace_ if self.criterion == "ratio_trace" else self.trace_ratio_
+        return self.ratio_trace_ if self._asked.criterion == "ratio_trace" else self.trace_ratio_
 
     @property
     def threshold_(self) -> float:
@@ -177,5 +171,5 @@ class Fisher(Projecting):
         scores = super()._scores(X, None)
         if prior is None:
             return scores
-        fitted = self.prior_ if self.threshold == "gaussian" else np.ones(len(self.prior_))
-        return np.asarray(scores + np.log(class_prior(self.moments_, prior)) - np.log(fitted))
+        fitted = self.prior_ if self._asked.threshold == "gaussian" else np.ones(len(self.prior_))
+        return np.asarray(scores + np.log(class_prior(self._present, prior)) - np.log(fitted))

@@ -9,25 +9,22 @@ import numpy.typing as npt
 
 from discriminant.assessment.folds import fold_numbers
 from discriminant.assessment.grid import STEPS, Candidates, Grid, grid_losses
+from discriminant.assessment.leave_one_out import gaussian_without_each
+from discriminant.engines.engine import read_classes
 from discriminant.errors import LabelError, OptionError
-from discriminant.estimators.base import LinearScores, MomentClassifier, read_classes
+from discriminant.estimators.base import LinearScores, MomentClassifier
 from discriminant.estimators.projecting import Projecting
 from discriminant.models.covariance import DENOMINATORS, TARGETS
-from discriminant.models.fisher import FisherRule, Projection, fit_fisher
-from discriminant.models.gaussian import (
-    Family,
-    class_prior,
-    fit_gaussian,
-    pooled_metric,
-    quadratic_rule,
-    shrinkage_of,
-)
+from discriminant.models.fisher import FisherRule, Projection
+from discriminant.models.gaussian import Family, class_prior, quadratic_rule
+from discriminant.models.member import fisher_member, fit_member, member_metric, member_shrinkage
 from discriminant.models.metric import Metric
 from discriminant.models.rules import QuadraticRule, Rule
-from discriminant.models.wide import fit_wide, is_wide, wide_metric, wide_shrinkage
+from discriminant.models.wide import is_wide
 from discriminant.moments.class_moments import ClassMoments, Detail
 from discriminant.moments.class_rows import ClassRows
 from discriminant.table.schema import Floats
+from discriminant.table.source import Table
 
 _LOG_2PI = float(np.log(2 * np.pi))
 
@@ -56,18 +53,16 @@ class GaussianClassifier(MomentClassifier):
 
     def rule_from(self, moments: ClassMoments | ClassRows) -> Rule:
         """The fitted rule, from moments alone."""
-        prior = self.prior_from(moments)
-        if isinstance(moments, ClassRows):
-            return fit_wide(moments, family=self.family, prior=prior)
-        return fit_gaussian(moments, family=self.family, prior=prior)
+        return fit_member(moments, family=self.family, prior=self.prior_from(moments))
 
     @property
-    def shrinkage_(self) -> float:
+    def shrinkage_(self) -> Any:
         """The shrinkage used, a number."""
-        self._need_fit()
-        if isinstance(self._present, ClassRows):
-            return wide_shrinkage(self._present, self.family)
-        return shrinkage_of(self._present, self.family)
+        return self._once("shrinkage", lambda: member_shrinkage(self._present, self._asked.family))
+
+    def scores_without_each(self, moments: Any, table: Table) -> Floats | None:
+        """(N, K) scores of each row by the rule of all others, where there is a closed form."""
+        return gaussian_without_each(moments, table, family=self.family, prior=self.prior_from)
 
     def mahalanobis(self, X: Any) -> Floats:
         """(n, K) squared Mahalanobis distance from each class mean."""
@@ -113,9 +108,9 @@ class GaussianClassifier(MomentClassifier):
 
     def _shared_metric(self) -> Metric:
         """Metric of the covariance that all classes share."""
-        if isinstance(self._present, ClassRows):
-            return wide_metric(self._present, self.family)
-        return pooled_metric(self._present, self.family)
+        found = self._once("metric", lambda: member_metric(self._present, self._asked.family))
+        assert isinstance(found, Metric)
+        return found
 
 
 class LinearClassifier(LinearScores, GaussianClassifier):
@@ -167,15 +162,14 @@ class LDA(Projecting, LinearClassifier):
         return checked(Family(1.0, self.shrinkage, self.target, self.denominator))
 
     def directions(self) -> FisherRule:
-        """The canonical directions, worked out when they are asked for."""
-        self._need_fit()
-        wide = isinstance(self._present, ClassRows)
-        return fit_fisher(
-            self._present.reduce("diagonal") if wide else self._present,
-            family=self.family,
-            prior=self.prior_,
-            projection=Projection(),
-            metric=self._shared_metric() if wide else None,
+        """The canonical directions."""
+        found = self._once("directions", self._work_out_directions)
+        assert isinstance(found, FisherRule)
+        return found
+
+    def _work_out_directions(self) -> FisherRule:
+        return fisher_member(
+            self._present, family=self._asked.family, prior=self.prior_, projection=Projection()
         )
 
 
@@ -258,10 +252,11 @@ class RDA(GaussianClassifier):
     pooling_, shrinkage_
         The numbers used.
     cv_
-        With 'cv', held-out log loss and error of every candidate: `assessment.grid.Grid`.
+        With 'cv', held-out log loss and error of every candidate (`assessment.grid.Grid`); else
+        None.
     """
 
-    cv_: Grid
+    cv_: Grid | None
 
     def __init__(
         self,
@@ -294,12 +289,13 @@ class RDA(GaussianClassifier):
         """The mixture asked for, or chosen."""
         pooling, shrinkage = self.pooling, self.shrinkage
         if self.needs_rows:
-            if not hasattr(self, "cv_"):
+            chosen = getattr(self, "cv_", None)
+            if chosen is None:
                 name = "pooling" if pooling == "cv" else "shrinkage"
                 raise OptionError.of(name, "cv", "a number where there are no rows to hold out")
-            p, s, _ = self.cv_.best()
-            pooling = float(self.cv_.pooling[p]) if pooling == "cv" else pooling
-            shrinkage = self.cv_.shrinkage[s] if shrinkage == "cv" else shrinkage
+            p, s, _ = chosen.best()
+            pooling = float(chosen.pooling[p]) if pooling == "cv" else pooling
+            shrinkage = chosen.shrinkage[s] if shrinkage == "cv" else shrinkage
         options = (self.target, self.denominator, self.shrink, self.weighting)
         return checked(Family(pooling, shrinkage, *options))
 
@@ -307,12 +303,11 @@ class RDA(GaussianClassifier):
     def pooling_(self) -> float:
         """The pooling used."""
         self._need_fit()
-        return float(self.family.pooling)
+        return float(self._asked.family.pooling)
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Read the rows once and fit; with 'cv', first score every candidate on held-out rows."""
-        if hasattr(self, "cv_"):
-            del self.cv_
+        self.cv_ = None
         if not self.needs_rows:
             return super().fit(X, y, sample_weight)
         table = self._open(X, y, sample_weight)
@@ -321,13 +316,11 @@ class RDA(GaussianClassifier):
         fold = fold_numbers(self.folds, table.codes)
         self.cv_ = grid_losses(table, self._candidates(), fold)
         moments = read_classes(table, self.detail_for(len(table), table.width))
-        self._hold(moments, self.rule_from(moments))
-        return self
+        return self._fit_from(moments, named=table.schema.named)
 
     def fit_moments(self, moments: ClassMoments | ClassRows) -> Self:
         """Fit from moments; 'cv' needs rows and is refused."""
-        if self.needs_rows and hasattr(self, "cv_"):
-            del self.cv_  # what was chosen belongs to other rows; `family` now says so
+        self.cv_ = None  # what was chosen belongs to other rows; `family` now says so
         return super().fit_moments(moments)
 
     def _candidates(self) -> Candidates:

@@ -7,9 +7,10 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from discriminant.engines.engine import fold, read_moments
+from discriminant.assessment.leverage import without_each
+from discriminant.engines.engine import fold, read_classes, read_moments
 from discriminant.errors import MaskedClassWarning, OptionError, ShapeError, tell
-from discriminant.estimators.base import LinearScores, read_classes
+from discriminant.estimators.base import LinearScores
 from discriminant.estimators.regression import PRECISIONS, check_ridge
 from discriminant.models.gaussian import class_prior
 from discriminant.models.indicator import (
@@ -115,6 +116,10 @@ class LeastSquares(LinearScores):
         problem = class_problem(moments, codes=codes, ridge=self.ridge)
         return self._rule(moments, problem)
 
+    def scores_without_each(self, moments: Any, table: Table) -> Floats | None:
+        """(N, K) log memberships of each row by the fit to all others, by its leverage."""
+        return without_each(self.rule_from(moments), moments, table, ridge=self.ridge)
+
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Read the rows once and fit, then look whether a class is masked."""
         self._basis = None
@@ -161,7 +166,7 @@ class LeastSquares(LinearScores):
             basis = self._basis = _basis_of(table, self.degree)
         if table.width != len(basis.features):
             raise ShapeError.of_width(table.width, len(basis.features), type(self).__name__)
-        schema = type(table.schema)(basis.names, table.schema.labels, True)
+        schema = type(table.schema)(basis.names, table.schema.labels, table.schema.named)
         return Table(schema, Expanded(table.features, basis), table.codes, table.weight)
 
     def _fit_table(self, table: Table) -> Self:
@@ -175,7 +180,7 @@ class LeastSquares(LinearScores):
             factor = fold(table, FactorReading(names, anchor, codes))
             problem = from_factor(factor, responses=codes.shape[1], ridge=self.ridge)
         rule = self._rule(moments, problem)
-        self._hold(moments, rule)
+        self._hold(moments, rule, named=table.schema.named)
         self.masked_ = _masked(table, rule)
         return self
 
@@ -184,12 +189,12 @@ class LeastSquares(LinearScores):
         line = class_line(problem, problem.solve(), moments.labels)
         return IndicatorRule(line, moments.weight, self.coding, getattr(self, "_basis", None))
 
-    def _hold(self, moments: Any, rule: Any = None) -> None:
-        super()._hold(moments, rule)
+    def _hold(self, moments: Any, rule: Any = None, *, named: bool | None = None) -> None:
+        super()._hold(moments, rule, named=named)
         self.masked_ = None
         basis = getattr(self, "_basis", None)
         if basis is not None:
-            self._remember(basis.features)
+            self._remember(basis.features, named)
 
     def _slopes(self) -> tuple[Floats, Floats]:
         rule = self.rule_

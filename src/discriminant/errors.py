@@ -84,7 +84,6 @@ class InfiniteValueError(InputError):
             "float64 (more than 1.8e308). Correct or drop the row."
         )
 
-
     @classmethod
     def of_sums(cls, column: str) -> InfiniteValueError:
         return cls(

@@ -9,16 +9,18 @@ import warnings
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.discriminant_analysis import (
     LinearDiscriminantAnalysis,
     QuadraticDiscriminantAnalysis,
 )
 
-from discriminant import LDA, QDA
+from discriminant import LDA, QDA, RDA, LeastSquares
 from discriminant.errors import (
     CollinearWarning,
     ConstantColumnWarning,
     DiscriminantWarning,
+    InfiniteValueError,
     SeparatingColumnWarning,
     ShrinkageChosenWarning,
     TooFewRowsError,
@@ -95,6 +97,81 @@ def test_nor_does_it_with_the_options_that_shrink(model, scale):
     near = model(shrinkage=0.3).fit(*FIT).predict(NEW[0])
     far = model(shrinkage=0.3).fit(FIT[0] * scale, FIT[1]).predict(NEW[0] * scale)
     assert np.array_equal(far, near)
+
+
+def unsampled():
+    """Rows beside the evenly spread 101 from which origin and unit are guessed."""
+    return np.setdiff1d(np.arange(600), np.linspace(0, 599, 101).astype(int))
+
+
+FAMILY = {
+    "LDA": LDA(),
+    "diagonal LDA": LDA(shrinkage=1.0),
+    "best shrinkage": LDA(shrinkage="auto"),
+    "QDA": QDA(),
+    "RDA": RDA(pooling=0.5),
+    "regression": LeastSquares(),
+}
+SOME = pytest.mark.parametrize("model", FAMILY.values(), ids=FAMILY)
+
+
+def with_outlier(size):
+    X = FIT[0].copy()
+    X[unsampled()[5], 1] = size
+    return X
+
+
+@SOME
+@pytest.mark.parametrize("power", [80, 155, 300])
+def test_one_huge_value_is_as_one_in_another_unit(model, power):
+    down = np.array([1.0, 2.0 ** -round(3.3219 * (power - 50)), 1.0, 1.0])
+    far = clone(model).fit(with_outlier(10.0**power), FIT[1]).predict(NEW[0])
+    near = clone(model).fit(with_outlier(10.0**power) * down, FIT[1]).predict(NEW[0] * down)
+    assert np.array_equal(far, near)
+
+
+@SOME
+def test_one_huge_value_among_rows_that_come_later_is_as_one_at_first(model):
+    X, late = with_outlier(1e155), slice(300, None)
+    parts = clone(model).partial_fit(X[:300], FIT[1][:300]).partial_fit(X[late], FIT[1][late])
+    assert np.array_equal(parts.predict(NEW[0]), clone(model).fit(X, FIT[1]).predict(NEW[0]))
+
+
+@SOME
+@pytest.mark.parametrize("scale", [1e-120, 1e-200, 1e-300])
+def test_tiny_values_in_rows_not_looked_at_first_are_no_constant(model, scale):
+    column, X, new = np.zeros(600), FIT[0][:, 1:], NEW[0][:, 1:]
+    column[unsampled()] = FIT[0][unsampled(), 0]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ConstantColumnWarning)
+        far = clone(model).fit(np.column_stack([X, column * scale]), FIT[1])
+    near = clone(model).fit(np.column_stack([X, column]), FIT[1])
+    found = far.predict(np.column_stack([new, NEW[0][:, 0] * scale]))
+    assert np.array_equal(found, near.predict(np.column_stack([new, NEW[0][:, 0]])))
+
+
+@pytest.mark.parametrize("value", [1e155, 1e-200])
+def test_so_it_is_where_features_outnumber_rows(value):
+    rng = np.random.default_rng(4)
+    X, y = rng.standard_normal((120, 520)), np.arange(120) % 3
+    X[:, 7] = 0.0
+    X[[3, 4, 60, 61], 7] = value * np.array([1.0, 2.0, 3.0, -1.0])
+    unit = np.where(np.arange(520) == 7, 1 / value, 1.0)
+    model = LDA(shrinkage=0.5)
+    far, near = (
+        model.fit(X, y).predict_proba(X),
+        clone(model).fit(X * unit, y).predict_proba(X * unit),
+    )
+    np.testing.assert_allclose(far, near, atol=1e-10)
+
+
+@SOME
+def test_differences_beyond_float64_are_refused_by_column(model):
+    X = FIT[0].copy()
+    X[:, 2] = -1.7e308
+    X[unsampled()[::3], 2] = 1.7e308
+    with pytest.raises(InfiniteValueError, match=r"Column 'x2'.*overflow.*Divide"):
+        clone(model).fit(X, FIT[1])
 
 
 @MODELS

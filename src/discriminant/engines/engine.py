@@ -139,7 +139,9 @@ def _spread(table: Table, anchor: Anchor, columns: npt.NDArray[np.intp]) -> Floa
         values = dense(block.features)
         if block.responses is not None:
             values = np.hstack([values, block.responses])
-        chosen = values[:, columns] if block.weight is None else values[block.weight > 0][:, columns]
+        chosen = (
+            values[:, columns] if block.weight is None else values[block.weight > 0][:, columns]
+        )
         with np.errstate(over="ignore"):
             apart = np.abs(chosen - anchor.origin[columns])
         furthest = np.maximum(furthest, apart.max(axis=0, initial=0.0))

@@ -3,8 +3,11 @@
     offset = (x - origin) / unit
 
 With the origin near the rows, `x - origin` is exact in floating point (Sterbenz), so a mean of 1e8
-costs no digit. The unit of a column is 1 unless its spread is beyond 1e+-100, where squares would
-overflow or vanish; then it is a power of two, so that dividing by it is exact as well.
+costs no digit. The unit of a column is 1 unless its spread is beyond 2^+-200 (1e+-60), where
+fourth powers would overflow or vanish; then it is a power of two, so that dividing by it is exact
+as well. A large spread is brought down to 2^200 and not to one, so that what is small in such a
+column keeps its digits. The unit comes from a few rows; where the sums show that the others go
+beyond them, the rows are read again: `fit_to`.
 """
 
 from __future__ import annotations
@@ -17,7 +20,7 @@ import numpy.typing as npt
 
 from discriminant.table.schema import Features, Floats, dense
 
-_WIDE = 1e100
+_FAR = 200  # a spread of more than 2**200 is brought down to that, less than 2**-200 up to one
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -40,6 +43,10 @@ class Anchor:
         spread = np.abs(sample - origin).max(axis=0)
         spread = np.where(spread > 0, spread, np.abs(origin))
         return cls(origin, _unit(spread))
+
+    def fit_to(self, spread: Floats) -> Anchor:
+        """The same origin in units for values this far from it; where that is 0 the unit stays."""
+        return Anchor(self.origin, np.where(spread > 0, _unit(spread), self.unit))
 
     @classmethod
     def zero(cls, width: int) -> Anchor:
@@ -89,6 +96,7 @@ def _lower_median(sample: Floats) -> Floats:
 
 
 def _unit(spread: Floats) -> Floats:
-    extreme = (spread > 0) & ((spread > _WIDE) | (spread < 1 / _WIDE))
-    power = np.frexp(np.where(extreme, spread, 1.0))[1] - 1
-    return np.where(extreme, np.ldexp(1.0, np.clip(power, -1074, 1023)), 1.0)
+    high, low = spread > 2.0**_FAR, (spread > 0) & (spread < 2.0**-_FAR)
+    power = np.frexp(np.where(high | low, spread, 1.0))[1] - 1
+    power = np.where(high, power - _FAR, np.where(low, power, 0))
+    return np.ldexp(1.0, np.maximum(power, -1074))

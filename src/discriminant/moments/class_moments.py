@@ -44,6 +44,8 @@ Detail = Literal["diagonal", "pooled", "class", "fourth", "rows"]
 DETAILS: tuple[Detail, ...] = ("diagonal", "pooled", "class", "fourth")
 _EPS = float(np.finfo(np.float64).eps)
 _DUST = 1e-9  # of a class's weight: sums of weights may differ by this much in rounding
+_HUGE, _FAINT = 1e125, 1e-125  # sums of squares beyond these overflow or vanish, squared again
+_SMALL = 1e-40  # values larger than this that differ at all do so by more than a faint square
 _DIGITS = 6.0  # fewer correct digits than this after a removal, and it is refused
 
 
@@ -271,6 +273,26 @@ class ClassMoments:
         """S_b in units of the anchor."""
         apart = np.sqrt(self.weight)[:, None] * (self.mean - self.centre)
         return np.asarray(apart.T @ apart)
+
+    def overflown(self) -> npt.NDArray[np.bool_]:
+        """(d,) columns whose sums of squares are not finite."""
+        squares = np.atleast_2d(self._diagonal(self.scatter))
+        return np.asarray(~np.isfinite(squares.max(axis=0, initial=0.0)))
+
+    def strained(self) -> npt.NDArray[np.bool_]:
+        """(d,) columns whose sums are so large, or so small, that another unit would suit better.
+
+        No variance at all strains nothing unless the mean shows that there were values: tiny ones.
+        """
+        squares = np.atleast_2d(self._diagonal(self.scatter))
+        if squares.size and squares.min() >= _FAINT and squares.max() <= _HUGE:
+            return np.zeros(len(self.features), dtype=np.bool_)
+        with np.errstate(over="ignore", invalid="ignore"):
+            total = squares.sum(axis=0)
+            mean = np.abs(self.mean).max(axis=0, initial=0.0)
+        tiny = (mean < _SMALL) & (np.abs(self.anchor.origin) < _SMALL * self.anchor.unit)
+        vanished = (total < _FAINT) & tiny & ((mean > 0) | (total > 0))
+        return np.asarray(~(total <= _HUGE) | vanished)
 
     def __repr__(self) -> str:
         """One line: how many rows, classes and features, and in what detail."""

@@ -28,6 +28,7 @@ from discriminant.moments.reading import MomentsReading
 from discriminant.table.schema import Block, Floats, Labels
 
 _EPS = float(np.finfo(np.float64).eps)
+_HUGE, _FAINT = 1e125, 1e-125  # sums of squares beyond these overflow or vanish, squared again
 _FEW = 16  # columns compared first when a row is looked for
 
 
@@ -182,6 +183,20 @@ class ClassRows:
     def centred(self) -> Floats:
         """(N, d) rows counted from the mean of their class."""
         return np.asarray(self.offsets - self.mean[self.codes])
+
+    def overflown(self) -> npt.NDArray[np.bool_]:
+        """(d,) columns whose sums of squares are not finite."""
+        with np.errstate(over="ignore"):
+            return np.asarray(~np.isfinite(np.einsum("nj,nj->j", self.offsets, self.offsets)))
+
+    def strained(self) -> npt.NDArray[np.bool_]:
+        """(d,) columns whose squares are so large, or so small, that another unit suits better."""
+        with np.errstate(over="ignore"):
+            size = np.einsum("nj,nj->j", self.offsets, self.offsets)
+        found = np.asarray(~(size <= _HUGE))
+        for j in np.flatnonzero(size < _FAINT):
+            found[j] = self.offsets[:, j].any()
+        return found
 
     def __repr__(self) -> str:
         """One line: how many rows, classes and features."""

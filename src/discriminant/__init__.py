@@ -21,6 +21,7 @@ _HOMES = {
     "LaplaceNB": "estimators.laplace",
     "cross_validate": "assessment.resampling",
     "leave_one_out": "assessment.resampling",
+    "rda_grid": "assessment.resampling",
 }
 __all__ = ["ClassMoments", "moments", *_HOMES]
 

@@ -8,6 +8,7 @@ other classifier is fitted again for every fold: `assessment.refit`. The numbers
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -23,8 +24,9 @@ from discriminant.assessment.folds import (
     only_present,
     rows_by_fold,
 )
+from discriminant.assessment.grid import STEPS, Candidates, Grid, grid_losses
 from discriminant.assessment.leave_one_out import leave_each_out
-from discriminant.assessment.refit import for_classes, refit_folds
+from discriminant.assessment.refit import for_classes, refit_folds, rule_without
 from discriminant.errors import (
     ClassMissingWarning,
     LabelError,
@@ -33,6 +35,8 @@ from discriminant.errors import (
     TooFewRowsError,
     tell,
 )
+from discriminant.models.covariance import Shrinkage
+from discriminant.models.gaussian import Family
 from discriminant.posterior import log_posterior
 from discriminant.table.labels import encode_labels
 from discriminant.table.schema import Codes, Floats, Labels
@@ -155,10 +159,51 @@ def leave_one_out(
     return HeldOut(labels, codes, one_each, found, weight)
 
 
+def rda_grid(
+    X: Any,
+    y: Any,
+    *,
+    pooling: Sequence[float] = STEPS,
+    shrinkage: Sequence[Shrinkage] = STEPS,
+    prior: Sequence[Any] = (None,),
+    family: Family | None = None,
+    folds: Any = None,
+    groups: Any = None,
+    sample_weight: Any = None,
+    seed: Any = 0,
+) -> Grid:
+    """Held-out losses of a whole grid of RDA models, without fitting them one by one.
+
+    Parameters
+    ----------
+    X, y, folds, groups, sample_weight, seed
+        As in `cross_validate`.
+    pooling, shrinkage, prior
+        What is tried, each with each; pooling 1 is LDA, 0 is QDA. A prior is (K,), or None for
+        the shares of the training rows.
+    family
+        The other options of the covariance (target, denominator, ...): `models.gaussian.Family`.
+
+    Examples
+    --------
+    >>> rows = [[0.0], [1.0], [2.0], [5.0], [6.0], [8.0]]
+    >>> tried = rda_grid(rows, list("aaabbb"), pooling=[0.5, 1.0], shrinkage=[0.0], folds=3)
+    >>> tried.log_loss.shape, tried.error.max()
+    ((2, 1, 1), np.float64(0.0))
+    """
+    table = open_table(X, y, weight=sample_weight, name="The RDA grid")
+    if len(table.schema.labels) < 2:
+        raise LabelError.one_class(table.schema.labels[0])
+    fold = fold_numbers(folds, table.codes, groups=groups, seed=seed, X=X)
+    poolings = np.sort(np.asarray(pooling, dtype=np.float64))
+    tried = Candidates(family or Family(), poolings, tuple(shrinkage), tuple(prior))
+    return grid_losses(table, tried, fold)
+
+
 def from_moments(estimator: Any, X: Any) -> bool:
     """Whether adding moments takes the place of refitting.
 
-    Where features outnumber rows, rows are the smaller summary: such models are fitted again.
+    Where features are more than half as many as rows, refitting from rows is the smaller work.
     """
     if not (hasattr(estimator, "rule_from") and not getattr(estimator, "needs_rows", False)):
         return False
@@ -172,7 +217,8 @@ def _score_folds(estimator: Any, table: Table, fold: FoldNumbers) -> Floats:
     parts = fold_moments(table, fold, estimator.detail)
     for rows, train in zip(rows_by_fold(fold), all_but_one(parts), strict=True):
         present = train.rows > 0
-        rule = for_classes(estimator, present).rule_from(only_present(train))
+        model = for_classes(estimator, present)
+        rule = rule_without(model, only_present(train), table, rows)
         found[np.ix_(rows, present)] = log_posterior(rule.scores(table.features[rows]))
     return found
 

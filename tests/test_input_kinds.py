@@ -15,7 +15,8 @@ import pytest
 from scipy import sparse
 
 import discriminant
-from discriminant import LDA, QDA, LinearRegression
+from discriminant import LDA, QDA, LinearRegression, moments
+from discriminant.errors import LabelError
 from discriminant.moments.class_moments import DETAILS
 
 RNG = np.random.default_rng(6)
@@ -226,6 +227,11 @@ LABELS = {
     "huge floats": Y * 1e300,
     "dates": np.array(DAYS, dtype="datetime64[D]"),
     "dates as objects": DAYS,
+    "whole numbers as objects": Y.astype(object),
+    "whole numbers beyond any type": [2**70 + int(v) for v in Y],
+    "whole numbers of both signs beyond int64": [-1 if v == 0 else 2**63 + int(v) for v in Y],
+    "these as objects": np.array([-1 if v == 0 else 2**63 + int(v) for v in Y], dtype=object),
+    "whole numbers and floats, beyond float64": [0.0 if v == 0 else 2**60 + int(v) for v in Y],
 }
 
 
@@ -247,3 +253,36 @@ def test_booleans_are_labels(labels):
 @pytest.mark.parametrize("names", [["NA", "nan", "null"], ["001", "01", "1"], ["A", "A ", "a"]])
 def test_labels_that_look_alike_or_missing_stay_as_they_are(names):
     assert LDA().fit(QUARTERS, np.array(names)[Y]).classes_.tolist() == sorted(names)
+
+
+@pytest.mark.parametrize(
+    "labels", [[True, 2], [0, 1, True], [False, "no"], [True, 1.0, 2.0]], ids=str
+)
+@pytest.mark.parametrize("kind", [list, lambda values: np.array(values, dtype=object)])
+def test_booleans_are_no_numbers_and_no_texts(labels, kind):
+    with pytest.raises(LabelError, match=r"mixed types \(.*bool.*\).*Convert"):
+        LDA().fit(QUARTERS, kind([labels[i % len(labels)] for i in Y]))
+
+
+@pytest.mark.parametrize(
+    ("first", "then"), [([0, 1], [True, False]), (["0", "1"], [0, 1]), ([0, 1], ["a", "b"])]
+)
+def test_later_rows_have_labels_of_the_same_kind(first, then):
+    ours, theirs = (moments(QUARTERS, np.array(labels)[Y % 2]) for labels in (first, then))
+    with pytest.raises(LabelError, match=r"mixed types .*Convert"):
+        ours + theirs
+
+
+def test_labels_of_two_integer_types_stay_as_many_as_they_are():
+    low, high = np.array([-1, 2**62 + 1]), np.array([2**63, 2**63 + 1], dtype=np.uint64)
+    found = moments(QUARTERS, low[Y % 2]) + moments(QUARTERS, high[Y % 2])
+    assert found.labels.tolist() == [-1, 2**62 + 1, 2**63, 2**63 + 1]
+
+
+def test_a_group_named_by_a_text_among_numbers_is_refused():
+    with pytest.raises(LabelError, match=r"mixed types \(int, str\).*Convert"):
+        moments(QUARTERS, Y).group({"a": [0]})
+
+
+def test_a_group_named_by_a_number_keeps_the_others_numbers():
+    assert moments(QUARTERS, Y).group({7: [0]}).labels.tolist() == [1, 2, 7]

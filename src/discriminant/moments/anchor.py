@@ -99,4 +99,4 @@ def _unit(spread: Floats) -> Floats:
     high, low = spread > 2.0**_FAR, (spread > 0) & (spread < 2.0**-_FAR)
     power = np.frexp(np.where(high | low, spread, 1.0))[1] - 1
     power = np.where(high, power - _FAR, np.where(low, power, 0))
-    return np.ldexp(1.0, np.maximum(power, -1074))
+    return np.asarray(np.ldexp(1.0, np.maximum(power, -1074)))

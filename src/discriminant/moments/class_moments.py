@@ -37,7 +37,8 @@ from discriminant.errors import (
 )
 from discriminant.moments.anchor import Anchor
 from discriminant.moments.fourth import shift_fourth, shift_third
-from discriminant.moments.naming import Places, codes_of, columns_of, grouped, per_class, union
+from discriminant.moments.naming import Places, codes_of, columns_of, grouped, per_class
+from discriminant.table.labels import joined, same_labels
 from discriminant.table.schema import Floats, Labels
 
 Detail = Literal["diagonal", "pooled", "class", "fourth", "rows"]
@@ -437,8 +438,8 @@ def _aligned(ours: ClassMoments, theirs: ClassMoments) -> tuple[ClassMoments, Cl
         raise MomentsMismatchError.of_features(ours.features, theirs.features)
     if ours.detail != theirs.detail:
         raise MomentsMismatchError.of_detail(ours.detail, theirs.detail)
-    if not np.array_equal(ours.labels, theirs.labels):
-        labels = union(ours.labels, theirs.labels)
+    if not same_labels(ours.labels, theirs.labels):
+        labels = joined(ours.labels, theirs.labels)
         ours, theirs = ours.over(labels), theirs.over(labels)
     if ours.anchor.same_as(theirs.anchor):
         return ours, theirs

@@ -23,8 +23,9 @@ import numpy.typing as npt
 from discriminant.errors import MomentsMismatchError
 from discriminant.moments.anchor import Anchor
 from discriminant.moments.class_moments import Detail
-from discriminant.moments.naming import Places, codes_of, columns_of, grouped, per_class, union
+from discriminant.moments.naming import Places, codes_of, columns_of, grouped, per_class
 from discriminant.moments.reading import MomentsReading
+from discriminant.table.labels import joined, same_labels
 from discriminant.table.schema import Block, Floats, Labels
 
 _EPS = float(np.finfo(np.float64).eps)
@@ -252,8 +253,8 @@ def _aligned(ours: ClassRows, theirs: ClassRows) -> tuple[ClassRows, ClassRows]:
     if ours.detail != theirs.detail:
         raise MomentsMismatchError.of_detail(ours.detail, theirs.detail)
     labels = ours.labels
-    if not np.array_equal(labels, theirs.labels):
-        labels = union(ours.labels, theirs.labels)
+    if not same_labels(labels, theirs.labels):
+        labels = joined(ours.labels, theirs.labels)
     ours, theirs = ours.over(labels), theirs.over(labels)
     anchor = ours.anchor
     if not len(ours.codes):

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discriminant.errors import LabelError, OptionError
+from discriminant.table.labels import encode_labels
 from discriminant.table.schema import Floats, Labels
 
 Places = npt.NDArray[np.intp]
@@ -59,25 +60,10 @@ def grouped(labels: Labels, groups: Mapping[Any, Sequence[Any]]) -> tuple[Labels
         if name in whole:
             raise OptionError.of("groups", name, "a name no class that stays apart already has")
     wanted = {**whole, **groups}
-    names = _label_array(list(wanted))
-    order = np.argsort(names, kind="stable")
+    names = np.empty(len(wanted), dtype=object)
+    names[:] = list(wanted)
+    labels_after, places = encode_labels(names)
     code = np.zeros(len(labels), dtype=np.intp)
-    for new, old in enumerate(order):
-        code[codes_of(labels, list(wanted.values())[int(old)])] = new
-    return names[order], code
-
-
-def union(ours: Labels, theirs: Labels) -> Labels:
-    """The classes of both, sorted."""
-    text = [labels.dtype.kind in "OUST" for labels in (ours, theirs)]
-    if text[0] != text[1] and len(ours) and len(theirs):
-        raise LabelError.mixed(
-            sorted({type(v).__name__ for v in (*ours.tolist(), *theirs.tolist())})
-        )
-    return np.unique(np.concatenate([ours, theirs]))
-
-
-def _label_array(labels: list[Any]) -> Labels:
-    if all(isinstance(label, str) for label in labels):
-        return np.array(labels, dtype=object)
-    return np.array(labels)
+    for new, members in zip(places, wanted.values(), strict=True):
+        code[codes_of(labels, members)] = new
+    return labels_after, code

@@ -1,7 +1,8 @@
 """Labels to codes: a label is what the user calls a class, a code its number.
 
 Sorting a million labels takes longer than summing their rows, so integers and booleans are coded
-by counting, and only what cannot be counted is sorted.
+by counting, and only what cannot be counted is sorted. Labels keep their kind: text, number and
+boolean never become one another, and no two become one.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from discriminant.table.schema import Codes, Labels
 
 _EXACT = 2.0**53  # from here on float64 does not hold every whole number
 _MOST = (1 << 63) - 1  # the largest int64
+_NUMBERS = (int, float, np.integer, np.floating)
 _COUNTABLE = 1 << 16  # a range of integers this small is counted whatever the number of rows
 
 
@@ -49,6 +51,7 @@ def encode_labels(y: Any) -> tuple[Labels, Codes]:
 def code_labels(y: Any, labels: Labels) -> Codes:
     """Codes of rows whose classes are already known; refuses any other."""
     found, codes = encode_labels(y)
+    check_kinds(found, labels)
     place = {label: code for code, label in enumerate(labels.tolist())}
     unknown = [label for label in found.tolist() if label not in place]
     if unknown:
@@ -56,13 +59,47 @@ def code_labels(y: Any, labels: Labels) -> Codes:
     return compact(np.array([place[v] for v in found.tolist()], dtype=np.intp)[codes], len(labels))
 
 
+def check_kinds(ours: Labels, theirs: Labels) -> None:
+    """Refuse to put texts beside numbers, or booleans beside either."""
+    if len(ours) and len(theirs) and _kind(ours) != _kind(theirs):
+        raise LabelError.mixed(
+            sorted({type(v).__name__ for v in (*ours.tolist(), *theirs.tolist())})
+        )
+
+
+def _kind(labels: Labels) -> str:
+    """Text, number, boolean or whatever else sorted labels are."""
+    first = labels[:1].tolist()[0]
+    if isinstance(first, bool):
+        return "boolean"
+    return "number" if isinstance(first, _NUMBERS) else type(first).__name__
+
+
+def same_labels(ours: Labels, theirs: Labels) -> bool:
+    """Whether both are the same classes; True is not 1."""
+    alike = (ours.dtype.kind == "b") == (theirs.dtype.kind == "b")
+    return alike and np.array_equal(ours, theirs)
+
+
+def joined(ours: Labels, theirs: Labels) -> Labels:
+    """The labels of both, sorted, each once."""
+    check_kinds(ours, theirs)
+    if not len(ours) or not len(theirs):
+        return ours if len(ours) else theirs
+    both = np.concatenate([ours, theirs])
+    if both.dtype.kind == "f" and not both.dtype == ours.dtype == theirs.dtype:
+        # float64 has no room for all integers: sort them as they are, and see
+        return encode_labels(_objects([*ours.tolist(), *theirs.tolist()]))[0]
+    return np.unique(both)
+
+
 def one_dimensional(y: Any) -> npt.NDArray[Any]:
     """`y` as a vector; a single column is unrolled, as scikit-learn does, with its warning."""
     found = np.asarray(y)
-    if isinstance(y, (list, tuple)) and found.dtype.kind in "US" and found.ndim == 1:
-        kind = str if found.dtype.kind == "U" else bytes
-        if not all(isinstance(value, kind) for value in y):
-            found = _objects(y)  # NumPy would make one text of 1 and '1', and of nan and 'nan'
+    if isinstance(y, (list, tuple)) and found.ndim == 1 and found.dtype.kind in "USiufb":
+        kinds = {type(value) for value in y}
+        if len(kinds) > 1 or (kinds == {int} and found.dtype.kind == "f"):
+            found = _objects(y)  # NumPy would make one of 1 and '1', nan and 'nan', 1 and True
     if found.ndim == 2 and found.shape[1] == 1:
         from sklearn.exceptions import DataConversionWarning
 
@@ -121,14 +158,30 @@ def _encode_objects(y: npt.NDArray[Any]) -> tuple[Labels, Codes]:
         raise LabelError.missing(missing)
     if all(issubclass(kind, (str, np.str_)) for kind in kinds):
         return _sorted_codes(y)
-    if all(issubclass(kind, (int, float, np.number, np.bool_)) for kind in kinds):
-        return encode_labels(np.array(y.tolist()))
+    if all(issubclass(kind, (bool, np.bool_)) for kind in kinds):
+        return encode_labels(y.astype(bool))
+    if all(issubclass(kind, _NUMBERS) and not issubclass(kind, bool) for kind in kinds):
+        return _encode_numbers(y, kinds)
     if len(kinds) > 1:
         raise LabelError.mixed(sorted({kind.__name__ for kind in kinds}))
     try:
         return _sorted_codes(y)
     except TypeError:
         raise LabelError.unordered(kinds.pop().__name__) from None
+
+
+def _encode_numbers(y: npt.NDArray[Any], kinds: set[type]) -> tuple[Labels, Codes]:
+    """Numbers in a type that holds them all exactly; where there is none, as they are."""
+    if not all(issubclass(kind, (int, np.integer)) for kind in kinds):
+        found = y.astype(np.float64)
+        _check_whole(found)
+        return encode_labels(found) if (found == y).all() else _sorted_codes(y)
+    low, high = int(min(y)), int(max(y))
+    if low >= -_MOST - 1 and high <= _MOST:
+        return encode_labels(y.astype(np.int64))
+    if low >= 0 and high < 1 << 64:
+        return encode_labels(y.astype(np.uint64))
+    return _sorted_codes(y)
 
 
 def _sorted_codes(y: npt.NDArray[Any]) -> tuple[Labels, Codes]:

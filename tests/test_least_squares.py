@@ -11,11 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
+from sklearn.base import clone
 from sklearn.datasets import load_diabetes, load_iris
 from sklearn.linear_model import Ridge
 
 import discriminant
-from discriminant import LDA, LeastSquares, LinearRegression, cross_validate
+from discriminant import LDA, LeastSquares, LinearRegression, cross_validate, leave_one_out
 from discriminant.errors import (
     CollinearWarning,
     ConstantColumnWarning,
@@ -28,6 +29,7 @@ from discriminant.errors import (
 )
 from discriminant.moments.residual import added, product, summed
 from discriminant.table.basis import PolynomialBasis
+from discriminant.table.schema import Block
 from tests.blocks import random_rows
 
 GOLDEN = json.loads((Path(__file__).parent / "golden" / "sklearn.json").read_text())["diabetes"]
@@ -498,6 +500,107 @@ def test_moments_of_almost_dependent_columns_are_doubted_aloud():
     X[:, 2] = X[:, 0] + 2.0**-28 * np.round(X[:, 2] * 256)
     with pytest.warns(CollinearWarning, match="'x0', 'x2'"):
         LeastSquares().fit_moments(discriminant.moments(X, rows.y, detail="pooled"))
+
+
+def nearly_equal_columns(n=300, apart=1e-7):
+    """Two columns 1e-7 apart, which is where all the difference between the classes is."""
+    rng = np.random.default_rng(8)
+    codes = np.arange(n) % 3
+    thin = codes + 0.2 * rng.standard_normal(n)
+    first = rng.standard_normal(n)
+    return np.column_stack([first, first + apart * thin, thin**2]), codes
+
+
+def test_high_precision_holds_for_rows_in_parts_too():
+    X, y = nearly_equal_columns()
+    model = LeastSquares(precision="high")
+    order = np.argsort(y, kind="stable")  # so that every part knows other classes
+    for part in np.array_split(order, 7):
+        model.partial_fit(X[part], y[part])
+    plain = np.column_stack([X[:, 0], 1e7 * (X[:, 1] - X[:, 0]), X[:, 2]])
+    coef, intercept = by_hand(plain, np.eye(3)[y])
+    np.testing.assert_allclose(model.rule_.fitted(X), plain @ coef.T + intercept, atol=1e-6)
+
+
+def test_high_precision_follows_the_options_of_the_last_rows():
+    rows = random_rows(4, n=60, classes=2)
+    whole = LeastSquares(coding="fisher", ridge=1.0).fit(rows.features, rows.y)
+    parts = LeastSquares(coding="fisher", ridge=1.0, precision="high")
+    for some in (slice(30), slice(30, None)):
+        parts.partial_fit(rows.features[some], rows.y[some])
+    np.testing.assert_allclose(parts.coef_, whole.coef_, rtol=1e-10)
+
+
+def test_more_features_than_rows_keep_their_digits_as_rows():
+    X, y = np.random.default_rng(0).standard_normal((700, 600)), np.arange(700) % 3
+    model = LeastSquares(precision="high").partial_fit(X[:400], y[:400])
+    model.partial_fit(X[400:], y[400:])
+    fitted = LeastSquares().fit(X, y).rule_.fitted(X)
+    np.testing.assert_allclose(model.rule_.fitted(X), fitted, atol=1e-9)
+
+
+def test_high_precision_of_classes_is_refused_where_there_are_only_moments():
+    X, y = load_iris(return_X_y=True)
+    with pytest.raises(OptionError, match=r"precision='high'.*no rows"):
+        LeastSquares(precision="high").fit_moments(discriminant.moments(X, y))
+
+
+def test_high_precision_of_classes_is_refused_once_rows_have_become_moments():
+    X, y = load_iris(return_X_y=True)
+    model = LeastSquares().partial_fit(X, y).set_params(precision="high")
+    with pytest.raises(OptionError, match="only moments are kept"):
+        model.partial_fit(X, y)
+
+
+def test_a_factor_of_classes_cannot_forget_and_says_so():
+    X, y = load_iris(return_X_y=True)
+    with pytest.raises(OptionError, match="precision='high'"):
+        LeastSquares(precision="high").fit(X, y).forget(X[:10], y[:10])
+
+
+@pytest.mark.parametrize("precision", PRECISIONS)
+@pytest.mark.parametrize("apart", [1e-7, 1e-4, 1e-2])
+@pytest.mark.parametrize("folds", [5, "each row"])
+def test_rows_held_out_of_almost_dependent_columns_are_told_as_by_refits(precision, apart, folds):
+    X, y = nearly_equal_columns(n=60, apart=apart)
+    fold = np.arange(60) if folds == "each row" else np.arange(60) % folds
+    model = LeastSquares(precision=precision)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CollinearWarning)
+        held = cross_validate(model, X, y, fold) if folds == 5 else leave_one_out(model, X, y)
+        wanted = np.empty((60, 3))
+        for k in np.unique(fold):
+            fitted = clone(model).fit(X[fold != k], y[fold != k])
+            wanted[fold == k] = fitted.predict_proba(X[fold == k])
+    np.testing.assert_allclose(np.exp(held.log_posterior), wanted, atol=1e-10)
+
+
+def test_a_fold_that_has_all_rows_of_a_class_is_refitted_without_it():
+    X, y = nearly_equal_columns(n=60)
+    with pytest.warns(discriminant.errors.ClassMissingWarning):
+        held = cross_validate(LeastSquares(), X, y, np.where(y == 1, 0, 1 + np.arange(60) % 2))
+    wanted = LeastSquares().fit(X[y != 1], y[y != 1]).predict_proba(X[y == 1])
+    np.testing.assert_allclose(np.exp(held.log_posterior[y == 1][:, [0, 2]]), wanted, atol=1e-10)
+
+
+def test_no_class_is_too_many_for_memberships_of_sparse_rows():
+    """Memberships of zero are no fault of the rows, which stay sparse."""
+    rng = np.random.default_rng(2)
+    X = sparse.random_array((3000, 400), density=0.01, rng=rng, format="csr")
+    y = np.arange(3000) % 3
+    model = LeastSquares(ridge=1.0).fit(X, y)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Block, "blame", lambda *_, **__: pytest.fail("rows were searched"))
+        shares = model.predict_proba(100.0 * X)
+    assert (shares == 0.0).any()
+
+
+def test_cubes_are_regressed_on_too():
+    rows = random_rows(5, n=60, width=1)
+    u = rows.features
+    coef, intercept = by_hand(np.hstack([u, u**2, u**3]), np.eye(3)[rows.codes])
+    fitted = LeastSquares(degree=3).fit(u, rows.y).rule_.fitted(u)
+    np.testing.assert_allclose(fitted, np.hstack([u, u**2, u**3]) @ coef.T + intercept, atol=1e-9)
 
 
 def test_more_features_than_rows_are_told_by_the_shortest_fit():

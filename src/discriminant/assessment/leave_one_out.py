@@ -35,6 +35,7 @@ import numpy as np
 from scipy.linalg import eigh
 from sklearn.base import clone
 
+from discriminant.assessment.refit import rule_without
 from discriminant.engines.engine import read_classes
 from discriminant.errors import OptionError, PrecisionLostError, TooFewRowsError
 from discriminant.models.covariance import class_degrees, pooled_degrees
@@ -142,7 +143,7 @@ def by_removal(estimator: Any, table: Table, moments: Any, rows: Iterable[Any]) 
     found = []
     for i in rows:
         alone = table.take(np.array([i]))
-        rule = estimator.rule_from(_less(moments, alone, table, int(i)))
+        rule = rule_without(estimator, _less(moments, alone, table, int(i)), table, i)
         found.append(log_posterior(rule.scores(alone.features)))
     return np.concatenate(found)
 

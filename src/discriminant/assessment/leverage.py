@@ -13,12 +13,12 @@ from __future__ import annotations
 import numpy as np
 
 from discriminant.models.gaussian import class_prior
-from discriminant.models.indicator import IndicatorRule, class_codes, class_problem
+from discriminant.models.indicator import SAME, IndicatorRule, class_codes, class_problem
 from discriminant.moments.class_moments import ClassMoments
 from discriminant.table.schema import Floats
 from discriminant.table.source import Table
 
-_HEAVY = 1e-6  # a row with less than this much leverage of all others together is refitted
+_ROWS = 4096  # looked at at a time
 
 
 def without_each(
@@ -26,19 +26,22 @@ def without_each(
 ) -> Floats | None:
     """(N, K) log memberships of each row by the fit to all others, NaN where it matters too much.
 
-    None where codes depend on how many rows a class has, or the columns on one another.
+    None where codes depend on how many rows a class has, or where moments leave too few digits.
     """
     if rule.coding == "fisher" or rule.basis is not None:
         return None
     codes = class_codes(class_prior(moments, None), rule.coding)
     problem = class_problem(moments, codes=codes, ridge=ridge)
-    if problem.solver.rank < problem.solver.width:
+    if problem.solver.digits < SAME:
         return None
-    apart = (moments.anchor.offsets(table.features[:]) - problem.mean)[:, problem.moving]
-    half = problem.solver.half(apart.T)
-    weight = np.ones(len(table)) if table.weight is None else table.weight
-    leverage = weight * (1.0 / problem.weight + np.einsum("ri,ri->i", half, half))
-    rest = np.where(leverage < 1.0 - _HEAVY, 1.0 - leverage, np.nan)[:, None]
-    fitted = (rule.fitted(table.features) - leverage[:, None] * codes[table.codes]) / rest
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.asarray(np.log(rule.memberships(fitted)))
+    least = 10.0 ** (SAME - problem.solver.digits)  # 1 - h, which divides, takes digits away
+    found = []
+    for block in table.blocks(_ROWS):
+        apart = (moments.anchor.offsets(block.features) - problem.mean)[:, problem.moving]
+        half = problem.solver.half(apart.T)
+        weight = np.ones(len(block)) if block.weight is None else block.weight
+        leverage = weight * (1.0 / problem.weight + np.einsum("ri,ri->i", half, half))
+        rest = np.where(1.0 - leverage > least, 1.0 - leverage, np.nan)[:, None]
+        fitted = (rule.fitted(block.features) - leverage[:, None] * codes[block.codes]) / rest
+        found.append(rule.log_memberships(fitted))
+    return np.concatenate(found)

@@ -6,7 +6,7 @@ A class that is missing from a training part cannot be predicted there: its log 
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +15,9 @@ from sklearn.utils import _safe_indexing
 
 from discriminant.assessment.folds import FoldNumbers, rows_by_fold
 from discriminant.errors import NoPosteriorWarning, tell
+from discriminant.models.rules import Rule
 from discriminant.table.schema import Codes, Floats, Labels
+from discriminant.table.source import Table
 
 _PRIORS = ("prior", "priors")  # ours, and scikit-learn's name for them
 
@@ -41,6 +43,14 @@ def refit_folds(
         columns = np.searchsorted(labels, model.classes_)
         found[np.ix_(test, columns)] = _log_posterior(model, _safe_indexing(X, test))
     return found
+
+
+def rule_without(estimator: Any, moments: Any, table: Table, rows: Any) -> Rule:
+    """The rule of all but some rows: of their moments, or of themselves if those lack digits."""
+    if not estimator.needs_rows_for(moments):
+        return cast(Rule, estimator.rule_from(moments))
+    others = np.delete(np.arange(len(table)), rows)
+    return cast(Rule, estimator.rule_of(table.take(others)))
 
 
 def present_classes(codes: Codes, weight: Floats | None, labels: Labels) -> npt.NDArray[np.bool_]:

@@ -53,6 +53,17 @@ class Rows(BaseEstimator):
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
 
+    def __sklearn_is_fitted__(self) -> bool:
+        """Whether rows or moments have been seen."""
+        return hasattr(self, "moments_")
+
+    def _need_fit(self) -> None:
+        if not hasattr(self, "moments_"):
+            raise NotFittedError(
+                f"This {self.__class__.__name__} instance is not fitted yet: call fit, "
+                "fit_moments or partial_fit first."
+            )
+
     def _plain(self, X: Any) -> bool:
         """Whether rows can be scored as they are: a float64 array of the right width."""
         return (
@@ -116,6 +127,10 @@ class MomentClassifier(ClassifierMixin, Rows):
     def prior_from(self, moments: ClassMoments | ClassRows) -> Floats:
         """(K,) the priors that a fit to these moments has."""
         return class_prior(moments, self.prior)
+
+    def needs_rows_for(self, moments: Any) -> bool:
+        """Whether moments hold too few digits to stand in for their rows: then `rule_of(table)`."""
+        return False
 
     def scores_without_each(self, moments: Any, table: Table) -> Floats | None:
         """(N, K) scores of each row by the rule of all others, NaN where that is to be refitted.
@@ -237,17 +252,6 @@ class MomentClassifier(ClassifierMixin, Rows):
     def _named(self) -> bool:
         return self._schema.named
 
-    def __sklearn_is_fitted__(self) -> bool:
-        """Whether there are moments."""
-        return hasattr(self, "moments_")
-
-    def _need_fit(self) -> None:
-        if not hasattr(self, "moments_"):
-            raise NotFittedError(
-                f"This {self.__class__.__name__} instance is not fitted yet: call fit, "
-                "fit_moments or partial_fit first."
-            )
-
     @property
     def _present(self) -> Any:
         """The moments of the classes that have rows."""
@@ -293,11 +297,14 @@ class MomentClassifier(ClassifierMixin, Rows):
             X, y, weight=weight, labels=labels, name=self.__class__.__name__, match=match
         )
 
-    def _scores(self, X: Any, prior: npt.ArrayLike | None) -> Floats:
+    def _scored(self, X: Any) -> Floats:
         rule = self.rule_
         if not self._plain(X):
             X = self._features(X)
-        scores = self._finite(rule.scores, X)
+        return self._finite(rule.scores, X)
+
+    def _scores(self, X: Any, prior: npt.ArrayLike | None) -> Floats:
+        scores = self._scored(X)
         if prior is None:
             return scores
         return scores + np.log(class_prior(self._present, prior)) - np.log(self.prior_)
@@ -316,11 +323,14 @@ class LinearScores(MomentClassifier):
         """Intercepts to go with `coef_`. Scoring does not use them: it counts from an origin."""
         return self._slopes()[1]
 
-    def _slopes(self) -> tuple[Floats, Floats]:
+    def _line(self) -> LinearRule:
         rule = self.rule_
         if not isinstance(rule, LinearRule):
             raise AttributeError("This rule is not linear, so it has no coef_.")
-        slope, intercept = rule.slopes()
+        return rule
+
+    def _slopes(self) -> tuple[Floats, Floats]:
+        slope, intercept = self._line().slopes()
         if len(intercept) == 2:
             return slope[1:] - slope[:1], intercept[1:] - intercept[:1]
         return slope, intercept

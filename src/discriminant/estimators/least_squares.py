@@ -8,30 +8,34 @@ import numpy as np
 import numpy.typing as npt
 
 from discriminant.assessment.leverage import without_each
-from discriminant.engines.engine import fold, read_classes, read_moments
+from discriminant.engines.engine import anchor_of, fold, read_classes, read_moments
 from discriminant.errors import MaskedClassWarning, OptionError, ShapeError, tell
 from discriminant.estimators.base import LinearScores
 from discriminant.estimators.regression import PRECISIONS, check_ridge
 from discriminant.models.gaussian import class_prior
 from discriminant.models.indicator import (
     CODINGS,
+    SAME,
     IndicatorRule,
     class_codes,
     class_line,
     class_problem,
     coded_anchor,
+    factor_problem,
 )
-from discriminant.models.least_squares import Problem, from_factor
+from discriminant.models.least_squares import Problem
+from discriminant.models.rules import LinearRule, Rule
 from discriminant.models.wide import is_wide
 from discriminant.moments.class_moments import ClassMoments, Detail
 from discriminant.moments.class_rows import ClassRows
-from discriminant.moments.factor import FactorReading
+from discriminant.moments.factor import FactorReading, ScatterFactor
+from discriminant.moments.tally import TallyReading
 from discriminant.table.basis import Expanded, PolynomialBasis
-from discriminant.table.schema import Floats
+from discriminant.table.schema import Floats, Labels
 from discriminant.table.source import Table
 
 _ENOUGH = 8.0  # digits of a fit from moments: decisions need no more
-_TALLY = 1 << 20  # fitted values looked at at a time when looking for masked classes
+_LOOK = 4096  # rows that usually show that no class is masked
 
 
 class LeastSquares(LinearScores):
@@ -46,13 +50,15 @@ class LeastSquares(LinearScores):
         'indicator': 0 and 1, fitted values sum to one. 'sign': -1 and 1, the same decisions.
         'fisher': N/N_1 and -N/N_2, for two classes, both counted alike.
     degree
-        2: regress on products of two features too, which can unmask a class; the columns are named
-        in `moments_.features` and counted from an origin near the rows, as `coef_` and `ridge` are.
+        2: regress on products of two features too, which can unmask a class; 3: of three as well.
+        The columns are named in `moments_.features` and counted from an origin near the rows, as
+        `coef_` and `ridge` are.
     ridge
         Penalty on the sum of squares, as in `LinearRegression`.
     precision
-        'standard': from moments. 'high': from the triangular factor of the rows. 'auto': that only
-        where columns almost depend on one another and rows are at hand.
+        'standard': from moments. 'high': from the triangular factor of the rows, which
+        `partial_fit` then keeps. 'auto': that only where columns almost depend on one another and
+        rows are at hand.
 
     Attributes
     ----------
@@ -75,6 +81,7 @@ class LeastSquares(LinearScores):
 
     masked_: npt.NDArray[Any] | None
     _basis: PolynomialBasis | None
+    _factor: ScatterFactor | None  # of the features and the indicators of `moments_.labels`
 
     def __init__(
         self,
@@ -96,8 +103,12 @@ class LeastSquares(LinearScores):
 
     @property
     def needs_rows(self) -> bool:
-        """Products of features cannot be had from the moments of the features."""
-        return bool(self.degree != 1)
+        """Moments of the features have neither products of them nor the digits of a factor."""
+        return bool(self.degree != 1 or self.precision == "high")
+
+    def needs_rows_for(self, moments: Any) -> bool:
+        """Whether these moments hold too few digits to say what a fit to their rows says."""
+        return self._problem(moments).solver.digits < SAME
 
     def detail_for(self, rows: int, width: int) -> Detail:
         """The rows themselves where features outnumber them."""
@@ -112,9 +123,25 @@ class LeastSquares(LinearScores):
     def rule_from(self, moments: Any) -> IndicatorRule:
         """The fitted rule, from moments alone."""
         self._checked()
-        codes = class_codes(class_prior(moments, None), self.coding)
-        problem = class_problem(moments, codes=codes, ridge=self.ridge)
-        return self._rule(moments, problem)
+        if self.precision == "high" and moments.detail != "rows":
+            raise OptionError.of(
+                "precision", "high", "'auto' or 'standard' where there are no rows"
+            )
+        return self._rule(moments, self._problem(moments))
+
+    def rule_of(self, table: Table) -> IndicatorRule:
+        """The fitted rule, from rows: what `fit` finds."""
+        self._checked()
+        moments = read_classes(table, self.detail_for(len(table), table.width))
+        return self._sharpened(moments, table)[0]
+
+    @property
+    def rule_(self) -> Rule:
+        """The fitted rule."""
+        self._need_fit()
+        if self._fitted is None and self._factor is not None:
+            self._fitted = self._asked._factor_rule(self._factor, self.moments_)
+        return super().rule_
 
     def scores_without_each(self, moments: Any, table: Table) -> Floats | None:
         """(N, K) log memberships of each row by the fit to all others, by its leverage."""
@@ -132,6 +159,30 @@ class LeastSquares(LinearScores):
             raise OptionError.of("degree", self.degree, allowed)
         self._basis = None
         return super().fit_moments(moments)
+
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
+        """Add rows; 'high' precision keeps their factor too. Classes may come at any time."""
+        held, factor = getattr(self, "moments_", None), getattr(self, "_factor", None)
+        high = self.precision == "high"
+        if high and held is not None and held.detail != "rows" and factor is None:
+            allowed = "'auto' or 'standard': of the rows before only moments are kept"
+            raise OptionError.of("precision", "high", allowed)
+        super().partial_fit(X, y, classes, sample_weight)
+        if high and self.moments_.detail != "rows":
+            table = self._open(X, y, sample_weight, more=True)
+            part = _factor_of(table, self.moments_.labels)
+            if held is not None and factor is not None:
+                part = _among(factor, held.labels, part.columns, self.moments_.labels) + part
+            self._factor = part
+        return self
+
+    def forget(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Remove rows that were fitted before, as if they had never been there."""
+        self._need_fit()
+        if self._factor is not None:
+            allowed = "'auto' or 'standard' for rows to be removed: a factor keeps them"
+            raise OptionError.of("precision", self.precision, allowed)
+        return super().forget(X, y, sample_weight)
 
     def predict(self, X: Any, prior: npt.ArrayLike | None = None) -> npt.NDArray[Any]:
         """The class of the largest fitted value, or membership if another `prior` is given."""
@@ -171,18 +222,33 @@ class LeastSquares(LinearScores):
 
     def _fit_table(self, table: Table) -> Self:
         moments = read_classes(table, self.detail_for(len(table), table.width))
-        codes = class_codes(class_prior(moments, None), self.coding)
-        problem = class_problem(moments, codes=codes, ridge=self.ridge)
-        few = problem.solver.digits < _ENOUGH and self.precision == "auto"
-        if moments.detail != "rows" and (few or self.precision == "high"):
-            anchor = coded_anchor(moments.anchor, codes.shape[1])
-            names = (*moments.features, *(f"code {j}" for j in range(codes.shape[1])))
-            factor = fold(table, FactorReading(names, anchor, codes))
-            problem = from_factor(factor, responses=codes.shape[1], ridge=self.ridge)
-        rule = self._rule(moments, problem)
+        rule, factor = self._sharpened(moments, table)
         self._hold(moments, rule, named=table.schema.named)
+        self._factor = factor if self.precision == "high" else None
         self.masked_ = _masked(table, rule)
         return self
+
+    def _sharpened(self, moments: Any, table: Table) -> tuple[IndicatorRule, ScatterFactor | None]:
+        """The rule of moments, or of the factor of their rows if those leave too few digits."""
+        some = moments.weight > 0
+        present = moments if some.all() else moments.classes(moments.labels[some].tolist())
+        problem = self._problem(present)
+        few = problem.solver.digits < _ENOUGH and self.precision == "auto"
+        if moments.detail == "rows" or not (few or self.precision == "high"):
+            return self._rule(present, problem), None
+        factor = _factor_of(table, moments.labels)
+        return self._factor_rule(factor, moments), factor
+
+    def _problem(self, moments: Any) -> Problem:
+        codes = class_codes(class_prior(moments, None), self.coding)
+        return class_problem(moments, codes=codes, ridge=self.ridge)
+
+    def _factor_rule(self, factor: ScatterFactor, moments: ClassMoments) -> IndicatorRule:
+        some = moments.weight > 0
+        present = moments.classes(moments.labels[some].tolist())
+        codes = class_codes(class_prior(present, None), self.coding)
+        problem = factor_problem(factor, codes=codes, ridge=self.ridge, present=some)
+        return self._rule(present, problem)
 
     def _rule(self, moments: Any, problem: Problem) -> IndicatorRule:
         problem.warn()
@@ -190,19 +256,27 @@ class LeastSquares(LinearScores):
         return IndicatorRule(line, moments.weight, self.coding, getattr(self, "_basis", None))
 
     def _hold(self, moments: Any, rule: Any = None, *, named: bool | None = None) -> None:
+        self._factor = None
         super()._hold(moments, rule, named=named)
         self.masked_ = None
         basis = getattr(self, "_basis", None)
         if basis is not None:
             self._remember(basis.features, named)
 
-    def _slopes(self) -> tuple[Floats, Floats]:
+    def _no_wider(self, moments: Any) -> Any:
+        """Rows stay rows where their digits are asked for."""
+        return moments if self.precision == "high" else super()._no_wider(moments)
+
+    def _line(self) -> LinearRule:
         rule = self.rule_
         assert isinstance(rule, IndicatorRule)
-        slope, intercept = rule.line.slopes()
-        if len(intercept) == 2:
-            return slope[1:] - slope[:1], intercept[1:] - intercept[:1]
-        return slope, intercept
+        return rule.line
+
+    def _scored(self, X: Any) -> Floats:
+        """Logs of memberships, which may well be -inf: the fitted values are to be finite."""
+        rule = self.rule_
+        assert isinstance(rule, IndicatorRule)
+        return rule.log_memberships(self._values(X))
 
     def _values(self, X: Any) -> Floats:
         rule = self.rule_
@@ -226,16 +300,41 @@ def _basis_of(table: Table, degree: int) -> PolynomialBasis:
     )
 
 
+def _factor_of(table: Table, labels: Labels) -> ScatterFactor:
+    """Factor of the features and of the indicators of these classes, the table's among them."""
+    K = len(labels)
+    anchor = coded_anchor(anchor_of(table), K)
+    coding = np.zeros((len(table.schema.labels), K))
+    place = np.searchsorted(labels, table.schema.labels)
+    coding[np.arange(len(place)), place] = 1.0
+    return fold(table, FactorReading(_columns(table.schema.features, K), anchor, coding))
+
+
+def _among(
+    factor: ScatterFactor, labels: Labels, columns: tuple[str, ...], more: Labels
+) -> ScatterFactor:
+    """A factor over some classes as one over more classes."""
+    d = len(factor.columns) - len(labels)
+    return factor.among(columns, np.append(np.arange(d), d + np.searchsorted(more, labels)))
+
+
+def _columns(features: tuple[str, ...], classes: int) -> tuple[str, ...]:
+    return (*features, *(f"class {k}" for k in range(classes)))
+
+
 def _masked(table: Table, rule: IndicatorRule) -> npt.NDArray[Any]:
-    """Classes that no row of positive weight is given to; rows are told until all are seen."""
-    line, seen = rule.line, np.zeros(len(rule.labels), dtype=np.bool_)
-    for block in table.blocks(max(_TALLY // len(seen), 256)):
-        some = slice(None) if block.weight is None else block.weight > 0
-        told = line.scores(block.features)[some].argmax(axis=1)
-        seen |= np.bincount(told, minlength=len(seen)) > 0
-        if seen.all():
-            break
-    masked = rule.labels[~seen]
+    """Classes that no row of positive weight is given to.
+
+    A few rows, evenly spread, usually show that there are none; only otherwise all are read.
+    """
+    reading = TallyReading(
+        table.schema.features, rule.line.anchor, rule.line.coef, rule.line.intercept
+    )
+    few = np.arange(0, len(table), max(len(table) // _LOOK, 1))
+    told = fold(table.take(few), reading).told
+    if not told.all() and len(few) < len(table):
+        told = fold(table, reading).told
+    masked: npt.NDArray[Any] = rule.labels[told == 0]
     if len(masked):
         tell(MaskedClassWarning.of_classes(masked.tolist()))
     return masked

@@ -13,7 +13,6 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import RegressorMixin
-from sklearn.exceptions import NotFittedError
 
 from discriminant.engines.engine import anchor_of, fold, read_moments
 from discriminant.errors import (
@@ -195,17 +194,6 @@ class LinearRegression(RegressorMixin, Rows):
         return self._fit_().rank
 
     # --- inside -----------------------------------------------------------------------------------
-
-    def __sklearn_is_fitted__(self) -> bool:
-        """Whether rows or moments have been seen."""
-        return hasattr(self, "moments_")
-
-    def _need_fit(self) -> None:
-        if not hasattr(self, "moments_"):
-            raise NotFittedError(
-                f"This {type(self).__name__} instance is not fitted yet: call fit, fit_moments "
-                "or partial_fit first."
-            )
 
     def _need_moments(self) -> None:
         """Rows can be added to or removed from moments, and a wide fit has kept none."""

@@ -24,16 +24,24 @@ import numpy as np
 import numpy.typing as npt
 
 from discriminant.errors import OptionError
-from discriminant.models.least_squares import Line, Problem, from_rows, from_scatter
+from discriminant.models.least_squares import (
+    Line,
+    Problem,
+    from_factor,
+    from_rows,
+    from_scatter,
+)
 from discriminant.models.rules import LinearRule
 from discriminant.moments.anchor import Anchor
 from discriminant.moments.class_moments import ClassMoments
 from discriminant.moments.class_rows import ClassRows
+from discriminant.moments.factor import ScatterFactor
 from discriminant.table.basis import Expanded, PolynomialBasis
 from discriminant.table.schema import Features, Floats, Labels
 
 Coding = Literal["indicator", "sign", "fisher"]
 CODINGS: tuple[Coding, ...] = ("indicator", "sign", "fisher")
+SAME = 11.0  # digits of a fit from moments that make it the same however these were added up
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -58,8 +66,12 @@ class IndicatorRule:
 
     def scores(self, features: Features) -> Floats:
         """(n, K) logs of the memberships, -inf where the fitted value is not positive."""
-        with np.errstate(divide="ignore"):
-            return np.asarray(np.log(self.memberships(self.fitted(features))))
+        return self.log_memberships(self.fitted(features))
+
+    def log_memberships(self, fitted: Floats) -> Floats:
+        """(n, K) logs of what fitted values stand for; NaN stays NaN."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.asarray(np.log(self.memberships(fitted)))
 
     def memberships(self, fitted: Floats) -> Floats:
         """(n, K) none negative, of sum one; the class that is largest stays the largest."""
@@ -109,6 +121,22 @@ def class_problem(
     scatter = moments.pooled + moments.spread_of_means()
     cross = apart.T @ (codes - level)
     return from_scatter(moments.features, anchor, weight, (centre, level), scatter, cross, ridge)
+
+
+def factor_problem(
+    factor: ScatterFactor, *, codes: Floats, ridge: float = 0.0, present: npt.NDArray[np.bool_]
+) -> Problem:
+    """The same problem of the factor of features and then the indicators of all classes.
+
+    Codes (K, m) are for the classes `present`, of which there are K.
+    """
+    d = len(factor.columns) - len(present)
+    root = np.hstack([factor.root[:, : 1 + d], factor.root[:, 1 + d :][:, present] @ codes])
+    m = codes.shape[1]
+    names = (*factor.columns[:d], *(f"code {j}" for j in range(m)))
+    anchor = coded_anchor(factor.anchor.select(np.arange(d)), m)
+    coded = ScatterFactor(names, anchor, factor.rows, root)
+    return from_factor(coded, responses=m, ridge=ridge)
 
 
 def class_line(problem: Problem, line: Line, labels: Labels) -> LinearRule:

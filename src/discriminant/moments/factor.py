@@ -75,6 +75,14 @@ class ScatterFactor:
         root[:, 1:] += root[:, :1] * self.anchor.shift_to(anchor)
         return replace(self, anchor=anchor, root=root)
 
+    def among(self, columns: Sequence[str], places: npt.NDArray[np.intp]) -> ScatterFactor:
+        """The same rows among more columns, ours at rising places; the others are zero."""
+        p = len(columns)
+        root, origin, unit = np.zeros((len(self.root), 1 + p)), np.zeros(p), np.ones(p)
+        root[:, np.append(0, 1 + places)] = self.root
+        origin[places], unit[places] = self.anchor.origin, self.anchor.unit
+        return replace(self, columns=tuple(columns), anchor=Anchor(origin, unit), root=root)
+
     @property
     def weight(self) -> float:
         """Sum of weights."""

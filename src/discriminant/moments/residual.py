@@ -50,7 +50,6 @@ class ResidualReading:
     coef: Floats  # (d, m) for offsets
     intercept: Floats  # (m,)
     exact: bool = False
-    coding: Floats | None = None  # (K, m) offsets to respond with, by class
 
     @property
     def numbers(self) -> int:
@@ -68,7 +67,7 @@ class ResidualReading:
         return total
 
     def _plain(self, tile: Block) -> Pull:
-        u, v = offsets_of(tile, self.anchor, self.coding)
+        u, v = offsets_of(tile, self.anchor, None)
         left = v - self.intercept - u @ self.coef
         if tile.weight is not None:
             left *= tile.weight[:, None]
@@ -76,7 +75,7 @@ class ResidualReading:
         return Pull(pull, np.zeros_like(pull))
 
     def _exact(self, tile: Block) -> Pull:
-        u, v = offsets_of(tile, self.anchor, self.coding)
+        u, v = offsets_of(tile, self.anchor, None)
         rest, left = self._rest(tile, u), self._left(tile, v)
         for j, coef in enumerate(self.coef):
             left = added(left, product(-u[:, j, None], coef))
@@ -94,10 +93,9 @@ class ResidualReading:
     def _left(self, tile: Block, v: Floats) -> Pair:
         """Responses less the intercept."""
         d = len(self.coef)
-        low = np.zeros_like(v)
-        if self.coding is None and tile.responses is not None:
-            _, low = difference(tile.responses, self.anchor.origin[d:])
-            low /= self.anchor.unit[d:]
+        assert tile.responses is not None
+        _, low = difference(tile.responses, self.anchor.origin[d:])
+        low /= self.anchor.unit[d:]
         return added((v, low), (np.broadcast_to(-self.intercept, v.shape), np.zeros_like(v)))
 
     def _rest(self, tile: Block, u: Floats) -> Floats:

@@ -255,7 +255,7 @@ def over(models, *tables):
     [
         *over(CLASSIFIERS, CELLS, NAMES, TABLES),
         *over((LDA, QDA, RDA), GAUSSIAN),
-        *over((QDA,), CLASSES_ALONE),
+        *over((QDA, RDA), CLASSES_ALONE),
         *over(CLASSIFIERS, WEIGHTS),
         *over((*FAMILY, LaplaceNB), PRIORS),
         *over((LinearRegression,), REGRESSION),

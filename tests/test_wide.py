@@ -17,6 +17,7 @@ from discriminant.errors import (
     ConstantColumnWarning,
     MissingValueError,
     MomentsMismatchError,
+    OptionError,
     SeparatingColumnWarning,
     ShrinkageChosenWarning,
     TooFewRowsError,
@@ -36,6 +37,8 @@ MEMBERS = {
     "RDA mixed": Family(0.4, shrink="mixed"),
     "RDA of Friedman": Family(0.4, shrink="mixed", weighting="friedman"),
 }
+
+NO_BEST = ("RDA mixed", "RDA of Friedman")  # whose best shrinkage is refused
 
 
 def wide_rows(seed=0, n=40, width=70, classes=3):
@@ -83,6 +86,8 @@ def test_rows_and_moments_give_the_same_posteriors(name, denominator, weighted):
     weight = np.random.default_rng(1).gamma(3.0, 1.0, len(y)) if weighted else None
     new = np.random.default_rng(2).permuted(X, axis=0)
     for shrinkage, target in itertools.product(SHRINKAGES, TARGETS):
+        if isinstance(shrinkage, str) and (target == "identity" or name in NO_BEST):
+            continue
         family = member(name, shrinkage=shrinkage, target=target, denominator=denominator)
         dense, wide = both(X, y, family, weight, new)
         np.testing.assert_allclose(
@@ -177,6 +182,52 @@ def test_the_best_shrinkage_is_that_of_scikit_learn_on_centred_rows(target):
     found = [LDA(shrinkage=s, target=target).fit(X, y).shrinkage_ for s in ("auto", "oas")]
     expected = [ledoit_wolf_shrinkage(Z, assume_centered=True), oas(Z, assume_centered=True)[1]]
     np.testing.assert_allclose(found, expected, rtol=1e-10)
+
+
+@pytest.mark.parametrize("width", [5, 600])
+@pytest.mark.parametrize("target", ["diagonal", "scaled_identity"])
+def test_each_class_of_qda_has_the_best_shrinkage_of_its_own_rows(target, width):
+    X, y = wide_rows(n=90, width=width)
+    X, y = X[10:], np.where(y[10:] == 2, 1, y[10:])  # classes of unequal size
+    own = [centred_rows(X[y == k], y[y == k] * 0, target == "diagonal") for k in (0, 1)]
+    expected = [
+        [ledoit_wolf_shrinkage(Z, assume_centered=True) for Z in own],
+        [oas(Z, assume_centered=True)[1] for Z in own],
+    ]
+    found = [QDA(shrinkage=s, target=target).fit(X, y).shrinkage_ for s in ("auto", "oas")]
+    np.testing.assert_allclose(found, expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize("width", [5, 600])
+def test_the_best_shrinkage_of_each_class_is_the_one_that_is_used(width):
+    X, y = wide_rows(n=60, width=width, classes=2)
+    best = QDA(shrinkage="auto").fit(X, y)
+    for k, amount in enumerate(best.shrinkage_):
+        given = QDA(shrinkage=float(amount)).fit(X, y)
+        np.testing.assert_allclose(best.mahalanobis(X)[:, k], given.mahalanobis(X)[:, k], rtol=1e-9)
+
+
+@pytest.mark.parametrize("width", [5, 600])
+@pytest.mark.parametrize("rule", ["auto", "oas"])
+@pytest.mark.parametrize(
+    ("options", "way_out"),
+    [
+        ({"shrink": "mixed"}, "shrink='pooled'"),
+        ({"weighting": "friedman"}, "shrink='pooled'"),
+        ({"target": "identity"}, "'diagonal' and 'scaled_identity'"),
+    ],
+    ids=str,
+)
+def test_a_best_shrinkage_that_nobody_knows_is_refused(options, way_out, rule, width):
+    X, y = wide_rows(n=60, width=width)
+    with pytest.raises(OptionError, match=f"shrinkage='{rule}'.*a number .*{way_out}"):
+        RDA(pooling=0.4, shrinkage=rule, **options).fit(X, y)
+
+
+def test_nor_is_it_among_candidates():
+    X, y = wide_rows(n=60, width=5)
+    with pytest.raises(OptionError, match=r"shrinkage='auto'.*a number"):
+        RDA(pooling="cv", shrinkage="auto", shrink="mixed").fit(X, y)
 
 
 @pytest.mark.parametrize("shrinkage", [0.1, 0.5, 0.9])
@@ -311,11 +362,12 @@ def test_a_missing_value_in_wide_rows_is_named():
         LDA(shrinkage=0.5).fit(X, y)
 
 
-def test_a_class_of_one_row_has_no_covariance_of_its_own():
+@pytest.mark.parametrize("model", [QDA(shrinkage=0.5), RDA(shrinkage=0.5)], ids=str)
+def test_a_class_of_one_row_has_no_covariance_of_its_own(model):
     X, y = wide_rows(n=30, width=510)
     y[0], y[y == 0] = 9, 1
     with pytest.raises(TooFewRowsError, match="Class '9' has 1 row"):
-        QDA(shrinkage=0.5).fit(X, np.where(np.arange(30) == 0, 9, y))
+        model.fit(X, np.where(np.arange(30) == 0, 9, y))
 
 
 def test_a_class_of_no_weight_is_named():

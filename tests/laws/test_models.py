@@ -22,6 +22,8 @@ MEMBERS = [
     LDA(shrinkage=1.0),
     QDA(),
     QDA(shrinkage=0.3, denominator="ml"),
+    QDA(shrinkage="auto"),
+    QDA(shrinkage="oas", target="scaled_identity"),
     RDA(pooling=0.3),
     RDA(pooling=0.3, shrinkage=0.2, target="identity"),
     RDA.from_klar(0.2, 0.6),

@@ -9,6 +9,7 @@ import warnings
 
 import numpy as np
 import pytest
+from scipy.stats import norm
 from sklearn.base import clone
 from sklearn.discriminant_analysis import (
     LinearDiscriminantAnalysis,
@@ -192,6 +193,15 @@ def test_a_constant_column_changes_no_label(model, value):
 def test_a_constant_column_is_named(model):
     with pytest.warns(ConstantColumnWarning, match="'x2'"):
         model().fit(np.insert(FIT[0], 2, 7.0, axis=1), FIT[1])
+
+
+def test_a_class_is_not_called_constant_because_another_is_far_away():
+    rng = np.random.default_rng(5)
+    rows = [rng.standard_normal(300), 1e15 + 100 * rng.standard_normal(200)]
+    model = QDA().fit(np.concatenate(rows)[:, None], np.repeat([0, 1], [300, 200]))
+    expected = norm(rows[0].mean(), rows[0].std(ddof=1)).logpdf([-1.0, 0.0, 2.0])
+    found = model.log_density([[-1.0], [0.0], [2.0]], by_class=True)[:, 0]
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
 
 
 @MODELS

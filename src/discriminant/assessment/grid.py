@@ -43,6 +43,7 @@ from discriminant.models.covariance import (
 )
 from discriminant.models.gaussian import Family, check_classes, class_prior
 from discriminant.models.member import fit_member, member_shrinkage
+from discriminant.models.support import rounding
 from discriminant.models.wide import is_wide
 from discriminant.moments.class_moments import ClassMoments, Detail
 from discriminant.moments.class_rows import ClassRows
@@ -51,7 +52,6 @@ from discriminant.table.source import Table
 
 Moments = ClassMoments | ClassRows
 STEPS = tuple(np.linspace(0.0, 1.0, 11).round(10).tolist())
-_EPS = float(np.finfo(np.float64).eps)
 _UNEVEN = 1e-5  # of the least to the largest e; below it, digits would be lost
 _PIVOT = 1e-8  # of the least pivot of a standardised covariance; below it, so would they
 _ROOM = 1 << 21  # numbers worked on at a time
@@ -189,7 +189,7 @@ def _bases(train: ClassMoments, family: Family, amounts: Floats) -> _Bases | Non
     """None where a covariance is too close to having no inverse."""
     pooled = pooled_covariance(train, family.denominator)
     variance = np.diagonal(pooled)
-    if (variance <= (32 * _EPS * np.abs(train.mean).max(axis=0)) ** 2).any():
+    if (variance <= 4 * rounding(train.mean)).any():
         return None
     sd = np.sqrt(variance)
     square = sd[:, None] * sd

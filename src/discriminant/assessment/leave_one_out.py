@@ -41,6 +41,7 @@ from discriminant.errors import OptionError, PrecisionLostError, TooFewRowsError
 from discriminant.models.covariance import class_degrees, pooled_degrees
 from discriminant.models.gaussian import Family
 from discriminant.models.metric import Metric, factor
+from discriminant.models.support import rounding
 from discriminant.moments.class_moments import ClassMoments
 from discriminant.posterior import log_posterior
 from discriminant.table.schema import Codes, Floats
@@ -48,7 +49,6 @@ from discriminant.table.source import Table
 
 _LEFT = 1e-6  # less than this left of a covariance in some direction, and it is worked out anew
 _DIGITS = 10.0  # of the variances after a removal; fewer, and the other rows are read again
-_EPS = float(np.finfo(np.float64).eps)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -359,7 +359,7 @@ def _clean_metric(moments: ClassMoments, covariance: Floats) -> Metric | None:
 
 def _noise(moments: ClassMoments) -> Floats:
     """(d,) variances this small are rounding of the means, as in `models.support`."""
-    return np.asarray((32 * _EPS * np.abs(moments.mean).max(axis=0)) ** 2)
+    return 4 * rounding(moments.mean)  # twice as far: a row less moves the means
 
 
 def _enough(left: Floats) -> Floats:

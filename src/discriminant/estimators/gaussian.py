@@ -16,7 +16,7 @@ from discriminant.estimators.base import LinearScores, MomentClassifier
 from discriminant.estimators.projecting import Projecting
 from discriminant.models.covariance import DENOMINATORS, TARGETS
 from discriminant.models.fisher import FisherRule, Projection
-from discriminant.models.gaussian import Family, class_prior, quadratic_rule
+from discriminant.models.gaussian import Family, check_shrinkage, class_prior, quadratic_rule
 from discriminant.models.member import fisher_member, fit_member, member_metric, member_shrinkage
 from discriminant.models.metric import Metric
 from discriminant.models.rules import QuadraticRule, Rule
@@ -57,7 +57,7 @@ class GaussianClassifier(MomentClassifier):
 
     @property
     def shrinkage_(self) -> Any:
-        """The shrinkage used, a number."""
+        """The shrinkage used: a number, or (K,) if each class of QDA has a best one of its own."""
         return self._once("shrinkage", lambda: member_shrinkage(self._present, self._asked.family))
 
     def scores_without_each(self, moments: Any, table: Table) -> Floats | None:
@@ -326,7 +326,8 @@ class RDA(GaussianClassifier):
     def _candidates(self) -> Candidates:
         tried = [STEPS if v == "cv" else (v,) for v in (self.pooling, self.shrinkage)]
         options = (self.target, self.denominator, self.shrink, self.weighting)
-        checked(Family(tried[0][0], tried[1][0], *options))
+        for pooling in tried[0]:
+            checked(Family(pooling, tried[1][0], *options))
         family = Family(1.0, 0.0, *options)
         return Candidates(family, np.array(tried[0]), tuple(tried[1]), (self.prior,))
 
@@ -390,4 +391,4 @@ def checked(family: Family) -> Family:
     ):
         if getattr(family, name) not in allowed:
             raise OptionError.of(name, getattr(family, name), f"one of {', '.join(allowed)}")
-    return family
+    return check_shrinkage(family)

@@ -23,7 +23,8 @@ from discriminant.table.schema import Floats
 
 Denominator = Literal["unbiased", "reliability", "ml"]
 Target = Literal["diagonal", "scaled_identity", "identity"]
-Shrinkage = float | Literal["auto", "oas"]
+Best = Literal["auto", "oas"]
+Shrinkage = float | Best
 DENOMINATORS = ("unbiased", "reliability", "ml")
 TARGETS = ("diagonal", "scaled_identity", "identity")
 
@@ -53,23 +54,23 @@ def pooled_covariance(moments: ClassMoments, denominator: Denominator = "unbiase
 
 
 def class_covariances(moments: ClassMoments, denominator: Denominator = "unbiased") -> Floats:
-    """(K, d, d) covariance of each class in units of the anchor; (K, d) from diagonal moments."""
-    if moments.detail == "pooled":
-        raise MomentsMismatchError.needs_detail("A covariance for each class", "class", "pooled")
-    degrees = class_degrees(moments, denominator)
-    for k in np.flatnonzero(degrees <= 0):
-        raise WeightError.too_light(float(moments.weight[k]), 1)
-    return np.asarray(moments.scatter / degrees.reshape(-1, *[1] * (moments.scatter.ndim - 1)))
+    """(K, d, d) covariance of each class, all heavy enough to have one, in units of the anchor."""
+    if not moments.holds("class"):
+        raise MomentsMismatchError.needs_detail(
+            "A covariance for each class", "class", moments.detail
+        )
+    return np.asarray(moments.scatter / class_degrees(moments, denominator)[:, None, None])
 
 
-def shrink(covariance: Floats, amount: float, target: Target, unit: Floats) -> Floats:
-    """(1 - amount) covariance + amount target; one matrix (d, d) or a stack of them."""
-    if amount == 0.0:
+def shrink(covariance: Floats, amount: float | Floats, target: Target, unit: Floats) -> Floats:
+    """(1 - amount) covariance + amount target; one matrix (d, d), or K and perhaps K amounts."""
+    if not np.any(amount):
         return covariance
     diagonal = np.diagonal(covariance, axis1=-2, axis2=-1)
-    shrunk = (1.0 - amount) * covariance
+    each = np.asarray(amount)[..., None]
+    shrunk = (1.0 - each[..., None]) * covariance
     d = np.arange(diagonal.shape[-1])
-    shrunk[..., d, d] += amount * target_diagonal(diagonal, target, unit)
+    shrunk[..., d, d] += each * target_diagonal(diagonal, target, unit)
     return shrunk
 
 
@@ -84,21 +85,39 @@ def target_diagonal(diagonal: Floats, target: Target, unit: Floats) -> Floats:
     return np.asarray(average / relative)
 
 
-def best_shrinkage(moments: ClassMoments, rule: Literal["auto", "oas"], target: Target) -> float:
+def best_shrinkage(moments: ClassMoments, rule: Best, target: Target) -> float:
     """Shrinkage of the pooled covariance that is best by Ledoit and Wolf ('auto') or OAS."""
-    if moments.detail == "diagonal":
-        raise MomentsMismatchError.needs_detail("A best shrinkage", "pooled", "diagonal")
-    weight = float(moments.weight.sum())
-    scale = shrinking_scale(np.diagonal(moments.pooled) / weight, target, moments.anchor.unit)
-    within = moments.pooled / weight / scale[:, None] / scale
+    fourth = None if moments.fourth is None else moments.fourth.sum(axis=0)
+    return _best(moments, moments.pooled, float(moments.weight.sum()), fourth, rule, target)
+
+
+def best_shrinkages(moments: ClassMoments, rule: Best, target: Target) -> Floats:
+    """(K,) best shrinkage of the covariance of each class, from its own rows."""
+    fourth = [None] * len(moments.labels) if moments.fourth is None else moments.fourth
+    each = zip(moments.scatter, moments.weight.tolist(), fourth, strict=True)
+    return np.array([_best(moments, *of_class, rule, target) for of_class in each])
+
+
+def _best(
+    moments: ClassMoments,
+    scatter: Floats,
+    weight: float,
+    fourth: Floats | None,
+    rule: Best,
+    target: Target,
+) -> float:
+    if scatter.ndim == 1:
+        raise MomentsMismatchError.needs_detail("A best shrinkage", "pooled", moments.detail)
+    scale = shrinking_scale(np.diagonal(scatter) / weight, target, moments.anchor.unit)
+    within = scatter / weight / scale[:, None] / scale
     if rule == "oas":
         return oas(*size_of(within), weight)
-    if moments.fourth is None:
+    if fourth is None:
         raise MomentsMismatchError.needs_detail(
             "shrinkage='auto' (Ledoit and Wolf)", "fourth", moments.detail
         )
-    fourth = moments.fourth.sum(axis=0) / scale[:, None] ** 2 / scale**2
-    return ledoit_wolf(*size_of(within), weight, float(fourth.sum()))
+    lengths = float((fourth / scale[:, None] ** 2 / scale**2).sum())
+    return ledoit_wolf(*size_of(within), weight, lengths)
 
 
 def size_of(covariance: Floats) -> tuple[float, float, int]:

@@ -16,12 +16,13 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from discriminant.errors import LabelError, PriorError, TooFewRowsError, WeightError
+from discriminant.errors import LabelError, OptionError, PriorError, TooFewRowsError, WeightError
 from discriminant.models.covariance import (
     Denominator,
     Shrinkage,
     Target,
     best_shrinkage,
+    best_shrinkages,
     class_covariances,
     class_degrees,
     pooled_covariance,
@@ -52,6 +53,11 @@ class Family:
     def linear(self) -> bool:
         """Whether all classes share one covariance."""
         return self.pooling == 1.0
+
+    @property
+    def late(self) -> bool:
+        """Whether the covariance of each class is shrunk after mixing, and not the pooled one."""
+        return self.shrink == "mixed" or self.weighting == "friedman"
 
 
 def class_prior(moments: ClassMoments | ClassRows, prior: npt.ArrayLike | None) -> Floats:
@@ -114,6 +120,12 @@ def check_rows(moments: ClassMoments, denominator: Denominator) -> None:
         )
 
 
+def check_own_rows(moments: ClassMoments, family: Family) -> None:
+    """The same for a member of the family; scatters mixed by Friedman's weights need no rows."""
+    if family.weighting != "friedman" or family.pooling == 0.0:
+        check_rows(moments, family.denominator)
+
+
 def linear_rule(moments: ClassMoments, *, metric: Metric, prior: Floats) -> LinearRule:
     """Linear scores of classes that share one metric, about the centre of the class means.
 
@@ -133,55 +145,69 @@ def quadratic_rule(
     return QuadraticRule(moments.labels, moments.anchor, moments.mean, metrics, np.log(prior))
 
 
-def shrinkage_of(moments: ClassMoments, family: Family) -> float:
-    """The shrinkage as a number, worked out from the moments if that is asked."""
-    if isinstance(family.shrinkage, str):
-        return best_shrinkage(moments, family.shrinkage, family.target)
-    return float(family.shrinkage)
+def check_shrinkage(family: Family) -> Family:
+    """The family, unless its best shrinkage is one that nobody has worked out."""
+    if not isinstance(family.shrinkage, str):
+        return family
+    if family.target == "identity":
+        allowed = "a number with target='identity': the best one is known for the targets "
+        raise OptionError.of(
+            "shrinkage", family.shrinkage, f"{allowed}'diagonal' and 'scaled_identity'"
+        )
+    if family.late and 0.0 < family.pooling < 1.0:
+        allowed = "a number where mixtures of covariances are shrunk: the best one is known for "
+        raise OptionError.of(
+            "shrinkage", family.shrinkage, f"{allowed}shrink='pooled' with weighting='covariance'"
+        )
+    return family
+
+
+def shrinkage_of(moments: ClassMoments, family: Family) -> float | Floats:
+    """The shrinkage as a number, worked out if that is asked; for QDA then (K,), one a class."""
+    check_shrinkage(family)
+    if not isinstance(family.shrinkage, str):
+        return float(family.shrinkage)
+    if family.late and family.pooling == 0.0:
+        return best_shrinkages(moments, family.shrinkage, family.target)
+    return best_shrinkage(moments, family.shrinkage, family.target)
 
 
 def pooled_metric(moments: ClassMoments, family: Family) -> Metric:
     """Metric of the covariance that all classes share."""
-    amount = shrinkage_of(moments, family)
+    amount = float(shrinkage_of(moments, family))
     pooled = pooled_covariance(moments, family.denominator)
     diagonal = pooled if pooled.ndim == 1 else np.diagonal(pooled)
     if amount == 1.0 or pooled.ndim == 1:
         variance = target_diagonal(diagonal, family.target, moments.anchor.unit)
-        return diagonal_metric(floored(moments, variance, moments.labels.tolist()))
+        return diagonal_metric(floored(moments, variance))
     covariance = shrink(pooled, amount, family.target, moments.anchor.unit)
     return shared_metric(moments, covariance)
 
 
 def class_metrics(moments: ClassMoments, family: Family) -> tuple[Metric, ...]:
     """Metric of each class's covariance."""
-    amount = shrinkage_of(moments, family)
-    if family.pooling == 0.0:
-        check_rows(moments, family.denominator)
-    covariances = mixed_covariances(moments, family, amount)
-    if covariances.ndim == 2:
-        return tuple(
-            diagonal_metric(floored(moments, variance, [label]))
-            for label, variance in zip(moments.labels, covariances, strict=True)
-        )
+    check_own_rows(moments, family)
+    covariances = mixed_covariances(moments, family)
     return tuple(class_metric(moments, covariance, k) for k, covariance in enumerate(covariances))
 
 
-def mixed_covariances(moments: ClassMoments, family: Family, amount: float) -> Floats:
+def mixed_covariances(moments: ClassMoments, family: Family) -> Floats:
     """(K, d, d) covariance of each class by the family's formula."""
     unit, pooling = moments.anchor.unit, family.pooling
-    if family.weighting == "friedman":
-        degrees = class_degrees(moments, family.denominator)
-        total = pooled_degrees(moments, family.denominator)
-        below = (1 - pooling) * degrees + pooling * total
-        mixed = ((1 - pooling) * moments.scatter + pooling * moments.pooled) / below[:, None, None]
-        return shrink(mixed, amount, family.target, unit)
-    pooled = pooled_covariance(moments, family.denominator)
-    if pooling == 1.0:
-        each = np.broadcast_to(pooled, moments.scatter.shape)
-        return shrink(each, amount, family.target, unit)
-    each = class_covariances(moments, family.denominator)
-    if each.ndim == 2:
-        return (1 - pooling) * each + pooling * pooled
-    if family.shrink == "mixed":
-        return shrink((1 - pooling) * each + pooling * pooled, amount, family.target, unit)
-    return (1 - pooling) * each + pooling * shrink(pooled, amount, family.target, unit)
+    amount = shrinkage_of(moments, family)
+    if family.late:
+        return shrink(_mixtures(moments, family), amount, family.target, unit)
+    pooled = shrink(pooled_covariance(moments, family.denominator), amount, family.target, unit)
+    return (1 - pooling) * class_covariances(moments, family.denominator) + pooling * pooled
+
+
+def _mixtures(moments: ClassMoments, family: Family) -> Floats:
+    """(K, d, d) mixtures before they are shrunk."""
+    pooling = family.pooling
+    if family.weighting == "covariance":
+        pooled = pooled_covariance(moments, family.denominator)
+        return (1 - pooling) * class_covariances(moments, family.denominator) + pooling * pooled
+    degrees = class_degrees(moments, family.denominator)
+    below = (1 - pooling) * degrees + pooling * pooled_degrees(moments, family.denominator)
+    mixed = (1 - pooling) * moments.scatter + pooling * moments.pooled
+    return np.asarray(mixed / below[:, None, None])

@@ -70,12 +70,12 @@ def fit_laplace(rows: ClassRows, *, prior: Floats) -> LaplaceRule:
     _check(rows)
     median, scale = np.zeros_like(rows.mean), np.zeros_like(rows.mean)
     spread = rows.reduce("diagonal")
-    for k, label in enumerate(rows.labels):
+    for k in range(len(rows.labels)):
         own = rows.codes == k
         offsets, weights = rows.offsets[own], rows.weights[own]
         median[k] = weighted_median(offsets, weights)
         deviation = weights @ np.abs(offsets - median[k]) / rows.weight[k]
-        scale[k] = np.sqrt(floored(spread, deviation**2, [label]))
+        scale[k] = np.sqrt(floored(spread, deviation**2, k))
     scale[scale == 0] = np.inf
     return LaplaceRule(rows.labels, rows.anchor, median, scale, np.log(prior))
 

@@ -35,7 +35,7 @@ def member_metric(classes: Classes, family: Family) -> Metric:
 
 
 def member_shrinkage(classes: Classes, family: Family) -> Any:
-    """The shrinkage as a number, worked out if that is asked."""
+    """The shrinkage as a number, worked out if that is asked; for QDA then (K,), one a class."""
     if isinstance(classes, ClassRows):
         return wide_shrinkage(classes, family)
     return shrinkage_of(classes, family)

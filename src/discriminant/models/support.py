@@ -12,8 +12,6 @@ Each is told in a warning that names the columns, so that a user can do better.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 import numpy.typing as npt
 
@@ -45,7 +43,7 @@ Columns = npt.NDArray[np.bool_]
 
 def shared_metric(moments: ClassMoments, covariance: Floats) -> Metric:
     """Metric of one covariance for all classes."""
-    covariance, moving = _moving(moments, covariance, moments.labels.tolist())
+    covariance, moving = _moving(moments, covariance)
     if not moving.any():
         return diagonal_metric(np.zeros(len(moving)))
     metric, lost = factor(covariance)
@@ -63,7 +61,7 @@ def shared_metric(moments: ClassMoments, covariance: Floats) -> Metric:
 def class_metric(moments: ClassMoments, covariance: Floats, code: int) -> Metric:
     """Metric of the covariance of one class."""
     label = moments.labels[code]
-    covariance, moving = _moving(moments, covariance, [label])
+    covariance, moving = _moving(moments, covariance, code)
     if not moving.any():
         return diagonal_metric(np.zeros(len(moving)))
     metric, lost = factor(covariance)
@@ -97,34 +95,39 @@ def _without_copies(moments: ClassMoments, covariance: Floats, moving: Columns) 
     return embedded(metric, columns)
 
 
-def floored(moments: ClassMoments, variance: Floats, labels: Sequence[object]) -> Floats:
+def rounding(mean: Floats) -> Floats:
+    """(d,) variance that rows with no spread may seem to have, by the rounding of means (K, d)."""
+    return np.asarray((16 * _EPS * np.abs(mean).max(axis=0, initial=0.0)) ** 2)
+
+
+def floored(moments: ClassMoments, variance: Floats, code: int | None = None) -> Floats:
     """Variances with zero for columns constant everywhere and a floor for those constant within.
 
-    'Constant' is up to the rounding of the class means.
+    'Constant' is up to the rounding of the class means: of all, or if these are variances of one
+    class, of that one.
     """
-    noise = (16 * _EPS * np.abs(moments.mean).max(axis=0)) ** 2
-    still = variance <= noise
+    still = variance <= rounding(moments.mean if code is None else moments.mean[code][None])
     if not still.any():
         return variance
     pooled = moments.pooled if moments.pooled.ndim == 1 else np.diagonal(moments.pooled)
     apart = moments.mean - moments.centre
     total = (pooled + moments.weight @ apart**2) / moments.weight.sum()
-    constant = still & (total <= 4 * noise)
+    constant = still & (total <= 4 * rounding(moments.mean))
     separating = still & ~constant
     names = np.array(moments.features, dtype=object)
     if constant.any():
         tell(ConstantColumnWarning.of_columns(names[constant].tolist()))
     if separating.any():
-        found = SeparatingColumnWarning.of_columns(names[separating].tolist(), labels)
-        tell(found)
+        labels = moments.labels.tolist() if code is None else [moments.labels[code]]
+        tell(SeparatingColumnWarning.of_columns(names[separating].tolist(), labels))
     return np.where(constant, 0.0, np.where(separating, _FLOOR * total, variance))
 
 
 def _moving(
-    moments: ClassMoments, covariance: Floats, labels: Sequence[object]
+    moments: ClassMoments, covariance: Floats, code: int | None = None
 ) -> tuple[Floats, Columns]:
     """The covariance of the columns that are not constant, its diagonal floored."""
-    variance = floored(moments, np.diagonal(covariance), labels)
+    variance = floored(moments, np.diagonal(covariance), code)
     moving = variance > 0
     kept = covariance[np.ix_(moving, moving)]
     np.fill_diagonal(kept, variance[moving])

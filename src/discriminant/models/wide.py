@@ -24,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.linalg import qr, svd
 
-from discriminant.errors import CollinearWarning, ShrinkageChosenWarning, WeightError, tell
+from discriminant.errors import CollinearWarning, ShrinkageChosenWarning, tell
 from discriminant.models.covariance import (
     class_degrees,
     ledoit_wolf,
@@ -37,7 +37,8 @@ from discriminant.models.covariance import (
 from discriminant.models.gaussian import (
     Family,
     check_classes,
-    check_rows,
+    check_own_rows,
+    check_shrinkage,
     linear_rule,
     quadratic_rule,
 )
@@ -83,21 +84,31 @@ def wide_metric(rows: ClassRows, family: Family) -> Metric:
     return _shared(_Spread.of(rows), family)
 
 
-def wide_shrinkage(rows: ClassRows, family: Family) -> float:
-    """The shrinkage as a number: |S|^2 is that of the N x N products, |z|^4 is summed as it is."""
+def wide_shrinkage(rows: ClassRows, family: Family) -> float | Floats:
+    """The shrinkage as a number, worked out if that is asked; for QDA then (K,), one a class."""
+    check_shrinkage(family)
     if not isinstance(family.shrinkage, str):
         return float(family.shrinkage)
-    weight, centred = float(rows.weight.sum()), rows.centred
-    variance = np.einsum("n,nj,nj->j", rows.weights, centred, centred) / weight
+    if family.late and family.pooling == 0.0:
+        codes = range(len(rows.labels))
+        return np.array([_best(rows, rows.codes == k, family) for k in codes])
+    return _best(rows, np.ones(len(rows.codes), dtype=np.bool_), family)
+
+
+def _best(rows: ClassRows, chosen: npt.NDArray[np.bool_], family: Family) -> float:
+    """Best shrinkage from some rows: |S|^2 is that of their products, |z|^4 is summed as it is."""
+    centred, weights = rows.centred[chosen], rows.weights[chosen]
+    weight = float(weights.sum())
+    variance = np.einsum("n,nj,nj->j", weights, centred, centred) / weight
     centred /= shrinking_scale(variance, family.target, rows.anchor.unit)
     products = centred @ centred.T
     lengths = np.diagonal(products)
-    share = rows.weights / weight
+    share = weights / weight
     squares = float(share @ products**2 @ share)
     size = squares, float(share @ lengths), len(rows.features)
     if family.shrinkage == "oas":
         return oas(*size, weight)
-    return ledoit_wolf(*size, weight, float(rows.weights @ lengths**2))
+    return ledoit_wolf(*size, weight, float(weights @ lengths**2))
 
 
 # --- covariances as shares of rows ----------------------------------------------------------------
@@ -105,22 +116,23 @@ def wide_shrinkage(rows: ClassRows, family: Family) -> float:
 
 def _shared(spread: _Spread, family: Family) -> Metric:
     """Metric of the covariance that all classes share."""
-    rows, amount = spread.rows, wide_shrinkage(spread.rows, family)
+    rows, amount = spread.rows, float(wide_shrinkage(spread.rows, family))
     pooled = pooled_covariance(spread.moments, family.denominator)
     target = target_diagonal(pooled, family.target, rows.anchor.unit)
     if amount == 1.0:
-        return diagonal_metric(floored(spread.moments, target, rows.labels.tolist()))
+        return diagonal_metric(floored(spread.moments, target))
     share = (1.0 - amount) * rows.weights / pooled_degrees(spread.moments, family.denominator)
     return _metric(spread, _Mixture(share, amount * target))
 
 
 def _each(spread: _Spread, family: Family) -> tuple[Metric, ...]:
     """Metric of each class's covariance."""
-    if family.pooling == 0.0:
-        check_rows(spread.moments, family.denominator)
-    amount = wide_shrinkage(spread.rows, family)
-    codes = range(len(spread.rows.labels))
-    return tuple(_metric(spread, _mixture(spread, family, amount, k)) for k in codes)
+    check_own_rows(spread.moments, family)
+    amounts = np.broadcast_to(wide_shrinkage(spread.rows, family), len(spread.rows.labels))
+    return tuple(
+        _metric(spread, _mixture(spread, family, float(amount), k))
+        for k, amount in enumerate(amounts)
+    )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -151,7 +163,7 @@ def _mixture(spread: _Spread, family: Family, amount: float, code: int) -> _Mixt
     own, common = _factors(moments, family, code)
     weights, unit = spread.rows.weights, spread.rows.anchor.unit
     owned = np.where(spread.rows.codes == code, own * weights, 0.0)
-    if family.shrink == "mixed" or family.weighting == "friedman":
+    if family.late:
         variance = own * moments.scatter[code] + common * moments.pooled
         diagonal = amount * target_diagonal(variance, family.target, unit)
         return _Mixture((1.0 - amount) * (owned + common * weights), diagonal, code)
@@ -168,8 +180,6 @@ def _factors(moments: ClassMoments, family: Family, code: int) -> tuple[float, f
     if family.weighting == "friedman":
         below = (1.0 - pooling) * float(degrees[code]) + pooling * total
         return (1.0 - pooling) / below, pooling / below
-    for k in np.flatnonzero(degrees <= 0):
-        raise WeightError.too_light(float(moments.weight[k]), 1)
     return (1.0 - pooling) / float(degrees[code]), pooling / total
 
 
@@ -179,9 +189,8 @@ def _factors(moments: ClassMoments, family: Family, code: int) -> tuple[float, f
 def _metric(spread: _Spread, mixture: _Mixture) -> Metric:
     """Metric of a mixture; columns that do not vary are left out or given a floor."""
     moments, code = spread.moments, mixture.code
-    labels = moments.labels.tolist() if code is None else [moments.labels[code]]
     within = np.einsum("n,nj,nj->j", mixture.share, spread.centred, spread.centred)
-    variance = floored(moments, within + mixture.diagonal, labels)
+    variance = floored(moments, within + mixture.diagonal, code)
     moving = variance > 0
     if not moving.any():
         return diagonal_metric(variance)

@@ -417,6 +417,16 @@ def test_rows_of_no_weight_unmask_nobody():
     assert model.masked_.tolist() == [2]
 
 
+@given(seed=st.integers(0, 999), classes=st.integers(3, 12), weighted=st.booleans())
+def test_masked_are_the_classes_that_no_row_is_given_to(seed, classes, weighted):
+    rows = random_rows(seed, n=60, width=2, classes=3, weighted=weighted)
+    y = rows.codes + 3 * (np.arange(60) % (classes // 3))
+    weight = None if rows.weight is None else np.where(rows.weight < 0.7, 0.0, rows.weight)
+    model = LeastSquares().fit(rows.features, y, weight)
+    told = model.predict(rows.features if weight is None else rows.features[weight > 0])
+    assert model.masked_.tolist() == np.setdiff1d(model.classes_, told).tolist()
+
+
 def test_without_rows_nothing_is_claimed_of_masking():
     X, y = three_in_a_line()
     assert LeastSquares().fit_moments(discriminant.moments(X, y, detail="pooled")).masked_ is None

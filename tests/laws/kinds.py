@@ -22,6 +22,8 @@ from discriminant.moments.class_moments import DETAILS, ClassMoments
 from discriminant.moments.class_rows import ClassRows, RowsReading
 from discriminant.moments.factor import FactorReading, ScatterFactor
 from discriminant.moments.reading import MomentsReading
+from discriminant.moments.residual import Pull, ResidualReading
+from discriminant.moments.tally import Tally, TallyReading
 from tests.blocks import Rows, assert_facts, expected, frame_of, near, seen
 
 
@@ -149,8 +151,95 @@ FACTOR = Kind(
 )
 
 
+# --- what a fit leaves over -----------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Responding:
+    """Rows that respond with twice their first feature, fitted by half of it."""
+
+    reading: ResidualReading
+
+    @classmethod
+    def about(cls, rows, anchor, exact):
+        coef = np.eye(1, len(rows.names)).T / 2
+        level = -1.5 * anchor.origin[:1] / anchor.unit[:1]
+        return cls(ResidualReading(rows.names, _responding(anchor), coef, level, exact))
+
+    @property
+    def numbers(self):
+        return self.reading.numbers
+
+    def read(self, block):
+        return self.reading.read(replace(block, responses=2.0 * block.features[:, :1]))
+
+
+def _responding(anchor):
+    """The anchor of features, and of the response."""
+    return Anchor(np.append(anchor.origin, 2 * anchor.origin[0]), anchor.unit[_ends(anchor)])
+
+
+def _ends(anchor):
+    return np.append(np.arange(len(anchor.unit)), 0)
+
+
+def _pull_expected(rows, frame):
+    left = rows.ones * 1.5 * rows.features[:, 0] / frame.unit[0]
+    u = (rows.features - frame.origin) / frame.unit
+    return {"rows": np.array((rows.ones > 0).sum()), "sums": np.append(left.sum(), u.T @ left)}
+
+
+def _pull_seen(found, frame):
+    stretch, shift = _to_frame(found.anchor.select(np.arange(len(found.features))), frame)
+    total, *slope = found.sums[:, 0] * found.anchor.unit[-1] / frame.unit[0]
+    return {"rows": np.array(found.rows), "sums": np.append(total, slope * stretch + shift * total)}
+
+
+def pull_kind(exact):
+    return Kind(
+        name="Pull-exact" if exact else "Pull",
+        reading=lambda rows, anchor: Responding.about(rows, anchor, exact),
+        empty=lambda rows, anchor: Pull.empty(rows.names, anchor=_responding(anchor)),
+        expected=_pull_expected,
+        seen=_pull_seen,
+        bits=lambda found, labels: [found.high, found.low, found.anchor.origin, found.anchor.unit],
+    )
+
+
+# --- rows told by a rule --------------------------------------------------------------------------
+
+_TOLD = np.random.default_rng(0).standard_normal((4, 9))  # slopes of four classes
+
+
+def _tally_reading(rows, anchor):
+    slope = _TOLD[:, : len(rows.names)]
+    return TallyReading(rows.names, anchor, slope * anchor.unit, slope @ anchor.origin)
+
+
+def _tally_expected(rows, frame):
+    told = (rows.features @ _TOLD[:, : len(rows.names)].T).argmax(axis=1)
+    return {"told": np.bincount(told[rows.ones > 0], minlength=4)}
+
+
+TALLY = Kind(
+    name="Tally",
+    reading=_tally_reading,
+    empty=lambda rows, anchor: Tally.empty(rows.names, 4),
+    expected=_tally_expected,
+    seen=lambda found, frame: {"told": found.told},
+    bits=lambda found, labels: [found.told],
+    counts=("told",),
+)
+
+
 def _to_frame(anchor, frame):
     return anchor.unit / frame.unit, (anchor.origin - frame.origin) / frame.unit
 
 
-KINDS = [*(moments_kind(detail) for detail in DETAILS), ROWS, FACTOR]
+KINDS = [
+    *(moments_kind(detail) for detail in DETAILS),
+    ROWS,
+    FACTOR,
+    *(pull_kind(exact) for exact in (False, True)),
+    TALLY,
+]

@@ -35,7 +35,6 @@ from discriminant.table.schema import Floats, Labels
 from discriminant.table.source import Table
 
 _ENOUGH = 8.0  # digits of a fit from moments: decisions need no more
-_LOOK = 4096  # rows that usually show that no class is masked
 
 
 class LeastSquares(LinearScores):
@@ -225,7 +224,7 @@ class LeastSquares(LinearScores):
         rule, factor = self._sharpened(moments, table)
         self._hold(moments, rule, named=table.schema.named)
         self._factor = factor if self.precision == "high" else None
-        self.masked_ = _masked(table, rule)
+        self.masked_ = _masked(table, rule, moments.weight > 0)
         return self
 
     def _sharpened(self, moments: Any, table: Table) -> tuple[IndicatorRule, ScatterFactor | None]:
@@ -322,19 +321,31 @@ def _columns(features: tuple[str, ...], classes: int) -> tuple[str, ...]:
     return (*features, *(f"class {k}" for k in range(classes)))
 
 
-def _masked(table: Table, rule: IndicatorRule) -> npt.NDArray[Any]:
-    """Classes that no row of positive weight is given to.
+def _masked(table: Table, rule: IndicatorRule, present: npt.NDArray[np.bool_]) -> Labels:
+    """Classes, of those present, that no row of positive weight is given to.
 
-    A few rows, evenly spread, usually show that there are none; only otherwise all are read.
+    A row or two of each class usually show that there are none. If not, a class is looked for among
+    its own rows, and only if it is not found there, among all.
     """
-    reading = TallyReading(
-        table.schema.features, rule.line.anchor, rule.line.coef, rule.line.intercept
-    )
-    few = np.arange(0, len(table), max(len(table) // _LOOK, 1))
-    told = fold(table.take(few), reading).told
-    if not told.all() and len(few) < len(table):
+    line = rule.line
+    reading = TallyReading(table.schema.features, line.anchor, line.coef, line.intercept)
+    told = fold(table.take(_two_of_each(table)), reading).told
+    if not told.all():
+        unseen = np.zeros(len(present), dtype=np.bool_)
+        unseen[np.flatnonzero(present)[told == 0]] = True
+        told = told + fold(table.take(np.flatnonzero(unseen[table.codes])), reading).told
+    if not told.all():
         told = fold(table, reading).told
-    masked: npt.NDArray[Any] = rule.labels[told == 0]
+    masked: Labels = rule.labels[told == 0]
     if len(masked):
         tell(MaskedClassWarning.of_classes(masked.tolist()))
     return masked
+
+
+def _two_of_each(table: Table) -> npt.NDArray[np.intp]:
+    """The first and the last row of each class."""
+    rows, K = np.arange(len(table)), len(table.schema.labels)
+    first, last = np.zeros(K, dtype=np.intp), np.zeros(K, dtype=np.intp)
+    first[table.codes[::-1]] = rows[::-1]
+    last[table.codes] = rows
+    return np.concatenate([first, last])

@@ -325,7 +325,9 @@ def _refined(table: Table, problem: Problem, *, exact: bool) -> Line:
     """The fit corrected by its residuals until that changes nothing, or makes nothing better."""
     line, last = problem.solve(), 0.5
     for _ in range(_LOOKS if exact else 1):
-        reading = ResidualReading(problem.anchor, line.coef, line.intercept, exact)
+        reading = ResidualReading(
+            problem.features, problem.anchor, line.coef, line.intercept, exact
+        )
         better, change = problem.correct(line, fold(table, reading))
         if not change < last:
             break

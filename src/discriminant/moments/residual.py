@@ -10,10 +10,13 @@ even where the columns almost depend on one another (Björck 1996, section 2.9).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
+import numpy.typing as npt
 
+from discriminant.errors import MomentsMismatchError
 from discriminant.moments.anchor import Anchor
 from discriminant.moments.factor import offsets_of
 from discriminant.table.schema import Block, Floats, dense
@@ -26,15 +29,56 @@ Pair = tuple[Floats, Floats]  # high and low part of one number
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Pull:
-    """Sums of residuals, alone and times each feature."""
+    """Sums of residuals of one fit, alone and times each feature."""
 
+    features: tuple[str, ...]  # d names
+    anchor: Anchor  # of features, then responses
+    rows: int  # how many of positive weight
     high: Floats  # (1 + d, m)
     low: Floats  # (1 + d, m) what does not fit into the high part
 
+    @classmethod
+    def empty(cls, features: Sequence[str], *, anchor: Anchor) -> Pull:
+        """Pull of no rows: added to any other it changes nothing, not even the last bit."""
+        shape = 1 + len(features), len(anchor.origin) - len(features)
+        return cls(tuple(features), anchor, 0, np.zeros(shape), np.zeros(shape))
+
     def __add__(self, other: Pull) -> Pull:
-        """Over the rows of both."""
-        high, low = added((self.high, self.low), (other.high, other.low))
-        return Pull(high, low)
+        """Over the rows of both; the fit is to be the same, about whatever anchor."""
+        if self.features != other.features:
+            raise MomentsMismatchError.of_features(self.features, other.features)
+        if not other.rows or not self.rows:
+            return self if self.rows else other
+        anchor = self.anchor
+        if not anchor.same_as(other.anchor):
+            zero, zero_too = self._zero(), other._zero()
+            anchor = anchor.with_unit_for(other.anchor, zero=zero, zero_too=zero_too)
+        ours, theirs = self.at(anchor), other.at(anchor)
+        high, low = added((ours.high, ours.low), (theirs.high, theirs.low))
+        return replace(ours, rows=self.rows + other.rows, high=high, low=low)
+
+    def __radd__(self, other: object) -> Pull:
+        """So that `sum(parts)` works: it starts from 0."""
+        return self if isinstance(other, int) and other == 0 else NotImplemented
+
+    def at(self, anchor: Anchor) -> Pull:
+        """The same sums about another origin and in other units."""
+        if anchor.same_as(self.anchor):
+            return self
+        d = len(self.features)
+        ratio = np.where(self._zero(), 1.0, self.anchor.unit / anchor.unit)
+        scale = np.append(1.0, ratio[:d])[:, None] * ratio[d:]  # powers of two: exact
+        high, low = self.high * scale, self.low * scale
+        shift = self.anchor.shift_to(anchor)[:d, None]
+        top, rest = product(np.broadcast_to(high[:1], (d, high.shape[1])), shift)
+        high[1:], low[1:] = added((high[1:], low[1:]), (top, rest + low[:1] * shift))
+        return replace(self, anchor=anchor, high=high, low=low)
+
+    def _zero(self) -> npt.NDArray[np.bool_]:
+        """(d + m,) columns that may be zero in every row, so that any unit suits the sums."""
+        some = (self.high != 0) | (self.low != 0)
+        still = np.append(~some[1:].any(axis=1), ~some.any(axis=0))
+        return np.asarray((self.anchor.origin == 0) & still)
 
     @property
     def sums(self) -> Floats:
@@ -46,6 +90,7 @@ class Pull:
 class ResidualReading:
     """Read the pull that is left at a fit."""
 
+    features: tuple[str, ...]  # d names
     anchor: Anchor  # of features, then responses
     coef: Floats  # (d, m) for offsets
     intercept: Floats  # (m,)
@@ -58,9 +103,8 @@ class ResidualReading:
 
     def read(self, block: Block) -> Pull:
         """Pull of the rows of one block."""
-        d, m = self.coef.shape
-        total = Pull(np.zeros((1 + d, m)), np.zeros((1 + d, m)))
-        size = max(_TILE_BYTES // (8 * (d + m)), 16)
+        total = Pull.empty(self.features, anchor=self.anchor)
+        size = max(_TILE_BYTES // (8 * sum(self.coef.shape)), 16)
         for lo in range(0, len(block), size):
             tile = block.rows(lo, min(lo + size, len(block)))
             total = total + (self._exact(tile) if self.exact else self._plain(tile))
@@ -72,7 +116,7 @@ class ResidualReading:
         if tile.weight is not None:
             left *= tile.weight[:, None]
         pull = np.vstack([left.sum(axis=0), u.T @ left])
-        return Pull(pull, np.zeros_like(pull))
+        return self._pull(tile, pull, np.zeros_like(pull))
 
     def _exact(self, tile: Block) -> Pull:
         u, v = offsets_of(tile, self.anchor, None)
@@ -88,7 +132,11 @@ class ResidualReading:
             high, low = product(left[0], u[:, j, None])
             low = low + left[1] * u[:, j, None] + left[0] * rest[:, j, None]
             sums.append(summed((high, low)))
-        return Pull(np.stack([s[0] for s in sums]), np.stack([s[1] for s in sums]))
+        return self._pull(tile, np.stack([s[0] for s in sums]), np.stack([s[1] for s in sums]))
+
+    def _pull(self, tile: Block, high: Floats, low: Floats) -> Pull:
+        seen = len(tile) if tile.weight is None else int((tile.weight > 0).sum())
+        return Pull(self.features, self.anchor, seen, high, low)
 
     def _left(self, tile: Block, v: Floats) -> Pair:
         """Responses less the intercept."""

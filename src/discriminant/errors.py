@@ -505,6 +505,15 @@ class MomentsMismatchError(InputError):
         )
 
     @classmethod
+    def of_shape(
+        cls, name: str, found: tuple[int, ...], wanted: tuple[int, ...]
+    ) -> MomentsMismatchError:
+        return cls(
+            f"'{name}' has shape {found} where these classes, features and detail make it {wanted}."
+            " Read moments with moments(X, y), or start from ClassMoments.empty(...)."
+        )
+
+    @classmethod
     def of_removal(cls, label: object, rows: int, removed: int) -> MomentsMismatchError:
         return cls(
             f"Cannot remove {removed} row(s) of class '{label}': only {rows} are in the moments."

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from discriminant.engines import local
+from discriminant.engines.engine import read_moments
 from discriminant.errors import (
     LabelError,
     MomentsMismatchError,
@@ -18,6 +19,7 @@ from discriminant.errors import (
 )
 from discriminant.moments import reading as reading_module
 from discriminant.moments.anchor import Anchor
+from discriminant.moments.class_moments import DETAILS, ClassMoments
 from discriminant.table.source import open_table
 from tests.blocks import (
     LABELS,
@@ -207,6 +209,29 @@ def test_permuting_columns_permutes_the_summary(kind, rows, seed):
     kind.says(back, rows)
 
 
+@able("select")
+@pytest.mark.parametrize(
+    ("wanted", "words"),
+    [
+        ([5], r"features=\[5\].*'f0', 'f1', 'f2'.* 0 to 2"),
+        (["f9"], r"features=\['f9'\].*'f0', 'f1', 'f2'"),
+        ([0, "f0"], r"features=\['f0'\].*once each"),
+        ([True, False], r"2 truth values.*each of the 3 features"),
+        ([True, 1], r"features=\[True\]"),
+    ],
+    ids=str,
+)
+def test_features_that_are_not_there_or_come_twice_are_refused_by_name(kind, wanted, words):
+    with pytest.raises(OptionError, match=words):
+        kind.read(random_rows(1)).select(wanted)
+
+
+@able("select")
+def test_a_truth_value_for_each_feature_selects_those_that_are_true(kind):
+    found = kind.read(random_rows(1)).select([True, False, True])
+    assert found.features == ("f0", "f2")
+
+
 # --- removing ------------------------------------------------------------------------------------
 
 
@@ -387,3 +412,23 @@ def test_many_parts_lose_no_more_than_rounding():
     frame = frame_of(rows)
     found = seen(reduce(add, parts), frame)
     assert_facts(found, expected(rows, "class", frame), 1e-12)
+
+
+@pytest.mark.parametrize("detail", DETAILS)
+@pytest.mark.parametrize("name", ["rows", "weight", "weight2", "mean", "scatter", "lost"])
+def test_moments_of_the_wrong_shape_cannot_be_made(detail, name):
+    good = read_class_moments(random_rows(1), detail)
+    with pytest.raises(MomentsMismatchError, match=rf"'{name}' has shape .*moments\(X, y\)"):
+        replace(good, **{name: getattr(good, name)[:-1]})
+
+
+@pytest.mark.parametrize("detail", ["rows", "all"])
+def test_moments_of_no_known_detail_cannot_be_made(detail):
+    with pytest.raises(OptionError, match=f"detail='{detail}'.*diagonal, pooled, class, fourth"):
+        ClassMoments.empty(np.array(["a", "b"]), ["u"], detail=detail)
+
+
+def test_rows_are_not_read_as_moments():
+    table = open_table([[0.0], [1.0]], ["a", "b"])
+    with pytest.raises(OptionError, match="detail='rows'"):
+        read_moments(table, detail="rows")

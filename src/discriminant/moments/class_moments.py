@@ -31,10 +31,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from discriminant.errors import (
-    MomentsMismatchError,
-    PrecisionLostError,
-)
+from discriminant.errors import MomentsMismatchError, OptionError, PrecisionLostError
 from discriminant.moments.anchor import Anchor
 from discriminant.moments.fourth import shift_fourth, shift_third
 from discriminant.moments.naming import Places, codes_of, columns_of, grouped, per_class
@@ -66,6 +63,27 @@ class ClassMoments:
     lost: Floats  # (K, d), for pooled (d,): bound of what removals have cost each variance
     third: Floats | None = None  # (K, d, d) with detail fourth
     fourth: Floats | None = None  # (K, d, d) with detail fourth
+
+    def __post_init__(self) -> None:
+        if self.detail not in DETAILS:
+            raise OptionError.of("detail", self.detail, f"one of {', '.join(DETAILS)}")
+        K, d = len(self.labels), len(self.features)
+        each, square = (K, d), (K, d, d)
+        wanted = {
+            "rows": (K,),
+            "weight": (K,),
+            "weight2": (K,),
+            "mean": each,
+            "scatter": {"diagonal": each, "pooled": (d, d)}.get(self.detail, square),
+            "lost": (d,) if self.detail == "pooled" else each,
+        }
+        if self.detail == "fourth":
+            wanted |= {"third": square, "fourth": square}
+        for name, shape in wanted.items():
+            if np.shape(getattr(self, name)) != shape:
+                raise MomentsMismatchError.of_shape(name, np.shape(getattr(self, name)), shape)
+        if len(self.anchor.origin) != d:
+            raise MomentsMismatchError.of_shape("anchor", self.anchor.origin.shape, (d,))
 
     # --- making --------------------------------------------------------------------------
 

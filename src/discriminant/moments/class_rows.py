@@ -49,7 +49,10 @@ class ClassRows:
     mean: Floats = field(init=False)  # (K, d) offsets, zero where a class has no rows
 
     def __post_init__(self) -> None:
-        K = len(self.labels)
+        K, N = len(self.labels), len(self.codes)
+        for name, shape in (("weights", (N,)), ("offsets", (N, len(self.features)))):
+            if getattr(self, name).shape != shape:
+                raise MomentsMismatchError.of_shape(name, getattr(self, name).shape, shape)
         weight = np.bincount(self.codes, self.weights, minlength=K).astype(np.float64)
         mean = np.zeros((K, len(self.features)))
         for k in np.flatnonzero(weight):

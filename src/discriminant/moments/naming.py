@@ -27,12 +27,25 @@ def codes_of(labels: Labels, wanted: Sequence[Any]) -> Places:
 
 
 def columns_of(features: Sequence[str], wanted: Sequence[str] | Sequence[int]) -> Places:
-    """The place of each feature wanted, by name or by place."""
-    place = {name: j for j, name in enumerate(features)}
-    wrong = [f for f in wanted if isinstance(f, str) and f not in place]
+    """The place of each feature wanted, by name, by place, or by a truth value for each of all."""
+    asked: list[Any] = list(wanted)
+    if asked and all(isinstance(f, (bool, np.bool_)) for f in asked):
+        if len(asked) != len(features):
+            allowed = f"one for each of the {len(features)} features"
+            raise OptionError.of("features", f"{len(asked)} truth values", allowed)
+        return np.flatnonzero(asked)
+    place: dict[Any, int] = {name: j for j, name in enumerate(features)}
+    d = len(features)
+    whole = {j: j % d for j in range(-d, d)}
+    wrong = [f for f in asked if f not in (place if isinstance(f, str) else whole)]
+    wrong += [f for f in asked if isinstance(f, (bool, np.bool_))]
     if wrong:
-        raise OptionError.of("features", wrong, f"among {list(features)[:20]}")
-    chosen = [place[f] if isinstance(f, str) else int(f) for f in wanted]
+        allowed = f"among {list(features)[:20]} or their places 0 to {d - 1}"
+        raise OptionError.of("features", wrong, allowed)
+    chosen = [place[f] if isinstance(f, str) else whole[int(f)] for f in asked]
+    if len(set(chosen)) < len(chosen):
+        twice = sorted({features[j] for j in chosen if chosen.count(j) > 1})
+        raise OptionError.of("features", twice, "named once each")
     return np.array(chosen, dtype=np.intp)
 
 

@@ -550,8 +550,8 @@ class PrecisionLostError(DiscriminantError, ArithmeticError):
     def of_column(cls, column: str, label: object, digits: float) -> PrecisionLostError:
         return cls(
             f"After this removal the variance of column '{column}' (class '{label}') would have "
-            f"{max(digits, 0):.1f} correct digits left: what was removed is far larger than what "
-            "stays. Read the remaining rows again instead."
+            f"{max(digits, 0):.1f} correct digits left: what stays varies far less than what was "
+            "removed, or not at all. Read the remaining rows again instead."
         )
 
 

@@ -268,6 +268,29 @@ def test_a_removal_that_cannot_be_trusted_is_refused_and_says_the_digits(kind):
 
 
 @able("remove")
+@given(seed=st.integers(0, 999), high=st.sampled_from([1, 7, 1000]), count=st.integers(1, 3))
+def test_the_last_rows_that_differ_in_a_column_of_whole_numbers_can_go(kind, seed, high, count):
+    rows = random_rows(seed, n=60, classes=2)
+    rows.features[:, 1] = 3.0
+    gone = np.random.default_rng(seed).choice(60, count, replace=False)
+    rows.features[gone, 1] = 3.0 + high
+    left = kind.read(rows) - kind.read(rows.take(gone))
+    stay = rows.take(np.setdiff1d(np.arange(60), gone))
+    kind.says(left, stay, 1e-8)
+    constant = left.select([1]).reduce("diagonal" if left.holds("diagonal") else left.detail)
+    assert not np.any(constant.scatter)
+
+
+@able("cancel")
+def test_rows_that_vary_less_than_was_removed_are_refused_though_they_be_whole(kind):
+    rows = random_rows(1, n=61, classes=1)
+    rows.features[:, 1] = np.resize([-1.0, 0.0, 1.0], 61)
+    rows.features[60, 1] = 1e8
+    with pytest.raises(PrecisionLostError, match=r"'f1'.*Read the remaining rows"):
+        kind.read(rows) - kind.read(rows.take([60]))
+
+
+@able("remove")
 def test_removing_more_rows_than_there_are_is_refused(kind):
     rows = replace(random_rows(1, n=5, classes=1))
     with pytest.raises(MomentsMismatchError, match=r"remove .*5 row.*'ash'.* 4 "):

@@ -181,7 +181,7 @@ class ClassMoments:
                 third=shift_third(ours, -back) - shift_third(theirs, -apart),
                 fourth=shift_fourth(ours, -back) - shift_fourth(theirs, -apart),
             )
-        return result._without_dust()._checked(digits)
+        return result._without_dust()._still(ours, theirs)._checked(digits)
 
     # --- regrouping -------------------------------------------------------------------------
 
@@ -407,6 +407,38 @@ class ClassMoments:
             lost=_times(keep, self.lost),
             third=None if self.third is None else _times(keep, self.third),
             fourth=None if self.fourth is None else _times(keep, self.fourth),
+        )
+
+    def _still(self, ours: ClassMoments, theirs: ClassMoments) -> ClassMoments:
+        """Variances that are zero up to what the removal has cost made zero, where that is sure.
+
+        It is sure of whole numbers counted once each: if they vary at all, their scatter is at
+        least 1/2. Columns are taken for whole numbers if their origin and what remains of their
+        means are, up to rounding.
+        """
+        diagonal = self._diagonal(self.scatter)
+        none = (self.lost > 0) & (diagonal <= 2 * self.lost) & (self.lost < 1 / 16)
+        if not none.any():
+            return self
+        value = self.anchor.values(self.mean)
+        size = np.abs(ours.mean) + np.abs(theirs.mean) + np.abs(self.anchor.origin) + 1.0
+        whole = np.abs(value - np.rint(value)) <= 64 * _EPS * size
+        whole &= (self.anchor.unit == 1.0) & (self.anchor.origin == np.rint(self.anchor.origin))
+        whole &= (self.weight == self.rows)[:, None]
+        whole |= (self.rows == 0)[:, None]
+        none &= whole.all(axis=0) if self.detail == "pooled" else whole
+        return self._without(none)
+
+    def _without(self, none: npt.NDArray[np.bool_]) -> ClassMoments:
+        """The same moments with no spread at all in some columns, or columns of some classes."""
+        keep = np.where(none, 0.0, 1.0)
+        square = keep if self.detail == "diagonal" else keep[..., :, None] * keep[..., None, :]
+        return replace(
+            self,
+            scatter=self.scatter * square,
+            lost=self.lost * keep,
+            third=None if self.third is None else self.third * square,
+            fourth=None if self.fourth is None else self.fourth * square,
         )
 
     def _merged(self, labels: Labels, code: Places) -> ClassMoments:

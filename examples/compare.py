@@ -39,9 +39,13 @@ MODELS = {
     "Laplace": LaplaceNB(),
 }
 
+SETS = ("iris", "wine", "breast_cancer", "digits")
+
 
 def main(name: str = "wine") -> None:
     """Print the table for one of scikit-learn's bundled sets."""
+    if name not in SETS:
+        sys.exit(f"{name!r} is not one of {', '.join(SETS)}.")
     rows = getattr(datasets, f"load_{name}")()
     X, y = rows.data, rows.target_names[rows.target]
     read = moments(X, y)
@@ -69,7 +73,7 @@ def line(model: Any, X: Any, y: Any) -> str:
     refits = getattr(model, "needs_rows", False)  # N refits with all rows: not for a quick look
     alone = "-" if refits else f"{leave_one_out(model, X, y).error():.3f}"
     seconds = time.perf_counter() - start
-    return f"{train:8.3f}{held.error():9.3f}{alone:>9}{held.log_loss():10.3f}{seconds:9.2f}"
+    return f"{train:8.3f}{held.error():9.3f}{alone:>9} {held.log_loss():9.4g}{seconds:9.2f}"
 
 
 if __name__ == "__main__":

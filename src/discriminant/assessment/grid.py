@@ -68,6 +68,15 @@ class Grid:
     error: Floats  # (P, S, R) share of the weight in a wrong class
     fold: FoldNumbers  # (N,)
 
+    def __repr__(self) -> str:
+        """One line: what was tried, and what was best."""
+        p, s, r = self.best()
+        return (
+            f"Grid({len(self.pooling)} poolings, {len(self.shrinkage)} shrinkages, "
+            f"{len(self.prior)} prior(s), best: pooling={self.pooling[p]:g}, "
+            f"shrinkage={self.shrinkage[s]}, log_loss={self.log_loss[p, s, r]:.4g})"
+        )
+
     def best(self) -> tuple[int, int, int]:
         """Place of the least log loss; of equal ones that of more pooling, then more shrinkage."""
         least = float(self.log_loss.min())

@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import clone
+from sklearn.base import clone, is_classifier
 
 from discriminant.assessment.folds import (
     FoldNumbers,
@@ -52,6 +52,14 @@ class HeldOut:
     fold: FoldNumbers  # (N,) the fold that held it out
     log_posterior: Floats  # (N, K), -inf for a class that the training rows lacked
     weight: Floats | None = None  # (N,)
+
+    def __repr__(self) -> str:
+        """One line: what was held out, and how it went."""
+        return (
+            f"HeldOut({len(self.codes)} rows, {len(self.labels)} classes, "
+            f"{int(self.fold.max()) + 1} folds, error={self.error():.4g}, "
+            f"log_loss={self.log_loss():.4g})"
+        )
 
     def predicted(self) -> npt.NDArray[Any]:
         """(N,) the most probable label of each row."""
@@ -92,6 +100,8 @@ def cross_validate(
         row; or a scikit-learn splitter that holds out every row once.
     groups
         (N,) rows of one group are held out together: one group at a time, or `folds` of them.
+    seed
+        Of the shuffling.
 
     Examples
     --------
@@ -100,6 +110,7 @@ def cross_validate(
     >>> held.log_posterior.shape, held.error()
     ((6, 2), 0.0)
     """
+    _check_classifier(estimator)
     labels, codes = _classes(X, y)
     weight = open_weight(sample_weight, len(codes))
     fold = fold_numbers(folds, codes, groups=groups, seed=seed, X=X)
@@ -143,6 +154,7 @@ def leave_one_out(
     """
     if prior not in ("refit", "fixed"):
         raise OptionError.of("prior", prior, "'refit' or 'fixed'")
+    _check_classifier(estimator)
     labels, codes = _classes(X, y)
     weight = open_weight(sample_weight, len(codes))
     some = codes if weight is None else codes[weight > 0]
@@ -221,6 +233,15 @@ def _score_folds(estimator: Any, table: Table, fold: FoldNumbers) -> Floats:
         rule = rule_without(model, only_present(train), table, rows)
         found[np.ix_(rows, present)] = log_posterior(rule.scores(table.features[rows]))
     return found
+
+
+def _check_classifier(estimator: Any) -> None:
+    if isinstance(estimator, type):
+        name = estimator.__name__
+        raise OptionError.of("estimator", name, f"a model, not its class: {name}()")
+    if not is_classifier(estimator):
+        allowed = "a classifier: held-out posteriors are of classes"
+        raise OptionError.of("estimator", type(estimator).__name__, allowed)
 
 
 def _classes(X: Any, y: Any) -> tuple[Labels, Codes]:

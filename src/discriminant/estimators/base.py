@@ -20,6 +20,7 @@ from discriminant.errors import (
     LabelError,
     MomentsMismatchError,
     NamesUncheckedWarning,
+    OptionError,
     ShapeError,
     TooFewRowsError,
     tell,
@@ -143,6 +144,7 @@ class MomentClassifier(ClassifierMixin, Rows):
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Read the rows once and fit."""
+        self.__dict__.pop("_allowed", None)
         table = self._open(X, y, sample_weight)
         if len(table) == 1:
             raise TooFewRowsError.of_one_row(
@@ -152,8 +154,11 @@ class MomentClassifier(ClassifierMixin, Rows):
             raise LabelError.one_class(table.schema.labels[0])
         return self._fit_table(table)
 
-    def fit_moments(self, moments: ClassMoments | ClassRows) -> Self:
+    def fit_moments(self, moments: Any) -> Self:
         """Fit from moments: read earlier, merged, weighted or regrouped; no rows are needed."""
+        if not isinstance(moments, ClassMoments | ClassRows):
+            allowed = "what discriminant.moments(X, y) returns; for rows there is fit(X, y)"
+            raise OptionError.of("moments", type(moments).__name__, allowed)
         return self._fit_from(moments)
 
     def _fit_from(self, moments: ClassMoments | ClassRows, named: bool | None = None) -> Self:
@@ -168,10 +173,13 @@ class MomentClassifier(ClassifierMixin, Rows):
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """Add rows. New classes may come at any time; the rule is worked out when it is asked for.
 
-        `classes`, if given, are the only labels allowed.
+        `classes`, if given in the first call or any other, are the only labels allowed from then
+        on. A class is known from its first row on.
         """
-        labels = None if classes is None else np.unique(np.asarray(classes))
-        table = self._open(X, y, sample_weight, labels=labels, more=True)
+        if classes is not None:
+            self._allowed = np.unique(np.asarray(classes))
+        allowed = getattr(self, "_allowed", None)
+        table = self._open(X, y, sample_weight, labels=allowed, more=True)
         if not hasattr(self, "moments_"):
             first = read_classes(table, self.detail_for(len(table), table.width))
             self._hold(first, named=table.schema.named)

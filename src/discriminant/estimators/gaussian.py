@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+from numbers import Real
 from typing import Any, Self
 
 import numpy as np
@@ -11,7 +13,7 @@ from discriminant.assessment.folds import fold_numbers
 from discriminant.assessment.grid import STEPS, Candidates, Grid, grid_losses
 from discriminant.assessment.leave_one_out import gaussian_without_each
 from discriminant.engines.engine import read_classes
-from discriminant.errors import LabelError, OptionError
+from discriminant.errors import DiscriminantWarning, LabelError, OptionError
 from discriminant.estimators.base import LinearScores, MomentClassifier
 from discriminant.estimators.projecting import Projecting
 from discriminant.models.covariance import DENOMINATORS, TARGETS
@@ -64,6 +66,15 @@ class GaussianClassifier(MomentClassifier):
         """(N, K) scores of each row by the rule of all others, where there is a closed form."""
         return gaussian_without_each(moments, table, family=self.family, prior=self.prior_from)
 
+    @property
+    def covariance_(self) -> Floats:
+        """(d, d) the covariance that classes share, or (K, d, d) that of each; as it is used."""
+        unit = self._present.anchor.unit
+        rule, square = self.rule_, unit[:, None] * unit
+        if not isinstance(rule, QuadraticRule):
+            return np.asarray(self._shared_metric().covariance() * square)
+        return np.asarray([metric.covariance() * square for metric in rule.metrics])
+
     def mahalanobis(self, X: Any) -> Floats:
         """(n, K) squared Mahalanobis distance from each class mean."""
         rule = self._density()
@@ -108,9 +119,14 @@ class GaussianClassifier(MomentClassifier):
 
     def _shared_metric(self) -> Metric:
         """Metric of the covariance that all classes share."""
-        found = self._once("metric", lambda: member_metric(self._present, self._asked.family))
+        found = self._once("metric", self._work_out_metric)
         assert isinstance(found, Metric)
         return found
+
+    def _work_out_metric(self) -> Metric:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DiscriminantWarning)  # told when it was fitted
+            return member_metric(self._present, self._asked.family)
 
 
 class LinearClassifier(LinearScores, GaussianClassifier):
@@ -204,7 +220,7 @@ class QDA(GaussianClassifier):
         As in `LDA`; 'unbiased' divides by n_k - 1.
     shrinkage, target
         Each class covariance is shrunk that much toward its own target. With target 'identity'
-        it is scikit-learn's `reg_param`.
+        and denominator 'ml' it is scikit-learn's `reg_param`.
     """
 
     def __init__(
@@ -253,7 +269,7 @@ class RDA(GaussianClassifier):
         The numbers used.
     cv_
         With 'cv', held-out log loss and error of every candidate (`assessment.grid.Grid`); else
-        None.
+        None. The choice stays when rows are added or forgotten; `fit` chooses anew.
     """
 
     cv_: Grid | None
@@ -377,12 +393,11 @@ def checked(family: Family) -> Family:
     unit = "a number from 0 to 1"
     for name in ("pooling", "shrinkage"):
         value = getattr(family, name)
-        if isinstance(value, str):
-            if name == "shrinkage" and value in ("auto", "oas"):
-                continue
-            raise OptionError.of(name, value, f"{unit}, 'auto' or 'oas'")
-        if not 0.0 <= value <= 1.0:
-            raise OptionError.of(name, value, unit)
+        if name == "shrinkage" and isinstance(value, str) and value in ("auto", "oas"):
+            continue
+        if not isinstance(value, Real) or not 0.0 <= float(value) <= 1.0:
+            words = f"{unit}, 'auto' or 'oas' (0 for none)" if name == "shrinkage" else unit
+            raise OptionError.of(name, value, words)
     for name, allowed in (
         ("target", TARGETS),
         ("denominator", DENOMINATORS),

@@ -421,7 +421,10 @@ def test_rows_of_no_weight_unmask_nobody():
 def test_masked_are_the_classes_that_no_row_is_given_to(seed, classes, weighted):
     rows = random_rows(seed, n=60, width=2, classes=3, weighted=weighted)
     y = rows.codes + 3 * (np.arange(60) % (classes // 3))
-    weight = None if rows.weight is None else np.where(rows.weight < 0.7, 0.0, rows.weight)
+    weight = None
+    if rows.weight is not None:
+        weight = np.where(rows.weight < 0.7, 0.0, rows.weight)
+        weight[np.unique(y, return_index=True)[1]] = 1.0  # no class is without weight
     model = LeastSquares().fit(rows.features, y, weight)
     told = model.predict(rows.features if weight is None else rows.features[weight > 0])
     assert model.masked_.tolist() == np.setdiff1d(model.classes_, told).tolist()
@@ -590,6 +593,7 @@ def test_a_fold_that_has_all_rows_of_a_class_is_refitted_without_it():
     with pytest.warns(discriminant.errors.ClassMissingWarning):
         held = cross_validate(LeastSquares(), X, y, np.where(y == 1, 0, 1 + np.arange(60) % 2))
     wanted = LeastSquares().fit(X[y != 1], y[y != 1]).predict_proba(X[y == 1])
+    assert (held.log_posterior[y == 1][:, 1] == -np.inf).all()
     np.testing.assert_allclose(np.exp(held.log_posterior[y == 1][:, [0, 2]]), wanted, atol=1e-10)
 
 

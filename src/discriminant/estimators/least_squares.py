@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -131,6 +132,7 @@ class LeastSquares(LinearScores):
     def rule_of(self, table: Table) -> IndicatorRule:
         """The fitted rule, from rows: what `fit` finds."""
         self._checked()
+        table = _only_present(table)
         moments = read_classes(table, self.detail_for(len(table), table.width))
         return self._sharpened(moments, table)[0]
 
@@ -224,17 +226,15 @@ class LeastSquares(LinearScores):
         rule, factor = self._sharpened(moments, table)
         self._hold(moments, rule, named=table.schema.named)
         self._factor = factor if self.precision == "high" else None
-        self.masked_ = _masked(table, rule, moments.weight > 0)
+        self.masked_ = _masked(table, rule)
         return self
 
     def _sharpened(self, moments: Any, table: Table) -> tuple[IndicatorRule, ScatterFactor | None]:
         """The rule of moments, or of the factor of their rows if those leave too few digits."""
-        some = moments.weight > 0
-        present = moments if some.all() else moments.classes(moments.labels[some].tolist())
-        problem = self._problem(present)
+        problem = self._problem(moments)
         few = problem.solver.digits < _ENOUGH and self.precision == "auto"
         if moments.detail == "rows" or not (few or self.precision == "high"):
-            return self._rule(present, problem), None
+            return self._rule(moments, problem), None
         factor = _factor_of(table, moments.labels)
         return self._factor_rule(factor, moments), factor
 
@@ -321,8 +321,17 @@ def _columns(features: tuple[str, ...], classes: int) -> tuple[str, ...]:
     return (*features, *(f"class {k}" for k in range(classes)))
 
 
-def _masked(table: Table, rule: IndicatorRule, present: npt.NDArray[np.bool_]) -> Labels:
-    """Classes, of those present, that no row of positive weight is given to.
+def _only_present(table: Table) -> Table:
+    """The rows of positive weight and the classes they have."""
+    if table.weight is not None:
+        table = table.take(np.flatnonzero(table.weight > 0))
+    present, codes = np.unique(table.codes, return_inverse=True)
+    schema = replace(table.schema, labels=table.schema.labels[present])
+    return replace(table, schema=schema, codes=codes)
+
+
+def _masked(table: Table, rule: IndicatorRule) -> Labels:
+    """Classes that no row of positive weight is given to.
 
     A row or two of each class usually show that there are none. If not, a class is looked for among
     its own rows, and only if it is not found there, among all.
@@ -331,9 +340,8 @@ def _masked(table: Table, rule: IndicatorRule, present: npt.NDArray[np.bool_]) -
     reading = TallyReading(table.schema.features, line.anchor, line.coef, line.intercept)
     told = fold(table.take(_two_of_each(table)), reading).told
     if not told.all():
-        unseen = np.zeros(len(present), dtype=np.bool_)
-        unseen[np.flatnonzero(present)[told == 0]] = True
-        told = told + fold(table.take(np.flatnonzero(unseen[table.codes])), reading).told
+        own = np.flatnonzero((told == 0)[table.codes])
+        told = told + fold(table.take(own), reading).told
     if not told.all():
         told = fold(table, reading).told
     masked: Labels = rule.labels[told == 0]

@@ -11,9 +11,9 @@ from scipy.stats import laplace
 from discriminant import LaplaceNB, moments
 from discriminant.errors import (
     ConstantColumnWarning,
+    ConstantInClassWarning,
     MissingValueError,
     MomentsMismatchError,
-    SeparatingColumnWarning,
     TooFewRowsError,
 )
 from discriminant.models.laplace import weighted_median
@@ -176,11 +176,11 @@ def test_a_constant_column_is_left_out_and_named(rows):
     np.testing.assert_allclose(found, LaplaceNB().fit(X, y).predict_log_proba(X), rtol=1e-12)
 
 
-def test_a_column_constant_within_a_class_decides_and_is_named(rows):
+def test_a_column_constant_within_a_class_takes_the_pooled_spread_and_is_named(rows):
     X, y = rows
     X = X.copy()
     X[y == 2, 0] = 1000.0
-    with pytest.warns(SeparatingColumnWarning, match=r"'x0'.*class '2'"):
+    with pytest.warns(ConstantInClassWarning, match=r"'x0'.*class '2'"):
         model = LaplaceNB().fit(X, y)
     np.testing.assert_array_equal(model.predict(X) == 2, y == 2)
 

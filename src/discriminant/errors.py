@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
-_NOT_THE_USER = (__name__.partition(".")[0] + ".", "sklearn.")
+_NOT_THE_USER = (__name__.partition(".")[0] + ".", "sklearn.", "contextlib", "concurrent.")
 
 
 class DiscriminantError(Exception):
@@ -32,6 +33,20 @@ def tell(warning: Warning) -> None:
     while frame is not None and frame.f_globals.get("__name__", "").startswith(_NOT_THE_USER):
         level, frame = level + 1, frame.f_back  # type: ignore[assignment]
     warnings.warn(warning, stacklevel=level)
+
+
+@contextmanager
+def gathered() -> Iterator[None]:
+    """Tell warnings of one kind once: the first, and how many others there were."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yield
+    kinds: dict[type[Warning], dict[str, None]] = {}
+    for found in caught:
+        kinds.setdefault(found.category, {})[str(found.message)] = None
+    for kind, texts in kinds.items():
+        first, more = next(iter(texts)), len(texts) - 1
+        tell(kind(f"{first} (And {more} more warning(s) of this kind.)" if more else first))
 
 
 def listing(names: Sequence[object], most: int = 5) -> str:
@@ -222,6 +237,15 @@ class ColumnNamesError(InputError):
         return cls(
             f"Missing column(s) {listing(missing)}: the model was fitted with them.{note} "
             "Rename or add the missing ones."
+        )
+
+    @classmethod
+    def of_mixed(cls, texts: Sequence[str], others: Sequence[object]) -> ColumnNamesError:
+        kinds = ", ".join(sorted({type(name).__name__ for name in others}))
+        return cls(
+            f"Feature names are only supported if all input features have string names: column(s) "
+            f"{listing(texts)} are named by text and {listing(others)} by {kinds}. Rename them, "
+            "for instance with X.columns = X.columns.astype(str)."
         )
 
     @classmethod
@@ -543,6 +567,15 @@ class MomentsMismatchError(InputError):
         )
 
 
+    @classmethod
+    def not_among(cls, label: object | None) -> MomentsMismatchError:
+        where = "the classes" if label is None else f"class '{label}'"
+        return cls(
+            f"The rows to remove cannot have been among the rows of {where}: without them a "
+            "variance would be negative. Check their labels, values and weights."
+        )
+
+
 class PrecisionLostError(DiscriminantError, ArithmeticError):
     """A removal would leave too few correct digits."""
 
@@ -564,7 +597,8 @@ class ShrinkageChosenWarning(DiscriminantWarning):
     @classmethod
     def of(cls, what: str, rank: int, features: int, amount: float) -> ShrinkageChosenWarning:
         return cls(
-            f"{what} has rank {rank} for {features} features, so it has no inverse: too few rows. "
+            f"{what} has rank {rank} for {features} features, so it has no inverse: too few rows, "
+            "or columns that depend on others. "
             f"It was shrunk {amount:.3g} of the way to its diagonal (OAS). Pass shrinkage= to "
             "choose yourself, or keep fewer features."
         )
@@ -576,6 +610,17 @@ class ConstantColumnWarning(DiscriminantWarning):
     @classmethod
     def of_columns(cls, columns: Sequence[str], what: str = "class") -> ConstantColumnWarning:
         return cls(f"Constant column(s) {listing(columns)} say nothing of the {what}: left out.")
+
+
+class ConstantInClassWarning(DiscriminantWarning):
+    """A column has one value in a class, but not in others."""
+
+    @classmethod
+    def of_columns(cls, columns: Sequence[str], label: object) -> ConstantInClassWarning:
+        return cls(
+            f"Column(s) {listing(columns)} have one value only in class '{label}': their pooled "
+            "variance is used there. Drop them, or share one covariance (LDA, RDA with pooling)."
+        )
 
 
 class SeparatingColumnWarning(DiscriminantWarning):

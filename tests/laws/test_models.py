@@ -1,5 +1,6 @@
 """The laws that models made from moments keep."""
 
+import warnings
 from dataclasses import replace
 
 import mpmath
@@ -8,9 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.integrate import quad
+from sklearn.base import clone
+from sklearn.datasets import load_wine
 
 import discriminant
-from discriminant import LDA, QDA, RDA, NearestMean
+from discriminant import LDA, QDA, RDA, LaplaceNB, NearestMean
+from discriminant.errors import ConstantInClassWarning, MomentsMismatchError, PrecisionLostError
 from discriminant.posterior import log_posterior, posterior
 from tests.blocks import Rows, random_rows
 
@@ -306,3 +310,33 @@ def test_a_row_far_out_keeps_a_finite_log_posterior():
     rows = random_rows(2, n=60, classes=2)
     far = LDA().fit(rows.features, rows.y).predict_log_proba([[1e4, -1e4, 1e4]])
     assert np.isfinite(far).all() and far.min() < -1000 and far.max() == 0.0
+
+
+@pytest.mark.parametrize(
+    "model", [QDA(), QDA(shrinkage=0.01), LaplaceNB(), RDA(pooling=0.1)], ids=repr
+)
+def test_a_column_constant_in_a_rare_class_does_not_make_it_win(model):
+    rng = np.random.default_rng(0)
+    y = (rng.random(2000) < 0.05).astype(int)
+    rare = (rng.random(2000) < 0.1) & (y == 0)  # nine in ten of class 0 have that value too
+    X = np.column_stack([rng.normal(size=2000) + y, rng.normal(size=2000), rare])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConstantInClassWarning)
+        error = 1.0 - clone(model).fit(X, y).score(X, y)
+    assert error < 0.2  # always saying 0 errs in one of twenty, always saying 1 in nineteen
+
+
+@pytest.mark.parametrize("model", [LDA(), QDA()], ids=repr)
+def test_rows_forgotten_under_a_wrong_label_are_refused(model):
+    X, y = load_wine(return_X_y=True)
+    with pytest.raises((MomentsMismatchError, PrecisionLostError)):
+        clone(model).fit(X, y).forget(X[:5], [2] * 5)
+
+
+def test_moments_of_the_same_columns_in_another_order_add_by_name():
+    X, y = load_wine(return_X_y=True, as_frame=True)
+    whole = discriminant.moments(X, y)
+    half = discriminant.moments(X[:90], y[:90])
+    turned = X[X.columns[::-1]]
+    found = half + discriminant.moments(turned[90:], y[90:])
+    np.testing.assert_allclose(found.within(), whole.within(), rtol=1e-9)

@@ -33,6 +33,7 @@ from discriminant.errors import (
     OptionError,
     ShapeError,
     TooFewRowsError,
+    gathered,
     tell,
 )
 from discriminant.models.covariance import Shrinkage
@@ -114,11 +115,11 @@ def cross_validate(
     labels, codes = _classes(X, y)
     weight = open_weight(sample_weight, len(codes))
     fold = fold_numbers(folds, codes, groups=groups, seed=seed, X=X)
-    if from_moments(estimator, X):
-        table = _opened(estimator, X, y, weight)
-        found = _score_folds(estimator, table, fold)
-    else:
-        found = refit_folds(estimator, X, labels=labels, codes=codes, weight=weight, fold=fold)
+    with gathered():
+        if from_moments(estimator, X):
+            found = _score_folds(estimator, _opened(estimator, X, y, weight), fold)
+        else:
+            found = refit_folds(estimator, X, labels=labels, codes=codes, weight=weight, fold=fold)
     _warn_of_missing(codes, weight, labels, fold)
     return HeldOut(labels, codes, fold, found, weight)
 
@@ -162,12 +163,13 @@ def leave_one_out(
     for k in np.flatnonzero(count < 2):
         raise TooFewRowsError.of_class(labels[k], int(count[k]), 2, "leaving one row out")
     one_each = np.arange(len(codes))
-    if from_moments(estimator, X):
-        table = _opened(estimator, X, y, weight)
-        found = leave_each_out(estimator, table, fixed_prior=prior == "fixed")
-    else:
-        model = _with_shares(estimator, codes, weight) if prior == "fixed" else estimator
-        found = refit_folds(model, X, labels=labels, codes=codes, weight=weight, fold=one_each)
+    with gathered():
+        if from_moments(estimator, X):
+            table = _opened(estimator, X, y, weight)
+            found = leave_each_out(estimator, table, fixed_prior=prior == "fixed")
+        else:
+            model = _with_shares(estimator, codes, weight) if prior == "fixed" else estimator
+            found = refit_folds(model, X, labels=labels, codes=codes, weight=weight, fold=one_each)
     return HeldOut(labels, codes, one_each, found, weight)
 
 

@@ -23,6 +23,7 @@ from discriminant.errors import (
     OptionError,
     ShapeError,
     TooFewRowsError,
+    gathered,
     tell,
 )
 from discriminant.models.gaussian import class_prior
@@ -167,7 +168,9 @@ class MomentClassifier(ClassifierMixin, Rows):
                 self.__class__.__name__, self.detail, moments.detail
             )
         moments = self._no_wider(moments)
-        self._hold(moments, self.rule_from(moments), named=named)
+        with gathered():
+            rule = self.rule_from(moments)
+        self._hold(moments, rule, named=named)
         return self
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:

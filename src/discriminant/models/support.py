@@ -2,6 +2,8 @@
 
     a column constant in all rows              left out
     a column that varies only between classes  kept, with a small floor of variance: it decides
+    a column constant in one class             takes the pooled variance there: what one class does
+                                               not show is no reason to be sure of it
     a dependence that no class mean breaks     its direction is left out, as MASS does; where each
                                                class has a covariance, a column for all classes
     one direction that only means break        kept with a floor, as for a column
@@ -18,6 +20,7 @@ import numpy.typing as npt
 from discriminant.errors import (
     CollinearWarning,
     ConstantColumnWarning,
+    ConstantInClassWarning,
     SeparatingColumnWarning,
     ShrinkageChosenWarning,
     tell,
@@ -101,10 +104,10 @@ def rounding(mean: Floats) -> Floats:
 
 
 def floored(moments: ClassMoments, variance: Floats, code: int | None = None) -> Floats:
-    """Variances with zero for columns constant everywhere and a floor for those constant within.
+    """Variances with zero for columns constant everywhere and more for those constant within.
 
     'Constant' is up to the rounding of the class means: of all, or if these are variances of one
-    class, of that one.
+    class, of that one. A column that varies in other classes takes the pooled variance.
     """
     still = variance <= rounding(moments.mean if code is None else moments.mean[code][None])
     if not still.any():
@@ -112,15 +115,29 @@ def floored(moments: ClassMoments, variance: Floats, code: int | None = None) ->
     pooled = moments.pooled if moments.pooled.ndim == 1 else np.diagonal(moments.pooled)
     apart = moments.mean - moments.centre
     total = (pooled + moments.weight @ apart**2) / moments.weight.sum()
-    constant = still & (total <= 4 * rounding(moments.mean))
-    separating = still & ~constant
+    noise = rounding(moments.mean)
+    constant = still & (total <= 4 * noise)
+    here = still & ~constant & (pooled > 4 * noise * moments.weight.sum()) & (code is not None)
+    separating = still & ~constant & ~here
+    _tell_of(moments, constant, here, separating, code)
+    variance = np.where(here, pooled / moments.weight.sum(), variance)
+    return np.where(constant, 0.0, np.where(separating, _FLOOR * total, variance))
+
+
+def _tell_of(
+    moments: ClassMoments, constant: Columns, here: Columns, separating: Columns, code: int | None
+) -> None:
     names = np.array(moments.features, dtype=object)
     if constant.any():
         tell(ConstantColumnWarning.of_columns(names[constant].tolist()))
+    if here.any() and code is not None:
+        label = moments.labels[code]
+        tell(ConstantInClassWarning.of_columns(names[here].tolist(), label))
     if separating.any():
-        labels = moments.labels.tolist() if code is None else [moments.labels[code]]
-        tell(SeparatingColumnWarning.of_columns(names[separating].tolist(), labels))
-    return np.where(constant, 0.0, np.where(separating, _FLOOR * total, variance))
+        found = SeparatingColumnWarning.of_columns(
+            names[separating].tolist(), moments.labels.tolist()
+        )
+        tell(found)
 
 
 def _moving(

@@ -30,6 +30,7 @@ from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
+from numpy.linalg import eigvalsh
 
 from discriminant.errors import MomentsMismatchError, OptionError, PrecisionLostError
 from discriminant.moments.anchor import Anchor
@@ -120,7 +121,9 @@ class ClassMoments:
     # --- adding and removing ----------------------------------------------------------------
 
     def __add__(self, other: ClassMoments) -> ClassMoments:
-        """Moments of the rows of both; classes are the union of both."""
+        """Moments of the rows of both; classes are the union of both, columns go by name."""
+        if not isinstance(other, ClassMoments):
+            return NotImplemented
         ours, theirs = _aligned(self, other)
         weight = ours.weight + theirs.weight
         share = np.divide(theirs.weight, weight, out=np.zeros_like(weight), where=weight > 0)
@@ -161,7 +164,9 @@ class ClassMoments:
             theirs.weight, weight, out=np.zeros_like(weight), where=left & (weight > 0)
         )
         step = ours.mean - theirs.mean
-        mean = np.where(left[:, None], ours.mean + share[:, None] * step, 0.0)
+        moved = share[:, None] * step
+        mean = np.where(left[:, None], ours.mean + moved, 0.0)
+        mean[np.abs(mean) <= 4 * _EPS * (np.abs(ours.mean) + np.abs(moved))] = 0.0  # dust
         spread = ours._drift(theirs.weight * (1 + share), step)
         scatter = ours.scatter - theirs.scatter - spread
         cost = 4 * _EPS * (np.abs(ours._diagonal(ours.scatter)) + np.abs(ours._diagonal(spread)))
@@ -181,7 +186,7 @@ class ClassMoments:
                 third=shift_third(ours, -back) - shift_third(theirs, -apart),
                 fourth=shift_fourth(ours, -back) - shift_fourth(theirs, -apart),
             )
-        return result._without_dust()._still(ours, theirs)._checked(digits)
+        return result._without_dust()._still(ours, theirs)._checked(digits)._possible()
 
     # --- regrouping -------------------------------------------------------------------------
 
@@ -395,6 +400,21 @@ class ClassMoments:
             )
         return self
 
+    def _possible(self) -> ClassMoments:
+        """The moments, unless no rows have such a scatter: then what was removed was not in it."""
+        if self.detail == "diagonal":
+            return self
+        scatters = self.scatter[None] if self.detail == "pooled" else self.scatter
+        for k, scatter in enumerate(scatters):
+            variance = np.diagonal(scatter)
+            moving = variance > 0
+            sd = np.sqrt(variance[moving])
+            least = eigvalsh(scatter[np.ix_(moving, moving)] / sd[:, None] / sd).min(initial=0.0)
+            if least < -(10.0**-_DIGITS) * max(len(sd), 1):
+                label = None if self.detail == "pooled" else self.labels[k]
+                raise MomentsMismatchError.not_among(label)
+        return self
+
     def _without_dust(self) -> ClassMoments:
         """Scatter that must be zero made zero: of no row, or of one."""
         if self.detail == "pooled":
@@ -485,7 +505,9 @@ class ClassMoments:
 def _aligned(ours: ClassMoments, theirs: ClassMoments) -> tuple[ClassMoments, ClassMoments]:
     """Both over the same classes, about the same origin."""
     if ours.features != theirs.features:
-        raise MomentsMismatchError.of_features(ours.features, theirs.features)
+        if sorted(ours.features) != sorted(theirs.features):
+            raise MomentsMismatchError.of_features(ours.features, theirs.features)
+        theirs = theirs.select(ours.features)
     if ours.detail != theirs.detail:
         raise MomentsMismatchError.of_detail(ours.detail, theirs.detail)
     if not same_labels(ours.labels, theirs.labels):

@@ -124,6 +124,8 @@ CELLS = [
     (1, "NA in pandas Int64", fit_unweighted(column(pd.array(with_hole(range(60)), dtype="Int64"))), MissingValueError, MISSING.format("k")),
     (1, "NA in pandas Float64", fit_unweighted(column(pd.array(with_hole(X[:, 0]), dtype="Float64"))), MissingValueError, MISSING.format("k")),
     (1, "NA in pandas boolean", fit_unweighted(column(pd.array(with_hole([True, False] * 30), dtype="boolean"))), MissingValueError, MISSING.format("k")),
+    (1, "a mask", fit_unweighted(np.ma.masked_array(X, mask=np.isin(np.arange(180), [25]).reshape(60, 3))), MissingValueError, MISSING.format("x1")),
+    (1, "a mask when predicting", predict(np.ma.masked_array(X, mask=np.isin(np.arange(180), [25]).reshape(60, 3)), X), MissingValueError, MISSING.format("x1")),
     (2, "infinity", fit_unweighted(cell(np.inf)), InfiniteValueError, r"Row 8 .*column 'x1': infinity.*Correct or drop"),
     (2, "minus infinity when predicting", predict(cell(-np.inf), X), InfiniteValueError, r"Row 8 .*column 'x1': infinity.*Correct or drop"),
     (2, "text 1e400", fit_unweighted(cell("1e400", kind=object)), InfiniteValueError, r"Row 8 .*column 'x1': the text '1e400'.*too large.*Correct or drop"),
@@ -165,6 +167,7 @@ NAMES = [
     (14, "an array for a frame, too narrow", predict(X[:, :2]), ShapeError, r"X has 2 features, but \w+ is expecting 3 .*no column names.*same order"),
     (14, "an array for a frame", predict(X), UserWarning, r"fitted with feature names: columns are taken in order, unchecked"),
     (14, "a frame for an array", predict(FRAME, X), UserWarning, r"fitted without feature names: columns are taken in order, unchecked"),
+    (15, "names of text and of numbers", fit_unweighted(FRAME.set_axis(["u", 1, "w"], axis=1)), ColumnNamesError, r"'u', 'w' are named by text and '1' by int\. Rename.*astype\(str\)"),
     (15, "two columns of one name", fit_unweighted(FRAME.set_axis(["u", "v", "u"], axis=1)), ColumnNamesError, r"Column name 'u' stands at positions 0 and 2: rename"),
     (15, "when predicting", predict(FRAME.set_axis(["u", "w", "w"], axis=1)), ColumnNamesError, r"Column name 'w' stands at positions 1 and 2: rename"),
 ]  # fmt: skip

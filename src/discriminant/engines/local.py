@@ -18,6 +18,7 @@ from discriminant.table.schema import Block
 from discriminant.table.source import Table
 
 _BLOCK_BYTES = 1 << 25
+_ALONE = 1 << 13  # numbers; so few BLAS leaves to one thread anyway
 _PARTS = 16  # a table is cut into about this many blocks, if they do not get too small for that
 
 S = TypeVar("S", bound=Summary)
@@ -35,11 +36,11 @@ def fold(table: Table, reading: Reading[S], *, threads: int | None = None) -> S:
 def _fold(table: Table, reading: Reading[S], threads: int | None) -> S:
     size = block_rows(len(table), table.width, reading.numbers)
     blocks = table.blocks(size)
-    if len(table) <= size:
+    if len(table) <= size and len(table) * table.width < _ALONE:
         return reading.read(next(blocks))
     threads = threads or available_threads()
     with one_blas_thread():
-        if threads == 1:
+        if threads == 1 or len(table) <= size:
             return add_up(reading.read(block) for block in blocks)
         with ThreadPoolExecutor(threads) as pool:
             return add_up(_ordered(pool, reading, blocks, 2 * threads))
@@ -101,6 +102,7 @@ def add_up(parts: Iterable[S]) -> S:
 @lru_cache(maxsize=1)
 def _blas() -> Any:
     """The BLAS libraries loaded; finding them takes longer than a small fit."""
+    import scipy.linalg  # noqa: F401 -- brings a BLAS of its own, which is to be found too
     from threadpoolctl import ThreadpoolController
 
     return ThreadpoolController()

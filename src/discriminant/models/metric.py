@@ -15,15 +15,18 @@ column never matters. What is found deficient is named by the caller; here it is
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
-from scipy.linalg import eigh, lapack
+from scipy.linalg import eigh, lapack, qr, svd
 
 from discriminant.table.schema import Floats
 
 _EPS = float(np.finfo(np.float64).eps)
 _TINY = float(np.finfo(np.float64).tiny)
+
+Driver = Literal["gesdd", "gesvd"]  # of LAPACK: the quick one, or the one closest to exact
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -35,10 +38,6 @@ class Metric:
     gain: Floats  # (r,)
     rest: float  # 0 or 1
     logdet: float
-
-    def coordinates(self, offsets: Floats) -> Floats:
-        """(n, r) along the basis."""
-        return np.asarray(self._rooted(offsets) @ self.basis)
 
     def squared(self, offsets: Floats) -> Floats:
         """(n,) squared distances of offsets (n, d) from zero."""
@@ -179,6 +178,19 @@ def embedded(metric: Metric, columns: npt.NDArray[np.bool_]) -> Metric:
     root = np.zeros(len(columns))
     root[columns] = metric.root
     return Metric(root, basis, metric.gain, metric.rest, metric.logdet)
+
+
+def thin_svd(rows: Floats, *, driver: Driver = "gesdd") -> tuple[Floats, Floats, Floats]:
+    """U (n, r), s (r,) and V' (r, d) of (n, d); of a wide one by way of its triangle, (n, n).
+
+    Its products (n, n) would do as well, and faster, but they square the condition.
+    """
+    if rows.shape[0] >= rows.shape[1]:
+        left, values, right = svd(rows, full_matrices=False, lapack_driver=driver)
+        return left, values, right
+    tall, small = qr(rows.T, mode="economic", check_finite=False)
+    right, values, left = svd(small, lapack_driver=driver)
+    return left.T, values, (tall @ right).T
 
 
 def _deficiency(standard: Floats, sd: Floats) -> Deficiency:

@@ -17,8 +17,9 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy.linalg import lapack, qr, solve_triangular, svd
+from scipy.linalg import lapack, qr, solve_triangular
 
+from discriminant.models.metric import thin_svd
 from discriminant.table.schema import Floats
 
 _EPS = float(np.finfo(np.float64).eps)
@@ -92,7 +93,7 @@ def _reciprocal(standard: Floats) -> float:
 
 
 def _by_svd(standard: Floats, scale: Floats, unit: Floats, squared: bool) -> Solver:
-    left, values, right = _thin_svd(standard)
+    left, values, right = thin_svd(standard, driver="gesvd")
     d = len(scale)
     tolerance = 8 * max(standard.shape) * _EPS
     kept = values > values[0] * (np.sqrt(tolerance) if squared else tolerance)
@@ -105,16 +106,6 @@ def _by_svd(standard: Floats, scale: Floats, unit: Floats, squared: bool) -> Sol
     return Solver(
         scale, rank, max(digits, 0.0), weakest, None, left, 1 / values, right / scale[:, None], lift
     )
-
-
-def _thin_svd(root: Floats) -> tuple[Floats, Floats, Floats]:
-    """U, s and V'; of a wide root by way of its own triangle, which is small."""
-    if root.shape[0] >= root.shape[1]:
-        left, values, right = svd(root, full_matrices=False, lapack_driver="gesvd")
-        return left, values, right
-    tall, small = qr(root.T, mode="economic")
-    right, values, left = svd(small, lapack_driver="gesvd")
-    return left.T, values, (tall @ right).T
 
 
 def _shortest(right: Floats, size: Floats, unit: Floats) -> Floats:
@@ -135,7 +126,7 @@ def _null(rows: Floats) -> Floats:
 
 def _ridged(root: Floats, scale: Floats, unit: Floats, ridge: float) -> Solver:
     """V s / (s^2 + ridge) U' in the user's units."""
-    left, values, right = _thin_svd(root * unit)
+    left, values, right = thin_svd(root * unit, driver="gesvd")
     kept = values > 0
     left, values, right = left[:, kept], values[kept], right[kept].T
     below = values**2 + ridge

@@ -11,8 +11,7 @@ for RDA   a_i = (1 - pooling) w_i [i in k] / v_k + pooling (1 - s) w_i / v
 
     S = D^1/2 (I + V diag(e^2) V') D^1/2,      log det S = sum log D + sum log(1 + e^2)
 
-which is a `Metric`. It costs N^2 d and never forms a d x d matrix. The SVD goes by way of QR and
-not of the N x N matrix of products, which would square the condition. Where D is zero there is no
+which is a `Metric`. It costs N^2 d and never forms a d x d matrix. Where D is zero there is no
 inverse; what is then done is what `models.support` does, and it says so in the same words.
 """
 
@@ -22,7 +21,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy.linalg import qr, svd
+from scipy.linalg import qr
 
 from discriminant.errors import CollinearWarning, ShrinkageChosenWarning, tell
 from discriminant.models.covariance import (
@@ -42,7 +41,7 @@ from discriminant.models.gaussian import (
     linear_rule,
     quadratic_rule,
 )
-from discriminant.models.metric import Metric, diagonal_metric, embedded, factor
+from discriminant.models.metric import Metric, diagonal_metric, embedded, factor, thin_svd
 from discriminant.models.rules import LinearRule, QuadraticRule
 from discriminant.models.support import class_metric, floored, shared_metric
 from discriminant.moments.class_moments import ClassMoments
@@ -211,8 +210,8 @@ def _plus_diagonal(part: Floats, diagonal: Floats) -> Metric:
     """Metric of part' part + diag(diagonal)."""
     root = 1.0 / np.sqrt(diagonal)
     part *= root
-    length, basis = _thin_svd(part)
-    return _round_plus(root, length**2, basis)
+    _, length, right = thin_svd(part)
+    return _round_plus(root, length**2, right.T)
 
 
 def _round_plus(root: Floats, extra: Floats, basis: Floats) -> Metric:
@@ -220,13 +219,6 @@ def _round_plus(root: Floats, extra: Floats, basis: Floats) -> Metric:
     felt = extra > _EPS
     logdet = float(np.log1p(extra).sum() - 2.0 * np.log(root).sum())
     return Metric(root, basis[:, felt], 1.0 / (1.0 + extra[felt]), 1.0, logdet)
-
-
-def _thin_svd(part: Floats) -> tuple[Floats, Floats]:
-    """Singular values (r,) and right vectors (d, r) of (N, d)."""
-    tall, small = qr(part.T, mode="economic", overwrite_a=True, check_finite=False)
-    left, length, _ = svd(small, check_finite=False)
-    return length, np.asarray(tall @ left[:, : len(length)])
 
 
 # --- no shrinkage: what models.support does, in the space of the rows -----------------------------
@@ -254,9 +246,9 @@ def _unshrunk(
 ) -> Metric:
     """Metric of part' part, which has no inverse: shrunk, or without the directions it lacks."""
     sd = np.sqrt(variance[moving])
-    length, basis = _thin_svd(part / sd)
+    _, length, right = thin_svd(part / sd)
     kept = length**2 > 8 * len(sd) * _EPS * length.max() ** 2
-    values, basis = length[kept] ** 2, basis[:, kept]
+    values, basis = length[kept] ** 2, right[kept].T
     rank, lone = int(kept.sum() + still.sum()), int(still.sum())
     if _beyond(spread, basis, sd, moving, still, within=code is not None):
         weight = spread.moments.weight.sum() if code is None else spread.moments.weight[code]

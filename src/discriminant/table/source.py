@@ -239,7 +239,11 @@ def _open_frame(X: Any, match: Schema | None) -> tuple[Features, tuple[str, ...]
         name = next(name for i, name in enumerate(given) if name in given[:i])
         places = [i for i, other in enumerate(given) if other == name]
         raise ColumnNamesError.of_duplicates(str(name), places)
-    named = all(isinstance(name, str) for name in given)
+    texts = [name for name in given if isinstance(name, str)]
+    if texts and len(texts) < len(given):
+        others = [name for name in given if not isinstance(name, str)]
+        raise ColumnNamesError.of_mixed(texts, others)
+    named = bool(texts)
     wanted = _match_names(given, match) if match is not None and named else given
     series = dict(zip(given, nw.from_native(X, eager_only=True).iter_columns(), strict=True))
     columns = tuple(_open_series(series[name], str(name)) for name in wanted)
@@ -259,6 +263,8 @@ def _match_names(given: list[str], match: Schema) -> list[str]:
 
 
 def _open_array(X: Any) -> npt.NDArray[Any]:
+    if isinstance(X, np.ma.MaskedArray):
+        _blame_mask(X)
     array = _as_array(X)
     if array.ndim == 0:
         raise ShapeError.not_a_table(type(X).__name__)
@@ -274,6 +280,14 @@ def _open_array(X: Any) -> npt.NDArray[Any]:
     if array.dtype.kind in "mM":
         raise ColumnTypeError.of_column("x0", str(array.dtype))
     return _to_numbers(array, numbered(array.shape[1]))
+
+
+def _blame_mask(X: np.ma.MaskedArray[Any, Any]) -> None:
+    """Raise the error that names the first masked cell, if any: under its mask is no number."""
+    mask = np.atleast_2d(np.ma.getmaskarray(X))
+    for row, column in np.argwhere(mask)[:1]:
+        rows, columns = int(mask.any(axis=1).sum()), int(mask.any(axis=0).sum())
+        raise MissingValueError.of_cell(int(row), f"x{column}", rows=rows, columns=columns)
 
 
 def _as_array(X: Any) -> npt.NDArray[Any]:

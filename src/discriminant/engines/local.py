@@ -7,14 +7,16 @@ answer is the same to the last bit whatever the number of threads.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from typing import Any, TypeVar
 
+import numpy as np
+
 from discriminant.errors import MissingValueError
 from discriminant.moments.summary import Reading, Summary
-from discriminant.table.schema import Block
+from discriminant.table.schema import Block, Features, Floats
 from discriminant.table.source import Table
 
 _BLOCK_BYTES = 1 << 25
@@ -46,10 +48,23 @@ def _fold(table: Table, reading: Reading[S], threads: int | None) -> S:
             return add_up(_ordered(pool, reading, blocks, 2 * threads))
 
 
+def map_rows(
+    scoring: Callable[[Features], Floats], features: Features, *, threads: int | None = None
+) -> Floats:
+    """What `scoring` says of every row, blocks of rows on all cores."""
+    rows, width = features.shape
+    size = max(_BLOCK_BYTES // 8 // (8 * width), 2048)
+    if rows <= size:
+        return scoring(features)
+    spans = [slice(lo, min(lo + size, rows)) for lo in range(0, rows, size)]
+    with one_blas_thread(), ThreadPoolExecutor(threads or available_threads()) as pool:
+        return np.concatenate(list(pool.map(lambda span: scoring(features[span]), spans)))
+
+
 def block_rows(rows: int, width: int, numbers: int) -> int:
     """Rows of a block: neither so many that memory grows, nor so few that adding up is the work."""
     most = max(_BLOCK_BYTES // (8 * width), 1)
-    fewest = max(8192, 4 * numbers // width)
+    fewest = max(min(16384, most), 4 * numbers // width)
     return max(min(-(-rows // _PARTS), most), fewest)
 
 

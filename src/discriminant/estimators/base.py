@@ -16,6 +16,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import NotFittedError
 
 from discriminant.engines.engine import read_classes
+from discriminant.engines.local import map_rows
 from discriminant.errors import (
     LabelError,
     MomentsMismatchError,
@@ -94,8 +95,12 @@ class Rows(BaseEstimator):
 
     def _finite(self, scoring: Callable[[Features], Floats], features: Features) -> Floats:
         """What `scoring` says of the rows, or the error that names the cell that spoilt it."""
-        with np.errstate(invalid="ignore", over="ignore"):
-            found = scoring(features)
+
+        def quietly(rows: Features) -> Floats:
+            with np.errstate(invalid="ignore", over="ignore"):
+                return scoring(rows)
+
+        found = map_rows(quietly, features)
         if not np.isfinite(found).all():
             codes = np.zeros(features.shape[0], dtype=np.uint8)
             Block(features[:], codes).blame(self._schema.features)

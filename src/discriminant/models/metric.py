@@ -43,7 +43,7 @@ class Metric:
         """(n,) squared distances of offsets (n, d) from zero."""
         u = self._rooted(offsets)
         along = u @ self.basis
-        inside = np.vecdot(along * self.gain, along)
+        inside = np.vecdot(along * self.gain if self.rest else along, along)
         if not self.rest:
             return np.asarray(inside)
         if along.size:  # what is outside is taken apart, not as a difference of large squares

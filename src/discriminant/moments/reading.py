@@ -25,7 +25,7 @@ from discriminant.moments.class_moments import ClassMoments, Detail
 from discriminant.moments.fourth import Powers, shift_fourth, shift_third
 from discriminant.table.schema import Block, Floats, Labels, dense
 
-_TILE_BYTES = 1 << 20
+_TILE_BYTES = 5 << 20  # several steps of NumPy go over a tile: long ones, so that threads overlap
 _SLICE, _NARROW = 1024, 8  # rows of a slice; tiles of up to this width are long and are sliced
 _TOLERATED = 0.125  # share of a sum of squares that may cancel before a tile is read again
 
@@ -49,7 +49,7 @@ class MomentsReading:
 
     def read(self, block: Block) -> ClassMoments:
         """Moments of the rows of one block."""
-        size = min(tile_rows(len(self.features)), len(block))
+        size = min(tile_rows(len(self.features), len(self.labels)), len(block))
         running = _Running(self, size)
         with np.errstate(invalid="ignore", over="ignore"):  # a cell that is no number is named
             for lo in range(0, len(block), max(size, 1)):
@@ -57,9 +57,11 @@ class MomentsReading:
         return running.moments
 
 
-def tile_rows(width: int) -> int:
-    """Rows of a tile: about a megabyte, but enough that the products outweigh adding them up."""
-    return int(np.clip(max(_TILE_BYTES // (8 * width), 4 * width), 256, 16384))
+def tile_rows(width: int, classes: int = 1) -> int:
+    """Rows of a tile: some megabytes, but enough that its rows outweigh what is done per class."""
+    row = 8 * width
+    rows = min(max(_TILE_BYTES // row, 4 * width, 32 * classes), 6 * _TILE_BYTES // row)
+    return int(np.clip(rows, 256, 32768))
 
 
 class _Running:
@@ -89,28 +91,38 @@ class _Running:
     def _add_together(self, tile: Block, weight: Floats, share: Floats) -> None:
         """All classes at once, about the running means or, if those are far, the tile's own."""
         now, chosen = self.moments, _indicator(tile, len(weight))
-        centre, shift, squares = self._sums(tile, chosen, weight, now.mean)
+        centre, centred, shift = self._means(tile, chosen, weight, now.mean)
+        if not now.weight.any():  # there are no running means yet
+            centre, centred, shift = self._means(tile, chosen, weight, centre + shift)
+            self._add_outer(weight, shift, -1.0, self._squares(centred, tile, chosen))
+            now.mean[:] = centre + shift
+            return
+        squares = self._squares(centred, tile, chosen)
         if not self._cancels(weight * share, shift, squares):
             self._add_outer(weight * share, shift, -1.0, squares)
         else:
-            centre, shift, squares = self._sums(tile, chosen, weight, centre + shift)
-            self._add_outer(weight, shift, -1.0, squares)
+            centre, centred, shift = self._means(tile, chosen, weight, centre + shift)
+            self._add_outer(weight, shift, -1.0, self._squares(centred, tile, chosen))
             self._add_outer(now.weight * share, (centre - now.mean) + shift, 1.0)
         now.mean[:] += share[:, None] * ((centre - now.mean) + shift)
 
-    def _sums(
+    def _means(
         self, tile: Block, chosen: sparse.csc_array, weight: Floats, centre: Floats
     ) -> tuple[Floats, Floats, Floats]:
-        """Centres as they were used, class means about them, and sums of squares or products."""
+        """Centres as they were used, rows about them, and class means about them."""
         centre, centred = self._about(tile, centre)
         shift = chosen @ centred / np.where(weight > 0, weight, 1.0)[:, None]
         if not np.isfinite(shift).all():
             tile.blame(self.moments.features)
+        return centre, centred, shift
+
+    def _squares(self, centred: Floats, tile: Block, chosen: sparse.csc_array) -> Floats:
+        """Sums of squares of each class, or of products; the rows are used up."""
         if self.moments.detail == "diagonal":
-            return centre, shift, chosen @ np.square(centred, out=centred)
+            return np.asarray(chosen @ np.square(centred, out=centred))
         if tile.weight is not None:
             centred *= np.sqrt(tile.weight)[:, None]
-        return centre, shift, _products(centred, out=self.product)
+        return _products(centred, out=self.product)
 
     def _cancels(self, weight: Floats, shift: Floats, squares: Floats) -> bool:
         """Whether the correction for the shift would eat up what it is taken from."""

@@ -566,7 +566,6 @@ class MomentsMismatchError(InputError):
             "that: rows cannot be added or removed. Fit again to all the rows that count."
         )
 
-
     @classmethod
     def not_among(cls, label: object | None) -> MomentsMismatchError:
         where = "the classes" if label is None else f"class '{label}'"

@@ -59,8 +59,20 @@ class GaussianClassifier(MomentClassifier):
 
     @property
     def shrinkage_(self) -> Any:
-        """The shrinkage used: a number, or (K,) if each class of QDA has a best one of its own."""
-        return self._once("shrinkage", lambda: member_shrinkage(self._present, self._asked.family))
+        """The shrinkage used, a number, or (K,) where it differs between classes.
+
+        Where too few rows made one necessary that was not asked for, it is that.
+        """
+        return self._once("shrinkage", self._work_out_shrinkage)
+
+    def _work_out_shrinkage(self) -> Any:
+        asked, rule = member_shrinkage(self._present, self._asked.family), self.rule_
+        linear = not isinstance(rule, QuadraticRule)
+        metrics = rule.metrics if isinstance(rule, QuadraticRule) else (self._shared_metric(),)
+        forced = np.array([metric.shrunk for metric in metrics])
+        if not forced.any():
+            return asked
+        return float(forced[0]) if linear else np.maximum(forced, asked)
 
     def scores_without_each(self, moments: Any, table: Table) -> Floats | None:
         """(N, K) scores of each row by the rule of all others, where there is a closed form."""

@@ -127,6 +127,9 @@ class LinearRegression(RegressorMixin, Rows):
         """
         if moments.detail == "diagonal":
             raise MomentsMismatchError.needs_detail(type(self).__name__, "pooled", "diagonal")
+        if len(moments.labels) > 1:
+            allowed = "moments of one class whose last columns are responses: moments([X y], zeros)"
+            raise OptionError.of("moments", f"of {len(moments.labels)} classes", allowed)
         if self.precision == "high":
             raise OptionError.of(
                 "precision", "high", "'auto' or 'standard' where there are no rows"

@@ -115,6 +115,8 @@ def check_classes(moments: ClassMoments) -> None:
 def check_rows(moments: ClassMoments, denominator: Denominator) -> None:
     """Every class heavy enough to have a covariance of its own."""
     for k in np.flatnonzero(class_degrees(moments, denominator) <= 0):
+        if moments.rows[k] > 1:
+            raise WeightError.too_light(float(moments.weight[k]), 1)
         raise TooFewRowsError.of_class(
             moments.labels[k], int(moments.rows[k]), 2, "a covariance of its own"
         )

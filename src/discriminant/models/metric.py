@@ -38,6 +38,7 @@ class Metric:
     gain: Floats  # (r,)
     rest: float  # 0 or 1
     logdet: float
+    shrunk: float = 0.0  # how far the covariance had to go to its diagonal to have an inverse
 
     def squared(self, offsets: Floats) -> Floats:
         """(n,) squared distances of offsets (n, d) from zero."""
@@ -177,7 +178,7 @@ def embedded(metric: Metric, columns: npt.NDArray[np.bool_]) -> Metric:
     basis[columns] = metric.basis
     root = np.zeros(len(columns))
     root[columns] = metric.root
-    return Metric(root, basis, metric.gain, metric.rest, metric.logdet)
+    return Metric(root, basis, metric.gain, metric.rest, metric.logdet, metric.shrunk)
 
 
 def thin_svd(rows: Floats, *, driver: Driver = "gesdd") -> tuple[Floats, Floats, Floats]:

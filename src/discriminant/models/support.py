@@ -14,6 +14,8 @@ Each is told in a warning that names the columns, so that a user can do better.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import numpy.typing as npt
 
@@ -158,7 +160,9 @@ def _shrunk(covariance: Floats, weight: float, lost: Deficiency, what: str) -> M
     np.fill_diagonal(shrunk, np.diagonal(covariance))
     tell(ShrinkageChosenWarning.of(what, lost.rank, len(covariance), amount))
     metric, _ = factor(shrunk)
-    return metric if metric is not None else diagonal_metric(np.diagonal(covariance))
+    if metric is None:
+        return replace(diagonal_metric(np.diagonal(covariance)), shrunk=1.0)
+    return replace(metric, shrunk=amount)
 
 
 def _shared(moments: ClassMoments, lost: Deficiency, moving: Columns) -> bool:

@@ -17,7 +17,7 @@ inverse; what is then done is what `models.support` does, and it says so in the 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -259,7 +259,8 @@ def _unshrunk(
             what = f"The covariance of class '{spread.moments.labels[code]}'"
         tell(ShrinkageChosenWarning.of(what, rank, len(sd), amount))
         root = np.where(still, 1.0, 1.0 / np.sqrt(amount)) / sd
-        return _round_plus(root, (1.0 - amount) / amount * values, basis)
+        metric = _round_plus(root, (1.0 - amount) / amount * values, basis)
+        return replace(metric, shrunk=amount)
     _warn_of_dependence(spread.moments, basis, moving, still, rank)
     if code is not None:
         return _without_copies(spread, part, sd, moving)

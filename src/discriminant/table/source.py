@@ -243,8 +243,12 @@ def _open_frame(X: Any, match: Schema | None) -> tuple[Features, tuple[str, ...]
     if texts and len(texts) < len(given):
         others = [name for name in given if not isinstance(name, str)]
         raise ColumnNamesError.of_mixed(texts, others)
-    named = bool(texts)
-    wanted = _match_names(given, match) if match is not None and named else given
+    # Whole numbers from 0 on are places, whatever their order; any other names are names.
+    named = bool(texts) or sorted(given) != list(range(len(given)))
+    given = [str(name) for name in given] if named else given
+    wanted = sorted(given) if not named else given
+    if match is not None and named:
+        wanted = _match_names(given, match)
     series = dict(zip(given, nw.from_native(X, eager_only=True).iter_columns(), strict=True))
     columns = tuple(_open_series(series[name], str(name)) for name in wanted)
     return Columns(columns), tuple(wanted) if named else None

@@ -20,7 +20,7 @@ demo: .venv/.installed
 	$(BIN)/python examples/compare.py
 
 test: check
-	$(PYTEST) -m "not slow"
+	$(PYTEST)
 
 check: .venv/.installed-test
 	$(BIN)/ruff format --check .

@@ -19,7 +19,7 @@ OURS = "discriminant"
 _SECONDS = 12.0  # how long quick rounds go on
 _LEAST, _MOST = 3, 40  # rounds
 _TURN = 0.5  # seconds: what is quicker has several tries in its turn
-_HOPELESS = 3.0  # times the fastest: such a variant of a peer is dropped after the first round
+_HOPELESS, _SLOW = 8.0, 1.5  # times the fastest: too slow a variant after one try, after two
 
 
 @dataclass(frozen=True)
@@ -61,10 +61,8 @@ class Case:
     prepare: Callable[[float], Contest]  # the share of the rows to take: 1, or less to be quick
     goals: tuple[Goal, ...] = ()
     calls: int = 1  # calls in one timing
-    timed: bool = True
     memory_goal: float | None = None  # MB beyond the input
     memory: bool = True
-    remark: str = ""
     peers: tuple[str, ...] = field(default=("scikit-learn",))  # who is asked for peak memory
 
 
@@ -75,10 +73,12 @@ def race(contest: Contest, *, calls: int) -> tuple[dict[str, float], float | Non
         first[name], result = _timed(run, calls)
         if not name.startswith("X"):
             answers[name] = np.asarray(contest.answer(result), dtype=np.float64)
-    kept = [name for name in first if not _hopeless(name, first)]
+    for name in _fastest(first, _HOPELESS):
+        first[name] = min(first[name], _timed(contest.contenders[name], calls)[0])
+    kept = _fastest(first, _SLOW)
     rounds = int(np.clip(_SECONDS / sum(first[name] for name in kept), _LEAST, _MOST))
     best = {name: first[name] for name in kept}
-    for name in _turns(kept, rounds - 1):
+    for name in _turns(kept, rounds):
         for _ in range(int(np.clip(_TURN / first[name], 1, 10))):
             best[name] = min(best[name], _timed(contest.contenders[name], calls)[0])
     return {name: seconds / calls for name, seconds in best.items()}, _apart(list(answers.values()))
@@ -96,11 +96,13 @@ def _turns(names: list[str], rounds: int) -> Iterator[str]:
         yield from names
 
 
-def _hopeless(name: str, first: dict[str, float]) -> bool:
-    """Whether another variant of the same peer ('peer, variant') is much faster."""
-    family = name.split(",")[0]
-    fastest = min(value for other, value in first.items() if other.split(",")[0] == family)
-    return first[name] > _HOPELESS * fastest
+def _fastest(seconds: dict[str, float], most: float) -> list[str]:
+    """Names without those variants of a peer ('peer, variant') that others of it beat clearly."""
+    best: dict[str, float] = {}
+    for name, value in seconds.items():
+        family = name.split(",")[0]
+        best[family] = min(value, best.get(family, value))
+    return [name for name, value in seconds.items() if value <= most * best[name.split(",")[0]]]
 
 
 def _timed(run: Callable[[], Any], calls: int) -> tuple[float, Any]:

@@ -9,7 +9,7 @@ from sklearn.discriminant_analysis import (
     LinearDiscriminantAnalysis,
     QuadraticDiscriminantAnalysis,
 )
-from threadpoolctl import ThreadpoolController
+from threads import either
 
 import discriminant
 
@@ -34,9 +34,6 @@ def wide_fit(N, d, K):
         _size(N, d, K),
         _wide_contest(N, d, K),
         (Goal("scikit-learn"),),
-        remark=""
-        if d < 5000
-        else "scikit-learn is not asked: it factorises a d × d matrix, 3.2 GB here",
     )
 
 
@@ -57,25 +54,14 @@ def _size(N, d, K):
     return f"{N:,} × {d:,}, {K:,} classes"
 
 
-def bare_products(X):
-    """`X.T @ X` on all cores, and on one: two threads that wait for each other may be slower."""
-    blas = ThreadpoolController()
-
-    def alone():
-        with blas.limit(limits=1):
-            return X.T @ X
-
-    return {"X.T @ X": lambda: X.T @ X, "X.T @ X, one thread": alone}
-
-
 def _lda_contest(N, d, K):
     def prepare(share):
         X, y = gaussian_rows(_rows(N, share, d, K), d, K)
-        ways = {OURS: lambda: discriminant.LDA(denominator="ml").fit(X, y)}
+        peers = {"X.T @ X": lambda: X.T @ X}
         for solver in ("svd", "lsqr", "eigen"):
             model = LinearDiscriminantAnalysis(solver=solver)
-            ways[f"scikit-learn, {solver}"] = lambda model=model: model.fit(X, y)
-        ways |= bare_products(X)
+            peers[f"scikit-learn, {solver}"] = lambda model=model: model.fit(X, y)
+        ways = {OURS: lambda: discriminant.LDA(denominator="ml").fit(X, y)} | either(peers)
         return Contest(ways, lambda model: model.predict_proba(X[:_LOOK]), X.nbytes)
 
     return prepare
@@ -84,11 +70,11 @@ def _lda_contest(N, d, K):
 def _qda_contest(N, d, K):
     def prepare(share):
         X, y = gaussian_rows(_rows(N, share, d, K), d, K)
-        ways = {OURS: lambda: discriminant.QDA(denominator="ml").fit(X, y)}
+        peers = {"X.T @ X": lambda: X.T @ X}
         for solver in ("svd", "eigen"):
             model = QuadraticDiscriminantAnalysis(solver=solver)
-            ways[f"scikit-learn, {solver}"] = lambda model=model: model.fit(X, y)
-        ways |= bare_products(X)
+            peers[f"scikit-learn, {solver}"] = lambda model=model: model.fit(X, y)
+        ways = {OURS: lambda: discriminant.QDA(denominator="ml").fit(X, y)} | either(peers)
         return Contest(ways, lambda model: model.predict_proba(X[:_LOOK]), X.nbytes)
 
     return prepare
@@ -98,9 +84,9 @@ def _wide_contest(N, d, K):
     def prepare(share):
         X, y = gaussian_rows(N, d, K, mixed=False)
         ways = {OURS: lambda: discriminant.LDA(shrinkage="auto").fit(X, y)}
-        if d < 5000:
+        if d < 5000:  # beyond, its d x d matrix takes gigabytes
             model = LinearDiscriminantAnalysis(solver="lsqr", shrinkage="auto")
-            ways["scikit-learn, lsqr"] = lambda: model.fit(X, y)
+            ways |= either({"scikit-learn, lsqr": lambda: model.fit(X, y)})
         # Both shrink by Ledoit and Wolf, but not class by class alike: labels are compared.
         return Contest(ways, lambda model: model.predict(X), X.nbytes)
 
@@ -110,7 +96,8 @@ def _wide_contest(N, d, K):
 def _moments_contest(N, d, K, order, dtype):
     def prepare(share):
         X, y = gaussian_rows(_rows(N, share, d, K), d, K, dtype=dtype, order=order)
-        ways = {OURS: lambda: discriminant.moments(X, y, detail="pooled")} | bare_products(X)
+        bare = either({"X.T @ X": lambda: X.T @ X})
+        ways = {OURS: lambda: discriminant.moments(X, y, detail="pooled")} | bare
         return Contest(ways, lambda result: [], X.nbytes)
 
     return prepare

@@ -151,13 +151,14 @@ How to read it:
 - *ratio* is the peer's best time over ours: above 1 we are faster. Against `X.T @ X`, one bare
   NumPy product of the same rows (on all cores or on one, whichever is faster at the time) and the
   least work that any such fit has to do, it is our time over its time, where a goal says so.
-- scikit-learn runs with every solver it has and only its fastest counts. Both sides use all cores.
+- scikit-learn runs with every solver it has, each on all cores and with BLAS held to one thread,
+  and only the fastest of all counts: on a busy machine BLAS threads that wait for each other would
+  flatter us. What refits to few rows always runs on one thread, which is faster for it.
 - *peak* is the most memory that the call needs beyond its input, in a new process.
 - *apart* is the largest difference between our answer and the peer's: posteriors of 500 rows after
   a fit, log posteriors for leave-one-out, the whole result for predictions (0 for labels: all
   alike).
 - The RDA grid is refitted twice by `benchmarks/refits.py`: as a scikit-learn estimator in its
-  `GridSearchCV`, and as a bare loop in NumPy without any checks. Where a peer refits to few rows,
-  its BLAS is held to one thread, which is faster for it.
+  `GridSearchCV`, and as a bare loop in NumPy without any checks.
 - We read the rows once for a fit, whatever the model, and not at all after that.
 """

@@ -8,11 +8,10 @@ from refits import grid_losses, search_losses
 from rows import gaussian_rows
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.model_selection import LeaveOneOut, cross_val_predict
-from threadpoolctl import ThreadpoolController
+from threads import alone
 
 import discriminant
 
-BLAS = ThreadpoolController()
 _GRID = np.linspace(0.0, 1.0, 11)
 
 
@@ -42,14 +41,13 @@ def _grid_contest(N, d, K):
         X, y = gaussian_rows(max(int(N * share), 400), d, K)
         fold = np.random.default_rng(0).permutation(len(X)) % 10
 
-        def alone(search):
-            with BLAS.limit(limits=1):  # small products are quicker so, above all on a busy machine
-                return search(X, y, poolings=_GRID, shrinkages=_GRID, fold=fold)
+        def by(search):  # small products are always quicker on one thread
+            return alone(lambda: search(X, y, poolings=_GRID, shrinkages=_GRID, fold=fold))
 
         ways = {
             OURS: lambda: discriminant.RDA(pooling="cv", shrinkage="cv", folds=fold).fit(X, y),
-            "GridSearchCV": lambda: alone(search_losses),
-            "NumPy loop": lambda: alone(grid_losses),
+            "GridSearchCV": by(search_losses),
+            "NumPy loop": by(grid_losses),
         }
         return Contest(ways, _losses, X.nbytes)
 
@@ -66,13 +64,11 @@ def _loo_contest(N, d, K):
         ours, peer = discriminant.LDA(denominator="ml"), LinearDiscriminantAnalysis()
 
         def refit():
-            with BLAS.limit(limits=1):
-                cv = LeaveOneOut()
-                return cross_val_predict(peer, X, y, cv=cv, method="predict_log_proba")
+            return cross_val_predict(peer, X, y, cv=LeaveOneOut(), method="predict_log_proba")
 
         ways = {
             OURS: lambda: discriminant.leave_one_out(ours, X, y).log_posterior,
-            "scikit-learn": refit,
+            "scikit-learn": alone(refit),
         }
         return Contest(ways, lambda result: result, X.nbytes)
 

@@ -217,8 +217,14 @@ def test_moments_of_classes_are_regressed_on_as_one_table():
     codes = np.arange(len(X)) % 3
     found = discriminant.moments(np.column_stack([X, y]), codes)
     np.testing.assert_allclose(
-        LinearRegression().fit_moments(found).coef_, by_hand(X, y)[0][0], rtol=1e-10
+        LinearRegression().fit_moments(found, responses=1).coef_, by_hand(X, y)[0][0], rtol=1e-10
     )
+
+
+def test_moments_of_classes_are_not_taken_for_a_regression_unasked():
+    X, _ = regression_rows(8)
+    with pytest.raises(OptionError, match="3 classes"):
+        LinearRegression().fit_moments(discriminant.moments(X, np.arange(len(X)) % 3))
 
 
 def test_integer_weights_are_repeated_rows():

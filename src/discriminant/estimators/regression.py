@@ -123,17 +123,18 @@ class LinearRegression(RegressorMixin, Rows):
         """Fit from moments of features and, as the last columns, responses; no rows are needed.
 
         `responses` says how many there are; None: those that `fit` has named 'response 0' and
-        so on, or else the last column alone.
+        so on, or else the last column alone. Moments of several classes are taken as one table;
+        there `responses` is to be given, lest a feature be taken for one.
         """
         if moments.detail == "diagonal":
             raise MomentsMismatchError.needs_detail(type(self).__name__, "pooled", "diagonal")
-        if len(moments.labels) > 1:
-            allowed = "moments of one class whose last columns are responses: moments([X y], zeros)"
-            raise OptionError.of("moments", f"of {len(moments.labels)} classes", allowed)
         if self.precision == "high":
             raise OptionError.of(
                 "precision", "high", "'auto' or 'standard' where there are no rows"
             )
+        if responses is None and len(moments.labels) > 1:
+            allowed = f"given for moments of {len(moments.labels)} classes: how many last columns"
+            raise OptionError.of("responses", None, allowed)
         count = _named_responses(moments.features) if responses is None else responses
         if not 0 < count < len(moments.features):
             most = len(moments.features) - 1

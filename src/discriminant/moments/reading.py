@@ -15,6 +15,7 @@ is ever squared far from its mean, and no digit is lost to a large mean or to ro
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +27,7 @@ from discriminant.moments.fourth import Powers, shift_fourth, shift_third
 from discriminant.table.schema import Block, Floats, Labels, dense
 
 _TILE_BYTES = 5 << 20  # several steps of NumPy go over a tile: long ones, so that threads overlap
+_FEW = 64  # classes; to sum apart more of them takes too long
 _SLICE, _NARROW = 1024, 8  # rows of a slice; tiles of up to this width are long and are sliced
 _TOLERATED = 0.125  # share of a sum of squares that may cancel before a tile is read again
 
@@ -111,7 +113,7 @@ class _Running:
     ) -> tuple[Floats, Floats, Floats]:
         """Centres as they were used, rows about them, and class means about them."""
         centre, centred = self._about(tile, centre)
-        shift = chosen @ centred / np.where(weight > 0, weight, 1.0)[:, None]
+        shift = _sums(chosen, centred) / np.where(weight > 0, weight, 1.0)[:, None]
         if not np.isfinite(shift).all():
             tile.blame(self.moments.features)
         return centre, centred, shift
@@ -119,7 +121,7 @@ class _Running:
     def _squares(self, centred: Floats, tile: Block, chosen: sparse.csc_array) -> Floats:
         """Sums of squares of each class, or of products; the rows are used up."""
         if self.moments.detail == "diagonal":
-            return np.asarray(chosen @ np.square(centred, out=centred))
+            return _sums(chosen, np.square(centred, out=centred))
         if tile.weight is not None:
             centred *= np.sqrt(tile.weight)[:, None]
         return _products(centred, out=self.product)
@@ -220,6 +222,20 @@ class _Class:
         squares = self.centred**2
         heavy = squares * self.weights[:, None]
         return heavy.T @ self.centred, heavy.T @ squares
+
+
+def _sums(chosen: sparse.csc_array, rows: Floats) -> Floats:
+    """(K, d) sums of rows by class; of a long narrow tile by halves, so that rounding stays small.
+
+    Values of few kinds, as narrow tables often have, would all be rounded the same way.
+    """
+    K, n = chosen.shape
+    if n <= _SLICE or rows.shape[1] > _NARROW or K > _FEW:
+        return np.asarray(chosen @ rows)
+    order = np.argsort(chosen.indices.astype(np.uint16), kind="stable")
+    columns = np.ascontiguousarray((rows * chosen.data[:, None]).take(order, axis=0).T)
+    ends = np.cumsum(np.bincount(chosen.indices, minlength=K)).tolist()
+    return np.stack([columns[:, lo:hi].sum(axis=1) for lo, hi in pairwise([0, *ends])])
 
 
 def _products(rows: Floats, out: Floats | None = None) -> Floats:

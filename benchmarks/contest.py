@@ -76,10 +76,12 @@ def race(contest: Contest, *, calls: int) -> tuple[dict[str, float], float | Non
     for name in _fastest(first, _HOPELESS):
         first[name] = min(first[name], _timed(contest.contenders[name], calls)[0])
     kept = _fastest(first, _SLOW)
-    rounds = int(np.clip(_SECONDS / sum(first[name] for name in kept), _LEAST, _MOST))
+    tries = {name: int(np.clip(_TURN / first[name], 1, 10)) for name in kept}
+    lap = sum(tries[name] * first[name] for name in kept)
+    rounds = int(np.clip(_SECONDS / lap, _LEAST, _MOST))
     best = {name: first[name] for name in kept}
     for name in _turns(kept, rounds):
-        for _ in range(int(np.clip(_TURN / first[name], 1, 10))):
+        for _ in range(tries[name]):
             best[name] = min(best[name], _timed(contest.contenders[name], calls)[0])
     return {name: seconds / calls for name, seconds in best.items()}, _apart(list(answers.values()))
 

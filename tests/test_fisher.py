@@ -7,8 +7,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import assume, given
-from hypothesis import strategies as st
+from hypothesis import assume, given, strategies as st
 from scipy.linalg import eigh, subspace_angles
 from scipy.stats import norm
 from sklearn.datasets import load_breast_cancer, load_iris, load_wine

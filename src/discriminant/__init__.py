@@ -9,14 +9,18 @@ from discriminant.engines.engine import moments
 from discriminant.moments.class_moments import ClassMoments
 
 if TYPE_CHECKING:  # the same names again, for type checkers and editors
-    from discriminant.assessment.resampling import cross_validate as cross_validate
-    from discriminant.assessment.resampling import leave_one_out as leave_one_out
-    from discriminant.assessment.resampling import rda_grid as rda_grid
+    from discriminant.assessment.resampling import (
+        cross_validate as cross_validate,
+        leave_one_out as leave_one_out,
+        rda_grid as rda_grid,
+    )
     from discriminant.estimators.fisher import Fisher as Fisher
-    from discriminant.estimators.gaussian import LDA as LDA
-    from discriminant.estimators.gaussian import QDA as QDA
-    from discriminant.estimators.gaussian import RDA as RDA
-    from discriminant.estimators.gaussian import NearestMean as NearestMean
+    from discriminant.estimators.gaussian import (
+        LDA as LDA,
+        QDA as QDA,
+        RDA as RDA,
+        NearestMean as NearestMean,
+    )
     from discriminant.estimators.laplace import LaplaceNB as LaplaceNB
     from discriminant.estimators.least_squares import LeastSquares as LeastSquares
     from discriminant.estimators.regression import LinearRegression as LinearRegression

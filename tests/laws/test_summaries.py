@@ -6,8 +6,7 @@ from operator import add
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from discriminant.engines import local
 from discriminant.engines.engine import read_moments

@@ -1,0 +1,50 @@
+"""Every error and warning of the package, each built from facts.
+
+A message names the place, the number and the way out. Callers pass facts to a class method; the
+sentences live here. Rows are counted from 0, as Python does, and their values are never printed,
+except a text that stands where a number should be.
+"""
+
+from discriminant.errors.answers import (
+    LabelError as LabelError,
+    OptionError as OptionError,
+    PriorError as PriorError,
+    ResponseError as ResponseError,
+    TooFewRowsError as TooFewRowsError,
+    WeightError as WeightError,
+)
+from discriminant.errors.base import (
+    DiscriminantError as DiscriminantError,
+    DiscriminantWarning as DiscriminantWarning,
+    InputError as InputError,
+    gathered as gathered,
+    listing as listing,
+    tell as tell,
+)
+from discriminant.errors.fitting import (
+    ClassMissingWarning as ClassMissingWarning,
+    CollinearWarning as CollinearWarning,
+    ConstantColumnWarning as ConstantColumnWarning,
+    ConstantInClassWarning as ConstantInClassWarning,
+    MaskedClassWarning as MaskedClassWarning,
+    NoPosteriorWarning as NoPosteriorWarning,
+    NotConvergedWarning as NotConvergedWarning,
+    SeparatingColumnWarning as SeparatingColumnWarning,
+    ShrinkageChosenWarning as ShrinkageChosenWarning,
+)
+from discriminant.errors.rows import (
+    CellTypeError as CellTypeError,
+    ColumnNamesError as ColumnNamesError,
+    ColumnTypeError as ColumnTypeError,
+    ExtraColumnsWarning as ExtraColumnsWarning,
+    InfiniteValueError as InfiniteValueError,
+    LargeIntegerWarning as LargeIntegerWarning,
+    MissingValueError as MissingValueError,
+    NamesUncheckedWarning as NamesUncheckedWarning,
+    ShapeError as ShapeError,
+    TextInNumberError as TextInNumberError,
+)
+from discriminant.errors.sums import (
+    MomentsMismatchError as MomentsMismatchError,
+    PrecisionLostError as PrecisionLostError,
+)

@@ -1,0 +1,56 @@
+"""The roots of all errors and warnings, and how they are told."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+_NOT_THE_USER = (__name__.partition(".")[0] + ".", "sklearn.", "contextlib", "concurrent.")
+
+
+class DiscriminantError(Exception):
+    """Root of everything this package raises on purpose."""
+
+
+class InputError(DiscriminantError, ValueError):
+    """The rows, labels, weights or options handed in cannot be used."""
+
+
+class DiscriminantWarning(UserWarning):
+    """Root of everything this package warns of."""
+
+
+def tell(warning: Warning) -> None:
+    """Warn at the line of the user's own code, however deep in the package it was noticed."""
+    level, frame = 1, sys._getframe()
+    while frame is not None and frame.f_globals.get("__name__", "").startswith(_NOT_THE_USER):
+        level, frame = level + 1, frame.f_back  # type: ignore[assignment]
+    warnings.warn(warning, stacklevel=level)
+
+
+@contextmanager
+def gathered() -> Iterator[None]:
+    """Tell warnings of one kind once: the first, and how many others there were."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yield
+    kinds: dict[type[Warning], dict[str, None]] = {}
+    for found in caught:
+        kinds.setdefault(found.category, {})[str(found.message)] = None
+    for kind, texts in kinds.items():
+        first, more = next(iter(texts)), len(texts) - 1
+        tell(kind(f"{first} (And {more} more warning(s) of this kind.)" if more else first))
+
+
+def listing(names: Sequence[object], most: int = 5) -> str:
+    """Names in quotes, the first few of them.
+
+    >>> listing(["a", "b"])
+    "'a', 'b'"
+    >>> listing(range(7), most=2)
+    "'0', '1' and 5 more"
+    """
+    shown = ", ".join(f"'{name}'" for name in list(names)[:most])
+    return shown if len(names) <= most else f"{shown} and {len(names) - most} more"

@@ -39,6 +39,9 @@ from discriminant.table.source import Table, open_features, open_table
 class Rows(BaseEstimator):
     """The door for rows: names remembered at fit, matched by name afterwards."""
 
+    _mark = "moments_"  # the attribute that only a fitted model has
+    _ways_to_fit = "fit, fit_moments or partial_fit"
+
     def __sklearn_tags__(self) -> Any:
         """Sparse rows are taken as they are."""
         tags = super().__sklearn_tags__()
@@ -58,13 +61,13 @@ class Rows(BaseEstimator):
 
     def __sklearn_is_fitted__(self) -> bool:
         """Whether rows or moments have been seen."""
-        return hasattr(self, "moments_")
+        return hasattr(self, self._mark)
 
     def _need_fit(self) -> None:
-        if not hasattr(self, "moments_"):
+        if not hasattr(self, self._mark):
             raise NotFittedError(
-                f"This {self.__class__.__name__} instance is not fitted yet: call fit, "
-                "fit_moments or partial_fit first."
+                f"This {self.__class__.__name__} instance is not fitted yet: call "
+                f"{self._ways_to_fit} first."
             )
 
     def _plain(self, X: Any) -> bool:

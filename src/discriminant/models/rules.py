@@ -17,7 +17,7 @@ import numpy as np
 
 from discriminant.models.metric import Metric
 from discriminant.moments.anchor import Anchor
-from discriminant.table.schema import Features, Floats, Labels
+from discriminant.table.schema import Features, Floats, Labels, is_sparse
 
 _ROWS = 2048  # rows scored at a time, so that a block stays in the cache
 _FEW = 8  # up to so many rows, all classes are done in one product
@@ -39,15 +39,17 @@ class Rule(Protocol):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LinearRule:
-    """K linear scores."""
+    """K linear scores; of two classes perhaps one alone, the second's less the first's."""
 
     labels: Labels  # (K,)
     anchor: Anchor
-    coef: Floats  # (K, d) for offsets
-    intercept: Floats  # (K,)
+    coef: Floats  # (K, d) for offsets, or (1, d)
+    intercept: Floats  # (K,), or (1,)
 
     def scores(self, features: Features) -> Floats:
         """(n, K) score of each class."""
+        if is_sparse(features) and not self.anchor.origin.any():
+            return self._sparse_scores(features)
         if features.shape[0] <= _ROWS:
             return np.asarray(self.anchor.offsets(features[:]) @ self.coef.T + self.intercept)
         found = np.empty((features.shape[0], len(self.intercept)))
@@ -55,6 +57,14 @@ class LinearRule:
             np.matmul(self.anchor.offsets(features[lo:hi]), self.coef.T, out=found[lo:hi])
         found += self.intercept
         return found
+
+    def _sparse_scores(self, features: Features) -> Floats:
+        """Rows that keep their zeros, none of them made dense."""
+        rows = features
+        if not self.anchor.plain:
+            rows = features.astype(np.float64)
+            rows.data /= self.anchor.unit[rows.indices]
+        return np.asarray(rows @ self.coef.T + self.intercept)
 
     def slopes(self) -> tuple[Floats, Floats]:
         """(K, d) slopes and (K,) intercepts for x itself, in the user's numbers."""

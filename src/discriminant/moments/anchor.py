@@ -30,9 +30,11 @@ class Anchor:
     origin: Floats  # (d,)
     unit: Floats  # (d,) powers of two
     plain: bool = field(init=False)  # every unit is one, so that no division is needed
+    idle: bool = field(init=False)  # and the origin is zero: values are their own offsets
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "plain", bool((self.unit == 1.0).all()))
+        object.__setattr__(self, "idle", self.plain and not self.origin.any())
 
     @classmethod
     def of(cls, sample: npt.NDArray[Any], *, at_zero: bool = False) -> Anchor:

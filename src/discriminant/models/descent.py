@@ -1,0 +1,257 @@
+"""Ways down a convex loss that is read from rows: Newton, L-BFGS, plain gradient descent.
+
+    f(theta) = loss(theta) / weight  +  theta' Q theta / 2
+
+Every step is one pass over the rows (`models.coordinates` says what theta is). All ways end at
+the same place and are held to the same two tests, in coordinates where every feature has variance
+one:
+
+    largest |gradient| <= 1e-8      and      Newton decrement  g' H^-1 g / 2 <= 1e-10
+
+Newton takes H as it is read, L-BFGS (Nocedal & Wright, algorithm 7.4) builds it up from the
+passes, starting from `scale`: where the features are white, the bound of Boehning (1992) is a
+multiple of one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
+
+from discriminant.models.coordinates import Coordinates
+from discriminant.moments.anchor import Anchor
+from discriminant.moments.slope import Loss, Pass, Slope, SlopeReading, Want
+from discriminant.table.schema import Floats
+
+GRADIENT, DECREMENT = 1e-8, 1e-10
+_ARMIJO = 1e-4
+_HALVINGS = 40
+_PAIRS = 12
+
+Progress = Callable[[int, float, float], object]  # passes so far, loss, largest gradient
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Point:
+    """Somewhere on the way, and what one pass found there."""
+
+    theta: Floats  # (q, m)
+    value: float
+    gradient: Floats  # (q, m)
+    curvature: Floats | None  # (m q, m q)
+    slope: Slope
+
+    @property
+    def steepness(self) -> float:
+        """Largest entry of the gradient."""
+        return float(np.abs(self.gradient).max(initial=0.0))
+
+
+class Objective(Protocol):
+    """What is to be made small."""
+
+    def at(self, theta: Floats, *, want: Want = "gradient") -> Point:
+        """One pass over the rows."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PenalisedLoss:
+    """Mean loss plus a quadratic penalty."""
+
+    read: Pass
+    features: tuple[str, ...]  # d names
+    anchor: Anchor
+    loss: Loss
+    coordinates: Coordinates
+    penalty: Floats | None  # (q, q) Q
+
+    def at(self, theta: Floats, *, want: Want = "gradient") -> Point:
+        """One pass over the rows."""
+        coef, intercept = self.coordinates.coefficients(theta)
+        reading = SlopeReading(self.features, self.anchor, coef, intercept, self.loss, want)
+        slope = self.read(reading)
+        value = slope.loss / slope.weight
+        gradient = self.coordinates.gradient(slope.gradient) / slope.weight
+        curvature = None
+        if want == "curvature" and slope.curvature is not None:
+            curvature = self.coordinates.curvature(slope.curvature) / slope.weight
+        if self.penalty is None:
+            return Point(theta, value, gradient, curvature, slope)
+        pull = self.penalty @ theta
+        if curvature is not None:
+            curvature = curvature + np.kron(np.eye(theta.shape[1]), self.penalty)
+        value += 0.5 * float((theta * pull).sum())
+        return Point(theta, value, gradient + pull, curvature, slope)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Descent:
+    """The end of the way, and the way."""
+
+    theta: Floats  # (q, m)
+    point: Point  # where the last pass was; theta may be one last Newton step further
+    converged: bool
+    decrement: float
+    path: tuple[float, ...] = field(default=())  # value of each pass, those that went too far too
+
+    @property
+    def passes(self) -> int:
+        """How often the rows were read."""
+        return len(self.path)
+
+
+class _Way:
+    """Passes made and what to say of them."""
+
+    def __init__(self, objective: Objective, most: int, progress: Progress | None) -> None:
+        self.objective, self.most, self.progress = objective, most, progress
+        self.path: list[float] = []
+
+    def at(self, theta: Floats, *, want: Want = "gradient") -> Point:
+        point = self.objective.at(theta, want=want)
+        self.path.append(point.value)
+        if self.progress is not None:
+            self.progress(len(self.path), point.value, point.steepness)
+        return point
+
+    @property
+    def over(self) -> bool:
+        return len(self.path) >= self.most
+
+    def end(self, point: Point, decrement: float, theta: Floats | None = None) -> Descent:
+        converged = point.steepness <= GRADIENT and decrement <= DECREMENT
+        found = point.theta if theta is None else theta
+        return Descent(found, point, converged, decrement, tuple(self.path))
+
+
+def newton(
+    objective: Objective, start: Floats, *, most: int = 100, progress: Progress | None = None
+) -> Descent:
+    """Newton's steps, each halved until the value falls; with an expected curvature, Fisher's.
+
+    When both tests are met one more step is taken without reading the rows again: it squares what
+    is left of the error.
+    """
+    way = _Way(objective, most, progress)
+    point = way.at(start, want="curvature")
+    while True:
+        step = _newton_step(point)
+        decrement = -0.5 * float((point.gradient * step).sum())
+        if point.steepness <= GRADIENT and decrement <= DECREMENT:
+            return way.end(point, decrement, point.theta + step)
+        if way.over:
+            return way.end(point, decrement)
+        after = _halved(way, point, step, want="curvature")
+        if after is None:
+            return way.end(point, decrement)
+        point = after
+
+
+def lbfgs(
+    objective: Objective,
+    start: Floats,
+    *,
+    scale: float,
+    most: int = 1000,
+    progress: Progress | None = None,
+) -> Descent:
+    """Steps by a curvature built up from the last few passes, begun from `scale` times one."""
+    way = _Way(objective, most, progress)
+    point = way.at(start)
+    pairs: list[tuple[Floats, Floats]] = []
+    while True:
+        step = _two_loops(point.gradient, pairs, scale)
+        decrement = -0.5 * float((point.gradient * step).sum())
+        if (point.steepness <= GRADIENT and decrement <= DECREMENT) or way.over:
+            return way.end(point, decrement)
+        after = _halved(way, point, step, want="gradient")
+        if after is None and pairs:
+            pairs = []  # the curvature was misjudged: begin again from the bound
+            continue
+        if after is None:
+            return way.end(point, decrement)
+        move, turn = after.theta - point.theta, after.gradient - point.gradient
+        if float((move * turn).sum()) > 1e-10 * float((turn * turn).sum()) / scale:
+            pairs = [*pairs[-_PAIRS + 1 :], (move, turn)]
+        point = after
+
+
+def gradient_descent(
+    objective: Objective,
+    start: Floats,
+    *,
+    scale: float,
+    most: int = 10000,
+    progress: Progress | None = None,
+) -> Descent:
+    """Steps of 1/scale down the gradient: no more than that may be taken, so none goes wrong."""
+    way = _Way(objective, most, progress)
+    point = way.at(start)
+    while True:
+        step = -point.gradient / scale
+        decrement = -0.5 * float((point.gradient * step).sum())
+        if (point.steepness <= GRADIENT and decrement <= DECREMENT) or way.over:
+            return way.end(point, decrement)
+        after = _halved(way, point, step, want="gradient")
+        if after is None:
+            return way.end(point, decrement)
+        point = after
+
+
+def _newton_step(point: Point) -> Floats:
+    """-H^-1 g, theta by column; a direction without curvature is left as it is."""
+    assert point.curvature is not None
+    q, m = point.theta.shape
+    flat = point.gradient.T.ravel()
+    try:
+        solved = cho_solve(cho_factor(point.curvature), flat)
+    except LinAlgError:
+        values, vectors = np.linalg.eigh(point.curvature)
+        some = values > 1e-14 * max(float(values[-1]), 1e-300)
+        solved = vectors[:, some] @ ((vectors[:, some].T @ flat) / values[some])
+    return -np.asarray(solved.reshape(m, q).T)
+
+
+def _two_loops(gradient: Floats, pairs: list[tuple[Floats, Floats]], scale: float) -> Floats:
+    found, shares = gradient.copy(), []
+    for move, turn in reversed(pairs):
+        share = float((move * found).sum()) / float((move * turn).sum())
+        shares.append(share)
+        found -= share * turn
+    if pairs:
+        move, turn = pairs[-1]
+        found *= float((move * turn).sum()) / float((turn * turn).sum())
+    else:
+        found /= scale
+    for (move, turn), share in zip(pairs, reversed(shares), strict=True):
+        back = float((turn * found).sum()) / float((move * turn).sum())
+        found += (share - back) * move
+    return -found
+
+
+def _halved(way: _Way, point: Point, step: Floats, *, want: Want) -> Point | None:
+    """The point a step away, or half of it, or half of that; None where no part of it goes down.
+
+    Near the end values agree to rounding, and then a smaller gradient is as good.
+    """
+    slope = float((point.gradient * step).sum())
+    if not slope < 0:
+        return None
+    share = 1.0
+    for _ in range(_HALVINGS):
+        after = way.at(point.theta + share * step, want=want)
+        if np.isfinite(after.value):
+            blur = 1e-14 * max(1.0, abs(point.value))
+            if after.value <= point.value + _ARMIJO * share * slope:
+                return after
+            if after.value <= point.value + blur and after.steepness < point.steepness:
+                return after
+        if way.over:
+            return None
+        share *= 0.5
+    return None

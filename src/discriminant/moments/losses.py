@@ -1,0 +1,174 @@
+"""What a score costs where the truth is a class: softmax, and two classes by a link.
+
+    softmax   l(s) = log sum_k exp s_k - s_y          l' = p - e_y     l'' = diag p - p p'
+    two       l(s) = -log P(y | s),  P(1 | s) = mu(s)
+
+A link of two classes is given by its two log probabilities and the two hazards mu'/mu and
+mu'/(1 - mu), each exact in its own tail; nothing is worked out as 1 - mu. Its curvature is the
+expected one, mu'^2 / (mu (1 - mu)): the product of both hazards. With the logit that is the
+observed one too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import numpy as np
+from scipy.special import log_ndtr
+
+from discriminant.moments.slope import Local, Want
+from discriminant.table.schema import Block, Floats
+
+LinkName = Literal["logit", "probit", "cloglog", "cauchit"]
+
+_SAFE = 500.0  # scores within this of zero need no shift before they are exponentiated
+_ROOT_2PI = 0.5 * np.log(2 * np.pi)
+
+
+@dataclass(frozen=True, slots=True)
+class Softmax:
+    """K classes, each with a score; the truth is the code of a row."""
+
+    columns: int  # K
+
+    def at(self, scores: Floats, tile: Block, *, want: Want) -> Local:
+        """Loss and derivatives; the scores become the probabilities."""
+        rows = np.arange(len(tile))
+        true = scores[tile.codes, rows]
+        if scores.max() > _SAFE or scores.min() < -_SAFE:
+            top = scores.max(axis=0)
+            scores -= top
+            true = true - top
+        chances = np.exp(scores, out=scores)
+        total = chances.sum(axis=0)
+        chances /= total
+        loss = np.log(total) - true
+        weight = tile.weight
+        least = chances.min(axis=0) if want == "floor" else None
+        curve = cross = None
+        if want == "curvature":
+            curve, cross = _spread(chances, weight)
+        if least is not None:
+            curve = least if weight is None else least * weight
+        smallest = _smallest(chances if least is None else least, weight)
+        chances[tile.codes, rows] -= 1.0
+        if weight is not None:
+            chances *= weight
+        return Local(_total(loss, weight), chances, curve, cross, smallest)
+
+
+@dataclass(frozen=True, slots=True)
+class Binary:
+    """Two classes and one score, that of the second."""
+
+    link: LinkName = "logit"
+
+    @property
+    def columns(self) -> int:
+        """One score."""
+        return 1
+
+    def at(self, scores: Floats, tile: Block, *, want: Want) -> Local:
+        """Loss and derivatives."""
+        second = tile.codes.astype(bool)
+        if self.link == "logit":
+            loss, slope, curve = _logit_rows(scores[0], second)
+        else:
+            found = TWO_SIDED[self.link](scores[0])
+            loss = -np.where(second, found.log_one, found.log_zero)
+            slope = np.where(second, -found.hazard_one, found.hazard_zero)
+            curve = found.hazard_one * found.hazard_zero
+        weight = tile.weight
+        smallest = _smallest(curve, weight)
+        if weight is not None:
+            slope, curve = slope * weight, curve * weight
+        asked = None if want == "gradient" else curve[None]
+        return Local(_total(loss, weight), slope[None], asked, None, smallest)
+
+
+class TwoSided(NamedTuple):
+    """A link at some scores."""
+
+    log_one: Floats  # log mu
+    log_zero: Floats  # log(1 - mu)
+    hazard_one: Floats  # mu' / mu
+    hazard_zero: Floats  # mu' / (1 - mu)
+
+
+def logit(scores: Floats) -> TwoSided:
+    """mu = 1 / (1 + exp(-s))."""
+    small = np.exp(-np.abs(scores))
+    near, far = 1.0 / (1.0 + small), small / (1.0 + small)
+    up = scores >= 0
+    log_near = -np.log1p(small)
+    log_far = log_near - np.abs(scores)
+    return TwoSided(
+        np.where(up, log_near, log_far),
+        np.where(up, log_far, log_near),
+        np.where(up, far, near),
+        np.where(up, near, far),
+    )
+
+
+def probit(scores: Floats) -> TwoSided:
+    """mu = Phi(s)."""
+    density = -0.5 * scores * scores - _ROOT_2PI
+    one, zero = log_ndtr(scores), log_ndtr(-scores)
+    return TwoSided(one, zero, np.exp(density - one), np.exp(density - zero))
+
+
+def cloglog(scores: Floats) -> TwoSided:
+    """mu = 1 - exp(-exp(s)): log(1 - mu) is -exp(s), and mu'/(1 - mu) is exp(s)."""
+    rate = np.exp(np.minimum(scores, 700.0))
+    one = np.where(rate < 1e-300, scores, np.log(-np.expm1(-np.maximum(rate, 1e-300))))
+    hazard = np.where(
+        rate < 1e-300, 1.0, rate / np.maximum(np.expm1(np.minimum(rate, 700.0)), 1e-300)
+    )
+    return TwoSided(one, -rate, hazard, rate)
+
+
+def cauchit(scores: Floats) -> TwoSided:
+    """mu = 1/2 + arctan(s) / pi; in a tail arctan(1 / |s|) / pi, which is exact there."""
+    far = np.arctan2(1.0, np.abs(scores)) / np.pi  # the smaller of mu and 1 - mu
+    up = scores >= 0
+    one, zero = np.where(up, 1.0 - far, far), np.where(up, far, 1.0 - far)
+    density = 1.0 / (np.pi * (1.0 + scores * scores))
+    return TwoSided(np.log(one), np.log(zero), density / one, density / zero)
+
+
+TWO_SIDED = {"logit": logit, "probit": probit, "cloglog": cloglog, "cauchit": cauchit}
+
+
+def _logit_rows(
+    scores: Floats, second: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]
+) -> tuple[Floats, Floats, Floats]:
+    """Loss, l' and l'' of the logit with few passes over the rows: this is where time goes."""
+    against = np.where(second, -scores, scores)  # how far a row is on the wrong side
+    small = np.exp(-np.abs(scores))
+    total = small + 1.0
+    loss = np.log(total)
+    loss += np.maximum(against, 0.0)
+    wrong = np.where(against > 0, 1.0, small)
+    wrong /= total  # the probability of the other class
+    curve = small / total
+    curve /= total
+    return loss, np.where(second, -wrong, wrong), curve
+
+
+def _spread(chances: Floats, weight: Floats | None) -> tuple[Floats, Floats]:
+    """Diagonal p and vector p of diag p - p p', times the weight."""
+    if weight is None:
+        return chances.copy(), chances.copy()
+    return chances * weight, chances * np.sqrt(weight)
+
+
+def _total(loss: Floats, weight: Floats | None) -> float:
+    return float(loss.sum()) if weight is None else float(loss @ weight)
+
+
+def _smallest(floor: Floats, weight: Floats | None) -> float:
+    if weight is None:
+        return float(floor.min(initial=np.inf))
+    counts = weight > 0
+    return float((floor * weight)[..., counts].min(initial=np.inf))

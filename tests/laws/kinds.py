@@ -21,10 +21,11 @@ from discriminant.moments.anchor import Anchor
 from discriminant.moments.class_moments import DETAILS, ClassMoments
 from discriminant.moments.class_rows import ClassRows, RowsReading
 from discriminant.moments.factor import FactorReading, ScatterFactor
+from discriminant.moments.margins import MarginReading, Margins
 from discriminant.moments.reading import MomentsReading
 from discriminant.moments.residual import Pull, ResidualReading
 from discriminant.moments.tally import Tally, TallyReading
-from tests.blocks import Rows, assert_facts, expected, frame_of, near, seen
+from tests.blocks import LABELS, Rows, assert_facts, expected, frame_of, near, seen
 
 
 @dataclass(frozen=True)
@@ -232,6 +233,88 @@ TALLY = Kind(
 )
 
 
+# --- margins of a rule ----------------------------------------------------------------------------
+
+_SLOPES = np.random.default_rng(1).standard_normal((len(LABELS), 9))
+_KEEP = 3
+
+
+@dataclass(frozen=True)
+class Coded:
+    """Margins of rows whose codes are places in `LABELS`, whichever classes they know."""
+
+    reading: MarginReading
+    places: np.ndarray
+
+    @classmethod
+    def about(cls, rows, anchor):
+        slope = _SLOPES[:, : len(rows.names)]
+        coef, level = slope * anchor.unit, slope @ anchor.origin
+        reading = MarginReading(rows.names, anchor, coef, level, _KEEP)
+        return cls(reading, np.searchsorted(LABELS, rows.labels))
+
+    @property
+    def numbers(self):
+        return self.reading.numbers
+
+    def read(self, block):
+        return self.reading.read(replace(block, codes=self.places[block.codes]))
+
+
+def _margins_expected(rows, frame):
+    K, d = len(LABELS), len(rows.names)
+    places = np.searchsorted(LABELS, rows.labels)[rows.codes]
+    u = (rows.features - frame.origin) / frame.unit
+    counts = {name: np.zeros((K, K)) for name in ("negative", "zero", "positive")}
+    kept, least, offsets = np.zeros((K, _KEEP)), np.zeros(K), np.zeros((K, _KEEP, d))
+    for y in range(K):
+        own = (places == y) & (rows.ones > 0)
+        scores = rows.features[own] @ _SLOPES[:, :d].T
+        margins = np.delete(scores[:, [y]] - scores, y, axis=1)
+        others = np.delete(np.arange(K), y)
+        counts["negative"][y, others] = (margins < 0).sum(axis=0)
+        counts["zero"][y, others] = (margins == 0).sum(axis=0)
+        counts["positive"][y, others] = (margins > 0).sum(axis=0)
+        _, once = np.unique(rows.features[own], axis=0, return_index=True)
+        smallest = margins.min(axis=1)[once]
+        first = np.argsort(smallest)[:_KEEP]
+        kept[y, : len(first)], offsets[y, : len(first)] = smallest[first], u[own][once][first]
+        least[y] = kept[y, 0]
+    return counts | {"kept": kept, "least": least, "offsets": offsets}
+
+
+def _margins_seen(found, frame):
+    K, d = len(LABELS), len(found.features)
+    stretch, shift = _to_frame(found.anchor, frame)
+    kept, least, offsets = np.zeros((K, _KEEP)), np.zeros(K), np.zeros((K, _KEEP, d))
+    for y in np.unique(found.codes):
+        own = found.codes == y
+        kept[y, : own.sum()] = found.margin[own]
+        offsets[y, : own.sum()] = found.offsets[own] * stretch + shift
+        least[y] = kept[y, 0]
+    counts = {name: getattr(found, name) for name in ("negative", "zero", "positive")}
+    return counts | {"kept": kept, "least": least, "offsets": offsets}
+
+
+def _margins_bits(found, labels):
+    seen = (found.negative + found.zero + found.positive).sum(axis=1)
+    if len(labels) == 1:  # of a class by itself, what does not depend on which class it is
+        return [seen[np.isin(LABELS, labels)]]
+    counts = [found.negative, found.zero, found.positive]
+    return [*counts, found.codes, found.margin, found.draw, found.offsets, found.anchor.origin]
+
+
+MARGINS = Kind(
+    name="Margins",
+    reading=Coded.about,
+    empty=lambda rows, anchor: Margins.empty(rows.names, len(LABELS), anchor=anchor, keep=_KEEP),
+    expected=_margins_expected,
+    seen=_margins_seen,
+    bits=_margins_bits,
+    counts=("negative", "zero", "positive", "kept", "offsets"),
+)
+
+
 def _to_frame(anchor, frame):
     return anchor.unit / frame.unit, (anchor.origin - frame.origin) / frame.unit
 
@@ -242,4 +325,5 @@ KINDS = [
     FACTOR,
     *(pull_kind(exact) for exact in (False, True)),
     TALLY,
+    MARGINS,
 ]

@@ -1,0 +1,247 @@
+"""How far rows are on the right side of a linear score, and which rows are least so.
+
+A row u of class y has, for each other class c, the margin
+
+    m_c(u) = score_y(u) - score_c(u)        score_k(u) = u . w_k + b_k
+
+Counted are the margins that are negative, zero and positive, by class of the row and other class.
+Zero is what rounding cannot tell from it,
+
+    |m_c| <= slack * ( sum_j (|u_j| + spread_j) (|w_yj| + |w_cj|) + |b_y| + |b_c| )
+
+where `slack` is (8 + d) eps, which bounds the rounding of two inner products, unless the one who
+made the coefficients knows them less exactly.
+
+Kept are, of each class, the `keep` rows whose smallest margin is smallest, each different row once.
+Rows of equal margin are kept in the order of a number drawn from their bits, so that what is kept
+of many ties (all rows, at coefficients zero) is a sample, the same whatever the order of the rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from discriminant.errors import MomentsMismatchError
+from discriminant.moments.anchor import Anchor
+from discriminant.moments.naming import Places
+from discriminant.moments.reading import tile_rows
+from discriminant.table.schema import Block, Floats, dense
+
+_EPS = float(np.finfo(np.float64).eps)
+_MIX = (0x9E3779B97F4A7C15, 0xFF51AFD7ED558CCD, 0xC4CEB9FE1A85EC53)  # of MurmurHash3
+
+Counts = npt.NDArray[np.int64]
+Draws = npt.NDArray[np.uint64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Margins:
+    """Margins of rows of K classes in d features at one set of coefficients."""
+
+    features: tuple[str, ...]  # d names
+    anchor: Anchor
+    keep: int  # most rows kept of a class
+    negative: Counts  # (K, K) how many, by class of the row and other class
+    zero: Counts  # (K, K)
+    positive: Counts  # (K, K)
+    codes: Places  # (m,) classes of the rows kept, sorted
+    margin: Floats  # (m,) their smallest margins, from the smallest up in each class
+    draw: Draws  # (m,) what orders rows of equal margin
+    offsets: Floats  # (m, d)
+
+    @classmethod
+    def empty(cls, features: Sequence[str], classes: int, *, anchor: Anchor, keep: int) -> Margins:
+        """Margins of no rows: added to any others they change nothing, not even the last bit."""
+        none = np.zeros((classes, classes), dtype=np.int64)
+        return cls(
+            tuple(features),
+            anchor,
+            keep,
+            none,
+            none,
+            none,
+            np.zeros(0, dtype=np.intp),
+            np.zeros(0),
+            np.zeros(0, dtype=np.uint64),
+            np.zeros((0, len(features))),
+        )
+
+    def __add__(self, other: Margins) -> Margins:
+        """Over the rows of both, at the same coefficients, about whatever anchors."""
+        if self.features != other.features:
+            raise MomentsMismatchError.of_features(self.features, other.features)
+        ours, theirs = _aligned(self, other)
+        both = replace(
+            ours,
+            negative=ours.negative + theirs.negative,
+            zero=ours.zero + theirs.zero,
+            positive=ours.positive + theirs.positive,
+            codes=np.concatenate([ours.codes, theirs.codes]),
+            margin=np.concatenate([ours.margin, theirs.margin]),
+            draw=np.concatenate([ours.draw, theirs.draw]),
+            offsets=np.concatenate([ours.offsets, theirs.offsets]),
+        )
+        return both._first() if len(ours.codes) and len(theirs.codes) else both
+
+    def __radd__(self, other: object) -> Margins:
+        """So that `sum(parts)` works: it starts from 0."""
+        return self if isinstance(other, int) and other == 0 else NotImplemented
+
+    def at(self, anchor: Anchor) -> Margins:
+        """The same, with the rows kept from another origin and in other units."""
+        if anchor.same_as(self.anchor):
+            return self
+        moved = self.offsets * (self.anchor.unit / anchor.unit) + self.anchor.shift_to(anchor)
+        return replace(self, anchor=anchor, offsets=moved)
+
+    def _first(self) -> Margins:
+        """Only the rows to be kept, each different one once, in their order."""
+        once = np.lexsort((self.margin, self.draw, self.codes))
+        codes, draw = self.codes[once], self.draw[once]
+        new = np.append(True, (codes[1:] != codes[:-1]) | (draw[1:] != draw[:-1]))
+        once = once[new[: len(once)]]
+        order = once[np.lexsort((self.draw[once], self.margin[once], self.codes[once]))]
+        codes = self.codes[order]
+        place = np.arange(len(codes)) - np.searchsorted(codes, codes)
+        order = order[place < self.keep]
+        return replace(
+            self,
+            codes=self.codes[order],
+            margin=self.margin[order],
+            draw=self.draw[order],
+            offsets=self.offsets[order],
+        )
+
+    def _zero(self) -> npt.NDArray[np.bool_]:
+        """(d,) columns that are zero in every row kept."""
+        return np.asarray((self.anchor.origin == 0) & ~self.offsets.any(axis=0))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MarginReading:
+    """Read the margins of rows at given coefficients."""
+
+    features: tuple[str, ...]  # d names
+    anchor: Anchor
+    coef: Floats  # (K, d) for offsets
+    intercept: Floats  # (K,)
+    keep: int  # rows of each class
+    spread: Floats | None = None  # (d,) of offsets; None is zero: the size of a column counts not
+    slack: float | None = None  # None is (8 + d) eps
+
+    @property
+    def numbers(self) -> int:
+        """Size of the summary."""
+        K, d = self.coef.shape
+        return int(K * self.keep * (d + 3) + 3 * K * K)
+
+    def read(self, block: Block) -> Margins:
+        """Margins of the rows of one block that have a weight."""
+        K, d = self.coef.shape
+        total = Margins.empty(self.features, K, anchor=self.anchor, keep=self.keep)
+        size = tile_rows(d, K)
+        with np.errstate(invalid="ignore", over="ignore"):  # a cell that is no number is named
+            for lo in range(0, len(block), size):
+                total = total + self._tile(block.rows(lo, min(lo + size, len(block))))
+        return total
+
+    def _tile(self, tile: Block) -> Margins:
+        if tile.weight is not None and not tile.weight.all():
+            some = tile.weight > 0
+            tile = replace(tile, features=tile.features[some], codes=tile.codes[some], weight=None)
+        K = len(self.intercept)
+        codes, each = tile.codes.astype(np.intp), np.arange(len(tile))
+        offsets = self.anchor.offsets(tile.features)
+        margins = self._margins(tile, offsets, codes)
+        margins[each, codes] = np.inf
+        kept = self._smallest(margins.min(axis=1), codes)
+        counts = [_by_class(which, codes) for which in (margins < 0, margins == 0, margins > 0)]
+        counts[2][np.arange(K), np.arange(K)] = 0
+        values = dense(tile.features[kept])
+        found = Margins(
+            features=self.features,
+            anchor=self.anchor,
+            keep=self.keep,
+            negative=counts[0],
+            zero=counts[1],
+            positive=counts[2],
+            codes=codes[kept],
+            margin=margins[kept].min(axis=1, initial=np.inf),
+            draw=_draw(values.astype(np.float64)),
+            offsets=self.anchor.offsets(values),
+        )
+        return found._first()
+
+    def _margins(self, tile: Block, offsets: Floats, codes: Places) -> Floats:
+        """(n, K) margins, zero where they may be; the offsets are used up."""
+        scores = offsets @ self.coef.T
+        scores += self.intercept
+        if not np.isfinite(scores).all():
+            tile.blame(self.features)
+        own = codes[:, None]
+        margins = np.take_along_axis(scores, own, axis=1) - scores
+        size = np.abs(offsets, out=offsets) @ np.abs(self.coef.T)
+        size += self._floor()
+        size += np.take_along_axis(size, own, axis=1)
+        size *= (8 + len(self.features)) * _EPS if self.slack is None else self.slack
+        margins[np.abs(margins) <= size] = 0.0
+        return np.asarray(margins)
+
+    def _floor(self) -> Floats:
+        """(K,) size of the terms of a score at the origin."""
+        size = np.abs(self.intercept)
+        return size if self.spread is None else size + np.abs(self.coef) @ self.spread
+
+    def _smallest(self, margin: Floats, codes: Places) -> Places:
+        """Places of rows among which are the `keep` smallest margins of each class.
+
+        All rows of the last margin are taken, and where few margins differ the `keep` smallest
+        that do, for equal margins may be those of equal rows.
+        """
+        found = []
+        for k in range(len(self.intercept)):
+            places = np.flatnonzero(codes == k)
+            if len(places) > self.keep:
+                own = margin[places]
+                last = np.partition(own, self.keep - 1)[self.keep - 1]
+                if 2 * np.count_nonzero(np.diff(np.sort(own[own <= last]))) < self.keep:
+                    differ = np.unique(own)
+                    last = differ[min(self.keep, len(differ)) - 1]
+                places = places[own <= last]
+            found.append(places)
+        return np.concatenate(found)
+
+
+def _by_class(which: npt.NDArray[np.bool_], codes: Places) -> Counts:
+    """(K, K) how many of (n, K), by class of the row."""
+    K = which.shape[1]
+    columns = [np.bincount(codes[which[:, c]], minlength=K) for c in range(K)]
+    return np.stack(columns, axis=1).astype(np.int64)
+
+
+def _draw(values: Floats) -> Draws:
+    """(n,) a number from the bits of each row: equal for equal rows, else as if at random."""
+    bits = (values + 0.0).view(np.uint64)  # there are two zeros, but they are one number
+    odd = np.arange(1, 2 * bits.shape[1], 2, dtype=np.uint64) * np.uint64(_MIX[0])
+    return _mixed((_mixed(bits + odd) * odd).sum(axis=1, dtype=np.uint64))
+
+
+def _mixed(bits: Draws) -> Draws:
+    for factor in _MIX[1:]:
+        bits = (bits ^ (bits >> np.uint64(33))) * np.uint64(factor)
+    return np.asarray(bits ^ (bits >> np.uint64(33)))
+
+
+def _aligned(ours: Margins, theirs: Margins) -> tuple[Margins, Margins]:
+    """Both about the same anchor; where one keeps no row, that of the other."""
+    anchor = ours.anchor
+    if not len(ours.codes):
+        anchor = theirs.anchor
+    elif len(theirs.codes) and not anchor.same_as(theirs.anchor):
+        zero, zero_too = ours._zero(), theirs._zero()
+        anchor = anchor.with_unit_for(theirs.anchor, zero=zero, zero_too=zero_too)
+    return ours.at(anchor), theirs.at(anchor)

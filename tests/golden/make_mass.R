@@ -3,10 +3,10 @@
 #     python tests/golden/export_sets.py FOLDER
 #     Rscript tests/golden/make_mass.R FOLDER tests/golden/mass.json
 #
-# Rows and classes are counted from 0. Numbers are written with 17 digits, by `json` below: jsonlite
-# stops at 15. The layout is in README.md.
+# Rows and classes are counted from 0. The layout is in README.md.
 
 library(MASS)
+source(file.path(dirname(sub("--file=", "", grep("--file=", commandArgs(), value = TRUE))), "json.R"))
 
 SETS <- list(
   iris = list(every = 5, prior = c(.1, .2, .7), dimen = 1:2),
@@ -86,27 +86,6 @@ labelled <- function(said, set, rows) {
     class = as.integer(as.character(said$class[rows])),
     errors = sum(said$class != set$y)
   )
-}
-
-# A list is an object, a matrix an array of rows, one number a number.
-json <- function(value, depth = 0) {
-  pad <- strrep(" ", depth + 1)
-  block <- function(open, items, close) {
-    paste0(open, "\n", paste0(pad, items, collapse = ",\n"), "\n", strrep(" ", depth), close)
-  }
-  if (is.list(value)) {
-    items <- sapply(value, json, depth = depth + 1)
-    block("{", paste0('"', names(value), '": ', items), "}")
-  } else if (is.matrix(value)) {
-    block("[", apply(value, 1, function(row) json(I(row))), "]")
-  } else if (is.character(value)) {
-    paste0('"', value, '"')
-  } else {
-    stopifnot(is.finite(value))
-    words <- sprintf("%.17g", value)
-    if (length(words) == 1 && !inherits(value, "AsIs")) return(words)
-    paste0("[", paste(words, collapse = ", "), "]")
-  }
 }
 
 words <- commandArgs(trailingOnly = TRUE)

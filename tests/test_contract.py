@@ -22,6 +22,7 @@ from discriminant import (
     LDA,
     QDA,
     RDA,
+    Basis,
     Fisher,
     LaplaceNB,
     LeastSquares,
@@ -59,8 +60,15 @@ ESTIMATORS = [
     LinearRegression(precision="high"),
     LaplaceNB(),
 ]
+BASES = [
+    Basis(),
+    Basis(degree=3, interactions="only", origin="zero"),
+    Basis(degree=3, interactions=False),
+    Basis(degree=1, centres=3),
+    Basis(degree=None, centres=1, width=2.0),
+]
 CLASSIFIERS = [model for model in ESTIMATORS if is_classifier(model)]
-TRANSFORMERS = [model for model in ESTIMATORS if hasattr(model, "transform")]
+TRANSFORMERS = [model for model in [*ESTIMATORS, *BASES] if hasattr(model, "transform")]
 
 X, Y = load_iris(return_X_y=True)
 NAMES = ["sepal length", "sepal width", "petal length", "petal width"]
@@ -79,7 +87,7 @@ every_frame = pytest.mark.parametrize("frame", FRAMES.values(), ids=FRAMES)
 pytestmark = pytest.mark.filterwarnings("ignore::discriminant.errors.DiscriminantWarning")
 
 
-@parametrize_with_checks(ESTIMATORS)
+@parametrize_with_checks([*ESTIMATORS, *BASES])
 def test_scikit_learn_finds_no_fault(estimator, check):
     check(estimator)
 
@@ -87,7 +95,7 @@ def test_scikit_learn_finds_no_fault(estimator, check):
 def test_every_public_estimator_is_held_to_the_contract():
     public = [getattr(discriminant, name) for name in discriminant.__all__]
     estimators = {kind for kind in public if isinstance(kind, type) and hasattr(kind, "fit")}
-    assert estimators == {type(model) for model in ESTIMATORS}
+    assert estimators == {type(model) for model in [*ESTIMATORS, *BASES]}
 
 
 # --- frames and names ----------------------------------------------------------------------------

@@ -458,7 +458,7 @@ def test_products_span_what_powers_of_the_rows_themselves_span(seed, away):
 def test_products_of_three_are_counted_and_named():
     basis = PolynomialBasis(("a", "b"), np.array([1.0, 0.0]), np.array([1.0, 2.0]), 3)
     found = dict(zip(basis.names, basis.expand(np.array([[3.0, 4.0]]))[0].tolist(), strict=True))
-    assert found["a^2 b"] == 8.0 and found["a"] == 2.0 and len(found) == 9
+    assert found["a^2 × b"] == 8.0 and found["a"] == 2.0 and len(found) == 9
 
 
 @given(seed=st.integers(0, 999))

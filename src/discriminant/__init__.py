@@ -14,6 +14,7 @@ if TYPE_CHECKING:  # the same names again, for type checkers and editors
         leave_one_out as leave_one_out,
         rda_grid as rda_grid,
     )
+    from discriminant.estimators.basis import Basis as Basis
     from discriminant.estimators.fisher import Fisher as Fisher
     from discriminant.estimators.gaussian import (
         LDA as LDA,
@@ -36,6 +37,7 @@ _HOMES = {
     "LeastSquares": "estimators.least_squares",
     "LinearRegression": "estimators.regression",
     "LaplaceNB": "estimators.laplace",
+    "Basis": "estimators.basis",
     "cross_validate": "assessment.resampling",
     "leave_one_out": "assessment.resampling",
     "rda_grid": "assessment.resampling",

@@ -22,6 +22,7 @@ from discriminant.errors.base import (
     tell as tell,
 )
 from discriminant.errors.fitting import (
+    BasisError as BasisError,
     ClassMissingWarning as ClassMissingWarning,
     CollinearWarning as CollinearWarning,
     ConstantColumnWarning as ConstantColumnWarning,
@@ -29,6 +30,7 @@ from discriminant.errors.fitting import (
     MaskedClassWarning as MaskedClassWarning,
     NoPosteriorWarning as NoPosteriorWarning,
     NotConvergedWarning as NotConvergedWarning,
+    NotSeparatedWarning as NotSeparatedWarning,
     SeparatingColumnWarning as SeparatingColumnWarning,
     ShrinkageChosenWarning as ShrinkageChosenWarning,
 )

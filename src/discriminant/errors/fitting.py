@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Self
 
-from discriminant.errors.base import DiscriminantWarning, listing
+from discriminant.errors.base import DiscriminantWarning, InputError, listing
 
 
 class ShrinkageChosenWarning(DiscriminantWarning):
@@ -130,4 +131,82 @@ class NoPosteriorWarning(DiscriminantWarning):
             f"{name} has neither predict_log_proba nor predict_proba: its log posterior is taken "
             "as 0 for the class it predicts and -inf for the others. Wrap it, for instance in "
             "sklearn.calibration.CalibratedClassifierCV, to get posteriors."
+        )
+
+
+class BasisError(InputError):
+    """Columns cannot be made from these features."""
+
+    @classmethod
+    def too_wide(cls, columns: int, limit: int, *, features: int, degree: int | None) -> BasisError:
+        powers = "" if degree is None else f" to degree {degree}"
+        return cls(
+            f"The basis of {features} feature(s){powers} would have {columns:,} columns; the limit "
+            f"is {limit:,}. Lower degree, pass interactions='only' or False, keep fewer features "
+            f"or centres, or pass max_columns={columns}."
+        )
+
+    @classmethod
+    def of_centres(cls, shape: tuple[int, ...], features: int) -> BasisError:
+        return cls(
+            f"centres has shape {shape} for {features} feature(s): pass one row a centre with "
+            f"{features} number(s), in the order of the columns."
+        )
+
+    @classmethod
+    def centre_not_finite(cls, centre: int) -> BasisError:
+        return cls(f"Centre {centre} (counted from 0) has a number that is not finite: correct it.")
+
+    @classmethod
+    def more_centres(cls, centres: int, rows: int, distinct: int | None = None) -> BasisError:
+        found = "" if distinct is None else f", {distinct} of them distinct,"
+        return cls(
+            f"{centres} centres for {rows} row(s) (n_samples={rows}){found} cannot all differ: "
+            f"pass centres={rows if distinct is None else distinct} or fewer."
+        )
+
+    @classmethod
+    def no_width(cls, centres: int) -> BasisError:
+        return cls(
+            f"The {centres} centre(s) and all rows are one point, so that there is no distance to "
+            "take the width of the kernels from: pass width."
+        )
+
+    @classmethod
+    def overflow(cls, row: int, column: str) -> BasisError:
+        return cls(
+            f"Row {row} (counted from 0): '{column}' is beyond the range of float64 (1.8e308). "
+            "Lower degree, or bring the column to a smaller unit first."
+        )
+
+    @classmethod
+    def sparse(cls) -> BasisError:
+        return cls(
+            "Kernels of sparse rows are nowhere zero, so that they would not be sparse: pass "
+            "X.toarray(), or few columns made of them (for instance with TruncatedSVD)."
+        )
+
+    @classmethod
+    def sparse_about(cls, column: str) -> BasisError:
+        return cls(
+            f"'{column}' of sparse rows is not sparse, since it is not counted from zero. Fit to "
+            "sparse rows or with origin='zero', or pass X.toarray()."
+        )
+
+
+class NotSeparatedWarning(DiscriminantWarning):
+    """A perceptron came to no rule that has every row right."""
+
+    @classmethod
+    def of(cls, wrong: int, rows: int, passes: int, *, kept: str, separable: bool | None) -> Self:
+        reason = {
+            True: "A linear programme shows that a border exists: raise max_passes.",
+            False: "A linear programme shows that no linear border separates these classes.",
+            None: "Either there is none or it takes longer: raise max_passes to go on.",
+        }[separable]
+        hint = "" if separable else " A rule for classes that overlap is LDA, Logistic or SVM; "
+        hint += "" if separable else "or add features (Basis)."
+        return cls(
+            f"The perceptron found no border that has every row right: {wrong} of {rows} rows are "
+            f"wrong by the {kept} after {passes} passes. {reason}{hint}"
         )

@@ -1,0 +1,358 @@
+"""Basis: polynomial terms and Gaussian kernels as a scikit-learn transformer.
+
+One pass over the rows gives their mean and spread, and with them the origin of the powers; centres
+are given, or found by k-means among some of the rows. What the columns are: `table.basis`.
+"""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any, Self, cast
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import TransformerMixin
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import _check_feature_names_in
+
+from discriminant.engines.engine import read_moments
+from discriminant.errors import BasisError, ColumnNamesError, OptionError, ShapeError
+from discriminant.estimators.base import Rows
+from discriminant.table.basis import (
+    Interactions,
+    JoinedBasis,
+    KernelBasis,
+    PolynomialBasis,
+    count_terms,
+    readable_origin,
+)
+from discriminant.table.schema import Features, Floats, Schema, dense, is_sparse, numbered
+from discriminant.table.source import Table, open_features
+
+_BLOCK = 1 << 17  # numbers of a block of rows: it stays in the cache while it is multiplied out
+_SAMPLE = 1 << 13  # rows that k-means looks at, at most, unless centres are many
+_EACH = 32  # rows that it looks at for each centre then
+
+
+class Basis(TransformerMixin, Rows):
+    """Powers, products and Gaussian kernels of the features, so that linear is not straight.
+
+    Columns are, in this order: the features as they are; their powers and products, about an
+    origin; kernels exp(-|x - centre|^2 / (2 width^2)). There is no column of ones: every model
+    here has an intercept.
+
+    Parameters
+    ----------
+    degree
+        Of the polynomial. 1: the features themselves; None: not even these, kernels alone.
+    interactions
+        True: powers and products; 'only': products of different features and no powers; False:
+        powers and no products.
+    origin
+        What powers and products are taken about. 'mean': (x - origin)^2 with the mean of the
+        column, rounded to the decimal place its spread begins at, so that names can be read. The
+        coefficient of x is then the slope for a row near the mean, and squares lose no digit
+        however far from zero rows are. 'zero': x^2 itself, R's I(x^2). Or d numbers. The span is
+        the same, so fits without a penalty are the same but for rounding. Sparse rows keep their
+        zeros: there 'mean' is zero.
+    centres
+        Of the kernels. None: no kernels; a whole number: so many, by k-means; (m, d) numbers in
+        the order of the columns, or a frame with their names.
+    width
+        Of the kernels: one number, in the unit of the features (bring features of different units
+        to one scale first). None: the median distance between two centres; of a single centre the
+        root mean square distance of the rows from it.
+    max_columns
+        More columns than these are refused before any is made.
+    random_state
+        Seed of k-means, and of the rows it looks at: 8,192, or 32 a centre, if there are more.
+
+    Attributes
+    ----------
+    origin_, unit_
+        (d,) powers are of (x - origin_) / unit_; the unit is 1 but for columns whose powers
+        would leave the range of float64. None without a polynomial.
+    centres_, width_
+        (m, d) and a number; None without kernels.
+
+    Examples
+    --------
+    >>> basis = Basis(degree=2).fit([[38.0, 1.0], [42.0, -1.0], [44.0, 0.0]])
+    >>> basis.get_feature_names_out().tolist()
+    ['x0', 'x1', '(x0 - 41)^2', '(x0 - 41) × x1', 'x1^2']
+    >>> basis.transform([[43.0, 3.0]]).tolist()
+    [[43.0, 3.0, 4.0, 6.0, 9.0]]
+    """
+
+    _basis: JoinedBasis
+
+    def __init__(
+        self,
+        *,
+        degree: Any = 2,
+        interactions: Any = True,
+        origin: Any = "mean",
+        centres: Any = None,
+        width: Any = None,
+        max_columns: Any = 10_000,
+        random_state: Any = 0,
+    ) -> None:
+        self.degree = degree
+        self.interactions = interactions
+        self.origin = origin
+        self.centres = centres
+        self.width = width
+        self.max_columns = max_columns
+        self.random_state = random_state
+
+    def __sklearn_tags__(self) -> Any:
+        """Sparse rows are taken where columns made from them are sparse too."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = self.centres is None
+        return tags
+
+    def __sklearn_is_fitted__(self) -> bool:
+        """Whether rows have been seen."""
+        return hasattr(self, "_basis")
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Find the origin, the centres and their width. Labels are not looked at."""
+        table = _open(X)
+        self._check(table)
+        mean, spread = _mean_and_spread(table)
+        polynomial = self._polynomial(table, mean, spread)
+        kernels = self._kernels(table, mean, spread)
+        basis = JoinedBasis(tuple(part for part in (polynomial, kernels) if part is not None))
+        _check_names(basis.names)
+        self._remember(table.schema.features, table.schema.named)
+        self._basis = basis
+        self.origin_ = None if polynomial is None else polynomial.origin
+        self.unit_ = None if polynomial is None else polynomial.unit
+        self.centres_ = None if kernels is None else kernels.centres
+        self.width_ = None if kernels is None else kernels.spread
+        return self
+
+    def transform(self, X: Any) -> Any:
+        """(n, columns) float64; CSR for sparse rows where zeros stay zeros."""
+        self._need_fit()
+        features = X if self._plain(X) else self._features(X)
+        if is_sparse(features):
+            return self._expand_sparse(features)
+        rows, columns = features.shape[0], self._basis.width
+        found = np.empty((rows, columns))
+        size = max(_BLOCK // columns, 64)
+        with np.errstate(over="ignore", invalid="ignore"):
+            for lo in range(0, rows, size):
+                block = dense(features[lo : lo + size])
+                part = self._basis.expand(block, out=found[lo : lo + size])
+                if not (np.isfinite(block).all() and np.isfinite(part).all()):
+                    self._blame(features, part, lo)
+        return found
+
+    def get_feature_names_out(self, input_features: Any = None) -> npt.NDArray[Any]:
+        """What the columns are, such as '(age - 40)^2', 'age × income', 'near (5.1, 3.5)'."""
+        self._need_fit()
+        names = tuple(str(name) for name in _check_feature_names_in(self, input_features))
+        renamed = (
+            PolynomialBasis(
+                names, part.origin, part.unit, part.degree, part.interactions, part.plain
+            )
+            if isinstance(part, PolynomialBasis)
+            else part
+            for part in self._basis.parts
+        )
+        return np.array(JoinedBasis(tuple(renamed)).names, dtype=object)
+
+    # --- inside -----------------------------------------------------------------------------------
+
+    def _need_fit(self) -> None:
+        if not hasattr(self, "_basis"):
+            raise NotFittedError("This Basis instance is not fitted yet: call fit first.")
+
+    def _check(self, table: Table) -> None:
+        """Options that cannot be, and columns that are too many."""
+        if not (self.degree is None or (_whole(self.degree) and self.degree >= 1)):
+            allowed = (
+                "a whole number, 1 (the features themselves) or more, or None for kernels alone"
+            )
+            raise OptionError.of("degree", self.degree, allowed)
+        if self.degree is None and self.centres is None:
+            raise OptionError.of("degree", None, "1 or more where there are no centres")
+        if not (isinstance(self.interactions, bool | np.bool_) or self.interactions == "only"):
+            raise OptionError.of("interactions", self.interactions, "True, False or 'only'")
+        number = not hasattr(self.centres, "shape") and np.ndim(self.centres) == 0
+        if self.centres is not None and number and not (_whole(self.centres) and self.centres >= 1):
+            allowed = "None, the number of centres, or their coordinates, one row a centre"
+            raise OptionError.of("centres", self.centres, allowed)
+        if not (_whole(self.max_columns) and self.max_columns >= 1):
+            raise OptionError.of("max_columns", self.max_columns, "a whole number, 1 or more")
+        if self.centres is not None and is_sparse(table.features):
+            raise BasisError.sparse()
+        self._check_count(table.width)
+
+    def _check_count(self, features: int) -> None:
+        terms = 0 if self.degree is None else count_terms(features, self.degree, self._interactions)
+        kernels = 0
+        if self.centres is not None:
+            kernels = self.centres if _whole(self.centres) else len(self.centres)
+        if terms + kernels > self.max_columns:
+            raise BasisError.too_wide(
+                terms + kernels, self.max_columns, features=features, degree=self.degree
+            )
+
+    @property
+    def _interactions(self) -> Interactions:
+        return (
+            "only" if self.interactions == "only" else cast(Interactions, bool(self.interactions))
+        )
+
+    def _polynomial(self, table: Table, mean: Floats, spread: Floats) -> PolynomialBasis | None:
+        if self.degree is None:
+            return None
+        origin = self._origin_of(table, mean, spread)
+        reach = np.hypot(spread, mean - origin)
+        return PolynomialBasis.readable(
+            origin,
+            reach,
+            table.schema.features,
+            degree=int(self.degree),
+            interactions=self._interactions,
+        )
+
+    def _origin_of(self, table: Table, mean: Floats, spread: Floats) -> Floats:
+        if isinstance(self.origin, str):
+            if self.origin not in ("mean", "zero"):
+                raise OptionError.of(
+                    "origin", self.origin, "'mean', 'zero' or one number a feature"
+                )
+            if self.origin == "mean" and not is_sparse(table.features):
+                return readable_origin(mean, spread)
+            return np.zeros(table.width)
+        found = np.asarray(self.origin, dtype=np.float64)
+        if found.shape != (table.width,) or not np.isfinite(found).all():
+            allowed = f"'mean', 'zero' or {table.width} finite numbers, one a feature"
+            raise OptionError.of("origin", self.origin, allowed)
+        if found.any() and is_sparse(table.features):
+            raise OptionError.of(
+                "origin", self.origin, "'zero' for sparse rows, to keep them sparse"
+            )
+        return found
+
+    def _kernels(self, table: Table, mean: Floats, spread: Floats) -> KernelBasis | None:
+        if self.centres is None:
+            return None
+        if _whole(self.centres):
+            centres = _find_centres(table, int(self.centres), mean, spread, self.random_state)
+        else:
+            centres = _given_centres(self.centres, table.schema)
+        if self.width is None:
+            return KernelBasis(centres, _typical_width(centres, mean, spread))
+        number = isinstance(self.width, Real) and not isinstance(self.width, bool)
+        if not number or not 0 < self.width < np.inf:
+            raise OptionError.of("width", self.width, "a positive number, or None")
+        return KernelBasis(centres, float(self.width))
+
+    def _expand_sparse(self, features: Any) -> Any:
+        """Sparse columns of sparse rows, where the fit was to rows that allow it."""
+        if self.centres_ is not None:
+            raise BasisError.sparse()
+        (basis,) = self._basis.parts
+        assert isinstance(basis, PolynomialBasis)
+        if basis.degree > 1 and basis.origin.any():
+            raise BasisError.sparse_about(basis.names[-1])
+        with np.errstate(over="ignore", invalid="ignore"):
+            found = basis.expand_sparse(features)
+        for at in np.flatnonzero(~np.isfinite(found.data))[:1]:
+            row = int(np.searchsorted(found.indptr, at, side="right")) - 1
+            self._blame(features, found[row].toarray(), row)
+        return found
+
+    def _blame(self, features: Features, part: Floats, start: int) -> None:
+        """Raise the error that names the cell, or the power of it, that is no finite number."""
+        codes = np.zeros(features.shape[0], dtype=np.uint8)
+        Table(self._schema, features, codes).blame()
+        for row, column in np.argwhere(~np.isfinite(part))[:1]:
+            raise BasisError.overflow(start + int(row), self._basis.names[column])
+
+
+def _open(X: Any) -> Table:
+    """Rows at the door; there are no labels to look at."""
+    features, names = open_features(X)
+    rows, width = features.shape
+    if not rows:
+        raise ShapeError.no_rows(rows)
+    if not width:
+        raise ShapeError.no_features(rows)
+    schema = Schema(numbered(width) if names is None else names, np.zeros(1), bool(names))
+    return Table(schema, features, np.zeros(rows, dtype=np.uint8))
+
+
+def _mean_and_spread(table: Table) -> tuple[Floats, Floats]:
+    """(d,) mean and standard deviation of each column."""
+    found = read_moments(table, detail="diagonal")
+    variance = found.pooled / found.weight.sum()
+    return found.anchor.values(found.mean[0]), np.sqrt(variance) * found.anchor.unit
+
+
+def _find_centres(table: Table, count: int, mean: Floats, spread: Floats, seed: Any) -> Floats:
+    """(m, d) means of the clusters that k-means makes of the rows, the best of ten starts."""
+    import warnings
+
+    from sklearn.cluster import KMeans
+    from sklearn.utils import check_random_state
+
+    if count > len(table):
+        raise BasisError.more_centres(count, len(table))
+    random = check_random_state(seed)
+    rows, most = np.arange(len(table)), max(_SAMPLE, _EACH * count)
+    if len(rows) > most:
+        rows = np.sort(random.choice(len(table), most, replace=False))
+    unit = np.ldexp(1.0, np.frexp(spread.max() or 1.0)[1])
+    offsets = (dense(table.features[rows]).astype(np.float64) - mean) / unit
+    with warnings.catch_warnings():  # clusters that are one are told of below
+        warnings.simplefilter("ignore")
+        found = KMeans(count, n_init=10, random_state=random).fit(offsets)
+    distinct = len(np.unique(found.labels_))
+    if distinct < count:
+        raise BasisError.more_centres(count, len(table), distinct=distinct)
+    centres = found.cluster_centers_ * unit + mean
+    return np.asarray(centres[np.lexsort(centres.T[::-1])])  # their order is no accident
+
+
+def _given_centres(centres: Any, schema: Schema) -> Floats:
+    features, _ = open_features(centres, match=schema)
+    found = np.array(dense(features[:]), dtype=np.float64)
+    if found.shape[1] != len(schema.features) or not len(found):
+        raise BasisError.of_centres(found.shape, len(schema.features))
+    if not np.isfinite(found).all():
+        raise BasisError.centre_not_finite(int(np.argmin(np.isfinite(found).all(axis=1))))
+    return found
+
+
+def _typical_width(centres: Floats, mean: Floats, spread: Floats) -> float:
+    """The median distance between two centres, or of the rows from a single one."""
+    from scipy.spatial.distance import pdist
+
+    unit = np.ldexp(1.0, np.frexp(max(spread.max(), np.ptp(centres, axis=0).max()) or 1.0)[1])
+    apart = pdist(centres / unit)
+    apart = apart[apart > 0]
+    if not len(apart):
+        away = np.linalg.norm(np.append(spread, mean - centres[0]) / unit)
+        apart = np.array([away]) if away > 0 else apart
+    if not len(apart):
+        raise BasisError.no_width(len(centres))
+    return float(np.median(apart) * unit)
+
+
+def _check_names(names: tuple[str, ...]) -> None:
+    """A feature may be called what a power of another is called."""
+    if len(set(names)) == len(names):
+        return
+    twice = next(name for i, name in enumerate(names) if name in names[:i])
+    raise ColumnNamesError.of_duplicates(
+        twice, [i for i, name in enumerate(names) if name == twice]
+    )
+
+
+def _whole(value: Any) -> bool:
+    return isinstance(value, Integral) and not isinstance(value, bool | np.bool_)

@@ -9,20 +9,21 @@ one:
     largest |gradient| <= 1e-8      and      Newton decrement  g' H^-1 g / 2 <= 1e-10
 
 Newton takes H as it is read, L-BFGS (Nocedal & Wright, algorithm 7.4) builds it up from the
-passes, starting from `scale`: where the features are white, the bound of Boehning (1992) is a
-multiple of one.
+passes, each step beginning from a sketch (`models.sketch`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Protocol
 
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from discriminant.models.coordinates import Coordinates
+from discriminant.models.sketch import Sketch
 from discriminant.moments.anchor import Anchor
 from discriminant.moments.slope import Loss, Pass, Slope, SlopeReading, Want
 from discriminant.table.schema import Floats
@@ -31,6 +32,7 @@ GRADIENT, DECREMENT = 1e-8, 1e-10
 _ARMIJO = 1e-4
 _HALVINGS = 40
 _PAIRS = 12
+_AGAIN = 2
 
 Progress = Callable[[int, float, float], object]  # passes so far, loss, largest gradient
 
@@ -156,29 +158,35 @@ def lbfgs(
     objective: Objective,
     start: Floats,
     *,
-    scale: float,
+    sketch: Callable[[Floats], Sketch],
     most: int = 1000,
     progress: Progress | None = None,
 ) -> Descent:
-    """Steps by a curvature built up from the last few passes, begun from `scale` times one."""
+    """Steps by a sketch of the curvature, corrected by what the last few passes found.
+
+    The sketch is made at the start, and once more where the first steps have led.
+    """
     way = _Way(objective, most, progress)
     point = way.at(start)
-    pairs: list[tuple[Floats, Floats]] = []
-    while True:
-        step = _two_loops(point.gradient, pairs, scale)
+    guess, pairs = sketch(point.theta), list[_Pair]()
+    for turn in count():
+        if turn == _AGAIN:
+            guess = sketch(point.theta)
+        step = _two_loops(point.gradient, pairs, guess)
         decrement = -0.5 * float((point.gradient * step).sum())
         if (point.steepness <= GRADIENT and decrement <= DECREMENT) or way.over:
             return way.end(point, decrement)
         after = _halved(way, point, step, want="gradient")
-        if after is None and pairs:
-            pairs = []  # the curvature was misjudged: begin again from the bound
-            continue
-        if after is None:
+        if after is None and not pairs:
             return way.end(point, decrement)
-        move, turn = after.theta - point.theta, after.gradient - point.gradient
-        if float((move * turn).sum()) > 1e-10 * float((turn * turn).sum()) / scale:
-            pairs = [*pairs[-_PAIRS + 1 :], (move, turn)]
+        if after is None:  # the curvature was misjudged: begin again from a sketch
+            guess, pairs = sketch(point.theta), []
+            continue
+        pair = _Pair(after.theta - point.theta, after.gradient - point.gradient)
+        if pair.product > 0:
+            pairs = [*pairs[-_PAIRS + 1 :], pair]
         point = after
+    raise AssertionError("unreachable")
 
 
 def gradient_descent(
@@ -217,20 +225,22 @@ def _newton_step(point: Point) -> Floats:
     return -np.asarray(solved.reshape(m, q).T)
 
 
-def _two_loops(gradient: Floats, pairs: list[tuple[Floats, Floats]], scale: float) -> Floats:
+class _Pair:
+    """A step, and how the gradient changed along it."""
+
+    def __init__(self, move: Floats, change: Floats) -> None:
+        self.move, self.change = move, change
+        self.product = float((move * change).sum())
+
+
+def _two_loops(gradient: Floats, pairs: list[_Pair], guess: Sketch) -> Floats:
     found, shares = gradient.copy(), []
-    for move, turn in reversed(pairs):
-        share = float((move * found).sum()) / float((move * turn).sum())
-        shares.append(share)
-        found -= share * turn
-    if pairs:
-        move, turn = pairs[-1]
-        found *= float((move * turn).sum()) / float((turn * turn).sum())
-    else:
-        found /= scale
-    for (move, turn), share in zip(pairs, reversed(shares), strict=True):
-        back = float((turn * found).sum()) / float((move * turn).sum())
-        found += (share - back) * move
+    for pair in reversed(pairs):
+        shares.append(float((pair.move * found).sum()) / pair.product)
+        found -= shares[-1] * pair.change
+    found = guess.solve(found)
+    for pair, share in zip(pairs, reversed(shares), strict=True):
+        found += (share - float((pair.change * found).sum()) / pair.product) * pair.move
     return -found
 
 

@@ -22,10 +22,11 @@ from typing import Literal, Protocol
 import numpy as np
 
 from discriminant.moments.anchor import Anchor
-from discriminant.moments.reading import tile_rows
 from discriminant.table.schema import Block, Features, Floats, dense, is_sparse
 
 Want = Literal["gradient", "curvature", "floor"]
+
+_TILE_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -100,6 +101,11 @@ class SlopeReading:
             for lo in range(0, len(block), size):
                 running.add(block.rows(lo, min(lo + size, len(block))))
         return running.slope
+
+
+def tile_rows(width: int) -> int:
+    """Rows that are scored and summed while they are in the cache."""
+    return int(np.clip(_TILE_BYTES // (8 * width), 256, 32768))
 
 
 class _Running:

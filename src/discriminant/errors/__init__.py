@@ -32,6 +32,7 @@ from discriminant.errors.fitting import (
     NotConvergedWarning as NotConvergedWarning,
     NotSeparatedWarning as NotSeparatedWarning,
     SeparatingColumnWarning as SeparatingColumnWarning,
+    SeparationWarning as SeparationWarning,
     ShrinkageChosenWarning as ShrinkageChosenWarning,
 )
 from discriminant.errors.rows import (

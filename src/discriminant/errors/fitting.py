@@ -210,3 +210,25 @@ class NotSeparatedWarning(DiscriminantWarning):
             f"The perceptron found no border that has every row right: {wrong} of {rows} rows are "
             f"wrong by the {kept} after {passes} passes. {reason}{hint}"
         )
+
+
+class SeparationWarning(DiscriminantWarning):
+    """Linear scores separate classes, so that the likelihood has no finite maximum."""
+
+    @classmethod
+    def of(
+        cls, kind: str, columns: Sequence[str], classes: Sequence[tuple[object, object]]
+    ) -> SeparationWarning:
+        pairs = [f"{one}' and '{other}" for one, other in classes]
+        by = f"column(s) {listing(columns)}" if columns else "the intercept"
+        how = (
+            "completely separated: scores give every row to its class"
+            if kind == "complete"
+            else "quasi-separated: scores are wrong of no row and tie in some"
+        )
+        return cls(
+            f"Class(es) {listing(pairs)} are {how}. So there is no finite maximum-likelihood "
+            f"estimate: coefficients and standard errors of {by} grow without limit and mean "
+            'nothing. Pass bias_reduction="jeffreys" (Firth) or ridge > 0, or drop or merge '
+            "what separates, for instance a column made from the label or a rare category."
+        )

@@ -28,10 +28,10 @@ import numpy.typing as npt
 from discriminant.errors import MomentsMismatchError
 from discriminant.moments.anchor import Anchor
 from discriminant.moments.naming import Places
-from discriminant.moments.reading import tile_rows
 from discriminant.table.schema import Block, Floats, dense
 
 _EPS = float(np.finfo(np.float64).eps)
+_TILE = 1 << 19  # numbers worked on at a time: long tiles, for each is merged
 _MIX = (0x9E3779B97F4A7C15, 0xFF51AFD7ED558CCD, 0xC4CEB9FE1A85EC53)  # of MurmurHash3
 
 Counts = npt.NDArray[np.int64]
@@ -143,7 +143,7 @@ class MarginReading:
         """Margins of the rows of one block that have a weight."""
         K, d = self.coef.shape
         total = Margins.empty(self.features, K, anchor=self.anchor, keep=self.keep)
-        size = tile_rows(d, K)
+        size = max(_TILE // (d + 4 * K), 256)
         with np.errstate(invalid="ignore", over="ignore"):  # a cell that is no number is named
             for lo in range(0, len(block), size):
                 total = total + self._tile(block.rows(lo, min(lo + size, len(block))))
@@ -158,7 +158,7 @@ class MarginReading:
         offsets = self.anchor.offsets(tile.features)
         margins = self._margins(tile, offsets, codes)
         margins[each, codes] = np.inf
-        kept = self._smallest(margins.min(axis=1), codes)
+        kept = self._smallest(margins.min(axis=1), codes, tile)
         counts = [_by_class(which, codes) for which in (margins < 0, margins == 0, margins > 0)]
         counts[2][np.arange(K), np.arange(K)] = 0
         values = dense(tile.features[kept])
@@ -196,24 +196,29 @@ class MarginReading:
         size = np.abs(self.intercept)
         return size if self.spread is None else size + np.abs(self.coef) @ self.spread
 
-    def _smallest(self, margin: Floats, codes: Places) -> Places:
-        """Places of rows among which are the `keep` smallest margins of each class.
-
-        All rows of the last margin are taken, and where few margins differ the `keep` smallest
-        that do, for equal margins may be those of equal rows.
-        """
+    def _smallest(self, margin: Floats, codes: Places, tile: Block) -> Places:
+        """Places of rows among which are the `keep` of each class to be kept."""
         found = []
         for k in range(len(self.intercept)):
             places = np.flatnonzero(codes == k)
             if len(places) > self.keep:
                 own = margin[places]
-                last = np.partition(own, self.keep - 1)[self.keep - 1]
-                if 2 * np.count_nonzero(np.diff(np.sort(own[own <= last]))) < self.keep:
-                    differ = np.unique(own)
-                    last = differ[min(self.keep, len(differ)) - 1]
-                places = places[own <= last]
+                places = places[own <= self._last(own)]
+                if len(places) > 4 * self.keep:  # ties, most likely
+                    draw = _draw(dense(tile.features[places]).astype(np.float64))
+                    order = np.lexsort((draw, margin[places]))
+                    new = np.append(True, draw[order][1:] != draw[order][:-1])
+                    places = places[order[new][: self.keep]]
             found.append(places)
         return np.concatenate(found)
+
+    def _last(self, margin: Floats) -> float:
+        """The largest margin to be kept; if few differ, for rows may be equal, of those that do."""
+        last = np.partition(margin, self.keep - 1)[self.keep - 1]
+        if 2 * len(np.unique(margin[margin <= last])) < self.keep:
+            differ = np.unique(margin)
+            last = differ[min(self.keep, len(differ)) - 1]
+        return float(last)
 
 
 def _by_class(which: npt.NDArray[np.bool_], codes: Places) -> Counts:
@@ -226,8 +231,9 @@ def _by_class(which: npt.NDArray[np.bool_], codes: Places) -> Counts:
 def _draw(values: Floats) -> Draws:
     """(n,) a number from the bits of each row: equal for equal rows, else as if at random."""
     bits = (values + 0.0).view(np.uint64)  # there are two zeros, but they are one number
-    odd = np.arange(1, 2 * bits.shape[1], 2, dtype=np.uint64) * np.uint64(_MIX[0])
-    return _mixed((_mixed(bits + odd) * odd).sum(axis=1, dtype=np.uint64))
+    bits ^= bits >> np.uint64(32)  # small whole numbers differ in their first bits only
+    odd = _mixed(np.arange(1, bits.shape[1] + 1, dtype=np.uint64)) | np.uint64(1)
+    return _mixed(bits @ odd)
 
 
 def _mixed(bits: Draws) -> Draws:

@@ -24,6 +24,8 @@ if TYPE_CHECKING:  # the same names again, for type checkers and editors
     )
     from discriminant.estimators.laplace import LaplaceNB as LaplaceNB
     from discriminant.estimators.least_squares import LeastSquares as LeastSquares
+    from discriminant.estimators.logistic import Logistic as Logistic
+    from discriminant.estimators.perceptron import Perceptron as Perceptron
     from discriminant.estimators.regression import LinearRegression as LinearRegression
 
 __version__ = "0.1.0.dev0"
@@ -37,7 +39,9 @@ _HOMES = {
     "LeastSquares": "estimators.least_squares",
     "LinearRegression": "estimators.regression",
     "LaplaceNB": "estimators.laplace",
+    "Logistic": "estimators.logistic",
     "Basis": "estimators.basis",
+    "Perceptron": "estimators.perceptron",
     "cross_validate": "assessment.resampling",
     "leave_one_out": "assessment.resampling",
     "rda_grid": "assessment.resampling",

@@ -109,6 +109,16 @@ class NotConvergedWarning(DiscriminantWarning):
             f"(goal {tolerance:.1e}). Raise the number of steps or scale the columns."
         )
 
+    @classmethod
+    def of_gradient(
+        cls, what: str, passes: int, steepness: float, tolerance: float
+    ) -> NotConvergedWarning:
+        return cls(
+            f"{what} stopped after {passes} passes with a scaled gradient of {steepness:.1e} "
+            f"(goal {tolerance:.1e}), so its last digits are not to be trusted. Raise max_iter, "
+            "or pass ridge > 0 if the columns nearly depend on one another."
+        )
+
 
 class ClassMissingWarning(DiscriminantWarning):
     """A class has no row outside one fold, so its held-out rows cannot be right."""

@@ -35,7 +35,7 @@ from discriminant.models.rules import LinearRule, QuadraticRule
 from discriminant.models.support import class_metric, floored, shared_metric
 from discriminant.moments.class_moments import ClassMoments
 from discriminant.moments.class_rows import ClassRows
-from discriminant.table.schema import Floats
+from discriminant.table.schema import Floats, Labels
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,15 +66,20 @@ def class_prior(moments: ClassMoments | ClassRows, prior: npt.ArrayLike | None) 
         for k in np.flatnonzero(moments.weight <= 0):
             raise WeightError.class_without(moments.labels[k])
         return np.asarray(moments.weight / moments.weight.sum())
+    return checked_prior(prior, moments.labels)
+
+
+def checked_prior(prior: npt.ArrayLike, labels: Labels) -> Floats:
+    """(K,) a positive prior for each label, brought to a sum of exactly one."""
     try:
         found = np.asarray(prior, dtype=np.float64)
     except (TypeError, ValueError):
         kind = f"of type {type(prior).__name__}"
-        raise PriorError.not_numbers(kind, moments.labels.tolist()) from None
-    if found.shape != moments.labels.shape:
-        raise PriorError.of_length(found.size, moments.labels.tolist())
+        raise PriorError.not_numbers(kind, labels.tolist()) from None
+    if found.shape != labels.shape:
+        raise PriorError.of_length(found.size, labels.tolist())
     for k in np.flatnonzero(~(np.isfinite(found) & (found > 0))):
-        raise PriorError.of_class(moments.labels[k], float(found[k]))
+        raise PriorError.of_class(labels[k], float(found[k]))
     if abs(found.sum() - 1.0) > 1e-6:
         raise PriorError.of_sum(float(found.sum()))
     return np.asarray(found / found.sum())

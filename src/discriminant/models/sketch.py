@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve, eigh
 
-from discriminant.moments.slope import Loss
+from discriminant.moments.slope import Local, Loss, Want
 from discriminant.table.schema import Block, Floats
 
 _LEAST = 1e-8  # relative to the largest, so that a flat direction is not followed without end
@@ -30,6 +30,7 @@ class Sample:
 
     rows: Floats  # (n, q) the intercept's ones among them
     weight: Floats  # (n,) sums to one
+    total: float  # what it summed to
     loss: Loss
     contrast: Floats | None  # (K, m)
     penalty: Floats | None  # (q, q)
@@ -46,17 +47,31 @@ class Sample:
             inner += np.kron(np.eye(m), along.T @ self.penalty @ along)
         return Sketch.of(along, mean, inner, self.penalty)
 
+    def floor(self, theta: Floats) -> Floats:
+        """(q, q) F with I (x) F <= the curvature of the summed loss of these rows, so of all."""
+        least = self._local(theta, want="floor").curve
+        assert least is not None
+        return np.asarray((self.rows * least.ravel()[:, None]).T @ self.rows * self.total)
+
+    def bound(self) -> float:
+        """No curvature of the mean loss plus penalty is more (Boehning 1992; white features)."""
+        steepest = 0.0 if self.penalty is None else float(eigh(self.penalty)[0][-1])
+        return steepest + (0.25 if self.contrast is None else 0.5)
+
     def _curves(self, theta: Floats) -> tuple[Floats, Floats]:
         """(K, n) diagonal and vector of l'' = diag - r r', times the weights."""
+        local = self._local(theta, want="curvature")
+        assert local.curve is not None
+        cross = np.zeros_like(local.curve) if local.cross is None else local.cross
+        return local.curve, cross
+
+    def _local(self, theta: Floats, *, want: Want) -> Local:
         scores = theta.T @ self.rows.T
         if self.contrast is not None:
             scores = self.contrast @ scores
         n = len(self.rows)
         block = Block(self.rows, np.zeros(n, dtype=np.uint8), self.weight, np.ones((n, 1)))
-        local = self.loss.at(np.ascontiguousarray(scores), block, want="curvature")
-        assert local.curve is not None
-        cross = np.zeros_like(local.curve) if local.cross is None else local.cross
-        return local.curve, cross
+        return self.loss.at(np.ascontiguousarray(scores), block, want=want)
 
     def _inner(self, rows: Floats, curve: Floats, cross: Floats, contrast: Floats) -> Floats:
         """(m r, m r) curvature in the directions (n, r) that scores depend on."""

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 
@@ -188,4 +188,4 @@ def _sums(rows: Features, slope: Floats) -> Floats:
     return np.asarray(slope @ rows).T
 
 
-Pass = Callable[[SlopeReading], Slope]  # a fold over the rows, whoever does it
+Pass = Callable[[Any], Any]  # a fold of a reading over the rows, whoever does it

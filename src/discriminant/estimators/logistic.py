@@ -1,0 +1,267 @@
+"""Logistic: logistic regression by maximum likelihood, honest about where it stands.
+
+Rows are read once for their moments and then once for each step. What comes out does not depend
+on the way taken, on the units of the columns or on where they are counted from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
+from numbers import Real
+from typing import Any, Literal, Self, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from discriminant.engines.engine import fold, read_moments
+from discriminant.errors import (
+    NotConvergedWarning,
+    OptionError,
+    SeparationWarning,
+    gathered,
+    tell,
+)
+from discriminant.estimators.linear import LinearClassifier
+from discriminant.models.descent import GRADIENT
+from discriminant.models.gaussian import checked_prior
+from discriminant.models.logistic import SOLVERS, Fit, Solver, Wish, fit_logistic
+from discriminant.models.separation import Separation, separation
+from discriminant.moments.class_moments import ClassMoments
+from discriminant.moments.losses import TWO_SIDED, LinkName
+from discriminant.posterior import log_posterior, posterior
+from discriminant.table.schema import Block, Floats
+from discriminant.table.source import Table
+
+_SAMPLE = 8192  # rows that the curvature is sketched from
+
+
+class Logistic(LinearClassifier):
+    """Logistic regression of two classes or more.
+
+    Parameters
+    ----------
+    link
+        'logit'; with two classes also 'probit', 'cloglog' or 'cauchit'.
+    ridge
+        Mean loss + ridge/2 |w|^2 is minimised; 0 is maximum likelihood. The intercept is free.
+    standardize
+        Whether the penalty is on coefficients of columns with variance one.
+    intercept
+        False: scores are zero where all features are.
+    class_weight
+        None, 'balanced', or a weight for each label. The intercepts are put back afterwards, so
+        that probabilities are those of the population that was sampled.
+    prior
+        (K,) priors to predict with, in place of the shares of the classes in the rows.
+    bias_reduction
+        'jeffreys': Firth's penalty, finite for separated classes and less biased for few rows.
+    solver
+        'auto', 'newton', 'lbfgs' or 'gradient': the answer is the same.
+    max_iter
+        Passes over the rows at most.
+    progress
+        Called after every pass with its number, the loss and the largest entry of the gradient.
+    """
+
+    link_: LinkName
+
+    def __init__(
+        self,
+        link: LinkName = "logit",
+        *,
+        ridge: float = 0.0,
+        standardize: bool = True,
+        intercept: bool = True,
+        class_weight: Any = None,
+        prior: npt.ArrayLike | None = None,
+        bias_reduction: Literal["jeffreys"] | None = None,
+        solver: Solver = "auto",
+        max_iter: int = 1000,
+        progress: Callable[[int, float, float], object] | None = None,
+    ) -> None:
+        self.link = link
+        self.ridge = ridge
+        self.standardize = standardize
+        self.intercept = intercept
+        self.class_weight = class_weight
+        self.prior = prior
+        self.bias_reduction = bias_reduction
+        self.solver = solver
+        self.max_iter = max_iter
+        self.progress = progress
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Read the rows until the most likely coefficients are found."""
+        wish = self._wish()
+        table = self._open(X, y, sample_weight)
+        labels = table.schema.labels
+        if len(labels) > 2 and wish.link != "logit":
+            raise OptionError.of("link", wish.link, f"'logit' for {len(labels)} classes")
+        with gathered():
+            self._fit(table, wish)
+        return self
+
+    def _fit(self, table: Table, wish: Wish) -> None:
+        costs = self._class_costs(table)
+        heavy = table if costs is None else _weighted(table, costs)
+        moments = read_moments(heavy, detail="pooled")
+        read = partial(fold, heavy)
+        found = fit_logistic(read, moments, _sample(heavy), wish)
+        self.separation_: str | None = None
+        self.separation_found_: Separation | None = None
+        if not (wish.ridge or wish.jeffreys):
+            self._look_for_separation(found, read, moments)
+        self._tell_of_end(found)
+        self.prior_ = share = _shares(table)
+        self._tilt = np.zeros(len(share)) if costs is None else -np.log(costs)
+        if self.prior is not None:
+            self.prior_ = checked_prior(self.prior, table.schema.labels)
+            self._tilt = self._tilt + np.log(self.prior_) - np.log(share)
+        self.link_ = wish.link
+        self.converged_ = found.descent.converged and not self.separation_found_
+        self.n_passes_ = self.n_iter_ = found.descent.passes
+        self.loss_path_ = np.array(found.descent.path)
+        self._keep(table, self._tilted(found.rule(table.schema.labels)))
+
+    def _tilted(self, rule: Any) -> Any:
+        """With the logit, priors are intercepts."""
+        if self.link_ != "logit" or not self._tilt.any():
+            return rule
+        tilt = self._tilt if len(rule.intercept) > 1 else self._tilt[1:] - self._tilt[:1]
+        return replace(rule, intercept=rule.intercept + tilt)
+
+    # --- using ------------------------------------------------------------------------------------
+
+    def predict(self, X: Any, prior: npt.ArrayLike | None = None) -> npt.NDArray[Any]:
+        """The most probable class of each row."""
+        scores = self._log_scores(X, prior)
+        return np.asarray(self.classes_[scores.argmax(axis=1)])
+
+    def predict_log_proba(self, X: Any, prior: npt.ArrayLike | None = None) -> Floats:
+        """(n, K) log posterior, exact in the tails."""
+        return log_posterior(self._log_scores(X, prior))
+
+    def predict_proba(self, X: Any, prior: npt.ArrayLike | None = None) -> Floats:
+        """(n, K) posterior of each class; `prior` in place of the fitted one."""
+        return posterior(self._log_scores(X, prior))
+
+    def decision_function(self, X: Any) -> Floats:
+        """Scores (n, K); with two classes the log odds of the second, (n,)."""
+        scores = self._log_scores(X, None)
+        return scores if scores.shape[1] > 2 else np.asarray(scores[:, 1] - scores[:, 0])
+
+    def _log_scores(self, X: Any, prior: npt.ArrayLike | None) -> Floats:
+        """(n, K) log posteriors up to what is common to all classes."""
+        scores = self._scores(X)
+        if self.link_ != "logit":
+            found = TWO_SIDED[self.link_](scores[:, 0])
+            scores = np.column_stack([found.log_zero, found.log_one]) + self._tilt
+        elif scores.shape[1] == 1:
+            scores = np.column_stack([np.zeros(len(scores)), scores[:, 0]])
+        if prior is None:
+            return scores
+        return np.asarray(
+            scores + np.log(checked_prior(prior, self.classes_)) - np.log(self.prior_)
+        )
+
+    # --- inside -----------------------------------------------------------------------------------
+
+    def _wish(self) -> Wish:
+        if self.link not in TWO_SIDED:
+            raise OptionError.of("link", self.link, f"one of {', '.join(TWO_SIDED)}")
+        if not isinstance(self.ridge, Real) or not 0 <= float(self.ridge) < np.inf:
+            raise OptionError.of("ridge", self.ridge, "a number, 0 or more")
+        if self.solver not in SOLVERS:
+            raise OptionError.of("solver", self.solver, f"one of {', '.join(SOLVERS)}")
+        if self.bias_reduction not in (None, "jeffreys"):
+            raise OptionError.of("bias_reduction", self.bias_reduction, "None or 'jeffreys'")
+        if self.bias_reduction and (self.link != "logit" or self.ridge):
+            raise OptionError.of(
+                "bias_reduction", self.bias_reduction, "None, unless link='logit' and ridge=0"
+            )
+        if not isinstance(self.max_iter, int | np.integer) or self.max_iter < 1:
+            raise OptionError.of("max_iter", self.max_iter, "a whole number, 1 or more")
+        return Wish(
+            self.link,
+            float(self.ridge),
+            bool(self.standardize),
+            bool(self.intercept),
+            self.bias_reduction is not None,
+            self.solver,
+            int(self.max_iter),
+            self.progress,
+        )
+
+    def _class_costs(self, table: Table) -> Floats | None:
+        """(K,) what rows of each class count more."""
+        labels = table.schema.labels
+        if self.class_weight is None:
+            return None
+        if self.class_weight == "balanced":
+            return np.asarray(1.0 / (len(labels) * _shares(table)))
+        if not isinstance(self.class_weight, Mapping):
+            allowed = "None, 'balanced' or a weight for each label"
+            raise OptionError.of("class_weight", self.class_weight, allowed)
+        known = set(labels.tolist())
+        for label, value in self.class_weight.items():
+            if label not in known or not float(value) > 0:
+                raise OptionError.of(
+                    "class_weight", self.class_weight, f"positive, for labels {sorted(known)}"
+                )
+        return np.array([float(self.class_weight.get(label, 1.0)) for label in labels.tolist()])
+
+    def _look_for_separation(
+        self, found: Fit, read: Callable[[Any], Any], moments: ClassMoments
+    ) -> None:
+        self.separation_ = "none"
+        if found.overlap:
+            return
+        coef, intercept = found.coordinates.coefficients(found.descent.theta)
+        if coef.shape[1] == 1:
+            coef, intercept = np.hstack([-coef, coef]), np.hstack([-intercept, intercept])
+        apart = separation(
+            read,
+            anchor=found.anchor,
+            features=moments.features,
+            labels=moments.labels,
+            spread=_spread(moments),
+            start=np.vstack([coef, intercept]),
+        )
+        self.separation_ = apart.kind
+        if apart:
+            self.separation_found_ = apart
+            tell(SeparationWarning.of(apart.kind, apart.columns, apart.classes))
+
+    def _tell_of_end(self, found: Fit) -> None:
+        end = found.descent
+        if end.converged or self.separation_found_:
+            return
+        tell(NotConvergedWarning.of_gradient("The fit", end.passes, end.point.steepness, GRADIENT))
+
+
+def _shares(table: Table) -> Floats:
+    count = np.bincount(table.codes, table.weight, minlength=len(table.schema.labels))
+    return np.asarray(count / count.sum())
+
+
+def _weighted(table: Table, costs: Floats) -> Table:
+    weight = costs[table.codes]
+    return replace(table, weight=weight if table.weight is None else weight * table.weight)
+
+
+def _sample(table: Table) -> Block:
+    """Rows spread over the table, in no step with whatever it repeats."""
+    count = min(len(table), _SAMPLE)
+    if count == len(table):
+        return table.block(0, count)
+    places = np.arange(count) + np.random.default_rng(0).random(count)
+    rows = (places * (len(table) / count)).astype(np.intp)
+    some = table.take(rows)
+    return some.block(0, len(some))
+
+
+def _spread(moments: ClassMoments) -> Floats:
+    total = np.diagonal(moments.total()) if moments.detail != "diagonal" else moments.total()
+    return np.asarray(np.sqrt(cast(Floats, total) / moments.weight.sum()))

@@ -1,0 +1,213 @@
+"""Logistic regression: the most likely scores of K classes, or of two by a link.
+
+    minimise  mean loss  +  ridge / 2 sum_j (sd_j coef_j)^2
+
+over white coordinates (`models.coordinates`), from where the linear discriminant is. A maximum of
+the likelihood is proved, not believed. With g the gradient and H the curvature of the summed loss,
+
+    sqrt(g' H^-1 g) R <= 1/2        R = sqrt(2) / sqrt(least weight times probability of any row)
+
+says that there is one, and near (Bach 2010, proposition 2: |l'''| <= R l'' along any direction that
+H measures as one, for no row's own curvature exceeds H). For separated classes this can never
+hold. Where it does not, `models.separation` decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
+
+from discriminant.models.coordinates import Coordinates, white_coordinates
+from discriminant.models.descent import (
+    Descent,
+    Objective,
+    PenalisedLoss,
+    Point,
+    Progress,
+    gradient_descent,
+    lbfgs,
+    newton,
+)
+from discriminant.models.jeffreys import JeffreysLoss
+from discriminant.models.rules import LinearRule
+from discriminant.models.sketch import Sample
+from discriminant.moments.anchor import Anchor
+from discriminant.moments.class_moments import ClassMoments
+from discriminant.moments.losses import Binary, LinkName, Softmax
+from discriminant.table.schema import Block, Floats, dense
+
+Solver = Literal["auto", "newton", "lbfgs", "gradient"]
+SOLVERS = ("auto", "newton", "lbfgs", "gradient")
+
+_CENTRED = 4.0  # a mean of so many standard deviations costs no digit worth a subtraction
+_FEW = 64  # coefficients; up to so many, their curvature is read about as fast as their gradient
+_SOME = 1500  # coefficients; up to so many, it is better read than guessed for long
+_PATIENCE = 24  # passes
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Wish:
+    """What is asked of a fit."""
+
+    link: LinkName = "logit"
+    ridge: float = 0.0
+    standardize: bool = True  # the penalty is on coefficients times standard deviations
+    intercept: bool = True
+    jeffreys: bool = False
+    solver: Solver = "auto"
+    most: int = 1000  # passes
+    progress: Progress | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Fit:
+    """What was found, and where."""
+
+    objective: Objective
+    coordinates: Coordinates
+    anchor: Anchor
+    descent: Descent
+    overlap: bool  # proved: there is a maximum of the likelihood
+
+    def rule(self, labels: Any) -> LinearRule:
+        """K scores, or one for two classes."""
+        coef, intercept = self.coordinates.coefficients(self.descent.theta)
+        return LinearRule(labels, self.anchor, coef.T, intercept)
+
+
+def fit_logistic(
+    read: Callable[[Any], Any], moments: ClassMoments, sample: Block, wish: Wish
+) -> Fit:
+    """Fit by passes over the rows.
+
+    Parameters
+    ----------
+    read
+        The fold over the rows, whoever does it.
+    moments
+        Of the same rows, in detail pooled or finer.
+    sample
+        Some of the rows, evenly spread.
+    """
+    moments = moments.at(reading_anchor(moments, intercept=wish.intercept))
+    K = len(moments.labels)
+    loss = Softmax(K) if K > 2 else Binary(wish.link)
+    coordinates = white_coordinates(moments, classes=K if K > 2 else 0, intercept=wish.intercept)
+    penalty = None
+    if wish.ridge > 0:
+        penalty = wish.ridge * coordinates.penalty(penalty_scale(moments, wish.standardize))
+    plain = PenalisedLoss(read, moments.features, moments.anchor, loss, coordinates, penalty)
+    objective: Objective = JeffreysLoss(plain) if wish.jeffreys else plain
+    some = sample_of(sample, plain)
+    start = discriminant_start(moments, coordinates)
+    descent = _descend(objective, start, some, wish)
+    overlap = wish.ridge > 0 or wish.jeffreys or proves_overlap(descent, some, link=wish.link)
+    return Fit(objective, coordinates, moments.anchor, descent, overlap)
+
+
+def _descend(objective: Objective, start: Floats, some: Sample, wish: Wish) -> Descent:
+    """The way asked for; left to us, Newton where it is cheap and L-BFGS where it is not."""
+    solver, size = wish.solver, start.size
+    if wish.jeffreys or solver == "newton" or (solver == "auto" and size <= _FEW):
+        return newton(objective, start, most=wish.most, progress=wish.progress)
+    if solver == "gradient":
+        steep = some.bound()
+        return gradient_descent(
+            objective, start, scale=steep, most=wish.most, progress=wish.progress
+        )
+    patience = wish.most if solver == "lbfgs" or size > _SOME else min(wish.most, _PATIENCE)
+    found = lbfgs(objective, start, sketch=some.sketch, most=patience, progress=wish.progress)
+    left = wish.most - found.passes
+    if found.converged or solver == "lbfgs" or size > _SOME or left < 1:
+        return found
+    rest = newton(objective, found.theta, most=left, progress=_later(wish.progress, found.passes))
+    return replace(rest, path=found.path + rest.path)
+
+
+def _later(progress: Progress | None, passes: int) -> Progress | None:
+    if progress is None:
+        return None
+    return lambda more, value, steepness: progress(passes + more, value, steepness)
+
+
+def reading_anchor(moments: ClassMoments, *, intercept: bool) -> Anchor:
+    """Where rows are counted from: zero where that costs no digit, for then nothing is subtracted.
+
+    Without an intercept the scores are zero where the features are, so it must be zero.
+    """
+    at_zero = Anchor(np.zeros_like(moments.anchor.origin), moments.anchor.unit)
+    if not intercept:
+        return at_zero
+    there = moments.at(at_zero)
+    spread = np.sqrt(np.diagonal(there.pooled) / there.weight.sum())
+    near = np.abs(there.centre) <= _CENTRED * spread
+    return at_zero if near.all() else moments.anchor
+
+
+def penalty_scale(moments: ClassMoments, standardize: bool) -> Floats:
+    """(d,) what a coefficient is multiplied by before it is squared."""
+    if not standardize:
+        return np.asarray(1.0 / moments.anchor.unit)
+    apart = moments.mean - moments.centre
+    total = np.diagonal(moments.pooled) + moments.weight @ apart**2
+    return np.asarray(np.sqrt(total / moments.weight.sum()))
+
+
+def sample_of(sample: Block, objective: PenalisedLoss) -> Sample:
+    """Rows in white coordinates."""
+    frame = objective.coordinates.frame
+    rows = objective.anchor.offsets(dense(sample.features)) @ frame[:-1] + frame[-1]
+    weight = np.ones(len(rows)) if sample.weight is None else sample.weight
+    some = weight > 0
+    return Sample(
+        rows[some],
+        weight[some] / weight.sum(),
+        float(weight.sum()),
+        objective.loss,
+        objective.coordinates.contrast,
+        objective.penalty,
+    )
+
+
+def discriminant_start(moments: ClassMoments, coordinates: Coordinates) -> Floats:
+    """(q, m) the linear discriminant: in white coordinates S_w = I - M' share M, M class means.
+
+    Where classes are so far apart that S_w is nearly singular, a little is added to it.
+    """
+    frame = coordinates.frame
+    share = moments.weight / moments.weight.sum()
+    means = moments.mean @ frame[:-1, coordinates.free :] + frame[-1, coordinates.free :]
+    within = np.eye(means.shape[1]) - (share[:, None] * means).T @ means
+    within += 0.01 * np.eye(len(within))
+    slope = np.linalg.solve(within, means.T)
+    level = np.log(share) - 0.5 * np.einsum("kr,rk->k", means, slope)
+    found = np.vstack([level[None], slope]) if coordinates.free else slope
+    if coordinates.contrast is None:
+        return np.asarray(found[:, 1:] - found[:, :1])
+    return np.asarray(found @ coordinates.contrast)
+
+
+def proves_overlap(descent: Descent, some: Sample, *, link: LinkName = "logit") -> bool:
+    """Whether Bach's bound says that the likelihood has a maximum near where the way ended."""
+    point = descent.point
+    weight, least = point.slope.weight, point.slope.least
+    if link != "logit" or not np.isfinite(least) or least <= 0:
+        return False
+    square = weight * _decrement(point, some)
+    return bool(square * 2.0 / least <= 0.25)
+
+
+def _decrement(point: Point, some: Sample) -> float:
+    """g' H^-1 g of the mean loss, or more than that if only some rows tell of H."""
+    try:
+        if point.curvature is not None:
+            flat = point.gradient.T.ravel()
+            return float(flat @ cho_solve(cho_factor(point.curvature), flat))
+        floor = some.floor(point.theta) / point.slope.weight
+        return float((point.gradient * cho_solve(cho_factor(floor), point.gradient)).sum())
+    except LinAlgError:
+        return np.inf

@@ -7,6 +7,7 @@ except a text that stands where a number should be.
 
 from discriminant.errors.answers import (
     LabelError as LabelError,
+    OffsetError as OffsetError,
     OptionError as OptionError,
     PriorError as PriorError,
     ResponseError as ResponseError,
@@ -23,10 +24,12 @@ from discriminant.errors.base import (
 )
 from discriminant.errors.fitting import (
     BasisError as BasisError,
+    BoundaryWarning as BoundaryWarning,
     ClassMissingWarning as ClassMissingWarning,
     CollinearWarning as CollinearWarning,
     ConstantColumnWarning as ConstantColumnWarning,
     ConstantInClassWarning as ConstantInClassWarning,
+    InferenceError as InferenceError,
     MaskedClassWarning as MaskedClassWarning,
     NoPosteriorWarning as NoPosteriorWarning,
     NotConvergedWarning as NotConvergedWarning,

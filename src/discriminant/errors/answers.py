@@ -99,9 +99,63 @@ class ResponseError(InputError):
     def of_width(cls, found: int, fitted: int) -> ResponseError:
         return cls(f"y has {found} response(s), but {fitted} were fitted before: pass as many.")
 
+    @classmethod
+    def of_range(cls, row: int, count: int, family: str, allowed: str) -> ResponseError:
+        others = f" (and of {count - 1} more)" if count > 1 else ""
+        return cls(
+            f"y of row {row}{others}, counted from 0, is not {allowed}, as {family} needs it. "
+            "Correct or drop the row, or choose another family."
+        )
+
+    @classmethod
+    def of_one_value(cls, value: float, family: str) -> ResponseError:
+        return cls(
+            f"y is {value:g} in every row, so that the most likely {family} mean is {value:g} and "
+            "its score is infinite: there is nothing to fit. Add rows with other responses."
+        )
+
+
+class OffsetError(InputError):
+    """An offset cannot be used."""
+
+    @classmethod
+    def not_finite(cls, row: int) -> OffsetError:
+        return cls(
+            f"offset of row {row} (counted from 0) is not a finite number: correct or drop the row."
+        )
+
+    @classmethod
+    def of_shape(cls, shape: tuple[int, ...], rows: int) -> OffsetError:
+        return cls(f"offset has shape {shape} for {rows} rows: pass one number for each row.")
+
+    @classmethod
+    def not_numbers(cls) -> OffsetError:
+        return cls("offset holds something other than numbers: pass one number for each row.")
+
+    @classmethod
+    def forgotten(cls) -> OffsetError:
+        return cls(
+            "The fit had an offset, so what it predicts depends on one: pass offset=, or offset=0 "
+            "to predict without."
+        )
+
 
 class TooFewRowsError(InputError):
     """A class, or the table, has too few rows for what is asked."""
+
+    @classmethod
+    def of_regression(cls, rows: int, needed: int, name: str) -> TooFewRowsError:
+        return cls(
+            f"{rows} row(s) (n_samples={rows}): {name} needs {needed} or more, since 1 sample "
+            "shows no slope. Add rows."
+        )
+
+    @classmethod
+    def for_columns(cls, rows: int, columns: int, name: str) -> TooFewRowsError:
+        return cls(
+            f"{rows} rows for {columns} columns: {name} could fit any responses without error, in "
+            f"many ways. Pass ridge > 0, or keep fewer than {rows} columns."
+        )
 
     @classmethod
     def of_class(cls, label: object, rows: int, needed: int, what: str) -> TooFewRowsError:

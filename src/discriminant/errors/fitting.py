@@ -242,3 +242,41 @@ class SeparationWarning(DiscriminantWarning):
             'nothing. Pass bias_reduction="jeffreys" (Firth) or ridge > 0, or drop or merge '
             "what separates, for instance a column made from the label or a rare category."
         )
+
+
+class BoundaryWarning(DiscriminantWarning):
+    """The likelihood has no largest value: it rises on the way to infinity."""
+
+    @classmethod
+    def of(cls, name: str, passes: int, stride: float) -> BoundaryWarning:
+        return cls(
+            f"{name} has no finite estimate: after {passes} passes the gradient vanishes, but the "
+            f"coefficients still move by {stride:.1e} a step. Some fitted means go to the edge of "
+            "what they can be (0, or 1), as where a column separates zeros from the rest. Standard "
+            "errors mean nothing here. Drop that column, or pass ridge > 0."
+        )
+
+
+class InferenceError(InputError):
+    """Standard errors, intervals or tests that cannot be had."""
+
+    @classmethod
+    def of_ridge(cls, ridge: float) -> InferenceError:
+        return cls(
+            f"ridge={ridge:g} biases the estimates, so that standard errors, intervals and tests "
+            "of maximum likelihood do not hold for them. Fit with ridge=0, or resample the rows."
+        )
+
+    @classmethod
+    def needs_rows(cls, what: str) -> InferenceError:
+        return cls(
+            f"{what} fits again, and a fitted model keeps no rows: pass X and y (and sample_weight "
+            "and offset, if there were any) as they were at fit."
+        )
+
+    @classmethod
+    def other_rows(cls, found: float, fitted: float) -> InferenceError:
+        return cls(
+            f"These are not the rows of the fit: their deviance is {found:.9g}, and that of the "
+            f"fit was {fitted:.9g}. Pass X, y, sample_weight and offset as they were at fit."
+        )

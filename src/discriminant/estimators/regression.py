@@ -212,7 +212,7 @@ class LinearRegression(RegressorMixin, Rows):
     def _open(self, X: Any, y: Any, weight: Any, *, more: bool = False) -> tuple[Table, bool]:
         """Rows at the door; `more` of them go by the column names of those before."""
         self._checked()
-        responses = _open_responses(y, type(self).__name__)
+        responses = open_responses(y, type(self).__name__)
         flat = responses.ndim == 1
         columns = responses[:, None] if flat else responses
         match = self._schema if more and hasattr(self, "_schema") else None
@@ -341,7 +341,7 @@ def _refined(table: Table, problem: Problem, *, exact: bool) -> Line:
     return line
 
 
-def _open_responses(y: Any, name: str) -> npt.NDArray[Any]:
+def open_responses(y: Any, name: str) -> npt.NDArray[Any]:
     """Numbers to regress on, (n,) or (n, m), each finite."""
     if y is None:
         raise LabelError.absent(name)

@@ -126,13 +126,19 @@ class _Way:
         return len(self.path) >= self.most
 
     def end(self, point: Point, decrement: float, theta: Floats | None = None) -> Descent:
-        converged = point.steepness <= GRADIENT and decrement <= DECREMENT
+        met = point.steepness <= GRADIENT and decrement <= DECREMENT
+        converged = met and bool(np.isfinite(point.value))
         found = point.theta if theta is None else theta
         return Descent(found, point, converged, decrement, tuple(self.path))
 
 
 def newton(
-    objective: Objective, start: Floats, *, most: int = 100, progress: Progress | None = None
+    objective: Objective,
+    start: Floats,
+    *,
+    most: int = 100,
+    progress: Progress | None = None,
+    goal: float = GRADIENT,
 ) -> Descent:
     """Newton's steps, each halved until the value falls; with an expected curvature, Fisher's.
 
@@ -144,7 +150,7 @@ def newton(
     while True:
         step = _newton_step(point)
         decrement = -0.5 * float((point.gradient * step).sum())
-        if point.steepness <= GRADIENT and decrement <= DECREMENT:
+        if point.steepness <= goal and decrement <= DECREMENT:
             return way.end(point, decrement, point.theta + step)
         if way.over:
             return way.end(point, decrement)

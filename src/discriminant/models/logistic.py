@@ -47,6 +47,7 @@ _CENTRED = 4.0  # a mean of so many standard deviations costs no digit worth a s
 _FEW = 64  # coefficients; up to so many, their curvature is read about as fast as their gradient
 _SOME = 1500  # coefficients; up to so many, it is better read than guessed for long
 _PATIENCE = 24  # passes
+_SLOW_GOAL = 1e-12  # largest gradient to aim at where the last step does not square the error
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -104,6 +105,8 @@ def fit_logistic(
     objective: Objective = JeffreysLoss(plain) if wish.jeffreys else plain
     some = sample_of(sample, plain)
     start = discriminant_start(moments, coordinates)
+    if wish.jeffreys:  # separated classes put the discriminant where the curvature is nothing
+        start = np.zeros_like(start)
     descent = _descend(objective, start, some, wish)
     overlap = wish.ridge > 0 or wish.jeffreys or proves_overlap(descent, some, link=wish.link)
     return Fit(objective, coordinates, moments.anchor, descent, overlap)
@@ -112,7 +115,11 @@ def fit_logistic(
 def _descend(objective: Objective, start: Floats, some: Sample, wish: Wish) -> Descent:
     """The way asked for; left to us, Newton where it is cheap and L-BFGS where it is not."""
     solver, size = wish.solver, start.size
-    if wish.jeffreys or solver == "newton" or (solver == "auto" and size <= _FEW):
+    if (
+        wish.jeffreys
+    ):  # its steps leave out the curvature of the prior: they do not square the error
+        return newton(objective, start, most=wish.most, progress=wish.progress, goal=_SLOW_GOAL)
+    if solver == "newton" or (solver == "auto" and size <= _FEW):
         return newton(objective, start, most=wish.most, progress=wish.progress)
     if solver == "gradient":
         steep = some.bound()

@@ -115,9 +115,7 @@ def fit_logistic(
 def _descend(objective: Objective, start: Floats, some: Sample, wish: Wish) -> Descent:
     """The way asked for; left to us, Newton where it is cheap and L-BFGS where it is not."""
     solver, size = wish.solver, start.size
-    if (
-        wish.jeffreys
-    ):  # its steps leave out the curvature of the prior: they do not square the error
+    if wish.jeffreys:  # steps without the curvature of the prior do not square the error
         return newton(objective, start, most=wish.most, progress=wish.progress, goal=_SLOW_GOAL)
     if solver == "newton" or (solver == "auto" and size <= _FEW):
         return newton(objective, start, most=wish.most, progress=wish.progress)

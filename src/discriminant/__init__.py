@@ -22,6 +22,7 @@ if TYPE_CHECKING:  # the same names again, for type checkers and editors
         RDA as RDA,
         NearestMean as NearestMean,
     )
+    from discriminant.estimators.glm import GLM as GLM, LogLinear as LogLinear
     from discriminant.estimators.laplace import LaplaceNB as LaplaceNB
     from discriminant.estimators.least_squares import LeastSquares as LeastSquares
     from discriminant.estimators.logistic import Logistic as Logistic
@@ -39,6 +40,8 @@ _HOMES = {
     "LeastSquares": "estimators.least_squares",
     "LinearRegression": "estimators.regression",
     "LaplaceNB": "estimators.laplace",
+    "GLM": "estimators.glm",
+    "LogLinear": "estimators.glm",
     "Logistic": "estimators.logistic",
     "Basis": "estimators.basis",
     "Perceptron": "estimators.perceptron",

@@ -1,0 +1,217 @@
+"""What a fit by likelihood says of its own estimates: standard errors, tests, intervals, criteria.
+
+Every estimate in the user's numbers is a combination of theta (`models.coordinates`):
+
+    estimate = a'theta          variance = dispersion a' H^-1 a,   H = sum of the curvature
+
+H is factorised and never inverted, H = R'R, and a standard error is the length of R'^-1 a: a norm,
+in which nothing cancels however far the rows are from zero. Of K classes the estimates are the
+differences to the first class, as R's `multinom` has them.
+
+As in R, z is normal; where the dispersion is estimated it is t with the residual degrees of
+freedom, but Wald intervals use the normal quantile all the same (`confint.default`). Intervals by
+the profile of the likelihood, and tests that leave columns out, read rows again:
+`assessment.profile`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+from scipy.linalg import LinAlgError, cholesky, solve_triangular
+from scipy.stats import norm, t as student
+
+from discriminant.models.coordinates import Coordinates
+from discriminant.moments.anchor import Anchor
+from discriminant.table.schema import Floats
+
+INTERCEPT = "(Intercept)"
+
+
+@dataclass(frozen=True, slots=True)
+class Likelihood:
+    """How well the rows are fitted, by all columns and by none."""
+
+    deviance: float
+    null_deviance: float
+    log_likelihood: float
+    null_log_likelihood: float
+    rows: int  # that count: of positive weight
+    df_residual: int
+    df_null: int
+    numbers: int  # estimated, a dispersion among them
+    dispersion: float = 1.0
+    free: bool = False  # whether the dispersion is estimated
+    gaussian: bool = False  # deviances are then compared by their logs
+    tjur: float | None = None  # of two classes: mean probability of the second there and elsewhere
+
+    @property
+    def aic(self) -> float:
+        """Akaike's criterion."""
+        return -2.0 * self.log_likelihood + 2.0 * self.numbers
+
+    @property
+    def bic(self) -> float:
+        """Schwarz's criterion."""
+        return -2.0 * self.log_likelihood + float(np.log(self.rows)) * self.numbers
+
+    @property
+    def pseudo_r2(self) -> dict[str, float]:
+        """Shares explained: of deviance, and as McFadden, Cox & Snell, Nagelkerke and Tjur say."""
+        gain = self.log_likelihood - self.null_log_likelihood
+        with np.errstate(all="ignore"):
+            snell = float(-np.expm1(-2.0 * gain / self.rows))
+            most = float(-np.expm1(2.0 * self.null_log_likelihood / self.rows))
+            found = {
+                "deviance": float(1.0 - np.float64(self.deviance) / self.null_deviance),
+                "mcfadden": float(1.0 - self.log_likelihood / np.float64(self.null_log_likelihood)),
+                "cox_snell": snell,
+                "nagelkerke": snell / most if most else float("nan"),
+            }
+        return found if self.tjur is None else found | {"tjur": self.tjur}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Inference:
+    """p estimates in the user's numbers, class by class, the intercept first."""
+
+    title: str  # what was fitted, for the head of a summary
+    names: tuple[str, ...]  # p
+    classes: tuple[object, ...] | None  # p, each against the first class; None where there is one
+    estimate: Floats  # (p,)
+    directions: Floats  # (p, q m) each as a combination of theta, taken column by column
+    root: Floats  # (q m, p) R'^-1 a
+    likelihood: Likelihood
+    odds: bool  # whether exp(estimate) is a ratio of odds
+    passes: int = 0
+    steps: int = 0
+    std_error: Floats = field(init=False)  # (p,) NaN where the rows do not tell
+
+    def __post_init__(self) -> None:
+        length = np.sqrt(np.einsum("ip,ip->p", self.root, self.root))
+        object.__setattr__(self, "std_error", np.sqrt(self.likelihood.dispersion) * length)
+
+    @property
+    def covariance(self) -> Floats:
+        """(p, p) covariance of the estimates."""
+        return np.asarray(self.likelihood.dispersion * (self.root.T @ self.root))
+
+    @property
+    def statistic(self) -> Floats:
+        """(p,) estimate over standard error: z, or t where the dispersion is estimated."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return self.estimate / self.std_error
+
+    @property
+    def letter(self) -> str:
+        """What the statistic is called."""
+        return "t" if self.likelihood.free else "z"
+
+    @property
+    def p(self) -> Floats:
+        """(p,) two-sided p-values, from the tail itself."""
+        far = np.abs(self.statistic)
+        if self.likelihood.free:
+            return np.asarray(2.0 * student.sf(far, max(self.likelihood.df_residual, 0) or np.nan))
+        return np.asarray(2.0 * norm.sf(far))
+
+    def wald(self, level: float = 0.95) -> Floats:
+        """(p, 2) estimate -+ normal quantile times standard error."""
+        reach = norm.isf(0.5 * (1.0 - level)) * self.std_error
+        return np.column_stack([self.estimate - reach, self.estimate + reach])
+
+    @property
+    def odds_ratio(self) -> Floats:
+        """(p,) exp(estimate), of a logit."""
+        return np.exp(self.estimate)
+
+    def places(self, name: str) -> npt.NDArray[np.intp]:
+        """Which estimates belong to a column, one for each class."""
+        return np.flatnonzero(np.array(self.names, dtype=object) == name)
+
+
+def infer(
+    theta: Floats,
+    *,
+    curvature: Floats,
+    coordinates: Coordinates,
+    anchor: Anchor,
+    features: tuple[str, ...],
+    likelihood: Likelihood,
+    title: str,
+    labels: npt.NDArray[np.object_] | None = None,
+    told: npt.NDArray[np.bool_] | None = None,
+    level: float = 0.0,
+    odds: bool = False,
+    passes: int = 0,
+    steps: int = 0,
+) -> Inference:
+    """Estimates and their errors, from where a fit ended.
+
+    Parameters
+    ----------
+    theta
+        (q, m) where the likelihood is largest.
+    curvature
+        (m q, m q) of the loss, summed over rows and not averaged, by theta there.
+    labels
+        (K,) classes where theta has a contrast, else None.
+    told
+        (d,) features whose coefficient the rows tell; `estimable` finds them. None: all of them.
+    level
+        What is to be added to the intercept.
+    """
+    across = user_map(coordinates, anchor)
+    names = ((INTERCEPT,) if coordinates.free else ()) + tuple(features)
+    classes: tuple[object, ...] | None = None
+    directions = across
+    if coordinates.contrast is not None:
+        assert labels is not None
+        apart = coordinates.contrast[1:] - coordinates.contrast[:1]
+        directions = np.asarray(np.kron(apart, across), dtype=np.float64)
+        classes = tuple(label for label in labels[1:].tolist() for _ in names)
+        names = names * (len(labels) - 1)
+    estimate = directions @ theta.T.ravel()
+    root = _root(curvature, directions)
+    if told is not None and not told.all():
+        lost = np.tile(
+            np.append([False] * bool(coordinates.free), ~told), len(names) // len(across)
+        )
+        root[:, lost.astype(bool)] = np.nan
+    if coordinates.free and level:
+        estimate = estimate + np.where(np.array(names, dtype=object) == INTERCEPT, level, 0.0)
+    return Inference(
+        title, names, classes, estimate, directions, root, likelihood, odds, passes, steps
+    )
+
+
+def user_map(coordinates: Coordinates, anchor: Anchor) -> Floats:
+    """(P, q) from theta to the intercept, if there is one, and the slopes in the user's numbers."""
+    slopes = coordinates.frame[:-1] / anchor.unit[:, None]
+    if not coordinates.free:
+        return slopes
+    return np.vstack([coordinates.frame[-1] - anchor.origin @ slopes, slopes])
+
+
+def estimable(coordinates: Coordinates, scale: Floats) -> npt.NDArray[np.bool_]:
+    """(d,) whose coefficients the rows tell: those that no dependence between columns touches.
+
+    A dependence has no coordinate, and in columns of standard deviation one (`scale`) it is at
+    right angles to all coordinates; so a coefficient that is told lies within them.
+    """
+    basis = scale[:, None] * coordinates.frame[:-1, coordinates.free :]
+    if basis.shape[1] == len(basis):
+        return np.ones(len(basis), dtype=bool)
+    axes = np.linalg.qr(basis)[0]
+    return np.asarray(np.einsum("dr,dr->d", axes, axes) > 1.0 - 1e-6)
+
+
+def _root(curvature: Floats, directions: Floats) -> Floats:
+    """(n, p) R'^-1 a for each of p combinations; where curvature is lost, errors are infinite."""
+    try:
+        upper = cholesky(curvature)
+    except LinAlgError:
+        return np.full(directions.T.shape, np.inf)
+    return np.asarray(solve_triangular(upper, directions.T, trans="T"))

@@ -1,0 +1,163 @@
+"""A fit told as R users expect it: as text, as a frame, as a dictionary."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from discriminant.assessment.inference import Inference
+from discriminant.table.schema import Floats
+
+STARS = ((0.001, "***"), (0.01, "**"), (0.05, "*"), (0.1, "."))
+_LEGEND = "Signif. codes:  0 '***' 0.001 '**' 0.01 '*' 0.05 '.' 0.1 ' ' 1"
+_LEAST = 2e-16  # a smaller p-value is shown as less than this; the dictionary has it in full
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Summary:
+    """What `summary()` returns: `print` it, or ask for `frame()` or `to_dict()`."""
+
+    inference: Inference
+    level: float = 0.95
+
+    @property
+    def text(self) -> str:
+        """Laid out as R's summary of a glm."""
+        found, fit = self.inference, self.inference.likelihood
+        kind = "estimated as" if fit.free else "taken to be"
+        lines = [
+            found.title,
+            "",
+            "Coefficients:",
+            *_table(found),
+            "---",
+            _LEGEND,
+            "",
+            f"(Dispersion parameter {kind} {_short(fit.dispersion)})",
+            "",
+            f"    Null deviance: {_short(fit.null_deviance)}  on {fit.df_null} degrees of freedom",
+            f"Residual deviance: {_short(fit.deviance)}  on {fit.df_residual} degrees of freedom",
+            f"AIC: {_short(fit.aic)}   BIC: {_short(fit.bic)}   "
+            f"log likelihood: {_short(fit.log_likelihood)}",
+            "Pseudo R-squared: "
+            + ", ".join(f"{name} {value:.4f}" for name, value in fit.pseudo_r2.items()),
+            "",
+            f"Number of Fisher Scoring iterations: {found.steps} ({found.passes} passes over "
+            f"{fit.rows} rows)",
+        ]
+        if found.classes is not None:
+            lines[2] = "Coefficients, each class against the first:"
+        return "\n".join(lines)
+
+    def __str__(self) -> str:
+        return self.text
+
+    def __repr__(self) -> str:
+        return self.text
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers, lists and texts."""
+        fit = self.inference.likelihood
+        return {
+            "coefficients": self._coefficients(),
+            "deviance": fit.deviance,
+            "null_deviance": fit.null_deviance,
+            "df_residual": fit.df_residual,
+            "df_null": fit.df_null,
+            "aic": fit.aic,
+            "bic": fit.bic,
+            "log_likelihood": fit.log_likelihood,
+            "pseudo_r2": fit.pseudo_r2,
+            "dispersion": fit.dispersion,
+            "n": fit.rows,
+            "level": self.level,
+        }
+
+    def frame(self) -> Any:
+        """The coefficients as a pandas frame, a row each."""
+        found = import_module("pandas").DataFrame(self._coefficients())
+        keys = ["class", "name"] if self.inference.classes is not None else ["name"]
+        return found.set_index(keys)
+
+    def _coefficients(self) -> list[dict[str, Any]]:
+        found = self.inference
+        ends = found.wald(self.level)
+        rows = []
+        for j, name in enumerate(found.names):
+            row: dict[str, Any] = {} if found.classes is None else {"class": found.classes[j]}
+            row |= {
+                "name": name,
+                "estimate": float(found.estimate[j]),
+                "std_error": float(found.std_error[j]),
+                found.letter: float(found.statistic[j]),
+                "p": float(found.p[j]),
+                "low": float(ends[j, 0]),
+                "high": float(ends[j, 1]),
+            }
+            if found.odds:
+                row |= {
+                    "odds_ratio": float(np.exp(found.estimate[j])),
+                    "odds_low": float(np.exp(ends[j, 0])),
+                    "odds_high": float(np.exp(ends[j, 1])),
+                }
+            rows.append(row)
+        return rows
+
+
+def stars(p: float) -> str:
+    """R's stars.
+
+    >>> stars(0.02), stars(0.5)
+    ('*', '')
+    """
+    return next((mark for most, mark in STARS if p <= most), "")
+
+
+def _table(found: Inference) -> list[str]:
+    names = [
+        name if found.classes is None else f"{found.classes[j]}: {name}"
+        for j, name in enumerate(found.names)
+    ]
+    head = ["", "Estimate", "Std. Error", f"{found.letter} value", f"Pr(>|{found.letter}|)", ""]
+    columns = [
+        names,
+        _numbers(found.estimate),
+        _numbers(found.std_error),
+        [f"{value:.3f}" for value in found.statistic],
+        [_chance(value) for value in found.p],
+        [stars(value) for value in found.p],
+    ]
+    wide = [max(map(len, [title, *cells])) for title, cells in zip(head, columns, strict=True)]
+    rows = [head, *zip(*columns, strict=True)]
+    return [_line(row, wide) for row in rows]
+
+
+def _line(row: Any, wide: list[int]) -> str:
+    first, *middle, last = row
+    cells = [cell.rjust(width) for cell, width in zip(middle, wide[1:-1], strict=True)]
+    return " ".join([first.ljust(wide[0]), *cells, last.ljust(wide[-1])]).rstrip()
+
+
+def _numbers(values: Floats) -> list[str]:
+    """Numbers of one column, with as many decimals as the smallest needs for four digits."""
+    some = np.abs(values[np.isfinite(values) & (values != 0)])
+    if not len(some) or some.max() >= 1e6 or some.max() / some.min() > 1e6:
+        return [f"{value:.5g}" for value in values]
+    decimals = int(np.clip(4 - np.floor(np.log10(some.min())), 0, 9))
+    return [f"{value:.{decimals}f}" for value in values]
+
+
+def _chance(p: float) -> str:
+    """A p-value as R prints it.
+
+    >>> _chance(1e-20), _chance(0.25)
+    ('< 2e-16', '0.25')
+    """
+    return f"< {_LEAST:.0e}" if p < _LEAST else f"{p:.3g}"
+
+
+def _short(value: float) -> str:
+    return f"{value:.6g}"

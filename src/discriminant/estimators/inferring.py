@@ -1,0 +1,82 @@
+"""What models fitted by likelihood share: standard errors, intervals, tests and a summary.
+
+A class adds `inference_`, made from what the fit has kept, and `_peak(X, y, ...)`, which opens rows
+again for what cannot be had without them.
+"""
+
+from __future__ import annotations
+
+from numbers import Real
+from typing import Any
+
+from discriminant.assessment.inference import Inference
+from discriminant.assessment.profile import Dropped, Peak, drop_each, profile
+from discriminant.assessment.summary import Summary
+from discriminant.errors import InferenceError, OptionError
+from discriminant.table.schema import Floats
+
+METHODS = ("wald", "profile")
+_SAME = 1e-6  # deviances of the same rows agree by more than this
+
+
+class Inferring:
+    """A model that can say how sure it is of its coefficients."""
+
+    @property
+    def inference_(self) -> Inference:
+        """Estimates, their covariance, tests and criteria."""
+        raise AttributeError("inference_")
+
+    def _peak(self, X: Any, y: Any, weight: Any, offset: Any) -> Peak:
+        """The likelihood of rows that are given again, and where it is largest."""
+        raise AttributeError("_peak")
+
+    def summary(self, level: float = 0.95) -> Summary:
+        """Coefficients with standard errors, tests and Wald intervals; `print` it."""
+        return Summary(self.inference_, _checked(level))
+
+    def intervals(
+        self,
+        level: float = 0.95,
+        method: str = "wald",
+        X: Any = None,
+        y: Any = None,
+        sample_weight: Any = None,
+        offset: Any = None,
+    ) -> Floats:
+        """(p, 2) intervals of the estimates, in the order of `summary()`, the intercept first.
+
+        `method`: 'wald' for estimate -+ quantile times standard error; 'profile' for where the
+        likelihood, all else fitted anew, has fallen as far as chance allows. That fits many times,
+        to X and y (and sample_weight, offset) as they were at fit: a model keeps no rows.
+        """
+        _checked(level)
+        if method not in METHODS:
+            raise OptionError.of("method", method, f"one of {', '.join(METHODS)}")
+        if method == "wald":
+            return self.inference_.wald(level)
+        found = self.inference_
+        peak = self._again("A profile interval", X, y, sample_weight, offset)
+        return profile(peak, found, level=level)
+
+    def drop_each(
+        self, X: Any = None, y: Any = None, sample_weight: Any = None, offset: Any = None
+    ) -> list[Dropped]:
+        """Likelihood-ratio test of each feature, by a fit without it to X and y as at fit."""
+        found = self.inference_
+        return drop_each(self._again("A fit without a column", X, y, sample_weight, offset), found)
+
+    def _again(self, what: str, X: Any, y: Any, weight: Any, offset: Any) -> Peak:
+        if X is None or y is None:
+            raise InferenceError.needs_rows(what)
+        peak = self._peak(X, y, weight, offset)
+        found, fitted = 2.0 * peak.point.slope.loss, self.inference_.likelihood.deviance
+        if not abs(found - fitted) <= _SAME * max(abs(fitted), 1e-6):
+            raise InferenceError.other_rows(found, fitted)
+        return peak
+
+
+def _checked(level: Any) -> float:
+    if not (isinstance(level, Real) and 0.0 < float(level) < 1.0):
+        raise OptionError.of("level", level, "between 0 and 1, say 0.95")
+    return float(level)

@@ -1,0 +1,265 @@
+"""Generalised linear models by iterated least squares: Fisher's scoring in white coordinates.
+
+    mean loss = sum w d(y, mu) / 2 sum w  +  ridge/2 sum_j (sd_j coef_j)^2
+
+with d the deviance of a row (`moments.families`). The first step is R's: least squares to the
+link of means near the responses. From there on every step is a Newton step by the expected
+curvature, which is the weighted least squares of the working response; a step that leads where
+there is no mean is halved (`models.descent`).
+
+The unit of theta and of the loss is chosen so that the curvature begins at about one. So the tests
+for the end mean the same whatever the unit of the response. After they are met, steps go on until
+the gradient is rounding: with a link that is not canonical they only gain some digits each.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from discriminant.models.coordinates import Coordinates, white_coordinates
+from discriminant.models.descent import (
+    Descent,
+    PenalisedLoss,
+    Point,
+    Progress,
+    newton,
+)
+from discriminant.moments.anchor import Anchor
+from discriminant.moments.class_moments import ClassMoments
+from discriminant.moments.families import SCORES, Deviance, FirstLook, Pearson
+from discriminant.moments.slope import Loss, Pass, Slope, SlopeReading, Want
+from discriminant.table.schema import Floats
+
+_SETTLED = 1e-15  # a gradient of rounding
+_STEPS = 30  # after the tests are met, at most
+_STILL = 1e-6  # a last step longer than this is one of an estimate on its way to infinity
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GLMFit:
+    """Where the scoring ended, in coordinates; it holds no rows."""
+
+    coordinates: Coordinates
+    theta: Floats  # (q, 1)
+    slope: Slope  # of the loss without penalty, with its curvature
+    null: float  # deviance of the intercept, or of nothing, alone
+    pearson: float  # sum of w (y - mu)^2 / V
+    converged: bool
+    diverging: bool  # the tests are met, but by an estimate that is on its way to infinity
+    unit: float  # of the loss, in which the tests for the end were made
+    stride: float  # how far the next step would go, in units of theta
+    steepness: float  # largest entry of the last gradient
+    path: tuple[float, ...]  # penalised mean loss of each pass
+    passes: int  # over the rows, for all that is here
+
+    @property
+    def deviance(self) -> float:
+        """Twice the loss."""
+        return 2.0 * self.slope.loss
+
+    def objective(
+        self, read: Pass, features: tuple[str, ...], anchor: Anchor, deviance: Deviance
+    ) -> PenalisedLoss:
+        """The mean loss of rows, in the coordinates of this fit."""
+        return PenalisedLoss(read, features, anchor, deviance, self.coordinates, None)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Scaled:
+    """An objective in other units of loss."""
+
+    objective: PenalisedLoss
+    unit: float
+
+    def at(self, theta: Floats, *, want: Want = "gradient") -> Point:
+        """One pass over the rows."""
+        found = self.objective.at(theta, want=want)
+        curvature = None if found.curvature is None else found.curvature / self.unit
+        return replace(
+            found,
+            value=found.value / self.unit,
+            gradient=found.gradient / self.unit,
+            curvature=curvature,
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Problem:
+    """What is fitted to what."""
+
+    read: Pass
+    moments: ClassMoments  # of d features, the response, and the offset if there is one
+    width: int  # d
+    deviance: Deviance
+    intercept: bool
+    ridge: float
+
+    @property
+    def features(self) -> ClassMoments:
+        """Moments of the features alone."""
+        return self.moments.select(range(self.width))
+
+    @property
+    def level(self) -> float:
+        """Mean of the response."""
+        return float(self.moments.anchor.values(self.moments.centre)[self.width])
+
+    @property
+    def spread(self) -> float:
+        """Standard deviation of the response."""
+        return self._deviation(self.width)
+
+    @property
+    def shifted(self) -> tuple[float, float]:
+        """Mean and standard deviation of the offset."""
+        if len(self.moments.features) == self.width + 1:
+            return 0.0, 0.0
+        mean = self.moments.anchor.values(self.moments.centre)[self.width + 1]
+        return float(mean), self._deviation(self.width + 1)
+
+    def objective(
+        self, coordinates: Coordinates, *, loss: Loss | None = None, penalty: Floats | None = None
+    ) -> PenalisedLoss:
+        """The mean loss as a function of theta."""
+        features = self.features
+        chosen = self.deviance if loss is None else loss
+        return PenalisedLoss(
+            self.read, features.features, features.anchor, chosen, coordinates, penalty
+        )
+
+    def scale(self) -> Floats:
+        """(d,) standard deviation of each feature, as offsets."""
+        features = self.features
+        return np.asarray(np.sqrt(np.diagonal(features.pooled) / features.weight.sum()))
+
+    def _deviation(self, column: int) -> float:
+        variance = self.moments.pooled[column, column] / self.moments.weight.sum()
+        return float(np.sqrt(variance) * self.moments.anchor.unit[column])
+
+
+def fit_glm(problem: Problem, *, most: int = 100, progress: Progress | None = None) -> GLMFit:
+    """Maximum likelihood, or with a ridge its penalised form."""
+    white = white_coordinates(problem.features, classes=0, intercept=problem.intercept)
+    null = _null(problem)
+    look = FirstLook(problem.deviance, _level(problem))
+    first = newton(problem.objective(white, loss=look), np.zeros((white.size, 1)), most=1)
+    unit, stretch = _units(problem, first.point)
+    coordinates = Coordinates(white.frame * stretch, None, white.free)
+    penalty = problem.ridge * coordinates.penalty(problem.scale()) if problem.ridge else None
+    objective = Scaled(problem.objective(coordinates, penalty=penalty), unit)
+    start = _least(first.point) / stretch
+    descent = newton(objective, start, most=most, progress=progress)
+    if not np.isfinite(descent.path[0]):
+        start = _from_null(null, coordinates)
+        descent = newton(objective, start, most=most, progress=progress)
+    settled, more = settle(objective, descent)
+    return _fit_of(problem, objective, settled, (null, descent), more)
+
+
+def settle(objective: Scaled | PenalisedLoss, descent: Descent) -> tuple[Descent, int]:
+    """Further steps from where the tests were met, as long as they halve the gradient.
+
+    The point returned is the last pass, so that its curvature is the one at theta; and how many
+    passes that took.
+    """
+    best, passes = descent, 0
+    if not descent.converged:
+        return replace(best, theta=best.point.theta), passes
+    while passes < _STEPS and best.point.steepness > _SETTLED:
+        after = newton(objective, best.theta, most=1)
+        passes += 1
+        if not (after.converged and after.point.steepness < 0.5 * best.point.steepness):
+            break
+        best = after
+    return best, passes
+
+
+def _fit_of(
+    problem: Problem, objective: Scaled, end: Descent, ways: tuple[Descent, Descent], more: int
+) -> GLMFit:
+    null, descent = ways
+    coordinates, unit = objective.objective.coordinates, objective.unit
+    stride = float(np.abs(end.theta - end.point.theta).max(initial=0.0))
+    diverging = descent.converged and stride > _STILL * (1.0 + float(np.abs(end.theta).max()))
+    pearson, extra = 2.0 * end.point.slope.loss, 0
+    if problem.deviance.family != "gaussian":
+        pearson, extra = 2.0 * _pearson(problem, coordinates, end.point.theta), 1
+    return GLMFit(
+        coordinates,
+        end.point.theta,
+        end.point.slope,
+        2.0 * null.point.slope.loss,
+        pearson,
+        converged=descent.converged and not diverging,
+        diverging=diverging,
+        unit=unit,
+        stride=stride,
+        steepness=end.point.steepness,
+        path=tuple(value * unit for value in descent.path),
+        passes=2 + null.passes + descent.passes + more + extra,
+    )
+
+
+def _pearson(problem: Problem, coordinates: Coordinates, theta: Floats) -> float:
+    coef, intercept = coordinates.coefficients(theta)
+    features = problem.features
+    loss = Pearson(problem.deviance)
+    found = problem.read(SlopeReading(features.features, features.anchor, coef, intercept, loss))
+    return float(found.loss)
+
+
+def _null(problem: Problem) -> Descent:
+    """The fit of an intercept alone; without one, of the offset alone."""
+    frame = np.zeros((problem.width + 1, 1))
+    frame[-1, 0] = 1.0
+    objective = problem.objective(Coordinates(frame, None, 1))
+    if not problem.intercept:
+        return newton(objective, np.zeros((1, 1)), most=1)
+    mean, spread = problem.shifted
+    begin = float(SCORES[problem.deviance.link](np.array(_level(problem)))) - mean
+    if not spread:
+        return newton(objective, np.full((1, 1), begin), most=1)
+    unit = problem.spread**2 if problem.deviance.family == "gaussian" else 1.0
+    up = -1.0 if problem.deviance.link == "log" else 1.0  # where every row has a mean
+    for step in (0.0, 1.0, 2.0, 4.0, 8.0, 16.0):
+        start = np.full((1, 1), begin + up * step * spread)
+        found = newton(Scaled(objective, unit or 1.0), start)
+        if np.isfinite(found.path[0]):
+            break
+    return settle(Scaled(objective, unit or 1.0), found)[0]
+
+
+def _from_null(null: Descent, coordinates: Coordinates) -> Floats:
+    """The intercept of the null fit and no slopes."""
+    start = np.zeros((coordinates.size, 1))
+    if coordinates.free:
+        start[0, 0] = float(null.point.theta[0, 0]) / coordinates.frame[-1, 0]
+    return start
+
+
+def _least(point: Point) -> Floats:
+    """Where a quadratic loss, seen at zero, is least."""
+    assert point.curvature is not None
+    found = np.linalg.lstsq(point.curvature, -point.gradient[:, 0], rcond=1e-14)[0]
+    return np.asarray(found)[:, None]
+
+
+def _units(problem: Problem, point: Point) -> tuple[float, float]:
+    """The unit of the loss, and that of theta in which its curvature is about one."""
+    assert point.curvature is not None
+    unit = 1.0
+    if problem.deviance.family == "gaussian":
+        unit = problem.spread**2 or problem.level**2 or 1.0
+    mean = float(np.trace(point.curvature)) / max(len(point.curvature), 1)
+    return unit, float(np.sqrt(unit / mean)) if mean > 0 else 1.0
+
+
+def _level(problem: Problem) -> float:
+    """A mean that the link takes: that of the response, or where that is none its spread."""
+    level, link = problem.level, problem.deviance.link
+    signed = problem.deviance.family == "gaussian" and link in ("identity", "inverse")
+    if level > 0 or link == "identity" or (signed and level):
+        return level
+    return problem.spread or 1.0

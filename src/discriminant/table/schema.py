@@ -19,6 +19,7 @@ from discriminant.errors import InfiniteValueError, MissingValueError
 
 Floats = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.integer[Any]]
+Places = npt.NDArray[np.integer[Any]]
 Labels = npt.NDArray[Any]
 Features = Any  # (n, d) numeric array of any order and dtype, or SciPy CSR
 
@@ -60,17 +61,27 @@ class Block:
 
         `extent`: rows and columns of the whole table that have missing cells.
         """
-        features = dense(self.features).astype(np.float64, copy=False)
-        wrong = ~np.isfinite(features)
-        if not wrong.any():
+        wrong, columns, missing = bad_cells(self.features)
+        if not len(wrong):
             return
-        row, column = (int(i) for i in np.argwhere(wrong)[0])
-        if not np.isnan(features[row, column]):
-            raise InfiniteValueError.of_cell(self.start + row, names[column])
-        missing = np.isnan(features)
-        here = int(missing.any(axis=1).sum()), int(missing.any(axis=0).sum())
-        rows, columns = here if extent is None else extent
-        raise MissingValueError.of_cell(self.start + row, names[column], rows=rows, columns=columns)
+        row, column = self.start + int(wrong[0]), names[int(columns[0])]
+        if not missing[0]:
+            raise InfiniteValueError.of_cell(row, column)
+        here = len(np.unique(wrong[missing])), len(np.unique(columns[missing]))
+        rows, width = here if extent is None else extent
+        raise MissingValueError.of_cell(row, column, rows=rows, columns=width)
+
+
+def bad_cells(features: Features) -> tuple[Places, Places, npt.NDArray[np.bool_]]:
+    """Rows and columns of the cells that are no finite number, in order, and which are missing."""
+    if is_sparse(features):  # a sparse table may be too wide to be made dense
+        found = features.tocoo()
+        some = np.flatnonzero(~np.isfinite(found.data.astype(np.float64, copy=False)))
+        some = some[np.lexsort((found.col[some], found.row[some]))]
+        return found.row[some], found.col[some], np.isnan(found.data[some])
+    values = dense(features).astype(np.float64, copy=False)
+    rows, columns = np.nonzero(~np.isfinite(values))
+    return rows, columns, np.isnan(values[rows, columns])
 
 
 def dense(features: Features) -> npt.NDArray[Any]:

@@ -36,6 +36,7 @@ from discriminant.table.schema import (
     Floats,
     Labels,
     Schema,
+    bad_cells,
     dense,
     is_sparse,
     numbered,
@@ -110,9 +111,9 @@ class Table:
         """Raise the error that names the first missing cell, and says how many there are."""
         rows, columns = 0, np.zeros(self.width, dtype=bool)
         for block in self.blocks(_LOOK):
-            holes = np.isnan(dense(block.features).astype(np.float64, copy=False))
-            rows += int(holes.any(axis=1).sum())
-            columns |= holes.any(axis=0)
+            wrong, places, missing = bad_cells(block.features)
+            rows += len(np.unique(wrong[missing]))
+            columns[places[missing]] = True
         for block in self.blocks(_LOOK):
             block.blame(self.schema.features, extent=(rows, int(columns.sum())))
 

@@ -1,0 +1,224 @@
+"""Perceptron: rows that are wrong move the border, rows that are right never do."""
+
+from __future__ import annotations
+
+from numbers import Integral
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.utils import check_random_state
+
+from discriminant.engines.engine import fold
+from discriminant.errors import NotSeparatedWarning, OptionError, tell
+from discriminant.estimators.linear import LinearClassifier
+from discriminant.estimators.units import Units, units_of
+from discriminant.models.perceptron import (
+    Found,
+    Judgement,
+    JudgeReading,
+    Stand,
+    Weights,
+    descend,
+    walk_rows,
+)
+from discriminant.models.rules import LinearRule
+from discriminant.models.separator import is_separable, is_small
+from discriminant.table.schema import Block, Floats, is_sparse
+from discriminant.table.source import Table
+
+KEEPS = {"pocket": "pocket rule", "last": "last rule", "average": "average rule"}
+UPDATES = ("row", "batch")
+_SPARSE_ROWS = 1 << 14  # judged at a time
+
+
+class Perceptron(LinearClassifier):
+    """The perceptron of two or more classes.
+
+    Rows are taken one by one; a row that is wrong, or on the border, is added to the weights of
+    its class and taken from those of the class that won. That ends if and only if a linear border
+    has every row right, after at most R^2 / gamma^2 moves (`bound_`). If it does not end, the best
+    rule met (the pocket) is kept, with a warning that says how many rows it has wrong.
+
+    Rows that are right by far do not move it: it minds only the wrong side. It knows no
+    probabilities, and no weights: a row that counts twice is not a row that comes twice.
+
+    Parameters
+    ----------
+    update
+        'row': row by row. 'batch': a step along all wrong rows at once, down the criterion J_p.
+    keep
+        'pocket': a rule that has every row right, else the one met with the fewest wrong; 'last':
+        the weights as they stand at the end; 'average': the mean of the weights over all rows
+        seen, which is often better on new rows. For update='row'; a batch keeps the best.
+    max_passes
+        Most passes over the rows. None: 1000; for large tables, which take 1000 passes long, those
+        that read two million rows, and more while passes get better.
+    standardize
+        Count columns from their means and in units of their spread (sparse ones from 0, in units
+        of their largest entry), so that the units of columns do not matter. False: the numbers as
+        they are, as in the books.
+    intercept
+        Whether the border may lie off the origin; without, columns are counted from 0.
+    shuffle
+        Take rows in a new order in every pass, drawn by `random_state`; else as they come.
+    random_state
+        Seed for `shuffle`.
+
+    Attributes
+    ----------
+    n_updates_
+        Moves made.
+    n_passes_
+        Passes over the rows, the last perhaps in part; also called `n_iter_`.
+    converged_
+        Whether every row is right.
+    separable_
+        Whether a linear border can have every row right: True if one was found or proved to exist,
+        False if a linear programme shows that none does, None if that is not known.
+    n_wrong_
+        Rows that the rule has wrong, or on its border.
+    margin_, radius_, bound_
+        gamma, the least lead of a row over the length of the weights; R, the longest row; and
+        R^2 / gamma^2. All where rows stand, in units of spread and with the intercept's 1; for
+        more than two classes of Kesler's long vectors. `bound_` is infinite if a row is wrong.
+    path_
+        Moves made in each pass; for 'batch' rows wrong before each step.
+    classes_, coef_, intercept_
+        Labels, slopes and intercepts in the user's numbers.
+
+    Examples
+    --------
+    >>> model = Perceptron().fit([[0.0], [1.0], [3.0], [4.0]], list("aabb"))
+    >>> model.predict([[0.5], [3.5]]).tolist(), model.converged_
+    (['a', 'b'], True)
+    """
+
+    def __init__(
+        self,
+        *,
+        update: str = "row",
+        keep: str = "pocket",
+        max_passes: int | None = None,
+        standardize: bool = True,
+        intercept: bool = True,
+        shuffle: bool = False,
+        random_state: Any = None,
+    ) -> None:
+        self.update = update
+        self.keep = keep
+        self.max_passes = max_passes
+        self.standardize = standardize
+        self.intercept = intercept
+        self.shuffle = shuffle
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Walk over the rows until all are right, or the passes are spent."""
+        self._check_options()
+        table = self._open(X, y)
+        units = units_of(table, at_zero=not (self.intercept and self.standardize))
+        gain = units.gain if self.standardize else np.where(units.spread > 0, units.anchor.unit, 0)
+        stand = Stand(units.anchor.origin, gain / units.anchor.unit, float(self.intercept))
+        found = self._search(table, stand)
+        self._keep(table, _rule(table, units, gain, found.weights))
+        self._tell(table, stand, found)
+        return self
+
+    @property
+    def n_iter_(self) -> int:
+        """Passes over the rows, as scikit-learn calls them."""
+        return self.n_passes_
+
+    def _search(self, table: Table, stand: Stand) -> Found:
+        classes = len(table.schema.labels)
+
+        def judge(weights: Weights, fully: bool) -> Judgement:
+            return _judge(table, JudgeReading(weights, stand, fully))
+
+        if self.update == "batch":
+            return descend(
+                classes=classes,
+                width=table.width,
+                judge=judge,
+                rows=len(table),
+                max_passes=self.max_passes,
+            )
+        return walk_rows(
+            table.features,
+            table.codes,
+            classes=classes,
+            stand=stand,
+            judge=judge,
+            keep=self.keep,  # type: ignore[arg-type]
+            max_passes=self.max_passes,
+            rng=_generator(self.random_state) if self.shuffle else None,
+        )
+
+    def _tell(self, table: Table, stand: Stand, found: Found) -> None:
+        """Set what is reported, and warn if rows are wrong."""
+        judged, many = found.judgement, len(table.schema.labels) > 2
+        self.n_updates_ = found.updates
+        self.n_passes_ = max(len(found.path), 1)
+        self.path_: npt.NDArray[np.int64] = np.array(found.path, dtype=np.int64)
+        self.n_wrong_ = judged.wrong
+        self.converged_ = found.converged
+        self.margin_ = judged.least / (found.weights.length or 1.0)
+        self.radius_ = judged.radius * (np.sqrt(2.0) if many else 1.0)
+        self.bound_ = (self.radius_ / self.margin_) ** 2 if self.margin_ > 0 else np.inf
+        self.separable_ = found.converged or not judged.wrong or _separable(table, stand)
+        if judged.wrong:
+            tell(
+                NotSeparatedWarning.of(
+                    judged.wrong,
+                    len(table),
+                    self.n_passes_,
+                    kept="best step" if self.update == "batch" else KEEPS[self.keep],
+                    separable=self.separable_,
+                )
+            )
+
+    def _check_options(self) -> None:
+        if self.update not in UPDATES:
+            raise OptionError.of("update", self.update, "'row' or 'batch'")
+        if self.keep not in KEEPS:
+            raise OptionError.of("keep", self.keep, "'pocket', 'last' or 'average'")
+        most: Any = self.max_passes
+        if most is not None and not (isinstance(most, Integral) and int(most) >= 1):
+            raise OptionError.of("max_passes", most, "a whole number of 1 or more, or None")
+        for name in ("standardize", "intercept", "shuffle"):
+            if not isinstance(getattr(self, name), bool | np.bool_):
+                raise OptionError.of(name, getattr(self, name), "True or False")
+
+
+def _rule(table: Table, units: Units, gain: Floats, weights: Weights) -> LinearRule:
+    return LinearRule(
+        table.schema.labels, units.anchor, weights.slope * gain, weights.intercept.copy()
+    )
+
+
+def _judge(table: Table, reading: JudgeReading) -> Judgement:
+    """All rows judged; sparse ones in larger blocks than their width would allow dense ones."""
+    if not is_sparse(table.features):
+        return fold(table, reading)
+    if not reading.fully:
+        return reading.read(Block(table.features, table.codes))
+    first, *others = table.blocks(_SPARSE_ROWS)
+    return sum((reading.read(block) for block in others), start=reading.read(first))
+
+
+def _separable(table: Table, stand: Stand) -> bool | None:
+    """Whether a linear border exists, if that is quickly said."""
+    classes = len(table.schema.labels)
+    if not is_small(len(table), table.width, classes):
+        return None
+    z = stand.rows(table.features[:])
+    rows = z.toarray() if is_sparse(z) else z
+    return is_separable(rows, table.codes.astype(np.intp), classes=classes, one=stand.one)
+
+
+def _generator(seed: Any) -> np.random.Generator:
+    """A Generator from whatever scikit-learn takes as a seed."""
+    if isinstance(seed, np.random.Generator):
+        return seed
+    return np.random.default_rng(check_random_state(seed).randint(np.iinfo(np.int32).max))

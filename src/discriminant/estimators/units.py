@@ -1,0 +1,55 @@
+"""Where the rows of a table lie and how far they spread: the origin and units of iterations."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from discriminant.engines.engine import anchor_of, read_moments
+from discriminant.moments.anchor import Anchor
+from discriminant.table.schema import Floats, Schema, is_sparse
+from discriminant.table.source import Table
+
+_DUST = 4 * float(np.finfo(np.float64).eps)  # a spread of less than this, relative, is rounding
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Units:
+    """An anchor at the mean of the rows, and the spread of each column."""
+
+    anchor: Anchor
+    spread: Floats  # (d,) in units of the anchor; 0 for a column of one value
+
+    @property
+    def gain(self) -> Floats:
+        """(d,) 1 / spread, and 0 where there is none."""
+        some = self.spread > 0
+        return np.divide(1.0, self.spread, out=np.zeros_like(self.spread), where=some)
+
+
+def units_of(table: Table, *, at_zero: bool = False) -> Units:
+    """Mean and standard deviation of each column; the cells are checked on the way.
+
+    Sparse rows are counted from 0, so that zeros stay zeros, and their spread is the largest size
+    in the column, as in scikit-learn's MaxAbsScaler. `at_zero` counts dense rows from 0 too.
+    """
+    if is_sparse(table.features):
+        return _sparse_units(table)
+    one = Schema(table.schema.features, np.zeros(1), table.schema.named)
+    codes = np.zeros(len(table), dtype=np.uint8)
+    found = read_moments(Table(one, table.features, codes, table.weight), detail="diagonal")
+    spread = np.sqrt(found.scatter[0] / found.weight[0])
+    anchor, _ = found.anchor.moved(found.mean[0])
+    spread[spread <= _DUST * np.abs(anchor.origin / anchor.unit)] = 0.0
+    return Units(Anchor(np.zeros(table.width), anchor.unit) if at_zero else anchor, spread)
+
+
+def _sparse_units(table: Table) -> Units:
+    features = table.features
+    if not np.isfinite(features.data).all():
+        table.blame()
+    anchor = anchor_of(table) if features.shape[1] < 1 << 12 else Anchor.zero(table.width)
+    spread = np.zeros(table.width)
+    np.maximum.at(spread, features.indices, np.abs(features.data))
+    return Units(anchor, spread / anchor.unit)

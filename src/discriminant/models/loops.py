@@ -1,0 +1,164 @@
+"""Loops over rows that cannot be said as matrix products: each step needs the one before.
+
+This file alone imports Numba, and is itself imported only when such a loop is about to run. A loop
+is compiled on first use, for float32 and for float64 rows, and kept on disk for the next process:
+so they are few, small and flat.
+
+`walk_dense` and `walk_sparse` are the perceptron's. A row stands in the units z = (x - origin)
+scale; sparse rows keep their zeros, their origin is 0. W is (1, d) for two classes, whose sign
+decides, or (K, d), and b goes with it; `one` is what the intercept's feature holds, 0 for none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
+
+import numba
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+# Sums may be reordered, so that they run in vector registers; NaN and infinity keep their meaning.
+_MATH = {"reassoc", "contract", "nsz"}
+
+
+def compiled(loop: F) -> F:
+    """The loop, compiled when it is first called with a kind of rows."""
+    found = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=_MATH)(loop)
+    return cast(F, found)
+
+
+ENDED, RECORD, DONE = 0, 1, 2  # why a walk stops
+ROW, RUN, UPDATES, SEEN, GO = 0, 1, 2, 3, 4  # places in the state of a walk
+
+
+@compiled
+def walk_dense(
+    X: Any,
+    codes: Any,
+    origin: Any,
+    scale: Any,
+    one: Any,
+    W: Any,
+    b: Any,
+    late: Any,
+    late_b: Any,
+    z: Any,
+    state: Any,
+    longest: Any,
+    goal: Any,
+) -> int:
+    """Perceptron steps from row state[ROW] on; stops before a step that ends a record run.
+
+    `late` and `late_b` sum (rows seen before) x step, from which the average follows; empty
+    where it is not asked for.
+    """
+    d, K = len(origin), len(b)
+    for i in range(state[ROW], len(codes)):
+        code = codes[i]
+        for j in range(d):
+            z[j] = (X[i, j] - origin[j]) * scale[j]
+        true, best, rival = 0.0, -1e308, 0
+        for k in range(K):
+            total = b[k] * one
+            for j in range(d):
+                total += W[k, j] * z[j]
+            if K > 1 and k == code:
+                true = total
+            elif total > best:
+                best, rival = total, k
+        sign = 1.0
+        if K == 1:  # the sign decides
+            sign = 2.0 * code - 1.0
+            true, best, code = sign * best, 0.0, 0
+        if true > best:
+            state[RUN] += 1
+        elif state[RUN] > longest and state[GO] == 0:
+            state[ROW] = i
+            state[GO] = 1  # the next call makes the step
+            return RECORD
+        else:
+            state[GO] = 0
+            state[RUN] = 0
+            state[UPDATES] += 1
+            for k in range(K):
+                step = sign if k == code else -1.0 if k == rival else 0.0
+                if step != 0.0:
+                    b[k] += step * one
+                    for j in range(d):
+                        W[k, j] += step * z[j]
+                    if len(late_b):
+                        step *= state[SEEN]
+                        late_b[k] += step * one
+                        for j in range(d):
+                            late[k, j] += step * z[j]
+        state[SEEN] += 1
+        if state[RUN] >= goal:
+            return DONE
+    state[ROW] = 0
+    return ENDED
+
+
+@compiled
+def walk_sparse(
+    data: Any,
+    places: Any,
+    starts: Any,
+    codes: Any,
+    square: Any,
+    one: Any,
+    W: Any,
+    b: Any,
+    late: Any,
+    late_b: Any,
+    state: Any,
+    longest: Any,
+    goal: Any,
+) -> int:
+    """`walk_dense` over sparse rows, whose entries are starts[i] to starts[i + 1].
+
+    W holds the weights times `scale`, so that rows are scored as they are, and moves by `square`,
+    which is scale^2.
+    """
+    K = len(b)
+    for i in range(state[ROW], len(codes)):
+        lo, hi, code = starts[i], starts[i + 1], codes[i]
+        true, best, rival = 0.0, -1e308, 0
+        for k in range(K):
+            total = b[k] * one
+            for e in range(lo, hi):
+                total += W[k, places[e]] * data[e]
+            if K > 1 and k == code:
+                true = total
+            elif total > best:
+                best, rival = total, k
+        sign = 1.0
+        if K == 1:
+            sign = 2.0 * code - 1.0
+            true, best, code = sign * best, 0.0, 0
+        if true > best:
+            state[RUN] += 1
+        elif state[RUN] > longest and state[GO] == 0:
+            state[ROW] = i
+            state[GO] = 1  # the next call makes the step
+            return RECORD
+        else:
+            state[GO] = 0
+            state[RUN] = 0
+            state[UPDATES] += 1
+            for k in range(K):
+                step = sign if k == code else -1.0 if k == rival else 0.0
+                if step != 0.0:
+                    b[k] += step * one
+                    for e in range(lo, hi):
+                        W[k, places[e]] += step * (data[e] * square[places[e]])
+                    if len(late_b):
+                        step *= state[SEEN]
+                        late_b[k] += step * one
+                        for e in range(lo, hi):
+                            late[k, places[e]] += step * (data[e] * square[places[e]])
+        state[SEEN] += 1
+        if state[RUN] >= goal:
+            return DONE
+    state[ROW] = 0
+    return ENDED

@@ -103,7 +103,7 @@ def separation(
     held = _Held.none(len(features)).with_rows(sample)
     if start is not None:
         found = asking.margins(start)
-        if not (found.negative.any() or found.zero.any()):
+        if found.positive.any() and not (found.negative.any() or found.zero.any()):
             return _separated("complete", start, spread > 0, asking, labels, found, 0)
         held = held.with_rows(found)
     held = _spanning(asking, held)
@@ -120,11 +120,19 @@ def _decided(asking: _Asking, held: _Held, labels: Labels) -> Separation:
         direction = frame.coefficients(cone.inside)
         found = asking.margins(direction)
         more = held.with_rows(found, (found.margin < 0) | cone.frees(frame, found))
-        if len(more.codes) == len(held.codes):
+        if len(more.codes) == len(held.codes) and _all_kept(found):
+            if found.negative.any() or not found.positive.any():  # apart by less than rounding
+                return Separation("none", None, (), (), len(held.codes))
             kind: Kind = "quasi" if found.zero.any() else "complete"
             moving = frame.moving(cone.anywhere())
             return _separated(kind, direction, moving, asking, labels, found, len(held.codes))
-        held, asking = more, replace(asking, keep=asking.keep * 5 // 4)
+        held, asking = more, replace(asking, keep=asking.keep * 5 // 4 + 1)
+
+
+def _all_kept(found: Margins) -> bool:
+    """Whether all rows with a negative margin have been brought back."""
+    wrong = np.bincount(found.codes[found.margin < 0], minlength=1)
+    return bool(wrong.max() < found.keep)
 
 
 def _separated(
@@ -280,7 +288,7 @@ def _sparsest(found: Floats, null: Floats) -> Floats:
     )
     if answer.x is None:
         return found
-    moved = found / size + null @ answer.x[:m]
+    moved = found + size * (null @ answer.x[:m])
     return np.where(np.abs(moved) > 1e-9 * np.abs(moved).max(), moved, 0.0)
 
 

@@ -6,7 +6,7 @@ are given, or found by k-means among some of the rows. What the columns are: `ta
 
 from __future__ import annotations
 
-from numbers import Integral, Real
+from numbers import Integral, Number, Real
 from typing import Any, Self, cast
 
 import numpy as np
@@ -180,8 +180,8 @@ class Basis(TransformerMixin, Rows):
             raise OptionError.of("degree", None, "1 or more where there are no centres")
         if not (isinstance(self.interactions, bool | np.bool_) or self.interactions == "only"):
             raise OptionError.of("interactions", self.interactions, "True, False or 'only'")
-        number = not hasattr(self.centres, "shape") and np.ndim(self.centres) == 0
-        if self.centres is not None and number and not (_whole(self.centres) and self.centres >= 1):
+        one = isinstance(self.centres, Number | str)
+        if one and not (_whole(self.centres) and self.centres >= 1):
             allowed = "None, the number of centres, or their coordinates, one row a centre"
             raise OptionError.of("centres", self.centres, allowed)
         if not (_whole(self.max_columns) and self.max_columns >= 1):
@@ -194,7 +194,10 @@ class Basis(TransformerMixin, Rows):
         terms = 0 if self.degree is None else count_terms(features, self.degree, self._interactions)
         kernels = 0
         if self.centres is not None:
-            kernels = self.centres if _whole(self.centres) else len(self.centres)
+            shape = getattr(self.centres, "shape", None)
+            kernels = (
+                self.centres if _whole(self.centres) else shape[0] if shape else len(self.centres)
+            )
         if terms + kernels > self.max_columns:
             raise BasisError.too_wide(
                 terms + kernels, self.max_columns, features=features, degree=self.degree
@@ -228,15 +231,16 @@ class Basis(TransformerMixin, Rows):
             if self.origin == "mean" and not is_sparse(table.features):
                 return readable_origin(mean, spread)
             return np.zeros(table.width)
-        found = np.asarray(self.origin, dtype=np.float64)
-        if found.shape != (table.width,) or not np.isfinite(found).all():
+        found = np.asarray(self.origin)
+        number = found.dtype.kind in "fiub" and found.shape == (table.width,)
+        if not number or not np.isfinite(found).all():
             allowed = f"'mean', 'zero' or {table.width} finite numbers, one a feature"
             raise OptionError.of("origin", self.origin, allowed)
         if found.any() and is_sparse(table.features):
             raise OptionError.of(
                 "origin", self.origin, "'zero' for sparse rows, to keep them sparse"
             )
-        return found
+        return found.astype(np.float64)
 
     def _kernels(self, table: Table, mean: Floats, spread: Floats) -> KernelBasis | None:
         if self.centres is None:
@@ -300,6 +304,7 @@ def _find_centres(table: Table, count: int, mean: Floats, spread: Floats, seed: 
 
     from sklearn.cluster import KMeans
     from sklearn.utils import check_random_state
+    from threadpoolctl import threadpool_limits
 
     if count > len(table):
         raise BasisError.more_centres(count, len(table))
@@ -309,7 +314,8 @@ def _find_centres(table: Table, count: int, mean: Floats, spread: Floats, seed: 
         rows = np.sort(random.choice(len(table), most, replace=False))
     unit = np.ldexp(1.0, np.frexp(spread.max() or 1.0)[1])
     offsets = (dense(table.features[rows]).astype(np.float64) - mean) / unit
-    with warnings.catch_warnings():  # clusters that are one are told of below
+    # One thread: so few rows are not worth two, which wait long for each other on a busy machine.
+    with warnings.catch_warnings(), threadpool_limits(1):  # clusters that are one: told of below
         warnings.simplefilter("ignore")
         found = KMeans(count, n_init=10, random_state=random).fit(offsets)
     distinct = len(np.unique(found.labels_))

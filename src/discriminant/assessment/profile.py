@@ -75,7 +75,7 @@ class Dropped:
     name: str
     deviance: float
     df: int  # estimates dropped
-    ratio: float  # likelihood-ratio statistic
+    chi2: float  # likelihood-ratio statistic
     p: float
     aic: float
 

@@ -100,11 +100,13 @@ class ResponseError(InputError):
         return cls(f"y has {found} response(s), but {fitted} were fitted before: pass as many.")
 
     @classmethod
-    def of_range(cls, row: int, count: int, family: str, allowed: str) -> ResponseError:
+    def of_range(
+        cls, row: int, count: int, *, asking: str, allowed: str, instead: str
+    ) -> ResponseError:
         others = f" (and of {count - 1} more)" if count > 1 else ""
         return cls(
-            f"y of row {row}{others}, counted from 0, is not {allowed}, as {family} needs it. "
-            "Correct or drop the row, or choose another family."
+            f"y of row {row}{others}, counted from 0, is not {allowed}, as {asking} needs it. "
+            f"Correct or drop the row, or {instead}."
         )
 
     @classmethod

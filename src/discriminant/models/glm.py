@@ -32,8 +32,9 @@ from discriminant.moments.families import SCORES, Deviance, FirstLook, Pearson
 from discriminant.moments.slope import Loss, Pass, Slope, SlopeReading, Want
 from discriminant.table.schema import Floats
 
-_SETTLED = 1e-15  # a gradient of rounding
-_STEPS = 30  # after the tests are met, at most
+_SETTLED = 1e-14  # a gradient that is nearly rounding
+_FALLING = 0.9  # what is left of the gradient after a step that helps
+_STEPS = 40  # after the tests are met, at most
 _STILL = 1e-6  # a last step longer than this is one of an estimate on its way to infinity
 
 
@@ -95,6 +96,7 @@ class Problem:
     deviance: Deviance
     intercept: bool
     ridge: float
+    standardize: bool = True  # the penalty is on coefficients times standard deviations
 
     @property
     def features(self) -> ClassMoments:
@@ -130,9 +132,21 @@ class Problem:
         )
 
     def scale(self) -> Floats:
-        """(d,) standard deviation of each feature, as offsets."""
+        """(d,) deviation of each feature from its mean, as offsets; with no intercept, from zero.
+
+        It is what the coordinates are white in. So the directions they leave out, where columns
+        depend on one another, are those in which a ridge would put nothing.
+        """
         features = self.features
-        return np.asarray(np.sqrt(np.diagonal(features.pooled) / features.weight.sum()))
+        spread = np.sqrt(np.diagonal(features.pooled) / features.weight.sum())
+        return np.asarray(spread if self.intercept else np.hypot(spread, features.centre))
+
+    def penalty(self, coordinates: Coordinates) -> Floats | None:
+        """(q, q) of the ridge, if there is one."""
+        if not self.ridge:
+            return None
+        scale = self.scale() if self.standardize else np.ones(self.width)
+        return self.ridge * coordinates.penalty(scale)
 
     def _deviation(self, column: int) -> float:
         variance = self.moments.pooled[column, column] / self.moments.weight.sum()
@@ -147,7 +161,7 @@ def fit_glm(problem: Problem, *, most: int = 100, progress: Progress | None = No
     first = newton(problem.objective(white, loss=look), np.zeros((white.size, 1)), most=1)
     unit, stretch = _units(problem, first.point)
     coordinates = Coordinates(white.frame * stretch, None, white.free)
-    penalty = problem.ridge * coordinates.penalty(problem.scale()) if problem.ridge else None
+    penalty = problem.penalty(coordinates)
     objective = Scaled(problem.objective(coordinates, penalty=penalty), unit)
     start = _least(first.point) / stretch
     descent = newton(objective, start, most=most, progress=progress)
@@ -159,7 +173,7 @@ def fit_glm(problem: Problem, *, most: int = 100, progress: Progress | None = No
 
 
 def settle(objective: Scaled | PenalisedLoss, descent: Descent) -> tuple[Descent, int]:
-    """Further steps from where the tests were met, as long as they halve the gradient.
+    """Further steps from where the tests were met, as long as the gradient falls.
 
     The point returned is the last pass, so that its curvature is the one at theta; and how many
     passes that took.
@@ -170,7 +184,7 @@ def settle(objective: Scaled | PenalisedLoss, descent: Descent) -> tuple[Descent
     while passes < _STEPS and best.point.steepness > _SETTLED:
         after = newton(objective, best.theta, most=1)
         passes += 1
-        if not (after.converged and after.point.steepness < 0.5 * best.point.steepness):
+        if not (after.converged and after.point.steepness < _FALLING * best.point.steepness):
             break
         best = after
     return best, passes

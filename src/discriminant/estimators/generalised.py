@@ -1,0 +1,281 @@
+"""What generalised linear models share: rows to a problem, a problem to a fit, a fit to inference.
+
+More features than rows are fitted in the directions that the rows span (`models.row_space`).
+"""
+
+from __future__ import annotations
+
+from numbers import Integral
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.base import RegressorMixin
+
+from discriminant.assessment.inference import Inference, Likelihood, estimable, infer
+from discriminant.assessment.profile import Peak
+from discriminant.engines.engine import anchor_of, fold, read_moments
+from discriminant.errors import (
+    BoundaryWarning,
+    InferenceError,
+    NotConvergedWarning,
+    OffsetError,
+    OptionError,
+    ShapeError,
+    TooFewRowsError,
+    tell,
+)
+from discriminant.estimators.base import Rows
+from discriminant.estimators.inferring import Inferring
+from discriminant.estimators.regression import check_ridge
+from discriminant.models.descent import GRADIENT, Progress
+from discriminant.models.glm import GLMFit, Problem, Scaled, fit_glm
+from discriminant.models.row_space import RowSpace
+from discriminant.models.rules import LinearRule
+from discriminant.models.wide import is_wide
+from discriminant.moments.anchor import Anchor
+from discriminant.moments.families import FREE_DISPERSION, Deviance
+from discriminant.moments.saturation import Saturation, SaturationReading, log_likelihood
+from discriminant.table.schema import Floats, Schema
+from discriminant.table.source import Table, open_table
+
+
+class _Kept(NamedTuple):
+    """A fit, and what else inference asks for; no rows."""
+
+    deviance: Deviance
+    fit: GLMFit
+    anchor: Anchor  # of the features
+    responses: Saturation
+    told: Any  # (d,) features whose coefficient the rows tell
+    level: float  # what was taken off the response, and belongs to the intercept
+    offset: bool  # whether there was one
+    ridge: float
+
+
+class Generalised(RegressorMixin, Inferring, Rows):
+    """What both models share: rows to a problem, a problem to a fit."""
+
+    _mark = "rule_"
+    _ways_to_fit = "fit"
+
+    rule_: LinearRule  # the score, without the offset
+    coef_: Floats  # (d,) in the user's numbers
+    intercept_: float
+    _kept: _Kept
+
+    ridge: Any
+    intercept: Any
+    max_iter: Any
+    progress: Progress | None
+
+    # --- fitting ----------------------------------------------------------------------------------
+
+    def _fit(self, X: Any, response: Floats, weight: Any, offset: Any, deviance: Deviance) -> None:
+        self._check()
+        table, level = self._table(X, response, weight, offset, deviance)
+        self._remember(table.schema.features, table.schema.named)
+        space = self._space(table) if is_wide(len(table), table.width) else None
+        if space is not None:
+            table = _spanned(table, space)
+        problem = self._problem(table, deviance, standardize=space is None)
+        fit = fit_glm(problem, most=int(self.max_iter), progress=self.progress)
+        responses = fold(table, SaturationReading(deviance.family))
+        told = estimable(fit.coordinates, problem.scale())
+        anchor = problem.features.anchor
+        some = offset is not None
+        self._kept = _Kept(deviance, fit, anchor, responses, told, level, some, float(self.ridge))
+        rule = _rule(self._kept)
+        self._settle(rule if space is None else _widened(rule, space))
+
+    def _table(
+        self, X: Any, response: Floats, weight: Any, offset: Any, deviance: Deviance
+    ) -> tuple[Table, float]:
+        """Rows at the door, with response and offset side by side; and what was taken off.
+
+        Where the score is the mean of a Gaussian, responses can be counted from near their own
+        middle. Then a large mean costs no digit.
+        """
+        name = type(self).__name__
+        plain = deviance == Deviance("gaussian", "identity") and bool(self.intercept)
+        level = float(np.median(response)) if plain else 0.0
+        columns = (response - level)[:, None]
+        if offset is not None:
+            columns = np.column_stack([columns, open_offset(offset, len(response))])
+        table = open_table(X, responses=columns, weight=weight, name=name)
+        if len(columns) != len(table):
+            raise ShapeError.of_lengths("y", len(columns), len(table))
+        if len(table) == 1:
+            raise TooFewRowsError.of_regression(1, 2, name)
+        if is_wide(len(table), table.width) and not self.ridge:
+            raise TooFewRowsError.for_columns(len(table), table.width, name)
+        return table, level
+
+    def _anchor(self, table: Table) -> Anchor:
+        anchor = anchor_of(table)
+        return anchor if self.intercept else Anchor(np.zeros(len(anchor.unit)), anchor.unit)
+
+    def _problem(self, table: Table, deviance: Deviance, *, standardize: bool) -> Problem:
+        return Problem(
+            lambda reading: fold(table, reading),
+            read_moments(table, detail="pooled", anchor=self._anchor(table)),
+            table.width,
+            deviance,
+            bool(self.intercept),
+            float(self.ridge),
+            standardize,
+        )
+
+    def _space(self, table: Table) -> _Space:
+        """The directions that the rows span, and what the features are counted from."""
+        table.blame()
+        anchor = self._anchor(table).select(np.arange(table.width))
+        offsets = anchor.offsets(table.features[:])
+        centred = bool(self.intercept)
+        return _Space(anchor, RowSpace.of(offsets, weight=table.weight, centred=centred))
+
+    def _settle(self, rule: LinearRule) -> None:
+        kept, self.rule_ = self._kept, rule
+        fit = kept.fit
+        slope, at_zero = self.rule_.slopes()
+        self.coef_, self.intercept_ = slope[0], float(at_zero[0]) if self.intercept else 0.0
+        self.rank_ = fit.coordinates.size
+        self.deviance_, self.null_deviance_ = fit.deviance, fit.null
+        self.dispersion_ = _dispersion(kept)
+        self.converged_, self.loss_path_ = fit.converged, np.array(fit.path)
+        self.n_passes_, self.n_iter_ = fit.passes + 1, max(len(fit.path) - 1, 1)
+        self._tell()
+
+    def _tell(self) -> None:
+        fit, name = self._kept.fit, type(self).__name__
+        if fit.diverging:
+            tell(BoundaryWarning.of(name, self.n_passes_, fit.stride))
+        elif not fit.converged:
+            tell(NotConvergedWarning.of_gradient(name, len(fit.path), fit.steepness, GRADIENT))
+
+    def _check(self) -> None:
+        check_ridge(self.ridge)
+        if not (isinstance(self.max_iter, Integral) and int(self.max_iter) > 0):
+            raise OptionError.of("max_iter", self.max_iter, "a whole number, 1 or more")
+
+    # --- using ------------------------------------------------------------------------------------
+
+    def predict_linear(self, X: Any, offset: Any = None) -> Floats:
+        """(n,) scores, the offset among them."""
+        self._need_fit()
+        if not self._plain(X):
+            X = self._features(X)
+        scores = self._finite(self.rule_.scores, X)[:, 0]
+        if offset is None and self._kept.offset:
+            raise OffsetError.forgotten()
+        return scores if offset is None else scores + open_offset(offset, len(scores))
+
+    @property
+    def inference_(self) -> Inference:
+        """Estimates, their covariance, tests and criteria."""
+        self._need_fit()
+        kept = self._kept
+        if kept.ridge:
+            raise InferenceError.of_ridge(kept.ridge)
+        fit = kept.fit
+        assert fit.slope.curvature is not None
+        return infer(
+            fit.theta,
+            curvature=fit.coordinates.curvature(fit.slope.curvature),
+            coordinates=fit.coordinates,
+            anchor=kept.anchor,
+            features=self._schema.features,
+            likelihood=_likelihood(kept, self.dispersion_),
+            title=f"{type(self).__name__}: {kept.deviance.family}, link {kept.deviance.link}",
+            told=kept.told,
+            level=kept.level,
+            odds=kept.deviance.link == "logit",
+            passes=self.n_passes_,
+            steps=self.n_iter_,
+        )
+
+    def _peak_of(self, X: Any, response: Floats, weight: Any, offset: Any) -> Peak:
+        kept = self._kept
+        names = self._schema if self._schema.named else None
+        columns = (response - kept.level)[:, None]
+        if offset is not None:
+            columns = np.column_stack([columns, open_offset(offset, len(response))])
+        table = open_table(X, responses=columns, weight=weight, match=names)
+        if len(columns) != len(table):
+            raise ShapeError.of_lengths("y", len(columns), len(table))
+        if table.width != self.n_features_in_:
+            raise ShapeError.of_width(table.width, self.n_features_in_, type(self).__name__)
+        objective = kept.fit.objective(
+            lambda reading: fold(table, reading), table.schema.features, kept.anchor, kept.deviance
+        )
+        return Peak(Scaled(objective, kept.fit.unit), kept.fit.theta, kept.fit.unit)
+
+
+def open_offset(offset: Any, rows: int) -> Floats:
+    """(n,) finite numbers; one number stands for all rows."""
+    try:
+        found = np.asarray(offset, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise OffsetError.not_numbers() from None
+    if found.ndim == 0:
+        found = np.full(rows, float(found))
+    if found.ndim != 1:
+        raise OffsetError.of_shape(found.shape, rows)
+    if len(found) != rows:
+        raise ShapeError.of_lengths("offset", len(found), rows)
+    if not np.isfinite(found).all():
+        raise OffsetError.not_finite(int(np.argmin(np.isfinite(found))))
+    return found
+
+
+class _Space(NamedTuple):
+    """Directions of wide rows."""
+
+    anchor: Anchor  # of the features
+    rows: RowSpace
+
+
+def _spanned(table: Table, space: _Space) -> Table:
+    """The rows in the directions they span, as columns of their own."""
+    rows = space.rows.rows
+    schema = Schema(tuple(f"direction {j}" for j in range(rows.shape[1])), table.schema.labels)
+    return Table(schema, rows, table.codes, table.weight, table.responses)
+
+
+def _widened(rule: LinearRule, space: _Space) -> LinearRule:
+    """The rule for the features, of one for the directions."""
+    slope, at_zero = rule.slopes()
+    coef, intercept = space.rows.coefficients(slope.T, at_zero)
+    return LinearRule(rule.labels, space.anchor, coef.T, intercept)
+
+
+def _rule(kept: _Kept) -> LinearRule:
+    coef, at_origin = kept.fit.coordinates.coefficients(kept.fit.theta)
+    return LinearRule(np.zeros(1), kept.anchor, coef.T, at_origin + kept.level)
+
+
+# --- after the fit --------------------------------------------------------------------------------
+
+
+def _dispersion(kept: _Kept) -> float:
+    if kept.deviance.family not in FREE_DISPERSION:
+        return 1.0
+    left = kept.responses.rows - kept.fit.coordinates.size
+    return kept.fit.pearson / left if left > 0 else float("nan")
+
+
+def _likelihood(kept: _Kept, dispersion: float) -> Likelihood:
+    fit, responses, family = kept.fit, kept.responses, kept.deviance.family
+    free = family in FREE_DISPERSION
+    return Likelihood(
+        deviance=fit.deviance,
+        null_deviance=fit.null,
+        log_likelihood=log_likelihood(family, fit.deviance, responses),
+        null_log_likelihood=log_likelihood(family, fit.null, responses),
+        rows=responses.rows,
+        df_residual=responses.rows - fit.coordinates.size,
+        df_null=responses.rows - fit.coordinates.free,
+        numbers=fit.coordinates.size + free,
+        dispersion=dispersion,
+        free=free,
+        gaussian=family == "gaussian",
+    )

@@ -1,21 +1,25 @@
 """How class moments are read from a block of rows: tile by tile, while a tile is in the cache.
 
-Rows z of a tile are taken about the running means c_k of their classes and then multiplied (BLAS,
-one thread: an engine runs several blocks at once). With t_k the mean of z in class k, w_k its
-weight and n_k the weight so far, the tile merges as
+Rows x are taken about a reference c_k of their class, a guess at its mean from some rows of the
+block, and their sums and products are added up (BLAS, one thread: an engine runs several blocks
+at once). What the guess was off by is corrected once, at the end of the block:
 
-    scatter += sum z z'  -  w_k share_k t_k t_k'        share_k = w_k / (n_k + w_k)
-    mean_k  += share_k t_k
+    z = x - c_k      s_k = sum w z      t_k = s_k / weight_k
+    mean_k = c_k + t_k                  scatter = sum w z z'  -  weight_k t_k t_k'
 
-That loses digits only if the last term is most of the one before it, that is if c_k was a bad
-guess: then, and always for the first tile, the tile is read again about its own means. So nothing
-is ever squared far from its mean, and no digit is lost to a large mean or to rows that drift.
+That loses digits only if most of the sum of squares goes in the correction, that is if c_k was a
+bad guess: then the block is read again about the means just found. So nothing is ever squared far
+from its mean, and no digit is lost to a large mean or to rows that drift.
+
+Where every class has a scatter of its own, rows are gathered class by class: `moments.gathering`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -23,13 +27,13 @@ from scipy import sparse
 
 from discriminant.moments.anchor import Anchor
 from discriminant.moments.class_moments import ClassMoments, Detail
-from discriminant.moments.fourth import Powers, shift_fourth, shift_third
+from discriminant.moments.gathering import gather_classes
+from discriminant.moments.products import NARROW, READINGS, SLICE, TOLERATED, products
 from discriminant.table.schema import Block, Floats, Labels, dense
 
-_TILE_BYTES = 5 << 20  # several steps of NumPy go over a tile: long ones, so that threads overlap
+_TILE_BYTES = 2 << 20  # several steps of NumPy go over a tile: it should stay in the cache
 _FEW = 64  # classes; to sum apart more of them takes too long
-_SLICE, _NARROW = 1024, 8  # rows of a slice; tiles of up to this width are long and are sliced
-_TOLERATED = 0.125  # share of a sum of squares that may cancel before a tile is read again
+_GUESS = 512  # rows of a block that say where its classes are, if it has many more
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -51,177 +55,144 @@ class MomentsReading:
 
     def read(self, block: Block) -> ClassMoments:
         """Moments of the rows of one block."""
-        size = min(tile_rows(len(self.features), len(self.labels)), len(block))
-        running = _Running(self, size)
-        with np.errstate(invalid="ignore", over="ignore"):  # a cell that is no number is named
-            for lo in range(0, len(block), max(size, 1)):
-                running.add(block.rows(lo, min(lo + size, len(block))))
-        return running.moments
-
-
-def tile_rows(width: int, classes: int = 1) -> int:
-    """Rows of a tile: some megabytes, but enough that its rows outweigh what is done per class."""
-    row = 8 * width
-    rows = min(max(_TILE_BYTES // row, 4 * width, 32 * classes), 6 * _TILE_BYTES // row)
-    return int(np.clip(rows, 256, 32768))
-
-
-class _Running:
-    """Moments under way, updated in place: the one place in the house where sums change."""
-
-    def __init__(self, reading: MomentsReading, rows: int) -> None:
-        self.moments = ClassMoments.empty(
-            reading.labels, reading.features, detail=reading.detail, anchor=reading.anchor
+        found = ClassMoments.empty(
+            self.labels, self.features, detail=self.detail, anchor=self.anchor
         )
-        d = len(reading.features)
-        self.room, self.centres = np.empty((rows, d)), np.empty((rows, d))
-        self.product = np.empty((d, d) if reading.detail == "pooled" else (0, 0))
+        if not len(block):
+            return found
+        found.rows[:], found.weight[:], found.weight2[:] = _class_weights(block, len(self.labels))
+        with np.errstate(invalid="ignore", over="ignore"):  # a cell that is no number is named
+            if self.detail in ("pooled", "diagonal"):
+                _Together(found, block).read()
+            else:
+                gather_classes(found, block)
+        if not np.isfinite(found.mean).all():
+            block.blame(self.features)
+        return found
 
-    def add(self, tile: Block) -> None:
+
+class _Together:
+    """All classes of a block at once, into moments of which only the weights are known."""
+
+    def __init__(self, moments: ClassMoments, block: Block) -> None:
+        self.moments, self.block = moments, block
+        K, d = moments.mean.shape
+        self.size = tile_rows(d, K, len(block))
+        self.room, self.near = np.empty((2, self.size, d))
+        self.product = np.empty_like(moments.scatter)
+
+    def read(self) -> None:
         now = self.moments
-        rows, weight, weight2 = _class_weights(tile, len(now.labels))
-        total = now.weight + weight
-        share = np.divide(weight, total, out=np.zeros_like(total), where=total > 0)
-        if now.detail in ("pooled", "diagonal"):
-            self._add_together(tile, weight, share)
-        else:
-            self._add_each(tile, weight, share)
-        now.rows[:] += rows
-        now.weight[:] = total
-        now.weight2[:] += weight2
+        weight = np.where(now.weight > 0, now.weight, 1.0)[:, None]
+        centre = self._guess()
+        for left in reversed(range(READINGS)):
+            centre, sums, squares = self._about(centre)
+            shift = sums / weight
+            if not left or not self._cancels(shift, squares):
+                break
+            centre = centre + shift
+        now.mean[:] = np.where(now.weight[:, None] > 0, centre + shift, 0.0)
+        squares -= self._excess(shift)
+        own = now.scatter if now.detail == "diagonal" else np.einsum("jj->j", now.scatter)
+        np.maximum(own, 0.0, out=own)  # where nothing is left, rounding may go below
 
-    def _add_together(self, tile: Block, weight: Floats, share: Floats) -> None:
-        """All classes at once, about the running means or, if those are far, the tile's own."""
-        now, chosen = self.moments, _indicator(tile, len(weight))
-        centre, centred, shift = self._means(tile, chosen, weight, now.mean)
-        if not now.weight.any():  # there are no running means yet
-            centre, centred, shift = self._means(tile, chosen, weight, centre + shift)
-            self._add_outer(weight, shift, -1.0, self._squares(centred, tile, chosen))
-            now.mean[:] = centre + shift
-            return
-        squares = self._squares(centred, tile, chosen)
-        if not self._cancels(weight * share, shift, squares):
-            self._add_outer(weight * share, shift, -1.0, squares)
-        else:
-            centre, centred, shift = self._means(tile, chosen, weight, centre + shift)
-            self._add_outer(weight, shift, -1.0, self._squares(centred, tile, chosen))
-            self._add_outer(now.weight * share, (centre - now.mean) + shift, 1.0)
-        now.mean[:] += share[:, None] * ((centre - now.mean) + shift)
+    def _guess(self) -> Floats:
+        """(K, d) about where the classes are: means of rows spread over the block."""
+        K, d = self.moments.mean.shape
+        sums, weight = np.zeros((K, d)), np.zeros(K)
+        for tile in self._tiles(_spread(self.block, K, whole=d <= NARROW)):
+            rows = self.moments.anchor.offsets(_columns(tile), out=self.room[: len(tile)])
+            sums += _sums(_indicator(tile, K), rows)
+            weight += np.bincount(tile.codes, tile.weight, minlength=K)
+        guess = sums / np.where(weight > 0, weight, 1.0)[:, None]
+        return np.where(np.isfinite(guess), guess, 0.0)
 
-    def _means(
-        self, tile: Block, chosen: sparse.csc_array, weight: Floats, centre: Floats
-    ) -> tuple[Floats, Floats, Floats]:
-        """Centres as they were used, rows about them, and class means about them."""
-        centre, centred = self._about(tile, centre)
-        shift = _sums(chosen, centred) / np.where(weight > 0, weight, 1.0)[:, None]
-        if not np.isfinite(shift).all():
-            tile.blame(self.moments.features)
-        return centre, centred, shift
-
-    def _squares(self, centred: Floats, tile: Block, chosen: sparse.csc_array) -> Floats:
-        """Sums of squares of each class, or of products; the rows are used up."""
-        if self.moments.detail == "diagonal":
-            return _sums(chosen, np.square(centred, out=centred))
-        if tile.weight is not None:
-            centred *= np.sqrt(tile.weight)[:, None]
-        return _products(centred, out=self.product)
-
-    def _cancels(self, weight: Floats, shift: Floats, squares: Floats) -> bool:
-        """Whether the correction for the shift would eat up what it is taken from."""
-        excess = weight[:, None] * shift**2
-        if self.moments.detail == "pooled":
-            return bool((excess.sum(axis=0) > _TOLERATED * np.diagonal(squares)).any())
-        return bool((excess > _TOLERATED * squares).any())
-
-    def _add_outer(
-        self, weight: Floats, step: Floats, sign: float, squares: Floats | None = None
-    ) -> None:
-        """Add sign * weight * step step' of every class, and `squares`, to the scatter."""
+    def _about(self, centre: Floats) -> tuple[Floats, Floats, Floats]:
+        """The centres as they were used, and sums (K, d) and squares or products about them."""
         now = self.moments
-        if squares is not None:
-            now.scatter[...] += squares
-        if now.detail == "diagonal":
-            now.scatter[...] += sign * weight[:, None] * step**2
-        elif weight.any():
-            root = np.sqrt(weight)[:, None] * step
-            now.scatter[...] += sign * (root.T @ root)
+        sums, squares, used = np.zeros_like(now.mean), now.scatter, centre
+        squares[...] = 0.0
+        for tile in self._tiles(self.block):
+            used, rows = self._rows(tile, centre)
+            chosen = _indicator(tile, len(sums))
+            sums += _sums(chosen, rows)
+            if now.detail == "diagonal":
+                squares += _sums(chosen, np.square(rows, out=rows))
+                continue
+            if tile.weight is not None:
+                rows *= np.sqrt(tile.weight)[:, None]
+            squares += products(rows, out=self.product)
+        return used, sums, squares
 
-    def _about(self, tile: Block, centre: Floats) -> tuple[Floats, Floats]:
-        """Rows of the tile about the centres of their classes, and these as they were used.
+    def _tiles(self, block: Block) -> Iterator[Block]:
+        for lo in range(0, len(block), self.size):
+            yield block.rows(lo, min(lo + self.size, len(block)))
+
+    def _rows(self, tile: Block, centre: Floats) -> tuple[Floats, Floats]:
+        """The centres as they were used, and rows of the tile about those of their classes.
 
         The row less its centre in one step: the centre is rounded to where rows are, so that the
         difference is exact, and what that rounds off is given back.
         """
         anchor, room = self.moments.anchor, self.room[: len(tile)]
-        columns = dense(tile.features)
-        if tile.responses is not None:
-            columns = np.hstack([columns, tile.responses])
+        columns = _columns(tile)
         if not anchor.plain:
             room = anchor.offsets(columns, out=room)
             room -= centre.take(tile.codes, axis=0)
             return centre, room
         place = centre + anchor.origin
-        near = place.take(tile.codes, axis=0, out=self.centres[: len(tile)], mode="clip")
+        near = place.take(tile.codes, axis=0, out=self.near[: len(tile)], mode="clip")
         return place - anchor.origin, np.subtract(columns, near, out=room, dtype=np.float64)
 
-    def _add_each(self, tile: Block, weight: Floats, share: Floats) -> None:
-        """Rows of a class brought together, then each class about its own mean."""
-        now = self.moments
-        centre, centred = self._about(tile, now.mean)
-        order = np.argsort(tile.codes, kind="stable")
-        centred.take(order, axis=0, out=self.centres[: len(tile)], mode="clip")
-        weights = np.ones(len(tile)) if tile.weight is None else tile.weight[order]
-        ends = np.cumsum(np.bincount(tile.codes, minlength=len(weight)))
-        for k in np.flatnonzero(weight):
-            rows = slice(ends[k - 1] if k else 0, ends[k])
-            part = _Class.of(self.centres[rows], weights[rows], float(weight[k]))
-            if not np.isfinite(part.shift).all():
-                tile.blame(now.features)
-            self._merge(int(k), part, float(share[k]), centre[k])
+    def _excess(self, shift: Floats) -> Floats:
+        """What squares and products have too much for being taken that far from the means."""
+        weight = self.moments.weight[:, None]
+        if self.moments.detail == "diagonal":
+            return weight * shift**2
+        root = np.sqrt(weight) * shift
+        return np.asarray(np.dot(root.T, root, out=self.product))
 
-    def _merge(self, k: int, part: _Class, share: float, centre: Floats) -> None:
-        """One class of the tile into the running moments of that class."""
-        now = self.moments
-        step = (centre - now.mean[k]) + part.shift
-        if now.third is not None and now.fourth is not None:
-            third, fourth = part.powers()
-            ours = Powers.of_class(now.weight[k], now.scatter[k], now.third[k], now.fourth[k])
-            theirs = Powers.of_class(part.weight, part.scatter, third, fourth)
-            down, up = -share * step[None], (1 - share) * step[None]
-            powers = (
-                (shift_third(ours, down) + shift_third(theirs, up))[0],
-                (shift_fourth(ours, down) + shift_fourth(theirs, up))[0],
-            )
-            now.third[k], now.fourth[k] = powers  # both worked out first: `ours` is a view of them
-        now.scatter[k] += part.scatter
-        now.scatter[k] += ((now.weight[k] * share) * step)[:, None] * step
-        now.mean[k] += share * step
+    def _cancels(self, shift: Floats, squares: Floats) -> bool:
+        """Whether the correction would eat up most of what it is taken from."""
+        excess = self.moments.weight[:, None] * shift**2
+        if self.moments.detail == "pooled":
+            return bool((excess.sum(axis=0) > TOLERATED * np.diagonal(squares)).any())
+        return bool((excess > TOLERATED * squares).any())
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Class:
-    """The rows of one class in a tile."""
+def tile_rows(width: int, classes: int, rows: int) -> int:
+    """Rows of a tile: some megabytes, but enough that its rows outweigh what is done per class.
 
-    weight: float
-    shift: Floats  # (d,) their mean about the centre they came with
-    scatter: Floats  # (d, d)
-    centred: Floats  # (n, d) about their own mean
-    weights: Floats  # (n,)
+    Tiles of a block are alike in size.
+    """
+    row = 8 * width
+    most = min(max(_TILE_BYTES // row, 4 * width, 8 * classes), 16 * _TILE_BYTES // row)
+    size = int(np.clip(most, 256, 16384))
+    return -(-rows // -(-rows // size))
 
-    @classmethod
-    def of(cls, rows: Floats, weights: Floats, weight: float) -> _Class:
-        shift = weights @ rows / weight
-        rows -= shift
-        if rows.shape[1] <= _NARROW:
-            shift += weights @ rows / weight  # what summing so many rows has rounded off
-        heavy = rows if (weights == 1.0).all() else rows * np.sqrt(weights)[:, None]
-        return cls(weight, shift, _products(heavy), rows, weights)
 
-    def powers(self) -> tuple[Floats, Floats]:
-        """Third and fourth moments about the mean."""
-        squares = self.centred**2
-        heavy = squares * self.weights[:, None]
-        return heavy.T @ self.centred, heavy.T @ squares
+def _spread(block: Block, classes: int, *, whole: bool) -> Block:
+    """Rows spread evenly over a block, and a first one of each class that is not among them."""
+    step = len(block) // max(_GUESS, 4 * classes)
+    if whole or step < 2:
+        return block
+    rows = np.arange(0, len(block), step)
+    count = np.bincount(block.codes[rows], minlength=classes)
+    if not count.all():
+        first = np.full(classes, -1)
+        first[block.codes[::-1]] = np.arange(len(block))[::-1]  # the last to be written stays
+        rows = np.concatenate([rows, first[(count == 0) & (first >= 0)]])
+    return Block(
+        block.features[rows],
+        block.codes[rows],
+        None if block.weight is None else block.weight[rows],
+        None if block.responses is None else block.responses[rows],
+    )
+
+
+def _columns(tile: Block) -> npt.NDArray[Any]:
+    features = dense(tile.features)
+    return features if tile.responses is None else np.hstack([features, tile.responses])
 
 
 def _sums(chosen: sparse.csc_array, rows: Floats) -> Floats:
@@ -230,7 +201,7 @@ def _sums(chosen: sparse.csc_array, rows: Floats) -> Floats:
     Values of few kinds, as narrow tables often have, would all be rounded the same way.
     """
     K, n = chosen.shape
-    if n <= _SLICE or rows.shape[1] > _NARROW or K > _FEW:
+    if n <= SLICE or rows.shape[1] > NARROW or K > _FEW:
         return np.asarray(chosen @ rows)
     order = np.argsort(chosen.indices.astype(np.uint16), kind="stable")
     columns = np.ascontiguousarray((rows * chosen.data[:, None]).take(order, axis=0).T)
@@ -238,23 +209,15 @@ def _sums(chosen: sparse.csc_array, rows: Floats) -> Floats:
     return np.stack([columns[:, lo:hi].sum(axis=1) for lo, hi in pairwise([0, *ends])])
 
 
-def _products(rows: Floats, out: Floats | None = None) -> Floats:
-    """(d, d) rows' rows; of a long narrow tile in slices, so that rounding does not add up."""
-    if len(rows) <= _SLICE or rows.shape[1] > _NARROW:
-        return np.matmul(rows.T, rows, out=out)
-    slices = (rows[lo : lo + _SLICE] for lo in range(0, len(rows), _SLICE))
-    return np.asarray(np.sum([part.T @ part for part in slices], axis=0))
-
-
-def _class_weights(tile: Block, classes: int) -> tuple[npt.NDArray[np.intp], Floats, Floats]:
+def _class_weights(block: Block, classes: int) -> tuple[npt.NDArray[np.intp], Floats, Floats]:
     """Of each class: rows of positive weight, sum of weights, sum of their squares."""
-    if tile.weight is None:
-        count = np.bincount(tile.codes, minlength=classes)
+    if block.weight is None:
+        count = np.bincount(block.codes, minlength=classes)
         return count, count.astype(np.float64), count.astype(np.float64)
     return (
-        np.bincount(tile.codes[tile.weight > 0], minlength=classes),
-        np.asarray(np.bincount(tile.codes, tile.weight, minlength=classes), dtype=np.float64),
-        np.asarray(np.bincount(tile.codes, tile.weight**2, minlength=classes), dtype=np.float64),
+        np.bincount(block.codes[block.weight > 0], minlength=classes),
+        np.asarray(np.bincount(block.codes, block.weight, minlength=classes), dtype=np.float64),
+        np.asarray(np.bincount(block.codes, block.weight**2, minlength=classes), dtype=np.float64),
     )
 
 

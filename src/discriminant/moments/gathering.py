@@ -1,0 +1,128 @@
+"""Class moments where every class has a scatter of its own: class by class.
+
+Codes are sorted once a block. The rows of a class are then gathered, some at a time so that they
+stay in the cache, about a guess at their mean: see `moments.reading` for the algebra. A class
+whose guess was bad is gathered again, that class alone. Third and fourth moments are summed after
+that, about the mean found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from discriminant.moments.anchor import Anchor
+from discriminant.moments.class_moments import ClassMoments
+from discriminant.moments.products import NARROW, READINGS, TOLERATED, column_sums, products
+from discriminant.table.schema import Block, Floats, dense
+
+_BYTES = 1 << 20  # of rows gathered at a time
+_GUESS = 64  # rows that say where a class is
+_WHOLE = 256  # a class of up to so many rows is guessed by all of them
+
+Places = npt.NDArray[np.intp]
+
+
+def gather_classes(moments: ClassMoments, block: Block) -> None:
+    """Means and scatters of the rows of a block, into moments of which only weights are known."""
+    count = np.bincount(block.codes, minlength=len(moments.weight))
+    ends = np.cumsum(count)
+    order = np.argsort(block.codes, kind="stable")
+    gathered = _Gathered.of(block, moments.anchor, int(count.max()))
+    for k in np.flatnonzero(moments.weight > 0):
+        rows = order[ends[k] - count[k] : ends[k]]
+        mean, scatter = gathered.moments_of(rows, float(moments.weight[k]))
+        moments.mean[k], moments.scatter[k] = mean, scatter
+        if moments.third is not None and moments.fourth is not None:
+            moments.third[k], moments.fourth[k] = gathered.powers_of(rows, mean)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Gathered:
+    """Rows of a block, to be gathered by class, and room for some of them."""
+
+    rows: Floats  # (n, d) of values, or of offsets where the unit of a column is not one
+    weights: Floats | None  # (n,)
+    origin: Floats  # (d,) where these count from
+    room: Floats  # (m, d)
+    away: Floats  # (m, d)
+
+    @classmethod
+    def of(cls, block: Block, anchor: Anchor, most: int) -> _Gathered:
+        rows = dense(block.features)
+        if block.responses is not None:
+            rows = np.hstack([rows, block.responses])
+        origin = anchor.origin
+        if not anchor.plain:
+            rows, origin = anchor.offsets(rows), np.zeros_like(origin)
+        rows = np.ascontiguousarray(rows, dtype=np.float64)
+        d = len(origin)
+        size = int(np.clip(max(_BYTES // (8 * d), 2 * d), 256, 8192))
+        room, away = np.empty((2, min(size, most), d))
+        return cls(rows, block.weight, origin, room, away)
+
+    def moments_of(self, rows: Places, weight: float) -> tuple[Floats, Floats]:
+        """Mean, as an offset, and scatter of the rows of one class."""
+        centre = self._guess(rows)
+        for left in reversed(range(READINGS)):
+            place = centre + self.origin  # rounded to where rows are: differences are exact
+            centre = place - self.origin
+            sums, squares = self._about(rows, place)
+            shift = sums / weight
+            excess = weight * shift**2
+            if not left or not (excess > TOLERATED * np.diagonal(squares)).any():
+                break
+            centre = centre + shift
+        squares -= (weight * shift)[:, None] * shift
+        own = np.einsum("jj->j", squares)
+        np.maximum(own, 0.0, out=own)  # where nothing is left, rounding may go below
+        return centre + shift, squares
+
+    def powers_of(self, rows: Places, mean: Floats) -> tuple[Floats, Floats]:
+        """Third and fourth moments about the mean."""
+        third, fourth = np.zeros((2, len(mean), len(mean)))
+        place = mean + self.origin
+        rest = (place - self.origin) - mean  # what was rounded off
+        for part, weights in self._parts(rows, place):
+            part += rest
+            squares = part**2
+            heavy = squares * weights[:, None]
+            third += np.dot(heavy.T, part)
+            fourth += np.dot(heavy.T, squares)
+        return third, fourth
+
+    def _guess(self, rows: Places) -> Floats:
+        if len(rows) > _WHOLE and self.rows.shape[1] > NARROW:
+            rows = rows[:: len(rows) // _GUESS]
+        sums, weight = np.zeros_like(self.origin), 0.0
+        for part, weights in self._parts(rows, self.origin):
+            sums += column_sums(part, weights)
+            weight += float(weights.sum())
+        guess = sums / weight if weight else sums
+        return np.where(np.isfinite(guess), guess, 0.0)
+
+    def _about(self, rows: Places, place: Floats) -> tuple[Floats, Floats]:
+        """Sums (d,) and products (d, d) of the rows about a place."""
+        d = len(place)
+        sums, squares, product = np.zeros(d), np.zeros((d, d)), np.empty((d, d))
+        for part, weights in self._parts(rows, place):
+            sums += column_sums(part, weights)
+            if self.weights is not None:
+                part *= np.sqrt(weights)[:, None]
+            squares += products(part, out=product)
+        return sums, squares
+
+    def _parts(self, rows: Places, place: Floats) -> Iterator[tuple[Floats, Floats]]:
+        """Some rows at a time about a place, with their weights; the room is used again."""
+        size = len(self.room)
+        away = self.away[: min(size, len(rows))]
+        away[:] = place
+        ones = np.ones(len(away))
+        for lo in range(0, len(rows), size):
+            some = rows[lo : lo + size]
+            part = self.rows.take(some, axis=0, out=self.room[: len(some)], mode="clip")
+            part -= away[: len(some)]
+            yield part, ones[: len(some)] if self.weights is None else self.weights[some]

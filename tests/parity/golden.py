@@ -1,4 +1,4 @@
-"""The frozen answers of R's MASS and of scikit-learn, and the sets they are of."""
+"""The frozen answers of R, scikit-learn and others, and the sets they are of."""
 
 import json
 from pathlib import Path
@@ -17,7 +17,12 @@ NAMES = list(_SETS)
 
 def answers(peer):
     """What a peer said, by name of the set."""
-    return json.loads((_FOLDER / f"{peer}.json").read_text())["sets"]
+    return frozen(peer)["sets"]
+
+
+def frozen(name):
+    """A whole file of tests/golden."""
+    return json.loads((_FOLDER / f"{name}.json").read_text())
 
 
 def rows_of(name):

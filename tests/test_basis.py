@@ -3,6 +3,7 @@
 import doctest
 import pickle
 import re
+import warnings
 from fractions import Fraction
 from pathlib import Path
 
@@ -20,7 +21,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures
 
-from discriminant import LDA, QDA, Basis
+from discriminant import LDA, QDA, Basis, Logistic
 from discriminant.errors import (
     BasisError,
     ColumnNamesError,
@@ -28,6 +29,7 @@ from discriminant.errors import (
     InputError,
     MissingValueError,
     OptionError,
+    SeparationWarning,
     ShapeError,
 )
 from discriminant.estimators import basis as estimator
@@ -245,6 +247,17 @@ def test_lda_finds_the_border_of_the_lecture_in_the_space_of_the_kernels_alone()
     kernels = make_pipeline(Basis(degree=None, centres=CROSSES, width=0.5), LDA(prior=equal))
     assert 1 - plain.score(rows, inside) > 0.3
     assert kernels.fit(rows, inside).score(rows, inside) == 1.0
+
+
+def test_logistic_regression_sees_that_two_kernels_separate_what_features_do_not():
+    rows, inside = lecture()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", SeparationWarning)
+        plain = Logistic().fit(rows, inside)
+    assert not plain.predict(rows).any()  # no line is better than to call no row inside
+    kernels = make_pipeline(Basis(degree=None, centres=CROSSES, width=0.5), Logistic())
+    with pytest.warns(SeparationWarning, match="completely separated"):
+        assert kernels.fit(rows, inside).score(rows, inside) == 1.0
 
 
 def test_a_square_makes_a_circle_a_straight_line():

@@ -28,6 +28,7 @@ if TYPE_CHECKING:  # the same names again, for type checkers and editors
     from discriminant.estimators.logistic import Logistic as Logistic
     from discriminant.estimators.perceptron import Perceptron as Perceptron
     from discriminant.estimators.regression import LinearRegression as LinearRegression
+    from discriminant.estimators.svm import SVM as SVM
 
 __version__ = "0.1.0.dev0"
 
@@ -45,6 +46,7 @@ _HOMES = {
     "Logistic": "estimators.logistic",
     "Basis": "estimators.basis",
     "Perceptron": "estimators.perceptron",
+    "SVM": "estimators.svm",
     "cross_validate": "assessment.resampling",
     "leave_one_out": "assessment.resampling",
     "rda_grid": "assessment.resampling",

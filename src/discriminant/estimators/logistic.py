@@ -10,12 +10,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from numbers import Real
-from typing import Any, Literal, Self, cast
+from typing import Any, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from discriminant.engines.engine import fold, read_moments
+from discriminant.engines.local import one_blas_thread
 from discriminant.errors import (
     NotConvergedWarning,
     OptionError,
@@ -99,7 +100,7 @@ class Logistic(LinearClassifier):
         labels = table.schema.labels
         if len(labels) > 2 and wish.link != "logit":
             raise OptionError.of("link", wish.link, f"'logit' for {len(labels)} classes")
-        with gathered():
+        with gathered(), one_blas_thread():
             self._fit(table, wish)
         return self
 
@@ -171,8 +172,9 @@ class Logistic(LinearClassifier):
     def _wish(self) -> Wish:
         if self.link not in TWO_SIDED:
             raise OptionError.of("link", self.link, f"one of {', '.join(TWO_SIDED)}")
-        if not isinstance(self.ridge, Real) or not 0 <= float(self.ridge) < np.inf:
-            raise OptionError.of("ridge", self.ridge, "a number, 0 or more")
+        ridge: Any = self.ridge
+        if not (isinstance(ridge, Real) and 0.0 <= float(ridge) < np.inf):
+            raise OptionError.of("ridge", ridge, "a number, 0 or more")
         if self.solver not in SOLVERS:
             raise OptionError.of("solver", self.solver, f"one of {', '.join(SOLVERS)}")
         if self.bias_reduction not in (None, "jeffreys"):
@@ -185,7 +187,7 @@ class Logistic(LinearClassifier):
             raise OptionError.of("max_iter", self.max_iter, "a whole number, 1 or more")
         return Wish(
             self.link,
-            float(self.ridge),
+            float(ridge),
             bool(self.standardize),
             bool(self.intercept),
             self.bias_reduction is not None,
@@ -226,7 +228,7 @@ class Logistic(LinearClassifier):
             anchor=found.anchor,
             features=moments.features,
             labels=moments.labels,
-            spread=_spread(moments),
+            spread=_spread(moments) / found.anchor.unit,
             start=np.vstack([coef, intercept]),
         )
         self.separation_ = apart.kind
@@ -263,5 +265,4 @@ def _sample(table: Table) -> Block:
 
 
 def _spread(moments: ClassMoments) -> Floats:
-    total = np.diagonal(moments.total()) if moments.detail != "diagonal" else moments.total()
-    return np.asarray(np.sqrt(cast(Floats, total) / moments.weight.sum()))
+    return np.asarray(np.sqrt(np.diagonal(moments.total()) / moments.weight.sum()))

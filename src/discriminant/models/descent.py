@@ -23,7 +23,6 @@ import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from discriminant.models.coordinates import Coordinates
-from discriminant.models.sketch import Sketch
 from discriminant.moments.anchor import Anchor
 from discriminant.moments.slope import Loss, Pass, Slope, SlopeReading, Want
 from discriminant.table.schema import Floats
@@ -32,7 +31,6 @@ GRADIENT, DECREMENT = 1e-8, 1e-10
 _ARMIJO = 1e-4
 _HALVINGS = 40
 _PAIRS = 12
-_AGAIN = 2
 
 Progress = Callable[[int, float, float], object]  # passes so far, loss, largest gradient
 
@@ -51,6 +49,39 @@ class Point:
     def steepness(self) -> float:
         """Largest entry of the gradient."""
         return float(np.abs(self.gradient).max(initial=0.0))
+
+
+class Guess(Protocol):
+    """A curvature, more or less."""
+
+    def solve(self, gradient: Floats) -> Floats:
+        """(q, m) its inverse times a gradient."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Read:
+    """A curvature as it was read."""
+
+    curvature: Floats  # (m q, m q)
+
+    def solve(self, gradient: Floats) -> Floats:
+        """(q, m) H^-1 g, theta by column; a direction without curvature is left as it is."""
+        q, m = gradient.shape
+        flat = gradient.T.ravel()
+        try:
+            solved = cho_solve(cho_factor(self.curvature), flat)
+        except LinAlgError:
+            values, vectors = np.linalg.eigh(self.curvature)
+            some = values > 1e-14 * max(float(values[-1]), 1e-300)
+            solved = vectors[:, some] @ ((vectors[:, some].T @ flat) / values[some])
+        return np.asarray(solved.reshape(m, q).T)
+
+
+def read_curvature(point: Point) -> Read:
+    """The curvature that was read at a point, as a guess of it elsewhere."""
+    assert point.curvature is not None
+    return Read(point.curvature)
 
 
 class Objective(Protocol):
@@ -148,7 +179,7 @@ def newton(
     way = _Way(objective, most, progress)
     point = way.at(start, want="curvature")
     while True:
-        step = _newton_step(point)
+        step = -read_curvature(point).solve(point.gradient)
         decrement = -0.5 * float((point.gradient * step).sum())
         if point.steepness <= goal and decrement <= DECREMENT:
             return way.end(point, decrement, point.theta + step)
@@ -164,29 +195,32 @@ def lbfgs(
     objective: Objective,
     start: Floats,
     *,
-    sketch: Callable[[Floats], Sketch],
+    sketch: Callable[[Point], Guess],
+    renewed: int | None = 2,
     most: int = 1000,
     progress: Progress | None = None,
+    goal: float = GRADIENT,
 ) -> Descent:
     """Steps by a sketch of the curvature, corrected by what the last few passes found.
 
-    The sketch is made at the start, and once more where the first steps have led.
+    The sketch is made at the start and once more after so many steps, where they have led; if that
+    is None, before every step.
     """
     way = _Way(objective, most, progress)
     point = way.at(start)
-    guess, pairs = sketch(point.theta), list[_Pair]()
+    guess, pairs = sketch(point), list[_Pair]()
     for turn in count():
-        if turn == _AGAIN:
-            guess = sketch(point.theta)
+        if turn == renewed or renewed is None:
+            guess = sketch(point)
         step = _two_loops(point.gradient, pairs, guess)
         decrement = -0.5 * float((point.gradient * step).sum())
-        if (point.steepness <= GRADIENT and decrement <= DECREMENT) or way.over:
+        if (point.steepness <= goal and decrement <= DECREMENT) or way.over:
             return way.end(point, decrement)
         after = _halved(way, point, step, want="gradient")
         if after is None and not pairs:
             return way.end(point, decrement)
         if after is None:  # the curvature was misjudged: begin again from a sketch
-            guess, pairs = sketch(point.theta), []
+            guess, pairs = sketch(point), []
             continue
         pair = _Pair(after.theta - point.theta, after.gradient - point.gradient)
         if pair.product > 0:
@@ -217,20 +251,6 @@ def gradient_descent(
         point = after
 
 
-def _newton_step(point: Point) -> Floats:
-    """-H^-1 g, theta by column; a direction without curvature is left as it is."""
-    assert point.curvature is not None
-    q, m = point.theta.shape
-    flat = point.gradient.T.ravel()
-    try:
-        solved = cho_solve(cho_factor(point.curvature), flat)
-    except LinAlgError:
-        values, vectors = np.linalg.eigh(point.curvature)
-        some = values > 1e-14 * max(float(values[-1]), 1e-300)
-        solved = vectors[:, some] @ ((vectors[:, some].T @ flat) / values[some])
-    return -np.asarray(solved.reshape(m, q).T)
-
-
 class _Pair:
     """A step, and how the gradient changed along it."""
 
@@ -239,7 +259,7 @@ class _Pair:
         self.product = float((move * change).sum())
 
 
-def _two_loops(gradient: Floats, pairs: list[_Pair], guess: Sketch) -> Floats:
+def _two_loops(gradient: Floats, pairs: list[_Pair], guess: Guess) -> Floats:
     found, shares = gradient.copy(), []
     for pair in reversed(pairs):
         shares.append(float((pair.move * found).sum()) / pair.product)

@@ -31,6 +31,7 @@ from discriminant.models.descent import (
     gradient_descent,
     lbfgs,
     newton,
+    read_curvature,
 )
 from discriminant.models.jeffreys import JeffreysLoss
 from discriminant.models.rules import LinearRule
@@ -115,8 +116,16 @@ def fit_logistic(
 def _descend(objective: Objective, start: Floats, some: Sample, wish: Wish) -> Descent:
     """The way asked for; left to us, Newton where it is cheap and L-BFGS where it is not."""
     solver, size = wish.solver, start.size
-    if wish.jeffreys:  # steps without the curvature of the prior do not square the error
-        return newton(objective, start, most=wish.most, progress=wish.progress, goal=_SLOW_GOAL)
+    if wish.jeffreys:  # the curvature that is read is not that of the prior, so it is corrected
+        return lbfgs(
+            objective,
+            start,
+            sketch=read_curvature,
+            renewed=None,
+            most=wish.most,
+            progress=wish.progress,
+            goal=_SLOW_GOAL,
+        )
     if solver == "newton" or (solver == "auto" and size <= _FEW):
         return newton(objective, start, most=wish.most, progress=wish.progress)
     if solver == "gradient":
@@ -125,7 +134,13 @@ def _descend(objective: Objective, start: Floats, some: Sample, wish: Wish) -> D
             objective, start, scale=steep, most=wish.most, progress=wish.progress
         )
     patience = wish.most if solver == "lbfgs" or size > _SOME else min(wish.most, _PATIENCE)
-    found = lbfgs(objective, start, sketch=some.sketch, most=patience, progress=wish.progress)
+    found = lbfgs(
+        objective,
+        start,
+        sketch=lambda point: some.sketch(point.theta),
+        most=patience,
+        progress=wish.progress,
+    )
     left = wish.most - found.passes
     if found.converged or solver == "lbfgs" or size > _SOME or left < 1:
         return found

@@ -16,14 +16,19 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from scipy.special import gammaln
 
 from discriminant.moments.anchor import Anchor
 from discriminant.moments.class_moments import DETAILS, ClassMoments
 from discriminant.moments.class_rows import ClassRows, RowsReading
 from discriminant.moments.factor import FactorReading, ScatterFactor
+from discriminant.moments.families import Deviance
+from discriminant.moments.losses import Softmax
 from discriminant.moments.margins import MarginReading, Margins
 from discriminant.moments.reading import MomentsReading
 from discriminant.moments.residual import Pull, ResidualReading
+from discriminant.moments.saturation import Saturation, SaturationReading
+from discriminant.moments.slope import Slope, SlopeReading
 from discriminant.moments.tally import Tally, TallyReading
 from tests.blocks import LABELS, Rows, assert_facts, expected, frame_of, near, seen
 
@@ -40,6 +45,7 @@ class Kind:
     bits: Callable[[Any, np.ndarray], list[np.ndarray]]  # all its numbers of these classes
     verbs: frozenset[str] = frozenset()
     counts: tuple[str, ...] = ("rows", "weight2")  # facts in which two rows are not one of weight 2
+    anchored: bool = True  # it carries its origin and unit, and the names of its features
 
     def __repr__(self):
         return self.name
@@ -315,6 +321,110 @@ MARGINS = Kind(
 )
 
 
+# --- loss and derivatives of a score --------------------------------------------------------------
+
+_SCORES = 0.1 * np.random.default_rng(1).standard_normal((9, 3))  # slopes of three scores
+
+
+@dataclass(frozen=True)
+class Answering:
+    """Rows whose class is the sign, and whose response is the square, of their first feature."""
+
+    reading: Any
+
+    @property
+    def numbers(self):
+        return self.reading.numbers
+
+    def read(self, block):
+        first = np.asarray(block.features)[:, :1]
+        codes = 1 + np.sign(first[:, 0]).astype(np.intp)
+        return self.reading.read(replace(block, codes=codes, responses=first**2))
+
+
+def slope_kind(loss, derivatives):
+    """A loss about a fixed origin: coefficients belong to one, so parts must share it."""
+    m = loss.columns
+
+    def reading(rows, anchor):
+        d = len(rows.names)
+        zero = Anchor.zero(d)
+        return Answering(
+            SlopeReading(rows.names, zero, _SCORES[:d, :m], _SCORES[0, :m], loss, "curvature")
+        )
+
+    def empty(rows, anchor):
+        p = len(rows.names) + 1
+        return Slope(0, 0.0, 0.0, np.zeros((p, m)), np.zeros((m * p, m * p)), np.inf)
+
+    def expected(rows, frame):
+        ones = np.column_stack([rows.features, np.ones(len(rows))])
+        scores = rows.features @ _SCORES[: len(rows.names), :m] + _SCORES[0, :m]
+        value, first, second = derivatives(scores, rows.features[:, 0])
+        side = m * ones.shape[1]
+        curvature = np.einsum("n,nab,ni,nj->aibj", rows.ones, second, ones, ones)
+        return {
+            "weight": np.array(rows.ones.sum()),
+            "loss": np.array(rows.ones @ value),
+            "gradient": np.einsum("n,ni,na->ia", rows.ones, ones, first),
+            "curvature": curvature.reshape(side, side),
+        }
+
+    return Kind(
+        name=f"Slope-{type(loss).__name__}",
+        reading=reading,
+        empty=empty,
+        expected=expected,
+        seen=lambda found, frame: {
+            name: np.asarray(getattr(found, name))
+            for name in ("weight", "loss", "gradient", "curvature")
+        },
+        bits=lambda found, labels: [found.loss, found.gradient, found.curvature, found.least],
+        anchored=False,
+    )
+
+
+def _softmax(scores, first):
+    chances = np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True)
+    true = np.eye(3)[1 + np.sign(first).astype(int)]
+    second = np.einsum("na,ab->nab", chances, np.eye(3)) - np.einsum("na,nb->nab", chances, chances)
+    return -np.log((chances * true).sum(axis=1)), chances - true, second
+
+
+def _poisson(scores, first):
+    mean, response = np.exp(scores), first[:, None] ** 2
+    with np.errstate(divide="ignore", invalid="ignore"):
+        logs = np.where(response > 0, response * np.log(response / mean), 0.0)
+    return (logs - response + mean)[:, 0], mean - response, mean[:, :, None]
+
+
+# --- what a likelihood has of the responses -------------------------------------------------------
+
+
+def _saturation_expected(rows, frame):
+    response = rows.features[:, 0] ** 2
+    with np.errstate(divide="ignore", invalid="ignore"):
+        logs = np.where(response > 0, response * np.log(response), 0.0)
+    log = logs - response - gammaln(response + 1)
+    some = rows.ones > 0
+    return {"rows": some.sum(), "weight": rows.ones.sum(), "log": rows.ones @ log}
+
+
+SATURATION = Kind(
+    name="Saturation",
+    reading=lambda rows, anchor: Answering(SaturationReading("poisson")),
+    empty=lambda rows, anchor: Saturation(0, 0.0, 0.0),
+    expected=lambda rows, frame: {
+        name: np.array(value) for name, value in _saturation_expected(rows, frame).items()
+    },
+    seen=lambda found, frame: {
+        name: np.array(getattr(found, name)) for name in ("rows", "weight", "log")
+    },
+    bits=lambda found, labels: [found.rows, found.weight, found.log],
+    anchored=False,
+)
+
+
 def _to_frame(anchor, frame):
     return anchor.unit / frame.unit, (anchor.origin - frame.origin) / frame.unit
 
@@ -326,4 +436,7 @@ KINDS = [
     *(pull_kind(exact) for exact in (False, True)),
     TALLY,
     MARGINS,
+    slope_kind(Softmax(3), _softmax),
+    slope_kind(Deviance("poisson", "log"), _poisson),
+    SATURATION,
 ]

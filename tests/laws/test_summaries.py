@@ -38,6 +38,10 @@ from tests.laws.kinds import KINDS
 
 every_kind = pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
 
+every_anchored_kind = pytest.mark.parametrize(
+    "kind", [kind for kind in KINDS if kind.anchored], ids=lambda kind: kind.name
+)
+
 
 def able(verb):
     kinds = [kind for kind in KINDS if kind.can(verb)]
@@ -60,7 +64,7 @@ def test_merging_parts_in_any_order_equals_reading_the_whole(kind, data, rows):
     kind.says(data.draw(merged(parts)), rows)
 
 
-@every_kind
+@every_anchored_kind
 @given(data=st.data(), rows=rows_of(least=2))
 def test_parts_with_different_origins_merge_to_the_whole(kind, data, rows):
     width = rows.features.shape[1]
@@ -74,7 +78,7 @@ def test_parts_with_different_origins_merge_to_the_whole(kind, data, rows):
     kind.says(data.draw(merged(parts)), rows, 1e-11)
 
 
-@every_kind
+@every_anchored_kind
 @given(data=st.data(), rows=rows_of(least=2), scale=st.sampled_from([1e-200, 1e-120, 1e150]))
 def test_parts_in_different_units_merge_to_the_whole(kind, data, rows, scale):
     scales = np.where(np.arange(rows.features.shape[1]) % 2, 1.0, scale)
@@ -83,7 +87,7 @@ def test_parts_in_different_units_merge_to_the_whole(kind, data, rows, scale):
     kind.says(data.draw(merged(parts)), rows, 1e-11)
 
 
-@every_kind
+@every_anchored_kind
 def test_a_part_of_zeros_does_not_drown_tiny_numbers(kind):
     rows = random_rows(5, n=20)
     rows = replace(
@@ -102,7 +106,7 @@ def test_parts_that_know_different_classes_merge_to_the_union(kind, data, rows):
     kind.says(data.draw(merged(read)), rows)
 
 
-@every_kind
+@every_anchored_kind
 @given(data=st.data(), rows=rows_of(least=2))
 def test_merging_survives_a_large_common_offset(kind, data, rows):
     # Numbers on a grid of 1/1024 stay what they are when 1e8 is added to them.
@@ -396,7 +400,7 @@ def test_total_scatter_is_within_plus_between_and_is_that_of_the_rows(detail, ro
 # --- refusing ------------------------------------------------------------------------------------
 
 
-@every_kind
+@every_anchored_kind
 def test_parts_of_different_width_refuse_to_merge_and_say_what_to_do(kind):
     with pytest.raises(MomentsMismatchError, match=r"of 3 and 2 features.*'f2'.*select"):
         kind.read(random_rows(1, width=3)) + kind.read(random_rows(1, width=2))

@@ -122,6 +122,7 @@ def cloglog(scores: Floats) -> TwoSided:
     """mu = 1 - exp(-exp(s)): log(1 - mu) is -exp(s), and mu'/(1 - mu) is exp(s)."""
     rate = np.exp(np.minimum(scores, 700.0))
     one = np.where(rate < 1e-300, scores, np.log(-np.expm1(-np.maximum(rate, 1e-300))))
+    one = np.where(rate < 1.0, one, np.log1p(-np.exp(-rate)))  # near one, from what is missing
     hazard = np.where(
         rate < 1e-300, 1.0, rate / np.maximum(np.expm1(np.minimum(rate, 700.0)), 1e-300)
     )
@@ -134,7 +135,13 @@ def cauchit(scores: Floats) -> TwoSided:
     up = scores >= 0
     one, zero = np.where(up, 1.0 - far, far), np.where(up, far, 1.0 - far)
     density = 1.0 / (np.pi * (1.0 + scores * scores))
-    return TwoSided(np.log(one), np.log(zero), density / one, density / zero)
+    log_near, log_far = np.log1p(-far), np.log(far)
+    return TwoSided(
+        np.where(up, log_near, log_far),
+        np.where(up, log_far, log_near),
+        density / one,
+        density / zero,
+    )
 
 
 TWO_SIDED = {"logit": logit, "probit": probit, "cloglog": cloglog, "cauchit": cauchit}

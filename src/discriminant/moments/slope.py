@@ -75,6 +75,10 @@ class Slope:
             min(self.least, other.least),
         )
 
+    def __radd__(self, other: object) -> Slope:
+        """So that `sum(parts)` works: it starts from 0."""
+        return self if isinstance(other, int) and other == 0 else NotImplemented
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SlopeReading:

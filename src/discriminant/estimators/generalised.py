@@ -27,15 +27,15 @@ from discriminant.errors import (
 from discriminant.estimators.base import Rows
 from discriminant.estimators.inferring import Inferring
 from discriminant.estimators.regression import check_ridge
+from discriminant.estimators.spanned import Spanned
 from discriminant.models.descent import GRADIENT, Progress
 from discriminant.models.glm import GLMFit, Problem, Scaled, fit_glm
-from discriminant.models.row_space import RowSpace
 from discriminant.models.rules import LinearRule
 from discriminant.models.wide import is_wide
 from discriminant.moments.anchor import Anchor
 from discriminant.moments.families import FREE_DISPERSION, Deviance
 from discriminant.moments.saturation import Saturation, SaturationReading, log_likelihood
-from discriminant.table.schema import Floats, Schema
+from discriminant.table.schema import Floats
 from discriminant.table.source import Table, open_table
 
 
@@ -74,10 +74,10 @@ class Generalised(RegressorMixin, Inferring, Rows):
         self._check()
         table, level = self._table(X, response, weight, offset, deviance)
         self._remember(table.schema.features, table.schema.named)
-        space = self._space(table) if is_wide(len(table), table.width) else None
-        if space is not None:
-            table = _spanned(table, space)
-        problem = self._problem(table, deviance, standardize=space is None)
+        spanned = self._spanned(table) if is_wide(len(table), table.width) else None
+        if spanned is not None:
+            table = spanned.table
+        problem = self._problem(table, deviance, standardize=spanned is None)
         fit = fit_glm(problem, most=int(self.max_iter), progress=self.progress)
         responses = fold(table, SaturationReading(deviance.family))
         told = estimable(fit.coordinates, problem.scale())
@@ -85,7 +85,7 @@ class Generalised(RegressorMixin, Inferring, Rows):
         some = offset is not None
         self._kept = _Kept(deviance, fit, anchor, responses, told, level, some, float(self.ridge))
         rule = _rule(self._kept)
-        self._settle(rule if space is None else _widened(rule, space))
+        self._settle(rule if spanned is None else spanned.widened(rule))
 
     def _table(
         self, X: Any, response: Floats, weight: Any, offset: Any, deviance: Deviance
@@ -125,13 +125,10 @@ class Generalised(RegressorMixin, Inferring, Rows):
             standardize,
         )
 
-    def _space(self, table: Table) -> _Space:
-        """The directions that the rows span, and what the features are counted from."""
-        table.blame()
+    def _spanned(self, table: Table) -> Spanned:
+        """The directions that the rows span."""
         anchor = self._anchor(table).select(np.arange(table.width))
-        offsets = anchor.offsets(table.features[:])
-        centred = bool(self.intercept)
-        return _Space(anchor, RowSpace.of(offsets, weight=table.weight, centred=centred))
+        return Spanned.of(table, anchor, centred=bool(self.intercept))
 
     def _settle(self, rule: LinearRule) -> None:
         kept, self.rule_ = self._kept, rule
@@ -225,27 +222,6 @@ def open_offset(offset: Any, rows: int) -> Floats:
     if not np.isfinite(found).all():
         raise OffsetError.not_finite(int(np.argmin(np.isfinite(found))))
     return found
-
-
-class _Space(NamedTuple):
-    """Directions of wide rows."""
-
-    anchor: Anchor  # of the features
-    rows: RowSpace
-
-
-def _spanned(table: Table, space: _Space) -> Table:
-    """The rows in the directions they span, as columns of their own."""
-    rows = space.rows.rows
-    schema = Schema(tuple(f"direction {j}" for j in range(rows.shape[1])), table.schema.labels)
-    return Table(schema, rows, table.codes, table.weight, table.responses)
-
-
-def _widened(rule: LinearRule, space: _Space) -> LinearRule:
-    """The rule for the features, of one for the directions."""
-    slope, at_zero = rule.slopes()
-    coef, intercept = space.rows.coefficients(slope.T, at_zero)
-    return LinearRule(rule.labels, space.anchor, coef.T, intercept)
 
 
 def _rule(kept: _Kept) -> LinearRule:

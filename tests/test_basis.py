@@ -412,7 +412,12 @@ def test_what_cannot_be_is_refused_with_the_numbers_and_the_way_out(options, row
     [
         (Basis(), HOLE, MissingValueError, r"Row 6 .*column 'x1': missing"),
         (Basis(degree=None, centres=2), HOLE, MissingValueError, r"Row 6 .*column 'x1'"),
-        (Basis(centres=2), np.full((1, 4), -np.inf), InfiniteValueError, r"Row 0 .*'x0'"),
+        (
+            Basis(degree=None, centres=2),
+            np.full((1, 4), -np.inf),
+            InfiniteValueError,
+            r"Row 0 .*'x0'",
+        ),
         (Basis(degree=3), np.vstack([X, X[:1] * 1e200]), BasisError, r"Row 150 .*\(x0 - 5\.8\)\^2"),
         (Basis(), X[:, :3], ShapeError, r"3 features, but Basis is expecting 4"),
         (Basis(), sparse.csr_array(X), BasisError, r"\(x3 - 1\.2\)\^2' of sparse rows.*'zero'"),

@@ -16,10 +16,13 @@ def log_posterior(scores: Floats) -> Floats:
     >>> log_posterior(np.array([[0.0, -800.0]]))
     array([[   0., -800.]])
     """
-    apart = scores - scores.max(axis=1, keepdims=True)
+    apart = scores.T - scores.max(axis=1)  # (K, n): every step goes along the rows
+    top = apart == 0.0
     others = np.exp(apart)
-    others[np.arange(len(apart)), apart.argmax(axis=1)] = 0.0
-    return np.asarray(apart - np.log1p(others.sum(axis=1, keepdims=True)))
+    others *= ~top
+    rest = others.sum(axis=0) + (top.sum(axis=0) - 1)  # of several on top, one is no other
+    apart -= np.log1p(rest)
+    return np.asarray(apart.T)
 
 
 def posterior(scores: Floats) -> Floats:
@@ -28,6 +31,7 @@ def posterior(scores: Floats) -> Floats:
     >>> posterior(np.array([[0.0, 0.0]]))
     array([[0.5, 0.5]])
     """
-    shares = np.exp(scores - scores.max(axis=1, keepdims=True))
-    shares /= shares.sum(axis=1, keepdims=True)
-    return np.asarray(shares)
+    shares = scores.T - scores.max(axis=1)  # (K, n), as above
+    np.exp(shares, out=shares)
+    shares /= shares.sum(axis=0)
+    return np.asarray(shares.T)

@@ -108,11 +108,11 @@ def grid_losses(table: Table, candidates: Candidates, fold: FoldNumbers) -> Grid
     """
     auto = any(isinstance(s, str) for s in candidates.shrinkage)
     detail: Detail = "rows" if is_wide(len(table), table.width) else "fourth" if auto else "class"
-    parts = fold_moments(table, fold, detail)
-    jobs = list(zip(rows_by_fold(fold), all_but_one(parts), strict=True))
-    for _, train in jobs:
-        _check_rows(train, candidates)
     with gathered(), one_blas_thread(), ThreadPoolExecutor(available_threads()) as pool:
+        parts = fold_moments(table, fold, detail)
+        jobs = list(zip(rows_by_fold(fold), all_but_one(parts), strict=True))
+        for _, train in jobs:
+            _check_rows(train, candidates)
         sums = list(pool.map(lambda job: _fold_losses(table, job[0], job[1], candidates), jobs))
     loss, wrong = np.sum([found.losses for found in sums], axis=0)
     weight = sum(found.weight for found in sums)

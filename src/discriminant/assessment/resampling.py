@@ -27,6 +27,7 @@ from discriminant.assessment.folds import (
 from discriminant.assessment.grid import STEPS, Candidates, Grid, grid_losses
 from discriminant.assessment.leave_one_out import leave_each_out
 from discriminant.assessment.refit import for_classes, refit_folds, rule_without
+from discriminant.engines.local import blas_for
 from discriminant.errors import (
     ClassMissingWarning,
     LabelError,
@@ -117,7 +118,9 @@ def cross_validate(
     fold = fold_numbers(folds, codes, groups=groups, seed=seed, X=X)
     with gathered():
         if from_moments(estimator, X):
-            found = _score_folds(estimator, _opened(estimator, X, y, weight), fold)
+            table = _opened(estimator, X, y, weight)
+            with blas_for(table.width):
+                found = _score_folds(estimator, table, fold)
         else:
             found = refit_folds(estimator, X, labels=labels, codes=codes, weight=weight, fold=fold)
     _warn_of_missing(codes, weight, labels, fold)
@@ -166,7 +169,8 @@ def leave_one_out(
     with gathered():
         if from_moments(estimator, X):
             table = _opened(estimator, X, y, weight)
-            found = leave_each_out(estimator, table, fixed_prior=prior == "fixed")
+            with blas_for(table.width):
+                found = leave_each_out(estimator, table, fixed_prior=prior == "fixed")
         else:
             model = _with_shares(estimator, codes, weight) if prior == "fixed" else estimator
             found = refit_folds(model, X, labels=labels, codes=codes, weight=weight, fold=one_each)

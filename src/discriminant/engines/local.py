@@ -9,17 +9,21 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from functools import lru_cache
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from discriminant.errors import MissingValueError
 from discriminant.moments.summary import Reading, Summary
-from discriminant.table.schema import Block, Features, Floats
+from discriminant.table.schema import Block, Features
 from discriminant.table.source import Table
 
 _BLOCK_BYTES = 1 << 25
+_WORTH_THREADS = 512  # columns
+_PIECE_BYTES = 1 << 20  # of rows scored at a time
 _ALONE = 1 << 13  # numbers; so few BLAS leaves to one thread anyway
 _PARTS = 16  # a table is cut into about this many blocks, if they do not get too small for that
 
@@ -36,7 +40,7 @@ def fold(table: Table, reading: Reading[S], *, threads: int | None = None) -> S:
 
 
 def _fold(table: Table, reading: Reading[S], threads: int | None) -> S:
-    size = block_rows(len(table), table.width, reading.numbers)
+    size = block_rows(len(table), table.held, reading.numbers)
     blocks = table.blocks(size)
     if len(table) <= size and len(table) * table.width < _ALONE:
         return reading.read(next(blocks))
@@ -49,23 +53,49 @@ def _fold(table: Table, reading: Reading[S], threads: int | None) -> S:
 
 
 def map_rows(
-    scoring: Callable[[Features], Floats], features: Features, *, threads: int | None = None
-) -> Floats:
-    """What `scoring` says of every row, blocks of rows on all cores."""
+    scoring: Callable[[Features], npt.NDArray[Any]],
+    features: Features,
+    *,
+    threads: int | None = None,
+    order: Literal["C", "F"] = "C",
+) -> npt.NDArray[Any]:
+    """What `scoring` says of every row: some thousand rows at a time, on all cores.
+
+    Rows of a piece stay in the cache. `order` is that of the answer, 'F' for the answers of a
+    class side by side, which is quicker where something is done with them row by row.
+    """
     rows, width = features.shape
-    size = max(_BLOCK_BYTES // 8 // (8 * width), 2048)
+    size = min(max(_PIECE_BYTES // (8 * width), 512), 8192)
     if rows <= size:
-        return scoring(features)
-    spans = [slice(lo, min(lo + size, rows)) for lo in range(0, rows, size)]
-    with one_blas_thread(), ThreadPoolExecutor(threads or available_threads()) as pool:
-        return np.concatenate(list(pool.map(lambda span: scoring(features[span]), spans)))
+        if rows * width < _ALONE:
+            return scoring(features)
+        with one_blas_thread():
+            return scoring(features)
+    with one_blas_thread():
+        first = scoring(features[:size])
+        found = np.empty((rows, *first.shape[1:]), dtype=first.dtype, order=order)
+        found[:size] = first
+
+        def fill(lo: int) -> None:
+            for start in range(lo, min(lo + 8 * size, rows), size):
+                part = slice(start, min(start + size, rows))
+                found[part] = scoring(features[part])
+
+        with ThreadPoolExecutor(threads or available_threads()) as pool:
+            list(pool.map(fill, range(size, rows, 8 * size)))
+    return found
 
 
 def block_rows(rows: int, width: int, numbers: int) -> int:
-    """Rows of a block: neither so many that memory grows, nor so few that adding up is the work."""
+    """Rows of a block: neither so many that memory grows, nor so few that adding up is the work.
+
+    Blocks are even in number and alike in size, so that no core is left with the last one alone.
+    """
     most = max(_BLOCK_BYTES // (8 * width), 1)
     fewest = max(min(16384, most), 4 * numbers // width)
-    return max(min(-(-rows // _PARTS), most), fewest)
+    size = max(min(-(-rows // _PARTS), most), fewest)
+    pairs = -(-rows // (2 * size))
+    return size if rows <= size else -(-rows // (2 * pairs))
 
 
 def available_threads() -> int:
@@ -76,6 +106,14 @@ def available_threads() -> int:
 def one_blas_thread() -> Any:
     """A context in which BLAS keeps to one thread, so that its threads do not fight with ours."""
     return _blas().limit(limits=1)
+
+
+def blas_for(width: int) -> Any:
+    """A context for work on matrices of that width: small ones keep BLAS to one thread.
+
+    Its threads gain nothing on them, and on a busy machine they wait for each other.
+    """
+    return one_blas_thread() if width < _WORTH_THREADS else nullcontext()
 
 
 def _ordered(

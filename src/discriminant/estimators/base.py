@@ -16,7 +16,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import NotFittedError
 
 from discriminant.engines.engine import read_classes
-from discriminant.engines.local import map_rows
+from discriminant.engines.local import blas_for, map_rows
 from discriminant.errors import (
     LabelError,
     MomentsMismatchError,
@@ -103,7 +103,7 @@ class Rows(BaseEstimator):
             with np.errstate(invalid="ignore", over="ignore"):
                 return scoring(rows)
 
-        found = map_rows(quietly, features)
+        found = map_rows(quietly, features, order="F")
         if not np.isfinite(found).all():
             codes = np.zeros(features.shape[0], dtype=np.uint8)
             Block(features[:], codes).blame(self._schema.features)
@@ -176,7 +176,7 @@ class MomentClassifier(ClassifierMixin, Rows):
                 self.__class__.__name__, self.detail, moments.detail
             )
         moments = self._no_wider(moments)
-        with gathered():
+        with gathered(), blas_for(len(moments.features)):
             rule = self.rule_from(moments)
         self._hold(moments, rule, named=named)
         return self
@@ -238,15 +238,15 @@ class MomentClassifier(ClassifierMixin, Rows):
     def predict(self, X: Any, prior: npt.ArrayLike | None = None) -> npt.NDArray[Any]:
         """The most probable class of each row."""
         scores = self._scores(X, prior)
-        return np.asarray(self.rule_.labels[scores.argmax(axis=1)])
+        return np.asarray(self.rule_.labels[map_rows(_first_largest, scores)])
 
     def predict_log_proba(self, X: Any, prior: npt.ArrayLike | None = None) -> Floats:
         """(n, K) log posterior, exact in the tails."""
-        return log_posterior(self._scores(X, prior))
+        return map_rows(log_posterior, self._scores(X, prior))
 
     def predict_proba(self, X: Any, prior: npt.ArrayLike | None = None) -> Floats:
         """(n, K) posterior of each class; `prior` in place of the fitted one."""
-        return posterior(self._scores(X, prior))
+        return map_rows(posterior, self._scores(X, prior))
 
     def decision_function(self, X: Any) -> Floats:
         """Scores (n, K); with two classes the log odds of the second, (n,)."""
@@ -327,6 +327,10 @@ class MomentClassifier(ClassifierMixin, Rows):
         if prior is None:
             return scores
         return scores + np.log(class_prior(self._present, prior)) - np.log(self.prior_)
+
+
+def _first_largest(scores: Floats) -> npt.NDArray[np.intp]:
+    return np.asarray(scores.argmax(axis=1))
 
 
 class LinearScores(MomentClassifier):

@@ -51,6 +51,14 @@ class Metric:
             u = u - along @ self.basis.T
         return np.asarray(self.rest * np.vecdot(u, u) + inside)
 
+    def squared_columns(self, offsets: Floats, *, out: Floats) -> None:
+        """Squared distances of offsets (d, n), a column each, from zero; into `out` (n,)."""
+        if self.rest:
+            out[:] = self.squared(offsets.T)
+            return
+        along = np.matmul(self.basis.T, offsets)
+        np.square(along, out=along).sum(axis=0, out=out)
+
     def solve(self, offsets: Floats) -> Floats:
         """(n, d) offsets times the inverse covariance."""
         u = self._rooted(offsets)

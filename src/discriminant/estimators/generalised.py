@@ -20,6 +20,7 @@ from discriminant.errors import (
     NotConvergedWarning,
     OffsetError,
     OptionError,
+    ResponseError,
     ShapeError,
     TooFewRowsError,
     tell,
@@ -73,6 +74,7 @@ class Generalised(RegressorMixin, Inferring, Rows):
     def _fit(self, X: Any, response: Floats, weight: Any, offset: Any, deviance: Deviance) -> None:
         self._check()
         table, level = self._table(X, response, weight, offset, deviance)
+        _not_at_an_edge(table, deviance.family)
         self._remember(table.schema.features, table.schema.named)
         spanned = self._spanned(table) if is_wide(len(table), table.width) else None
         if spanned is not None:
@@ -166,8 +168,7 @@ class Generalised(RegressorMixin, Inferring, Rows):
             raise OffsetError.forgotten()
         return scores if offset is None else scores + open_offset(offset, len(scores))
 
-    @property
-    def inference_(self) -> Inference:
+    def inference(self) -> Inference:
         """Estimates, their covariance, tests and criteria."""
         self._need_fit()
         kept = self._kept
@@ -205,6 +206,20 @@ class Generalised(RegressorMixin, Inferring, Rows):
             lambda reading: fold(table, reading), table.schema.features, kept.anchor, kept.deviance
         )
         return Peak(Scaled(objective, kept.fit.unit), kept.fit.theta, kept.fit.unit)
+
+
+_EDGES = {"binomial": (0.0, 1.0), "poisson": (0.0,)}
+
+
+def _not_at_an_edge(table: Table, family: str) -> None:
+    """Responses that all are the least, or the most, that a mean can be have no finite score."""
+    assert table.responses is not None
+    counted = table.responses[:, 0]
+    if table.weight is not None:
+        counted = counted[table.weight > 0]
+    for edge in _EDGES.get(family, ()):
+        if (counted == edge).all():
+            raise ResponseError.of_one_value(edge, family)
 
 
 def open_offset(offset: Any, rows: int) -> Floats:

@@ -12,7 +12,9 @@ from discriminant.errors import OptionError, ResponseError
 from discriminant.estimators.generalised import Generalised
 from discriminant.estimators.regression import open_responses
 from discriminant.moments.families import LINKS, Deviance
+from discriminant.table.labels import one_dimensional
 from discriminant.table.schema import Floats
+from discriminant.table.source import open_weight
 
 
 class GLM(Generalised):
@@ -86,7 +88,7 @@ class GLM(Generalised):
     def fit(self, X: Any, y: Any, sample_weight: Any = None, offset: Any = None) -> Self:
         """Read the rows, and again for each step."""
         deviance = _deviance(self.family, self.link)
-        response = _in_range(_flat(y, type(self).__name__), sample_weight, deviance.family)
+        response = _in_range(_flat(y, type(self).__name__), deviance.family)
         self._fit(X, response, sample_weight, offset, deviance)
         return self
 
@@ -99,7 +101,7 @@ class GLM(Generalised):
         return self._kept.deviance
 
     def _peak(self, X: Any, y: Any, weight: Any, offset: Any) -> Peak:
-        response = _in_range(_flat(y, "GLM"), weight, self._kept.deviance.family)
+        response = _in_range(_flat(y, "GLM"), self._kept.deviance.family)
         return self._peak_of(X, response, weight, offset)
 
 
@@ -156,7 +158,8 @@ class LogLinear(Generalised):
         logs = self._logs(y)
         self._fit(X, logs, sample_weight, None, Deviance("gaussian", "identity"))
         left = np.exp(logs - self.predict_linear(X))
-        self.smearing_ = float(np.average(left, weights=sample_weight))
+        weight = open_weight(sample_weight, len(left))
+        self.smearing_ = float(np.average(left, weights=weight))
         return self
 
     def predict(self, X: Any) -> Floats:
@@ -189,21 +192,18 @@ _RANGES: dict[str, tuple[str, Callable[[Floats], Any]]] = {
     "poisson": ("a number that is 0 or more", lambda y: y >= 0),
     "gamma": ("a number above 0", lambda y: y > 0),
 }
-_EDGES = {"binomial": (0.0, 1.0), "poisson": (0.0,)}
 
 
 def _flat(y: Any, name: str) -> Floats:
     """One finite number a row."""
-    found = np.asarray(open_responses(y, name))
-    if found.ndim == 2 and found.shape[1] == 1:
-        return found[:, 0]
-    if found.ndim != 1:
+    found = open_responses(y, name)
+    if found.ndim == 2 and found.shape[1] > 1:
         raise ResponseError.of_shape(found.shape)
-    return found
+    return one_dimensional(found)
 
 
-def _in_range(response: Floats, weight: Any, family: str) -> Floats:
-    """Responses that a family can have, not all of them at one edge of it."""
+def _in_range(response: Floats, family: str) -> Floats:
+    """Responses that a family can have."""
     if family not in _RANGES:
         return response
     allowed, within = _RANGES[family]
@@ -216,12 +216,6 @@ def _in_range(response: Floats, weight: Any, family: str) -> Floats:
             allowed=allowed,
             instead="choose another family",
         )
-    counted = response
-    if weight is not None and np.shape(weight) == response.shape:
-        counted = response[np.asarray(weight, dtype=object) != 0]
-    for edge in _EDGES.get(family, ()):
-        if len(counted) and (counted == edge).all():
-            raise ResponseError.of_one_value(edge, family)
     return response
 
 

@@ -1,7 +1,7 @@
 """What models fitted by likelihood share: standard errors, intervals, tests and a summary.
 
-A class adds `inference_`, made from what the fit has kept, and `_peak(X, y, ...)`, which opens rows
-again for what cannot be had without them.
+A class adds `inference()`, made from what the fit has kept, and `_peak(X, y, ...)`, which opens
+rows again for what cannot be had without them.
 """
 
 from __future__ import annotations
@@ -22,18 +22,17 @@ _SAME = 1e-6  # deviances of the same rows agree by more than this
 class Inferring:
     """A model that can say how sure it is of its coefficients."""
 
-    @property
-    def inference_(self) -> Inference:
+    def inference(self) -> Inference:
         """Estimates, their covariance, tests and criteria."""
-        raise AttributeError("inference_")
+        raise NotImplementedError
 
     def _peak(self, X: Any, y: Any, weight: Any, offset: Any) -> Peak:
         """The likelihood of rows that are given again, and where it is largest."""
-        raise AttributeError("_peak")
+        raise NotImplementedError
 
     def summary(self, level: float = 0.95) -> Summary:
         """Coefficients with standard errors, tests and Wald intervals; `print` it."""
-        return Summary(self.inference_, _checked(level))
+        return Summary(self.inference(), _checked(level))
 
     def intervals(
         self,
@@ -54,8 +53,8 @@ class Inferring:
         if method not in METHODS:
             raise OptionError.of("method", method, f"one of {', '.join(METHODS)}")
         if method == "wald":
-            return self.inference_.wald(level)
-        found = self.inference_
+            return self.inference().wald(level)
+        found = self.inference()
         peak = self._again("A profile interval", X, y, sample_weight, offset)
         return profile(peak, found, level=level)
 
@@ -63,14 +62,14 @@ class Inferring:
         self, X: Any = None, y: Any = None, sample_weight: Any = None, offset: Any = None
     ) -> list[Dropped]:
         """Likelihood-ratio test of each feature, by a fit without it to X and y as at fit."""
-        found = self.inference_
+        found = self.inference()
         return drop_each(self._again("A fit without a column", X, y, sample_weight, offset), found)
 
     def _again(self, what: str, X: Any, y: Any, weight: Any, offset: Any) -> Peak:
         if X is None or y is None:
             raise InferenceError.needs_rows(what)
         peak = self._peak(X, y, weight, offset)
-        found, fitted = 2.0 * peak.point.slope.loss, self.inference_.likelihood.deviance
+        found, fitted = 2.0 * peak.point.slope.loss, self.inference().likelihood.deviance
         if not abs(found - fitted) <= _SAME * max(abs(fitted), 1e-6):
             raise InferenceError.other_rows(found, fitted)
         return peak

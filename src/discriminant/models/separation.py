@@ -12,15 +12,9 @@ and the likelihood has a finite maximum if and only if all margins are zero all 
     quasi      some B of the cone has a positive margin, but none has only positive ones
     none       all margins of the cone are zero: the classes overlap
 
-A linear programme (after Konis 2007) finds a B of the cone with as many positive margins as there
-can be. With a margin a'b for each row of A and caps c >= 1,
-
-    max  sum_i min(a_i'b, c_i)   over   a_i'b >= 0     =     min  c'm   over   A'(m - n) = A'1,
-                                                             0 <= m <= 1,  0 <= n
-
-A cone can be scaled, so at the maximum every margin that can be positive is at its cap or above:
-the others, the tight ones, are zero all over the cone, and the cone spans their null space. Columns
-that are zero in it have finite coefficients; all others have not.
+`models.cone` finds, by a linear programme (Konis 2007), a B with as many positive margins as there
+can be, and what the cone spans. Columns that are zero in its span have finite coefficients; all
+others have not.
 
 Rows are read by cutting planes. A B that some rows allow is held against all of them; the rows it
 wrongs most are added, and so on. If the rows looked at overlap and span what all rows span, then
@@ -32,17 +26,16 @@ its terms counts as zero.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
-from scipy.linalg import qr, svd
 from scipy.optimize import linprog
 
+from discriminant.models.cone import RANK, SLACK, cone_of, generic, svd_of
 from discriminant.moments.anchor import Anchor
 from discriminant.moments.margins import MarginReading, Margins
 from discriminant.moments.naming import Places
@@ -51,10 +44,8 @@ from discriminant.table.schema import Floats, Labels
 Kind = Literal["none", "quasi", "complete"]
 Read = Callable[[MarginReading], Margins]
 
-_SLACK = 1e-9  # of the terms of a margin: what counts as zero
-_RANK = 1e-9  # of the largest singular value
 _DUST = 1e-11  # of the largest coefficient of standardised columns
-_GOLDEN = 0.6180339887498949  # its multiples modulo one are in no relation with one another
+_DEPENDENT = 64  # ways in which columns depend on others, up to which the sparsest is looked for
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -114,17 +105,19 @@ def _decided(asking: _Asking, held: _Held, labels: Labels) -> Separation:
     """Cutting planes from rows that span what all rows span."""
     while True:  # every round looks at more rows, until it is decided
         frame = _Frame.of(held, asking.spread)
-        cone = _cone(frame.white(held.offsets), held.codes, len(labels))
+        cone = cone_of(frame.white(held.offsets), held.codes, len(labels))
         if cone is None:
             return Separation("none", None, (), (), len(held.codes))
         direction = frame.coefficients(cone.inside)
         found = asking.margins(direction)
-        more = held.with_rows(found, (found.margin < 0) | cone.frees(frame, found))
+        wanted, still = found.margin < 0, found.margin == 0
+        wanted[still] = cone.frees(frame.white(found.offsets[still]), found.codes[still])
+        more = held.with_rows(found, wanted)
         if len(more.codes) == len(held.codes) and _all_kept(found):
             if found.negative.any() or not found.positive.any():  # apart by less than rounding
                 return Separation("none", None, (), (), len(held.codes))
             kind: Kind = "quasi" if found.zero.any() else "complete"
-            moving = frame.moving(cone.anywhere())
+            moving = asking.spread > 0 if kind == "complete" else frame.moving(cone.anywhere())
             return _separated(kind, direction, moving, asking, labels, found, len(held.codes))
         held, asking = more, replace(asking, keep=asking.keep * 5 // 4 + 1)
 
@@ -168,7 +161,7 @@ class _Asking:
     def margins(self, direction: Floats) -> Margins:
         coef, level = np.ascontiguousarray(direction[:-1].T), direction[-1]
         return self.read(
-            MarginReading(self.features, self.anchor, coef, level, self.keep, self.spread, _SLACK)
+            MarginReading(self.features, self.anchor, coef, level, self.keep, self.spread, SLACK)
         ).at(self.anchor)
 
 
@@ -206,7 +199,7 @@ def _spanning(asking: _Asking, held: _Held) -> _Held:
         frame = _Frame.of(held, asking.spread)
         if not frame.null.shape[1]:
             return held
-        still = frame.null @ _generic(frame.null.shape[1])
+        still = frame.null @ generic(frame.null.shape[1])
         direction = frame.unscaled(still[:, None] * np.arange(asking.classes))
         found = asking.margins(direction)
         if not found.negative.any() and found.positive.any():
@@ -235,8 +228,8 @@ class _Frame:
         scale = np.where(spread > 0, spread, np.inf)
         frame = cls(centre, scale, np.zeros((len(scale) + 1, 0)), np.zeros((len(scale) + 1, 0)))
         active = np.append(spread > 0, True)
-        size, axes = _svd(frame.standard(held.offsets)[:, active])
-        rank = int((size > _RANK * size[0]).sum())
+        size, axes = svd_of(frame.standard(held.offsets)[:, active])
+        rank = int((size > RANK * size[0]).sum())
         whole = np.zeros((len(active), len(axes)))
         whole[active] = axes.T
         basis = whole[:, :rank] * (np.sqrt(len(held.codes)) / size[:rank])
@@ -272,7 +265,7 @@ class _Frame:
 
 def _sparsest(found: Floats, null: Floats) -> Floats:
     """The same score by as few columns as can be: the smallest sum of sizes (intercept aside)."""
-    if not null.shape[1] or not found.any():
+    if not 0 < null.shape[1] <= _DEPENDENT or not found.any():
         return found
     d, m = len(found) - 1, null.shape[1]
     cost = np.append(np.zeros(m), np.ones(d))
@@ -290,170 +283,3 @@ def _sparsest(found: Floats, null: Floats) -> Floats:
         return found
     moved = found + size * (null @ answer.x[:m])
     return np.where(np.abs(moved) > 1e-9 * np.abs(moved).max(), moved, 0.0)
-
-
-# --- the cone ------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Cone:
-    """Scores in r white coordinates that are nowhere wrong; classes of a group have the same."""
-
-    group: Places  # (K,) the group of each class, of G
-    inside: Floats  # (r, K) with as many positive margins as there can be
-    span: Floats  # (r (G - 1), v) what the cone spans, first group zero
-
-    def anywhere(self) -> Floats:
-        """(r, K) one of the span, in no relation to the axes."""
-        return _spread_out(self.span @ _generic(self.span.shape[1]), self.group)
-
-    def frees(self, frame: _Frame, found: Margins) -> npt.NDArray[np.bool_]:
-        """(m,) rows with a margin of zero here, but not all over the span."""
-        still = np.flatnonzero(found.margin == 0)
-        rows = frame.white(found.offsets[still])
-        free = np.zeros(len(found.margin), dtype=np.bool_)
-        inside = self.inside[:, np.unique(self.group, return_index=True)[1]]
-        for which, margins in _margin_rows(rows, self.group[found.codes[still]], inside.shape[1]):
-            here = margins @ (inside[:, 1:] - inside[:, :1]).T.ravel()
-            size = np.abs(margins).sum(axis=1)
-            moves = np.abs(margins @ self.span).max(axis=1, initial=0.0) > 1e-6 * size
-            zero = np.abs(here) <= 1e-6 * size * np.abs(inside).max()
-            free[still[which]] |= moves & zero
-        return free
-
-
-def _cone(rows: Floats, codes: Places, classes: int) -> _Cone | None:
-    """The cone of rows in white coordinates, or None if it has no positive margin."""
-    group = _overlapping(rows, codes, classes)
-    groups = int(group.max()) + 1
-    if groups == 1:
-        return None
-    margins = _all_margins(rows, group[codes], groups)
-    found = _widest(margins)
-    if found is None:
-        return None
-    inside, span = found
-    return _Cone(group, _spread_out(inside, group), span)
-
-
-def _overlapping(rows: Floats, codes: Places, classes: int) -> Places:
-    """(K,) classes in groups that must have the same scores.
-
-    A margin of a row of class a to class c is one of these two classes alone. If they overlap, and
-    their rows span all there is, all over the cone their scores are the same.
-    """
-    group = np.arange(classes)
-    if classes > 2:
-        for a, c in combinations(range(classes), 2):
-            if group[a] != group[c]:
-                pair = np.isin(codes, (a, c))
-                own = np.where(codes[pair] == c, 1.0, -1.0)[:, None] * rows[pair]
-                if _rank(own) == rows.shape[1] and _widest(own) is None:
-                    group[group == group[c]] = group[a]
-    return np.asarray(np.unique(group, return_inverse=True)[1])
-
-
-def _widest(margins: Any) -> tuple[Floats, Floats] | None:
-    """A b of { b : margins b >= 0 } with most positive margins, and a basis of what it spans."""
-    m = margins.shape[0]
-    caps = 1.0 + _generic(m)
-    turned = margins.T
-    stack: Any = sparse.hstack if sparse.issparse(margins) else np.hstack
-    limits: Any = np.zeros((2 * m, 2))
-    limits[:m, 1], limits[m:, 1] = 1.0, np.inf
-    answer = linprog(
-        np.append(caps, np.zeros(m)),
-        A_eq=stack([turned, -turned]),
-        b_eq=np.asarray(turned.sum(axis=1)).ravel(),
-        bounds=limits,
-        method="highs-ds",
-    )
-    if answer.fun is None or answer.fun < 0.5:
-        return None
-    return _on_face(margins, np.asarray(answer.eqlin.marginals))
-
-
-def _on_face(margins: Any, found: Floats) -> tuple[Floats, Floats] | None:
-    """The solution with its tight margins zero to the last digits; others must stay positive."""
-    tight = margins @ found < 0.5
-    size = abs(margins)
-    while True:
-        span = _null(margins[np.flatnonzero(tight)])
-        inside = span @ (span.T @ found)
-        wrong = ~tight & (margins @ inside <= _SLACK * (size @ np.abs(inside)))
-        if tight.all() or not span.shape[1]:
-            return None
-        if not wrong.any():
-            return _centred(margins[np.flatnonzero(~tight)] @ span, span), span
-        tight |= wrong
-
-
-def _centred(loose: Floats, span: Floats) -> Floats:
-    """The b of the span whose smallest margin, of those that can be positive, is largest.
-
-    It is as far as can be from wronging any row, so that fewer are wronged that were not looked at.
-    """
-    v = span.shape[1]
-    bounds: list[tuple[float, float | None]] = [(-1.0, 1.0)] * v + [(0.0, None)]
-    answer = linprog(
-        np.append(np.zeros(v), -1.0),
-        A_ub=np.hstack([-loose, np.ones((len(loose), 1))]),
-        b_ub=np.zeros(len(loose)),
-        bounds=bounds,
-        method="highs-ds",
-    )
-    assert answer.x is not None
-    return np.asarray(span @ answer.x[:v])
-
-
-def _all_margins(rows: Floats, codes: Places, groups: int) -> Any:
-    """(n (G - 1), r (G - 1)) what margins are made of, each block of columns one group's scores."""
-    if groups == 2:
-        return np.where(codes == 1, 1.0, -1.0)[:, None] * rows
-    return sparse.csr_array(np.vstack([part for _, part in _margin_rows(rows, codes, groups)]))
-
-
-def _margin_rows(rows: Floats, codes: Places, groups: int) -> Iterator[tuple[Places, Floats]]:
-    """For every pair of groups: places of rows of the first, and their margins to the second."""
-    r = rows.shape[1]
-    for a in range(groups):
-        own = np.flatnonzero(codes == a)
-        for c in range(groups):
-            if c != a:
-                margins = np.zeros((len(own), groups, r))
-                margins[:, a], margins[:, c] = rows[own], -rows[own]
-                yield own, margins[:, 1:].reshape(len(own), (groups - 1) * r)
-
-
-def _spread_out(found: Floats, group: Places) -> Floats:
-    """(r, K) scores of each class from (r (G - 1),) of all groups but the first."""
-    groups = int(group.max()) + 1
-    each = np.vstack([np.zeros((1, len(found) // (groups - 1))), found.reshape(groups - 1, -1)])
-    return np.asarray(each[group].T)
-
-
-def _null(margins: Any) -> Floats:
-    """(q, v) orthonormal basis of what all margins are zero for."""
-    rows = np.asarray(margins.toarray() if hasattr(margins, "toarray") else margins)
-    if not len(rows):
-        return np.eye(rows.shape[1])
-    size, axes = _svd(rows)
-    return np.asarray(axes[int((size > _RANK * size[0]).sum()) :].T)
-
-
-def _rank(rows: Floats) -> int:
-    size = _svd(rows)[0]
-    return int((size > _RANK * size[0]).sum())
-
-
-def _svd(rows: Floats) -> tuple[Floats, Floats]:
-    """Singular values and all right axes; of many rows by way of their triangular factor."""
-    if len(rows) > 2 * rows.shape[1]:
-        rows = np.asarray(qr(rows, mode="r", check_finite=False)[0][: rows.shape[1]])
-    _, size, axes = svd(rows, full_matrices=True, check_finite=False)
-    return np.asarray(size), np.asarray(axes)
-
-
-def _generic(count: int) -> Floats:
-    """(count,) numbers of (0, 1) in no simple relation."""
-    return np.asarray(np.arange(1, count + 1) * _GOLDEN % 1.0)

@@ -204,6 +204,8 @@ def mixed_covariances(moments: ClassMoments, family: Family) -> Floats:
     amount = shrinkage_of(moments, family)
     if family.late:
         return shrink(_mixtures(moments, family), amount, family.target, unit)
+    if pooling == 0.0:
+        return class_covariances(moments, family.denominator)
     pooled = shrink(pooled_covariance(moments, family.denominator), amount, family.target, unit)
     return (1 - pooling) * class_covariances(moments, family.denominator) + pooling * pooled
 
@@ -211,6 +213,8 @@ def mixed_covariances(moments: ClassMoments, family: Family) -> Floats:
 def _mixtures(moments: ClassMoments, family: Family) -> Floats:
     """(K, d, d) mixtures before they are shrunk."""
     pooling = family.pooling
+    if pooling == 0.0:
+        return class_covariances(moments, family.denominator)
     if family.weighting == "covariance":
         pooled = pooled_covariance(moments, family.denominator)
         return (1 - pooling) * class_covariances(moments, family.denominator) + pooling * pooled

@@ -148,7 +148,7 @@ def _moving(
     """The covariance of the columns that are not constant, its diagonal floored."""
     variance = floored(moments, np.diagonal(covariance), code)
     moving = variance > 0
-    kept = covariance[np.ix_(moving, moving)]
+    kept = covariance.copy() if moving.all() else covariance[np.ix_(moving, moving)]
     np.fill_diagonal(kept, variance[moving])
     return kept, moving
 

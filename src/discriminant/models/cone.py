@@ -33,8 +33,8 @@ from discriminant.table.schema import Floats
 
 SLACK = 1e-9  # of the terms of a margin: what counts as zero
 RANK = 1e-9  # of the largest singular value
-_STEPS = 100  # of descent, before a programme is asked
-_ENOUGH = 1e-3  # of the largest score: a margin that descent goes on to
+_STEPS = 1000  # of descent, before a programme is asked
+_ENOUGH = 1e-4  # of the largest score: a margin that descent goes on to
 _GOLDEN = 0.6180339887498949  # its multiples modulo one are in no relation with one another
 
 
@@ -97,20 +97,20 @@ def _descended(rows: Floats, codes: Places, classes: int) -> Floats | None:
         slope = rows.T @ (np.exp(scores - level[:, None]) - own)
         return float((level - scores[each, codes]).mean()), slope.ravel() / len(rows)
 
-    def apart(flat: Floats) -> bool:
+    def apart(flat: Floats) -> float:
         scores = rows @ flat.reshape(-1, classes)
-        margins = scores[each, codes][:, None] - scores + own
-        return bool(margins.min() > _ENOUGH * np.abs(scores).max())
+        margins = scores[each, codes][:, None] - np.where(own > 0, -np.inf, scores)
+        return float(margins.min() / max(np.abs(scores).max(), 1e-300))
 
     def stop(flat: Floats) -> None:
-        if apart(flat):
+        if apart(flat) > _ENOUGH:
             raise StopIteration
 
     begin = np.zeros(rows.shape[1] * classes)
     options: Any = {"maxiter": _STEPS, "gtol": 0.0, "ftol": 0.0}
     found = minimize(loss, begin, jac=True, method="L-BFGS-B", callback=stop, options=options)  # type: ignore[call-overload]
     last = np.asarray(found.x)
-    return last.reshape(-1, classes) if apart(last) else None
+    return last.reshape(-1, classes) if apart(last) > 10 * SLACK else None
 
 
 def _overlapping(rows: Floats, codes: Places, classes: int) -> Places:

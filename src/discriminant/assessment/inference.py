@@ -23,6 +23,7 @@ import numpy.typing as npt
 from scipy.linalg import LinAlgError, cholesky, solve_triangular
 from scipy.stats import norm, t as student
 
+from discriminant.errors import InferenceError
 from discriminant.models.coordinates import Coordinates
 from discriminant.moments.anchor import Anchor
 from discriminant.table.schema import Floats
@@ -87,6 +88,8 @@ class Inference:
     odds: bool  # whether exp(estimate) is a ratio of odds
     passes: int = 0
     steps: int = 0
+    first: object = None  # the class that the others are compared with
+    converged: bool = True
     std_error: Floats = field(init=False)  # (p,) NaN where the rows do not tell
 
     def __post_init__(self) -> None:
@@ -122,10 +125,11 @@ class Inference:
         reach = norm.isf(0.5 * (1.0 - level)) * self.std_error
         return np.column_stack([self.estimate - reach, self.estimate + reach])
 
-    @property
-    def odds_ratio(self) -> Floats:
-        """(p,) exp(estimate), of a logit."""
-        return np.exp(self.estimate)
+    def odds_ratios(self, level: float = 0.95) -> Floats:
+        """(p, 3) exp of each estimate and of the ends of its Wald interval, of a logit."""
+        if not self.odds:
+            raise InferenceError.no_odds(self.title)
+        return np.exp(np.column_stack([self.estimate, self.wald(level)]))
 
     def places(self, name: str) -> npt.NDArray[np.intp]:
         """Which estimates belong to a column, one for each class."""
@@ -147,6 +151,7 @@ def infer(
     odds: bool = False,
     passes: int = 0,
     steps: int = 0,
+    converged: bool = True,
 ) -> Inference:
     """Estimates and their errors, from where a fit ended.
 
@@ -183,7 +188,18 @@ def infer(
     if coordinates.free and level:
         estimate = estimate + np.where(np.array(names, dtype=object) == INTERCEPT, level, 0.0)
     return Inference(
-        title, names, classes, estimate, directions, root, likelihood, odds, passes, steps
+        title,
+        names,
+        classes,
+        estimate,
+        directions,
+        root,
+        likelihood,
+        odds,
+        passes,
+        steps,
+        None if labels is None else labels[0],
+        converged,
     )
 
 

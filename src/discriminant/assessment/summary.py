@@ -49,7 +49,11 @@ class Summary:
             f"{fit.rows} rows)",
         ]
         if found.classes is not None:
-            lines[2] = "Coefficients, each class against the first:"
+            lines[2] = f"Coefficients, each class against '{found.first}':"
+        if not found.converged:
+            lines.append(
+                "The fit has not converged: what is said here of its errors does not hold."
+            )
         return "\n".join(lines)
 
     def __str__(self) -> str:
@@ -73,6 +77,7 @@ class Summary:
             "pseudo_r2": fit.pseudo_r2,
             "dispersion": fit.dispersion,
             "n": fit.rows,
+            "converged": self.inference.converged,
             "level": self.level,
         }
 
@@ -98,11 +103,8 @@ class Summary:
                 "high": float(ends[j, 1]),
             }
             if found.odds:
-                row |= {
-                    "odds_ratio": float(np.exp(found.estimate[j])),
-                    "odds_low": float(np.exp(ends[j, 0])),
-                    "odds_high": float(np.exp(ends[j, 1])),
-                }
+                ratio, low, high = found.odds_ratios(self.level)[j].tolist()
+                row |= {"odds_ratio": ratio, "odds_low": low, "odds_high": high}
             rows.append(row)
         return rows
 

@@ -268,10 +268,25 @@ class InferenceError(InputError):
         )
 
     @classmethod
+    def of_logistic(cls, why: str) -> InferenceError:
+        return cls(
+            f"There are no standard errors, intervals or tests: {why}. Fit with ridge=0 and "
+            "without class_weight; separated classes have finite estimates with "
+            'bias_reduction="jeffreys"; solver="newton" always reads the curvature.'
+        )
+
+    @classmethod
     def needs_rows(cls, what: str) -> InferenceError:
         return cls(
             f"{what} fits again, and a fitted model keeps no rows: pass X and y (and sample_weight "
             "and offset, if there were any) as they were at fit."
+        )
+
+    @classmethod
+    def no_odds(cls, title: str) -> InferenceError:
+        return cls(
+            f"The estimates of {title} are not logarithms of odds: only those of a logit are. "
+            "Fit with link='logit'."
         )
 
     @classmethod

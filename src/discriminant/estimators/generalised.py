@@ -189,6 +189,7 @@ class Generalised(RegressorMixin, Inferring, Rows):
             odds=kept.deviance.link == "logit",
             passes=self.n_passes_,
             steps=self.n_iter_,
+            converged=self.converged_,
         )
 
     def _peak_of(self, X: Any, response: Floats, weight: Any, offset: Any) -> Peak:

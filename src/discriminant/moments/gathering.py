@@ -44,25 +44,27 @@ def gather_classes(moments: ClassMoments, block: Block) -> None:
 class _Gathered:
     """Rows of a block, to be gathered by class, and room for some of them."""
 
-    rows: Floats  # (n, d) of values, or of offsets where the unit of a column is not one
-    weights: Floats | None  # (n,)
-    origin: Floats  # (d,) where these count from
+    block: Block
+    anchor: Anchor
+    origin: Floats  # (d,) where values count from; zero if they are offsets already
+    ready: bool  # rows of the block can be taken as they are
     room: Floats  # (m, d)
     away: Floats  # (m, d)
 
     @classmethod
     def of(cls, block: Block, anchor: Anchor, most: int) -> _Gathered:
-        rows = dense(block.features)
-        if block.responses is not None:
-            rows = np.hstack([rows, block.responses])
-        origin = anchor.origin
-        if not anchor.plain:
-            rows, origin = anchor.offsets(rows), np.zeros_like(origin)
-        rows = np.ascontiguousarray(rows, dtype=np.float64)
+        rows, origin = block.features, anchor.origin
+        ready = (
+            anchor.plain
+            and block.responses is None
+            and isinstance(rows, np.ndarray)
+            and rows.dtype == np.float64
+            and rows.flags.c_contiguous
+        )
         d = len(origin)
         size = int(np.clip(max(_BYTES // (8 * d), 2 * d), 256, 8192))
         room, away = np.empty((2, min(size, most), d))
-        return cls(rows, block.weight, origin, room, away)
+        return cls(block, anchor, origin if anchor.plain else np.zeros(d), bool(ready), room, away)
 
     def moments_of(self, rows: Places, weight: float) -> tuple[Floats, Floats]:
         """Mean, as an offset, and scatter of the rows of one class."""
@@ -95,7 +97,7 @@ class _Gathered:
         return third, fourth
 
     def _guess(self, rows: Places) -> Floats:
-        if len(rows) > _WHOLE and self.rows.shape[1] > NARROW:
+        if len(rows) > _WHOLE and len(self.origin) > NARROW:
             rows = rows[:: len(rows) // _GUESS]
         sums, weight = np.zeros_like(self.origin), 0.0
         for part, weights in self._parts(rows, self.origin):
@@ -110,19 +112,32 @@ class _Gathered:
         sums, squares, product = np.zeros(d), np.zeros((d, d)), np.empty((d, d))
         for part, weights in self._parts(rows, place):
             sums += column_sums(part, weights)
-            if self.weights is not None:
+            if self.block.weight is not None:
                 part *= np.sqrt(weights)[:, None]
             squares += products(part, out=product)
         return sums, squares
 
     def _parts(self, rows: Places, place: Floats) -> Iterator[tuple[Floats, Floats]]:
         """Some rows at a time about a place, with their weights; the room is used again."""
-        size = len(self.room)
+        size, weight = len(self.room), self.block.weight
         away = self.away[: min(size, len(rows))]
         away[:] = place
         ones = np.ones(len(away))
         for lo in range(0, len(rows), size):
             some = rows[lo : lo + size]
-            part = self.rows.take(some, axis=0, out=self.room[: len(some)], mode="clip")
+            part = self._values(some)
             part -= away[: len(some)]
-            yield part, ones[: len(some)] if self.weights is None else self.weights[some]
+            yield part, ones[: len(some)] if weight is None else weight[some]
+
+    def _values(self, rows: Places) -> Floats:
+        """Rows of the block in the room: values, or offsets where the unit is not one."""
+        features, room = self.block.features, self.room[: len(rows)]
+        if self.ready:
+            return np.asarray(features.take(rows, axis=0, out=room, mode="clip"))
+        found = dense(features[rows])
+        if self.block.responses is not None:
+            found = np.hstack([found, self.block.responses[rows]])
+        if not self.anchor.plain:
+            return self.anchor.offsets(found, out=room)
+        room[...] = found
+        return room

@@ -15,30 +15,43 @@ from typing import Any, Literal, Self
 import numpy as np
 import numpy.typing as npt
 
-from discriminant.engines.engine import fold, read_moments
+from discriminant.assessment.class_inference import ClassFit
+from discriminant.assessment.inference import Inference
+from discriminant.assessment.kept import kept_for_inference
+from discriminant.assessment.profile import Peak
+from discriminant.engines.engine import anchor_of, fold, read_moments
 from discriminant.engines.local import one_blas_thread
 from discriminant.errors import (
+    InferenceError,
     NotConvergedWarning,
     OptionError,
     SeparationWarning,
     gathered,
     tell,
 )
+from discriminant.estimators.inferring import Inferring
 from discriminant.estimators.linear import LinearClassifier
-from discriminant.models.descent import GRADIENT
+from discriminant.estimators.spanned import Spanned
+from discriminant.models.descent import GRADIENT, PenalisedLoss
 from discriminant.models.gaussian import checked_prior
-from discriminant.models.logistic import SOLVERS, Fit, Solver, Wish, fit_logistic
+from discriminant.models.logistic import SOLVERS, Fit, Solver, Wish, fit_logistic, fit_scaled
+from discriminant.models.rules import LinearRule
 from discriminant.models.separation import Separation, separation
+from discriminant.models.wide import is_wide
+from discriminant.moments.anchor import Anchor
 from discriminant.moments.class_moments import ClassMoments
-from discriminant.moments.losses import TWO_SIDED, LinkName
+from discriminant.moments.columns import ColumnReading
+from discriminant.moments.losses import TWO_SIDED, Binary, LinkName, Softmax
+from discriminant.moments.slope import Pass
 from discriminant.posterior import log_posterior, posterior
-from discriminant.table.schema import Block, Floats
-from discriminant.table.source import Table
+from discriminant.table.schema import Block, Floats, is_sparse
+from discriminant.table.source import Table, open_table
 
+_LARGE = 1500  # features of sparse rows; the products of more are not kept
 _SAMPLE = 8192  # rows that the curvature is sketched from
 
 
-class Logistic(LinearClassifier):
+class Logistic(Inferring, LinearClassifier):
     """Logistic regression of two classes or more.
 
     Parameters
@@ -107,24 +120,71 @@ class Logistic(LinearClassifier):
     def _fit(self, table: Table, wish: Wish) -> None:
         costs = self._class_costs(table)
         heavy = table if costs is None else _weighted(table, costs)
-        moments = read_moments(heavy, detail="pooled")
-        read = partial(fold, heavy)
-        found = fit_logistic(read, moments, _sample(heavy), wish)
         self.separation_: str | None = None
         self.separation_found_: Separation | None = None
-        if not (wish.ridge or wish.jeffreys):
-            self._look_for_separation(found, read, moments)
-        self._tell_of_end(found)
-        self.prior_ = share = _shares(table)
-        self._tilt = np.zeros(len(share)) if costs is None else -np.log(costs)
-        if self.prior is not None:
-            self.prior_ = checked_prior(self.prior, table.schema.labels)
-            self._tilt = self._tilt + np.log(self.prior_) - np.log(share)
+        self._kept: ClassFit | None = None
+        if is_sparse(table.features) and table.width > _LARGE:
+            found, rule = self._fit_scaled(heavy, wish)
+        elif is_wide(len(table), table.width):
+            found, rule = self._fit_wide(heavy, wish)
+        else:
+            found, rule = self._fit_tall(heavy, wish)
         self.link_ = wish.link
         self.converged_ = found.descent.converged and not self.separation_found_
         self.n_passes_ = self.n_iter_ = found.descent.passes
         self.loss_path_ = np.array(found.descent.path)
-        self._keep(table, self._tilted(found.rule(table.schema.labels)))
+        self._tell_of_end(found)
+        self._tilt = self._tilt_of(table, costs)
+        self._keep(table, self._tilted(rule))
+
+    def _fit_tall(
+        self, table: Table, wish: Wish, *, names: tuple[str, ...] | None = None
+    ) -> tuple[Fit, LinearRule]:
+        read = partial(fold, table)
+        moments = read_moments(table, detail="pooled")
+        found = fit_logistic(read, moments, _sample(table), wish)
+        if not (wish.ridge or wish.jeffreys):
+            self._look_for_separation(found, read, moments, names)
+        if not (wish.ridge or self.separation_found_ or self.class_weight is not None):
+            self._kept = kept_for_inference(found, read, moments, wish.link)
+        return found, found.rule(table.schema.labels)
+
+    def _fit_wide(self, table: Table, wish: Wish) -> tuple[Fit, LinearRule]:
+        """In the directions that rows span, where columns are standardised already."""
+        anchor = anchor_of(table)
+        if not wish.intercept:
+            anchor = Anchor(np.zeros_like(anchor.origin), anchor.unit)
+        spanned = Spanned.of(table, anchor, centred=wish.intercept, standardize=wish.standardize)
+        wish = replace(wish, standardize=False)
+        found, rule = self._fit_tall(spanned.table, wish, names=table.schema.features)
+        self._kept = None
+        return found, spanned.widened(rule)
+
+    def _fit_scaled(self, table: Table, wish: Wish) -> tuple[Fit, LinearRule]:
+        if not wish.ridge or wish.jeffreys:
+            raise OptionError.of(
+                "ridge",
+                self.ridge,
+                f"more than 0 for sparse rows of {table.width} features (1/{len(table)}, one over "
+                "the rows, is what liblinear calls C=1), without bias_reduction",
+            )
+        read = partial(fold, table)
+        features = table.schema.features
+        sums = read(ColumnReading(features))
+        weight = np.bincount(table.codes, table.weight, minlength=len(table.schema.labels))
+        found = fit_scaled(
+            read, sums, np.asarray(weight, np.float64), _sample(table), features=features, wish=wish
+        )
+        return found, found.rule(table.schema.labels)
+
+    def _tilt_of(self, table: Table, costs: Floats | None) -> Floats:
+        """(K,) what is added to log posteriors: weights taken back, and other priors."""
+        self.prior_ = share = _shares(table)
+        tilt = np.zeros(len(share)) if costs is None else -np.log(costs)
+        if self.prior is None:
+            return tilt
+        self.prior_ = checked_prior(self.prior, table.schema.labels)
+        return np.asarray(tilt + np.log(self.prior_) - np.log(share))
 
     def _tilted(self, rule: Any) -> Any:
         """With the logit, priors are intercepts."""
@@ -166,6 +226,36 @@ class Logistic(LinearClassifier):
         return np.asarray(
             scores + np.log(checked_prior(prior, self.classes_)) - np.log(self.prior_)
         )
+
+    # --- inference ----------------------------------------------------------------------------
+
+    def inference(self) -> Inference:
+        """Estimates, their covariance, tests and criteria."""
+        self._need_fit()
+        if self._kept is None:
+            raise InferenceError.of_logistic(self._why_no_inference())
+        title = "Logistic" if self.link_ == "logit" else f"Logistic, link {self.link_}"
+        return self._kept.infer(title, passes=self.n_passes_, steps=self.n_iter_)
+
+    def _peak(self, X: Any, y: Any, weight: Any, offset: Any) -> Peak:
+        assert self._kept is not None
+        kept = self._kept
+        names = self._schema if self._schema.named else None
+        table = open_table(X, y, weight=weight, labels=self.classes_, name="Logistic", match=names)
+        K = len(self.classes_)
+        loss = Softmax(K) if K > 2 else Binary(self.link_)
+        read = partial(fold, table)
+        objective = PenalisedLoss(read, kept.features, kept.anchor, loss, kept.coordinates, None)
+        return Peak(objective, kept.theta)
+
+    def _why_no_inference(self) -> str:
+        if self.separation_found_:
+            return f"the classes are separated ({self.separation_})"
+        if self.class_weight is not None:
+            return "class_weight counts rows of some classes more than once"
+        if self.ridge:
+            return f"ridge={self.ridge:g} biases the estimates"
+        return "there are so many coefficients that their curvature was not read"
 
     # --- inside -----------------------------------------------------------------------------------
 
@@ -215,8 +305,13 @@ class Logistic(LinearClassifier):
         return np.array([float(self.class_weight.get(label, 1.0)) for label in labels.tolist()])
 
     def _look_for_separation(
-        self, found: Fit, read: Callable[[Any], Any], moments: ClassMoments
+        self,
+        found: Fit,
+        read: Pass,
+        moments: ClassMoments,
+        names: tuple[str, ...] | None,
     ) -> None:
+        """Where overlap is not proved; `names` of the features, if the columns are directions."""
         self.separation_ = "none"
         if found.overlap:
             return
@@ -233,6 +328,7 @@ class Logistic(LinearClassifier):
         )
         self.separation_ = apart.kind
         if apart:
+            apart = apart if names is None else replace(apart, columns=names, direction=None)
             self.separation_found_ = apart
             tell(SeparationWarning.of(apart.kind, apart.columns, apart.classes))
 

@@ -20,11 +20,13 @@ class Spanned:
     space: RowSpace
 
     @classmethod
-    def of(cls, table: Table, anchor: Anchor, *, centred: bool) -> Spanned:
+    def of(
+        cls, table: Table, anchor: Anchor, *, centred: bool, standardize: bool = True
+    ) -> Spanned:
         """Directions of a table about an anchor of its features."""
         table.blame()
         offsets = anchor.offsets(table.features[:])
-        space = RowSpace.of(offsets, weight=table.weight, centred=centred)
+        space = RowSpace.of(offsets, weight=table.weight, centred=centred, standardize=standardize)
         names = tuple(f"direction {j}" for j in range(space.rows.shape[1]))
         schema = Schema(names, table.schema.labels)
         narrow = Table(schema, space.rows, table.codes, table.weight, table.responses)

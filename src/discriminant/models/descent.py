@@ -23,6 +23,7 @@ import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from discriminant.models.coordinates import Coordinates
+from discriminant.models.scaled import ScaledCoordinates
 from discriminant.moments.anchor import Anchor
 from discriminant.moments.slope import Loss, Pass, Slope, SlopeReading, Want
 from discriminant.table.schema import Floats
@@ -100,8 +101,8 @@ class PenalisedLoss:
     features: tuple[str, ...]  # d names
     anchor: Anchor
     loss: Loss
-    coordinates: Coordinates
-    penalty: Floats | None  # (q, q) Q
+    coordinates: Coordinates | ScaledCoordinates
+    penalty: Floats | None  # (q, q) Q, or (q,) its diagonal
 
     def at(self, theta: Floats, *, want: Want = "gradient") -> Point:
         """One pass over the rows."""
@@ -115,9 +116,11 @@ class PenalisedLoss:
             curvature = self.coordinates.curvature(slope.curvature) / slope.weight
         if self.penalty is None:
             return Point(theta, value, gradient, curvature, slope)
-        pull = self.penalty @ theta
+        square = self.penalty.ndim == 2
+        pull = self.penalty @ theta if square else self.penalty[:, None] * theta
         if curvature is not None:
-            curvature = curvature + np.kron(np.eye(theta.shape[1]), self.penalty)
+            steeper = self.penalty if square else np.diag(self.penalty)
+            curvature = curvature + np.kron(np.eye(theta.shape[1]), steeper)
         value += 0.5 * float((theta * pull).sum())
         return Point(theta, value, gradient + pull, curvature, slope)
 
@@ -289,5 +292,13 @@ def _halved(way: _Way, point: Point, step: Floats, *, want: Want) -> Point | Non
                 return after
         if way.over:
             return None
-        share *= 0.5
+        share *= _shorter(point.value, share * slope, after.value)
     return None
+
+
+def _shorter(value: float, slope: float, after: float) -> float:
+    """How much of a step to keep that went too far: to the least of a parabola, or nearly."""
+    over = after - value - slope
+    if not np.isfinite(over) or over <= 0:
+        return 0.5 if np.isfinite(over) else 0.1
+    return float(np.clip(-0.5 * slope / over, 0.05, 0.5))

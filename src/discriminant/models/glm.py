@@ -195,6 +195,7 @@ def _fit_of(
 ) -> GLMFit:
     null, descent = ways
     coordinates, unit = objective.objective.coordinates, objective.unit
+    assert isinstance(coordinates, Coordinates)
     stride = float(np.abs(end.theta - end.point.theta).max(initial=0.0))
     diverging = descent.converged and stride > _STILL * (1.0 + float(np.abs(end.theta).max()))
     pearson, extra = 2.0 * end.point.slope.loss, 0

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.linalg import LinAlgError, cholesky, solve_triangular
 
+from discriminant.models.coordinates import Coordinates
 from discriminant.models.descent import PenalisedLoss, Point
 from discriminant.moments.leverage import LeverageReading
 from discriminant.moments.slope import Want
@@ -24,6 +25,7 @@ class JeffreysLoss:
     """A mean loss less its share of half the log determinant of the curvature."""
 
     plain: PenalisedLoss
+    coordinates: Coordinates
 
     def at(self, theta: Floats, *, want: Want = "gradient") -> Point:
         """Two passes over the rows."""
@@ -44,7 +46,7 @@ class JeffreysLoss:
     def _pull(self, theta: Floats, low: Floats) -> Floats:
         q, m = theta.shape
         root = solve_triangular(low, np.eye(len(low)), lower=True).T.reshape(m, q, m * q)
-        coordinates = self.plain.coordinates
+        coordinates = self.coordinates
         coef, intercept = coordinates.coefficients(theta)
         reading = LeverageReading(
             self.plain.anchor, coef, intercept, coordinates.frame, coordinates.contrast, root

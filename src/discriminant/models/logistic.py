@@ -14,15 +14,15 @@ hold. Where it does not, `models.separation` decides.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
-from discriminant.models.coordinates import Coordinates, white_coordinates
+from discriminant.models.coordinates import Coordinates, contrasts, white_coordinates
 from discriminant.models.descent import (
+    GRADIENT,
     Descent,
     Objective,
     PenalisedLoss,
@@ -35,10 +35,13 @@ from discriminant.models.descent import (
 )
 from discriminant.models.jeffreys import JeffreysLoss
 from discriminant.models.rules import LinearRule
+from discriminant.models.scaled import ScaledCoordinates, ScaledSample
 from discriminant.models.sketch import Sample
 from discriminant.moments.anchor import Anchor
 from discriminant.moments.class_moments import ClassMoments
+from discriminant.moments.columns import ColumnSums
 from discriminant.moments.losses import Binary, LinkName, Softmax
+from discriminant.moments.slope import Pass
 from discriminant.table.schema import Block, Floats, dense
 
 Solver = Literal["auto", "newton", "lbfgs", "gradient"]
@@ -70,7 +73,7 @@ class Fit:
     """What was found, and where."""
 
     objective: Objective
-    coordinates: Coordinates
+    coordinates: Coordinates | ScaledCoordinates
     anchor: Anchor
     descent: Descent
     overlap: bool  # proved: there is a maximum of the likelihood
@@ -81,9 +84,7 @@ class Fit:
         return LinearRule(labels, self.anchor, coef.T, intercept)
 
 
-def fit_logistic(
-    read: Callable[[Any], Any], moments: ClassMoments, sample: Block, wish: Wish
-) -> Fit:
+def fit_logistic(read: Pass, moments: ClassMoments, sample: Block, wish: Wish) -> Fit:
     """Fit by passes over the rows.
 
     Parameters
@@ -103,14 +104,58 @@ def fit_logistic(
     if wish.ridge > 0:
         penalty = wish.ridge * coordinates.penalty(penalty_scale(moments, wish.standardize))
     plain = PenalisedLoss(read, moments.features, moments.anchor, loss, coordinates, penalty)
-    objective: Objective = JeffreysLoss(plain) if wish.jeffreys else plain
-    some = sample_of(sample, plain)
-    start = discriminant_start(moments, coordinates)
-    if wish.jeffreys:  # separated classes put the discriminant where the curvature is nothing
-        start = np.zeros_like(start)
+    objective: Objective = JeffreysLoss(plain, coordinates) if wish.jeffreys else plain
+    some = sample_of(sample, plain, coordinates)
+    start = level_start(moments, coordinates)
+    if not wish.jeffreys:  # separated classes put the discriminant where the curvature is nothing
+        start = some.best(start, discriminant_start(moments, coordinates))
     descent = _descend(objective, start, some, wish)
     overlap = wish.ridge > 0 or wish.jeffreys or proves_overlap(descent, some, link=wish.link)
     return Fit(objective, coordinates, moments.anchor, descent, overlap)
+
+
+def fit_scaled(
+    read: Pass,
+    sums: ColumnSums,
+    weight: Floats,
+    sample: Block,
+    *,
+    features: tuple[str, ...],
+    wish: Wish,
+) -> Fit:
+    """Fit so many features that no product of them is kept: sparse rows, and a ridge.
+
+    Parameters
+    ----------
+    sums
+        Of the columns.
+    weight
+        (K,) of each class.
+    sample
+        Some of the rows.
+    """
+    K, d = len(weight), len(sums.total)
+    loss = Softmax(K) if K > 2 else Binary(wish.link)
+    spread = sums.spread
+    scale = np.divide(1.0, spread, out=np.zeros(d), where=spread > 0)
+    mean = sums.mean if wish.intercept else np.zeros(d)
+    contrast = contrasts(K) if K > 2 else None
+    coordinates = ScaledCoordinates(scale, mean, contrast, int(wish.intercept))
+    penalty = wish.ridge * coordinates.penalty(spread if wish.standardize else np.ones(d))
+    objective = PenalisedLoss(read, features, Anchor.zero(d), loss, coordinates, penalty)
+    start = np.zeros((coordinates.size, loss.columns if contrast is None else K - 1))
+    if wish.intercept:
+        level = np.log(weight / weight.sum())
+        start[0] = level[1] - level[0] if contrast is None else level @ contrast
+    some = ScaledSample(sample, loss, coordinates, penalty)
+    descent = lbfgs(
+        objective,
+        start,
+        sketch=lambda point: some.sketch(point.theta),
+        most=wish.most,
+        progress=wish.progress,
+    )
+    return Fit(objective, coordinates, Anchor.zero(d), descent, overlap=True)
 
 
 def _descend(objective: Objective, start: Floats, some: Sample, wish: Wish) -> Descent:
@@ -127,7 +172,8 @@ def _descend(objective: Objective, start: Floats, some: Sample, wish: Wish) -> D
             goal=_SLOW_GOAL,
         )
     if solver == "newton" or (solver == "auto" and size <= _FEW):
-        return newton(objective, start, most=wish.most, progress=wish.progress)
+        goal = GRADIENT if wish.link == "logit" else _SLOW_GOAL  # others expect their curvature
+        return newton(objective, start, most=wish.most, progress=wish.progress, goal=goal)
     if solver == "gradient":
         steep = some.bound()
         return gradient_descent(
@@ -177,18 +223,19 @@ def penalty_scale(moments: ClassMoments, standardize: bool) -> Floats:
     return np.asarray(np.sqrt(total / moments.weight.sum()))
 
 
-def sample_of(sample: Block, objective: PenalisedLoss) -> Sample:
+def sample_of(sample: Block, objective: PenalisedLoss, coordinates: Coordinates) -> Sample:
     """Rows in white coordinates."""
-    frame = objective.coordinates.frame
+    frame = coordinates.frame
     rows = objective.anchor.offsets(dense(sample.features)) @ frame[:-1] + frame[-1]
     weight = np.ones(len(rows)) if sample.weight is None else sample.weight
     some = weight > 0
     return Sample(
         rows[some],
+        sample.codes[some],
         weight[some] / weight.sum(),
         float(weight.sum()),
         objective.loss,
-        objective.coordinates.contrast,
+        coordinates.contrast,
         objective.penalty,
     )
 
@@ -209,6 +256,17 @@ def discriminant_start(moments: ClassMoments, coordinates: Coordinates) -> Float
     if coordinates.contrast is None:
         return np.asarray(found[:, 1:] - found[:, :1])
     return np.asarray(found @ coordinates.contrast)
+
+
+def level_start(moments: ClassMoments, coordinates: Coordinates) -> Floats:
+    """(q, m) no slopes, and with an intercept the shares of the classes."""
+    contrast = coordinates.contrast
+    columns = 1 if contrast is None else contrast.shape[1]
+    found = np.zeros((coordinates.size, columns))
+    if coordinates.free:
+        level = np.log(moments.weight / moments.weight.sum())
+        found[0] = level[1] - level[0] if contrast is None else level @ contrast
+    return found
 
 
 def proves_overlap(descent: Descent, some: Sample, *, link: LinkName = "logit") -> bool:

@@ -29,7 +29,9 @@ class RowSpace:
     mean: Floats  # (d,) zero where rows are not centred
 
     @classmethod
-    def of(cls, offsets: Floats, *, weight: Floats | None, centred: bool) -> RowSpace:
+    def of(
+        cls, offsets: Floats, *, weight: Floats | None, centred: bool, standardize: bool = True
+    ) -> RowSpace:
         """Of offsets (N, d); a feature that does not vary has no part in it.
 
         >>> space = RowSpace.of(np.array([[0.0, 0, 1], [2, 0, 1]]), weight=None, centred=True)
@@ -42,7 +44,8 @@ class RowSpace:
         apart = offsets - mean
         sd = np.sqrt(np.average(apart * apart, axis=0, weights=weight))
         some = sd > 16 * _EPS * np.abs(mean)
-        per_unit = np.divide(1.0, sd, out=np.zeros_like(sd), where=some)
+        scale = sd if standardize else np.ones_like(sd)
+        per_unit = np.divide(1.0, scale, out=np.zeros_like(sd), where=some)
         left, size, right = thin_svd(apart * per_unit)
         kept = size > 8 * max(offsets.shape) * _EPS * size.max(initial=0.0)
         return cls(left[:, kept] * size[kept], right[kept].T * per_unit[:, None], mean)

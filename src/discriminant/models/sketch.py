@@ -7,7 +7,7 @@ theta, z tells nothing of s (exactly so if the features are Gaussian), so the cu
 
 and only in the few directions B that scores depend on, the intercept among them, is it anything
 else: there it is summed as it is, (r m, r m) with r <= m + 1. The sketch is the sum of both, so
-its inverse takes two small factors however many features there are. It needs no truth, only
+its inverse takes two small ones however many features there are. It needs no truth, only
 scores: a few thousand rows will do, and an error in it costs passes, never digits.
 """
 
@@ -16,11 +16,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve, eigh
+from scipy.linalg import eigh, svd
 
 from discriminant.moments.slope import Local, Loss, Want
-from discriminant.table.schema import Block, Floats
+from discriminant.table.schema import Block, Codes, Floats
 
+_MOST = 600  # numbers that the curvature is summed as it is for
+_SHARES = (1.0, 0.5, 0.25, 0.1, 0.03, 0.01, 0.0)
 _LEAST = 1e-8  # relative to the largest, so that a flat direction is not followed without end
 
 
@@ -29,6 +31,7 @@ class Sample:
     """Some rows in white coordinates."""
 
     rows: Floats  # (n, q) the intercept's ones among them
+    codes: Codes  # (n,) of their classes
     weight: Floats  # (n,) sums to one
     total: float  # what it summed to
     loss: Loss
@@ -46,6 +49,20 @@ class Sample:
             m = theta.shape[1]
             inner += np.kron(np.eye(m), along.T @ self.penalty @ along)
         return Sketch.of(along, mean, inner, self.penalty)
+
+    def best(self, low: Floats, high: Floats) -> Floats:
+        """Of the places between two, the one where these rows cost least.
+
+        Where there are few rows for their features, a discriminant is too sure of itself.
+        """
+        places = [low + share * (high - low) for share in _SHARES]
+        return min(places, key=self._value)
+
+    def _value(self, theta: Floats) -> float:
+        value = self._local(theta, want="gradient").loss
+        if self.penalty is not None:
+            value += 0.5 * float((theta * (self.penalty @ theta)).sum())
+        return value if np.isfinite(value) else np.inf
 
     def floor(self, theta: Floats) -> Floats:
         """(q, q) F with I (x) F <= the curvature of the summed loss of these rows, so of all."""
@@ -69,8 +86,7 @@ class Sample:
         scores = theta.T @ self.rows.T
         if self.contrast is not None:
             scores = self.contrast @ scores
-        n = len(self.rows)
-        block = Block(self.rows, np.zeros(n, dtype=np.uint8), self.weight, np.ones((n, 1)))
+        block = Block(self.rows, self.codes, self.weight)
         return self.loss.at(np.ascontiguousarray(scores), block, want=want)
 
     def _inner(self, rows: Floats, curve: Floats, cross: Floats, contrast: Floats) -> Floats:
@@ -87,7 +103,7 @@ class Sketch:
     """Mean curvature outside some directions, the curvature itself along them."""
 
     along: Floats  # (q, r) orthonormal
-    factor: tuple[Floats, bool]  # Cholesky factor of the (m r, m r) curvature along them
+    inverse: Floats  # (m r, m r) of the curvature along them
     turn: Floats  # (m, m) eigenvectors of the mean curvature
     frame: Floats | None  # (q, q) eigenvectors of the penalty
     share: Floats  # (q or 1, m) its eigenvalues and those of the penalty, added
@@ -97,10 +113,11 @@ class Sketch:
         """Factor both parts; what is nearly flat is taken as a little steeper."""
         values, turn = eigh(mean)
         values = np.maximum(values, _LEAST * max(float(values[-1]), 1e-300))
-        inner[np.diag_indices_from(inner)] += _LEAST * np.diagonal(inner).max()
+        sizes, axes = eigh(inner)
+        sizes = np.maximum(sizes, _LEAST * max(float(sizes[-1]), 1e-300))
         steep, frame = (np.zeros(1), None) if penalty is None else eigh(penalty)
         share = np.maximum(steep, 0.0)[:, None] + values
-        return cls(along, cho_factor(inner), turn, frame, share)
+        return cls(along, (axes / sizes) @ axes.T, turn, frame, share)
 
     def solve(self, gradient: Floats) -> Floats:
         """(q, m) the inverse of the sketch times a gradient."""
@@ -109,7 +126,7 @@ class Sketch:
         rest = self._outside(gradient - self.along @ part)
         if self.frame is not None:
             rest -= self.along @ (self.along.T @ rest)
-        inner = cho_solve(self.factor, part.T.ravel()).reshape(m, r).T
+        inner = (self.inverse @ part.T.ravel()).reshape(m, r).T
         return np.asarray(rest + self.along @ inner)
 
     def _outside(self, gradient: Floats) -> Floats:
@@ -125,9 +142,10 @@ def _contracted(diagonal: Floats, outer: Floats, contrast: Floats) -> Floats:
 
 
 def _span(theta: Floats) -> Floats:
-    """(q, r) orthonormal: the intercept's direction, then those of theta."""
+    """(q, r) orthonormal: the intercept's direction, then those that theta goes furthest in."""
     first = np.zeros((len(theta), 1))
     first[0] = 1.0
-    size = np.sqrt((theta**2).sum(axis=0))
-    columns = theta[:, size > 1e-12 * max(size.max(initial=0.0), 1e-300)]
+    axes, size, _ = svd(theta, full_matrices=False)
+    most = max(_MOST // theta.shape[1] - 1, 0)
+    columns = axes[:, size > 1e-12 * max(size.max(initial=0.0), 1e-300)][:, :most]
     return np.asarray(np.linalg.qr(np.hstack([first, columns]))[0])

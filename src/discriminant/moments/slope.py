@@ -99,7 +99,7 @@ class SlopeReading:
 
     def read(self, block: Block) -> Slope:
         """Sums over the rows of one block."""
-        running = _Running(self, len(block))
+        running = _Running(self, block)
         size = max(running.size, 1)
         with np.errstate(invalid="ignore", over="ignore"):  # a cell that is no number is named
             for lo in range(0, len(block), size):
@@ -115,12 +115,13 @@ def tile_rows(width: int) -> int:
 class _Running:
     """Sums under way, over the tiles of one block."""
 
-    def __init__(self, reading: SlopeReading, rows: int) -> None:
+    def __init__(self, reading: SlopeReading, block: Block) -> None:
         d, m = reading.coef.shape
         self.reading = reading
         wide = m * (d + 1) if reading.want == "curvature" and m > 1 else 0
-        self.size = min(tile_rows(max(d + 2 * m, wide)), rows)
-        self.room = np.empty((self.size, d))
+        sparse = is_sparse(block.features) and reading.anchor.idle and reading.want == "gradient"
+        self.size = len(block) if sparse else min(tile_rows(max(d + 2 * m, wide)), len(block))
+        self.room = np.empty((0 if sparse else self.size, d))
         self.heavy = np.empty((self.size, d)) if reading.want != "gradient" else self.room
         self.across = np.ascontiguousarray(reading.coef.T)
         p = d + 1

@@ -82,6 +82,13 @@ class Table:
     def width(self) -> int:
         return int(self.features.shape[1])
 
+    @property
+    def held(self) -> int:
+        """How many numbers a row holds, zeros that are not stored left out."""
+        if not is_sparse(self.features):
+            return self.width
+        return max(int(self.features.nnz) // max(len(self), 1), 1)
+
     def block(self, lo: int, hi: int) -> Block:
         """Rows lo to hi."""
         return Block(

@@ -65,8 +65,11 @@ class Logistic(Inferring, LinearClassifier):
     intercept
         False: scores are zero where all features are.
     class_weight
-        None, 'balanced', or a weight for each label. The intercepts are put back afterwards, so
-        that probabilities are those of the population that was sampled.
+        None, 'balanced', or a weight for each label: what it costs to miss a row of that class.
+        Rows are fitted with these weights and `predict` minds them. The intercepts are put back
+        afterwards (King & Zeng 2001), so that probabilities are those of the population that was
+        sampled: `predict` then need not be the most probable class. With intercept=False there is
+        nothing to put back, and probabilities are those of the weighted rows.
     prior
         (K,) priors to predict with, in place of the shares of the classes in the rows.
     bias_reduction
@@ -134,7 +137,9 @@ class Logistic(Inferring, LinearClassifier):
         self.n_passes_ = self.n_iter_ = found.descent.passes
         self.loss_path_ = np.array(found.descent.path)
         self._tell_of_end(found)
+        costs = costs if wish.intercept else None  # with no intercept, none can be put back
         self._tilt = self._tilt_of(table, costs)
+        self._log_cost = np.zeros(len(self._tilt)) if costs is None else np.log(costs)
         self._keep(table, self._tilted(rule))
 
     def _fit_tall(
@@ -196,8 +201,8 @@ class Logistic(Inferring, LinearClassifier):
     # --- using ------------------------------------------------------------------------------------
 
     def predict(self, X: Any, prior: npt.ArrayLike | None = None) -> npt.NDArray[Any]:
-        """The most probable class of each row."""
-        scores = self._log_scores(X, prior)
+        """The most probable class of each row, or the least costly by `class_weight`."""
+        scores = self._log_scores(X, prior) + self._log_cost
         return np.asarray(self.classes_[scores.argmax(axis=1)])
 
     def predict_log_proba(self, X: Any, prior: npt.ArrayLike | None = None) -> Floats:
@@ -209,8 +214,8 @@ class Logistic(Inferring, LinearClassifier):
         return posterior(self._log_scores(X, prior))
 
     def decision_function(self, X: Any) -> Floats:
-        """Scores (n, K); with two classes the log odds of the second, (n,)."""
-        scores = self._log_scores(X, None)
+        """Scores (n, K), as `predict` compares them; with two classes the difference, (n,)."""
+        scores = self._log_scores(X, None) + self._log_cost
         return scores if scores.shape[1] > 2 else np.asarray(scores[:, 1] - scores[:, 0])
 
     def _log_scores(self, X: Any, prior: npt.ArrayLike | None) -> Floats:

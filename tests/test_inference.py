@@ -334,6 +334,13 @@ def test_other_rows_than_those_of_the_fit_are_refused_with_both_deviances():
         model.drop_each(X, y + 1)
 
 
+def test_what_starts_from_the_largest_likelihood_is_refused_elsewhere():
+    X, codes = classes_of(K=2, n=40)
+    model = Logistic(bias_reduction="jeffreys").fit(X, codes)
+    with pytest.raises(InferenceError, match=r"largest likelihood.*gradient is .*Wald"):
+        model.intervals(0.95, "profile", X, codes)
+
+
 def test_only_a_logit_has_odds():
     with pytest.raises(InferenceError, match=r"GLM: poisson.*link='logit'"):
         GLM("poisson").fit(*POISSON).inference().odds_ratios()

@@ -129,7 +129,8 @@ class Inference:
         """(p, 3) exp of each estimate and of the ends of its Wald interval, of a logit."""
         if not self.odds:
             raise InferenceError.no_odds(self.title)
-        return np.exp(np.column_stack([self.estimate, self.wald(level)]))
+        with np.errstate(over="ignore"):
+            return np.exp(np.column_stack([self.estimate, self.wald(level)]))
 
     def places(self, name: str) -> npt.NDArray[np.intp]:
         """Which estimates belong to a column, one for each class."""

@@ -290,6 +290,14 @@ class InferenceError(InputError):
         )
 
     @classmethod
+    def not_at_peak(cls, what: str, steepness: float) -> InferenceError:
+        return cls(
+            f"{what} starts from the largest likelihood, and this fit is not there: the scaled "
+            f"gradient is {steepness:.1e}. It has not converged, or has a penalty "
+            "(bias_reduction). Wald intervals can still be had."
+        )
+
+    @classmethod
     def other_rows(cls, found: float, fitted: float) -> InferenceError:
         return cls(
             f"These are not the rows of the fit: their deviance is {found:.9g}, and that of the "

@@ -17,6 +17,7 @@ from discriminant.table.schema import Floats
 
 METHODS = ("wald", "profile")
 _SAME = 1e-6  # deviances of the same rows agree by more than this
+_LEVEL = 1e-5  # a steeper gradient is not one of the largest likelihood
 
 
 class Inferring:
@@ -72,6 +73,8 @@ class Inferring:
         found, fitted = 2.0 * peak.point.slope.loss, self.inference().likelihood.deviance
         if not abs(found - fitted) <= _SAME * max(abs(fitted), 1e-6):
             raise InferenceError.other_rows(found, fitted)
+        if peak.point.steepness > _LEVEL:
+            raise InferenceError.not_at_peak(what, peak.point.steepness)
         return peak
 
 

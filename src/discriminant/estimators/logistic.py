@@ -109,6 +109,12 @@ class Logistic(Inferring, LinearClassifier):
         self.max_iter = max_iter
         self.progress = progress
 
+    def __sklearn_tags__(self) -> Any:
+        """A border through zero cannot be where rows want it."""
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.poor_score = not self.intercept
+        return tags
+
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Read the rows until the most likely coefficients are found."""
         wish = self._wish()

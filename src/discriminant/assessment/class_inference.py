@@ -43,7 +43,9 @@ class ClassFit:
     told: npt.NDArray[np.bool_] | None = None  # (d,) see `inference.estimable`
     tjur: float | None = None
 
-    def infer(self, title: str, *, passes: int = 0, steps: int = 0) -> Inference:
+    def infer(
+        self, title: str, *, passes: int = 0, steps: int = 0, converged: bool = True
+    ) -> Inference:
         """Estimates against the first class, with their errors and tests."""
         assert self.slope.curvature is not None
         return infer(
@@ -59,6 +61,7 @@ class ClassFit:
             odds=self.link == "logit",
             passes=passes,
             steps=steps,
+            converged=converged,
         )
 
     @property

@@ -246,7 +246,9 @@ class Logistic(Inferring, LinearClassifier):
         if self._kept is None:
             raise InferenceError.of_logistic(self._why_no_inference())
         title = "Logistic" if self.link_ == "logit" else f"Logistic, link {self.link_}"
-        return self._kept.infer(title, passes=self.n_passes_, steps=self.n_iter_)
+        return self._kept.infer(
+            title, passes=self.n_passes_, steps=self.n_iter_, converged=self.converged_
+        )
 
     def _peak(self, X: Any, y: Any, weight: Any, offset: Any) -> Peak:
         assert self._kept is not None

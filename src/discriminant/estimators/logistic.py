@@ -33,6 +33,7 @@ from discriminant.estimators.inferring import Inferring
 from discriminant.estimators.linear import LinearClassifier
 from discriminant.estimators.spanned import Spanned
 from discriminant.models.descent import GRADIENT, PenalisedLoss
+from discriminant.models.elastic import Columns, fit_net
 from discriminant.models.gaussian import checked_prior
 from discriminant.models.logistic import SOLVERS, Fit, Solver, Wish, fit_logistic, fit_scaled
 from discriminant.models.rules import LinearRule
@@ -60,6 +61,9 @@ class Logistic(Inferring, LinearClassifier):
         'logit'; with two classes also 'probit', 'cloglog' or 'cauchit'.
     ridge
         Mean loss + ridge/2 |w|^2 is minimised; 0 is maximum likelihood. The intercept is free.
+    l1_ratio
+        Share of the penalty that is on |w| and not on w^2/2: the elastic net, ridge
+        (l1_ratio |w|_1 + (1 - l1_ratio)/2 |w|^2). Coefficients that do not pay are zero.
     standardize
         Whether the penalty is on coefficients of columns with variance one.
     intercept
@@ -89,6 +93,7 @@ class Logistic(Inferring, LinearClassifier):
         link: LinkName = "logit",
         *,
         ridge: float = 0.0,
+        l1_ratio: float = 0.0,
         standardize: bool = True,
         intercept: bool = True,
         class_weight: Any = None,
@@ -100,6 +105,7 @@ class Logistic(Inferring, LinearClassifier):
     ) -> None:
         self.link = link
         self.ridge = ridge
+        self.l1_ratio = l1_ratio
         self.standardize = standardize
         self.intercept = intercept
         self.class_weight = class_weight
@@ -132,7 +138,9 @@ class Logistic(Inferring, LinearClassifier):
         self.separation_: str | None = None
         self.separation_found_: Separation | None = None
         self._kept: ClassFit | None = None
-        if is_sparse(table.features) and table.width > _LARGE:
+        if wish.ridge and wish.l1_ratio:
+            found, rule = self._fit_net(heavy, wish)
+        elif is_sparse(table.features) and table.width > _LARGE:
             found, rule = self._fit_scaled(heavy, wish)
         elif is_wide(len(table), table.width):
             found, rule = self._fit_wide(heavy, wish)
@@ -187,6 +195,21 @@ class Logistic(Inferring, LinearClassifier):
             read, sums, np.asarray(weight, np.float64), _sample(table), features=features, wish=wish
         )
         return found, found.rule(table.schema.labels)
+
+    def _fit_net(self, table: Table, wish: Wish) -> tuple[Fit, LinearRule]:
+        """With absolute values in the penalty: no direction but the columns will do."""
+        read = partial(fold, table)
+        labels, features = table.schema.labels, table.schema.features
+        if is_sparse(table.features) and table.width > _LARGE:
+            weight = np.bincount(table.codes, table.weight, minlength=len(labels))
+            sums = read(ColumnReading(features))
+            heavy = np.asarray(weight, np.float64)
+            columns = Columns.of_sums(sums, features=features, weight=heavy)
+        else:
+            moments = read_moments(table, detail="diagonal")
+            columns = Columns.of_moments(moments, intercept=wish.intercept)
+        found = fit_net(read, columns, wish)
+        return found, found.rule(labels)
 
     def _tilt_of(self, table: Table, costs: Floats | None) -> Floats:
         """(K,) what is added to log posteriors: weights taken back, and other priors."""
@@ -278,6 +301,9 @@ class Logistic(Inferring, LinearClassifier):
         ridge: Any = self.ridge
         if not (isinstance(ridge, Real) and 0.0 <= float(ridge) < np.inf):
             raise OptionError.of("ridge", ridge, "a number, 0 or more")
+        share: Any = self.l1_ratio
+        if not (isinstance(share, Real) and 0.0 <= float(share) <= 1.0):
+            raise OptionError.of("l1_ratio", share, "a number from 0 to 1")
         if self.solver not in SOLVERS:
             raise OptionError.of("solver", self.solver, f"one of {', '.join(SOLVERS)}")
         if self.bias_reduction not in (None, "jeffreys"):
@@ -297,6 +323,7 @@ class Logistic(Inferring, LinearClassifier):
             self.solver,
             int(self.max_iter),
             self.progress,
+            float(share),
         )
 
     def _class_costs(self, table: Table) -> Floats | None:

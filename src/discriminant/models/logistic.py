@@ -66,6 +66,7 @@ class Wish:
     solver: Solver = "auto"
     most: int = 1000  # passes
     progress: Progress | None = None
+    l1_ratio: float = 0.0  # share of the penalty that is on absolute values: `models.elastic`
 
 
 @dataclass(frozen=True, slots=True, eq=False)

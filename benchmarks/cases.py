@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from fits import big_moments, lda_fit, qda_fit, wide_fit
 from imports import start
+from margins import perceptron, sparse_perceptron, sparse_svm, svm
 from predictions import batch, single
 from validations import leave_one_out, rda_grid
 
@@ -34,6 +35,11 @@ CASES = [
     big_moments(1_000_000, 250, 5, order="C", dtype=np.float64),
     big_moments(1_000_000, 250, 5, order="F", dtype=np.float64),
     big_moments(2_000_000, 250, 5, order="C", dtype=np.float32),
+    perceptron(1_000_000, 20, 2),
+    perceptron(200_000, 100, 10),
+    sparse_perceptron(100_000, 100_000, 50),
+    svm(200_000, 100),
+    sparse_svm(100_000, 100_000, 50),
     start("import", "import discriminant"),
     start("import-lda", "from discriminant import LDA"),
 ]

@@ -50,6 +50,9 @@ def _sparse_units(table: Table) -> Units:
     if not np.isfinite(features.data).all():
         table.blame()
     anchor = anchor_of(table) if features.shape[1] < 1 << 12 else Anchor.zero(table.width)
-    spread = np.zeros(table.width)
-    np.maximum.at(spread, features.indices, np.abs(features.data))
+    spread, sizes, places = np.zeros(table.width), np.abs(features.data), features.indices
+    if table.weight is not None and not table.weight.all():  # rows that do not count do not count
+        some = np.repeat(table.weight > 0, np.diff(features.indptr))
+        sizes, places = sizes[some], places[some]
+    np.maximum.at(spread, places, sizes)
     return Units(anchor, spread / anchor.unit)

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
 import numba
+import numpy as np
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -162,3 +163,69 @@ def walk_sparse(
             return DONE
     state[ROW] = 0
     return ENDED
+
+
+@compiled
+def sweep(
+    data: Any,
+    places: Any,
+    starts: Any,
+    sign: Any,
+    most: Any,
+    soft: Any,
+    size: Any,
+    inverse: Any,
+    alpha: Any,
+    weights: Any,
+    order: Any,
+    state: Any,
+) -> int:
+    """One sweep of dual coordinate descent over rows order[:active]; the rows left active.
+
+    state: b0, r = sum of alpha t, B^2, largest and smallest projected gradient of the sweep
+    before (rows beyond them are put aside) and of this one, active, seed. b = b0 + B^2 r.
+    """
+    active, seed = int(state[7]), np.uint64(state[8])
+    base, tie, lift = state[0], state[1], state[2]
+    top, bottom, high, low = state[3], state[4], -np.inf, np.inf
+    at = 0
+    while at < active:
+        seed = seed * np.uint64(6364136223846793005) + np.uint64(1442695040888963407)
+        other = at + int((seed >> np.uint64(33)) % np.uint64(active - at))
+        i = order[other]
+        order[other] = order[at]
+        order[at] = i
+        lo, hi = starts[i], starts[i + 1]
+        total = base + lift * tie
+        for e in range(lo, hi):
+            total += weights[places[e]] * data[e]
+        slope = sign[i] * total - 1.0 + soft[i] * alpha[i]
+        held = slope
+        if alpha[i] <= 0.0:
+            held = min(slope, 0.0)
+            aside = slope > top
+        else:
+            aside = alpha[i] >= most[i] and slope < bottom
+            if alpha[i] >= most[i]:
+                held = max(slope, 0.0)
+        if aside:
+            active -= 1
+            order[at] = order[active]
+            order[active] = i
+            continue
+        at += 1
+        high, low = max(high, held), min(low, held)
+        if abs(held) > 1e-14:
+            was = alpha[i]
+            alpha[i] = min(max(was - slope / size[i], 0.0), most[i])
+            step = (alpha[i] - was) * sign[i]
+            tie += step
+            if len(inverse):
+                for e in range(lo, hi):
+                    weights[places[e]] += step * (data[e] * inverse[places[e]])
+            else:  # all are 1
+                for e in range(lo, hi):
+                    weights[places[e]] += step * data[e]
+    state[1], state[5], state[6], state[7] = tie, high, low, active
+    state[8] = seed >> np.uint64(12)  # what a float64 holds exactly
+    return active

@@ -30,6 +30,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from discriminant.models.entries import as_entries, places_of
 from discriminant.table.schema import Block, Codes, Features, Floats, dense, is_sparse
 
 Keep = Literal["pocket", "last", "average"]
@@ -325,7 +326,7 @@ class _Walk:
         now, late, stand = self._now, self._late, self._stand
         moved = (now.slope, now.intercept, late.slope, late.intercept)
         if is_sparse(features):
-            entries = (features.data, features.indices, features.indptr, codes, self._square)
+            entries = (features.data, places_of(features), features.indptr, codes, self._square)
             return self._loops.walk_sparse(*entries, stand.one, *moved, self._state, longest, goal)
         rows = (features, codes, stand.origin, stand.scale, stand.one)
         return self._loops.walk_dense(*rows, *moved, self._room, self._state, longest, goal)
@@ -354,11 +355,7 @@ def walkable(features: Features) -> bool:
 
 def _as_walked(part: Any) -> Any:
     if is_sparse(part):
-        kind = part.dtype if part.dtype.char in "fd" else np.float64
-        part = part.astype(kind, copy=False)
-        part.indices = part.indices.astype(np.int32, copy=False)
-        part.indptr = part.indptr.astype(np.int32, copy=False)
-        return part
+        return as_entries(part)
     kind = part.dtype if part.dtype.char in "fd" else np.float64
     return np.ascontiguousarray(part, dtype=kind)
 

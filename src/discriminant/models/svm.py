@@ -1,0 +1,329 @@
+"""Linear support vectors from products of rows: few passes, exact, for more rows than features.
+
+For rows u with sign t = +-1 and cost c, and margins m = t (u.w + b), minimise over w and a free b
+
+    squared hinge    w'P w / 2  +  sum c max(0, 1 - m)^2
+    hinge            w'P w / 2  +  sum c max(0, 1 - m)
+
+with P diagonal. Divided by the sum of weights this is mean loss + ridge / 2 |w|^2 for costs
+c = weight / (ridge sum of weights).
+
+`newton` serves the first. It is quadratic between borders where rows become active (m < 1), so a
+Newton step on the active rows, with an exact search along it, ends after a few steps, and ends
+exactly. `interior` serves the second: a primal-dual path (Mehrotra; Ferris and Munson 2002) for
+
+    P w = sum alpha t u    sum alpha t = 0    0 <= alpha <= c    slack >= 0
+
+Either asks of the rows only products: scores u.w, sums of weight u u' and of weight u. An engine
+makes these, so rows may lie anywhere. Sparse rows have `models.dual`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve
+
+from discriminant.moments.anchor import Anchor
+from discriminant.table.schema import Block, Floats, dense
+
+Loss = Literal["squared_hinge", "hinge"]
+
+_TILE_BYTES = 1 << 20
+_SETTLED = 1e-13  # of the objective: what a further step would gain at most
+_TO_BORDER = 0.995  # how far towards the border an interior step may go
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Products:
+    """Sums of products of rows and a 1. Sums of parts add."""
+
+    gram: Floats  # (d + 1, d + 1) sum of curve u u', or (0, 0)
+    pull: Floats  # (d + 1, m) sum of u pull
+
+    def __add__(self, other: Products) -> Products:
+        return Products(self.gram + other.gram, self.pull + other.pull)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ProductsReading:
+    """Read sums of products of rows about an anchor, with weights by number of row."""
+
+    anchor: Anchor
+    pull: Floats  # (N, m)
+    curve: Floats | None = None  # (N,) not negative
+
+    @property
+    def numbers(self) -> int:
+        """Size of the summary."""
+        return (len(self.anchor.unit) + 1) ** 2
+
+    def read(self, block: Block) -> Products:
+        """The sums of one block, tile by tile."""
+        d = len(self.anchor.unit)
+        size = max(_TILE_BYTES // (8 * d), d, 64)
+        curved = 0 if self.curve is None else d + 1
+        total = Products(np.zeros((curved, curved)), np.zeros((d + 1, self.pull.shape[1])))
+        for lo in range(0, len(block), size):
+            self._add(block.rows(lo, min(lo + size, len(block))), total)
+        return total
+
+    def _add(self, tile: Block, total: Products) -> None:
+        offsets = self.anchor.offsets(dense(tile.features))
+        rows = slice(tile.start, tile.start + len(tile))
+        pull = self.pull[rows]
+        total.pull[:-1] += offsets.T @ pull
+        total.pull[-1] += pull.sum(axis=0)
+        if self.curve is None:
+            return
+        curve = self.curve[rows]
+        active = np.flatnonzero(curve)
+        if 4 * len(active) < 3 * len(curve):
+            offsets, curve = offsets[active], curve[active]
+        root = np.sqrt(curve)
+        heavy = offsets * root[:, None]
+        total.gram[:-1, :-1] += heavy.T @ heavy
+        total.gram[-1, :-1] += root @ heavy
+        total.gram[-1, -1] += curve.sum()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Problem:
+    """Two classes, and how to ask of their rows."""
+
+    sign: Floats  # (N,) +-1
+    cost: Floats  # (N,) not negative
+    penalty: Floats  # (d,) the diagonal of P; 0 leaves a column out
+    free: bool  # whether there is an intercept
+    scores: Callable[[Floats], Floats]  # (d,) weights -> (N,) u.w
+    products: Callable[[Floats, Floats | None], Products]  # pull (N, m), curve -> sums
+
+    def step(self, gram: Floats, pull: Floats) -> Floats:
+        """(d + 1, m) solution of (P + gram) step = pull, in units of its diagonal."""
+        lower = np.tril(gram) + np.diag(np.append(self.penalty, 0.0))
+        size = np.sqrt(np.diagonal(lower)).copy()
+        out = (size == 0.0) | np.append(self.penalty == 0.0, not self.free)
+        size[out] = 1.0
+        lower /= size[:, None] * size
+        lower[out], lower[:, out] = 0.0, 0.0
+        lower[out, out] = 1.0
+        pull = np.where(out[:, None], 0.0, pull / size[:, None])
+        return _solved(lower, pull) / size[:, None]
+
+    def margins(self, weights: Floats) -> Floats:
+        """(N,) t (u.w + b) for (d + 1,) weights."""
+        return np.asarray(self.sign * (self.scores(weights[:-1]) + weights[-1]))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Vectors:
+    """What a search came to."""
+
+    weights: Floats  # (d + 1,) the last is the intercept
+    steps: int
+    gap: float  # how far the objective is from the least, relative, at most
+    objective: float
+
+
+def newton(problem: Problem, *, tolerance: float = 1e-8, max_steps: int = 100) -> Vectors:
+    """Squared hinge, by Newton steps on the active rows."""
+    weights = np.zeros(len(problem.penalty) + 1)
+    margin = np.zeros(len(problem.sign))
+    gap, objective, steps = np.inf, np.inf, 0
+    goal = min(tolerance, _SETTLED)
+    while steps < max_steps:
+        short = np.maximum(1.0 - margin, 0.0)
+        curve = np.where(short > 0, 2.0 * problem.cost, 0.0)
+        sums = problem.products((curve * short * problem.sign)[:, None], curve)
+        down = sums.pull[:, 0] - np.append(problem.penalty, 0.0) * weights
+        step = problem.step(sums.gram, down[:, None])[:, 0]
+        objective = _energy(problem, weights) + float(problem.cost @ short**2)
+        gap = 0.5 * float(down @ step) / objective if objective > 0 else 0.0
+        steps += 1
+        if gap <= goal:
+            break
+        change = problem.margins(step)
+        far = _search(problem, weights, step, margin, change)
+        weights += far * step
+        margin += far * change
+    return Vectors(weights, steps, gap, objective)
+
+
+def _search(
+    problem: Problem, weights: Floats, step: Floats, margin: Floats, change: Floats
+) -> float:
+    """How far along the step the least lies: the root of an increasing, piecewise linear slope."""
+    P, w, s = problem.penalty, weights[:-1], step[:-1]
+    level, rise = float(P @ (w * s)), float(P @ (s * s))
+    heavy = 2.0 * problem.cost * change
+    far, lo, hi = 1.0, 0.0, np.inf
+    for _ in range(60):
+        short = 1.0 - margin - far * change
+        active = short > 0
+        slope = level + far * rise - float(heavy @ np.where(active, short, 0.0))
+        steep = rise + float(heavy @ np.where(active, change, 0.0))
+        lo, hi = (far, hi) if slope < 0 else (lo, far)
+        if steep <= 0 or abs(slope) <= 1e-14 * (abs(level) + abs(far * rise)):
+            break
+        near = far - slope / steep
+        near = near if lo < near < hi else (lo + hi) / 2 if hi < np.inf else 2 * far
+        if near == far:
+            break
+        far = near
+    return far
+
+
+def interior(problem: Problem, *, tolerance: float = 1e-8, max_steps: int = 200) -> Vectors:
+    """Hinge, by steps inside 0 < alpha < cost towards the border."""
+    path = _Path(problem)
+    goal, steps = min(tolerance, 1e-14), 0
+    best = path.vectors(0)
+    while steps < max_steps and best.gap > goal:
+        if not path.advance():
+            break
+        steps += 1
+        now = path.vectors(steps)
+        if now.gap < best.gap:
+            best = now
+        elif now.gap > 1e3 * best.gap or best.gap < tolerance:
+            break  # rounding has the last word
+    return best
+
+
+class _Path:
+    """The point under way. Rows of no cost take no part."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+        self.some = problem.cost > 0
+        self.cost, self.sign = problem.cost[self.some], problem.sign[self.some]
+        self.weights = np.zeros(len(problem.penalty) + 1)
+        self.margin = np.zeros(len(self.cost))
+        self.alpha = self.cost / 2  # of margin + over - slack = 1
+        self.rest = self.cost / 2  # cost - alpha, followed for itself: their difference rounds to 0
+        self.over = np.full(len(self.cost), 2.0)  # xi, paid for
+        self.slack = np.ones(len(self.cost))
+        self.back = np.zeros(len(self.weights))  # sum of alpha t u
+        self.back = self._pull(self.alpha * self.sign)
+
+    def vectors(self, steps: int) -> Vectors:
+        """The weights, with the gap between what they cost and what alpha proves."""
+        loss = float(self.cost @ np.maximum(1.0 - self.margin, 0.0))
+        value = _energy(self.problem, self.weights) + loss
+        P = self.problem.penalty
+        lag = P * self.weights[:-1] - self.back[:-1]
+        gap = float(row_gaps(self.margin, self.alpha, self.cost, squared=False).sum())
+        gap += 0.5 * float(np.divide(lag**2, P, out=np.zeros_like(P), where=P > 0).sum())
+        gap += abs(self.weights[-1] * self.back[-1])
+        return Vectors(self.weights.copy(), steps, gap / (value or 1.0), value)
+
+    def advance(self) -> bool:
+        """One predictor and one corrector step; False where they lead nowhere."""
+        rest = self.rest
+        ease = 1.0 / (self.over / rest + self.slack / self.alpha)
+        lack = self.margin + self.over - self.slack - 1.0
+        mean = (self.alpha @ self.slack + rest @ self.over) / (2 * len(self.cost))
+        gram = self._gram(ease)
+        first = self._solve(gram, ease, lack, -self.alpha * self.slack, -rest * self.over)
+        far = self._reach(*first[1:])
+        alpha, over, slack = (
+            at + far * by for at, by in zip(self._point(), first[1:], strict=True)
+        )
+        then = (alpha @ slack + (self.cost - alpha) @ over) / (2 * len(self.cost))
+        aim = mean * min(max(then / mean, 0.0), 1.0) ** 3
+        step, d_alpha, d_over, d_slack = self._solve(
+            gram,
+            ease,
+            lack,
+            aim - self.alpha * self.slack - first[1] * first[3],
+            aim - rest * self.over + first[1] * first[2],
+        )
+        far = _TO_BORDER * self._reach(d_alpha, d_over, d_slack)
+        if not (np.isfinite(far) and np.isfinite(step).all() and far > 1e-10):
+            return False
+        far = min(far, 1.0)
+        self.weights += far * step
+        self.alpha += far * d_alpha
+        self.rest -= far * d_alpha
+        self.over += far * d_over
+        self.slack += far * d_slack
+        self.margin = self.problem.margins(self.weights)[self.some]
+        self.back = self._pull(self.alpha * self.sign)
+        return True
+
+    def _point(self) -> tuple[Floats, Floats, Floats]:
+        return self.alpha, self.over, self.slack
+
+    def _solve(
+        self, gram: Floats, ease: Floats, lack: Floats, low: Floats, high: Floats
+    ) -> tuple[Floats, Floats, Floats, Floats]:
+        """The Newton step: weights, alpha, over, slack. `low`, `high`: what alpha slack and
+        (cost - alpha) over are to gain."""
+        rest = self.rest
+        wish = -lack - high / rest + low / self.alpha
+        lag = np.append(self.problem.penalty * self.weights[:-1], 0.0) - self.back
+        step = self.problem.step(gram, (self._pull(self.sign * ease * wish) - lag)[:, None])[:, 0]
+        along = self.problem.margins(step)[self.some]
+        d_alpha = ease * (wish - along)
+        d_over = (high + self.over * d_alpha) / rest
+        d_slack = (low - self.slack * d_alpha) / self.alpha
+        return step, d_alpha, d_over, d_slack
+
+    def _reach(self, d_alpha: Floats, d_over: Floats, d_slack: Floats) -> float:
+        """How far one may go until alpha, cost - alpha, over or slack is zero."""
+        pairs = (
+            (self.alpha, d_alpha),
+            (self.rest, -d_alpha),
+            (self.over, d_over),
+            (self.slack, d_slack),
+        )
+        with np.errstate(divide="ignore", invalid="ignore"):
+            limits = [np.min(np.where(by < 0, -at / by, np.inf)) for at, by in pairs]
+        return float(min(1.0 / _TO_BORDER, *limits))
+
+    def _pull(self, pull: Floats) -> Floats:
+        return self.problem.products(self._spread(pull)[:, None], None).pull[:, 0]
+
+    def _gram(self, curve: Floats) -> Floats:
+        none = np.zeros((len(self.some), 0))
+        return self.problem.products(none, self._spread(curve)).gram
+
+    def _spread(self, values: Floats) -> Floats:
+        if self.some.all():
+            return values
+        found = np.zeros(len(self.some))
+        found[self.some] = values
+        return found
+
+
+def row_gaps(margin: Floats, alpha: Floats, cost: Floats, *, squared: bool) -> Floats:
+    """(n,) what each row adds to the gap: loss + its conjugate - their product, never negative.
+
+    For the squared hinge a row short by s adds (2 c s - alpha)^2 / 4c, else alpha (m - 1) +
+    alpha^2 / 4c; for the hinge (c - alpha) s, else alpha (m - 1).
+    """
+    short, far = np.maximum(1.0 - margin, 0.0), np.maximum(margin - 1.0, 0.0)
+    if not squared:
+        return np.asarray((cost - alpha) * short + alpha * far)
+    off = (2.0 * cost * short - alpha) ** 2
+    return alpha * far + np.divide(off, 4.0 * cost, out=np.zeros_like(off), where=cost > 0)
+
+
+def _solved(lower: Floats, pull: Floats) -> Floats:
+    """Solution for a matrix of diagonal 1; near its end a path makes it singular to rounding."""
+    if not np.isfinite(lower).all():
+        return np.full_like(pull, np.nan)
+    for bump in (0.0, 1e-15, 1e-14, 1e-13, 1e-12, 1e-10, 1e-8):
+        try:
+            factor = cho_factor(lower + bump * np.eye(len(lower)), lower=True)
+        except np.linalg.LinAlgError:
+            continue
+        return np.asarray(cho_solve(factor, pull))
+    return np.full_like(pull, np.nan)
+
+
+def _energy(problem: Problem, weights: Floats) -> float:
+    return 0.5 * float(problem.penalty @ weights[:-1] ** 2)

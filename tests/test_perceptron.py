@@ -1,0 +1,225 @@
+"""The perceptron: its theorem, its pocket, and what it is not moved by."""
+
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import given, strategies as st
+from scipy import sparse
+from sklearn.datasets import load_iris
+from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier
+
+from discriminant import LeastSquares, Perceptron
+from discriminant.errors import LabelError, MissingValueError, NotSeparatedWarning, OptionError
+from discriminant.models.separator import is_separable
+
+XOR = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]]), np.array([0, 1, 1, 0])
+IRIS = load_iris(return_X_y=True)
+
+
+def separable_rows(seed, n=60, d=3, classes=2, gap=0.3):
+    """Rows that linear scores without error have labelled, none near a border."""
+    rng = np.random.default_rng(seed)
+    W, b = rng.standard_normal((classes, d)), 0.3 * rng.standard_normal(classes)
+    rows = 2.0 * rng.standard_normal((40 * n, d))
+    scores = rows @ W.T + b
+    first, second = -np.sort(-scores, axis=1)[:, :2].T
+    clear = first - second > gap
+    return rows[clear][:n], scores[clear].argmax(axis=1)[:n]
+
+
+def by_the_book(X, t, passes):
+    """Lecture 4, row by row: w += t (x, 1) for a row that is wrong."""
+    w, updates = np.zeros(X.shape[1] + 1), 0
+    rows = np.hstack([X, np.ones((len(X), 1))])
+    for _ in range(passes):
+        for z, sign in zip(rows, t, strict=True):
+            if sign * (w @ z) <= 0:
+                w, updates = w + sign * z, updates + 1
+    return w, updates
+
+
+@given(seed=st.integers(0, 999))
+def test_the_steps_are_those_of_the_book(seed):
+    rng = np.random.default_rng(seed)
+    X, y = rng.integers(-4, 5, (20, 3)).astype(float), rng.integers(2, size=20)
+    y[:2] = 0, 1
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NotSeparatedWarning)
+        model = Perceptron(standardize=False, keep="last", max_passes=3).fit(X, y)
+    w, updates = by_the_book(X, 2 * y - 1, model.n_passes_)
+    assert model.n_updates_ == updates
+    np.testing.assert_array_equal([*model.coef_[0], *model.intercept_], w)
+
+
+@given(
+    seed=st.integers(0, 999), classes=st.integers(2, 4), update=st.sampled_from(["row", "batch"])
+)
+def test_it_separates_what_can_be_separated_within_the_bound_of_its_theorem(seed, classes, update):
+    X, y = separable_rows(seed, classes=classes)
+    if len(np.unique(y)) < 2:
+        return
+    model = Perceptron(update=update, max_passes=20_000).fit(X, y)
+    assert model.converged_ and model.n_wrong_ == 0 and model.score(X, y) == 1.0
+    assert 1 <= model.n_updates_ <= model.bound_ == (model.radius_ / model.margin_) ** 2
+
+
+def test_margin_and_radius_are_those_of_the_standardised_rows():
+    X, y = separable_rows(3)
+    model = Perceptron().fit(X, y)
+    z = np.hstack([(X - X.mean(axis=0)) / X.std(axis=0), np.ones((len(X), 1))])
+    w = model.coef_[0] * X.std(axis=0)
+    w = np.append(w, model.intercept_ + model.coef_[0] @ X.mean(axis=0))
+    lead = (2 * y - 1) * (z @ w) / np.linalg.norm(w)
+    assert model.margin_ == pytest.approx(lead.min(), rel=1e-12)
+    assert model.radius_ == pytest.approx(np.linalg.norm(z, axis=1).max(), rel=1e-12)
+
+
+# --- what cannot be separated --------------------------------------------------------------------
+
+
+def test_xor_is_said_not_to_be_separable_and_the_pocket_has_one_row_wrong():
+    said = r"1 of 4 rows are wrong by the pocket rule after 1000 passes.*no linear border"
+    with pytest.warns(NotSeparatedWarning, match=said):
+        model = Perceptron().fit(*XOR)
+    assert model.separable_ is False and not model.converged_ and model.bound_ == np.inf
+    assert (model.predict(XOR[0]) == XOR[1]).sum() == 3  # no line does better
+
+
+@pytest.mark.parametrize(
+    "options", [{"update": "batch"}, {"keep": "last"}, {"keep": "average"}], ids=repr
+)
+def test_every_variant_stops_on_xor_and_says_so(options):
+    with pytest.warns(NotSeparatedWarning, match=r"of 4 rows are wrong"):
+        model = Perceptron(**options).fit(*XOR)
+    assert not model.converged_ and model.n_passes_ <= 1000
+
+
+def test_a_border_that_exists_but_was_not_found_yet_is_announced():
+    X, y = separable_rows(5, gap=0.05)
+    with pytest.warns(NotSeparatedWarning, match="border exists: raise max_passes"):
+        model = Perceptron(max_passes=1).fit(X, y)
+    assert model.separable_ is True and not model.converged_
+
+
+def test_the_pocket_is_never_worse_than_the_last_weights():
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        X, y = rng.standard_normal((80, 2)), rng.integers(3, size=80)
+        with pytest.warns(NotSeparatedWarning):
+            pocket, last = (Perceptron(keep=k, max_passes=50).fit(X, y) for k in ("pocket", "last"))
+        assert pocket.n_wrong_ <= last.n_wrong_
+
+
+@given(seed=st.integers(0, 200))
+def test_the_linear_programme_agrees_with_the_way_rows_were_made(seed):
+    X, y = separable_rows(seed, n=30)
+    assert is_separable(X, y, classes=2) is True
+    doubled = np.vstack([X, X[:1]])  # one row with both labels
+    assert is_separable(doubled, np.append(y, 1 - y[0]), classes=2) is False
+
+
+# --- what moves it and what does not -------------------------------------------------------------
+
+
+def test_rows_that_are_too_right_move_least_squares_and_not_the_perceptron():
+    rng = np.random.default_rng(0)
+    X = np.vstack([rng.normal(-2.0, 0.5, (50, 1)), rng.normal(2.0, 0.5, (50, 1))])
+    y = np.repeat([0, 1], 50)
+    far = np.vstack([X, rng.normal(1000.0, 0.5, (5, 1))])  # deep in their own half
+    labels = np.append(y, np.ones(5, dtype=int))
+    plain = {"standardize": False}
+    before, after = Perceptron(**plain).fit(X, y), Perceptron(**plain).fit(far, labels)
+    np.testing.assert_array_equal(before.coef_, after.coef_)
+    assert before.n_updates_ == after.n_updates_
+    least = LeastSquares().fit(X, y), LeastSquares().fit(far, labels)
+    assert least[0].score(X, y) == 1.0 and least[1].score(X, y) < 0.9
+
+
+@given(seed=st.integers(0, 99), power=st.integers(-30, 30))
+def test_units_and_origins_of_columns_do_not_matter(seed, power):
+    X, y = separable_rows(seed)
+    X = np.round(X * 1024) / 1024
+    moved = (X + np.array([0.0, 1.0, -8.0])) * 2.0 ** (power * np.arange(3))
+    ours, theirs = Perceptron().fit(X, y), Perceptron().fit(moved, y)
+    assert ours.n_updates_ == theirs.n_updates_ and theirs.converged_
+
+
+def test_a_mean_of_1e8_costs_no_digit():
+    X, y = separable_rows(1)
+    X = np.round(X * 1024) / 1024
+    assert Perceptron().fit(X + 1e8, y).score(X + 1e8, y) == 1.0
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.int64, "F", "list", "strided"])
+def test_rows_of_any_kind_are_walked_alike(kind):
+    X, y = np.round(IRIS[0] * 10), IRIS[1] == 0
+    ways = {
+        "F": np.asfortranarray(X),
+        "list": X.tolist(),
+        "strided": np.repeat(X, 2, axis=1)[:, ::2],
+    }
+    given_ = ways[kind] if isinstance(kind, str) else X.astype(kind)
+    ours, theirs = Perceptron().fit(X, y), Perceptron().fit(given_, y)
+    np.testing.assert_allclose(theirs.coef_, ours.coef_, rtol=1e-12)
+    assert ours.n_updates_ == theirs.n_updates_
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64, np.int32])
+@pytest.mark.parametrize("classes", [2, 3])
+def test_sparse_rows_are_walked_as_the_same_rows_dense(kind, classes):
+    X, y = np.round(IRIS[0] * 2), np.minimum(IRIS[1], classes - 1)
+    options = {"standardize": False, "max_passes": 20, "keep": "average"}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NotSeparatedWarning)
+        dense = Perceptron(**options).fit(X, y)
+        model = Perceptron(**options).fit(sparse.csr_array(X.astype(kind)), y)
+    np.testing.assert_allclose(model.coef_, dense.coef_, rtol=1e-12)
+    assert model.n_updates_ == dense.n_updates_ and model.n_wrong_ == dense.n_wrong_
+
+
+def test_wide_sparse_rows_stay_sparse_even_where_a_cell_is_missing():
+    rows = sparse.random_array((300, 1_000_000), density=2e-5, format="csr", rng=0)
+    y = np.arange(300) % 2
+    assert Perceptron().fit(rows, y).predict(rows).shape == (300,)
+    rows.data[7] = np.nan
+    with pytest.raises(MissingValueError, match=r"Row \d+ .*1 row\(s\) in 1 column"):
+        Perceptron().fit(rows, y)
+
+
+@pytest.mark.parametrize("wrapper", [OneVsRestClassifier, OneVsOneClassifier])
+def test_it_serves_in_decompositions_of_scikit_learn(wrapper):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NotSeparatedWarning)
+        assert wrapper(Perceptron()).fit(*IRIS).score(*IRIS) > 0.9
+
+
+def test_a_seed_repeats_a_shuffled_walk_and_another_seed_does_not():
+    X, y = separable_rows(11, n=200)
+    walks = [Perceptron(shuffle=True, random_state=s).fit(X, y).coef_ for s in (0, 0, 1)]
+    np.testing.assert_array_equal(walks[0], walks[1])
+    assert not np.array_equal(walks[0], walks[2])
+
+
+# --- bad input -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "options, said",
+    [
+        ({"update": "rows"}, "update='rows'.*'row' or 'batch'"),
+        ({"keep": "best"}, "keep='best'.*'pocket', 'last' or 'average'"),
+        ({"max_passes": 0}, "max_passes=0.*1 or more"),
+        ({"max_passes": 2.5}, "max_passes=2.5.*whole number"),
+        ({"shuffle": "yes"}, "shuffle='yes'.*True or False"),
+    ],
+    ids=repr,
+)
+def test_an_option_that_cannot_be_is_named(options, said):
+    with pytest.raises(OptionError, match=said):
+        Perceptron(**options).fit(*IRIS)
+
+
+def test_a_continuous_label_is_called_a_regression_target():
+    with pytest.raises(LabelError, match=r"row 0 is not a whole number.*regression target"):
+        Perceptron().fit(IRIS[0], IRIS[0][:, 0] + 0.05)

@@ -45,7 +45,10 @@ def kept_for_inference(
         moments.weight,
         rows,
         link,
-        estimable(coordinates, penalty_scale(at, True)),
+        estimable(
+            coordinates,
+            penalty_scale(at, standardize=True, intercept=bool(coordinates.free)),
+        ),
         _tjur(found, read, moments, link) if two and rows * len(at.features) <= _SHORT else None,
     )
 

@@ -103,7 +103,9 @@ def fit_logistic(read: Pass, moments: ClassMoments, sample: Block, wish: Wish) -
     coordinates = white_coordinates(moments, classes=K if K > 2 else 0, intercept=wish.intercept)
     penalty = None
     if wish.ridge > 0:
-        penalty = wish.ridge * coordinates.penalty(penalty_scale(moments, wish.standardize))
+        penalty = wish.ridge * coordinates.penalty(
+            penalty_scale(moments, standardize=wish.standardize, intercept=wish.intercept)
+        )
     plain = PenalisedLoss(read, moments.features, moments.anchor, loss, coordinates, penalty)
     objective: Objective = JeffreysLoss(plain, coordinates) if wish.jeffreys else plain
     some = sample_of(sample, plain, coordinates)
@@ -215,11 +217,14 @@ def reading_anchor(moments: ClassMoments, *, intercept: bool) -> Anchor:
     return at_zero if near.all() else moments.anchor
 
 
-def penalty_scale(moments: ClassMoments, standardize: bool) -> Floats:
-    """(d,) what a coefficient is multiplied by before it is squared."""
+def penalty_scale(moments: ClassMoments, *, standardize: bool, intercept: bool) -> Floats:
+    """(d,) what a coefficient is multiplied by before it is squared.
+
+    Without an intercept columns are standardised about zero, where scores are.
+    """
     if not standardize:
         return np.asarray(1.0 / moments.anchor.unit)
-    apart = moments.mean - moments.centre
+    apart = moments.mean - (moments.centre if intercept else 0.0)
     total = np.diagonal(moments.pooled) + moments.weight @ apart**2
     return np.asarray(np.sqrt(total / moments.weight.sum()))
 

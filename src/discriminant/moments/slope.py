@@ -10,6 +10,7 @@ With u = (x - origin) / unit and m scores,
 
 These are sums over rows, so they add. A Loss says what l, l', l'' and f are; it knows no features.
 A tile of rows is scored and summed while it is in the cache, so that one iteration is one pass.
+Products are np.dot: np.matmul keeps the interpreter to itself where its result is small.
 How coefficients are changed from one pass to the next is not done here: see `models.descent`.
 """
 
@@ -158,7 +159,7 @@ class _Running:
         m, p = len(local.curve), rows.shape[1] + 1
         ones = np.hstack([rows, np.ones((len(rows), 1))])
         wide = (local.cross.T[:, :, None] * ones[:, None, :]).reshape(len(rows), m * p)
-        found = np.asarray(-(wide.T @ wide))
+        found = np.asarray(-np.dot(wide.T, wide))
         for k in range(m):
             found[k * p : (k + 1) * p, k * p : (k + 1) * p] += self._weighted(rows, local.curve[k])
         return found
@@ -169,8 +170,8 @@ class _Running:
         found = np.empty((d + 1, d + 1))
         root = np.sqrt(weight)
         heavy = np.multiply(rows, root[:, None], out=self.heavy[: len(rows)])
-        found[:d, :d] = heavy.T @ heavy
-        found[d, :d] = found[:d, d] = root @ heavy
+        found[:d, :d] = np.dot(heavy.T, heavy)
+        found[d, :d] = found[:d, d] = np.dot(root, heavy)
         found[d, d] = weight.sum()
         return found
 
@@ -180,8 +181,8 @@ def _times(across: Floats, rows: Features) -> Floats:
     if is_sparse(rows):
         return np.ascontiguousarray((rows @ across.T).T)
     if len(across) == 1:
-        return np.asarray(rows @ across[0])[None]
-    return np.asarray(across @ rows.T)
+        return np.asarray(np.dot(rows, across[0]))[None]
+    return np.asarray(np.dot(across, rows.T))
 
 
 def _sums(rows: Features, slope: Floats) -> Floats:
@@ -189,8 +190,8 @@ def _sums(rows: Features, slope: Floats) -> Floats:
     if is_sparse(rows):
         return np.asarray(rows.T @ slope.T)
     if len(slope) == 1:
-        return np.asarray(slope[0] @ rows)[:, None]
-    return np.asarray(slope @ rows).T
+        return np.asarray(np.dot(slope[0], rows))[:, None]
+    return np.asarray(np.dot(slope, rows)).T
 
 
 Pass = Callable[[Any], Any]  # a fold of a reading over the rows, whoever does it

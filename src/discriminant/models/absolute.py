@@ -5,8 +5,8 @@
 Where the signs of x are known this is a linear system; so signs are guessed, and the guess is
 bettered. A face is the set of x with given signs and given zeros. In turn:
 
-    zeros that ought to move    do, all at once: each takes its own best step, divided by how many
-                                there are, which by convexity goes down
+    zeros that ought to move    most do, at once: each takes its own best step, divided by how
+                                many there are, which by convexity goes down
     Newton's step on the face   as far as signs last; who would change sign becomes zero
 
 Every turn goes down and no face has its least value twice, so there is an end, and it is exact:
@@ -23,7 +23,8 @@ from scipy.linalg import cho_factor, cho_solve
 
 from discriminant.table.schema import Floats
 
-_TURNS = 200
+_TURNS = 1000
+_DRAWN = 0.5  # of the strongest pull on any zero; the weaker are mostly gone when that has moved
 _DUST = 1e-12  # added to the curvature, relative to its largest entry: columns may be copies
 
 
@@ -61,7 +62,8 @@ class AbsoluteQuadratic:
         """The coordinates that are zero and ought not to be, a little out."""
         pull = subgradient(self.slope(x), x, self.corner)
         curve = np.diagonal(self.curvature)
-        ought = (x == 0) & (pull != 0) & (curve > 0)
+        drawn = np.abs(np.where((x == 0) & (curve > 0), pull, 0.0))
+        ought = (drawn > 0) & (drawn >= _DRAWN * drawn.max())
         share = max(int(ought.sum()), 1)
         return np.asarray(np.where(ought, -pull / np.where(ought, curve, 1.0) / share, x))
 

@@ -23,7 +23,7 @@ import numpy as np
 
 from discriminant.errors import ConstantColumnWarning, tell
 from discriminant.models.descent import GRADIENT, Descent, PenalisedLoss
-from discriminant.models.logistic import Fit, Wish
+from discriminant.models.logistic import Fit, Wish, later
 from discriminant.models.proximal import (
     CorneredLoss,
     orthant_lbfgs,
@@ -40,7 +40,9 @@ from discriminant.moments.slope import Pass
 from discriminant.table.schema import Floats
 
 _CENTRED = 4.0  # a mean of so many standard deviations costs no digit worth a subtraction
-_SOME = 1500  # coefficients; up to so many, their curvature is read
+_FEW = 64  # coefficients; up to so many, their curvature is read about as fast as their gradient
+_SOME = 1500  # coefficients; up to so many, it is better read than guessed for long
+_PATIENCE = 32, 200  # passes at least, at most; else half as many as coefficients
 _SLOW_GOAL = 1e-12  # largest gradient to aim at where the last step does not square the error
 
 
@@ -112,19 +114,33 @@ def fit_net(read: Pass, columns: Columns, wish: Wish) -> Fit:
 
 
 def _descend(objective: CorneredLoss, share: Floats, wish: Wish) -> Descent:
-    """The way asked for; left to us, Newton unless there are too many coefficients for that."""
+    """The way asked for; left to us, Newton where it is cheap and L-BFGS where it is not."""
     goal = GRADIENT if wish.link == "logit" else _SLOW_GOAL  # others expect their curvature
     start = _level(objective, share)
-    most, progress = wish.most, wish.progress
-    if wish.solver == "newton" or (wish.solver == "auto" and start.size <= _SOME):
+    most, progress, solver = wish.most, wish.progress, wish.solver
+    if solver == "newton" or (solver == "auto" and start.size <= _FEW):
         return proximal_newton(objective, start, most=most, progress=progress, goal=goal)
-    curve = (share * (1.0 - share))[-start.shape[1] :]
-    steep = objective.plain.penalty
-    assert steep is not None
-    scale = steep[:, None] + curve
-    if wish.solver == "gradient":
+    scale = _steepness(objective, share)
+    if solver == "gradient":
         return proximal_gradient(objective, start, scale=scale, most=most, progress=progress)
-    return orthant_lbfgs(objective, start, scale=scale, most=most, progress=progress)
+    some = solver == "auto" and start.size <= _SOME
+    patience = min(most, int(np.clip(start.size // 2, *_PATIENCE))) if some else most
+    found = orthant_lbfgs(objective, start, scale=scale, most=patience, progress=progress)
+    left = most - found.passes
+    if found.converged or not some or left < 1:
+        return found
+    rest = proximal_newton(
+        objective, found.theta, most=left, progress=later(progress, found.passes), goal=goal
+    )
+    return replace(rest, path=found.path + rest.path)
+
+
+def _steepness(objective: CorneredLoss, share: Floats) -> Floats:
+    """(q, m) curvature of the loss and the squares where no feature tells of a class."""
+    squares = objective.plain.penalty
+    assert squares is not None
+    curve = share * (1.0 - share)
+    return np.asarray(squares[:, None] + (curve if len(share) > 2 else curve[1:]))
 
 
 def _level(objective: CorneredLoss, share: Floats) -> Floats:

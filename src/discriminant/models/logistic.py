@@ -51,6 +51,7 @@ _CENTRED = 4.0  # a mean of so many standard deviations costs no digit worth a s
 _FEW = 64  # coefficients; up to so many, their curvature is read about as fast as their gradient
 _SOME = 1500  # coefficients; up to so many, it is better read than guessed for long
 _PATIENCE = 24  # passes
+_MANY = 50  # rows for each number, enough for a start
 _SLOW_GOAL = 1e-12  # largest gradient to aim at where the last step does not square the error
 
 
@@ -112,6 +113,8 @@ def fit_logistic(read: Pass, moments: ClassMoments, sample: Block, wish: Wish) -
     start = level_start(moments, coordinates)
     if not wish.jeffreys:  # separated classes put the discriminant where the curvature is nothing
         start = some.best(start, discriminant_start(moments, coordinates))
+        if wish.solver == "auto" and start.size <= _FEW:
+            start = polished(some, start)
     descent = _descend(objective, start, some, wish)
     overlap = wish.ridge > 0 or wish.jeffreys or proves_overlap(descent, some, link=wish.link)
     return Fit(objective, coordinates, moments.anchor, descent, overlap)
@@ -193,11 +196,12 @@ def _descend(objective: Objective, start: Floats, some: Sample, wish: Wish) -> D
     left = wish.most - found.passes
     if found.converged or solver == "lbfgs" or size > _SOME or left < 1:
         return found
-    rest = newton(objective, found.theta, most=left, progress=_later(wish.progress, found.passes))
+    rest = newton(objective, found.theta, most=left, progress=later(wish.progress, found.passes))
     return replace(rest, path=found.path + rest.path)
 
 
-def _later(progress: Progress | None, passes: int) -> Progress | None:
+def later(progress: Progress | None, passes: int) -> Progress | None:
+    """Progress of a way that another went before."""
     if progress is None:
         return None
     return lambda more, value, steepness: progress(passes + more, value, steepness)
@@ -262,6 +266,20 @@ def discriminant_start(moments: ClassMoments, coordinates: Coordinates) -> Float
     if coordinates.contrast is None:
         return np.asarray(found[:, 1:] - found[:, :1])
     return np.asarray(found @ coordinates.contrast)
+
+
+def polished(some: Sample, start: Floats) -> Floats:
+    """A start that is the most likely one of some rows, if these are many for its numbers."""
+    if len(some.rows) < _MANY * start.size:
+        return start
+    q = some.rows.shape[1]
+    plain = Coordinates(np.vstack([np.eye(q), np.zeros((1, q))]), some.contrast, 0)
+    block = Block(some.rows, some.codes, some.weight)
+    names = tuple(f"coordinate {j}" for j in range(q))
+    objective = PenalisedLoss(
+        lambda reading: reading.read(block), names, Anchor.zero(q), some.loss, plain, some.penalty
+    )
+    return newton(objective, start, most=_PATIENCE // 4).theta
 
 
 def level_start(moments: ClassMoments, coordinates: Coordinates) -> Floats:

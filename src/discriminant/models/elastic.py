@@ -63,12 +63,13 @@ class Columns:
         apart = moments.mean - moments.centre
         variance = (moments.pooled + moments.weight @ apart**2) / total
         still = variance <= 4 * rounding(moments.mean)
-        if still.any() and intercept:
-            names = np.array(moments.features, dtype=object)[still].tolist()
-            tell(ConstantColumnWarning.of_columns(names))
         spread = np.where(still, 0.0, np.sqrt(variance))
         at_zero = Anchor(np.zeros_like(spread), moments.anchor.unit)
         centre = moments.centre + moments.anchor.shift_to(at_zero)
+        idle = still if intercept else still & (centre == 0)
+        if idle.any():
+            names = np.array(moments.features, dtype=object)[idle].tolist()
+            tell(ConstantColumnWarning.of_columns(names))
         if not intercept or (np.abs(centre) <= _CENTRED * spread).all():
             return cls(moments.features, at_zero, centre, spread, moments.weight)
         return cls(moments.features, moments.anchor, moments.centre, spread, moments.weight)

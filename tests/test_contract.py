@@ -19,15 +19,20 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import discriminant
 from discriminant import (
+    GLM,
     LDA,
     QDA,
     RDA,
+    SVM,
     Basis,
     Fisher,
     LaplaceNB,
     LeastSquares,
     LinearRegression,
+    Logistic,
+    LogLinear,
     NearestMean,
+    Perceptron,
 )
 
 # Every public estimator, in all its variants. A new one joins here.
@@ -59,6 +64,23 @@ ESTIMATORS = [
     LinearRegression(ridge=1.0, fit_intercept=False),
     LinearRegression(precision="high"),
     LaplaceNB(),
+    Logistic(),
+    Logistic(ridge=0.1, standardize=False),
+    Logistic(ridge=0.01, intercept=False),
+    Logistic(bias_reduction="jeffreys"),
+    Logistic(ridge=0.1, solver="lbfgs"),
+    GLM(),
+    GLM(ridge=0.1, intercept=False),
+    GLM("poisson"),
+    GLM("gamma", "log"),
+    LogLinear(),
+    LogLinear(predicted="smearing"),
+    Perceptron(),
+    Perceptron(keep="average", shuffle=True),
+    Perceptron(update="batch", standardize=False),
+    SVM(),
+    SVM(loss="hinge", standardize=True, class_weight="balanced"),
+    SVM(solver="dual", tolerance=1e-16, max_steps=100_000),
 ]
 BASES = [
     Basis(),
@@ -84,6 +106,12 @@ every_classifier = pytest.mark.parametrize("model", CLASSIFIERS, ids=repr)
 every_transformer = pytest.mark.parametrize("model", TRANSFORMERS, ids=repr)
 every_frame = pytest.mark.parametrize("frame", FRAMES.values(), ids=FRAMES)
 
+
+def answers(model):
+    """Labels as numbers; above zero for a model that takes only such."""
+    return Y + 1 if model.__sklearn_tags__().target_tags.positive_only else Y
+
+
 pytestmark = pytest.mark.filterwarnings("ignore::discriminant.errors.DiscriminantWarning")
 
 
@@ -104,7 +132,10 @@ def test_every_public_estimator_is_held_to_the_contract():
 @every_estimator
 @every_frame
 def test_a_frame_is_fitted_as_its_array_and_its_names_are_remembered(model, frame):
-    from_frame, from_array = clone(model).fit(frame, Y), clone(model).fit(X, Y)
+    from_frame, from_array = (
+        clone(model).fit(frame, answers(model)),
+        clone(model).fit(X, answers(model)),
+    )
     assert from_frame.feature_names_in_.tolist() == NAMES
     assert not hasattr(from_array, "feature_names_in_")
     np.testing.assert_allclose(from_frame.predict(frame), from_array.predict(X), atol=1e-12)
@@ -113,7 +144,7 @@ def test_a_frame_is_fitted_as_its_array_and_its_names_are_remembered(model, fram
 @every_estimator
 @every_frame
 def test_columns_are_matched_by_name(model, frame):
-    fitted = clone(model).fit(frame, Y)
+    fitted = clone(model).fit(frame, answers(model))
     assert np.array_equal(fitted.predict(frame[NAMES[::-1]]), fitted.predict(frame))
 
 
@@ -144,14 +175,14 @@ def test_a_transformer_gives_as_many_columns_as_names(model):
 
 @every_estimator
 def test_a_pickled_model_says_the_same(model):
-    fitted = clone(model).fit(X, Y)
+    fitted = clone(model).fit(X, answers(model))
     again = pickle.loads(pickle.dumps(fitted))
     assert np.array_equal(again.predict(X), fitted.predict(X))
 
 
 @every_estimator
 def test_a_clone_has_the_options_and_not_the_fit(model):
-    copy = clone(clone(model).fit(X, Y))
+    copy = clone(clone(model).fit(X, answers(model)))
     assert repr(copy) == repr(model)
     with pytest.raises(NotFittedError, match=type(model).__name__):
         copy.predict(X)
@@ -247,7 +278,7 @@ def test_the_text_names_the_model_and_what_was_changed(model):
 
 @every_estimator
 def test_the_page_shows_the_model_before_and_after_fitting(model):
-    before, after = clone(model)._repr_html_(), clone(model).fit(X, Y)._repr_html_()
+    before, after = clone(model)._repr_html_(), clone(model).fit(X, answers(model))._repr_html_()
     assert "Not fitted" in before and "Not fitted" not in after
     assert all(type(model).__name__ in page for page in (before, after))
 

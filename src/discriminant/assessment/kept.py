@@ -14,7 +14,7 @@ from discriminant.moments.losses import LinkName
 from discriminant.moments.slope import Pass
 from discriminant.table.schema import Floats
 
-_STILL = 2e-9  # a last step up to so long changes no standard error that matters
+_STILL = 2e-9  # a longer last step changes digits of standard errors that a few rows can show
 _WORTH = 2e10  # products: a curvature that takes more is read only if the way asks for it
 _SHORT = 5e6  # numbers of a table that is quickly read once more
 
@@ -29,7 +29,7 @@ def kept_for_inference(
     point = found.descent.point
     rows = int(moments.rows.sum())
     cheap = rows * float(theta.size) ** 2 <= _WORTH
-    if _moved(point, theta) or point.slope.curvature is None:
+    if (_moved(point, theta) and rows * theta.size <= _SHORT) or point.slope.curvature is None:
         if point.slope.curvature is None and not cheap:
             return None
         point = found.objective.at(theta, want="curvature")

@@ -48,8 +48,9 @@ from discriminant.posterior import log_posterior, posterior
 from discriminant.table.schema import Block, Floats, is_sparse
 from discriminant.table.source import Table, open_table
 
+_LONG = 5_000_000  # numbers of a table that is not read again for digits beyond the tests
 _LARGE = 1500  # features of sparse rows; the products of more are not kept
-_SAMPLE = 8192  # rows that the curvature is sketched from
+_SAMPLE = 1 << 21  # numbers in the rows that the curvature is sketched from
 
 
 class Logistic(Inferring, LinearClassifier):
@@ -125,6 +126,7 @@ class Logistic(Inferring, LinearClassifier):
         """Read the rows until the most likely coefficients are found."""
         wish = self._wish()
         table = self._open(X, y, sample_weight)
+        wish = replace(wish, foresee=len(table) * table.width > _LONG)
         labels = table.schema.labels
         if len(labels) > 2 and wish.link != "logit":
             raise OptionError.of("link", wish.link, f"'logit' for {len(labels)} classes")
@@ -391,7 +393,7 @@ def _weighted(table: Table, costs: Floats) -> Table:
 
 def _sample(table: Table) -> Block:
     """Rows spread over the table, in no step with whatever it repeats."""
-    count = min(len(table), _SAMPLE)
+    count = min(len(table), int(np.clip(_SAMPLE // table.held, 2048, 65536)))
     if count == len(table):
         return table.block(0, count)
     places = np.arange(count) + np.random.default_rng(0).random(count)

@@ -15,7 +15,7 @@ passes, each step beginning from a sketch (`models.sketch`).
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Protocol
 
@@ -173,11 +173,13 @@ def newton(
     most: int = 100,
     progress: Progress | None = None,
     goal: float = GRADIENT,
+    foresee: bool = False,
 ) -> Descent:
     """Newton's steps, each halved until the value falls; with an expected curvature, Fisher's.
 
     When both tests are met one more step is taken without reading the rows again: it squares what
-    is left of the error.
+    is left of the error. With `foresee`, for the losses of which `foreseen` holds, it is enough
+    that they are proved to be met after that step.
     """
     way = _Way(objective, most, progress)
     point = way.at(start, want="curvature")
@@ -186,12 +188,36 @@ def newton(
         decrement = -0.5 * float((point.gradient * step).sum())
         if point.steepness <= goal and decrement <= DECREMENT:
             return way.end(point, decrement, point.theta + step)
+        if foresee:
+            ahead, left = foreseen(point, decrement)
+            if ahead <= goal and left <= DECREMENT:
+                return replace(way.end(point, left, point.theta + step), converged=True)
         if way.over:
             return way.end(point, decrement)
         after = _halved(way, point, step, want="curvature")
         if after is None:
             return way.end(point, decrement)
         point = after
+
+
+def foreseen(point: Point, decrement: float) -> tuple[float, float]:
+    """Bounds of the largest gradient and of the decrement after a full Newton step.
+
+    For the logit and softmax, whose third derivative along a direction is at most the range of its
+    scores times the second. Over a step whose scores range over no more than r in any row, the
+    curvature changes by a factor within exp(-r) and exp(r) (Bach 2010), so that in the measure of
+    H^-1 the gradient after it is at most (exp(r) - 1 - r) / r times the one before. And r is at
+    most sqrt(2 g'H^-1 g / least), for the curvature of no row exceeds H.
+    """
+    assert point.curvature is not None
+    weight, least = point.slope.weight, point.slope.least
+    before = np.sqrt(2.0 * weight * max(decrement, 0.0))
+    r = before * np.sqrt(2.0 / least) if 0 < least < np.inf else np.inf
+    if not r < 1.0:
+        return np.inf, np.inf
+    after = before * (np.expm1(r) - r) / r if r > 0 else 0.0
+    steepest = float(np.diagonal(point.curvature).max())
+    return after * np.sqrt(np.exp(r) * steepest / weight), 0.5 * after**2 * np.exp(r) / weight
 
 
 def lbfgs(

@@ -68,6 +68,7 @@ class Wish:
     most: int = 1000  # passes
     progress: Progress | None = None
     l1_ratio: float = 0.0  # share of the penalty that is on absolute values: `models.elastic`
+    foresee: bool = False  # spare a pass that would only confirm what is proved: `foreseen`
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -113,7 +114,8 @@ def fit_logistic(read: Pass, moments: ClassMoments, sample: Block, wish: Wish) -
     start = level_start(moments, coordinates)
     if not wish.jeffreys:  # separated classes put the discriminant where the curvature is nothing
         start = some.best(start, discriminant_start(moments, coordinates))
-        if wish.solver == "auto" and start.size <= _FEW:
+        few = 4 * len(some.rows) <= moments.rows.sum()
+        if wish.solver == "auto" and start.size <= _FEW and few:
             start = polished(some, start)
     descent = _descend(objective, start, some, wish)
     overlap = wish.ridge > 0 or wish.jeffreys or proves_overlap(descent, some, link=wish.link)
@@ -179,7 +181,14 @@ def _descend(objective: Objective, start: Floats, some: Sample, wish: Wish) -> D
         )
     if solver == "newton" or (solver == "auto" and size <= _FEW):
         goal = GRADIENT if wish.link == "logit" else _SLOW_GOAL  # others expect their curvature
-        return newton(objective, start, most=wish.most, progress=wish.progress, goal=goal)
+        return newton(
+            objective,
+            start,
+            most=wish.most,
+            progress=wish.progress,
+            goal=goal,
+            foresee=wish.foresee and wish.link == "logit",
+        )
     if solver == "gradient":
         steep = some.bound()
         return gradient_descent(

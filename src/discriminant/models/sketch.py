@@ -13,7 +13,7 @@ scores: a few thousand rows will do, and an error in it costs passes, never digi
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.linalg import eigh, svd
@@ -21,6 +21,7 @@ from scipy.linalg import eigh, svd
 from discriminant.moments.slope import Local, Loss, Want
 from discriminant.table.schema import Block, Codes, Floats
 
+_FEW = 2048  # rows that tell which of some places is the better one
 _MOST = 600  # numbers that the curvature is summed as it is for
 _SHARES = (1.0, 0.5, 0.25, 0.1, 0.03, 0.01, 0.0)
 _LEAST = 1e-8  # relative to the largest, so that a flat direction is not followed without end
@@ -56,7 +57,19 @@ class Sample:
         Where there are few rows for their features, a discriminant is too sure of itself.
         """
         places = [low + share * (high - low) for share in _SHARES]
-        return min(places, key=self._value)
+        return min(places, key=self._thinned(_FEW)._value)
+
+    def _thinned(self, rows: int) -> Sample:
+        """About so many of the rows."""
+        every = slice(None, None, max(len(self.rows) // rows, 1))
+        weight = self.weight[every]
+        return replace(
+            self,
+            rows=self.rows[every],
+            codes=self.codes[every],
+            weight=weight / weight.sum(),
+            total=self.total * float(weight.sum()),
+        )
 
     def _value(self, theta: Floats) -> float:
         value = self._local(theta, want="gradient").loss

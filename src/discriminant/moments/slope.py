@@ -27,7 +27,7 @@ from discriminant.table.schema import Block, Features, Floats, dense, is_sparse
 
 Want = Literal["gradient", "curvature", "floor"]
 
-_TILE_BYTES = 1 << 20
+_TILE_BYTES = 1 << 21
 
 
 @dataclass(frozen=True, slots=True, eq=False)

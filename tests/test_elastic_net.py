@@ -268,6 +268,14 @@ def test_the_lasso_of_an_even_number_of_classes_has_a_zero_in_every_column():
     assert residual(model, features, codes) <= 1.5e-8
 
 
+@pytest.mark.parametrize("ridge", [1e-2, 1e-3, 1e-4])
+def test_the_lasso_of_an_even_number_of_classes_is_the_same_by_any_way(ridge):
+    features, codes = rows(4)
+    ways = [Logistic(ridge=ridge, l1_ratio=1.0, solver=way) for way in ("newton", "lbfgs")]
+    exact, other = (way.fit(features, codes).coef_ * features.std(axis=0) for way in ways)
+    np.testing.assert_allclose(other, exact, atol=1e-5)
+
+
 def test_without_an_intercept_scores_are_zero_where_features_are():
     features, codes = rows()
     model = Logistic(ridge=0.02, l1_ratio=0.5, intercept=False).fit(features, codes)

@@ -25,7 +25,7 @@ from discriminant.table.schema import Floats
 
 _TURNS = 1000
 _DRAWN = 0.5  # of the strongest pull on any zero; the weaker are mostly gone when that has moved
-_DUST = 1e-12  # added to the curvature, relative to its largest entry: columns may be copies
+_DUST = 1e-12  # added to the diagonal of the curvature, relatively: columns may be copies
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -88,7 +88,7 @@ class AbsoluteQuadratic:
         if not on.any():
             return step
         part = self.curvature[np.ix_(on, on)]
-        part[np.diag_indices_from(part)] += _DUST * curve.max()
+        part[np.diag_indices_from(part)] *= 1.0 + _DUST
         slope = (self.slope(x) + self.corner * np.sign(x))[on]
         step[on] = -cho_solve(cho_factor(part, overwrite_a=True), slope)
         return step

@@ -9,7 +9,8 @@ the penalty, which so decides what it is: the K coefficients of a column need no
 Intercepts, which nothing decides, do where columns have their means.
 
 With l1_ratio 1 and K even, a column's K coefficients may be shifted from one of their two medians
-being zero to the other and cost the same: they are never left in between.
+being zero to the other and cost the same. Unless several are zero, that median is made zero that
+leaves the smaller sum of squares.
 
 A penalty on coefficients as they are, and columns scaled and centred for the sake of the way down,
 are one thing: theta_j = size_j coef_j, and sd_j becomes sd_j / size_j.
@@ -163,8 +164,8 @@ def _settled(theta: Floats, free: int, *, lasso: bool) -> Floats:
     found[:free] -= found[:free].mean(axis=1, keepdims=True)
     if lasso and m % 2 == 0:
         middle = np.sort(found[free:], axis=1)[:, m // 2 - 1 : m // 2 + 1]
-        between = (middle[:, 0] < 0) & (middle[:, 1] > 0)
-        for j in np.flatnonzero(between):
+        loose = (middle[:, 0] < middle[:, 1]) & ((found[free:] == 0).sum(axis=1) < 2)
+        for j in np.flatnonzero(loose):
             shifted = [found[free + j] - median for median in middle[j]]
             found[free + j] = min(shifted, key=lambda row: float(row @ row))
     return found

@@ -32,7 +32,7 @@ format: .venv/.installed-test
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-bench: .venv/.installed-test
+bench: .venv/.installed-bench
 	$(BIN)/python benchmarks/run.py
 
 # Everything, slow tests too, under new seeds each round; the seed is printed to repeat a failure.
@@ -58,4 +58,8 @@ clean:
 
 .venv/.installed-test: .venv/.made pyproject.toml
 	$(BIN)/pip install --quiet --editable ".[test,check]"
+	@touch $@
+
+.venv/.installed-bench: .venv/.installed-test
+	$(BIN)/pip install --quiet --editable ".[bench]"
 	@touch $@

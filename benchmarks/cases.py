@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from fits import big_moments, lda_fit, qda_fit, wide_fit
 from imports import start
+from logistic import big_logistic, logistic_fit, sparse_logistic
 from margins import perceptron, sparse_perceptron, sparse_svm, svm
 from predictions import batch, single
 from validations import leave_one_out, rda_grid
@@ -40,6 +41,14 @@ CASES = [
     sparse_perceptron(100_000, 100_000, 50),
     svm(200_000, 100),
     sparse_svm(100_000, 100_000, 50),
+    logistic_fit(1_000_000, 20, 2),
+    logistic_fit(1_000_000, 20, 2, scaled=True),
+    logistic_fit(200_000, 100, 10),
+    logistic_fit(200_000, 100, 10, scaled=True),
+    logistic_fit(60_000, 784, 10),
+    logistic_fit(60_000, 784, 10, scaled=True),
+    sparse_logistic(100_000, 100_000, 50),
+    big_logistic(1_000_000, 250),
     start("import", "import discriminant"),
     start("import-lda", "from discriminant import LDA"),
 ]

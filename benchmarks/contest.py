@@ -29,6 +29,7 @@ class Goal:
     peer: str
     at_least: float | None = None  # times as fast as the peer
     at_most: float | None = None  # times the time of the peer
+    or_unreached: bool = False  # whether a peer that never gets there meets the goal
 
     def __str__(self) -> str:
         if self.at_least is not None:
@@ -49,6 +50,7 @@ class Contest:
     contenders: dict[str, Callable[[], Any]]  # ours first
     answer: Callable[[Any], Any]  # what must agree, worked out from a result; empty if nothing
     bytes: int  # of the input
+    run: Callable[[], dict[str, Any]] | None = None  # a race by rules of its own
 
 
 @dataclass(frozen=True)
@@ -62,6 +64,7 @@ class Case:
     goals: tuple[Goal, ...] = ()
     calls: int = 1  # calls in one timing
     memory_goal: float | None = None  # MB beyond the input
+    pass_goal: int | None = None  # passes over the rows
     memory: bool = True
     peers: tuple[str, ...] = field(default=("scikit-learn",))  # who is asked for peak memory
 

@@ -69,6 +69,8 @@ ESTIMATORS = [
     Logistic(ridge=0.01, intercept=False),
     Logistic(bias_reduction="jeffreys"),
     Logistic(ridge=0.1, solver="lbfgs"),
+    Logistic(ridge=0.01, l1_ratio=0.5),
+    Logistic(ridge=0.01, l1_ratio=1.0, solver="lbfgs"),
     GLM(),
     GLM(ridge=0.1, intercept=False),
     GLM("poisson"),

@@ -30,22 +30,19 @@ from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
-from numpy.linalg import eigvalsh
 
-from discriminant.errors import MomentsMismatchError, OptionError, PrecisionLostError
+from discriminant.errors import MomentsMismatchError, OptionError
 from discriminant.moments.anchor import Anchor
 from discriminant.moments.fourth import shift_fourth, shift_third
 from discriminant.moments.naming import Places, codes_of, columns_of, grouped, per_class
+from discriminant.moments.removal import DIGITS, removed, times
 from discriminant.table.labels import joined, same_labels
 from discriminant.table.schema import Floats, Labels
 
 Detail = Literal["diagonal", "pooled", "class", "fourth", "rows"]
 DETAILS: tuple[Detail, ...] = ("diagonal", "pooled", "class", "fourth")
-_EPS = float(np.finfo(np.float64).eps)
-_DUST = 1e-9  # of a class's weight: sums of weights may differ by this much in rounding
 _HUGE, _FAINT = 1e125, 1e-125  # sums of squares beyond these overflow or vanish, squared again
 _SMALL = 1e-40  # values larger than this that differ at all do so by more than a faint square
-_DIGITS = 6.0  # fewer correct digits than this after a removal, and it is refused
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -139,7 +136,7 @@ class ClassMoments:
             weight=weight,
             weight2=ours.weight2 + theirs.weight2,
             mean=ours.mean + share[:, None] * step,
-            scatter=ours.scatter + theirs.scatter + ours._drift(ours.weight * share, step),
+            scatter=ours.scatter + theirs.scatter + ours.drift(ours.weight * share, step),
             lost=ours.lost + theirs.lost,
             third=third,
             fourth=fourth,
@@ -153,40 +150,9 @@ class ClassMoments:
         """Moments of our rows without theirs, which must be among ours."""
         return self.remove(other)
 
-    def remove(self, other: ClassMoments, *, digits: float = _DIGITS) -> ClassMoments:
+    def remove(self, other: ClassMoments, *, digits: float = DIGITS) -> ClassMoments:
         """Moments without the rows of `other`; refuses when fewer than `digits` would be left."""
-        ours, theirs = _aligned(self, other)
-        _check_removal(ours, theirs)
-        rows = ours.rows - theirs.rows
-        left = rows > 0
-        weight = np.where(left, ours.weight - theirs.weight, 0.0)
-        share = np.divide(
-            theirs.weight, weight, out=np.zeros_like(weight), where=left & (weight > 0)
-        )
-        step = ours.mean - theirs.mean
-        moved = share[:, None] * step
-        mean = np.where(left[:, None], ours.mean + moved, 0.0)
-        mean[np.abs(mean) <= 4 * _EPS * (np.abs(ours.mean) + np.abs(moved))] = 0.0  # dust
-        spread = ours._drift(theirs.weight * (1 + share), step)
-        scatter = ours.scatter - theirs.scatter - spread
-        cost = 4 * _EPS * (np.abs(ours._diagonal(ours.scatter)) + np.abs(ours._diagonal(spread)))
-        result = replace(
-            ours,
-            rows=rows,
-            weight=weight,
-            weight2=np.where(left, ours.weight2 - theirs.weight2, 0.0),
-            mean=mean,
-            scatter=scatter,
-            lost=ours.lost + theirs.lost + cost,
-        )
-        if ours.third is not None and theirs.third is not None:
-            back, apart = mean - ours.mean, mean - theirs.mean
-            result = replace(
-                result,
-                third=shift_third(ours, -back) - shift_third(theirs, -apart),
-                fourth=shift_fourth(ours, -back) - shift_fourth(theirs, -apart),
-            )
-        return result._without_dust()._still(ours, theirs)._checked(digits)._possible()
+        return removed(*_aligned(self, other), digits=digits)
 
     # --- regrouping -------------------------------------------------------------------------
 
@@ -203,10 +169,10 @@ class ClassMoments:
             mean=np.where(some[:, None], self.mean, 0.0),
             weight=self.weight * factor,
             weight2=self.weight2 * factor**2,
-            scatter=_times(each, self.scatter),
-            lost=_times(each, self.lost),
-            third=None if self.third is None else _times(each, self.third),
-            fourth=None if self.fourth is None else _times(each, self.fourth),
+            scatter=times(each, self.scatter),
+            lost=times(each, self.lost),
+            third=None if self.third is None else times(each, self.third),
+            fourth=None if self.fourth is None else times(each, self.fourth),
         )
 
     def group(self, groups: Mapping[Any, Sequence[Any]]) -> ClassMoments:
@@ -277,7 +243,7 @@ class ClassMoments:
     @property
     def digits(self) -> float:
         """Correct digits of the worst variance, as far as removals have cost any."""
-        return float(self._digits().min(initial=16.0))
+        return float(self.digits_left().min(initial=16.0))
 
     def within(self) -> Floats:
         """S_w = sum of the class scatters, (d, d), in the user's numbers."""
@@ -300,7 +266,7 @@ class ClassMoments:
 
     def overflown(self) -> npt.NDArray[np.bool_]:
         """(d,) columns whose sums of squares are not finite."""
-        squares = np.atleast_2d(self._diagonal(self.scatter))
+        squares = np.atleast_2d(self.diagonal(self.scatter))
         return np.asarray(~np.isfinite(squares.max(axis=0, initial=0.0)))
 
     def strained(self) -> npt.NDArray[np.bool_]:
@@ -308,7 +274,7 @@ class ClassMoments:
 
         No variance at all strains nothing unless the mean shows that there were values: tiny ones.
         """
-        squares = np.atleast_2d(self._diagonal(self.scatter))
+        squares = np.atleast_2d(self.diagonal(self.scatter))
         if squares.size and squares.min() >= _FAINT and squares.max() <= _HUGE:
             return np.zeros(len(self.features), dtype=np.bool_)
         with np.errstate(over="ignore", invalid="ignore"):
@@ -368,7 +334,7 @@ class ClassMoments:
             names += ["third", "fourth"]
         return {name: change(getattr(self, name)) for name in names}
 
-    def _drift(self, weight: Floats, step: Floats) -> Floats:
+    def drift(self, weight: Floats, step: Floats) -> Floats:
         """sum over classes, or each class's, weight * step step', in the shape of the scatter."""
         if self.detail == "diagonal":
             return weight[:, None] * step**2
@@ -377,89 +343,20 @@ class ClassMoments:
             return np.asarray(root.T @ root)
         return (weight[:, None] * step)[:, :, None] * step[:, None, :]
 
-    def _diagonal(self, scatter: Floats) -> Floats:
+    def diagonal(self, scatter: Floats) -> Floats:
+        """Variances of something in the shape of the scatter."""
         if self.detail == "diagonal":
             return scatter
         return np.diagonal(scatter, axis1=-2, axis2=-1)
 
-    def _digits(self) -> Floats:
-        diagonal = self._diagonal(self.scatter)
+    def digits_left(self) -> Floats:
+        """Of each variance, what removals have left."""
+        diagonal = self.diagonal(self.scatter)
         known = self.lost > 0
         if self.detail != "pooled":
             known = known & (self.rows > 1)[:, None]
         ratio = np.divide(diagonal, self.lost, out=np.full(self.lost.shape, 1e16), where=known)
         return np.asarray(np.log10(np.maximum(ratio, 1e-16)))
-
-    def _checked(self, digits: float) -> ClassMoments:
-        left = self._digits()
-        if left.size and left.min() < digits:
-            place = np.unravel_index(int(np.argmin(left)), left.shape)
-            label = "all" if self.detail == "pooled" else self.labels[place[0]]
-            raise PrecisionLostError.of_column(
-                self.features[int(place[-1])], label, float(left.min())
-            )
-        return self
-
-    def _possible(self) -> ClassMoments:
-        """The moments, unless no rows have such a scatter: then what was removed was not in it."""
-        if self.detail == "diagonal":
-            return self
-        scatters = self.scatter[None] if self.detail == "pooled" else self.scatter
-        for k, scatter in enumerate(scatters):
-            variance = np.diagonal(scatter)
-            moving = variance > 0
-            sd = np.sqrt(variance[moving])
-            least = eigvalsh(scatter[np.ix_(moving, moving)] / sd[:, None] / sd).min(initial=0.0)
-            if least < -(10.0**-_DIGITS) * max(len(sd), 1):
-                label = None if self.detail == "pooled" else self.labels[k]
-                raise MomentsMismatchError.not_among(label)
-        return self
-
-    def _without_dust(self) -> ClassMoments:
-        """Scatter that must be zero made zero: of no row, or of one."""
-        if self.detail == "pooled":
-            alone = bool((self.rows <= 1).all())
-            return replace(self, scatter=self.scatter * 0, lost=self.lost * 0) if alone else self
-        keep = (self.rows > 1).astype(np.float64)
-        return replace(
-            self,
-            scatter=_times(keep, self.scatter),
-            lost=_times(keep, self.lost),
-            third=None if self.third is None else _times(keep, self.third),
-            fourth=None if self.fourth is None else _times(keep, self.fourth),
-        )
-
-    def _still(self, ours: ClassMoments, theirs: ClassMoments) -> ClassMoments:
-        """Variances that are zero up to what the removal has cost made zero, where that is sure.
-
-        It is sure of whole numbers counted once each: if they vary at all, their scatter is at
-        least 1/2. Columns are taken for whole numbers if their origin and what remains of their
-        means are, up to rounding.
-        """
-        diagonal = self._diagonal(self.scatter)
-        none = (self.lost > 0) & (diagonal <= 2 * self.lost) & (self.lost < 1 / 16)
-        if not none.any():
-            return self
-        value = self.anchor.values(self.mean)
-        size = np.abs(ours.mean) + np.abs(theirs.mean) + np.abs(self.anchor.origin) + 1.0
-        whole = np.abs(value - np.rint(value)) <= 64 * _EPS * size
-        whole &= (self.anchor.unit == 1.0) & (self.anchor.origin == np.rint(self.anchor.origin))
-        whole &= (self.weight == self.rows)[:, None]
-        whole |= (self.rows == 0)[:, None]
-        none &= whole.all(axis=0) if self.detail == "pooled" else whole
-        return self._without(none)
-
-    def _without(self, none: npt.NDArray[np.bool_]) -> ClassMoments:
-        """The same moments with no spread at all in some columns, or columns of some classes."""
-        keep = np.where(none, 0.0, 1.0)
-        square = keep if self.detail == "diagonal" else keep[..., :, None] * keep[..., None, :]
-        return replace(
-            self,
-            scatter=self.scatter * square,
-            lost=self.lost * keep,
-            third=None if self.third is None else self.third * square,
-            fourth=None if self.fourth is None else self.fourth * square,
-        )
 
     def _merged(self, labels: Labels, code: Places) -> ClassMoments:
         join = np.zeros((len(labels), len(self.labels)))
@@ -468,7 +365,7 @@ class ClassMoments:
         share = self.weight / np.where(weight > 0, weight, 1.0)[code]
         mean = join @ (share[:, None] * self.mean)
         step = self.mean - mean[code]
-        moved = self._drift(self.weight, step)
+        moved = self.drift(self.weight, step)
         pooled = self.detail == "pooled"
         both = self.scatter + moved
         return replace(
@@ -490,7 +387,7 @@ class ClassMoments:
 
     def _zero(self) -> npt.NDArray[np.bool_]:
         """(d,) whether a column is zero in every row."""
-        spread = np.atleast_2d(self._diagonal(self.scatter)).any(axis=0)
+        spread = np.atleast_2d(self.diagonal(self.scatter)).any(axis=0)
         return np.asarray((self.anchor.origin == 0) & ~self.mean.any(axis=0) & ~spread)
 
     def _need_products(self, what: str) -> None:
@@ -521,23 +418,3 @@ def _aligned(ours: ClassMoments, theirs: ClassMoments) -> tuple[ClassMoments, Cl
         return ours, theirs.at(ours.anchor)
     common = ours.anchor.with_unit_for(theirs.anchor, zero=ours._zero(), zero_too=theirs._zero())
     return ours.at(common), theirs.at(common)
-
-
-def _check_removal(ours: ClassMoments, theirs: ClassMoments) -> None:
-    """Refuse to remove more rows of a class, or more weight, than there is."""
-    for k in np.flatnonzero(theirs.rows > ours.rows):
-        raise MomentsMismatchError.of_removal(
-            ours.labels[k], int(ours.rows[k]), int(theirs.rows[k])
-        )
-    surplus = theirs.weight - ours.weight
-    all_gone = (theirs.rows == ours.rows) & (np.abs(surplus) > _DUST * ours.weight)
-    for k in np.flatnonzero((surplus > _DUST * ours.weight) | all_gone):
-        raise MomentsMismatchError.of_weight_removal(
-            ours.labels[k], float(ours.weight[k]), float(theirs.weight[k])
-        )
-
-
-def _times(factor: Any, values: Floats) -> Floats:
-    """Each class's block by its factor."""
-    factor = np.asarray(factor)
-    return np.asarray(values * factor.reshape(factor.shape + (1,) * (values.ndim - factor.ndim)))

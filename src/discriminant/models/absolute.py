@@ -19,13 +19,15 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg import LinAlgError, cho_factor, cho_solve, eigh
 
 from discriminant.table.schema import Floats
 
 _TURNS = 1000
 _DRAWN = 0.5  # of the strongest pull on any zero; the weaker are mostly gone when that has moved
 _DUST = 1e-12  # added to the diagonal of the curvature, relatively: columns may be copies
+_FLAT = 1e-12  # of the largest eigenvalue: a curvature that is rounding
+_TINY = 1e-300
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -87,11 +89,23 @@ class AbsoluteQuadratic:
         step = np.zeros_like(x)
         if not on.any():
             return step
-        part = self.curvature[np.ix_(on, on)]
-        part[np.diag_indices_from(part)] *= 1.0 + _DUST
         slope = (self.slope(x) + self.corner * np.sign(x))[on]
-        step[on] = -cho_solve(cho_factor(part, overwrite_a=True), slope)
+        step[on] = -_solved(self.curvature[np.ix_(on, on)], slope)
         return step
+
+
+def _solved(curvature: Floats, slope: Floats) -> Floats:
+    """(n,) H^-1 g, judged on a diagonal of ones; along what is flat nothing is done."""
+    size = np.sqrt(np.maximum(np.diagonal(curvature), _TINY))
+    part = curvature / size[:, None] / size
+    part[np.diag_indices_from(part)] += _DUST
+    try:
+        return np.asarray(cho_solve(cho_factor(part), slope / size) / size)
+    except LinAlgError:
+        values, vectors = eigh(part)
+        some = values > _FLAT * values[-1]
+        along = vectors[:, some]
+        return np.asarray(along @ ((along.T @ (slope / size)) / values[some]) / size)
 
 
 def subgradient(slope: Floats, x: Floats, corner: Floats) -> Floats:

@@ -11,7 +11,6 @@ from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier
 
 from discriminant import LeastSquares, Perceptron
 from discriminant.errors import LabelError, MissingValueError, NotSeparatedWarning, OptionError
-from discriminant.models.separator import is_separable
 
 XOR = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]]), np.array([0, 1, 1, 0])
 IRIS = load_iris(return_X_y=True)
@@ -111,12 +110,13 @@ def test_the_pocket_is_never_worse_than_the_last_weights():
         assert pocket.n_wrong_ <= last.n_wrong_
 
 
+@pytest.mark.filterwarnings("ignore::discriminant.errors.NotSeparatedWarning")
 @given(seed=st.integers(0, 200))
-def test_the_linear_programme_agrees_with_the_way_rows_were_made(seed):
+def test_whether_a_border_exists_is_as_the_rows_were_made(seed):
     X, y = separable_rows(seed, n=30)
-    assert is_separable(X, y, classes=2) is True
+    assert Perceptron(max_passes=1).fit(X, y).separable_ is True
     doubled = np.vstack([X, X[:1]])  # one row with both labels
-    assert is_separable(doubled, np.append(y, 1 - y[0]), classes=2) is False
+    assert Perceptron(max_passes=1).fit(doubled, np.append(y, 1 - y[0])).separable_ is False
 
 
 # --- what moves it and what does not -------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from numbers import Integral
 from typing import Any, Self
 
@@ -23,13 +24,14 @@ from discriminant.models.perceptron import (
     walk_rows,
 )
 from discriminant.models.rules import LinearRule
-from discriminant.models.separator import is_separable, is_small
+from discriminant.models.separation import separation
 from discriminant.table.schema import Block, Floats, is_sparse
 from discriminant.table.source import Table
 
 KEEPS = {"pocket": "pocket rule", "last": "last rule", "average": "average rule"}
 UPDATES = ("row", "batch")
 _SPARSE_ROWS = 1 << 14  # judged at a time
+_QUICK = 100_000  # numbers in the programme that says whether a border exists
 
 
 class Perceptron(LinearClassifier):
@@ -166,7 +168,7 @@ class Perceptron(LinearClassifier):
         self.margin_ = judged.least / (found.weights.length or 1.0)
         self.radius_ = judged.radius * (np.sqrt(2.0) if many else 1.0)
         self.bound_ = (self.radius_ / self.margin_) ** 2 if self.margin_ > 0 else np.inf
-        self.separable_ = found.converged or not judged.wrong or _separable(table, stand)
+        self.separable_ = found.converged or not judged.wrong or _separable(table)
         if judged.wrong:
             tell(
                 NotSeparatedWarning.of(
@@ -207,14 +209,20 @@ def _judge(table: Table, reading: JudgeReading) -> Judgement:
     return sum((reading.read(block) for block in others), start=reading.read(first))
 
 
-def _separable(table: Table, stand: Stand) -> bool | None:
+def _separable(table: Table) -> bool | None:
     """Whether a linear border exists, if that is quickly said."""
-    classes = len(table.schema.labels)
-    if not is_small(len(table), table.width, classes):
+    schema = table.schema
+    if len(table) * (table.width + 1) * (len(schema.labels) - 1) > _QUICK:
         return None
-    z = stand.rows(table.features[:])
-    rows = z.toarray() if is_sparse(z) else z
-    return is_separable(rows, table.codes.astype(np.intp), classes=classes, one=stand.one)
+    units = units_of(table)
+    found = separation(
+        partial(fold, table),
+        anchor=units.anchor,
+        features=schema.features,
+        labels=schema.labels,
+        spread=units.spread,
+    )
+    return found.kind == "complete"
 
 
 def _generator(seed: Any) -> np.random.Generator:

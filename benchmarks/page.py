@@ -194,9 +194,9 @@ How to read it:
   deviation one, of the gradient of the mean loss, worked out alike for everybody from predicted
   probabilities. We go to 1e-8; a peer is given the largest tolerance of its own that brings it to
   1e-8, counts as there within ten times that, and gets 1000 iterations and twenty times our time
-  on one core plus five seconds. Beside a time stand passes (peers: iterations, as they count them, which may be
-  several passes) and the gradient reached. No penalty (C = ∞, alpha = 0), but for sparse rows. One
-  that takes four times our time and more is run once on one core and once on all.
+  on one core plus five seconds. Beside a time stand passes (peers: iterations, as they count them,
+  which may be several passes) and the gradient reached. No penalty (C = ∞, alpha = 0), but for
+  sparse rows. One that takes four times our time and more is run once on one core and once on all.
 - We read the rows once for a fit from moments, whatever the model, and not at all after that;
   logistic regression reads them once more for each step, which its passes count.
 """

@@ -1,11 +1,9 @@
 """Basis: what its columns are, to the last digit, and that they make crooked borders straight."""
 
-import doctest
 import pickle
 import re
 import warnings
 from fractions import Fraction
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -40,7 +38,6 @@ ROWS = RNG.normal(size=(500, 3))
 FRAME = pd.DataFrame(
     {"age": 40 + 12 * RNG.normal(size=60), "income": 35e3 + 21e3 * RNG.normal(size=60)}
 )
-GUIDE = Path(__file__).parent.parent / "docs" / "basis.md"
 
 BASES = [
     Basis(),
@@ -431,21 +428,3 @@ def test_rows_that_cannot_be_expanded_are_named(basis, rows, error, text):
 
 def test_every_refusal_is_a_value_error_of_the_package():
     assert issubclass(BasisError, InputError) and issubclass(BasisError, ValueError)
-
-
-# --- the guide ------------------------------------------------------------------------------------
-
-
-def examples():
-    blocks = re.findall(r"```python\n(.*?)```", GUIDE.read_text(), flags=re.DOTALL)
-    return doctest.DocTestParser().get_doctest("\n".join(blocks), {}, "basis.md", str(GUIDE), 0)
-
-
-@pytest.mark.filterwarnings("error::discriminant.errors.DiscriminantWarning")
-def test_the_code_of_the_guide_says_what_the_guide_says():
-    guide = examples()
-    assert len(guide.examples) > 10
-    told = []
-    runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE)
-    runner.run(guide, out=told.append)
-    assert runner.failures == 0, "".join(told)

@@ -1,9 +1,7 @@
 """Standard errors, intervals and tests: closed forms, exact arithmetic, and fits made by hand."""
 
-import doctest
 import json
 from fractions import Fraction
-from pathlib import Path
 
 import mpmath
 import numpy as np
@@ -16,8 +14,6 @@ from discriminant.assessment.summary import stars
 from discriminant.errors import InferenceError, NotConvergedWarning, OptionError
 from discriminant.moments.families import LINKS
 from tests.test_glm import every_link, problem_of
-
-GUIDE = Path(__file__).parent.parent / "docs" / "glm.md"
 
 pytestmark = pytest.mark.filterwarnings("ignore::discriminant.errors.CollinearWarning")
 
@@ -303,12 +299,6 @@ def test_log_linear_tells_of_the_logarithm():
     ours, gaussian = LogLinear().fit(X, y), GLM().fit(X, np.log(y))
     np.testing.assert_allclose(ours.inference().p, gaussian.inference().p, rtol=1e-9)
     np.testing.assert_allclose(ours.intervals(0.95, "profile", X, y), ours.intervals(), rtol=1e-9)
-
-
-def test_the_guide_is_as_it_says():
-    # Its numbers were compared with R's summary(glm) when it was written.
-    failed, tried = doctest.testfile(str(GUIDE), module_relative=False)
-    assert tried and not failed
 
 
 # --- refusing -------------------------------------------------------------------------------------

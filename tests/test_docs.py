@@ -1,0 +1,49 @@
+"""Guides: every block of code runs, and says what the guide says it does."""
+
+import doctest
+import re
+from pathlib import Path
+
+import pytest
+from sklearn.datasets import load_wine
+
+ROOT = Path(__file__).parent.parent
+GUIDES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
+
+
+def code_of(guide):
+    return re.findall(r"```python\n(.*?)```", guide.read_text(), flags=re.DOTALL)
+
+
+def names_of(guides, *, sessions):
+    """Guides whose code is a session with answers, or else plain lines."""
+    found = [guide for guide in guides if code_of(guide)]
+    return [pytest.param(g, id=g.name) for g in found if (">>>" in g.read_text()) == sessions]
+
+
+@pytest.mark.filterwarnings("error::discriminant.errors.DiscriminantWarning")
+@pytest.mark.parametrize("guide", names_of(GUIDES, sessions=True))
+def test_the_code_of_a_guide_says_what_the_guide_says(guide):
+    blocks = "\n".join(code_of(guide))
+    session = doctest.DocTestParser().get_doctest(blocks, {}, guide.name, str(guide), 0)
+    told = []
+    doctest.DocTestRunner(optionflags=FLAGS).run(session, out=told.append)
+    assert not told, "".join(told)
+
+
+@pytest.mark.filterwarnings("error::discriminant.errors.DiscriminantWarning")
+@pytest.mark.parametrize("guide", names_of(GUIDES, sessions=False))
+def test_the_code_of_a_guide_runs_as_it_stands(guide):
+    X, y = load_wine(return_X_y=True)  # where a guide begins from rows at hand
+    for block in code_of(guide):
+        exec(compile(block, str(guide), "exec"), {"X": X, "y": y})
+
+
+def test_every_page_that_a_guide_links_to_is_there():
+    links = [
+        (guide.parent / link)
+        for guide in GUIDES
+        for link in re.findall(r"\]\((?!http)([^)#]+)", guide.read_text())
+    ]
+    assert [str(link) for link in links if not link.exists()] == []

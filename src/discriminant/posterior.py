@@ -1,11 +1,18 @@
 """Scores to log posteriors. Logs come before exponentials, so the tails stay exact.
 
-log posterior_k = score_k - log sum_l exp(score_l)
+    log posterior_k = score_k - log sum_l exp(score_l)
+
+And what follows from posteriors without the rows: other priors, priors of a new population, fusion
+of several sources. What is done about a posterior is not decided here: see `decision`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 import numpy as np
+from scipy.special import chdtrc, fdtrc
 
 from discriminant.table.schema import Floats
 
@@ -35,3 +42,122 @@ def posterior(scores: Floats) -> Floats:
     np.exp(shares, out=shares)
     shares /= shares.sum(axis=0)
     return np.asarray(shares.T)
+
+
+# --- other priors --------------------------------------------------------------------------------
+
+
+def reweighed(log_posterior: Floats, old: Floats, new: Floats) -> Floats:
+    """(n, K) log posteriors under other priors: P'(k|x) ~ P(k|x) new_k / old_k.
+
+    Exact wherever p(x|k) stays as it was; nothing else of the model need be known.
+
+    >>> half, rare = np.array([0.5, 0.5]), np.array([0.9, 0.1])
+    >>> np.exp(reweighed(np.log([[0.5, 0.5]]), half, rare)).round(12)
+    array([[0.9, 0.1]])
+    """
+    return _normalised(log_posterior + (np.log(new) - np.log(old)))
+
+
+def fused(log_posteriors: Sequence[Floats], prior: Floats) -> Floats:
+    """(n, K) log posterior from m sources that are independent within each class.
+
+        P(k|x_1..x_m) ~ prod_i P(k|x_i) / prior_k^(m-1)
+
+    All of them are under the same `prior`. Of a row that sources contradict one another about, so
+    that no class is left, every entry is NaN.
+
+    >>> agree = np.log([[0.8, 0.2]])
+    >>> np.exp(fused([agree, agree], np.array([0.5, 0.5]))).round(4)  # 16 to 1
+    array([[0.9412, 0.0588]])
+    """
+    total = np.sum(log_posteriors, axis=0) - (len(log_posteriors) - 1) * np.log(prior)
+    return _normalised(total)
+
+
+def _normalised(scores: Floats) -> Floats:
+    """`log_posterior` where some classes, or of a row all, are impossible."""
+    lost = np.isneginf(scores).all(axis=1)
+    found = log_posterior(np.where(lost[:, None], 0.0, scores))
+    found[lost] = np.nan
+    return found
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class EstimatedPrior:
+    """Class shares of a population of which only posteriors are known."""
+
+    prior: Floats  # (K,) most likely shares
+    iterations: int
+    converged: bool
+    statistic: float  # 2 log likelihood ratio against the old priors
+    degrees: int  # K - 1, of the chi-squared law of `statistic` if the priors are the old ones
+    p_value: float
+
+
+def estimated_prior(
+    log_posterior: Floats,
+    old: Floats,
+    *,
+    weight: Floats | None = None,
+    tolerance: float = 1e-12,
+    max_iter: int = 10_000,
+) -> EstimatedPrior:
+    """Priors of new rows without labels, by EM (Saerens, Latinne and Decaestecker 2002).
+
+        new_k <- mean over rows of P(k|x) under the priors so far
+
+    It climbs the concave mean log likelihood L(new) = mean log sum_k new_k P(k|x) / old_k, and
+    with g_k the slope of L, max L - L(new) <= max_k g_k - 1: that bound is the `tolerance`.
+
+    Parameters
+    ----------
+    log_posterior
+        (n, K) of calibrated posteriors under the priors `old`.
+    old
+        (K,) priors of the rows that were fitted.
+    weight
+        (n,) how often each row counts.
+    """
+    share = np.full(len(log_posterior), 1.0) if weight is None else weight
+    ratio = log_posterior - np.log(old)
+    top = ratio.max(axis=1)
+    ratio = np.exp(ratio - top[:, None])  # likelihood of each class, the largest one
+    prior, gap, step = np.array(old, dtype=np.float64), np.inf, 0
+    while True:
+        mixed = ratio @ prior
+        slope = (share / share.sum() / mixed) @ ratio
+        gap = float(slope[prior > 0].max() - 1.0)
+        if gap <= tolerance or step >= max_iter:
+            break
+        prior, step = prior * slope / (prior @ slope), step + 1
+    statistic = max(2.0 * float(share @ (top + np.log(mixed))), 0.0)
+    degrees = len(prior) - 1
+    p_value = float(chdtrc(degrees, statistic))
+    return EstimatedPrior(prior, step, gap <= tolerance, statistic, degrees, p_value)
+
+
+# --- outlyingness --------------------------------------------------------------------------------
+
+
+def typicality(
+    distances: Floats, *, width: int, weight: Floats | None = None, degrees: float = np.inf
+) -> Floats:
+    """(n, K) p-value of squared Mahalanobis distances of new rows from each class mean.
+
+    Mean m_k of weight_k rows and covariance S of `degrees` = n - K are estimates, so for a new x
+
+        d^2 weight_k / (weight_k + 1) * (degrees - width + 1) / (width degrees)
+                                                        ~ F(width, degrees - width + 1)
+
+    With one class this is d^2 n (n - width) / (width (n^2 - 1)) ~ F(width, n - width). Without
+    `weight` they count as known: d^2 ~ chi-squared(width).
+
+    >>> typicality(np.array([[3.8414588206941205]]), width=1).round(12)
+    array([[0.05]])
+    """
+    if weight is None or np.isinf(degrees):
+        return np.asarray(chdtrc(width, distances))
+    below = degrees - width + 1
+    scale = weight / (weight + 1.0) * below / (width * degrees)
+    return np.asarray(fdtrc(width, below, distances * scale))

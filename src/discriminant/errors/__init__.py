@@ -22,6 +22,14 @@ from discriminant.errors.base import (
     listing as listing,
     tell as tell,
 )
+from discriminant.errors.deciding import (
+    CostError as CostError,
+    FusionError as FusionError,
+    NeverRejectsWarning as NeverRejectsWarning,
+    PosteriorError as PosteriorError,
+    SharedColumnsWarning as SharedColumnsWarning,
+    ThresholdError as ThresholdError,
+)
 from discriminant.errors.fitting import (
     BasisError as BasisError,
     BoundaryWarning as BoundaryWarning,

@@ -1,0 +1,200 @@
+"""Costs, thresholds and posteriors that no decision can be made from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from discriminant.errors.base import DiscriminantWarning, InputError, listing
+
+
+class CostError(InputError):
+    """A cost matrix, or a cost of rejecting, cannot be used."""
+
+    @classmethod
+    def of_shape(cls, shape: tuple[int, ...], labels: Sequence[object]) -> CostError:
+        K = len(labels)
+        return cls(
+            f"cost has shape {shape} for {K} classes: pass ({K}, {K}), a row for each decision and "
+            f"a column for each true class, both in the order {listing(labels, 20)}; or pass "
+            "{decision: {class: cost}}, where names tell the order."
+        )
+
+    @classmethod
+    def of_columns(cls, found: Sequence[object], labels: Sequence[object]) -> CostError:
+        return cls(
+            f"The columns of cost are {listing(found, 20)}, the classes are {listing(labels, 20)}: "
+            "name each class once."
+        )
+
+    @classmethod
+    def of_class(cls, action: object, label: object, labels: Sequence[object]) -> CostError:
+        return cls(
+            f"cost of '{action}' names the class '{label}'; the classes are {listing(labels, 20)}."
+        )
+
+    @classmethod
+    def of_action(
+        cls, action: object, missing: Sequence[object], labels: Sequence[object]
+    ) -> CostError:
+        return cls(
+            f"'{action}' in cost is none of the classes {listing(labels, 20)}. An action of its own "
+            f"needs a cost for every class, and {listing(missing, 20)} has none."
+        )
+
+    @classmethod
+    def of_twice(cls, action: object) -> CostError:
+        return cls(f"cost has '{action}' more than once: name each action once.")
+
+    @classmethod
+    def of_cell(cls, action: object, label: object, value: object) -> CostError:
+        shown = f"{value:g}" if isinstance(value, float) else repr(value)
+        return cls(
+            f"The cost of deciding '{action}' where '{label}' is true is {shown}: it must be a "
+            "finite number of 0 or more. To rule a decision out, give it a very large cost."
+        )
+
+    @classmethod
+    def of_diagonal(cls, label: object, value: float) -> CostError:
+        return cls(
+            f"The cost of deciding '{label}' where '{label}' is true is {value:g}: a right decision "
+            "costs 0. Subtract it from the costs of that true class, which changes no decision."
+        )
+
+    @classmethod
+    def not_costs(cls, kind: str) -> CostError:
+        return cls(
+            f"cost is a {kind}: pass {{decision: {{class: cost}}}}, a square array in the order of "
+            "the classes, or a data frame with decisions as rows and classes as columns."
+        )
+
+    @classmethod
+    def of_reject(cls, value: object) -> CostError:
+        return cls(
+            f"The cost of rejecting is {value}: it must be a number from 0 (reject every row) to "
+            "infinity (reject none)."
+        )
+
+
+class ThresholdError(InputError):
+    """A threshold cannot be used."""
+
+    @classmethod
+    def of_value(cls, name: str, value: object) -> ThresholdError:
+        return cls(f"{name} is {value}: it is held against a probability, so it must be in [0, 1].")
+
+    @classmethod
+    def of_class(cls, label: object, value: object) -> ThresholdError:
+        return cls(
+            f"The threshold of class '{label}' is {value}: with one for each class they must be in "
+            "(0, 1]."
+        )
+
+    @classmethod
+    def of_labels(cls, given: object, labels: Sequence[object]) -> ThresholdError:
+        return cls(
+            f"threshold={given!r} does not fit the {len(labels)} classes {listing(labels, 20)}: "
+            "pass one number for each of them, or with two classes one number, for the second."
+        )
+
+    @classmethod
+    def unsorted(cls, place: int, before: float, value: float) -> ThresholdError:
+        return cls(
+            f"thresholds must increase: entry {place} (counted from 0) is {value:g} after "
+            f"{before:g}. Sort them and name each once."
+        )
+
+    @classmethod
+    def and_cost(cls) -> ThresholdError:
+        return cls(
+            "threshold and cost are both given, and a threshold t is the cost matrix t : 1 - t. "
+            "Pass one of them."
+        )
+
+
+class PosteriorError(InputError):
+    """There are no posteriors to decide from."""
+
+    @classmethod
+    def absent(cls, name: str) -> PosteriorError:
+        return cls(
+            f"{name} has neither predict_proba nor predict_log_proba, and costs are weighed by "
+            'probabilities. Pass calibrate="platt" or "isotonic", or wrap it in scikit-learn\'s '
+            "CalibratedClassifierCV."
+        )
+
+    @classmethod
+    def no_number(cls, row: int, name: str) -> PosteriorError:
+        return cls(f"The posterior that {name} gives for row {row} (counted from 0) is no number.")
+
+    @classmethod
+    def of_shape(cls, shape: tuple[int, ...], classes: int) -> PosteriorError:
+        return cls(f"Posteriors have shape {shape} for {classes} classes: one column for each.")
+
+    @classmethod
+    def contradicted(cls, row: int, names: Sequence[object]) -> PosteriorError:
+        return cls(
+            f"In row {row} (counted from 0) every class has posterior 0 by one of {listing(names)}, "
+            "so that nothing is left. Smooth or calibrate the models that say 0."
+        )
+
+    @classmethod
+    def unknown_prior(cls, name: str) -> PosteriorError:
+        return cls(
+            f"The priors that the posteriors of {name} have are not known, so they cannot be "
+            "replaced: pass fitted_prior=, the class shares of the rows it was fitted to."
+        )
+
+    @classmethod
+    def without_moments(cls, name: str) -> PosteriorError:
+        return cls(
+            f"{name} was fitted without outlier=, so the class means and their covariance were not "
+            "read. Fit once with outlier= at any level; the level can be changed afterwards."
+        )
+
+
+class FusionError(InputError):
+    """Sources cannot be fused."""
+
+    @classmethod
+    def of_members(cls, found: object) -> FusionError:
+        return cls(
+            f"estimators={found!r} is not possible: pass a list of (name, classifier, columns), "
+            "each name once."
+        )
+
+    @classmethod
+    def of_columns(cls, name: str, columns: object, width: int) -> FusionError:
+        return cls(
+            f"X has {width} feature(s), and columns={columns!r} of '{name}' are not among them, or "
+            "are none. Pass names or positions of one or more columns."
+        )
+
+    @classmethod
+    def of_classes(cls, name: str, found: Sequence[object], first: Sequence[object]) -> FusionError:
+        return cls(
+            f"'{name}' knows the classes {listing(found, 20)} and the first source "
+            f"{listing(first, 20)}: fit all to the same classes."
+        )
+
+
+class NeverRejectsWarning(DiscriminantWarning):
+    """The reject option can never be taken."""
+
+    @classmethod
+    def of_cost(cls, cost: float, most: float) -> NeverRejectsWarning:
+        return cls(
+            f"The cost of rejecting, {cost:g}, never pays: for any posterior there is a decision "
+            f"that costs {most:g} or less on average, so no row is ever rejected. Pass a cost "
+            "below that."
+        )
+
+
+class SharedColumnsWarning(DiscriminantWarning):
+    """Sources to be fused share columns."""
+
+    @classmethod
+    def of_columns(cls, columns: Sequence[object]) -> SharedColumnsWarning:
+        return cls(
+            f"Column(s) {listing(columns)} belong to more than one source, so what they say is "
+            "counted more than once: sources are fused as independent within each class."
+        )

@@ -9,6 +9,7 @@ from discriminant.engines.engine import moments
 from discriminant.moments.class_moments import ClassMoments
 
 if TYPE_CHECKING:  # the same names again, for type checkers and editors
+    from discriminant.assessment.manova import manova as manova
     from discriminant.assessment.resampling import (
         cross_validate as cross_validate,
         leave_one_out as leave_one_out,
@@ -50,6 +51,7 @@ _HOMES = {
     "cross_validate": "assessment.resampling",
     "leave_one_out": "assessment.resampling",
     "rda_grid": "assessment.resampling",
+    "manova": "assessment.manova",
 }
 __all__ = ["ClassMoments", "moments", *_HOMES]
 

@@ -82,6 +82,15 @@ class CollinearWarning(DiscriminantWarning):
             f"expected in the coefficients. Drop one of them or pass {remedy} > 0."
         )
 
+    @classmethod
+    def of_test(cls, what: str, columns: Sequence[str], condition: float) -> CollinearWarning:
+        digits = max(0.0, 16.0 - _log10(condition))
+        return cls(
+            f"{what}: column(s) {listing(columns)} almost depend linearly on one another "
+            f"(condition number {condition:.1e}), so about {digits:.0f} digits of "
+            "the statistics are correct. Leave one of them out: moments.select([...])."
+        )
+
 
 def _log10(value: float) -> float:
 
@@ -302,4 +311,55 @@ class InferenceError(InputError):
         return cls(
             f"These are not the rows of the fit: their deviance is {found:.9g}, and that of the "
             f"fit was {fitted:.9g}. Pass X, y, sample_weight and offset as they were at fit."
+        )
+
+    @classmethod
+    def too_wide(cls, what: str, rows: float, classes: int, features: int) -> InferenceError:
+        return cls(
+            f"{what} of {features} features needs {features + classes} or more rows in {classes} "
+            f"classes, and there are {rows:g}: the scatter within classes has no inverse. Add rows "
+            f"or keep at most {max(int(rows) - classes, 0)} features: moments.select([...])."
+        )
+
+    @classmethod
+    def collinear(
+        cls, what: str, columns: Sequence[str], rank: int, features: int
+    ) -> InferenceError:
+        return cls(
+            f"{what}: column(s) {listing(columns)} depend linearly on one another within classes "
+            f"(rank {rank} of {features}), so that the scatter has no inverse. Leave out "
+            f"{features - rank} of them: moments.select([...])."
+        )
+
+    @classmethod
+    def no_spread(cls, what: str, columns: Sequence[str]) -> InferenceError:
+        return cls(
+            f"{what}: column(s) {listing(columns)} do not vary within any class but differ between "
+            "classes: they separate them without error, F is infinite and there is nothing to "
+            "test. If a column was made from the label drop it: moments.select([...])."
+        )
+
+    @classmethod
+    def all_constant(cls, what: str, columns: Sequence[str]) -> InferenceError:
+        return cls(
+            f"{what}: none of the {len(columns)} column(s) {listing(columns)} varies: each has one "
+            "value in all rows, and there is nothing to test. Read columns that vary."
+        )
+
+    @classmethod
+    def light_classes(
+        cls, what: str, labels: Sequence[object], rows: Sequence[float], features: int
+    ) -> InferenceError:
+        found = ", ".join(f"'{k}': {n:g}" for k, n in list(zip(labels, rows, strict=True))[:5])
+        return cls(
+            f"{what} of {features} features needs {features + 1} or more rows in every class; too "
+            f"few are in {found}. Leave these classes out (moments.classes([...])), merge them "
+            "(moments.group({...})) or keep fewer features (moments.select([...]))."
+        )
+
+    @classmethod
+    def not_two(cls, what: str, labels: Sequence[object]) -> InferenceError:
+        return cls(
+            f"{what} compares two classes, and there are {len(labels)} ({listing(labels)}): pass "
+            "labels=(one, other), or the moments of two tables."
         )

@@ -15,7 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import helmert
+from scipy.linalg import helmert, qr, solve_triangular
 
 from discriminant.errors import CollinearWarning, ConstantColumnWarning, tell
 from discriminant.models.metric import Deficiency, factor, on_subspace
@@ -78,12 +78,19 @@ class Coordinates:
 
 
 def white_coordinates(
-    moments: ClassMoments, *, classes: int, intercept: bool = True, told: bool = True
+    moments: ClassMoments,
+    *,
+    classes: int,
+    intercept: bool = True,
+    told: bool = True,
+    ridged: Floats | None = None,
 ) -> Coordinates:
     """Coordinates in which the features that moments describe are white.
 
     `classes`: how many scores there are if they are known up to a common one, else 0. Columns
     that are constant or made of others are told of, and have no coordinate of their own.
+    `ridged` (d,): what a ridge multiplies coefficients by before it squares them, if there is one.
+    It chooses among the coefficients of columns made of others, and then these are no fault.
     """
     weight = moments.weight.sum()
     mean = moments.centre if intercept else np.zeros(len(moments.features))
@@ -98,13 +105,16 @@ def white_coordinates(
     if moving.any():
         kept = covariance[np.ix_(moving, moving)]
         metric, lost = factor(kept)
-        if lost is not None and told:
+        if lost is not None and told and ridged is None:
             _tell_of(moments, lost, moving)
-        if metric is None:
+        if metric is not None:
+            found = metric.basis
+        else:
             assert lost is not None
-            metric = on_subspace(kept, lost, np.zeros(lost.null.shape[1]))
-        basis = np.zeros((len(moving), metric.basis.shape[1]))
-        basis[moving] = metric.basis
+            found = on_subspace(kept, lost, np.zeros(lost.null.shape[1])).basis
+            found = found if ridged is None else _cheapest(found, lost.sd, ridged[moving])
+        basis = np.zeros((len(moving), found.shape[1]))
+        basis[moving] = found
     return Coordinates(
         _frame(basis, mean, intercept), contrasts(classes) if classes else None, int(intercept)
     )
@@ -117,6 +127,17 @@ def contrasts(classes: int) -> Floats:
     [0.707, -0.707]
     """
     return np.asarray(helmert(classes).T)
+
+
+def _cheapest(basis: Floats, sd: Floats, ridged: Floats) -> Floats:
+    """(d, r) of all that have the scores of `basis` on every row, the least in a ridge.
+
+    Rows span sd^2 basis = V, for basis has no part in what is null of standardised columns. So
+    sought is the least |ridged c| with V'c = V' basis.
+    """
+    span = sd[:, None] ** 2 * basis
+    axes, upper = qr(span / ridged[:, None], mode="economic")
+    return np.asarray(axes @ solve_triangular(upper, span.T @ basis, trans="T") / ridged[:, None])
 
 
 def _frame(basis: Floats, mean: Floats, intercept: bool) -> Floats:

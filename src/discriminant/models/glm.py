@@ -132,21 +132,21 @@ class Problem:
         )
 
     def scale(self) -> Floats:
-        """(d,) deviation of each feature from its mean, as offsets; with no intercept, from zero.
-
-        It is what the coordinates are white in. So the directions they leave out, where columns
-        depend on one another, are those in which a ridge would put nothing.
-        """
+        """(d,) deviation of each feature from its mean; with no intercept, from zero."""
         features = self.features
         spread = np.sqrt(np.diagonal(features.pooled) / features.weight.sum())
         return np.asarray(spread if self.intercept else np.hypot(spread, features.centre))
 
-    def penalty(self, coordinates: Coordinates) -> Floats | None:
-        """(q, q) of the ridge, if there is one."""
+    def ridged(self) -> Floats | None:
+        """(d,) what the ridge multiplies coefficients by, if there is one."""
         if not self.ridge:
             return None
-        scale = self.scale() if self.standardize else np.ones(self.width)
-        return self.ridge * coordinates.penalty(scale)
+        return self.scale() if self.standardize else np.asarray(1.0 / self.features.anchor.unit)
+
+    def penalty(self, coordinates: Coordinates) -> Floats | None:
+        """(q, q) of the ridge, if there is one."""
+        ridged = self.ridged()
+        return None if ridged is None else self.ridge * coordinates.penalty(ridged)
 
     def _deviation(self, column: int) -> float:
         variance = self.moments.pooled[column, column] / self.moments.weight.sum()
@@ -155,7 +155,9 @@ class Problem:
 
 def fit_glm(problem: Problem, *, most: int = 100, progress: Progress | None = None) -> GLMFit:
     """Maximum likelihood, or with a ridge its penalised form."""
-    white = white_coordinates(problem.features, classes=0, intercept=problem.intercept)
+    white = white_coordinates(
+        problem.features, classes=0, intercept=problem.intercept, ridged=problem.ridged()
+    )
     null = _null(problem)
     look = FirstLook(problem.deviance, _level(problem))
     first = newton(problem.objective(white, loss=look), np.zeros((white.size, 1)), most=1)

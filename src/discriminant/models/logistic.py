@@ -102,12 +102,13 @@ def fit_logistic(read: Pass, moments: ClassMoments, sample: Block, wish: Wish) -
     moments = moments.at(reading_anchor(moments, intercept=wish.intercept))
     K = len(moments.labels)
     loss = Softmax(K) if K > 2 else Binary(wish.link)
-    coordinates = white_coordinates(moments, classes=K if K > 2 else 0, intercept=wish.intercept)
-    penalty = None
+    scale = None
     if wish.ridge > 0:
-        penalty = wish.ridge * coordinates.penalty(
-            penalty_scale(moments, standardize=wish.standardize, intercept=wish.intercept)
-        )
+        scale = penalty_scale(moments, standardize=wish.standardize, intercept=wish.intercept)
+    coordinates = white_coordinates(
+        moments, classes=K if K > 2 else 0, intercept=wish.intercept, ridged=scale
+    )
+    penalty = None if scale is None else wish.ridge * coordinates.penalty(scale)
     plain = PenalisedLoss(read, moments.features, moments.anchor, loss, coordinates, penalty)
     objective: Objective = JeffreysLoss(plain, coordinates) if wish.jeffreys else plain
     some = sample_of(sample, plain, coordinates)
@@ -144,7 +145,7 @@ def fit_scaled(
     """
     K, d = len(weight), len(sums.total)
     loss = Softmax(K) if K > 2 else Binary(wish.link)
-    spread = sums.spread
+    spread = sums.spread if wish.intercept else np.hypot(sums.spread, sums.mean)
     scale = np.divide(1.0, spread, out=np.zeros(d), where=spread > 0)
     mean = sums.mean if wish.intercept else np.zeros(d)
     contrast = contrasts(K) if K > 2 else None

@@ -117,7 +117,8 @@ def cloglog(scores: Floats) -> TwoSided:
     """mu = 1 - exp(-exp(s)): log(1 - mu) is -exp(s), and mu'/(1 - mu) is exp(s)."""
     rate = np.exp(np.minimum(scores, 700.0))
     one = np.where(rate < 1e-300, scores, np.log(-np.expm1(-np.maximum(rate, 1e-300))))
-    one = np.where(rate < 1.0, one, np.log1p(-np.exp(-rate)))  # near one, from what is missing
+    missing = np.exp(-np.maximum(rate, 1.0))
+    one = np.where(rate < 1.0, one, np.log1p(-missing))  # near one, from what is missing
     hazard = np.where(
         rate < 1e-300, 1.0, rate / np.maximum(np.expm1(np.minimum(rate, 700.0)), 1e-300)
     )

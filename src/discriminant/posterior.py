@@ -77,8 +77,8 @@ def fused(log_posteriors: Sequence[Floats], prior: Floats) -> Floats:
 
 def _normalised(scores: Floats) -> Floats:
     """`log_posterior` where some classes, or of a row all, are impossible."""
-    lost = np.isneginf(scores).all(axis=1)
-    found = log_posterior(np.where(lost[:, None], 0.0, scores))
+    lost = scores.max(axis=1) == -np.inf
+    found = log_posterior(np.where(lost[:, np.newaxis], 0.0, scores))
     found[lost] = np.nan
     return found
 

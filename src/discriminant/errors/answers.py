@@ -174,6 +174,14 @@ class TooFewRowsError(InputError):
         )
 
     @classmethod
+    def of_outliers(cls, rows: int, needed: int, width: int, classes: int) -> TooFewRowsError:
+        return cls(
+            f"{rows} row(s) (n_samples={rows}) for {width} features and {classes} classes: how far "
+            f"a row is from its class can be judged from {needed} rows on. Add rows, keep fewer "
+            "features, or pass outlier=None."
+        )
+
+    @classmethod
     def of_table(cls, rows: int, classes: int, what: str) -> TooFewRowsError:
         return cls(
             f"{rows} row(s) (n_samples={rows}) in {classes} class(es): {what} needs more rows than "
@@ -202,6 +210,13 @@ class WeightError(InputError):
     @classmethod
     def not_numbers(cls, kind: str) -> WeightError:
         return cls(f"sample_weight holds {kind}, not numbers: pass one number for each row.")
+
+    @classmethod
+    def not_taken(cls, name: str) -> WeightError:
+        return cls(
+            f"{name} takes no sample_weight, so rows cannot be weighed: pass sample_weight=None, "
+            "or another classifier."
+        )
 
     @classmethod
     def all_zero(cls) -> WeightError:

@@ -37,8 +37,8 @@ class CostError(InputError):
         cls, action: object, missing: Sequence[object], labels: Sequence[object]
     ) -> CostError:
         return cls(
-            f"'{action}' in cost is none of the classes {listing(labels, 20)}. An action of its own "
-            f"needs a cost for every class, and {listing(missing, 20)} has none."
+            f"'{action}' in cost is none of the classes {listing(labels, 20)}. An action of its "
+            f"own needs a cost for every class, and {listing(missing, 20)} has none."
         )
 
     @classmethod
@@ -56,8 +56,8 @@ class CostError(InputError):
     @classmethod
     def of_diagonal(cls, label: object, value: float) -> CostError:
         return cls(
-            f"The cost of deciding '{label}' where '{label}' is true is {value:g}: a right decision "
-            "costs 0. Subtract it from the costs of that true class, which changes no decision."
+            f"The cost of deciding '{label}' where '{label}' is true is {value:g}: a right "
+            "decision costs 0. Subtract it from all costs of that true class: no decision changes."
         )
 
     @classmethod
@@ -133,8 +133,8 @@ class PosteriorError(InputError):
     @classmethod
     def contradicted(cls, row: int, names: Sequence[object]) -> PosteriorError:
         return cls(
-            f"In row {row} (counted from 0) every class has posterior 0 by one of {listing(names)}, "
-            "so that nothing is left. Smooth or calibrate the models that say 0."
+            f"In row {row} (counted from 0) every class has posterior 0 by one of "
+            f"{listing(names)}, so that nothing is left. Smooth or calibrate the models that say 0."
         )
 
     @classmethod

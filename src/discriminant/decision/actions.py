@@ -1,0 +1,125 @@
+"""From log posteriors to actions.
+
+    expected cost of action a   R_a(x) = sum_k cost[a, k] P(k|x)
+    decide                      the action of least expected cost
+    reject by cost              where min_a R_a(x) > cost of rejecting: rejecting is an action too
+    reject by threshold         where max_k P(k|x) < threshold
+    outlier                     where no class finds x typical: its largest p-value < level
+
+If every error costs 1, min_a R_a = 1 - max_k P, so that a reject cost c is a threshold of 1 - c.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from discriminant.decision.costs import Costs, unit
+from discriminant.errors import CostError, OptionError
+from discriminant.table.schema import Floats, Labels
+
+Mask = npt.NDArray[np.bool_]  # (n,)
+
+
+class Verdict(Enum):
+    """What can be said of a row instead of an action."""
+
+    REJECT = "too doubtful to decide"
+    OUTLIER = "unlike every class"
+
+    def __repr__(self) -> str:
+        """Its name."""
+        return self.name
+
+    __str__ = __repr__
+
+
+REJECT, OUTLIER = Verdict.REJECT, Verdict.OUTLIER
+
+
+@dataclass(frozen=True, slots=True)
+class Reject:
+    """When a row is too doubtful to decide; either way may be left out."""
+
+    cost: float = np.inf  # of rejecting: 0 rejects all, infinity none
+    threshold: float = 0.0  # least posterior of the most probable class
+
+    @classmethod
+    def of(cls, given: Any) -> Reject:
+        """From a cost, or {'cost': ...} or {'threshold': ...} or both.
+
+        >>> Reject.of(0.1), Reject.of({"threshold": 0.9})
+        (Reject(cost=0.1, threshold=0.0), Reject(cost=inf, threshold=0.9))
+        """
+        if given is None or isinstance(given, Reject):
+            return given or cls()
+        if not isinstance(given, Mapping):
+            return cls(_reject_cost(given))
+        if not given or not set(given) <= {"cost", "threshold"}:
+            raise OptionError.of("reject", given, "a cost, {'cost': ...} or {'threshold': ...}")
+        limit = unit(given.get("threshold", 0.0), "The reject threshold")
+        return cls(_reject_cost(given.get("cost", np.inf)), limit)
+
+
+def expected_cost(log_posterior: Floats, costs: Costs | None = None) -> Floats:
+    """(n, A) expected cost of each action; without `costs` every error costs 1, and A = K."""
+    if costs is None:
+        return np.asarray(-np.expm1(log_posterior))
+    return np.asarray(np.exp(log_posterior) @ costs.cost.T)
+
+
+def least_cost(
+    log_posterior: Floats, costs: Costs | None = None
+) -> tuple[npt.NDArray[np.intp], Floats]:
+    """(n,) place of the action of least expected cost, the first of equal ones, and that cost."""
+    if costs is None:  # no K x K matrix of ones for very many classes
+        best = log_posterior.argmax(axis=1)
+        top = np.take_along_axis(log_posterior, best[:, np.newaxis], axis=1)[:, 0]
+        return best, np.asarray(-np.expm1(top))
+    cost = expected_cost(log_posterior, costs)
+    best = cost.argmin(axis=1)
+    return best, np.asarray(np.take_along_axis(cost, best[:, np.newaxis], axis=1)[:, 0])
+
+
+def rejected(log_posterior: Floats, reject: Reject, costs: Costs | None = None) -> Mask:
+    """(n,) whether each row is too doubtful. What costs nothing is always done."""
+    doubtful = least_cost(log_posterior, costs)[1] > reject.cost
+    if reject.cost == 0.0:
+        doubtful[:] = True
+    with np.errstate(divide="ignore"):
+        return np.asarray(doubtful | (log_posterior.max(axis=1) < np.log(reject.threshold)))
+
+
+def decided(
+    log_posterior: Floats,
+    *,
+    labels: Labels,
+    costs: Costs | None = None,
+    reject: Reject | None = None,
+    outliers: Mask | None = None,
+) -> npt.NDArray[np.object_]:
+    """(n,) action of least expected cost, REJECT or OUTLIER."""
+    names = labels.tolist() if costs is None else costs.actions
+    table = np.empty(len(names), dtype=object)
+    table[:] = names
+    found = table[least_cost(log_posterior, costs)[0]]
+    if reject is not None:
+        found[rejected(log_posterior, reject, costs)] = REJECT
+    if outliers is not None:
+        found[outliers] = OUTLIER
+    return found
+
+
+def _reject_cost(value: Any) -> float:
+    try:
+        found = float(value)
+    except (TypeError, ValueError):
+        raise CostError.of_reject(repr(value)) from None
+    if not found >= 0.0:
+        raise CostError.of_reject(f"{found:g}")
+    return found

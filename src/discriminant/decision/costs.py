@@ -1,0 +1,239 @@
+"""What each action costs where each class is true, by names.
+
+    cost[action, class] >= 0, and 0 where the action is to say the class that is true
+
+Actions are the classes themselves, in the order of their labels, and after them any others, such as
+'call a doctor'. With two classes two errors are all there is to weigh, and everything that is said
+of thresholds is a cost matrix:
+
+    say + where p > t                  cost[-, +] : cost[+, -] = 1 - t : t
+    say + where y/(1-y) m-/m+ > 1      cost[-, +] : cost[+, -] = m- : m+       (rescaling)
+
+With K classes, the largest p_k / t_k is the least expected cost of cost[., k] = 1 / t_k.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from discriminant.errors import CostError, ThresholdError
+from discriminant.table.schema import Floats, Labels
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Costs:
+    """Costs of A actions where K classes may be true."""
+
+    labels: Labels  # (K,)
+    actions: tuple[Hashable, ...]  # A names: of classes, as in `labels`, and others
+    cost: Floats  # (A, K)
+
+    def __post_init__(self) -> None:
+        labels = self.labels.tolist()
+        for a, k in np.argwhere(~(np.isfinite(self.cost) & (self.cost >= 0))):
+            raise CostError.of_cell(self.actions[a], labels[k], float(self.cost[a, k]))
+        for a, k in _diagonal(self.actions, labels):
+            if self.cost[a, k]:
+                raise CostError.of_diagonal(labels[k], float(self.cost[a, k]))
+
+    @classmethod
+    def of(cls, given: Any, labels: Labels) -> Costs:
+        """From a mapping, a square array or a data frame.
+
+        Parameters
+        ----------
+        given
+            {action: {class: cost}}: where nothing is said, a right decision costs 0 and a wrong one
+            1; an action that is no class says its cost for every class, and a mapping without any
+            class has no other actions than its own. Or a (K, K) array, both sides in the order of
+            `labels`. Or a data frame of actions (index) by classes (columns), in any order.
+        labels
+            (K,) the classes.
+
+        Examples
+        --------
+        >>> Costs.of({"ill": {"well": 5}}, np.array(["ill", "well"])).cost
+        array([[0., 5.],
+               [1., 0.]])
+        """
+        if isinstance(given, Costs):
+            given = given._by_name()
+        if isinstance(given, Mapping):
+            return cls._of_mapping(given, labels)
+        if hasattr(given, "columns") and hasattr(given, "index"):
+            return cls._of_frame(given, labels)
+        try:
+            found = np.array(given, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise CostError.not_costs(type(given).__name__) from None
+        if found.shape != (len(labels), len(labels)):
+            raise CostError.of_shape(found.shape, labels.tolist())
+        return cls(labels, tuple(labels.tolist()), found)
+
+    @classmethod
+    def zero_one(cls, labels: Labels) -> Costs:
+        """Every error costs 1."""
+        return cls(labels, tuple(labels.tolist()), 1.0 - np.eye(len(labels)))
+
+    @classmethod
+    def of_threshold(cls, given: Any, labels: Labels) -> Costs:
+        """From thresholds: the class with the largest posterior for its threshold is decided.
+
+        A number is that of the second of two classes; else one for each class, as a mapping or in
+        the order of the labels. In a mapping of two classes, one may be left to follow.
+        """
+        limits = _limits(given, labels)
+        if len(labels) == 2:
+            cost = np.array([[0.0, limits[0]], [limits[1], 0.0]]) / limits.sum()
+        else:
+            cost = (1.0 - np.eye(len(labels))) / limits
+        return cls(labels, tuple(labels.tolist()), cost)
+
+    @classmethod
+    def _of_mapping(cls, given: Mapping[Any, Any], labels: Labels) -> Costs:
+        names = labels.tolist()
+        others = [action for action in given if action not in names]
+        actions = others if len(others) == len(given) and others else [*names, *others]
+        cost = np.ones((len(actions), len(names)))
+        for a, action in enumerate(actions):
+            if action in names:
+                cost[a, names.index(action)] = 0.0
+            if action in given:
+                cost[a] = _row(action, given[action], cost[a], names)
+        return cls(labels, tuple(actions), cost)
+
+    @classmethod
+    def _of_frame(cls, given: Any, labels: Labels) -> Costs:
+        columns, actions = list(given.columns), list(given.index)
+        if sorted(map(repr, columns)) != sorted(map(repr, labels.tolist())):
+            raise CostError.of_columns(columns, labels.tolist())
+        for place, action in enumerate(actions):
+            if action in actions[:place]:
+                raise CostError.of_twice(action)
+        values = np.asarray(given)
+        rows = {a: dict(zip(columns, values[i], strict=True)) for i, a in enumerate(actions)}
+        return cls._of_mapping(rows, labels)
+
+    def over(self, places: npt.NDArray[np.intp]) -> Costs:
+        """The actions at these places alone."""
+        actions = tuple(self.actions[place] for place in places)
+        return Costs(self.labels, actions, self.cost[places])
+
+    def classes_only(self) -> Costs | None:
+        """The actions that are classes, all of them; None where they are not, so 0 and 1 hold."""
+        if self.actions[: len(self.labels)] != tuple(self.labels.tolist()):
+            return None
+        return self.over(np.arange(len(self.labels)))
+
+    def dearest(self) -> float:
+        """Upper bound of the least expected cost: the most that any posterior makes one pay.
+
+        It is the value of a game, max over p of min over actions; with 0 and 1 it is 1 - 1/K.
+        """
+        from scipy.optimize import linprog
+
+        if self.cost.size > _LARGE:
+            return float(self.cost.max(axis=1).min())
+        A, K = self.cost.shape
+        found = linprog(
+            np.append(np.zeros(K), -1.0),
+            A_ub=np.column_stack([-self.cost, np.ones(A)]),
+            b_ub=np.zeros(A),
+            A_eq=np.append(np.ones(K), 0.0)[None],
+            b_eq=[1.0],
+        )
+        return -float(found.fun or 0.0)
+
+    def _by_name(self) -> dict[Hashable, dict[Any, float]]:
+        names = self.labels.tolist()
+        rows = zip(self.actions, self.cost.tolist(), strict=True)
+        return {action: dict(zip(names, row, strict=True)) for action, row in rows}
+
+
+_LARGE = 1 << 16  # cells; beyond, a bound that is easier to find will do
+
+
+def cost_threshold(positive: float, negative: float) -> float:
+    """The threshold t for the positive class that two costs of errors make.
+
+    `positive` is what a positive called negative costs, `negative` the other way round; say + where
+    p positive > (1 - p) negative, so t = negative / (positive + negative).
+
+    >>> cost_threshold(9, 1)
+    0.1
+    """
+    return negative / (positive + negative)
+
+
+def rescaled_odds(log_odds: Floats, *, positive: float, negative: float) -> Floats:
+    """(n,) log of y/(1-y) m-/m+: the odds that balanced classes would have (rescaling).
+
+    >>> rescaled_odds(np.log([0.25]), positive=1.0, negative=4.0).round(12)
+    array([0.])
+    """
+    return np.asarray(log_odds + np.log(negative) - np.log(positive))
+
+
+def _diagonal(actions: Sequence[Hashable], labels: list[Any]) -> list[tuple[int, int]]:
+    place = {label: k for k, label in enumerate(labels)}
+    return [(a, place[action]) for a, action in enumerate(actions) if action in place]
+
+
+def _row(action: Hashable, given: Any, usual: Floats, names: list[Any]) -> Floats:
+    """(K,) costs of one action: those given, and for a class the usual ones where none is."""
+    if not isinstance(given, Mapping):
+        raise CostError.of_cell(action, names[0], given)
+    for label in given:
+        if label not in names:
+            raise CostError.of_class(action, label, names)
+    missing = [name for name in names if name not in given]
+    if missing and action not in names:
+        raise CostError.of_action(action, missing, names)
+    found = usual.copy()
+    for label, value in given.items():
+        try:
+            found[names.index(label)] = float(value)
+        except (TypeError, ValueError):
+            raise CostError.of_cell(action, label, value) from None
+    return found
+
+
+def _limits(given: Any, labels: Labels) -> Floats:
+    """(K,) threshold of each class, in [0, 1]; with two classes they add up to 1 if one is told."""
+    names = labels.tolist()
+    if isinstance(given, Mapping):
+        known = all(label in names for label in given)
+        if known and len(names) == 2 and len(given) == 1:
+            ((label, value),) = given.items()
+            limit = unit(value, f"The threshold of '{label}'")
+            return np.array([limit, 1 - limit] if label == names[0] else [1 - limit, limit])
+        if not known or len(given) < len(names):
+            raise ThresholdError.of_labels(given, names)
+        given = [given[name] for name in names]
+    if np.ndim(given) == 0:
+        limit = unit(given, "threshold")
+        if len(names) != 2:
+            raise ThresholdError.of_labels(given, names)
+        return np.array([1.0 - limit, limit])
+    if len(given) != len(names):
+        raise ThresholdError.of_labels(given, names)
+    for name, value in zip(names, given, strict=True):
+        if unit(value, f"The threshold of '{name}'") == 0.0:
+            raise ThresholdError.of_class(name, value)
+    return np.array(given, dtype=np.float64)
+
+
+def unit(value: Any, name: str) -> float:
+    """A number in [0, 1], or the error that says what it is."""
+    try:
+        found = float(value)
+    except (TypeError, ValueError):
+        raise ThresholdError.of_value(name, repr(value)) from None
+    if not 0.0 <= found <= 1.0:
+        raise ThresholdError.of_value(name, f"{found:g}")
+    return found

@@ -1,0 +1,143 @@
+"""What deciding costs, over all thresholds at once.
+
+Risk and coverage: rows are decided from the least doubtful on (least expected cost). Where a share
+is rejected,
+
+    risk = cost of the decided rows / their weight        area = integral of risk over coverage
+
+Cost curve (Drummond and Holte 2006), two classes: a threshold is a line, and the best ones
+make the lower envelope, which is the hull of the ROC curve:
+
+    PC = p(+) C(-|+) / [p(+) C(-|+) + p(-) C(+|-)]
+    normalised expected cost = FNR PC + FPR (1 - PC)      area = that of the lower envelope
+
+The area is 1/4 for scores that say nothing and 0 for perfect ones.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from discriminant.decision.actions import least_cost
+from discriminant.decision.costs import Costs
+from discriminant.errors import LabelError, PosteriorError
+from discriminant.table.schema import Codes, Floats
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RiskCoverage:
+    """Risk of the decided rows for every share that can be rejected, rising coverage."""
+
+    coverage: Floats  # (m,) share of the weight that is decided, up to 1
+    risk: Floats  # (m,) mean cost of what is decided
+    bound: Floats  # (m,) the largest least expected cost that is still decided
+    area: float
+
+    @property
+    def rejected(self) -> Floats:
+        """(m,) share of the weight that is rejected."""
+        return np.asarray(1.0 - self.coverage)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CostCurve:
+    """Lower envelope of the normalised expected cost, a corner at a time."""
+
+    probability_cost: Floats  # (m,) from 0 to 1
+    cost: Floats  # (m,) normalised expected cost
+    threshold: Floats  # (m - 1,) least posterior of the second class to say it, between corners
+    area: float
+
+    def at(self, probability_cost: Floats) -> Floats:
+        """The least cost at other probability costs."""
+        return np.interp(probability_cost, self.probability_cost, self.cost)
+
+
+def risk_coverage(
+    log_posterior: Floats, codes: Codes, *, weight: Floats | None = None, costs: Costs | None = None
+) -> RiskCoverage:
+    """Error, or cost, of the rows that are decided against their share.
+
+    >>> log_posterior = np.log([[0.9, 0.1], [0.8, 0.2], [0.4, 0.6], [0.3, 0.7]])
+    >>> found = risk_coverage(log_posterior, np.array([0, 0, 0, 1]))
+    >>> found.coverage.tolist(), found.risk.tolist()
+    ([0.25, 0.5, 0.75, 1.0], [0.0, 0.0, 0.0, 0.25])
+    """
+    best, doubt = least_cost(log_posterior, costs)
+    paid = paid_costs(best, codes, costs)
+    weight = np.ones(len(codes)) if weight is None else weight
+    order = np.argsort(doubt, kind="stable")
+    last = np.append(np.flatnonzero(np.diff(doubt[order]) > 0), len(order) - 1)
+    decided = np.cumsum(weight[order])[last]
+    cost = np.cumsum((weight * paid)[order])[last]
+    some = decided > 0  # rows of no weight at the start
+    decided, cost, bound = decided[some], cost[some], doubt[order][last][some]
+    coverage, risk = decided / decided[-1], cost / decided
+    area = float(np.diff(coverage, prepend=0.0) @ risk)
+    return RiskCoverage(coverage, risk, bound, area)
+
+
+def cost_curve(log_posterior: Floats, codes: Codes, *, weight: Floats | None = None) -> CostCurve:
+    """Least normalised expected cost of two classes; the second one is the positive one.
+
+    >>> log_posterior = np.log([[0.9, 0.1], [0.8, 0.2], [0.4, 0.6], [0.3, 0.7]])
+    >>> cost_curve(log_posterior, np.array([0, 0, 1, 1])).area
+    0.0
+    """
+    if log_posterior.shape[1] != 2:
+        raise PosteriorError.of_shape(log_posterior.shape, 2)
+    fpr, tpr, least = _roc(log_posterior, codes, weight)
+    keep = _hull(fpr, tpr)
+    across, up = np.diff(fpr[keep]), np.diff(tpr[keep])
+    corner = across / (across + up)
+    cost = (1.0 - tpr[keep][1:]) * corner + fpr[keep][1:] * (1.0 - corner)
+    x = np.concatenate([[0.0], corner, [1.0]])
+    y = np.concatenate([[0.0], cost, [0.0]])
+    return CostCurve(x, y, least[keep], float(np.trapezoid(y, x)))
+
+
+def paid_costs(decided: Codes, codes: Codes, costs: Costs | None) -> Floats:
+    """(n,) what deciding so cost, now that the classes are known."""
+    if costs is None:
+        return np.asarray(decided != codes, dtype=np.float64)
+    return np.asarray(costs.cost[decided, codes])
+
+
+def _roc(
+    log_posterior: Floats, codes: Codes, weight: Floats | None
+) -> tuple[Floats, Floats, Floats]:
+    """(m,) false and true positive rates from none to all, and the least posterior called +."""
+    weight = np.ones(len(codes)) if weight is None else weight
+    odds = log_posterior[:, 1] - log_posterior[:, 0]
+    order = np.argsort(-odds, kind="stable")
+    last = np.append(np.flatnonzero(np.diff(odds[order]) < 0), len(order) - 1)
+    positive = np.cumsum((weight * (codes == 1))[order])[last]
+    negative = np.cumsum((weight * (codes == 0))[order])[last]
+    for code, total in enumerate((negative[-1], positive[-1])):
+        if total <= 0:
+            raise LabelError.one_class(1 - code)
+    least = np.exp(log_posterior[order, 1])[last]
+    starting = np.zeros(1)
+    return (
+        np.concatenate([starting, negative / negative[-1]]),
+        np.concatenate([starting, positive / positive[-1]]),
+        np.concatenate([np.full(1, np.inf), least]),
+    )
+
+
+def _hull(fpr: Floats, tpr: Floats) -> list[int]:
+    """Places on the upper convex hull, from (0, 0) to (1, 1)."""
+    keep: list[int] = []
+    for i in range(len(fpr)):
+        while len(keep) > 1:
+            a, b = keep[-2], keep[-1]
+            turn = (fpr[b] - fpr[a]) * (tpr[i] - tpr[a]) - (tpr[b] - tpr[a]) * (fpr[i] - fpr[a])
+            if turn < 0:
+                break
+            keep.pop()
+        if keep and fpr[keep[-1]] == fpr[i] and tpr[keep[-1]] == tpr[i]:
+            continue  # rows of no weight
+        keep.append(i)
+    return keep

@@ -1,0 +1,300 @@
+"""Decision: costs, priors and a reject option around any classifier that gives probabilities."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.exceptions import NotFittedError
+from sklearn.frozen import FrozenEstimator
+from sklearn.utils import get_tags
+from sklearn.utils.validation import has_fit_parameter
+
+from discriminant.decision.actions import Reject, decided, expected_cost, least_cost
+from discriminant.decision.costs import Costs, unit
+from discriminant.engines.engine import read_moments
+from discriminant.errors import (
+    NeverRejectsWarning,
+    OptionError,
+    PosteriorError,
+    ShapeError,
+    ThresholdError,
+    TooFewRowsError,
+    WeightError,
+    tell,
+)
+from discriminant.estimators.posteriors import log_posterior_of, share_of, stated_prior
+from discriminant.models.gaussian import Family, checked_prior, pooled_metric, quadratic_rule
+from discriminant.moments.class_moments import ClassMoments
+from discriminant.posterior import EstimatedPrior, estimated_prior, reweighed, typicality
+from discriminant.table.schema import Floats, Labels, Schema
+from discriminant.table.source import open_features, open_table
+
+_CALIBRATIONS = {"platt": "sigmoid", "isotonic": "isotonic"}
+
+
+class Decision(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
+    """Decide by least expected cost, or not at all, on the posteriors of any classifier.
+
+    All options but `estimator` and `calibrate` are read when they are used: change them with
+    `set_params` after the fit, as often as you like.
+
+    Parameters
+    ----------
+    estimator
+        A classifier with predict_proba or predict_log_proba. Cloned and fitted; a fitted one stays
+        as it is inside scikit-learn's FrozenEstimator, or by `Decision.of_fitted`.
+    cost
+        What each action costs where each class is true: {action: {class: cost}}, a square array in
+        the order of the classes, or a data frame; see `decision.Costs.of`. None: an error costs 1.
+    prior
+        (K,) priors to decide under, in the order of the classes; None: those of the fit. Exact
+        where p(x|class) is as it was.
+    reject
+        The cost of rejecting (0 rejects every row, infinity none), or {"threshold": t}: reject
+        where the most probable class has a posterior below t.
+    threshold
+        Say the second of two classes where its posterior exceeds this; or one for each class, and
+        the largest posterior for its threshold is said. It stands in place of `cost`.
+    outlier
+        A row is an outlier where its largest p-value over the classes is below this level, by
+        Mahalanobis distance in the pooled covariance, with the F law of finitely many rows.
+    calibrate
+        'platt' or 'isotonic': by scikit-learn's CalibratedClassifierCV, for scores that are no
+        probabilities.
+    fitted_prior
+        (K,) the priors that the posteriors of `estimator` are under, where it does not say; None:
+        its own `prior_`, or the shares of the classes in the rows of the fit.
+
+    Examples
+    --------
+    >>> from discriminant import LDA
+    >>> model = Decision(LDA(), reject=0.1).fit([[0.0], [1.0], [4.0], [5.0]], list("aabb"))
+    >>> model.decide([[0.5], [2.5]]).tolist(), model.predict([[2.6]]).tolist()
+    (['a', REJECT], ['b'])
+    >>> model.set_params(reject=None, cost={"b": {"a": 1000}}).predict([[2.6]]).tolist()
+    ['a']
+    """
+
+    estimator_: Any
+    classes_: Labels
+    fitted_prior_: Floats | None
+    moments_: ClassMoments | None
+
+    def __init__(
+        self,
+        estimator: Any,
+        *,
+        cost: Any = None,
+        prior: Any = None,
+        reject: Any = None,
+        threshold: Any = None,
+        outlier: Any = None,
+        calibrate: Any = None,
+        fitted_prior: Any = None,
+    ) -> None:
+        self.estimator = estimator
+        self.cost = cost
+        self.prior = prior
+        self.reject = reject
+        self.threshold = threshold
+        self.outlier = outlier
+        self.calibrate = calibrate
+        self.fitted_prior = fitted_prior
+
+    # --- fitting ----------------------------------------------------------------------------------
+
+    @classmethod
+    def of_fitted(cls, estimator: Any, **options: Any) -> Decision:
+        """Around a classifier that is fitted already; no rows are needed."""
+        made = cls(FrozenEstimator(estimator), **options)
+        made._hold(estimator)
+        made.fitted_prior_ = made._prior_of_fit(None, None)
+        made.moments_ = None
+        return made
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit a clone of the classifier; read the class shares, and for `outlier` the moments."""
+        model = self._to_fit()
+        if sample_weight is None:
+            model.fit(X, y)
+        elif has_fit_parameter(model, "sample_weight"):
+            model.fit(X, y, sample_weight=sample_weight)
+        else:
+            raise WeightError.not_taken(type(model).__name__)
+        self._hold(model)
+        self.fitted_prior_ = self._prior_of_fit(y, sample_weight)
+        self.moments_ = None if self.outlier is None else self._read(X, y, sample_weight)
+        self._check_options()
+        return self
+
+    # --- using ------------------------------------------------------------------------------------
+
+    def predict(self, X: Any) -> npt.NDArray[Any]:
+        """The class of least expected cost; always a class. See `decide` for all actions."""
+        self._need_fit()
+        costs = self._costs()
+        log_posterior = self._log_posterior(X)
+        best, _ = least_cost(log_posterior, None if costs is None else costs.classes_only())
+        return np.asarray(self.classes_[best])
+
+    def decide(self, X: Any) -> npt.NDArray[np.object_]:
+        """(n,) the action of least expected cost, or REJECT, or OUTLIER."""
+        self._need_fit()
+        costs, reject = self._costs(), self._reject()
+        outliers = None
+        if self.outlier is not None:
+            outliers = self.typicality(X).max(axis=1) < unit(self.outlier, "outlier")
+        return decided(
+            self._log_posterior(X),
+            labels=self.classes_,
+            costs=costs,
+            reject=reject,
+            outliers=outliers,
+        )
+
+    def expected_cost(self, X: Any) -> Floats:
+        """(n, A) expected cost of each of `actions_`."""
+        self._need_fit()
+        costs = self._costs()
+        return expected_cost(self._log_posterior(X), costs)
+
+    @property
+    def actions_(self) -> tuple[Any, ...]:
+        """The actions that the columns of `expected_cost` stand for: classes, then any others."""
+        self._need_fit()
+        costs = self._costs()
+        return tuple(self.classes_.tolist()) if costs is None else costs.actions
+
+    def predict_log_proba(self, X: Any) -> Floats:
+        """(n, K) log posteriors under `prior`."""
+        self._need_fit()
+        return self._log_posterior(X)
+
+    def predict_proba(self, X: Any) -> Floats:
+        """(n, K) posteriors under `prior`."""
+        return np.asarray(np.exp(self.predict_log_proba(X)))
+
+    def estimate_prior(self, X: Any) -> EstimatedPrior:
+        """Class shares of new rows without labels, by EM; to be passed as `prior`."""
+        self._need_fit()
+        return estimated_prior(log_posterior_of(self.estimator_, X), self._known_prior())
+
+    def typicality(self, X: Any) -> Floats:
+        """(n, K) p-value of the distance of each row from each class mean."""
+        self._need_fit()
+        moments = self._moments()
+        schema = Schema(moments.features, moments.labels, hasattr(self, "feature_names_in_"))
+        features, _ = open_features(X, match=schema)
+        if features.shape[1] != len(moments.features):
+            raise ShapeError.of_width(features.shape[1], len(moments.features), "Decision")
+        metric = pooled_metric(moments, Family())
+        K = len(moments.labels)
+        rule = quadratic_rule(moments, metrics=(metric,) * K, prior=np.full(K, 1.0 / K))
+        width, degrees = metric.basis.shape[1], float(moments.weight.sum()) - K
+        return typicality(
+            rule.distances(features), width=width, weight=moments.weight, degrees=degrees
+        )
+
+    def __sklearn_is_fitted__(self) -> bool:
+        """Whether there is a fitted classifier inside."""
+        return hasattr(self, "estimator_")
+
+    def __sklearn_tags__(self) -> Any:
+        """Whatever rows the classifier takes."""
+        tags = super().__sklearn_tags__()
+        inner = get_tags(self.estimator)
+        tags.input_tags = inner.input_tags
+        tags.target_tags = inner.target_tags
+        tags.classifier_tags = inner.classifier_tags
+        return tags
+
+    # --- inside -----------------------------------------------------------------------------------
+
+    def _to_fit(self) -> Any:
+        model = clone(self.estimator)
+        if self.calibrate is not None:
+            if self.calibrate not in _CALIBRATIONS:
+                raise OptionError.of("calibrate", self.calibrate, "None, 'platt' or 'isotonic'")
+            return CalibratedClassifierCV(model, method=_CALIBRATIONS[self.calibrate])
+        if not (hasattr(model, "predict_proba") or hasattr(model, "predict_log_proba")):
+            raise PosteriorError.absent(type(model).__name__)
+        return model
+
+    def _hold(self, model: Any) -> None:
+        self.estimator_ = model
+        self.classes_ = np.asarray(model.classes_)
+        for name in ("n_features_in_", "feature_names_in_"):
+            if hasattr(model, name):
+                setattr(self, name, getattr(model, name))
+            elif hasattr(self, name):
+                delattr(self, name)
+
+    def _prior_of_fit(self, y: Any, sample_weight: Any) -> Floats | None:
+        """(K,) what is known of the priors that the posteriors are under."""
+        found = stated_prior(self.estimator_, self.classes_)
+        if found is not None or y is None:
+            return found
+        told = self.estimator if self.calibrate is None else None
+        return share_of(told, y, sample_weight, self.classes_)
+
+    def _read(self, X: Any, y: Any, sample_weight: Any) -> ClassMoments:
+        table = open_table(X, y, weight=sample_weight, name="Decision(outlier=...)")
+        moments = read_moments(table, detail="pooled")
+        needed = len(moments.labels) + len(moments.features)
+        if moments.weight.sum() < needed:
+            raise TooFewRowsError.of_outliers(
+                int(moments.rows.sum()), needed, len(moments.features), len(moments.labels)
+            )
+        return moments
+
+    def _moments(self) -> ClassMoments:
+        """Those read at the fit, or those that the classifier itself keeps."""
+        for found in (self.moments_, getattr(self.estimator_, "moments_", None)):
+            if isinstance(found, ClassMoments) and found.holds("pooled"):
+                return found
+        raise PosteriorError.without_moments("Decision")
+
+    def _need_fit(self) -> None:
+        if not hasattr(self, "estimator_"):
+            raise NotFittedError("This Decision instance is not fitted yet: call fit first.")
+
+    def _known_prior(self) -> Floats:
+        if self.fitted_prior is not None:
+            return checked_prior(self.fitted_prior, self.classes_)
+        if self.fitted_prior_ is None:
+            raise PosteriorError.unknown_prior(type(self.estimator_).__name__)
+        return self.fitted_prior_
+
+    def _log_posterior(self, X: Any) -> Floats:
+        new = None if self.prior is None else checked_prior(self.prior, self.classes_)
+        found = log_posterior_of(self.estimator_, X)
+        return found if new is None else reweighed(found, self._known_prior(), new)
+
+    def _costs(self) -> Costs | None:
+        if self.threshold is not None:
+            if self.cost is not None:
+                raise ThresholdError.and_cost()
+            return Costs.of_threshold(self.threshold, self.classes_)
+        return None if self.cost is None else Costs.of(self.cost, self.classes_)
+
+    def _reject(self) -> Reject | None:
+        return None if self.reject is None else Reject.of(self.reject)
+
+    def _check_options(self) -> None:
+        """So that a bad option is told at the fit, and not only when it is used."""
+        costs, reject = self._costs(), self._reject()
+        if self.prior is not None:
+            checked_prior(self.prior, self.classes_)
+            self._known_prior()
+        if self.outlier is not None:
+            unit(self.outlier, "outlier")
+        if reject is None or np.isinf(reject.cost):
+            return
+        K = len(self.classes_)
+        dearest = 1.0 - 1.0 / K if costs is None else costs.dearest()
+        if reject.cost >= dearest * (1 - 1e-9):
+            tell(NeverRejectsWarning.of_cost(reject.cost, dearest))

@@ -9,13 +9,17 @@ from discriminant.engines.engine import moments
 from discriminant.moments.class_moments import ClassMoments
 
 if TYPE_CHECKING:  # the same names again, for type checkers and editors
+    from discriminant.assessment.homogeneity import box_m as box_m
+    from discriminant.assessment.hotelling import hotelling as hotelling
     from discriminant.assessment.manova import manova as manova
     from discriminant.assessment.resampling import (
         cross_validate as cross_validate,
         leave_one_out as leave_one_out,
         rda_grid as rda_grid,
     )
+    from discriminant.decision.actions import OUTLIER as OUTLIER, REJECT as REJECT
     from discriminant.estimators.basis import Basis as Basis
+    from discriminant.estimators.decision import Decision as Decision
     from discriminant.estimators.fisher import Fisher as Fisher
     from discriminant.estimators.gaussian import (
         LDA as LDA,
@@ -30,6 +34,7 @@ if TYPE_CHECKING:  # the same names again, for type checkers and editors
     from discriminant.estimators.perceptron import Perceptron as Perceptron
     from discriminant.estimators.regression import LinearRegression as LinearRegression
     from discriminant.estimators.svm import SVM as SVM
+    from discriminant.posterior import estimated_prior as estimated_prior
 
 __version__ = "0.1.0.dev0"
 
@@ -48,10 +53,16 @@ _HOMES = {
     "Basis": "estimators.basis",
     "Perceptron": "estimators.perceptron",
     "SVM": "estimators.svm",
+    "Decision": "estimators.decision",
+    "REJECT": "decision.actions",
+    "OUTLIER": "decision.actions",
+    "estimated_prior": "posterior",
     "cross_validate": "assessment.resampling",
     "leave_one_out": "assessment.resampling",
     "rda_grid": "assessment.resampling",
     "manova": "assessment.manova",
+    "box_m": "assessment.homogeneity",
+    "hotelling": "assessment.hotelling",
 }
 __all__ = ["ClassMoments", "moments", *_HOMES]
 

@@ -358,6 +358,14 @@ class InferenceError(InputError):
         )
 
     @classmethod
+    def flat_class(cls, what: str, label: object, columns: Sequence[str]) -> InferenceError:
+        return cls(
+            f"{what}: column(s) {listing(columns)} have one value only in class '{label}', so that "
+            "its covariance has no inverse. Leave out the columns (moments.select([...])) or the "
+            "class (moments.classes([...]))."
+        )
+
+    @classmethod
     def not_two(cls, what: str, labels: Sequence[object]) -> InferenceError:
         return cls(
             f"{what} compares two classes, and there are {len(labels)} ({listing(labels)}): pass "

@@ -2,6 +2,7 @@
 
     python tests/trust/many_rows.py digits          1e7 x 4 float32
     python tests/trust/many_rows.py room C float64  2 GB in that order and type
+    python tests/trust/many_rows.py logistic C float64 0.01  400 MB, with that ridge
 
 Between 64 and 128 a float32 is a multiple of 2**-17. So offsets from 100 in that unit are integers
 (below 2**20), their products are too, and int64 adds ten million of those without rounding.
@@ -12,14 +13,14 @@ import sys
 
 import numpy as np
 
-from discriminant import LDA, moments
+from discriminant import LDA, Logistic, moments
 
 UNIT = 2.0**-17
 BLOCK = 1 << 18
 
 
 def main(job, *options):
-    print(json.dumps({"digits": digits, "room": room}[job](*options)))
+    print(json.dumps({"digits": digits, "room": room, "logistic": logistic}[job](*options)))
 
 
 def digits():
@@ -42,6 +43,13 @@ def room(order, kind):
     X, y = table((1 << 31) // np.dtype(kind).itemsize // 64, 64, order, kind)
     with Room() as room:
         LDA().fit(X, y)
+    return {"grown": room.grown, "bytes": X.nbytes}
+
+
+def logistic(order, kind, ridge):
+    X, y = table((400 << 20) // np.dtype(kind).itemsize // 32, 32, order, kind)
+    with Room() as room:
+        Logistic(ridge=float(ridge)).fit(X, y)
     return {"grown": room.grown, "bytes": X.nbytes}
 
 

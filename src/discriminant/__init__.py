@@ -17,10 +17,12 @@ if TYPE_CHECKING:  # the same names again, for type checkers and editors
         leave_one_out as leave_one_out,
         rda_grid as rda_grid,
     )
+    from discriminant.assessment.stepwise import stepwise as stepwise
     from discriminant.decision.actions import OUTLIER as OUTLIER, REJECT as REJECT
     from discriminant.estimators.basis import Basis as Basis
     from discriminant.estimators.decision import Decision as Decision
     from discriminant.estimators.fisher import Fisher as Fisher
+    from discriminant.estimators.fusion import Fusion as Fusion
     from discriminant.estimators.gaussian import (
         LDA as LDA,
         QDA as QDA,
@@ -54,6 +56,7 @@ _HOMES = {
     "Perceptron": "estimators.perceptron",
     "SVM": "estimators.svm",
     "Decision": "estimators.decision",
+    "Fusion": "estimators.fusion",
     "REJECT": "decision.actions",
     "OUTLIER": "decision.actions",
     "estimated_prior": "posterior",
@@ -63,6 +66,7 @@ _HOMES = {
     "manova": "assessment.manova",
     "box_m": "assessment.homogeneity",
     "hotelling": "assessment.hotelling",
+    "stepwise": "assessment.stepwise",
 }
 __all__ = ["ClassMoments", "moments", *_HOMES]
 

@@ -16,6 +16,7 @@ from sklearn.utils.validation import has_fit_parameter
 from discriminant.decision.actions import Reject, decided, expected_cost, least_cost
 from discriminant.decision.costs import Costs, unit
 from discriminant.engines.engine import read_moments
+from discriminant.engines.local import map_rows
 from discriminant.errors import (
     NeverRejectsWarning,
     OptionError,
@@ -28,9 +29,10 @@ from discriminant.errors import (
 )
 from discriminant.estimators.posteriors import log_posterior_of, share_of, stated_prior
 from discriminant.models.gaussian import Family, checked_prior, pooled_metric, quadratic_rule
+from discriminant.models.rules import QuadraticRule
 from discriminant.moments.class_moments import ClassMoments
 from discriminant.posterior import EstimatedPrior, estimated_prior, reweighed, typicality
-from discriminant.table.schema import Floats, Labels, Schema
+from discriminant.table.schema import Block, Floats, Labels, Schema
 from discriminant.table.source import open_features, open_table
 
 _CALIBRATIONS = {"platt": "sigmoid", "isotonic": "isotonic"}
@@ -83,6 +85,7 @@ class Decision(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     classes_: Labels
     fitted_prior_: Floats | None
     moments_: ClassMoments | None
+    _classes: tuple[ClassMoments, QuadraticRule, int] | None  # for `typicality`, when first asked
 
     def __init__(
         self,
@@ -113,7 +116,7 @@ class Decision(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         made = cls(FrozenEstimator(estimator), **options)
         made._hold(estimator)
         made.fitted_prior_ = made._prior_of_fit(None, None)
-        made.moments_ = None
+        made.moments_ = made._classes = None
         return made
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -128,6 +131,7 @@ class Decision(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         self._hold(model)
         self.fitted_prior_ = self._prior_of_fit(y, sample_weight)
         self.moments_ = None if self.outlier is None else self._read(X, y, sample_weight)
+        self._classes = None
         self._check_options()
         return self
 
@@ -186,18 +190,17 @@ class Decision(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     def typicality(self, X: Any) -> Floats:
         """(n, K) p-value of the distance of each row from each class mean."""
         self._need_fit()
-        moments = self._moments()
+        moments, rule, width = self._gaussian()
         schema = Schema(moments.features, moments.labels, hasattr(self, "feature_names_in_"))
         features, _ = open_features(X, match=schema)
         if features.shape[1] != len(moments.features):
             raise ShapeError.of_width(features.shape[1], len(moments.features), "Decision")
-        metric = pooled_metric(moments, Family())
-        K = len(moments.labels)
-        rule = quadratic_rule(moments, metrics=(metric,) * K, prior=np.full(K, 1.0 / K))
-        width, degrees = metric.basis.shape[1], float(moments.weight.sum()) - K
-        return typicality(
-            rule.distances(features), width=width, weight=moments.weight, degrees=degrees
-        )
+        distances = map_rows(rule.distances, features, order="F")
+        if not np.isfinite(distances).all():
+            codes = np.zeros(features.shape[0], dtype=np.uint8)
+            Block(features[:], codes).blame(moments.features)
+        degrees = float(moments.weight.sum()) - len(moments.labels)
+        return typicality(distances, width=width, weight=moments.weight, degrees=degrees)
 
     def __sklearn_is_fitted__(self) -> bool:
         """Whether there is a fitted classifier inside."""
@@ -257,6 +260,15 @@ class Decision(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             if isinstance(found, ClassMoments) and found.holds("pooled"):
                 return found
         raise PosteriorError.without_moments("Decision")
+
+    def _gaussian(self) -> tuple[ClassMoments, QuadraticRule, int]:
+        """Classes as Gaussians of one covariance, and how many directions that has."""
+        if self._classes is None:
+            moments = self._moments()
+            metric, K = pooled_metric(moments, Family()), len(moments.labels)
+            rule = quadratic_rule(moments, metrics=(metric,) * K, prior=np.full(K, 1.0 / K))
+            self._classes = moments, rule, metric.basis.shape[1]
+        return self._classes
 
     def _need_fit(self) -> None:
         if not hasattr(self, "estimator_"):

@@ -316,6 +316,11 @@ class Logistic(Inferring, LinearClassifier):
             )
         if not isinstance(self.max_iter, int | np.integer) or self.max_iter < 1:
             raise OptionError.of("max_iter", self.max_iter, "a whole number, 1 or more")
+        for name in ("standardize", "intercept"):
+            if not isinstance(getattr(self, name), bool | np.bool_):
+                raise OptionError.of(name, getattr(self, name), "True or False")
+        if not (self.progress is None or callable(self.progress)):
+            raise OptionError.of("progress", self.progress, "None or a function")
         return Wish(
             self.link,
             float(ridge),
@@ -333,17 +338,16 @@ class Logistic(Inferring, LinearClassifier):
         labels = table.schema.labels
         if self.class_weight is None:
             return None
-        if self.class_weight == "balanced":
+        if isinstance(self.class_weight, str) and self.class_weight == "balanced":
             return np.asarray(1.0 / (len(labels) * _shares(table)))
         if not isinstance(self.class_weight, Mapping):
             allowed = "None, 'balanced' or a weight for each label"
             raise OptionError.of("class_weight", self.class_weight, allowed)
         known = set(labels.tolist())
         for label, value in self.class_weight.items():
-            if label not in known or not float(value) > 0:
-                raise OptionError.of(
-                    "class_weight", self.class_weight, f"positive, for labels {sorted(known)}"
-                )
+            if label not in known or not (isinstance(value, Real) and 0 < float(value) < np.inf):
+                allowed = f"positive and finite, for labels {labels.tolist()}"
+                raise OptionError.of("class_weight", self.class_weight, allowed)
         return np.array([float(self.class_weight.get(label, 1.0)) for label in labels.tolist()])
 
     def _look_for_separation(

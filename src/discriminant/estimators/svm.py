@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from numbers import Real
 from typing import Any, NamedTuple, Self
@@ -231,15 +232,18 @@ def _class_weighted(table: Table, class_weight: Any) -> Floats:
     weight = np.ones(len(table)) if table.weight is None else table.weight
     if class_weight is None:
         return weight
-    if isinstance(class_weight, str):
-        if class_weight != "balanced":
-            raise OptionError.of("class_weight", class_weight, "'balanced', a dict or None")
+    if isinstance(class_weight, str) and class_weight == "balanced":
         sums = np.bincount(table.codes, weight, minlength=len(labels))
         return np.asarray(weight * (weight.sum() / (len(labels) * sums))[table.codes])
+    if not isinstance(class_weight, Mapping):
+        raise OptionError.of("class_weight", class_weight, "'balanced', a dict or None")
     unknown = [label for label in class_weight if label not in labels.tolist()]
     if unknown:
         raise LabelError.unknown(unknown, labels.tolist())
+    for value in class_weight.values():
+        if not (isinstance(value, Real) and 0 < float(value) < np.inf):
+            raise OptionError.of(
+                "class_weight", class_weight, "positive and finite for every class"
+            )
     factors = np.array([float(class_weight.get(label, 1.0)) for label in labels.tolist()])
-    if not (np.isfinite(factors).all() and (factors > 0).all()):
-        raise OptionError.of("class_weight", class_weight, "positive and finite for every class")
     return np.asarray(weight * factors[table.codes])

@@ -1,9 +1,9 @@
 """Bad input: one table of cases, each with what the user must be told.
 
-The number is that of the case in the list of bad inputs the project holds itself to. A case does
-one thing wrong to a good problem: 60 rows, columns u, v, w, classes a, b, c of 20 rows each. Every
-message has the place (row, column, class), the number and the way out, and so have the patterns
-below. Rows are counted from 0.
+The number is that of the case in the list of bad inputs the project holds itself to (0: an option
+that cannot be). A case does one thing wrong to a good problem: 60 rows, columns u, v, w, classes a,
+b, c of 20 rows each. Every message has the place (row, column, class), the number and the way out,
+and so have the patterns below. Rows are counted from 0.
 """
 
 # ruff: noqa: E501 -- a table of cases is read line by line
@@ -20,14 +20,18 @@ import pytest
 from scipy import sparse
 
 from discriminant import (
+    GLM,
     LDA,
     QDA,
     RDA,
+    SVM,
     Fisher,
     LaplaceNB,
     LeastSquares,
     LinearRegression,
+    Logistic,
     NearestMean,
+    Perceptron,
 )
 from discriminant.errors import (
     CellTypeError,
@@ -42,8 +46,13 @@ from discriminant.errors import (
     LabelError,
     LargeIntegerWarning,
     MissingValueError,
+    NotConvergedWarning,
+    NotSeparatedWarning,
+    OptionError,
     PriorError,
+    ResponseError,
     SeparatingColumnWarning,
+    SeparationWarning,
     ShapeError,
     ShrinkageChosenWarning,
     TextInNumberError,
@@ -58,7 +67,9 @@ Y = np.repeat(["a", "b", "c"], 20)
 X = RNG.standard_normal((60, 3)) + np.repeat([0.0, 2.0, 4.0], 20)[:, None]
 FRAME = pd.DataFrame(X, columns=["u", "v", "w"])
 FAMILY = (LDA, QDA, RDA, NearestMean)
-CLASSIFIERS = (*FAMILY, Fisher, LeastSquares, LaplaceNB)
+WEIGHED = (*FAMILY, Fisher, LeastSquares, LaplaceNB, Logistic, SVM)
+CLASSIFIERS = (*WEIGHED, Perceptron)
+MIXED = np.tile(["a", "b", "c"], 20)  # labels that rows tell nothing of
 
 
 def cell(value, row=8, kind=float):
@@ -176,7 +187,7 @@ TABLES = [
     (17, "no rows", fit_unweighted(X[:0], Y[:0]), ShapeError, r"0 sample\(s\).*minimum of 1"),
     (17, "no rows when predicting", predict(FRAME[:0]), ShapeError, r"0 sample\(s\).*minimum of 1"),
     (19, "no columns", fit_unweighted(FRAME[[]]), ShapeError, r"0 feature\(s\).*at least one"),
-    (20, "one row", fit_unweighted(X[:1], Y[:1]), TooFewRowsError, r"1 row .*needs [34] or more.*Add rows"),
+    (20, "one row", fit_unweighted(X[:1], Y[:1]), TooFewRowsError, r"1 row .*needs [234] or more.*Add rows"),
     (21, "one class", fit_unweighted(X, ["a"] * 60), LabelError, r"Only one class is present \('a'\).*2 or more"),
     (24, "None for a label", fit_unweighted(X, np.where(np.isin(np.arange(60), [3, 7]), None, Y)), LabelError, LOST_LABEL.format("3, 7")),
     (24, "in a list", fit_unweighted(X, with_hole(Y.tolist())), LabelError, LOST_LABEL.format(8)),
@@ -213,6 +224,7 @@ WEIGHTS = [
     (37, "no weight at all", fit(X, weight=np.zeros(60)), WeightError, r"zero for every row.*sample_weight=None"),
     (37, "texts for weights", fit(X, weight=["heavy"] * 60), WeightError, r"holds a str, not numbers"),
     (38, "a class without weight", fit(X, weight=weight(0.0, slice(20, 40))), WeightError, r"Class 'b' has total weight 0: .*drop"),
+    (38, "all weight on one class", fit(X, weight=weight(0.0, slice(20, 60))), WeightError, r"Class 'b' has total weight 0: .*drop"),
     (39, "weights too few", fit(X, weight=np.ones(59)), ShapeError, r"sample_weight has 59 entries for 60 rows"),
     (39, "weights in a column", fit(X, weight=np.ones((60, 1))), WeightError, r"shape \(60, 1\) for 60 rows"),
 ]  # fmt: skip
@@ -236,13 +248,60 @@ REGRESSION = [
     (3, "text", fit(cell("n/a", kind=object), TARGET), TextInNumberError, r"Row 8 .*column 'x1'.*'n/a'"),
     (8, "categories", fit(column(pd.Categorical(["p", "q"] * 30)), TARGET), ColumnTypeError, r"Column 'k' holds 2 categories"),
     (11, "a column is missing", lambda model: model().fit(FRAME, TARGET).predict(FRAME[["u", "w"]]), ColumnNamesError, r"Missing column\(s\) 'v'"),
-    (11, "in later rows", lambda model: model().partial_fit(FRAME, TARGET).partial_fit(FRAME[["u", "w"]], TARGET), ColumnNamesError, r"Missing column\(s\) 'v'"),
     (15, "two columns of one name", fit(FRAME.set_axis(["u", "v", "u"], axis=1), TARGET), ColumnNamesError, r"'u' stands at positions 0 and 2"),
     (24, "NaN for a response", fit(X, weight(np.nan)), InputError, r"NaN.*row.* 5"),
     (24, "text for a response", fit(X, Y), InputError, r"y holds values such as str.*classifier"),
     (36, "a negative weight", fit(X, TARGET, weight(-2.0)), WeightError, r"row 5 \(counted from 0\) is -2"),
     (37, "NaN for a weight", fit(X, TARGET, weight(np.nan)), WeightError, r"row 5 \(counted from 0\) is nan"),
     (39, "weights too few", fit(X, TARGET, np.ones(59)), ShapeError, r"59 entries for 60 rows"),
+]  # fmt: skip
+
+LATER_ROWS = [
+    (11, "in later rows", lambda model: model().partial_fit(FRAME, TARGET).partial_fit(FRAME[["u", "w"]], TARGET), ColumnNamesError, r"Missing column\(s\) 'v'"),
+]  # fmt: skip
+
+# What has no end, or was not given the passes to come to it.
+APART = FRAME.assign(z=np.repeat([0.0, 1.0, 2.0], 20))
+RARE = FRAME.assign(z=np.arange(60) == 7)
+ENDS = [
+    (34, "separated classes", fit(APART), SeparationWarning, r"'a' and 'b', 'a' and 'c', 'b' and 'c' are completely separated.*'u', 'v', 'w', 'z'.*jeffreys.*ridge > 0"),
+    (34, "quasi-separated by a rare column", fit(RARE, MIXED), SeparationWarning, r"'a' and 'b', 'b' and 'c' are quasi-separated.*of column\(s\) 'z' grow.*jeffreys.*ridge > 0"),
+    (34, "by a link", fit(APART[:40], Y[:40], link="probit"), SeparationWarning, r"'a' and 'b' are completely separated"),
+    (35, "too few passes", fit(X, MIXED, max_iter=1), NotConvergedWarning, r"stopped after 1 passes with a scaled gradient of \d\.\de-\d+ \(goal 1\.0e-08\).*Raise max_iter"),
+    (35, "to separated classes too", fit(APART, max_iter=1), SeparationWarning, r"completely separated"),
+]  # fmt: skip
+
+LOGISTIC_OPTIONS = [
+    (0, "a link for more than two classes", fit(X, link="probit"), OptionError, r"link='probit' .*must be 'logit' for 3 classes"),
+    (0, "an unknown link", fit(X, link="loglog"), OptionError, r"link='loglog' .*logit, probit, cloglog, cauchit"),
+    (0, "a cost for an unknown label", fit(X, class_weight={"d": 2.0}), OptionError, r"class_weight=.'d': 2\.0.* labels \['a', 'b', 'c'\]"),
+    *((0, f"a cost of {cost!r}", fit(X, class_weight={"a": cost}), OptionError, r"class_weight=.*positive and finite") for cost in (0, -1.0, np.nan, np.inf, "dear")),
+    *((0, f"{name} for costs", fit(X, class_weight=cost), OptionError, r"class_weight=.*'balanced'") for name, cost in (("a word", "heavy"), ("a list", [1, 2, 3]), ("an array", np.ones(3)))),
+    *((0, f"ridge {ridge!r}", fit(X, ridge=ridge), OptionError, r"ridge=.*a number, 0 or more") for ridge in (-1, np.nan, np.inf, "small", None)),
+    *((0, f"l1_ratio {share!r}", fit(X, ridge=0.1, l1_ratio=share), OptionError, r"l1_ratio=.*a number from 0 to 1") for share in (-0.1, 1.5, np.nan, "half", None)),
+    *((0, f"max_iter {most!r}", fit(X, max_iter=most), OptionError, r"max_iter=.*a whole number, 1 or more") for most in (0, 2.5, None)),
+    (0, "an unknown solver", fit(X, solver="sag"), OptionError, r"solver='sag'.*auto, newton, lbfgs, gradient"),
+    (0, "an unknown bias reduction", fit(X, bias_reduction="firth"), OptionError, r"bias_reduction='firth'.*None or 'jeffreys'"),
+    (0, "two penalties", fit(X, bias_reduction="jeffreys", ridge=1.0), OptionError, r"bias_reduction='jeffreys'.*ridge=0"),
+    (0, "a word for a switch", fit(X, intercept="no"), OptionError, r"intercept='no'.*True or False"),
+    (0, "a number for a function", fit(X, progress=3), OptionError, r"progress=3.*None or a function"),
+    (0, "sparse rows too wide to be multiplied", fit(sparse.csr_array(np.tile(X, 600))), OptionError, r"ridge=0.*more than 0 for sparse rows of 1800 features \(1/60"),
+]  # fmt: skip
+
+SVM_OPTIONS = [
+    (35, "too few steps", fit(X, MIXED, max_steps=1), NotConvergedWarning, r"of class 'a' stopped after 1 steps with a change of \d\.\de-\d+ \(goal 1\.0e-08\).*Raise"),
+    (0, "a weight for an unknown label", fit(X, class_weight={"d": 2.0}), LabelError, r"Unknown class\(es\) 'd'; the classes are 'a', 'b', 'c'"),
+    *((0, f"a weight of {cost!r}", fit(X, class_weight={"a": cost}), OptionError, r"class_weight=.*positive and finite") for cost in (0, -1.0, np.nan, np.inf, "dear")),
+    (0, "a list of weights", fit(X, class_weight=[1, 2, 3]), OptionError, r"class_weight=\[1, 2, 3\].*'balanced'"),
+]  # fmt: skip
+
+PERCEPTRON_ENDS = [
+    (35, "classes that overlap", fit_unweighted(X, MIXED), NotSeparatedWarning, r"\d+ of 60 rows are wrong .* after \d+ passes\..*no linear border separates.*LDA, Logistic or SVM"),
+]  # fmt: skip
+
+GLM_ENDS = [
+    (35, "too few passes", fit(X, np.arange(60.0) % 7, family="poisson", max_iter=1), NotConvergedWarning, r"GLM stopped after 1 passes with a scaled gradient of \d\.\de-\d+ \(goal 1\.0e-08\).*Raise max_iter"),
+    (38, "all weight on one response", fit(X, (Y == "a") * 1.0, weight(0.0, slice(20, 60)), family="binomial"), ResponseError, r"y is 1 in every row.*infinite.*Add rows"),
 ]  # fmt: skip
 
 
@@ -259,9 +318,14 @@ def over(models, *tables):
         *over(CLASSIFIERS, CELLS, NAMES, TABLES),
         *over((LDA, QDA, RDA), GAUSSIAN),
         *over((QDA, RDA), CLASSES_ALONE),
-        *over(CLASSIFIERS, WEIGHTS),
-        *over((*FAMILY, LaplaceNB), PRIORS),
-        *over((LinearRegression,), REGRESSION),
+        *over(WEIGHED, WEIGHTS),
+        *over((*FAMILY, LaplaceNB, Logistic), PRIORS),
+        *over((LinearRegression, GLM), REGRESSION),
+        *over((LinearRegression,), LATER_ROWS),
+        *over((Logistic,), ENDS, LOGISTIC_OPTIONS),
+        *over((SVM,), SVM_OPTIONS),
+        *over((Perceptron,), PERCEPTRON_ENDS),
+        *over((GLM,), GLM_ENDS),
     ],
 )
 def test_bad_input_is_told_by_place_number_and_way_out(model, act, fault, words):

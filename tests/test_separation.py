@@ -20,16 +20,19 @@ KINDS = ("none", "dummy", "tie", "complete")
 WANTED = {"none": "none", "dummy": "quasi", "tie": "quasi", "complete": "complete"}
 
 
-def told(X, y, *, weight=None, start=None, keep=None):
+def told(X, y, *, weight=None, start=None, keep=None, intercept=True):
     table = open_table(X, y, weight=weight)
     moments = read_moments(table, detail="diagonal")
-    variance = moments.scatter.sum(axis=0) + moments.weight @ (moments.mean - moments.centre) ** 2
+    moments = moments if intercept else moments.at(Anchor.zero(table.width))
+    centre = moments.centre if intercept else 0.0
+    variance = moments.scatter.sum(axis=0) + moments.weight @ (moments.mean - centre) ** 2
     return separation(
         lambda reading: fold(table, reading),
         anchor=moments.anchor,
         features=table.schema.features,
         labels=table.schema.labels,
         spread=np.sqrt(variance / moments.weight.sum()),
+        intercept=intercept,
         start=start,
         keep=keep,
     )
@@ -63,10 +66,12 @@ def made(kind, classes, seed):
     return (X, y) if len(np.unique(y)) > 1 else made(kind, classes, seed + 1000)
 
 
-def margins_of(X, y):
+def margins_of(X, y, intercept):
     """(m, q) what every margin is made of, standardised, written out row by row; and its pair."""
-    spread = X.std(axis=0)
-    Z = np.column_stack([(X - X.mean(axis=0)) / np.where(spread > 0, spread, 1.0), np.ones(len(X))])
+    centre = X.mean(axis=0) if intercept else np.zeros(X.shape[1])
+    spread = np.sqrt(((X - centre) ** 2).mean(axis=0))
+    ones = np.full(len(X), float(intercept))
+    Z = np.column_stack([(X - centre) / np.where(spread > 0, spread, 1.0), ones])
     labels = np.unique(y)
     rows = []
     for z, own in zip(Z, np.searchsorted(labels, y), strict=True):
@@ -78,9 +83,9 @@ def margins_of(X, y):
     return np.array(rows)
 
 
-def by_all_rows(X, y):
+def by_all_rows(X, y, *, intercept=True):
     """The kind, by two programmes over all rows (Konis 2007), and the columns that can move."""
-    A = margins_of(X, y)
+    A = margins_of(X, y, intercept)
     q, box = A.shape[1], {"method": "highs"}
     most = linprog(-A.sum(0), A_ub=-A, b_ub=np.zeros(len(A)), bounds=[(-1, 1)] * q, **box)
     if -most.fun < 1e-6:
@@ -114,23 +119,37 @@ def test_sets_are_told_to_be_what_they_were_made(kind, classes):
     assert found == [WANTED[kind]] * 50
 
 
+@pytest.mark.parametrize("intercept", [True, False])
 @pytest.mark.parametrize("classes", [2, 3, 4])
 @pytest.mark.parametrize("kind", KINDS)
-def test_kind_and_columns_are_those_of_a_programme_over_all_rows(kind, classes):
+def test_kind_and_columns_are_those_of_a_programme_over_all_rows(kind, classes, intercept):
     for seed in range(8):
         X, y = made(kind, classes, seed)
-        found = told(X, y, keep=2)  # so few that rows must be added
-        assert (found.kind, found.columns) == by_all_rows(X, y)
+        found = told(X, y, keep=2, intercept=intercept)  # so few that rows must be added
+        assert (found.kind, found.columns) == by_all_rows(X, y, intercept=intercept)
 
 
+@pytest.mark.parametrize("intercept", [True, False])
 @pytest.mark.parametrize("seed", range(12))
-def test_random_labels_are_told_as_by_a_programme_over_all_rows(seed):
+def test_random_labels_are_told_as_by_a_programme_over_all_rows(seed, intercept):
     rng = np.random.default_rng(seed)
     n, d, classes = int(rng.integers(8, 40)), int(rng.integers(1, 5)), int(rng.integers(2, 4))
     X = np.round(rng.standard_normal((n, d)))  # on a grid: ties and equal rows
     y = np.append(np.arange(classes), rng.integers(0, classes, n - classes))
-    found = told(X, y, keep=2)
-    assert (found.kind, found.columns) == by_all_rows(X, y)
+    found = told(X, y, keep=2, intercept=intercept)
+    assert (found.kind, found.columns) == by_all_rows(X, y, intercept=intercept)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_column_of_ones_is_an_intercept_where_there_is_none(kind):
+    for seed in range(12):
+        X, y = made(kind, 2 + seed % 3, seed)
+        with_ones = np.column_stack([X, np.ones(len(X))])
+        assert told(with_ones, y, intercept=False).kind == told(X, y).kind
+
+
+def test_rows_that_are_zero_cannot_be_told_apart_without_an_intercept():
+    assert told(np.zeros((4, 2)), [0, 0, 1, 1], intercept=False).kind == "none"
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -33,7 +33,7 @@ from discriminant.assessment.folds import (
     rows_by_fold,
 )
 from discriminant.engines.local import available_threads, one_blas_thread
-from discriminant.errors import TooFewRowsError, gathered
+from discriminant.errors import TooFewRowsError, carried, gathered
 from discriminant.models.covariance import (
     Shrinkage,
     class_covariances,
@@ -113,7 +113,8 @@ def grid_losses(table: Table, candidates: Candidates, fold: FoldNumbers) -> Grid
         jobs = list(zip(rows_by_fold(fold), all_but_one(parts), strict=True))
         for _, train in jobs:
             _check_rows(train, candidates)
-        sums = list(pool.map(lambda job: _fold_losses(table, job[0], job[1], candidates), jobs))
+        work = carried(lambda job: _fold_losses(table, job[0], job[1], candidates))
+        sums = list(pool.map(work, jobs))
     loss, wrong = np.sum([found.losses for found in sums], axis=0)
     weight = sum(found.weight for found in sums)
     places = candidates.pooling, candidates.shrinkage, candidates.prior

@@ -18,6 +18,7 @@ from discriminant.errors.base import (
     DiscriminantError as DiscriminantError,
     DiscriminantWarning as DiscriminantWarning,
     InputError as InputError,
+    carried as carried,
     gathered as gathered,
     listing as listing,
     tell as tell,

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import ParamSpec, TypeVar
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 _NOT_THE_USER = (__name__.partition(".")[0] + ".", "sklearn.", "contextlib", "concurrent.")
 
@@ -22,8 +27,15 @@ class DiscriminantWarning(UserWarning):
     """Root of everything this package warns of."""
 
 
+_HELD: ContextVar[list[Warning] | None] = ContextVar("warnings held back", default=None)
+
+
 def tell(warning: Warning) -> None:
     """Warn at the line of the user's own code, however deep in the package it was noticed."""
+    held = _HELD.get()
+    if held is not None:
+        held.append(warning)
+        return
     level, frame = 1, sys._getframe()
     while frame is not None and frame.f_globals.get("__name__", "").startswith(_NOT_THE_USER):
         level, frame = level + 1, frame.f_back  # type: ignore[assignment]
@@ -32,16 +44,40 @@ def tell(warning: Warning) -> None:
 
 @contextmanager
 def gathered() -> Iterator[None]:
-    """Tell warnings of one kind once: the first, and how many others there were."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+    """Tell our warnings of one kind once: the first, and how many others there were.
+
+    They are held in a variable of the thread: Python's own filters belong to the whole process.
+    Inside another, the outer one tells.
+    """
+    if _HELD.get() is not None:
         yield
+        return
+    held: list[Warning] = []
+    token = _HELD.set(held)
+    try:
+        yield
+    finally:
+        _HELD.reset(token)
     kinds: dict[type[Warning], dict[str, None]] = {}
-    for found in caught:
-        kinds.setdefault(found.category, {})[str(found.message)] = None
+    for found in held:
+        kinds.setdefault(type(found), {})[str(found)] = None
     for kind, texts in kinds.items():
         first, more = next(iter(texts)), len(texts) - 1
         tell(kind(f"{first} (And {more} more warning(s) of this kind.)" if more else first))
+
+
+def carried(work: Callable[P, R]) -> Callable[P, R]:
+    """The same work for another thread, whose warnings are gathered with those of this one."""
+    held = _HELD.get()
+
+    def run(*args: P.args, **kwargs: P.kwargs) -> R:
+        token = _HELD.set(held)
+        try:
+            return work(*args, **kwargs)
+        finally:
+            _HELD.reset(token)
+
+    return run
 
 
 def listing(names: Sequence[object], most: int = 5) -> str:

@@ -17,40 +17,29 @@ import numpy.typing as npt
 
 from discriminant.assessment.class_inference import ClassFit
 from discriminant.assessment.inference import Inference
-from discriminant.assessment.kept import kept_for_inference
 from discriminant.assessment.profile import Peak
-from discriminant.engines.engine import anchor_of, fold, read_moments
+from discriminant.engines.engine import fold
 from discriminant.engines.local import one_blas_thread
 from discriminant.errors import (
     InferenceError,
     NotConvergedWarning,
     OptionError,
     SeparationWarning,
+    ShapeError,
     gathered,
     tell,
 )
 from discriminant.estimators.inferring import Inferring
+from discriminant.estimators.likelihood import Outcome, most_likely
 from discriminant.estimators.linear import LinearClassifier
-from discriminant.estimators.spanned import Spanned
 from discriminant.models.descent import GRADIENT, PenalisedLoss
-from discriminant.models.elastic import Columns, fit_net
 from discriminant.models.gaussian import checked_prior
-from discriminant.models.logistic import SOLVERS, Fit, Solver, Wish, fit_logistic, fit_scaled
-from discriminant.models.rules import LinearRule
-from discriminant.models.separation import Separation, separation
-from discriminant.models.wide import is_wide
-from discriminant.moments.anchor import Anchor
-from discriminant.moments.class_moments import ClassMoments
-from discriminant.moments.columns import ColumnReading
+from discriminant.models.logistic import SOLVERS, Solver, Wish
+from discriminant.models.separation import Separation
 from discriminant.moments.losses import TWO_SIDED, Binary, LinkName, Softmax
-from discriminant.moments.slope import Pass
 from discriminant.posterior import log_posterior, posterior
-from discriminant.table.schema import Block, Floats, is_sparse
+from discriminant.table.schema import Floats, Labels
 from discriminant.table.source import Table, open_table
-
-_LONG = 5_000_000  # numbers of a table that is not read again for digits beyond the tests
-_LARGE = 1500  # features of sparse rows; the products of more are not kept
-_SAMPLE = 1 << 21  # numbers in the rows that the curvature is sketched from
 
 
 class Logistic(Inferring, LinearClassifier):
@@ -88,6 +77,9 @@ class Logistic(Inferring, LinearClassifier):
     """
 
     link_: LinkName
+    separation_: str | None  # 'none', 'quasi' or 'complete'; None if a penalty makes it no matter
+    separation_found_: Separation | None  # by what, if they are
+    _kept: ClassFit | None
 
     def __init__(
         self,
@@ -126,7 +118,6 @@ class Logistic(Inferring, LinearClassifier):
         """Read the rows until the most likely coefficients are found."""
         wish = self._wish()
         table = self._open(X, y, sample_weight)
-        wish = replace(wish, foresee=len(table) * table.width > _LONG)
         labels = table.schema.labels
         if len(labels) > 2 and wish.link != "logit":
             raise OptionError.of("link", wish.link, f"'logit' for {len(labels)} classes")
@@ -136,91 +127,30 @@ class Logistic(Inferring, LinearClassifier):
 
     def _fit(self, table: Table, wish: Wish) -> None:
         costs = self._class_costs(table)
-        heavy = table if costs is None else _weighted(table, costs)
-        self.separation_: str | None = None
-        self.separation_found_: Separation | None = None
-        self._kept: ClassFit | None = None
-        if wish.ridge and wish.l1_ratio:
-            found, rule = self._fit_net(heavy, wish)
-        elif is_sparse(table.features) and table.width > _LARGE:
-            found, rule = self._fit_scaled(heavy, wish)
-        elif is_wide(len(table), table.width):
-            found, rule = self._fit_wide(heavy, wish)
-        else:
-            found, rule = self._fit_tall(heavy, wish)
+        found = most_likely(table if costs is None else _weighted(table, costs), wish)
+        end, apart = found.fit.descent, found.apart
         self.link_ = wish.link
-        self.converged_ = found.descent.converged and not self.separation_found_
-        self.n_passes_ = self.n_iter_ = found.descent.passes
-        self.loss_path_ = np.array(found.descent.path)
+        self.separation_ = None if apart is None else apart.kind
+        self.separation_found_ = apart or None
+        self.converged_ = end.converged and not apart
+        self.n_passes_ = self.n_iter_ = end.passes
+        self.loss_path_ = np.array(end.path)
+        self._kept = found.kept if costs is None else None
+        self._why_not = _why_no_inference(found, wish, weighted=costs is not None)
         self._tell_of_end(found)
-        costs = costs if wish.intercept else None  # with no intercept, none can be put back
-        self._tilt = self._tilt_of(table, costs)
-        self._log_cost = np.zeros(len(self._tilt)) if costs is None else np.log(costs)
-        self._keep(table, self._tilted(rule))
+        back = costs if wish.intercept else None  # with no intercept, none can be put back
+        self._log_cost = np.zeros(len(table.schema.labels)) if back is None else np.log(back)
+        share = _shares(table if costs is None or wish.intercept else _weighted(table, costs))
+        self._tilt = self._tilt_of(share, table.schema.labels)
+        self._keep(table, self._tilted(found.rule))
 
-    def _fit_tall(
-        self, table: Table, wish: Wish, *, names: tuple[str, ...] | None = None
-    ) -> tuple[Fit, LinearRule]:
-        read = partial(fold, table)
-        moments = read_moments(table, detail="pooled")
-        found = fit_logistic(read, moments, _sample(table), wish)
-        if not (wish.ridge or wish.jeffreys):
-            self._look_for_separation(found, read, moments, names)
-        if not (wish.ridge or self.separation_found_ or self.class_weight is not None):
-            self._kept = kept_for_inference(found, read, moments, wish.link)
-        return found, found.rule(table.schema.labels)
-
-    def _fit_wide(self, table: Table, wish: Wish) -> tuple[Fit, LinearRule]:
-        """In the directions that rows span, where columns are standardised already."""
-        anchor = anchor_of(table)
-        if not wish.intercept:
-            anchor = Anchor(np.zeros_like(anchor.origin), anchor.unit)
-        spanned = Spanned.of(table, anchor, centred=wish.intercept, standardize=wish.standardize)
-        wish = replace(wish, standardize=False)
-        found, rule = self._fit_tall(spanned.table, wish, names=table.schema.features)
-        self._kept = None
-        return found, spanned.widened(rule)
-
-    def _fit_scaled(self, table: Table, wish: Wish) -> tuple[Fit, LinearRule]:
-        if not wish.ridge or wish.jeffreys:
-            raise OptionError.of(
-                "ridge",
-                self.ridge,
-                f"more than 0 for sparse rows of {table.width} features (1/{len(table)}, one over "
-                "the rows, is what liblinear calls C=1), without bias_reduction",
-            )
-        read = partial(fold, table)
-        features = table.schema.features
-        sums = read(ColumnReading(features))
-        weight = np.bincount(table.codes, table.weight, minlength=len(table.schema.labels))
-        found = fit_scaled(
-            read, sums, np.asarray(weight, np.float64), _sample(table), features=features, wish=wish
-        )
-        return found, found.rule(table.schema.labels)
-
-    def _fit_net(self, table: Table, wish: Wish) -> tuple[Fit, LinearRule]:
-        """With absolute values in the penalty: no direction but the columns will do."""
-        read = partial(fold, table)
-        labels, features = table.schema.labels, table.schema.features
-        if is_sparse(table.features) and table.width > _LARGE:
-            weight = np.bincount(table.codes, table.weight, minlength=len(labels))
-            sums = read(ColumnReading(features))
-            heavy = np.asarray(weight, np.float64)
-            columns = Columns.of_sums(sums, features=features, weight=heavy)
-        else:
-            moments = read_moments(table, detail="diagonal")
-            columns = Columns.of_moments(moments, intercept=wish.intercept)
-        found = fit_net(read, columns, wish)
-        return found, found.rule(labels)
-
-    def _tilt_of(self, table: Table, costs: Floats | None) -> Floats:
+    def _tilt_of(self, share: Floats, labels: Labels) -> Floats:
         """(K,) what is added to log posteriors: weights taken back, and other priors."""
-        self.prior_ = share = _shares(table)
-        tilt = np.zeros(len(share)) if costs is None else -np.log(costs)
+        self.prior_ = share
         if self.prior is None:
-            return tilt
-        self.prior_ = checked_prior(self.prior, table.schema.labels)
-        return np.asarray(tilt + np.log(self.prior_) - np.log(share))
+            return -self._log_cost
+        self.prior_ = checked_prior(self.prior, labels)
+        return np.asarray(np.log(self.prior_) - np.log(share) - self._log_cost)
 
     def _tilted(self, rule: Any) -> Any:
         """With the logit, priors are intercepts."""
@@ -269,7 +199,7 @@ class Logistic(Inferring, LinearClassifier):
         """Estimates, their covariance, tests and criteria."""
         self._need_fit()
         if self._kept is None:
-            raise InferenceError.of_logistic(self._why_no_inference())
+            raise InferenceError.of_logistic(self._why_not)
         title = "Logistic" if self.link_ == "logit" else f"Logistic, link {self.link_}"
         return self._kept.infer(
             title, passes=self.n_passes_, steps=self.n_iter_, converged=self.converged_
@@ -280,20 +210,13 @@ class Logistic(Inferring, LinearClassifier):
         kept = self._kept
         names = self._schema if self._schema.named else None
         table = open_table(X, y, weight=weight, labels=self.classes_, name="Logistic", match=names)
+        if table.width != self.n_features_in_:
+            raise ShapeError.of_width(table.width, self.n_features_in_, "Logistic")
         K = len(self.classes_)
         loss = Softmax(K) if K > 2 else Binary(self.link_)
         read = partial(fold, table)
         objective = PenalisedLoss(read, kept.features, kept.anchor, loss, kept.coordinates, None)
         return Peak(objective, kept.theta)
-
-    def _why_no_inference(self) -> str:
-        if self.separation_found_:
-            return f"the classes are separated ({self.separation_})"
-        if self.class_weight is not None:
-            return "class_weight counts rows of some classes more than once"
-        if self.ridge:
-            return f"ridge={self.ridge:g} biases the estimates"
-        return "there are so many coefficients that their curvature was not read"
 
     # --- inside -----------------------------------------------------------------------------------
 
@@ -310,6 +233,8 @@ class Logistic(Inferring, LinearClassifier):
             raise OptionError.of("solver", self.solver, f"one of {', '.join(SOLVERS)}")
         if self.bias_reduction not in (None, "jeffreys"):
             raise OptionError.of("bias_reduction", self.bias_reduction, "None or 'jeffreys'")
+        if self.bias_reduction and self.solver != "auto":
+            raise OptionError.of("solver", self.solver, "'auto' with bias_reduction='jeffreys'")
         if self.bias_reduction and (self.link != "logit" or self.ridge):
             raise OptionError.of(
                 "bias_reduction", self.bias_reduction, "None, unless link='logit' and ridge=0"
@@ -350,39 +275,26 @@ class Logistic(Inferring, LinearClassifier):
                 raise OptionError.of("class_weight", self.class_weight, allowed)
         return np.array([float(self.class_weight.get(label, 1.0)) for label in labels.tolist()])
 
-    def _look_for_separation(
-        self,
-        found: Fit,
-        read: Pass,
-        moments: ClassMoments,
-        names: tuple[str, ...] | None,
-    ) -> None:
-        """Where overlap is not proved; `names` of the features, if the columns are directions."""
-        self.separation_ = "none"
-        if found.overlap:
-            return
-        coef, intercept = found.coordinates.coefficients(found.descent.theta)
-        if coef.shape[1] == 1:
-            coef, intercept = np.hstack([-coef, coef]), np.hstack([-intercept, intercept])
-        apart = separation(
-            read,
-            anchor=found.anchor,
-            features=moments.features,
-            labels=moments.labels,
-            spread=_spread(moments) / found.anchor.unit,
-            start=np.vstack([coef, intercept]),
-        )
-        self.separation_ = apart.kind
+    def _tell_of_end(self, found: Outcome) -> None:
+        end, apart = found.fit.descent, found.apart
         if apart:
-            apart = apart if names is None else replace(apart, columns=names, direction=None)
-            self.separation_found_ = apart
             tell(SeparationWarning.of(apart.kind, apart.columns, apart.classes))
+        elif not end.converged:
+            tell(
+                NotConvergedWarning.of_gradient(
+                    "The fit", end.passes, end.point.steepness, GRADIENT
+                )
+            )
 
-    def _tell_of_end(self, found: Fit) -> None:
-        end = found.descent
-        if end.converged or self.separation_found_:
-            return
-        tell(NotConvergedWarning.of_gradient("The fit", end.passes, end.point.steepness, GRADIENT))
+
+def _why_no_inference(found: Outcome, wish: Wish, *, weighted: bool) -> str:
+    if found.apart:
+        return f"the classes are separated ({found.apart.kind})"
+    if weighted:
+        return "class_weight counts rows of some classes more than once"
+    if wish.ridge:
+        return f"ridge={wish.ridge:g} biases the estimates"
+    return "there are so many coefficients that their curvature was not read"
 
 
 def _shares(table: Table) -> Floats:
@@ -393,18 +305,3 @@ def _shares(table: Table) -> Floats:
 def _weighted(table: Table, costs: Floats) -> Table:
     weight = costs[table.codes]
     return replace(table, weight=weight if table.weight is None else weight * table.weight)
-
-
-def _sample(table: Table) -> Block:
-    """Rows spread over the table, in no step with whatever it repeats."""
-    count = min(len(table), int(np.clip(_SAMPLE // table.held, 2048, 65536)))
-    if count == len(table):
-        return table.block(0, count)
-    places = np.arange(count) + np.random.default_rng(0).random(count)
-    rows = (places * (len(table) / count)).astype(np.intp)
-    some = table.take(rows)
-    return some.block(0, len(some))
-
-
-def _spread(moments: ClassMoments) -> Floats:
-    return np.asarray(np.sqrt(np.diagonal(moments.total()) / moments.weight.sum()))

@@ -8,8 +8,9 @@ one:
 
     largest |gradient| <= 1e-8      and      Newton decrement  g' H^-1 g / 2 <= 1e-10
 
-Newton takes H as it is read, L-BFGS (Nocedal & Wright, algorithm 7.4) builds it up from the
-passes, each step beginning from a sketch (`models.sketch`).
+Newton takes H as it is read. L-BFGS (Nocedal & Wright, algorithm 7.4) builds it up from the
+passes, each step beginning from a sketch (`models.sketch`), and gradient descent takes a bound of
+it: their decrement is by that H.
 """
 
 from __future__ import annotations

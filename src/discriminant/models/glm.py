@@ -199,7 +199,9 @@ def _fit_of(
     coordinates, unit = objective.objective.coordinates, objective.unit
     assert isinstance(coordinates, Coordinates)
     stride = float(np.abs(end.theta - end.point.theta).max(initial=0.0))
-    diverging = descent.converged and stride > _STILL * (1.0 + float(np.abs(end.theta).max()))
+    diverging = descent.converged and stride > _STILL * (
+        1.0 + float(np.abs(end.theta).max(initial=0.0))
+    )
     pearson, extra = 2.0 * end.point.slope.loss, 0
     if problem.deviance.family != "gaussian":
         pearson, extra = 2.0 * _pearson(problem, coordinates, end.point.theta), 1

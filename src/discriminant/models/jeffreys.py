@@ -30,6 +30,8 @@ class JeffreysLoss:
     def at(self, theta: Floats, *, want: Want = "gradient") -> Point:
         """Two passes over the rows."""
         point = self.plain.at(theta, want="curvature")
+        if not theta.size:
+            return point
         assert point.curvature is not None
         try:
             low = cholesky(point.curvature * point.slope.weight, lower=True)

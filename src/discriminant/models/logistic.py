@@ -119,6 +119,12 @@ def fit_logistic(read: Pass, moments: ClassMoments, sample: Block, wish: Wish) -
         if wish.solver == "auto" and start.size <= _FEW and few:
             start = polished(some, start)
     descent = _descend(objective, start, some, wish)
+    left = wish.most - descent.passes
+    if not descent.converged and left > 0:  # lost where the curvature is nothing: begin lower
+        lower = level_start(moments, coordinates)
+        again = _descend(objective, lower, some, _later_wish(wish, descent.passes))
+        if again.converged or again.point.value < descent.point.value:
+            descent = replace(again, path=descent.path + again.path)
     overlap = wish.ridge > 0 or wish.jeffreys or proves_overlap(descent, some, link=wish.link)
     return Fit(objective, coordinates, moments.anchor, descent, overlap)
 
@@ -167,9 +173,15 @@ def fit_scaled(
     return Fit(objective, coordinates, Anchor.zero(d), descent, overlap=True)
 
 
+def _later_wish(wish: Wish, passes: int) -> Wish:
+    return replace(wish, most=wish.most - passes, progress=later(wish.progress, passes))
+
+
 def _descend(objective: Objective, start: Floats, some: Sample, wish: Wish) -> Descent:
     """The way asked for; left to us, Newton where it is cheap and L-BFGS where it is not."""
     solver, size = wish.solver, start.size
+    if not size:  # no column varies and there is no intercept: nothing is sought
+        return newton(objective, start, most=1)
     if wish.jeffreys:  # the curvature that is read is not that of the prior, so it is corrected
         return lbfgs(
             objective,

@@ -1,7 +1,7 @@
 """Whether classes are separated by linear scores, so that no maximum-likelihood fit is finite.
 
-Scores s = [u, 1] B of K classes; a row of class y has margins s_y - s_c, one for each other class.
-The scores that are nowhere wrong form a cone,
+Scores s = [u, 1] B of K classes, or without an intercept s = u B; a row of class y has margins
+s_y - s_c, one for each other class. The scores that are nowhere wrong form a cone,
 
     cone = { B : no margin is negative }
 
@@ -70,6 +70,7 @@ def separation(
     features: tuple[str, ...],
     labels: Labels,
     spread: Floats,
+    intercept: bool = True,
     start: Floats | None = None,
     keep: int | None = None,
 ) -> Separation:
@@ -81,6 +82,9 @@ def separation(
         The fold over the rows: `lambda reading: fold(table, reading)`.
     spread
         (d,) standard deviations of the offsets; a column of spread zero is constant, left out.
+        Without an intercept, root mean squares: a constant column is one like others, unless zero.
+    intercept
+        Whether scores have one. Without it the anchor must be at zero, as are the scores there.
     start
         (d + 1, K) coefficients for offsets, intercepts last, to look at first: the better they
         separate, the fewer rows are looked at. None starts from a sample of the rows.
@@ -89,7 +93,9 @@ def separation(
         least 64.
     """
     keep = max(4 * (len(features) + 1), 64) if keep is None else keep
-    asking = _Asking(read, anchor, features, spread, len(labels), keep)
+    asking = _Asking(read, anchor, features, spread, intercept, len(labels), keep)
+    if not (intercept or (spread > 0).any()):  # all margins are zero, whatever the coefficients
+        return Separation("none", None, (), (), 0)
     sample = asking.margins(np.zeros((len(features) + 1, len(labels))))
     held = _Held.none(len(features)).with_rows(sample)
     if start is not None:
@@ -104,7 +110,7 @@ def separation(
 def _decided(asking: _Asking, held: _Held, labels: Labels) -> Separation:
     """Cutting planes from rows that span what all rows span."""
     while True:  # every round looks at more rows, until it is decided
-        frame = _Frame.of(held, asking.spread)
+        frame = _Frame.of(held, asking)
         cone = cone_of(frame.white(held.offsets), held.codes, len(labels))
         if cone is None:
             return Separation("none", None, (), (), len(held.codes))
@@ -155,6 +161,7 @@ class _Asking:
     anchor: Anchor
     features: tuple[str, ...]
     spread: Floats  # (d,)
+    intercept: bool
     classes: int
     keep: int
 
@@ -196,7 +203,7 @@ def _spanning(asking: _Asking, held: _Held) -> _Held:
     the span: of two classes, those on one side, so that the other is asked for as well.
     """
     while True:
-        frame = _Frame.of(held, asking.spread)
+        frame = _Frame.of(held, asking)
         if not frame.null.shape[1]:
             return held
         still = frame.null @ generic(frame.null.shape[1])
@@ -215,19 +222,21 @@ def _spanning(asking: _Asking, held: _Held) -> _Held:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Frame:
-    """Coordinates in which rows are white: [(u - centre) / scale, 1] times `basis`."""
+    """Coordinates in which rows are white: [(u - centre) / scale, one] times `basis`."""
 
     centre: Floats  # (d,)
     scale: Floats  # (d,) infinite for a constant column
+    one: float  # 1, or 0 without an intercept: then the centre is zero too
     basis: Floats  # (d + 1, r)
     null: Floats  # (d + 1, d + 1 - r) what is zero on the rows, constant columns aside
 
     @classmethod
-    def of(cls, held: _Held, spread: Floats) -> _Frame:
-        centre = held.offsets.mean(axis=0)
-        scale = np.where(spread > 0, spread, np.inf)
-        frame = cls(centre, scale, np.zeros((len(scale) + 1, 0)), np.zeros((len(scale) + 1, 0)))
-        active = np.append(spread > 0, True)
+    def of(cls, held: _Held, asking: _Asking) -> _Frame:
+        spread, one = asking.spread, float(asking.intercept)
+        centre = one * held.offsets.mean(axis=0)
+        none = np.zeros((len(spread) + 1, 0))
+        frame = cls(centre, np.where(spread > 0, spread, np.inf), one, none, none)
+        active = np.append(spread > 0, asking.intercept)
         size, axes = svd_of(frame.standard(held.offsets)[:, active])
         rank = int((size > RANK * size[0]).sum())
         whole = np.zeros((len(active), len(axes)))
@@ -237,7 +246,7 @@ class _Frame:
 
     def standard(self, offsets: Floats) -> Floats:
         scaled = (offsets - self.centre) / self.scale
-        return np.hstack([scaled, np.ones((len(offsets), 1))])
+        return np.hstack([scaled, np.full((len(offsets), 1), self.one)])
 
     def white(self, offsets: Floats) -> Floats:
         return np.asarray(self.standard(offsets) @ self.basis)

@@ -119,9 +119,9 @@ def cloglog(scores: Floats) -> TwoSided:
     one = np.where(rate < 1e-300, scores, np.log(-np.expm1(-np.maximum(rate, 1e-300))))
     missing = np.exp(-np.maximum(rate, 1.0))
     one = np.where(rate < 1.0, one, np.log1p(-missing))  # near one, from what is missing
-    hazard = np.where(
-        rate < 1e-300, 1.0, rate / np.maximum(np.expm1(np.minimum(rate, 700.0)), 1e-300)
-    )
+    faint = np.maximum(rate, 1e-300)
+    some = faint / np.expm1(np.minimum(faint, 700.0))
+    hazard = np.where(rate < 700.0, some, 0.0)  # beyond, it is less than 1e-300
     return TwoSided(one, -rate, hazard, rate)
 
 

@@ -12,6 +12,7 @@ import pytest
 from sklearn.base import clone, is_classifier
 from sklearn.datasets import load_iris
 from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -25,7 +26,9 @@ from discriminant import (
     RDA,
     SVM,
     Basis,
+    Decision,
     Fisher,
+    Fusion,
     LaplaceNB,
     LeastSquares,
     LinearRegression,
@@ -91,7 +94,14 @@ BASES = [
     Basis(degree=1, centres=3),
     Basis(degree=None, centres=1, width=2.0),
 ]
-CLASSIFIERS = [model for model in ESTIMATORS if is_classifier(model)]
+# Around other classifiers, whose options are their own.
+WRAPPERS = [
+    Decision(LDA()),
+    Decision(Logistic(ridge=0.1)),
+    Decision(LogisticRegression(max_iter=1000)),
+    Fusion([("first", LDA(), slice(0, 1)), ("others", Logistic(ridge=0.1), slice(1, None))]),
+]
+CLASSIFIERS = [model for model in [*ESTIMATORS, *WRAPPERS] if is_classifier(model)]
 TRANSFORMERS = [model for model in [*ESTIMATORS, *BASES] if hasattr(model, "transform")]
 
 X, Y = load_iris(return_X_y=True)
@@ -104,6 +114,7 @@ FRAMES = {
 }
 
 every_estimator = pytest.mark.parametrize("model", ESTIMATORS, ids=repr)
+every_model = pytest.mark.parametrize("model", [*ESTIMATORS, *WRAPPERS], ids=repr)
 every_classifier = pytest.mark.parametrize("model", CLASSIFIERS, ids=repr)
 every_transformer = pytest.mark.parametrize("model", TRANSFORMERS, ids=repr)
 every_frame = pytest.mark.parametrize("frame", FRAMES.values(), ids=FRAMES)
@@ -117,7 +128,7 @@ def answers(model):
 pytestmark = pytest.mark.filterwarnings("ignore::discriminant.errors.DiscriminantWarning")
 
 
-@parametrize_with_checks([*ESTIMATORS, *BASES])
+@parametrize_with_checks([*ESTIMATORS, *BASES, *WRAPPERS])
 def test_scikit_learn_finds_no_fault(estimator, check):
     check(estimator)
 
@@ -125,13 +136,13 @@ def test_scikit_learn_finds_no_fault(estimator, check):
 def test_every_public_estimator_is_held_to_the_contract():
     public = [getattr(discriminant, name) for name in discriminant.__all__]
     estimators = {kind for kind in public if isinstance(kind, type) and hasattr(kind, "fit")}
-    assert estimators == {type(model) for model in [*ESTIMATORS, *BASES]}
+    assert estimators == {type(model) for model in [*ESTIMATORS, *BASES, *WRAPPERS]}
 
 
 # --- frames and names ----------------------------------------------------------------------------
 
 
-@every_estimator
+@every_model
 @every_frame
 def test_a_frame_is_fitted_as_its_array_and_its_names_are_remembered(model, frame):
     from_frame, from_array = (
@@ -175,14 +186,14 @@ def test_a_transformer_gives_as_many_columns_as_names(model):
 # --- copies --------------------------------------------------------------------------------------
 
 
-@every_estimator
+@every_model
 def test_a_pickled_model_says_the_same(model):
     fitted = clone(model).fit(X, answers(model))
     again = pickle.loads(pickle.dumps(fitted))
     assert np.array_equal(again.predict(X), fitted.predict(X))
 
 
-@every_estimator
+@every_model
 def test_a_clone_has_the_options_and_not_the_fit(model):
     copy = clone(clone(model).fit(X, answers(model)))
     assert repr(copy) == repr(model)
@@ -278,7 +289,7 @@ def test_the_text_names_the_model_and_what_was_changed(model):
     assert all(f"{name}=" in text for name in changed) and text.count("=") == len(changed)
 
 
-@every_estimator
+@every_model
 def test_the_page_shows_the_model_before_and_after_fitting(model):
     before, after = clone(model)._repr_html_(), clone(model).fit(X, answers(model))._repr_html_()
     assert "Not fitted" in before and "Not fitted" not in after

@@ -69,6 +69,7 @@ def test_labels_choose_classes_and_say_which_is_second():
     np.testing.assert_allclose(there.difference, expected, rtol=1e-12)
     np.testing.assert_allclose(back.difference, -expected, rtol=1e-12)
     assert (there.labels, back.labels) == ((0, 2), (2, 0))
+    assert hotelling(sums, [0, 2]).t2 == there.t2
 
 
 def test_labels_keep_a_change_of_class_shares_from_counting_as_drift():
@@ -103,3 +104,9 @@ def test_tables_of_other_columns_are_refused_and_the_difference_shown():
     sums = moments(*rows_of("iris"))
     with pytest.raises(MomentsMismatchError, match="only in the first: 'x3'"):
         hotelling(sums, sums.select([0, 1, 2]))
+
+
+def test_rows_instead_of_moments_are_refused():
+    rows = moments(*rows_of("iris"), detail="rows")
+    with pytest.raises(MomentsMismatchError, match="'rows'"):
+        hotelling(moments(*rows_of("iris")), rows)

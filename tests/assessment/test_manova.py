@@ -101,6 +101,20 @@ def test_real_data_have_the_statistics_of_their_references(shared_data, folder, 
         assert test.f == pytest.approx(golden[key]["approx_F"], rel=1e-8), key
 
 
+@pytest.mark.parametrize(
+    ("folder", "file", "label"),
+    [SHARED[0], SHARED[2], ("pima", "pima_tr.csv", "type")],
+)
+def test_wilks_and_eigenvalues_are_those_of_fifty_digits(shared_data, folder, file, label):
+    golden = json.loads((shared_data / folder / "gold_highprec.json").read_text())["lda"]
+    rows = pd.read_csv(shared_data / folder / file)
+    found = manova(moments(rows[golden["variables"]], rows[label].astype(str)))
+    assert found.wilks.value == pytest.approx(float(golden["wilks_lambda"]), rel=1e-12)
+    expected = [float(value) for value in golden["eigenvalues_WinvB"]]
+    r = min(len(expected), len(found.canonical.eigenvalues))
+    np.testing.assert_allclose(found.canonical.eigenvalues[:r], expected[:r], rtol=1e-10)
+
+
 # --- laws -------------------------------------------------------------------------------------
 
 

@@ -104,7 +104,7 @@ class Hotelling:
 
 def hotelling(
     moments: ClassMoments,
-    other: ClassMoments | None = None,
+    other: ClassMoments | Sequence[Any] | None = None,
     *,
     labels: Sequence[Any] | None = None,
 ) -> Hotelling:
@@ -115,7 +115,8 @@ def hotelling(
     moments
         Of detail 'pooled' or finer; to choose among classes of detail 'class'.
     other
-        Moments of a second table of the same columns, for instance of a later month.
+        Moments of a second table of the same columns, for instance of a later month; or, with one
+        table, the two labels.
     labels
         Without `other`: the two classes to compare, None if there are two. With `other`: the
         classes whose rows are compared between the tables, None for all.
@@ -127,6 +128,8 @@ def hotelling(
     >>> round(found.t2.value, 6), round(found.d2, 6)  # 5 apart, variance 2
     (12.5, 12.5)
     """
+    if isinstance(other, list | tuple | np.ndarray):
+        return hotelling(moments, labels=list(other))
     chosen = _classes(moments, labels) if other is None else _tables(moments, other, labels)
     standard = standardised(chosen, _WHAT)
     order = [0, 1] if labels is None or other is not None else _order(standard.labels, labels)
@@ -164,11 +167,9 @@ def _classes(moments: ClassMoments, labels: Sequence[Any] | None) -> ClassMoment
     return moments.classes(found).reduce("pooled")
 
 
-def _tables(
-    moments: ClassMoments, other: ClassMoments, labels: Sequence[Any] | None
-) -> ClassMoments:
+def _tables(moments: ClassMoments, other: Any, labels: Sequence[Any] | None) -> ClassMoments:
     """Two tables as two classes."""
-    parts = []
+    parts: list[ClassMoments] = []
     for name, part in zip(_TABLES, (moments, other), strict=True):
         check_products(part, _WHAT)
         kept = part if labels is None else part.classes(list(labels))

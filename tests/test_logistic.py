@@ -8,7 +8,9 @@ import polars as pl
 import pytest
 from scipy import sparse
 from scipy.linalg import helmert
+from scipy.optimize import minimize_scalar
 from scipy.special import expit, softmax
+from scipy.stats import norm
 from sklearn.linear_model import LogisticRegression
 
 from discriminant import Logistic
@@ -343,3 +345,29 @@ def test_jeffreys_of_a_saturated_design_adds_half_a_row_to_each_cell():
     halves = (counts + 0.5) / (counts + 0.5).sum(axis=1, keepdims=True)
     np.testing.assert_allclose(model.predict_proba(CELLS), halves, rtol=1e-9)
     assert expit(model.intercept_[0]) == pytest.approx(halves[0, 1], rel=1e-9)
+
+
+@pytest.mark.parametrize("link", ["logit", "probit", "cloglog", "cauchit"])
+def test_classes_that_only_an_intercept_could_separate_have_an_estimate_without_one(link):
+    x, y = np.arange(1.0, 7.0), np.array([0, 0, 0, 1, 1, 1])
+    chance = {
+        "logit": expit,
+        "probit": norm.cdf,
+        "cloglog": lambda s: -np.expm1(-np.exp(s)),
+        "cauchit": lambda s: 0.5 + np.arctan(s) / np.pi,
+    }[link]
+
+    def loss(b):
+        return -np.log(np.where(y == 1, chance(b * x), 1.0 - chance(b * x))).sum()
+
+    best = minimize_scalar(loss, bounds=(-1.0, 1.0), method="bounded", options={"xatol": 1e-12})
+    model, told = heard(lambda: Logistic(link, intercept=False).fit(x[:, None], y))
+    assert told == [] and model.converged_ and model.separation_ == "none"
+    assert model.coef_[0, 0] == pytest.approx(best.x, rel=1e-6)
+
+
+def test_a_column_of_ones_without_intercept_is_separated_as_with_one():
+    x, y = np.arange(1.0, 7.0), np.array([0, 0, 0, 1, 1, 1])
+    ones = np.column_stack([np.ones(6), x])
+    model, _ = heard(lambda: Logistic(intercept=False).fit(ones, y))
+    assert model.separation_ == "complete" and model.separation_found_.columns == ("x0", "x1")

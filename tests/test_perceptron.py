@@ -51,6 +51,32 @@ def test_the_steps_are_those_of_the_book(seed):
     np.testing.assert_array_equal([*model.coef_[0], *model.intercept_], w)
 
 
+@given(seed=st.integers(0, 999))
+def test_augmented_vectors_take_the_steps_that_an_intercept_takes(seed):
+    """The books write the border w.(1, x) = 0, and the 1 as a column like any other."""
+    X, y = separable_rows(seed, d=2, gap=0.05)
+    if len(np.unique(y)) < 2:
+        return
+    here = Perceptron(standardize=False).fit(X, y)
+    augmented = np.column_stack([np.ones(len(X)), X])
+    there = Perceptron(standardize=False, intercept=False).fit(augmented, y)
+    assert there.n_updates_ == here.n_updates_
+    np.testing.assert_allclose(there.coef_[0], [*here.intercept_, *here.coef_[0]], rtol=1e-12)
+
+
+def test_a_standardised_constant_column_without_intercept_is_an_intercept():
+    x, y = np.arange(1.0, 7.0), np.array([0, 0, 0, 1, 1, 1])
+    model = Perceptron(intercept=False).fit(np.column_stack([np.full(6, 7.0), x]), y)
+    assert model.converged_ and model.n_wrong_ == 0 and model.separable_
+
+
+def test_without_an_intercept_a_border_off_the_origin_is_no_border():
+    x, y = np.arange(1.0, 7.0)[:, None], np.array([0, 0, 0, 1, 1, 1])
+    with pytest.warns(NotSeparatedWarning, match="no linear border"):
+        model = Perceptron(intercept=False, max_passes=5).fit(x, y)
+    assert model.separable_ is False
+
+
 @given(
     seed=st.integers(0, 999), classes=st.integers(2, 4), update=st.sampled_from(["row", "batch"])
 )
@@ -108,6 +134,24 @@ def test_the_pocket_is_never_worse_than_the_last_weights():
         with pytest.warns(NotSeparatedWarning):
             pocket, last = (Perceptron(keep=k, max_passes=50).fit(X, y) for k in ("pocket", "last"))
         assert pocket.n_wrong_ <= last.n_wrong_
+
+
+def test_an_average_with_rows_wrong_says_which_weights_have_none():
+    rows = np.random.default_rng(6).integers(-3, 4, (8, 2)).astype(float)
+    with pytest.warns(NotSeparatedWarning, match=r"1 of 8 rows .*average.*keep=\"pocket\""):
+        Perceptron(keep="average").fit(rows, rows @ [1.0, 2.0] > 0.5)
+
+
+@pytest.mark.filterwarnings("ignore::discriminant.errors.NotSeparatedWarning")
+def test_an_average_with_rows_wrong_has_not_converged_though_its_walk_ended():
+    ended = []
+    for seed in range(20):
+        rows = np.random.default_rng(seed).integers(-3, 4, (8, 2)).astype(float)
+        y = (rows @ [1.0, 2.0] > 0.5).astype(int)
+        model = Perceptron(keep="average").fit(rows, y)
+        assert model.converged_ == ((model.predict(rows) == y).all() and model.margin_ > 0)
+        ended.append(model.converged_)
+    assert len(set(ended)) == 2  # there are some of both
 
 
 @pytest.mark.filterwarnings("ignore::discriminant.errors.NotSeparatedWarning")

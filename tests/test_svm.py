@@ -176,6 +176,17 @@ def test_the_origin_of_columns_does_not_matter(way):
     np.testing.assert_allclose(moved.coef_, SVM(**way).fit(X, y).coef_, rtol=1e-3, atol=1e-4)
 
 
+@every_way
+def test_a_constant_column_without_intercept_is_a_penalised_one(way):
+    X, y = overlapping()
+    X = X / np.sqrt((X**2).mean(axis=0))  # in units of size, so that standardising changes nothing
+    augmented = np.column_stack([np.ones(len(X)), X])
+    plain = SVM(**way, intercept=False).fit(augmented, y)
+    scaled = SVM(**way, intercept=False, standardize=True).fit(augmented * [7.0, 1, 1, 1, 1], y)
+    np.testing.assert_allclose(scaled.coef_ * [7.0, 1, 1, 1, 1], plain.coef_, rtol=1e-4)
+    assert abs(plain.coef_[0, 0]) > 0.01
+
+
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
 def test_standardised_slopes_do_not_know_the_units_of_columns(loss):
     X, y = CANCER

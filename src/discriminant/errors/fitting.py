@@ -128,6 +128,13 @@ class NotConvergedWarning(DiscriminantWarning):
             "or pass ridge > 0 if the columns nearly depend on one another."
         )
 
+    @classmethod
+    def of_priors(cls, steps: int, gap: float, tolerance: float) -> NotConvergedWarning:
+        return cls(
+            f"The estimate of the priors stopped after {steps} steps, up to {gap:.1e} a row below "
+            f"the largest log likelihood (goal {tolerance:.1e}). Raise max_iter."
+        )
+
 
 class ClassMissingWarning(DiscriminantWarning):
     """A class has no row outside one fold, so its held-out rows cannot be right."""
@@ -228,6 +235,13 @@ class NotSeparatedWarning(DiscriminantWarning):
         return cls(
             f"The perceptron found no border that has every row right: {wrong} of {rows} rows are "
             f"wrong by the {kept} after {passes} passes. {reason}{hint}"
+        )
+
+    @classmethod
+    def of_average(cls, wrong: int, rows: int) -> Self:
+        return cls(
+            f"The perceptron ended with every row right, but {wrong} of {rows} rows are wrong by "
+            'the average of its weights on the way. Pass keep="pocket" for the weights at the end.'
         )
 
 

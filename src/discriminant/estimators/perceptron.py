@@ -74,7 +74,7 @@ class Perceptron(LinearClassifier):
     n_passes_
         Passes over the rows, the last perhaps in part; also called `n_iter_`.
     converged_
-        Whether every row is right.
+        Whether it ended, and the rule kept has every row right.
     separable_
         Whether a linear border can have every row right: True if one was found or proved to exist,
         False if a linear programme shows that none does, None if that is not known.
@@ -164,12 +164,14 @@ class Perceptron(LinearClassifier):
         self.n_passes_ = max(len(found.path), 1)
         self.path_: npt.NDArray[np.int64] = np.array(found.path, dtype=np.int64)
         self.n_wrong_ = judged.wrong
-        self.converged_ = found.converged
+        self.converged_ = found.converged and not judged.wrong
         self.margin_ = judged.least / (found.weights.length or 1.0)
         self.radius_ = judged.radius * (np.sqrt(2.0) if many else 1.0)
         self.bound_ = (self.radius_ / self.margin_) ** 2 if self.margin_ > 0 else np.inf
-        self.separable_ = found.converged or not judged.wrong or _separable(table)
-        if judged.wrong:
+        self.separable_ = found.converged or not judged.wrong or self._separable(table)
+        if judged.wrong and found.converged:
+            tell(NotSeparatedWarning.of_average(judged.wrong, len(table)))
+        elif judged.wrong:
             tell(
                 NotSeparatedWarning.of(
                     judged.wrong,
@@ -179,6 +181,22 @@ class Perceptron(LinearClassifier):
                     separable=self.separable_,
                 )
             )
+
+    def _separable(self, table: Table) -> bool | None:
+        """Whether a linear border exists, if that is quickly said."""
+        schema = table.schema
+        if len(table) * (table.width + 1) * (len(schema.labels) - 1) > _QUICK:
+            return None
+        units = units_of(table, at_zero=not self.intercept)
+        found = separation(
+            partial(fold, table),
+            anchor=units.anchor,
+            features=schema.features,
+            labels=schema.labels,
+            spread=units.spread,
+            intercept=bool(self.intercept),
+        )
+        return found.kind == "complete"
 
     def _check_options(self) -> None:
         if self.update not in UPDATES:
@@ -207,22 +225,6 @@ def _judge(table: Table, reading: JudgeReading) -> Judgement:
         return reading.read(Block(table.features, table.codes))
     first, *others = table.blocks(_SPARSE_ROWS)
     return sum((reading.read(block) for block in others), start=reading.read(first))
-
-
-def _separable(table: Table) -> bool | None:
-    """Whether a linear border exists, if that is quickly said."""
-    schema = table.schema
-    if len(table) * (table.width + 1) * (len(schema.labels) - 1) > _QUICK:
-        return None
-    units = units_of(table)
-    found = separation(
-        partial(fold, table),
-        anchor=units.anchor,
-        features=schema.features,
-        labels=schema.labels,
-        spread=units.spread,
-    )
-    return found.kind == "complete"
 
 
 def _generator(seed: Any) -> np.random.Generator:

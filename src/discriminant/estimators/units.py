@@ -16,10 +16,10 @@ _DUST = 4 * float(np.finfo(np.float64).eps)  # a spread of less than this, relat
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Units:
-    """An anchor at the mean of the rows, and the spread of each column."""
+    """An anchor at the mean of the rows, or at zero, and the spread of each column about it."""
 
     anchor: Anchor
-    spread: Floats  # (d,) in units of the anchor; 0 for a column of one value
+    spread: Floats  # (d,) in units of the anchor; 0 for a column that is all at the anchor
 
     @property
     def gain(self) -> Floats:
@@ -32,7 +32,8 @@ def units_of(table: Table, *, at_zero: bool = False) -> Units:
     """Mean and standard deviation of each column; the cells are checked on the way.
 
     Sparse rows are counted from 0, so that zeros stay zeros, and their spread is the largest size
-    in the column, as in scikit-learn's MaxAbsScaler. `at_zero` counts dense rows from 0 too.
+    in the column, as in scikit-learn's MaxAbsScaler. `at_zero` counts dense rows from 0 too: their
+    spread is the root mean square, so that a column of ones is a column.
     """
     if is_sparse(table.features):
         return _sparse_units(table)
@@ -41,8 +42,12 @@ def units_of(table: Table, *, at_zero: bool = False) -> Units:
     found = read_moments(Table(one, table.features, codes, table.weight), detail="diagonal")
     spread = np.sqrt(found.scatter[0] / found.weight[0])
     anchor, _ = found.anchor.moved(found.mean[0])
+    if at_zero:
+        size = np.hypot(spread * anchor.unit, anchor.origin)
+        anchor = Anchor(np.zeros(table.width), anchor.unit).fit_to(size)
+        return Units(anchor, size / anchor.unit)
     spread[spread <= _DUST * np.abs(anchor.origin / anchor.unit)] = 0.0
-    return Units(Anchor(np.zeros(table.width), anchor.unit) if at_zero else anchor, spread)
+    return Units(anchor, spread)
 
 
 def _sparse_units(table: Table) -> Units:

@@ -16,7 +16,10 @@ from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import load_iris
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
-from sklearn.naive_bayes import GaussianNB
+from sklearn.model_selection import GridSearchCV
+from sklearn.naive_bayes import GaussianNB, MultinomialNB
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
@@ -293,10 +296,25 @@ def test_priors_start_from_those_that_the_model_was_given():
     np.testing.assert_allclose(changed.predict_proba(X), refitted.predict_proba(X), atol=1e-12)
 
 
-def test_class_weight_of_scikit_learn_counts_as_the_priors_it_makes():
-    rare = np.append(np.arange(60), np.arange(100, 150))  # 50, 10 and 50 rows
-    balanced = LogisticRegression(class_weight="balanced")
-    model = Decision(balanced).fit(X[rare], SPECIES[rare])
+@pytest.mark.parametrize(
+    "wrap",
+    [
+        lambda inner: inner,
+        lambda inner: make_pipeline(StandardScaler(), inner),
+        lambda inner: GridSearchCV(inner, {"C": [1.0]}, cv=2),
+    ],
+    ids=["alone", "pipeline", "search"],
+)
+def test_class_weight_is_found_at_the_end_of_a_pipeline_or_search(wrap):
+    rare = np.append(np.arange(60), np.arange(100, 150))
+    inner = LogisticRegression(class_weight="balanced", max_iter=1000)
+    model = Decision(wrap(inner)).fit(X[rare], SPECIES[rare])
+    np.testing.assert_allclose(model.fitted_prior_, [1 / 3] * 3)
+
+
+def test_uniform_priors_of_scikit_learn_are_known():
+    counts = np.round(X * 10)[20:]
+    model = Decision(MultinomialNB(fit_prior=False)).fit(counts, SPECIES[20:])
     np.testing.assert_allclose(model.fitted_prior_, [1 / 3] * 3)
 
 
@@ -327,6 +345,8 @@ def test_a_frozen_model_stays_as_it_is():
     inner = LogisticRegression(max_iter=500).fit(X, SPECIES)
     frozen = Decision(FrozenEstimator(inner)).fit(X[:60], SPECIES[:60])
     np.testing.assert_allclose(frozen.predict_proba(X), inner.predict_proba(X), atol=1e-12)
+    with pytest.raises(PosteriorError, match="fitted_prior"):  # those 60 rows are not its own
+        frozen.set_params(prior=PRIOR).predict(X)
 
 
 # --- calibration ---------------------------------------------------------------------------------
@@ -537,8 +557,11 @@ def test_a_bad_option_is_named(case, options, error, said, when):
     [(None, 0.7, "0.666667"), (None, 1.0, "0.666667"), (2 * (1 - np.eye(3)), 1.4, "1.33333")],
 )
 def test_a_cost_of_rejecting_that_never_pays_is_told(cost, reject, most):  # case 44
-    with pytest.warns(NeverRejectsWarning, match=f"{reject:g}, never pays.*costs {most} or less"):
-        Decision(LDA(), cost=cost, reject=reject).fit(X, SPECIES)
+    said = f"{reject:g}, never pays.*costs {most} or less"
+    with pytest.warns(NeverRejectsWarning, match=said):
+        model = Decision(LDA(), cost=cost, reject=reject).fit(X, SPECIES)
+    with pytest.warns(NeverRejectsWarning, match=said):
+        assert REJECT not in model.decide(X).tolist()
 
 
 @pytest.mark.parametrize(

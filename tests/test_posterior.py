@@ -19,6 +19,7 @@ from discriminant import LDA, QDA, Decision, Fusion
 from discriminant.errors import (
     ColumnNamesError,
     FusionError,
+    NotConvergedWarning,
     PosteriorError,
     PriorError,
     ShapeError,
@@ -96,7 +97,9 @@ def test_estimated_priors_are_the_most_likely_ones(seed):
 def test_a_step_of_em_is_that_of_saerens():
     log_p, old, _ = drawn(1)
     once = np.exp(log_p).mean(axis=0)
-    np.testing.assert_allclose(estimated_prior(log_p, old, max_iter=1).prior, once, rtol=1e-12)
+    with pytest.warns(NotConvergedWarning, match="stopped after 1 steps"):
+        found = estimated_prior(log_p, old, max_iter=1)
+    np.testing.assert_allclose(found.prior, once, rtol=1e-12)
 
 
 def test_a_shift_of_the_classes_is_found_and_no_shift_is_not():
@@ -210,6 +213,15 @@ def test_a_fusion_can_be_decided_upon():
     model = Decision(fusion, prior=PRIOR).fit(X, SPECIES)
     again = fusion.set_params(prior=PRIOR).fit(X, SPECIES)
     np.testing.assert_allclose(model.predict_proba(X), again.predict_proba(X), atol=1e-12)
+
+
+def test_options_of_a_source_are_set_by_its_name():
+    fusion = Fusion([("sepal", LDA(), SEPAL), ("petal", LDA(), PETAL)])
+    fusion.set_params(petal__shrinkage=0.5, sepal=QDA())
+    same = Fusion([("sepal", QDA(), SEPAL), ("petal", LDA(shrinkage=0.5), PETAL)])
+    assert fusion.get_params()["petal__shrinkage"] == 0.5
+    found = fusion.fit(X, SPECIES).predict_proba(X)
+    np.testing.assert_array_equal(found, same.fit(X, SPECIES).predict_proba(X))
 
 
 # --- bad input -----------------------------------------------------------------------------------

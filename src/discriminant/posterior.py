@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import chdtrc, fdtrc
 
+from discriminant.errors import NotConvergedWarning, PosteriorError, tell
 from discriminant.table.schema import Floats
 
 
@@ -119,6 +120,8 @@ def estimated_prior(
     weight
         (n,) how often each row counts.
     """
+    if log_posterior.ndim != 2 or log_posterior.shape[1] != len(old):
+        raise PosteriorError.of_shape(log_posterior.shape, len(old))
     share = np.full(len(log_posterior), 1.0) if weight is None else weight
     ratio = log_posterior - np.log(old)
     top = ratio.max(axis=1)
@@ -131,6 +134,8 @@ def estimated_prior(
         if gap <= tolerance or step >= max_iter:
             break
         prior, step = prior * slope / (prior @ slope), step + 1
+    if gap > tolerance:
+        tell(NotConvergedWarning.of_priors(step, gap, tolerance))
     statistic = max(2.0 * float(share @ (top + np.log(mixed))), 0.0)
     degrees = len(prior) - 1
     p_value = float(chdtrc(degrees, statistic))

@@ -110,7 +110,7 @@ class Costs:
     @classmethod
     def _of_frame(cls, given: Any, labels: Labels) -> Costs:
         columns, actions = list(given.columns), list(given.index)
-        if sorted(map(repr, columns)) != sorted(map(repr, labels.tolist())):
+        if len(columns) != len(labels) or any(name not in columns for name in labels.tolist()):
             raise CostError.of_columns(columns, labels.tolist())
         for place, action in enumerate(actions):
             if action in actions[:place]:

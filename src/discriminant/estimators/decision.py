@@ -138,7 +138,7 @@ class Decision(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     # --- using ------------------------------------------------------------------------------------
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
-        """The class of least expected cost; always a class. See `decide` for all actions."""
+        """The class of least expected cost; the most probable where no action is a class."""
         self._need_fit()
         costs = self._costs()
         log_posterior = self._log_posterior(X)
@@ -148,7 +148,8 @@ class Decision(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     def decide(self, X: Any) -> npt.NDArray[np.object_]:
         """(n,) the action of least expected cost, or REJECT, or OUTLIER."""
         self._need_fit()
-        costs, reject = self._costs(), self._reject()
+        costs = self._costs()
+        reject = self._reject(costs)
         outliers = None
         if self.outlier is not None:
             outliers = self.typicality(X).max(axis=1) < unit(self.outlier, "outlier")
@@ -239,9 +240,9 @@ class Decision(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     def _prior_of_fit(self, y: Any, sample_weight: Any) -> Floats | None:
         """(K,) what is known of the priors that the posteriors are under."""
         found = stated_prior(self.estimator_, self.classes_)
-        if found is not None or y is None:
-            return found
-        told = self.estimator if self.calibrate is None else None
+        if found is not None or y is None or isinstance(self.estimator, FrozenEstimator):
+            return found  # the rows of a frozen classifier's fit were others
+        told = self.estimator_ if self.calibrate is None else None
         return share_of(told, y, sample_weight, self.classes_)
 
     def _read(self, X: Any, y: Any, sample_weight: Any) -> ClassMoments:
@@ -293,20 +294,22 @@ class Decision(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             return Costs.of_threshold(self.threshold, self.classes_)
         return None if self.cost is None else Costs.of(self.cost, self.classes_)
 
-    def _reject(self) -> Reject | None:
-        return None if self.reject is None else Reject.of(self.reject)
+    def _reject(self, costs: Costs | None) -> Reject | None:
+        """When to reject; where that is never, it is told."""
+        if self.reject is None:
+            return None
+        reject = Reject.of(self.reject)
+        if np.isfinite(reject.cost):
+            most = 1.0 - 1.0 / len(self.classes_) if costs is None else costs.dearest()
+            if reject.cost >= most * (1 - 1e-9):
+                tell(NeverRejectsWarning.of_cost(reject.cost, most))
+        return reject
 
     def _check_options(self) -> None:
         """So that a bad option is told at the fit, and not only when it is used."""
-        costs, reject = self._costs(), self._reject()
+        self._reject(self._costs())
         if self.prior is not None:
             checked_prior(self.prior, self.classes_)
             self._known_prior()
         if self.outlier is not None:
             unit(self.outlier, "outlier")
-        if reject is None or np.isinf(reject.cost):
-            return
-        K = len(self.classes_)
-        dearest = 1.0 - 1.0 / K if costs is None else costs.dearest()
-        if reject.cost >= dearest * (1 - 1e-9):
-            tell(NeverRejectsWarning.of_cost(reject.cost, dearest))

@@ -6,9 +6,10 @@ from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import ClassifierMixin, clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import _safe_indexing, get_tags
+from sklearn.utils.metaestimators import _BaseComposition
 from sklearn.utils.validation import has_fit_parameter
 
 from discriminant.errors import (
@@ -28,7 +29,7 @@ from discriminant.posterior import fused, reweighed
 from discriminant.table.schema import Floats, Labels, is_sparse
 
 
-class Fusion(ClassifierMixin, BaseEstimator):
+class Fusion(ClassifierMixin, _BaseComposition):
     """One posterior from several classifiers, each on columns of its own.
 
         P(k|x) ~ prior_k  prod_i  P_i(k|x_i) / prior_ik
@@ -136,7 +137,30 @@ class Fusion(ClassifierMixin, BaseEstimator):
         tags.input_tags.allow_nan = all(found.input_tags.allow_nan for found in inner)
         return tags
 
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Options, with `deep` also those of each classifier, as name__option."""
+        found: dict[str, Any] = self._get_params("_sources", deep=deep)
+        return found
+
+    def set_params(self, **options: Any) -> Self:
+        """Options, and those of each classifier as name__option; a name replaces a classifier."""
+        self._set_params("_sources", **options)
+        return self
+
     # --- inside -----------------------------------------------------------------------------------
+
+    @property
+    def _sources(self) -> Any:
+        """Pairs of name and classifier, as scikit-learn wants them to set options by name."""
+        try:
+            return [(name, model) for name, model, _ in self.estimators]
+        except (TypeError, ValueError):
+            return self.estimators
+
+    @_sources.setter
+    def _sources(self, pairs: list[tuple[str, Any]]) -> None:
+        columns = [columns for _, _, columns in self.estimators]
+        self.estimators = [(*pair, one) for pair, one in zip(pairs, columns, strict=True)]
 
     def _need_fit(self) -> None:
         if not hasattr(self, "estimators_"):

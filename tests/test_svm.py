@@ -223,6 +223,18 @@ def test_a_search_cut_short_says_so():
     assert not model.converged_ and model.n_iter_ == 3 and model.gap_[0] > 1e-12
 
 
+@pytest.mark.parametrize("C", [0.001, 0.01, 0.1, 1.0])
+@pytest.mark.parametrize("intercept", [True, False])
+def test_sweeps_end_soon_after_the_gap_is_closed(C, intercept):
+    X, y = overlapping(3, n=250, d=2)
+    options = {"loss": "hinge", "ridge": 1 / (C * len(X)), "solver": "dual", "intercept": intercept}
+    found = SVM(**options, max_steps=20_000).fit(X, y)
+    assert found.converged_
+    if found.n_iter_ > 2:  # half as many do not do
+        with pytest.warns(NotConvergedWarning):
+            SVM(**options, max_steps=(found.n_iter_ + 1) // 2 - 1).fit(X, y)
+
+
 def test_convergence_is_reported_for_every_class():
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -16,7 +16,7 @@ from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import load_iris
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GridSearchCV
+from sklearn.model_selection import FixedThresholdClassifier, GridSearchCV
 from sklearn.naive_bayes import GaussianNB, MultinomialNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -203,6 +203,17 @@ def test_default_is_decided_as_in_islr(shared_data, threshold, printed, way):
     assert pd.crosstab(called, table["default"]).to_numpy().tolist() == printed
 
 
+@pytest.mark.parametrize("threshold", [0.0, 0.05, 0.5, 0.95, 1.0])
+def test_a_threshold_is_that_of_scikit_learn(threshold):
+    two = Y > 0
+    inner = LogisticRegression(max_iter=500).fit(X[two], SPECIES[two])
+    theirs = FixedThresholdClassifier(
+        FrozenEstimator(inner), threshold=threshold, response_method="predict_proba"
+    )
+    ours = Decision.of_fitted(inner, threshold=threshold).predict(X)
+    assert np.array_equal(ours, theirs.fit(X[two], SPECIES[two]).predict(X))
+
+
 # --- reject --------------------------------------------------------------------------------------
 
 
@@ -257,6 +268,14 @@ def test_a_verdict_is_one_thing_however_it_is_copied(verdict):
     for same in (pickle.loads(pickle.dumps(verdict)), copy.deepcopy(verdict), copy.copy(verdict)):
         assert same is verdict
     assert repr(verdict) == str(verdict) == verdict.name
+
+
+@pytest.mark.parametrize("labels", [["b", "a"], [3, 1], [True, False]])
+def test_verdicts_are_sorted_after_every_label(labels):
+    actions = np.array([REJECT, labels[0], OUTLIER, labels[1]], dtype=object)
+    in_order = [*sorted(labels), OUTLIER, REJECT]
+    assert np.unique(actions).tolist() == sorted(actions) == in_order
+    assert pd.crosstab(actions, np.zeros(4)).index.tolist() == in_order
 
 
 @given(seeds)

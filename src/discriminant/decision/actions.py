@@ -38,6 +38,14 @@ class Verdict(Enum):
 
     __str__ = __repr__
 
+    def __gt__(self, other: object) -> bool:
+        """After every label, so that actions can be sorted and tabulated."""
+        return self.name > other.name if isinstance(other, Verdict) else True
+
+    def __lt__(self, other: object) -> bool:
+        """Before no label."""
+        return self.name < other.name if isinstance(other, Verdict) else False
+
 
 REJECT, OUTLIER = Verdict.REJECT, Verdict.OUTLIER
 

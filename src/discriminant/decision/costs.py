@@ -96,15 +96,15 @@ class Costs:
 
     @classmethod
     def _of_mapping(cls, given: Mapping[Any, Any], labels: Labels) -> Costs:
-        names = labels.tolist()
-        others = [action for action in given if action not in names]
-        actions = others if len(others) == len(given) and others else [*names, *others]
-        cost = np.ones((len(actions), len(names)))
+        place = {label: k for k, label in enumerate(labels.tolist())}
+        others = [action for action in given if action not in place]
+        actions = others if others and len(others) == len(given) else [*place, *others]
+        cost = np.ones((len(actions), len(place)))
         for a, action in enumerate(actions):
-            if action in names:
-                cost[a, names.index(action)] = 0.0
+            if action in place:
+                cost[a, place[action]] = 0.0
             if action in given:
-                cost[a] = _row(action, given[action], cost[a], names)
+                _fill(cost[a], action, given[action], place)
         return cls(labels, tuple(actions), cost)
 
     @classmethod
@@ -129,6 +129,11 @@ class Costs:
         if self.actions[: len(self.labels)] != tuple(self.labels.tolist()):
             return None
         return self.over(np.arange(len(self.labels)))
+
+    def ever_exceeds(self, bound: float) -> bool:
+        """Whether some posterior makes every action cost more than `bound`."""
+        at_equal_shares = float(self.cost.mean(axis=1).min())  # mostly enough to know
+        return at_equal_shares > bound or self.dearest() * (1 - 1e-9) > bound
 
     def dearest(self) -> float:
         """Upper bound of the least expected cost: the most that any posterior makes one pay.
@@ -184,23 +189,22 @@ def _diagonal(actions: Sequence[Hashable], labels: list[Any]) -> list[tuple[int,
     return [(a, place[action]) for a, action in enumerate(actions) if action in place]
 
 
-def _row(action: Hashable, given: Any, usual: Floats, names: list[Any]) -> Floats:
-    """(K,) costs of one action: those given, and for a class the usual ones where none is."""
+def _fill(row: Floats, action: Hashable, given: Any, place: dict[Any, int]) -> None:
+    """Costs of one action over the usual ones, (K,); one that is no class says them all."""
+    names = list(place)
     if not isinstance(given, Mapping):
         raise CostError.of_cell(action, names[0], given)
     for label in given:
-        if label not in names:
+        if label not in place:
             raise CostError.of_class(action, label, names)
     missing = [name for name in names if name not in given]
-    if missing and action not in names:
+    if missing and action not in place:
         raise CostError.of_action(action, missing, names)
-    found = usual.copy()
     for label, value in given.items():
         try:
-            found[names.index(label)] = float(value)
+            row[place[label]] = float(value)
         except (TypeError, ValueError):
             raise CostError.of_cell(action, label, value) from None
-    return found
 
 
 def _limits(given: Any, labels: Labels) -> Floats:

@@ -299,10 +299,12 @@ class Decision(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         if self.reject is None:
             return None
         reject = Reject.of(self.reject)
-        if np.isfinite(reject.cost):
-            most = 1.0 - 1.0 / len(self.classes_) if costs is None else costs.dearest()
-            if reject.cost >= most * (1 - 1e-9):
+        if np.isfinite(reject.cost) and costs is None:
+            most = 1.0 - 1.0 / len(self.classes_)
+            if reject.cost >= most:
                 tell(NeverRejectsWarning.of_cost(reject.cost, most))
+        elif np.isfinite(reject.cost) and costs and not costs.ever_exceeds(reject.cost):
+            tell(NeverRejectsWarning.of_cost(reject.cost, costs.dearest()))
         return reject
 
     def _check_options(self) -> None:

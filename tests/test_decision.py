@@ -541,6 +541,7 @@ BAD = [
     (42, {"cost": {"setos": {"setosa": 1}, "setosa": {}}}, CostError, r"'setos' in cost is none of the classes.*'versicolor', 'virginica' has none"),
     (42, {"cost": pd.DataFrame(np.zeros((3, 3)), columns=list("abc"))}, CostError, r"columns of cost are 'a', 'b', 'c', the classes are 'setosa'"),
     (42, {"cost": "cheap"}, CostError, r"cost is a str"),
+    (43, {"cost": {"setosa": 3}}, CostError, r"cost of 'setosa' is 3: pass \{class: cost\}"),
     (43, {"cost": [[0, 1, 1], [np.nan, 0, 1], [1, 1, 0]]}, CostError, r"'versicolor' where 'setosa' is true is nan"),
     (43, {"cost": [[0, np.inf, 1], [1, 0, 1], [1, 1, 0]]}, CostError, r"'setosa' where 'versicolor' is true is inf"),
     (43, {"cost": {"virginica": {"setosa": -2}}}, CostError, r"'virginica' where 'setosa' is true is -2"),

@@ -193,7 +193,7 @@ def _fill(row: Floats, action: Hashable, given: Any, place: dict[Any, int]) -> N
     """Costs of one action over the usual ones, (K,); one that is no class says them all."""
     names = list(place)
     if not isinstance(given, Mapping):
-        raise CostError.of_cell(action, names[0], given)
+        raise CostError.of_row(action, given, names)
     for label in given:
         if label not in place:
             raise CostError.of_class(action, label, names)

@@ -19,6 +19,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from discriminant.decision.actions import least_cost
 from discriminant.decision.costs import Costs
@@ -127,17 +128,15 @@ def _roc(
     )
 
 
-def _hull(fpr: Floats, tpr: Floats) -> list[int]:
-    """Places on the upper convex hull, from (0, 0) to (1, 1)."""
-    keep: list[int] = []
-    for i in range(len(fpr)):
-        while len(keep) > 1:
-            a, b = keep[-2], keep[-1]
-            turn = (fpr[b] - fpr[a]) * (tpr[i] - tpr[a]) - (tpr[b] - tpr[a]) * (fpr[i] - fpr[a])
-            if turn < 0:
-                break
-            keep.pop()
-        if keep and fpr[keep[-1]] == fpr[i] and tpr[keep[-1]] == tpr[i]:
-            continue  # rows of no weight
-        keep.append(i)
-    return keep
+def _hull(fpr: Floats, tpr: Floats) -> npt.NDArray[np.intp]:
+    """Places on the upper convex hull, from (0, 0) to (1, 1), by pooling adjacent violators.
+
+    The slopes of the hull are the isotonic regression of the share of positives on the order.
+    """
+    from scipy.optimize import isotonic_regression
+
+    across, up = np.diff(fpr), np.diff(tpr)
+    some = np.flatnonzero(across + up > 0)  # the others are rows of no weight
+    weight = (across + up)[some]
+    found = isotonic_regression(up[some] / weight, weights=weight, increasing=False)
+    return np.asarray(np.append(0, some[found.blocks[1:] - 1] + 1))

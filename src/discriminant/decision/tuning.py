@@ -112,7 +112,7 @@ def tuned_threshold(
     if thresholds is not None:
         return _of_candidates(logs, price, thresholds, untuned)
     usual = table.sum(axis=0) / (K - 1)
-    starts = [np.zeros(K), np.log(np.maximum(usual, 1e-300))]
+    starts = [np.zeros(K), np.log(np.maximum(usual, 1e-300))][: 1 if K == 2 else 2]
     tuned = [_descended(logs, price, start) for start in starts]
     shift, cost = min(tuned, key=lambda pair: pair[1])
     share = np.exp(-(shift - shift.min()))
@@ -122,9 +122,10 @@ def tuned_threshold(
 def _descended(logs: Floats, price: Floats, shift: Floats) -> tuple[Floats, float]:
     """Shifts of the logs, improved class by class, and the mean cost."""
     cost = _cost_of(logs + shift, price)
-    for _ in range(_ROUNDS):
+    K = logs.shape[1]
+    for _ in range(1 if K == 2 else _ROUNDS):  # of two classes one is moved, once, to the best
         before = cost
-        for k in range(logs.shape[1]):
+        for k in range(K - 1 if K == 2 else 0, K):
             moved = _moved(logs, price, shift, k)
             after = _cost_of(logs + moved, price)
             if after < cost:

@@ -54,6 +54,13 @@ class CostError(InputError):
         )
 
     @classmethod
+    def of_row(cls, action: object, given: object, labels: Sequence[object]) -> CostError:
+        return cls(
+            f"cost of '{action}' is {given!r}: pass {{class: cost}}, what it costs where each of the "
+            f"classes {listing(labels, 20)} is true."
+        )
+
+    @classmethod
     def of_diagonal(cls, label: object, value: float) -> CostError:
         return cls(
             f"The cost of deciding '{label}' where '{label}' is true is {value:g}: a right "

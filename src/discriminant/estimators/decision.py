@@ -312,6 +312,7 @@ class Decision(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         self._reject(self._costs())
         if self.prior is not None:
             checked_prior(self.prior, self.classes_)
+        if self.prior is not None or self.fitted_prior is not None:
             self._known_prior()
         if self.outlier is not None:
             unit(self.outlier, "outlier")

@@ -114,7 +114,7 @@ def test_no_step_in_any_direction_is_an_improvement(way, seed):
 @pytest.mark.parametrize("solver", ["primal", "dual"])
 def test_the_gradient_of_the_squared_hinge_is_zero(solver):
     X, y = overlapping(4)
-    model = SVM(ridge=0.01, solver=solver, **TIGHT).fit(X, y)
+    model = SVM(ridge=0.01, solver=solver, tolerance=1e-17, max_steps=200_000).fit(X, y)
     t = 2 * y - 1
     short = np.maximum(1 - t * model.decision_function(X), 0)
     slope = 0.01 * model.coef_[0] - 2 * (t * short) @ X / len(X)
@@ -136,6 +136,26 @@ def test_the_gap_is_the_difference_of_the_two_sides_of_duality(loss):
         found.gap <= 1e-3
         and (row_gaps(t * (X @ w), a, np.full(120, C), squared=soft > 0) >= 0).all()
     )
+
+
+@pytest.mark.filterwarnings("ignore::discriminant.errors.NotConvergedWarning")
+@pytest.mark.parametrize("C", [0.001, 0.1, 10.0])
+@every_way
+def test_the_objective_is_never_farther_from_the_least_than_the_gap_says(way, C):
+    """A search cut short after any number of steps is held to one that is not."""
+    X, y = overlapping(5, n=60)
+    sign, power = np.where(y == 1, 1.0, -1.0), 2 if way["loss"] == "squared_hinge" else 1
+
+    def objective(model):
+        short = np.maximum(0.0, 1.0 - sign * model.decision_function(X))
+        return 0.5 * (model.coef_**2).sum() + C * (short**power).sum()
+
+    options = {**way, "ridge": 1 / (C * len(X))}
+    least = objective(SVM(**{**options, "solver": "primal"}).fit(X, y))
+    for steps in (1, 2, 3, 4, 6, 9, 14, 30, 100):
+        model = SVM(**{**options, "max_steps": steps}).fit(X, y)
+        reached = objective(model)
+        assert (reached - least) / reached <= model.gap_[0] + 1e-12
 
 
 def test_two_points_have_the_border_half_way_and_the_margin_between_them():

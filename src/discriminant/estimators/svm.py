@@ -76,7 +76,8 @@ class SVM(LinearClassifier):
     converged_
         Whether every class is within `tolerance`.
     gap_
-        (K,), or (1,) for two classes: how far the objective is from the least, relative.
+        (K,), or (1,) for two classes: how far the objective is from the least at most, relative,
+        as proved by duality.
     n_iter_
         Steps or sweeps, of the class that took most.
     classes_, coef_, intercept_

@@ -15,7 +15,8 @@ are (as liblinear does it).
 
 What is reported is the gap between the two sides above, relative: it bounds the error,
 |w - w*|^2 <= 2 gap (for P = 1). It is summed row by row, from terms that are never negative, and
-so to full precision however small it is (`row_gaps`).
+so to full precision however small it is (`row_gaps`). For a free intercept the other side is that
+of the alpha scaled down to sum alpha t = 0 (`balanced`), for only such an alpha proves anything.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from typing import Any
 import numpy as np
 
 from discriminant.models.entries import places_of
-from discriminant.models.svm import Loss, row_gaps
+from discriminant.models.svm import Loss, balanced, lagging, row_gaps
 from discriminant.table.schema import Floats
 
 _FIRST = 10.0  # range of gradients, over the root of the tolerance, at which to look first
@@ -177,10 +178,13 @@ class _Descent:
         """Relative gap, and the objective."""
         energy = 0.5 * float(self.penalty @ self.weights**2)
         tie, lift = float(self.state[1]), float(self.state[2])
-        loose = abs(self.intercept * tie) if self.free else 0.0
         energy += 0.0 if self.free else 0.5 * lift * tie**2
         margin = self.sign * (np.asarray(self.rows @ self.weights) + self.intercept)
         short = np.maximum(1.0 - margin, 0.0)
         value = energy + float(self.cost @ (short**2 if self.squared else short))
-        gaps = row_gaps(margin, self.alpha, self.cost, squared=self.squared)
-        return (float(gaps.sum()) + loose) / (value or 1.0), value
+        proof = balanced(self.alpha, self.sign) if self.free else self.alpha
+        gap = float(row_gaps(margin, proof, self.cost, squared=self.squared).sum())
+        if self.free:  # else the weights are those of alpha
+            back = np.asarray(self.rows.T @ (self.sign * proof), dtype=np.float64)
+            gap += lagging(self.penalty * self.weights - back, self.penalty)
+        return gap / (value or 1.0), value

@@ -14,6 +14,14 @@ exactly. `interior` serves the second: a primal-dual path (Mehrotra; Ferris and 
 
     P w = sum alpha t u    sum alpha t = 0    0 <= alpha <= c    slack >= 0
 
+Both say how far they are from the least at most, by duality: any alpha with 0 <= alpha (<= c for
+the hinge) and, for a free b, sum alpha t = 0 proves that the objective exceeds the least by no more
+than
+
+    sum of what rows add (`row_gaps`)  +  lag' P^-1 lag / 2        lag = P w - sum alpha t u
+
+A point under way has such an alpha, but for its sum: the heavier side is scaled down (`balanced`).
+
 Either asks of the rows only products: scores u.w, sums of weight u u' and of weight u. An engine
 makes these, so rows may lie anywhere. Sparse rows have `models.dual`.
 """
@@ -117,6 +125,10 @@ class Problem:
         """(N,) t (u.w + b) for (d + 1,) weights."""
         return np.asarray(self.sign * (self.scores(weights[:-1]) + weights[-1]))
 
+    def proof(self, alpha: Floats) -> Floats:
+        """(N,) alpha that proves how far the least is: with an intercept, balanced."""
+        return balanced(alpha, self.sign) if self.free else alpha
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Vectors:
@@ -137,13 +149,18 @@ def newton(problem: Problem, *, tolerance: float = 1e-8, max_steps: int = 100) -
     while steps < max_steps:
         short = np.maximum(1.0 - margin, 0.0)
         curve = np.where(short > 0, 2.0 * problem.cost, 0.0)
-        sums = problem.products((curve * short * problem.sign)[:, None], curve)
-        down = sums.pull[:, 0] - np.append(problem.penalty, 0.0) * weights
+        alpha = curve * short
+        proof = problem.proof(alpha)
+        sums = problem.products(problem.sign[:, None] * np.stack([alpha, proof], axis=1), curve)
+        force = problem.penalty * weights[:-1]
+        down = sums.pull[:, 0] - np.append(force, 0.0)
         step = problem.step(sums.gram, down[:, None])[:, 0]
         objective = _energy(problem, weights) + float(problem.cost @ short**2)
-        gap = 0.5 * float(down @ step) / objective if objective > 0 else 0.0
+        gap = float(row_gaps(margin, proof, problem.cost, squared=True).sum())
+        gap = (gap + lagging(force - sums.pull[:-1, 1], problem.penalty)) / (objective or 1.0)
+        gain = 0.5 * float(down @ step)
         steps += 1
-        if gap <= goal:
+        if gain <= goal * objective:
             break
         change = problem.margins(step)
         far = _search(problem, weights, step, margin, change)
@@ -206,18 +223,15 @@ class _Path:
         self.rest = self.cost / 2  # cost - alpha, followed for itself: their difference rounds to 0
         self.over = np.full(len(self.cost), 2.0)  # xi, paid for
         self.slack = np.ones(len(self.cost))
-        self.back = np.zeros(len(self.weights))  # sum of alpha t u
-        self.back = self._pull(self.alpha * self.sign)
+        self._look_back()
 
     def vectors(self, steps: int) -> Vectors:
         """The weights, with the gap between what they cost and what alpha proves."""
         loss = float(self.cost @ np.maximum(1.0 - self.margin, 0.0))
         value = _energy(self.problem, self.weights) + loss
         P = self.problem.penalty
-        lag = P * self.weights[:-1] - self.back[:-1]
-        gap = float(row_gaps(self.margin, self.alpha, self.cost, squared=False).sum())
-        gap += 0.5 * float(np.divide(lag**2, P, out=np.zeros_like(P), where=P > 0).sum())
-        gap += abs(self.weights[-1] * self.back[-1])
+        gap = float(row_gaps(self.margin, self.proof, self.cost, squared=False).sum())
+        gap += lagging(P * self.weights[:-1] - self.proved[:-1], P)
         return Vectors(self.weights.copy(), steps, gap / (value or 1.0), value)
 
     def advance(self) -> bool:
@@ -251,8 +265,14 @@ class _Path:
         self.over += far * d_over
         self.slack += far * d_slack
         self.margin = self.problem.margins(self.weights)[self.some]
-        self.back = self._pull(self.alpha * self.sign)
+        self._look_back()
         return True
+
+    def _look_back(self) -> None:
+        """Sums of alpha t u, and of what proves the gap."""
+        self.proof = balanced(self.alpha, self.sign) if self.problem.free else self.alpha
+        both = self.sign[:, None] * np.stack([self.alpha, self.proof], axis=1)
+        self.back, self.proved = self.problem.products(self._spread(both), None).pull.T
 
     def _point(self) -> tuple[Floats, Floats, Floats]:
         return self.alpha, self.over, self.slack
@@ -294,9 +314,22 @@ class _Path:
     def _spread(self, values: Floats) -> Floats:
         if self.some.all():
             return values
-        found = np.zeros(len(self.some))
+        found = np.zeros((len(self.some), *values.shape[1:]))
         found[self.some] = values
         return found
+
+
+def balanced(alpha: Floats, sign: Floats) -> Floats:
+    """(n,) alpha with the heavier side scaled down, so that sum alpha t = 0."""
+    sides = np.array([alpha[sign < 0].sum(), alpha[sign > 0].sum()])
+    factor = np.divide(sides.min(), sides, out=np.zeros(2), where=sides > 0)
+    return np.asarray(alpha * np.where(sign > 0, factor[1], factor[0]))
+
+
+def lagging(lag: Floats, penalty: Floats) -> float:
+    """lag' P^-1 lag / 2, columns left out aside."""
+    some = penalty > 0
+    return 0.5 * float((lag[some] ** 2 / penalty[some]).sum())
 
 
 def row_gaps(margin: Floats, alpha: Floats, cost: Floats, *, squared: bool) -> Floats:

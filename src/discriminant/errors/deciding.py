@@ -56,8 +56,8 @@ class CostError(InputError):
     @classmethod
     def of_row(cls, action: object, given: object, labels: Sequence[object]) -> CostError:
         return cls(
-            f"cost of '{action}' is {given!r}: pass {{class: cost}}, what it costs where each of the "
-            f"classes {listing(labels, 20)} is true."
+            f"cost of '{action}' is {given!r}: pass {{class: cost}}, what it costs where each of "
+            f"the classes {listing(labels, 20)} is true."
         )
 
     @classmethod

@@ -280,7 +280,7 @@ def test_without_an_intercept_scores_are_zero_where_features_are():
     features, codes = rows()
     model = Logistic(ridge=0.02, l1_ratio=0.5, intercept=False).fit(features, codes)
     assert model.intercept_[0] == 0.0
-    sd = features.std(axis=0)
+    sd = np.sqrt((features**2).mean(axis=0))  # about zero, where scores are
     wrong = expit(features @ model.coef_[0]) - codes
     theta = model.coef_[0] * sd
     slope = wrong @ (features / sd) / len(codes) + 0.01 * theta
@@ -351,3 +351,12 @@ def test_the_least_of_a_quadratic_with_corners_meets_its_conditions(rank):
     edge = np.where(found == 0, np.abs(slope) <= corner + 1e-9, False)
     face = np.abs(slope + corner * np.sign(found)) <= 1e-9 * np.abs(gradient).max()
     assert (edge | ((found != 0) & face)).all()
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+def test_hardly_any_absolute_part_is_a_ridge(intercept):
+    rng = np.random.default_rng(3)
+    X, y = rng.normal(2.0, 1.0, (200, 3)), rng.integers(0, 2, 200)
+    plain = Logistic(ridge=0.1, intercept=intercept).fit(X, y)
+    nearly = Logistic(ridge=0.1, l1_ratio=1e-12, intercept=intercept).fit(X, y)
+    np.testing.assert_allclose(nearly.coef_, plain.coef_, atol=1e-8)

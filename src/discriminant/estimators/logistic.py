@@ -6,7 +6,7 @@ on the way taken, on the units of the columns or on where they are counted from.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from numbers import Real
@@ -31,7 +31,7 @@ from discriminant.errors import (
 )
 from discriminant.estimators.inferring import Inferring
 from discriminant.estimators.likelihood import Outcome, most_likely
-from discriminant.estimators.linear import LinearClassifier
+from discriminant.estimators.linear import LinearClassifier, class_factors, shares
 from discriminant.models.descent import GRADIENT, PenalisedLoss
 from discriminant.models.gaussian import checked_prior
 from discriminant.models.logistic import SOLVERS, Solver, Wish
@@ -126,7 +126,7 @@ class Logistic(Inferring, LinearClassifier):
         return self
 
     def _fit(self, table: Table, wish: Wish) -> None:
-        costs = self._class_costs(table)
+        costs = class_factors(self.class_weight, table)
         found = most_likely(table if costs is None else _weighted(table, costs), wish)
         end, apart = found.fit.descent, found.apart
         self.link_ = wish.link
@@ -140,7 +140,7 @@ class Logistic(Inferring, LinearClassifier):
         self._tell_of_end(found)
         back = costs if wish.intercept else None  # with no intercept, none can be put back
         self._log_cost = np.zeros(len(table.schema.labels)) if back is None else np.log(back)
-        share = _shares(table if costs is None or wish.intercept else _weighted(table, costs))
+        share = shares(table if costs is None or wish.intercept else _weighted(table, costs))
         self._tilt = self._tilt_of(share, table.schema.labels)
         self._keep(table, self._tilted(found.rule))
 
@@ -229,6 +229,10 @@ class Logistic(Inferring, LinearClassifier):
         share: Any = self.l1_ratio
         if not (isinstance(share, Real) and 0.0 <= float(share) <= 1.0):
             raise OptionError.of("l1_ratio", share, "a number from 0 to 1")
+        if share and not ridge:
+            raise OptionError.of(
+                "l1_ratio", share, "0 where ridge is 0: it is a share of the ridge"
+            )
         if self.solver not in SOLVERS:
             raise OptionError.of("solver", self.solver, f"one of {', '.join(SOLVERS)}")
         if self.bias_reduction not in (None, "jeffreys"):
@@ -258,23 +262,6 @@ class Logistic(Inferring, LinearClassifier):
             float(share),
         )
 
-    def _class_costs(self, table: Table) -> Floats | None:
-        """(K,) what rows of each class count more."""
-        labels = table.schema.labels
-        if self.class_weight is None:
-            return None
-        if isinstance(self.class_weight, str) and self.class_weight == "balanced":
-            return np.asarray(1.0 / (len(labels) * _shares(table)))
-        if not isinstance(self.class_weight, Mapping):
-            allowed = "None, 'balanced' or a weight for each label"
-            raise OptionError.of("class_weight", self.class_weight, allowed)
-        known = set(labels.tolist())
-        for label, value in self.class_weight.items():
-            if label not in known or not (isinstance(value, Real) and 0 < float(value) < np.inf):
-                allowed = f"positive and finite, for labels {labels.tolist()}"
-                raise OptionError.of("class_weight", self.class_weight, allowed)
-        return np.array([float(self.class_weight.get(label, 1.0)) for label in labels.tolist()])
-
     def _tell_of_end(self, found: Outcome) -> None:
         end, apart = found.fit.descent, found.apart
         if apart:
@@ -295,11 +282,6 @@ def _why_no_inference(found: Outcome, wish: Wish, *, weighted: bool) -> str:
     if wish.ridge:
         return f"ridge={wish.ridge:g} biases the estimates"
     return "there are so many coefficients that their curvature was not read"
-
-
-def _shares(table: Table) -> Floats:
-    count = np.bincount(table.codes, table.weight, minlength=len(table.schema.labels))
-    return np.asarray(count / count.sum())
 
 
 def _weighted(table: Table, costs: Floats) -> Table:

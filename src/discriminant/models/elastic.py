@@ -87,9 +87,11 @@ class Columns:
         mean = self.mean if intercept else np.zeros_like(size)
         return ScaledCoordinates(scale, mean, None, int(intercept))
 
-    def penalised(self, standardize: bool) -> Floats:
+    def penalised(self, *, standardize: bool, intercept: bool) -> Floats:
         """(d,) what a coefficient is multiplied by in the penalty."""
-        return self.spread if standardize else np.asarray(1.0 / self.anchor.unit)
+        if not standardize:
+            return np.asarray(1.0 / self.anchor.unit)
+        return self.spread if intercept else np.hypot(self.spread, self.mean)
 
 
 def fit_net(read: Pass, columns: Columns, wish: Wish) -> Fit:
@@ -105,7 +107,8 @@ def fit_net(read: Pass, columns: Columns, wish: Wish) -> Fit:
     K = len(columns.weight)
     loss = Softmax(K) if K > 2 else Binary(wish.link)
     coordinates = columns.coordinates(intercept=wish.intercept)
-    square = coordinates.penalty(columns.penalised(wish.standardize))  # (q,) size^2 of the penalty
+    size = columns.penalised(standardize=wish.standardize, intercept=wish.intercept)
+    square = coordinates.penalty(size)  # (q,)
     steep = wish.ridge * (1.0 - wish.l1_ratio) * square
     corner = wish.ridge * wish.l1_ratio * np.sqrt(square)
     plain = PenalisedLoss(read, columns.features, columns.anchor, loss, coordinates, steep)

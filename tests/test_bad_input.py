@@ -274,7 +274,7 @@ ENDS = [
 LOGISTIC_OPTIONS = [
     (0, "a link for more than two classes", fit(X, link="probit"), OptionError, r"link='probit' .*must be 'logit' for 3 classes"),
     (0, "an unknown link", fit(X, link="loglog"), OptionError, r"link='loglog' .*logit, probit, cloglog, cauchit"),
-    (0, "a cost for an unknown label", fit(X, class_weight={"d": 2.0}), OptionError, r"class_weight=.'d': 2\.0.* labels \['a', 'b', 'c'\]"),
+    (0, "a cost for an unknown label", fit(X, class_weight={"d": 2.0}), LabelError, r"Unknown class\(es\) 'd'; the classes are 'a', 'b', 'c'"),
     *((0, f"a cost of {cost!r}", fit(X, class_weight={"a": cost}), OptionError, r"class_weight=.*positive and finite") for cost in (0, -1.0, np.nan, np.inf, "dear")),
     *((0, f"{name} for costs", fit(X, class_weight=cost), OptionError, r"class_weight=.*'balanced'") for name, cost in (("a word", "heavy"), ("a list", [1, 2, 3]), ("an array", np.ones(3)))),
     *((0, f"ridge {ridge!r}", fit(X, ridge=ridge), OptionError, r"ridge=.*a number, 0 or more") for ridge in (-1, np.nan, np.inf, "small", None)),

@@ -11,13 +11,15 @@ first's.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from numbers import Real
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import ClassifierMixin
 
-from discriminant.errors import LabelError, TooFewRowsError, WeightError
+from discriminant.errors import LabelError, OptionError, TooFewRowsError, WeightError
 from discriminant.estimators.base import Rows
 from discriminant.models.rules import LinearRule
 from discriminant.table.schema import Floats
@@ -92,3 +94,32 @@ class LinearClassifier(ClassifierMixin, Rows):
         if len(intercept) == 2:
             return slope[1:] - slope[:1], intercept[1:] - intercept[:1]
         return slope, intercept
+
+
+def shares(table: Table) -> Floats:
+    """(K,) share of each class in the weight of the rows."""
+    count = np.bincount(table.codes, table.weight, minlength=len(table.schema.labels))
+    return np.asarray(count / count.sum())
+
+
+def class_factors(class_weight: Any, table: Table) -> Floats | None:
+    """(K,) what `class_weight` multiplies the weights of rows of each class by; None for nothing.
+
+    'balanced' makes classes count alike and leaves the sum of weights as it is.
+    """
+    labels = table.schema.labels.tolist()
+    if class_weight is None:
+        return None
+    if isinstance(class_weight, str) and class_weight == "balanced":
+        return np.asarray(1.0 / (len(labels) * shares(table)))
+    if not isinstance(class_weight, Mapping):
+        allowed = "None, 'balanced' or a dict with a weight for each label"
+        raise OptionError.of("class_weight", class_weight, allowed)
+    unknown = [label for label in class_weight if label not in labels]
+    if unknown:
+        raise LabelError.unknown(unknown, labels)
+    for value in class_weight.values():
+        if not (isinstance(value, Real) and 0 < float(value) < np.inf):
+            allowed = "positive and finite for every class"
+            raise OptionError.of("class_weight", class_weight, allowed)
+    return np.array([float(class_weight.get(label, 1.0)) for label in labels])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from numbers import Real
 from typing import Any, NamedTuple, Self
@@ -12,8 +11,8 @@ from scipy import sparse
 
 from discriminant.engines.engine import fold
 from discriminant.engines.local import available_threads, map_rows
-from discriminant.errors import LabelError, NotConvergedWarning, OptionError, tell
-from discriminant.estimators.linear import LinearClassifier
+from discriminant.errors import NotConvergedWarning, OptionError, tell
+from discriminant.estimators.linear import LinearClassifier, class_factors
 from discriminant.estimators.units import Units, units_of
 from discriminant.models.dual import fit_dual
 from discriminant.models.entries import as_entries
@@ -229,22 +228,6 @@ def _entries(table: Table, units: Units) -> Any:
 
 def _class_weighted(table: Table, class_weight: Any) -> Floats:
     """(N,) weights of rows times those of their classes."""
-    labels = table.schema.labels
     weight = np.ones(len(table)) if table.weight is None else table.weight
-    if class_weight is None:
-        return weight
-    if isinstance(class_weight, str) and class_weight == "balanced":
-        sums = np.bincount(table.codes, weight, minlength=len(labels))
-        return np.asarray(weight * (weight.sum() / (len(labels) * sums))[table.codes])
-    if not isinstance(class_weight, Mapping):
-        raise OptionError.of("class_weight", class_weight, "'balanced', a dict or None")
-    unknown = [label for label in class_weight if label not in labels.tolist()]
-    if unknown:
-        raise LabelError.unknown(unknown, labels.tolist())
-    for value in class_weight.values():
-        if not (isinstance(value, Real) and 0 < float(value) < np.inf):
-            raise OptionError.of(
-                "class_weight", class_weight, "positive and finite for every class"
-            )
-    factors = np.array([float(class_weight.get(label, 1.0)) for label in labels.tolist()])
-    return np.asarray(weight * factors[table.codes])
+    factors = class_factors(class_weight, table)
+    return weight if factors is None else np.asarray(weight * factors[table.codes])

@@ -20,7 +20,7 @@ from __future__ import annotations
 import signal
 import warnings
 from collections.abc import Callable
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
 from time import perf_counter
@@ -35,7 +35,7 @@ from sklearn.linear_model import LogisticRegression
 from threads import alone
 
 import discriminant
-from discriminant.estimators import logistic as ours
+from discriminant.estimators import likelihood
 
 GRADIENT = 1e-8
 _NEAR = 10.0  # times GRADIENT: where a peer counts as there
@@ -261,20 +261,25 @@ def _variants(peer, tolerance):
 def _settled(peer, steepness, seconds):
     """Time, model and tolerance of the cheapest fit that comes to the gradient, or of the last.
 
-    On one core, for BLAS threads that share theirs may stall. The model is None if not even that
-    was done in time.
+    On one core, for BLAS threads that share theirs may stall. The model is None if not even the
+    first was done in time.
     """
     end = perf_counter() + seconds
-    try:
-        with _alarm(seconds + _SECONDS):
-            most = _ITERATIONS if peer.few else _most(peer, seconds)
-            for tolerance in _TOLERANCES:
-                took, model = _timed(alone(lambda: peer.fit(tolerance, most)))  # noqa: B023
-                spent = perf_counter() > end or np.max(model.n_iter_) >= most
-                if spent or steepness(peer, model) <= GRADIENT:
-                    break
-    except _TimeIsUp:
-        return seconds + _SECONDS, None, 0.0
+    took, model, (tolerance, *smaller) = seconds + _SECONDS, None, _TOLERANCES
+    with suppress(_TimeIsUp), _alarm(seconds + _SECONDS):
+        most = _ITERATIONS if peer.few else _most(peer, seconds)
+        while True:
+            took, model = _timed(alone(lambda: peer.fit(tolerance, most)))  # noqa: B023
+            left = end - perf_counter()
+            if left < 0 or steepness(peer, model) <= GRADIENT:
+                break
+            if np.max(model.n_iter_) < most and smaller:
+                tolerance, *smaller = smaller
+            elif np.max(model.n_iter_) >= most < _ITERATIONS and left > 2.0 * took:
+                # the first few were slow
+                most = min(int(most * left / took), _ITERATIONS)
+            else:
+                break
     return took, model, tolerance
 
 
@@ -305,7 +310,7 @@ def _alarm(seconds):
 
 def _passes(fit):
     """Readings of all rows by one fit of ours: folds, and the one for the moments."""
-    with patch.object(ours, "fold", side_effect=ours.fold) as fold:
+    with patch.object(likelihood, "fold", side_effect=likelihood.fold) as fold:
         fit()
     return fold.call_count + 1
 

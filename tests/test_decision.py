@@ -503,6 +503,13 @@ def test_a_tuned_bound_is_the_best_of_all(seed, reject):
     assert np.where(given, reject, paid).mean() == pytest.approx(min(tried), abs=1e-12)
 
 
+def test_where_rejecting_all_is_best_the_tuned_bound_says_so():
+    log_p = np.log([[0.9, 0.1], [0.2, 0.8]])  # both wrong
+    found = tuned_reject(log_p, np.array([1, 0]), reject=0.1)
+    assert (found.bound, found.rejected) == (0.0, 1.0)
+    assert rejected(log_p, Reject(cost=found.bound)).all()
+
+
 @given(seeds)
 def test_a_tuned_threshold_of_two_classes_is_the_best_of_all(seed):
     log_p, codes, cost = held_out(seed, classes=2)

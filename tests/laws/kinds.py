@@ -16,6 +16,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from scipy.linalg import helmert
 from scipy.special import gammaln
 
 from discriminant.moments.anchor import Anchor
@@ -23,6 +24,8 @@ from discriminant.moments.class_moments import DETAILS, ClassMoments
 from discriminant.moments.class_rows import ClassRows, RowsReading
 from discriminant.moments.factor import FactorReading, ScatterFactor
 from discriminant.moments.families import Deviance
+from discriminant.moments.judgement import Judgement, JudgeReading, Stand, Weights
+from discriminant.moments.leverage import LeverageReading, Pulled
 from discriminant.moments.losses import Softmax
 from discriminant.moments.margins import MarginReading, Margins
 from discriminant.moments.reading import MomentsReading
@@ -30,6 +33,7 @@ from discriminant.moments.residual import Pull, ResidualReading
 from discriminant.moments.saturation import Saturation, SaturationReading
 from discriminant.moments.slope import Slope, SlopeReading
 from discriminant.moments.tally import Tally, TallyReading
+from discriminant.moments.weighed import Products, ProductsReading
 from tests.blocks import LABELS, Rows, assert_facts, expected, frame_of, near, seen
 
 
@@ -425,6 +429,139 @@ SATURATION = Kind(
 )
 
 
+# --- the pull of Jeffreys' prior ------------------------------------------------------------------
+
+
+def leverage_kind(classes):
+    """Two classes by one score, or K by K; the reading is told a curvature, here any matrix."""
+    K, m = (1, 1) if classes == 2 else (classes, classes - 1)
+    contrast = None if classes == 2 else helmert(classes).T
+
+    def half(q):
+        return np.random.default_rng(2).standard_normal((m * q, m * q))
+
+    def reading(rows, anchor):
+        d = len(rows.names)
+        root = half(d + 1).reshape(m, d + 1, m * (d + 1))
+        coef, level = _SCORES[:d, :K], _SCORES[0, :K]
+        return LeverageReading(Anchor.zero(d), coef, level, np.eye(d + 1), contrast, root)
+
+    def expected(rows, frame):
+        d = len(rows.names)
+        ones = np.column_stack([rows.features, np.ones(len(rows))])
+        scores = rows.features @ _SCORES[:d, :K] + _SCORES[0, :K]
+        total = np.zeros((d + 1, K))
+        for z, score, weight in zip(ones, scores, rows.ones, strict=True):
+            inverse = half(d + 1) @ half(d + 1).T
+            if contrast is None:
+                mean = 1 / (1 + np.exp(-score))
+                pull = mean * (1 - mean) * (z @ inverse @ z) * (0.5 - mean)
+            else:
+                p = np.exp(score) / np.exp(score).sum()
+                each = np.kron(contrast, z)
+                V = each @ inverse @ each.T
+                pull = p * (np.diag(V) - np.diag(V) @ p) / 2 - p * (V @ p - p @ V @ p)
+            total += weight * np.outer(z, pull)
+        return {"gradient": total}
+
+    return Kind(
+        name=f"Pulled-{classes}",
+        reading=reading,
+        empty=lambda rows, anchor: Pulled(np.zeros((len(rows.names) + 1, K))),
+        expected=expected,
+        seen=lambda found, frame: {"gradient": found.gradient},
+        bits=lambda found, labels: [found.gradient],
+        anchored=False,
+    )
+
+
+# --- products of rows, weighed by their places ----------------------------------------------------
+
+
+def _products_expected(rows, frame):
+    ones = np.column_stack([rows.features, np.ones(len(rows))])
+    weighed = rows.ones[:, None] * ones
+    return {"gram": np.tril(weighed.T @ ones), "pull": weighed.T @ rows.features[:, :1]}
+
+
+PRODUCTS = Kind(
+    name="Products",
+    reading=lambda rows, anchor: ProductsReading(
+        Anchor.zero(len(rows.names)), rows.ones[:, None] * rows.features[:, :1], rows.ones
+    ),
+    empty=lambda rows, anchor: Products(
+        np.zeros((len(rows.names) + 1, len(rows.names) + 1)), np.zeros((len(rows.names) + 1, 1))
+    ),
+    expected=_products_expected,
+    seen=lambda found, frame: {"gram": np.tril(found.gram), "pull": found.pull},
+    bits=lambda found, labels: [found.gram, found.pull],
+    anchored=False,
+)
+
+
+# --- rows judged by a perceptron ------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Judging:
+    """Rows that count, of three classes by the sign of their first feature."""
+
+    reading: JudgeReading
+
+    @classmethod
+    def about(cls, rows, anchor):
+        d = len(rows.names)
+        weights = Weights(_SCORES[:d].T.copy(), _SCORES[0].copy())
+        return cls(JudgeReading(weights, Stand(np.ones(d), np.full(d, 2.0), 1.0)))
+
+    @property
+    def numbers(self):
+        return self.reading.numbers
+
+    def read(self, block):
+        some = slice(None) if block.weight is None else block.weight > 0
+        rows = np.asarray(block.features)[some]
+        codes = 1 + np.sign(rows[:, 0]).astype(np.intp)
+        return self.reading.read(replace(block, features=rows, codes=codes, weight=None))
+
+
+def _judgement_expected(rows, frame):
+    d = len(rows.names)
+    z = 2.0 * (rows.features[rows.ones > 0] - 1.0)
+    wrong, least, radius, lacking = 0, np.inf, 0.0, 0.0
+    moves = np.zeros((3, d + 1))
+    for row, first in zip(z, rows.features[rows.ones > 0, 0], strict=True):
+        scores = _SCORES[:d].T @ row + _SCORES[0]
+        own = 1 + int(np.sign(first))
+        rival = max((k for k in range(3) if k != own), key=lambda k: scores[k])
+        lead = scores[own] - scores[rival]
+        least, radius = min(least, lead), max(radius, np.sqrt(row @ row + 1.0))
+        if not lead > 0:
+            wrong, lacking = wrong + 1, lacking - lead
+            moves[own] += np.append(row, 1.0)
+            moves[rival] -= np.append(row, 1.0)
+    facts = {"wrong": wrong, "least": least, "radius": radius, "criterion": lacking, "moves": moves}
+    return {name: np.asarray(value) for name, value in facts.items()}
+
+
+def _judgement_seen(found, frame):
+    names = ("wrong", "least", "radius", "criterion")
+    facts = {name: np.asarray(getattr(found, name)) for name in names}
+    return facts | {"moves": np.column_stack([found.moves.slope, found.moves.intercept])}
+
+
+JUDGEMENT = Kind(
+    name="Judgement",
+    reading=Judging.about,
+    empty=lambda rows, anchor: Judgement(0, np.inf, 0.0, 0.0, Weights.zero(3, len(rows.names))),
+    expected=_judgement_expected,
+    seen=_judgement_seen,
+    bits=lambda found, labels: [*_judgement_seen(found, None).values()],
+    counts=("wrong", "criterion", "moves"),
+    anchored=False,
+)
+
+
 def _to_frame(anchor, frame):
     return anchor.unit / frame.unit, (anchor.origin - frame.origin) / frame.unit
 
@@ -439,4 +576,7 @@ KINDS = [
     slope_kind(Softmax(3), _softmax),
     slope_kind(Deviance("poisson", "log"), _poisson),
     SATURATION,
+    *(leverage_kind(classes) for classes in (2, 3)),
+    PRODUCTS,
+    JUDGEMENT,
 ]

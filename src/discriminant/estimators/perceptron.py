@@ -14,17 +14,10 @@ from discriminant.engines.engine import fold
 from discriminant.errors import NotSeparatedWarning, OptionError, tell
 from discriminant.estimators.linear import LinearClassifier
 from discriminant.estimators.units import Units, units_of
-from discriminant.models.perceptron import (
-    Found,
-    Judgement,
-    JudgeReading,
-    Stand,
-    Weights,
-    descend,
-    walk_rows,
-)
+from discriminant.models.perceptron import Found, descend, walk_rows
 from discriminant.models.rules import LinearRule
 from discriminant.models.separation import separation
+from discriminant.moments.judgement import Judgement, JudgeReading, Stand, Weights
 from discriminant.table.schema import Block, Floats, is_sparse
 from discriminant.table.source import Table
 

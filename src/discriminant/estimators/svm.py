@@ -17,7 +17,8 @@ from discriminant.estimators.units import Units, units_of
 from discriminant.models.dual import fit_dual
 from discriminant.models.entries import as_entries
 from discriminant.models.rules import LinearRule
-from discriminant.models.svm import Problem, Products, ProductsReading, interior, newton
+from discriminant.models.svm import Problem, interior, newton
+from discriminant.moments.weighed import Products, ProductsReading
 from discriminant.table.schema import Floats, Labels, is_sparse
 from discriminant.table.source import Table
 

@@ -30,6 +30,10 @@ class Pulled:
     def __add__(self, other: Pulled) -> Pulled:
         return Pulled(self.gradient + other.gradient)
 
+    def __radd__(self, other: object) -> Pulled:
+        """So that `sum(parts)` works: it starts from 0."""
+        return self if isinstance(other, int) and other == 0 else NotImplemented
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LeverageReading:

@@ -12,7 +12,7 @@ from hypothesis import given, strategies as st
 
 from discriminant.engines.engine import fold, read_moments
 from discriminant.models.coordinates import white_coordinates
-from discriminant.models.descent import Descent, PenalisedLoss, foreseen, newton, read_curvature
+from discriminant.models.descent import PenalisedLoss, foreseen, newton, read_curvature
 from discriminant.models.logistic import level_start, proves_overlap, sample_of
 from discriminant.moments.losses import Binary, Softmax
 from discriminant.table.source import open_table
@@ -130,7 +130,7 @@ def test_no_gradient_is_foreseen_for_separated_classes(seed, classes, kind):
 
 
 def proved(point, some):
-    return proves_overlap(Descent(point.theta, point, True, 0.0, (point.value,)), some)
+    return proves_overlap(point, some)
 
 
 @given(
@@ -160,7 +160,7 @@ def test_overlap_is_proved_at_the_end_of_newtons_way(classes, strength):
     for seed in range(20):
         problem = Problem(*drawn(seed, classes, strength=strength))
         end = newton(problem.objective, problem.start)
-        if not (end.converged and proves_overlap(end, problem.sample(2))):
+        if not (end.converged and proves_overlap(end.point, problem.sample(2))):
             missed.append(seed)
     assert missed == []
 
@@ -178,5 +178,5 @@ def test_overlap_is_proved_by_gradients_and_some_rows(classes):
 def test_other_links_prove_nothing():
     problem = Problem(*drawn(0, 2))
     end = newton(problem.objective, problem.start)
-    assert proves_overlap(end, problem.sample(2))
-    assert not proves_overlap(end, problem.sample(2), link="probit")
+    assert proves_overlap(end.point, problem.sample(2))
+    assert not proves_overlap(end.point, problem.sample(2), link="probit")

@@ -229,10 +229,6 @@ class Logistic(Inferring, LinearClassifier):
         share: Any = self.l1_ratio
         if not (isinstance(share, Real) and 0.0 <= float(share) <= 1.0):
             raise OptionError.of("l1_ratio", share, "a number from 0 to 1")
-        if share and not ridge:
-            raise OptionError.of(
-                "l1_ratio", share, "0 where ridge is 0: it is a share of the ridge"
-            )
         if self.solver not in SOLVERS:
             raise OptionError.of("solver", self.solver, f"one of {', '.join(SOLVERS)}")
         if self.bias_reduction not in (None, "jeffreys"):

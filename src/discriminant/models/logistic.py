@@ -125,7 +125,7 @@ def fit_logistic(read: Pass, moments: ClassMoments, sample: Block, wish: Wish) -
         again = _descend(objective, lower, some, _later_wish(wish, descent.passes))
         if again.converged or again.point.value < descent.point.value:
             descent = replace(again, path=descent.path + again.path)
-    overlap = wish.ridge > 0 or wish.jeffreys or proves_overlap(descent, some, link=wish.link)
+    overlap = wish.ridge > 0 or wish.jeffreys or proves_overlap(descent.point, some, link=wish.link)
     return Fit(objective, coordinates, moments.anchor, descent, overlap)
 
 
@@ -214,6 +214,7 @@ def _descend(objective: Objective, start: Floats, some: Sample, wish: Wish) -> D
         sketch=lambda point: some.sketch(point.theta),
         most=patience,
         progress=wish.progress,
+        enough=None if wish.ridge else lambda point: proves_overlap(point, some, link=wish.link),
     )
     left = wish.most - found.passes
     if found.converged or solver == "lbfgs" or size > _SOME or left < 1:
@@ -315,9 +316,8 @@ def level_start(moments: ClassMoments, coordinates: Coordinates) -> Floats:
     return found
 
 
-def proves_overlap(descent: Descent, some: Sample, *, link: LinkName = "logit") -> bool:
-    """Whether Bach's bound says that the likelihood has a maximum near where the way ended."""
-    point = descent.point
+def proves_overlap(point: Point, some: Sample, *, link: LinkName = "logit") -> bool:
+    """Whether Bach's bound says that the likelihood has a maximum near a point."""
     weight, least = point.slope.weight, point.slope.least
     if link != "logit" or not np.isfinite(least) or least <= 0:
         return False

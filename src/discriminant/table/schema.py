@@ -48,8 +48,10 @@ class Block:
 
     def rows(self, lo: int, hi: int) -> Block:
         """Rows lo to hi, as views."""
+        if lo == 0 and hi == len(self):
+            return self
         return Block(
-            self.features[lo:hi],
+            row_slice(self.features, lo, hi),
             self.codes[lo:hi],
             None if self.weight is None else self.weight[lo:hi],
             None if self.responses is None else self.responses[lo:hi],
@@ -89,6 +91,16 @@ def dense(features: Features) -> npt.NDArray[Any]:
     if isinstance(features, np.ndarray):  # asked first: it is quick, and nearly always so
         return features
     return np.asarray(features.toarray() if is_sparse(features) else features)
+
+
+def row_slice(features: Features, lo: int, hi: int) -> Features:
+    """Rows lo to hi; of CSR too without a copy, which SciPy's own slices make."""
+    if not is_sparse(features):
+        return features[lo:hi]
+    ends = features.indptr[lo : hi + 1]
+    some = slice(ends[0], ends[-1])
+    parts = features.data[some], features.indices[some], ends - ends[0]
+    return type(features)(parts, shape=(len(ends) - 1, features.shape[1]), copy=False)
 
 
 def is_sparse(features: Any) -> bool:

@@ -40,6 +40,7 @@ from discriminant.table.schema import (
     dense,
     is_sparse,
     numbered,
+    row_slice,
 )
 
 _LOOK = 1 << 14  # rows looked at together when a bad cell is searched
@@ -92,7 +93,7 @@ class Table:
     def block(self, lo: int, hi: int) -> Block:
         """Rows lo to hi."""
         return Block(
-            self.features[lo:hi],
+            row_slice(self.features, lo, hi),
             self.codes[lo:hi],
             None if self.weight is None else self.weight[lo:hi],
             None if self.responses is None else self.responses[lo:hi],

@@ -29,8 +29,24 @@ def compiled(loop: F) -> F:
     return cast(F, found)
 
 
-ENDED, RECORD, DONE = 0, 1, 2  # why a walk stops
+ENDED, RECORD, DONE, STEP = 0, 1, 2, 3  # why a walk stops, or takes a step
 ROW, RUN, UPDATES, SEEN, GO = 0, 1, 2, 3, 4  # places in the state of a walk
+
+
+@compiled
+def judged(right: Any, row: Any, state: Any, longest: Any) -> int:
+    """What follows from a row: nothing, a step, or first a record of the run that it ends."""
+    if right:
+        state[RUN] += 1
+        return ENDED
+    if state[RUN] > longest and state[GO] == 0:
+        state[ROW] = row
+        state[GO] = 1  # the next call makes the step
+        return RECORD
+    state[GO] = 0
+    state[RUN] = 0
+    state[UPDATES] += 1
+    return STEP
 
 
 @compiled
@@ -72,16 +88,10 @@ def walk_dense(
         if K == 1:  # the sign decides
             sign = 2.0 * code - 1.0
             true, best, code = sign * best, 0.0, 0
-        if true > best:
-            state[RUN] += 1
-        elif state[RUN] > longest and state[GO] == 0:
-            state[ROW] = i
-            state[GO] = 1  # the next call makes the step
+        why = judged(true > best, i, state, longest)
+        if why == RECORD:
             return RECORD
-        else:
-            state[GO] = 0
-            state[RUN] = 0
-            state[UPDATES] += 1
+        if why == STEP:
             for k in range(K):
                 step = sign if k == code else -1.0 if k == rival else 0.0
                 if step != 0.0:
@@ -137,16 +147,10 @@ def walk_sparse(
         if K == 1:
             sign = 2.0 * code - 1.0
             true, best, code = sign * best, 0.0, 0
-        if true > best:
-            state[RUN] += 1
-        elif state[RUN] > longest and state[GO] == 0:
-            state[ROW] = i
-            state[GO] = 1  # the next call makes the step
+        why = judged(true > best, i, state, longest)
+        if why == RECORD:
             return RECORD
-        else:
-            state[GO] = 0
-            state[RUN] = 0
-            state[UPDATES] += 1
+        if why == STEP:
             for k in range(K):
                 step = sign if k == code else -1.0 if k == rival else 0.0
                 if step != 0.0:

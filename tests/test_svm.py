@@ -255,6 +255,13 @@ def test_sweeps_end_soon_after_the_gap_is_closed(C, intercept):
             SVM(**options, max_steps=(found.n_iter_ + 1) // 2 - 1).fit(X, y)
 
 
+@pytest.mark.parametrize("C", [1e-4, 1e-3, 1e-2])
+def test_a_free_intercept_is_found_in_few_sweeps_however_small_the_cost(C):
+    for seed in range(4):
+        X, y = overlapping(seed, n=300)
+        assert SVM(ridge=1 / (C * len(X)), solver="dual").fit(X, y).n_iter_ <= 30
+
+
 def test_convergence_is_reported_for_every_class():
     with warnings.catch_warnings():
         warnings.simplefilter("error")

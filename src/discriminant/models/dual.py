@@ -112,13 +112,13 @@ class _Descent:
         self.weights = np.zeros(width)
         squares = self.rows.copy()
         squares.data = np.square(squares.data, dtype=np.float64)
-        norms = np.asarray(squares @ self.inverse, dtype=np.float64)
+        norms = np.asarray(squares @ self.inverse, dtype=np.float64) + self.soft
         if (P == 1.0).all():
             self.inverse = np.zeros(0)
         self.free = bias is None
         # Too large a lift makes sweeps slow, too small a one the intercept.
         lift = (float(norms.mean()) or 1.0) / np.sqrt(len(norms)) if bias is None else bias**2
-        size = norms + lift + self.soft
+        size = norms + lift
         self.size = np.where(size > 0, size, 1.0)
         self.state = np.array([0.0, 0.0, lift, np.inf, -np.inf, 0.0, 0.0, len(self.order), seed])
 

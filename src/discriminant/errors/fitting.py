@@ -119,6 +119,13 @@ class NotConvergedWarning(DiscriminantWarning):
         )
 
     @classmethod
+    def of_gap(cls, what: str, steps: int, gap: float, tolerance: float) -> NotConvergedWarning:
+        return cls(
+            f"{what} stopped after {steps} steps, up to {gap:.1e} of its objective above the least "
+            f"(goal {tolerance:.1e}). Raise max_steps, or scale the columns (standardize=True)."
+        )
+
+    @classmethod
     def of_gradient(
         cls, what: str, passes: int, steepness: float, tolerance: float
     ) -> NotConvergedWarning:

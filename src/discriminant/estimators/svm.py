@@ -189,13 +189,14 @@ class SVM(LinearClassifier):
             return list(pool.map(one, signs))
 
     def _tell(self, lines: list[_Line], labels: Labels) -> None:
-        self.gap_: Floats = np.array([line.gap for line in lines])
+        # The least is not negative, which proves a relative gap of 1 where alpha proves no better.
+        self.gap_: Floats = np.minimum([line.gap for line in lines], 1.0)
         self.n_iter_ = max(line.steps for line in lines)
         self.converged_ = bool((self.gap_ <= self.tolerance).all())
-        for line, label in zip(lines, labels, strict=True):
-            if not line.gap <= self.tolerance:
+        for line, gap, label in zip(lines, self.gap_, labels, strict=True):
+            if not gap <= self.tolerance:
                 what = f"The search for the support vectors of class '{label}'"
-                tell(NotConvergedWarning.of(what, line.steps, line.gap, self.tolerance))
+                tell(NotConvergedWarning.of_gap(what, line.steps, gap, self.tolerance))
                 return
 
     def _check_options(self) -> None:

@@ -124,7 +124,7 @@ class JudgeReading:
         pull = pull[wrong]
         moves = Weights(np.asarray((z[wrong].T @ pull).T), one * pull.sum(axis=0))
         size = z.power(2).sum(axis=1) if is_sparse(z) else np.einsum("ij,ij->i", z, z)
-        radius = float(np.sqrt(np.max(size, initial=0.0) + one)) if len(lead) else 0.0
+        radius = float(np.sqrt(np.max(size) + one)) if len(lead) else 0.0
         return Judgement(
             int(wrong.sum()),
             float(lead.min(initial=np.inf)),

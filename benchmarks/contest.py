@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 OURS = "discriminant"
-_SECONDS = 12.0  # how long quick rounds go on
+_SECONDS = 5.0  # how long quick rounds go on
 _LEAST, _MOST = 3, 40  # rounds
 _TURN = 0.5  # seconds: what is quicker has several tries in its turn
 _HOPELESS, _SLOW = 8.0, 1.5  # times the fastest: too slow a variant after one try, after two

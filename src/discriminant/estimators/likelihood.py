@@ -154,7 +154,7 @@ def _sample(table: Table) -> Block:
     """Rows that count, spread over the table, in no step with whatever it repeats; none twice."""
     some = None if table.weight is None else np.flatnonzero(table.weight > 0)
     rows = len(table) if some is None else len(some)
-    count = min(rows, int(np.clip(_SAMPLE // table.held, 2048, 65536)))
+    count = min(rows, int(np.clip(_SAMPLE // table.held, 2048, 32768)))
     if count == len(table):
         return table.block(0, count)
     places = np.arange(count) + np.random.default_rng(0).random(count)

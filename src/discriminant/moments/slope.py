@@ -27,7 +27,7 @@ from discriminant.table.schema import Block, Features, Floats, dense, is_sparse
 
 Want = Literal["gradient", "curvature", "floor"]
 
-_TILE_BYTES = 1 << 21
+_TILE_BYTES = 6 << 20  # tiles long enough that threads do not wait for one another
 
 
 @dataclass(frozen=True, slots=True, eq=False)

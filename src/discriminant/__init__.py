@@ -26,7 +26,6 @@ if TYPE_CHECKING:  # the same names again, for type checkers and editors
     from discriminant.estimators.gaussian import (
         LDA as LDA,
         QDA as QDA,
-        RDA as RDA,
         NearestMean as NearestMean,
     )
     from discriminant.estimators.glm import GLM as GLM, LogLinear as LogLinear
@@ -35,6 +34,7 @@ if TYPE_CHECKING:  # the same names again, for type checkers and editors
     from discriminant.estimators.logistic import Logistic as Logistic
     from discriminant.estimators.perceptron import Perceptron as Perceptron
     from discriminant.estimators.regression import LinearRegression as LinearRegression
+    from discriminant.estimators.regularised import RDA as RDA
     from discriminant.estimators.svm import SVM as SVM
     from discriminant.posterior import estimated_prior as estimated_prior
 
@@ -43,7 +43,7 @@ __version__ = "0.1.0.dev0"
 _HOMES = {
     "LDA": "estimators.gaussian",
     "QDA": "estimators.gaussian",
-    "RDA": "estimators.gaussian",
+    "RDA": "estimators.regularised",
     "NearestMean": "estimators.gaussian",
     "Fisher": "estimators.fisher",
     "LeastSquares": "estimators.least_squares",

@@ -142,7 +142,7 @@ class Descent:
         return len(self.path)
 
 
-class _Way:
+class Way:
     """Passes made and what to say of them."""
 
     def __init__(self, objective: Objective, most: int, progress: Progress | None) -> None:
@@ -182,7 +182,7 @@ def newton(
     is left of the error. With `foresee`, for the losses of which `foreseen` holds, it is enough
     that they are proved to be met after that step.
     """
-    way = _Way(objective, most, progress)
+    way = Way(objective, most, progress)
     point = way.at(start, want="curvature")
     while True:
         step = -read_curvature(point).solve(point.gradient)
@@ -238,7 +238,7 @@ def lbfgs(
     is None, before every step. Where the tests are met but `enough` says no, it goes on to a
     gradient of a hundredth, twice at most.
     """
-    way = _Way(objective, most, progress)
+    way = Way(objective, most, progress)
     point = way.at(start)
     guess, pairs, last = sketch(point), list[_Pair](), 1e-4 * goal
     for turn in count():
@@ -274,7 +274,7 @@ def gradient_descent(
     progress: Progress | None = None,
 ) -> Descent:
     """Steps of 1/scale down the gradient: no more than that may be taken, so none goes wrong."""
-    way = _Way(objective, most, progress)
+    way = Way(objective, most, progress)
     point = way.at(start)
     while True:
         step = -point.gradient / scale
@@ -306,7 +306,7 @@ def _two_loops(gradient: Floats, pairs: list[_Pair], guess: Guess) -> Floats:
     return -found
 
 
-def _halved(way: _Way, point: Point, step: Floats, *, want: Want) -> Point | None:
+def _halved(way: Way, point: Point, step: Floats, *, want: Want) -> Point | None:
     """The point a step away, or half of it, or half of that; None where no part of it goes down.
 
     Near the end values agree to rounding, and then a smaller gradient is as good.

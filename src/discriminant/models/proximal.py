@@ -30,6 +30,7 @@ from discriminant.models.descent import (
     PenalisedLoss,
     Point,
     Progress,
+    Way,
 )
 from discriminant.moments.slope import Want
 from discriminant.table.schema import Floats
@@ -62,35 +63,22 @@ class CorneredLoss:
         return CornerPoint(theta, value, pull, found.curvature, found.slope, found.gradient)
 
 
-class _Way:
-    """Passes made and what to say of them."""
+class _Way(Way):
+    """Passes made, and whether a step was worth its pass."""
 
     def __init__(
         self, objective: CorneredLoss, most: int, goal: float, progress: Progress | None
     ) -> None:
-        self.objective, self.most, self.goal = objective, most, goal
-        self.progress = progress
-        self.path: list[float] = []
+        super().__init__(objective, most, progress)
+        self.corner, self.goal = objective.corner, goal
 
     def at(self, theta: Floats, *, want: Want = "gradient") -> CornerPoint:
-        point = self.objective.at(theta, want=want)
-        self.path.append(point.value)
-        if self.progress is not None:
-            self.progress(len(self.path), point.value, point.steepness)
+        point = super().at(theta, want=want)
+        assert isinstance(point, CornerPoint)
         return point
-
-    @property
-    def over(self) -> bool:
-        return len(self.path) >= self.most
 
     def done(self, point: CornerPoint, decrement: float) -> bool:
         return point.steepness <= self.goal and decrement <= DECREMENT
-
-    def end(self, point: CornerPoint, decrement: float, theta: Floats | None = None) -> Descent:
-        met = point.steepness <= GRADIENT and decrement <= DECREMENT
-        converged = met and bool(np.isfinite(point.value))
-        found = point.theta if theta is None else theta
-        return Descent(found, point, converged, decrement, tuple(self.path))
 
     def better(self, point: CornerPoint, after: CornerPoint, fall: float) -> bool:
         """Whether a step that promised a fall (negative) kept some of it.
@@ -244,7 +232,7 @@ def _within_orthant(way: _Way, point: CornerPoint, step: Floats) -> CornerPoint 
     share = 1.0
     for _ in range(_HALVINGS):
         there = point.theta + share * step
-        turned = (way.objective.corner > 0) & (there * side <= 0)
+        turned = (way.corner > 0) & (there * side <= 0)
         there = np.where(turned, 0.0, there)
         after = way.at(there)
         if way.better(point, after, float((point.gradient * (there - point.theta)).sum())):

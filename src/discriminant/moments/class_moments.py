@@ -32,11 +32,11 @@ import numpy as np
 import numpy.typing as npt
 
 from discriminant.errors import MomentsMismatchError, OptionError
+from discriminant.moments.alignment import aligned
 from discriminant.moments.anchor import Anchor
 from discriminant.moments.fourth import shift_fourth, shift_third
 from discriminant.moments.naming import Places, codes_of, columns_of, grouped, per_class
 from discriminant.moments.removal import DIGITS, removed, times
-from discriminant.table.labels import joined, same_labels
 from discriminant.table.schema import Floats, Labels
 
 Detail = Literal["diagonal", "pooled", "class", "fourth", "rows"]
@@ -121,7 +121,7 @@ class ClassMoments:
         """Moments of the rows of both; classes are the union of both, columns go by name."""
         if not isinstance(other, ClassMoments):
             return NotImplemented
-        ours, theirs = _aligned(self, other)
+        ours, theirs = aligned(self, other)
         weight = ours.weight + theirs.weight
         share = np.divide(theirs.weight, weight, out=np.zeros_like(weight), where=weight > 0)
         step = theirs.mean - ours.mean
@@ -152,7 +152,7 @@ class ClassMoments:
 
     def remove(self, other: ClassMoments, *, digits: float = DIGITS) -> ClassMoments:
         """Moments without the rows of `other`; refuses when fewer than `digits` would be left."""
-        return removed(*_aligned(self, other), digits=digits)
+        return removed(*aligned(self, other), digits=digits)
 
     # --- regrouping -------------------------------------------------------------------------
 
@@ -297,7 +297,7 @@ class ClassMoments:
         """The same moments about another origin and in other units."""
         if anchor.same_as(self.anchor):
             return self
-        ratio = np.where(self._zero(), 1.0, self.anchor.unit / anchor.unit)
+        ratio = np.where(self.zero_columns(), 1.0, self.anchor.unit / anchor.unit)
         mean = np.where(
             self.rows[:, None] > 0, self.mean * ratio + self.anchor.shift_to(anchor), 0.0
         )
@@ -385,7 +385,7 @@ class ClassMoments:
             else np.tensordot(join, shift_fourth(self, step), axes=1),
         )
 
-    def _zero(self) -> npt.NDArray[np.bool_]:
+    def zero_columns(self) -> npt.NDArray[np.bool_]:
         """(d,) whether a column is zero in every row."""
         spread = np.atleast_2d(self.diagonal(self.scatter)).any(axis=0)
         return np.asarray((self.anchor.origin == 0) & ~self.mean.any(axis=0) & ~spread)
@@ -397,24 +397,3 @@ class ClassMoments:
     def _valued(self, scatter: Floats) -> Floats:
         unit = self.anchor.unit
         return scatter if self.anchor.plain else scatter * unit[:, None] * unit
-
-
-def _aligned(ours: ClassMoments, theirs: ClassMoments) -> tuple[ClassMoments, ClassMoments]:
-    """Both over the same classes, about the same origin."""
-    if ours.features != theirs.features:
-        if sorted(ours.features) != sorted(theirs.features):
-            raise MomentsMismatchError.of_features(ours.features, theirs.features)
-        theirs = theirs.select(ours.features)
-    if ours.detail != theirs.detail:
-        raise MomentsMismatchError.of_detail(ours.detail, theirs.detail)
-    if not same_labels(ours.labels, theirs.labels):
-        labels = joined(ours.labels, theirs.labels)
-        ours, theirs = ours.over(labels), theirs.over(labels)
-    if ours.anchor.same_as(theirs.anchor):
-        return ours, theirs
-    if not ours.rows.any():
-        return ours.at(theirs.anchor), theirs
-    if not theirs.rows.any():
-        return ours, theirs.at(ours.anchor)
-    common = ours.anchor.with_unit_for(theirs.anchor, zero=ours._zero(), zero_too=theirs._zero())
-    return ours.at(common), theirs.at(common)

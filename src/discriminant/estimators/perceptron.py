@@ -14,7 +14,7 @@ from discriminant.engines.engine import fold
 from discriminant.errors import NotSeparatedWarning, OptionError, tell
 from discriminant.estimators.linear import LinearClassifier
 from discriminant.estimators.units import Units, units_of
-from discriminant.models.perceptron import Found, descend, walk_rows
+from discriminant.models.perceptron import Found, Keep, descend, walk_rows
 from discriminant.models.rules import LinearRule
 from discriminant.models.separation import separation
 from discriminant.moments.judgement import Judgement, JudgeReading, Stand, Weights
@@ -93,7 +93,7 @@ class Perceptron(LinearClassifier):
         self,
         *,
         update: str = "row",
-        keep: str = "pocket",
+        keep: Keep = "pocket",
         max_passes: int | None = None,
         standardize: bool = True,
         intercept: bool = True,
@@ -145,7 +145,7 @@ class Perceptron(LinearClassifier):
             classes=classes,
             stand=stand,
             judge=judge,
-            keep=self.keep,  # type: ignore[arg-type]
+            keep=self.keep,
             max_passes=self.max_passes,
             rng=_generator(self.random_state) if self.shuffle else None,
         )

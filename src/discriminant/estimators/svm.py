@@ -17,7 +17,7 @@ from discriminant.estimators.units import Units, units_of
 from discriminant.models.dual import fit_dual
 from discriminant.models.entries import as_entries
 from discriminant.models.rules import LinearRule
-from discriminant.models.svm import Problem, interior, newton
+from discriminant.models.svm import Loss, Problem, interior, newton
 from discriminant.moments.weighed import Products, ProductsReading
 from discriminant.table.schema import Floats, Labels, is_sparse
 from discriminant.table.source import Table
@@ -93,7 +93,7 @@ class SVM(LinearClassifier):
     def __init__(
         self,
         *,
-        loss: str = "squared_hinge",
+        loss: Loss = "squared_hinge",
         ridge: float | None = None,
         standardize: bool = False,
         intercept: bool = True,
@@ -174,7 +174,7 @@ class SVM(LinearClassifier):
                 rows,
                 sign,
                 cost=cost,
-                loss=self.loss,  # type: ignore[arg-type]
+                loss=self.loss,
                 bias=None if self.intercept else 0.0,
                 penalty=penalty,
                 tolerance=self.tolerance,

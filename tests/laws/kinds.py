@@ -32,7 +32,7 @@ from discriminant.moments.reading import MomentsReading
 from discriminant.moments.residual import Pull, ResidualReading
 from discriminant.moments.saturation import Saturation, SaturationReading
 from discriminant.moments.slope import Slope, SlopeReading
-from discriminant.moments.tally import Tally, TallyReading
+from discriminant.moments.told import Told, ToldReading
 from discriminant.moments.weighed import Products, ProductsReading
 from tests.blocks import LABELS, Rows, assert_facts, expected, frame_of, near, seen
 
@@ -222,21 +222,21 @@ def pull_kind(exact):
 _TOLD = np.random.default_rng(0).standard_normal((4, 9))  # slopes of four classes
 
 
-def _tally_reading(rows, anchor):
+def _told_reading(rows, anchor):
     slope = _TOLD[:, : len(rows.names)]
-    return TallyReading(rows.names, anchor, slope * anchor.unit, slope @ anchor.origin)
+    return ToldReading(rows.names, anchor, slope * anchor.unit, slope @ anchor.origin)
 
 
-def _tally_expected(rows, frame):
+def _told_expected(rows, frame):
     told = (rows.features @ _TOLD[:, : len(rows.names)].T).argmax(axis=1)
     return {"told": np.bincount(told[rows.ones > 0], minlength=4)}
 
 
-TALLY = Kind(
-    name="Tally",
-    reading=_tally_reading,
-    empty=lambda rows, anchor: Tally.empty(rows.names, 4),
-    expected=_tally_expected,
+TOLD = Kind(
+    name="Told",
+    reading=_told_reading,
+    empty=lambda rows, anchor: Told.empty(rows.names, 4),
+    expected=_told_expected,
     seen=lambda found, frame: {"told": found.told},
     bits=lambda found, labels: [found.told],
     counts=("told",),
@@ -571,7 +571,7 @@ KINDS = [
     ROWS,
     FACTOR,
     *(pull_kind(exact) for exact in (False, True)),
-    TALLY,
+    TOLD,
     MARGINS,
     slope_kind(Softmax(3), _softmax),
     slope_kind(Deviance("poisson", "log"), _poisson),

@@ -30,7 +30,7 @@ from discriminant.models.wide import is_wide
 from discriminant.moments.class_moments import ClassMoments, Detail
 from discriminant.moments.class_rows import ClassRows
 from discriminant.moments.factor import FactorReading, ScatterFactor
-from discriminant.moments.tally import TallyReading
+from discriminant.moments.told import ToldReading
 from discriminant.table.basis import Expanded, PolynomialBasis
 from discriminant.table.schema import Floats, Labels
 from discriminant.table.source import Table
@@ -337,7 +337,7 @@ def _masked(table: Table, rule: IndicatorRule) -> Labels:
     its own rows, and only if it is not found there, among all.
     """
     line = rule.line
-    reading = TallyReading(table.schema.features, line.anchor, line.coef, line.intercept)
+    reading = ToldReading(table.schema.features, line.anchor, line.coef, line.intercept)
     told = fold(table.take(_two_of_each(table)), reading).told
     if not told.all():
         own = np.flatnonzero((told == 0)[table.codes])

@@ -21,30 +21,30 @@ _TILE = 1 << 17  # scores worked out at a time, so that they stay in the cache
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Tally:
+class Told:
     """Rows in d features given to each of K classes by one rule."""
 
     features: tuple[str, ...]  # d names
     told: npt.NDArray[np.int64]  # (K,)
 
     @classmethod
-    def empty(cls, features: Sequence[str], classes: int) -> Tally:
-        """Tally of no rows."""
+    def empty(cls, features: Sequence[str], classes: int) -> Told:
+        """Of no rows."""
         return cls(tuple(features), np.zeros(classes, dtype=np.int64))
 
-    def __add__(self, other: Tally) -> Tally:
+    def __add__(self, other: Told) -> Told:
         """Over the rows of both, told by the same rule."""
         if self.features != other.features:
             raise MomentsMismatchError.of_features(self.features, other.features)
         return replace(self, told=self.told + other.told)
 
-    def __radd__(self, other: object) -> Tally:
+    def __radd__(self, other: object) -> Told:
         """So that `sum(parts)` works: it starts from 0."""
         return self if isinstance(other, int) and other == 0 else NotImplemented
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class TallyReading:
+class ToldReading:
     """Tell rows by a linear rule and count."""
 
     features: tuple[str, ...]  # d names
@@ -57,8 +57,8 @@ class TallyReading:
         """Size of the summary."""
         return len(self.intercept)
 
-    def read(self, block: Block) -> Tally:
-        """Tally of the rows of one block."""
+    def read(self, block: Block) -> Told:
+        """Over the rows of one block."""
         K = len(self.intercept)
         size = max(_TILE // K, 64)
         told = np.zeros(K, dtype=np.int64)
@@ -70,4 +70,4 @@ class TallyReading:
             if tile.weight is not None:
                 chosen = chosen[tile.weight > 0]
             told += np.bincount(chosen, minlength=K)
-        return Tally(self.features, told)
+        return Told(self.features, told)

@@ -32,6 +32,7 @@ from discriminant.moments.reading import MomentsReading
 from discriminant.moments.residual import Pull, ResidualReading
 from discriminant.moments.saturation import Saturation, SaturationReading
 from discriminant.moments.slope import Slope, SlopeReading
+from discriminant.moments.tally import Tally, TallyReading
 from discriminant.moments.told import Told, ToldReading
 from discriminant.moments.weighed import Products, ProductsReading
 from tests.blocks import LABELS, Rows, assert_facts, expected, frame_of, near, seen
@@ -325,6 +326,94 @@ MARGINS = Kind(
 )
 
 
+# --- truth by decision ----------------------------------------------------------------------------
+
+_CALL = "call"  # an action that is no class
+
+
+def _logs(features):
+    """(n, K) log posteriors of all classes, whichever are known."""
+    scores = features @ _SLOPES[:, : features.shape[1]].T
+    return (
+        scores
+        - np.log(np.exp(scores - scores.max(axis=1)[:, None]).sum(axis=1))[:, None]
+        - (scores.max(axis=1)[:, None])
+    )
+
+
+def _bold(logs):
+    """The most probable class, or a call where none is more probable than not."""
+    return np.where(logs.max(axis=1) < np.log(0.5), len(LABELS), logs.argmax(axis=1))
+
+
+@dataclass(frozen=True)
+class Counted:
+    """A tally of rows whose codes are places in `LABELS`, whichever classes they know."""
+
+    reading: TallyReading
+    places: np.ndarray
+
+    @classmethod
+    def about(cls, rows, anchor):
+        reading = TallyReading(LABELS, _logs, _bold, (_CALL,))
+        return cls(reading, np.searchsorted(LABELS, rows.labels))
+
+    @property
+    def numbers(self):
+        return self.reading.numbers
+
+    def read(self, block):
+        return self.reading.read(replace(block, codes=self.places[block.codes]))
+
+
+def _tally_expected(rows, frame):
+    K = len(LABELS)
+    rows = rows.take(rows.ones > 0)
+    own = np.searchsorted(LABELS, rows.labels)[rows.codes]
+    logs = _logs(rows.features)
+    facts = {name: np.zeros((K + 1, K)) for name in ("rows", "weight", "weight2")}
+    facts |= {"log_loss": np.zeros((4, K)), "brier": np.zeros((4, K))}
+    facts |= {"bins": np.zeros((3, K, 60)), "top": np.zeros((3, 60)), "scored": np.zeros((2, K))}
+    for a, y, w, log in zip(_bold(logs), own, rows.ones, logs, strict=True):
+        p, true = np.exp(log), np.eye(K)[y]
+        for name, value in (("rows", 1), ("weight", w), ("weight2", w * w)):
+            facts[name][a, y] += value
+        for name, loss in (("log_loss", -log[y]), ("brier", ((p - true) ** 2).sum())):
+            facts[name][:, y] += w * loss, w * loss**2, w**2 * loss, w**2 * loss**2
+        place = np.ceil(60 * p).astype(int).clip(1) - 1
+        for k in range(K):
+            facts["bins"][:, k, place[k]] += w, w * p[k], w * true[k]
+        best = p.argmax()
+        facts["top"][:, place[best]] += w, w * p[best], w * true[best]
+        facts["scored"][:, y] += w, w**2
+    return facts
+
+
+def _tally_seen(found, frame):
+    scored = found.scored
+    losses = {"log_loss": scored.log_loss, "brier": scored.brier, "scored": scored.weight}
+    binned = {"bins": scored.bins, "top": scored.top}
+    return {name: getattr(found, name) for name in ("rows", "weight", "weight2")} | losses | binned
+
+
+def _tally_bits(found, labels):
+    if len(labels) == 1:  # of a class by itself, what does not depend on which class it is
+        return [values[:, found.labels == labels] for values in (found.rows, found.weight)]
+    return [*_tally_seen(found, None).values()]
+
+
+TALLY = Kind(
+    name="Tally",
+    reading=Counted.about,
+    empty=lambda rows, anchor: Tally.empty(rows.labels),
+    expected=_tally_expected,
+    seen=_tally_seen,
+    bits=_tally_bits,
+    counts=("rows", "weight2", "log_loss", "brier", "scored"),
+    anchored=False,
+)
+
+
 # --- loss and derivatives of a score --------------------------------------------------------------
 
 _SCORES = 0.1 * np.random.default_rng(1).standard_normal((9, 3))  # slopes of three scores
@@ -572,6 +661,7 @@ KINDS = [
     FACTOR,
     *(pull_kind(exact) for exact in (False, True)),
     TOLD,
+    TALLY,
     MARGINS,
     slope_kind(Softmax(3), _softmax),
     slope_kind(Deviance("poisson", "log"), _poisson),

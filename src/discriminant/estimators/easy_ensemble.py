@@ -1,0 +1,158 @@
+"""EasyEnsemble: many under-samples, a classifier for each, and their mean.
+
+Liu, Wu and Zhou (2009). One under-sample throws most of the frequent classes away; T of them see
+most of it. Each has all rows of the rarest class and as many of every other, drawn without
+replacement; the posteriors of the T classifiers are averaged.
+
+Moments add, so a classifier made from them reads the rows once for all T: what the under-samples
+share is summed once, what they do not once for each, in the same pass (`imbalance.subsets`).
+"""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import clone
+from sklearn.utils import _safe_indexing, check_random_state
+
+from discriminant.engines.engine import anchor_of, fold
+from discriminant.engines.local import blas_for
+from discriminant.errors import gathered
+from discriminant.estimators.rebalanced import (
+    Rebalanced,
+    arrayed,
+    classes_of,
+    log_of,
+    made_from_moments,
+    posterior_or_vote,
+    whole_number,
+)
+from discriminant.imbalance.drawing import Places, target_of, under_sample
+from discriminant.imbalance.subsets import SubsetsReading
+from discriminant.moments.reading import MomentsReading
+from discriminant.table.schema import Codes, Floats, Labels
+from discriminant.table.source import Table, open_table
+
+
+class EasyEnsemble(Rebalanced):
+    """The mean of classifiers fitted to under-samples; probabilities stay honest.
+
+    Parameters
+    ----------
+    estimator
+        Any classifier; cloned and fitted to each under-sample. One made from moments (LDA, QDA,
+        RDA, NearestMean, Fisher, LeastSquares) reads the rows once for all. One without
+        probabilities votes.
+    subsets
+        How many under-samples.
+    strategy
+        How many rows of each class they have; see `Resampled`.
+    keep_probabilities
+        As in `Reweighted`.
+    random_state
+        Seed of the draws.
+
+    Attributes
+    ----------
+    estimators_
+        The fitted classifiers.
+    subset_rows_
+        The numbers of the rows of each under-sample.
+    class_shares_, fitted_prior_
+        (K,) priors of the rows as they came, and of the under-samples; see `Reweighted`.
+
+    Examples
+    --------
+    >>> from discriminant import LDA
+    >>> rows, y = [[0.0], [1.0], [2.0], [0.5], [1.5], [1.0], [2.0], [3.0]], list("aaaaaabb")
+    >>> model = EasyEnsemble(LDA(), subsets=20).fit(rows, y)
+    >>> model.predict([[2.0]]).tolist(), len(model.subset_rows_[0])
+    (['b'], 4)
+    """
+
+    estimators_: list[Any]
+    subset_rows_: list[Places]
+
+    def __init__(
+        self,
+        estimator: Any,
+        subsets: Any = 10,
+        *,
+        strategy: Any = "auto",
+        keep_probabilities: Any = True,
+        random_state: Any = 0,
+    ) -> None:
+        self.estimator = estimator
+        self.subsets = subsets
+        self.strategy = strategy
+        self.keep_probabilities = keep_probabilities
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Draw the under-samples and fit a classifier to each."""
+        whole_number("subsets", self.subsets)
+        X = arrayed(X)
+        labels, codes = classes_of(X, y)
+        count = np.bincount(codes, minlength=len(labels))
+        target = target_of(count, labels, self.strategy, "under")
+        random = check_random_state(self.random_state)
+        drawn = [under_sample(codes, target, random) for _ in range(int(self.subsets))]
+        with gathered():
+            models = self._from_moments(X, y, drawn, target.drawn)
+            if models is None:
+                models = self._from_rows(X, codes, labels, drawn)
+        self.estimators_, self.subset_rows_ = models, drawn
+        self._hold(models[0], count.astype(np.float64), target.wanted.astype(np.float64))
+        return self
+
+    def predict(self, X: Any) -> npt.NDArray[Any]:
+        """The class of the largest mean posterior, as fitted."""
+        self._need_fit()
+        return np.asarray(self.classes_[self._mean_posterior(X).argmax(axis=1)])
+
+    # --- inside -----------------------------------------------------------------------------------
+
+    def _fitted_log_posterior(self, X: Any) -> Floats:
+        return log_of(self._mean_posterior(X))
+
+    def _mean_posterior(self, X: Any) -> Floats:
+        total = sum(posterior_or_vote(model, X) for model in self.estimators_)
+        return np.asarray(total / len(self.estimators_))
+
+    def _from_rows(self, X: Any, codes: Codes, labels: Labels, drawn: list[Places]) -> list[Any]:
+        return [
+            clone(self.estimator).fit(_safe_indexing(X, rows), labels[codes[rows]])
+            for rows in drawn
+        ]
+
+    def _from_moments(
+        self, X: Any, y: Any, drawn: list[Places], own: npt.NDArray[np.bool_]
+    ) -> list[Any] | None:
+        """The classifiers from one reading; None where they need the rows themselves."""
+        if not made_from_moments(self.estimator):
+            return None
+        table = open_table(X, y, name=type(self.estimator).__name__)
+        detail = self.estimator.detail_for(len(drawn[0]), table.width)
+        if detail == "rows":
+            return None
+        anchor = anchor_of(table)
+        reading = MomentsReading(table.schema.labels, table.schema.features, anchor, detail)
+        common, *parts = fold(table, SubsetsReading(reading, _apart(drawn, own, table))).parts
+        wholes = [common + part for part in parts]
+        if any(whole.strained().any() for whole in wholes):
+            return None  # sums overflow or vanish: each under-sample is read in units of its own
+        if any(self.estimator.needs_rows_for(whole) for whole in wholes):
+            return None
+        with blas_for(table.width):
+            models = [clone(self.estimator).fit_moments(whole) for whole in wholes]
+        for model in models:
+            model._remember(table.schema.features, table.schema.named)
+        return models
+
+
+def _apart(drawn: list[Places], own: npt.NDArray[np.bool_], table: Table) -> tuple[Places, ...]:
+    """The rows that all under-samples share, and then those of each that they do not."""
+    differ = own[table.codes]
+    return (np.flatnonzero(~differ), *(rows[differ[rows]] for rows in drawn))

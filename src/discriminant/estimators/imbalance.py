@@ -1,0 +1,260 @@
+"""Reweighted and Resampled: rare classes brought up for the fit, probabilities brought back.
+
+`predict` decides as the weights ask, and `predict_proba` stays honest: `estimators.rebalanced`.
+Resampling is done in `fit` alone: rows that are held out are never drawn, nor made up from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import clone
+from sklearn.utils import _safe_indexing, check_random_state
+from sklearn.utils.validation import has_fit_parameter
+
+from discriminant.engines.engine import read_classes
+from discriminant.errors import ClassWeightError, OptionError
+from discriminant.estimators.posteriors import share_of
+from discriminant.estimators.rebalanced import (
+    Rebalanced,
+    arrayed,
+    classes_of,
+    made_from_moments,
+    whole_number,
+)
+from discriminant.estimators.synthetic import Synthesis
+from discriminant.imbalance.drawing import Method, Target, over_sample, target_of, under_sample
+from discriminant.imbalance.smote import expected_moments, neighbours_of
+from discriminant.imbalance.weights import class_weights
+from discriminant.moments.class_moments import ClassMoments
+from discriminant.table.schema import Codes, Floats, Labels, dense
+from discriminant.table.source import Table, open_table, open_weight
+
+
+class Reweighted(Rebalanced):
+    """Weigh classes for the fit, so that a rare one counts; probabilities stay honest.
+
+    Parameters
+    ----------
+    estimator
+        A classifier whose fit takes sample_weight; cloned and fitted.
+    weights
+        'balanced', n / (K n_k): all classes weigh the same; 'inverse', ~ 1 / n_k, with mean 1 over
+        classes; 'effective', ~ (1 - beta) / (1 - beta^n_k), with mean 1 over classes: the
+        class-balanced loss; {label: weight}, 1 where not named; or (K,) weights.
+    beta
+        Of 'effective': 0 is no weights, towards 1 it becomes 'inverse'.
+    keep_probabilities
+        Whether probabilities are those of the rows as they came. False: those of a population with
+        the weighed classes. Read when it is used; `predict` does not depend on it.
+
+    Attributes
+    ----------
+    estimator_
+        The fitted classifier.
+    weights_
+        (K,) weight of a row of each class.
+    class_shares_, fitted_prior_
+        (K,) priors of the rows as they came, and as weighed. The same where the priors are an
+        option of the classifier and do not come from the rows.
+
+    Examples
+    --------
+    >>> from discriminant import LDA
+    >>> rows, y = [[0.0], [1.0], [2.0], [0.5], [1.5], [1.0], [2.0], [3.0]], list("aaaaaabb")
+    >>> model = Reweighted(LDA()).fit(rows, y)
+    >>> model.predict([[2.0]]).tolist(), model.predict_proba([[2.0]]).round(2).tolist()
+    (['b'], [[0.56, 0.44]])
+    """
+
+    weights_: Floats
+
+    def __init__(
+        self,
+        estimator: Any,
+        weights: Any = "balanced",
+        *,
+        beta: Any = 0.999,
+        keep_probabilities: Any = True,
+    ) -> None:
+        self.estimator = estimator
+        self.weights = weights
+        self.beta = beta
+        self.keep_probabilities = keep_probabilities
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit a clone of the classifier to the rows, each with the weight of its class."""
+        model = clone(self.estimator)
+        if not has_fit_parameter(model, "sample_weight"):
+            raise ClassWeightError.not_taken(type(model).__name__)
+        X = arrayed(X)
+        labels, codes = classes_of(X, y)
+        weight = open_weight(sample_weight, len(codes))
+        count = np.bincount(codes, weight, minlength=len(labels)).astype(np.float64)
+        some = count > 0  # a class of no weight is not there
+        factor = np.zeros(len(labels))
+        factor[some] = class_weights(count[some], labels[some], self._named(some), beta=self.beta)
+        row = factor[codes] if weight is None else weight * factor[codes]
+        model.fit(X, y, sample_weight=row)
+        self.estimator_, self.weights_ = model, factor[some]
+        fitted = share_of(model, labels[codes], row, labels)[some]
+        self._hold(model, count[some], fitted)
+        return self
+
+    def fit_moments(self, moments: ClassMoments) -> Self:
+        """Fit from moments, of which each class is scaled; no rows are needed."""
+        model = clone(self.estimator)
+        if not hasattr(model, "fit_moments"):
+            allowed = "a classifier made from moments, such as LDA; for rows there is fit(X, y)"
+            raise OptionError.of("estimator", type(model).__name__, allowed)
+        factor = class_weights(moments.weight, moments.labels, self.weights, beta=self.beta)
+        model.fit_moments(moments.scale(factor))
+        self.estimator_, self.weights_ = model, factor
+        self._hold(model, moments.weight, moments.weight * factor)
+        return self
+
+    def _named(self, some: npt.NDArray[np.bool_]) -> Any:
+        """The weights asked for, of the classes that have rows."""
+        if np.shape(self.weights) == some.shape and not some.all():
+            return np.asarray(self.weights)[some]
+        return self.weights
+
+
+class Resampled(Rebalanced):
+    """Draw rows of each class for the fit, or make some up; probabilities stay honest.
+
+    Parameters
+    ----------
+    estimator
+        A classifier; cloned and fitted.
+    method
+        'under': drop rows of frequent classes; 'over': repeat rows of rare ones; 'smote': make up
+        rows on the segments between rows of a rare class and their neighbours.
+    strategy
+        'auto': equal numbers of rows; or, as in imbalanced-learn, 'minority', 'majority',
+        'not minority', 'not majority', 'all'; a ratio in (0, 1] of rare to frequent rows, for two
+        classes; or {label: rows}.
+    neighbours
+        Of SMOTE: how many of the nearest rows of the same class a row may be joined to.
+    nominal
+        Names or places of the columns that are categories, for SMOTE: they are voted on. None:
+        the columns of a data frame that are neither numbers nor booleans.
+    expected
+        True: no draw, but what draws are in the mean. That is exact for a classifier made from
+        moments: rows dropped or repeated at random are a weight of the class, and SMOTE has known
+        moments. None: where `estimator` is such a classifier, and as `expected_` says. False: draw.
+    keep_probabilities
+        As in `Reweighted`.
+    random_state
+        Seed of the draws; of one seed rows are those that imbalanced-learn draws.
+
+    Attributes
+    ----------
+    estimator_
+        The fitted classifier.
+    rows_
+        (K,) rows of each class after resampling.
+    expected_
+        Whether there was no draw.
+    class_shares_, fitted_prior_
+        (K,) priors of the rows as they came, and as resampled; see `Reweighted`.
+
+    Examples
+    --------
+    >>> from discriminant import LDA
+    >>> rows, y = [[0.0], [1.0], [2.0], [0.5], [1.5], [1.0], [2.0], [3.0]], list("aaaaaabb")
+    >>> model = Resampled(LDA(), "smote", neighbours=1).fit(rows, y)
+    >>> model.rows_.tolist(), model.predict([[2.0]]).tolist()
+    ([6, 6], ['b'])
+    """
+
+    rows_: npt.NDArray[np.intp]
+    expected_: bool
+
+    def __init__(
+        self,
+        estimator: Any,
+        method: Any = "over",
+        *,
+        strategy: Any = "auto",
+        neighbours: Any = 5,
+        nominal: Any = None,
+        expected: Any = None,
+        keep_probabilities: Any = True,
+        random_state: Any = 0,
+    ) -> None:
+        self.estimator = estimator
+        self.method = method
+        self.strategy = strategy
+        self.neighbours = neighbours
+        self.nominal = nominal
+        self.expected = expected
+        self.keep_probabilities = keep_probabilities
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Resample, and fit a clone of the classifier to what there is then."""
+        self._check()
+        X = arrayed(X)
+        labels, codes = classes_of(X, y)
+        count = np.bincount(codes, minlength=len(labels))
+        how: Method = "under" if self.method == "under" else "over"
+        target = target_of(count, labels, self.strategy, how)
+        model = clone(self.estimator)
+        self.expected_ = self._without_draw(model, X)
+        if not self.expected_:
+            self._fit_drawn(model, X, codes, labels, target)
+        elif self.method == "smote":
+            self._fit_expected(model, open_table(X, y, name=type(model).__name__), target)
+        else:
+            model.fit(X, y, sample_weight=(target.wanted / count)[codes])
+        self.estimator_, self.rows_ = model, target.wanted
+        self._hold(model, count.astype(np.float64), target.wanted.astype(np.float64))
+        return self
+
+    # --- inside -----------------------------------------------------------------------------------
+
+    def _check(self) -> None:
+        if self.method not in ("under", "over", "smote"):
+            raise OptionError.of("method", self.method, "'under', 'over' or 'smote'")
+        whole_number("neighbours", self.neighbours)
+
+    def _without_draw(self, model: Any, X: Any) -> bool:
+        """Whether moments take the place of draws."""
+        if self.expected is not None and not self.expected:
+            return False
+        able = made_from_moments(model)
+        if able and self.method == "smote":
+            kept = model.detail_for(*X.shape)
+            able = kept in ("diagonal", "pooled", "class") and self.nominal is None
+        if self.expected and not able:
+            allowed = f"None or False: {type(model).__name__} needs rows for method={self.method!r}"
+            raise OptionError.of("expected", True, allowed)
+        return able
+
+    def _fit_drawn(self, model: Any, X: Any, codes: Codes, labels: Labels, target: Target) -> None:
+        random = check_random_state(self.random_state)
+        if self.method == "smote":
+            made = Synthesis.of(X, self.nominal)
+            X, codes = made.extended(codes, labels, target, int(self.neighbours), random)
+        else:
+            draw: Callable[..., Any] = under_sample if self.method == "under" else over_sample
+            rows = draw(codes, target, random)
+            X, codes = _safe_indexing(X, rows), codes[rows]
+        model.fit(X, labels[codes])
+
+    def _fit_expected(self, model: Any, table: Table, target: Target) -> None:
+        """From the moments of the rows and those that synthetic rows have in the mean."""
+        found = read_classes(table, model.detail_for(len(table), table.width))
+        assert isinstance(found, ClassMoments)
+        whole, count = found, np.bincount(table.codes)
+        for k in np.flatnonzero(target.wanted > count):
+            rows = dense(table.features[np.flatnonzero(table.codes == k)])
+            near = neighbours_of(rows, int(self.neighbours), table.schema.labels[k])
+            more = int(target.wanted[k] - count[k])
+            offsets = found.anchor.offsets(rows)
+            whole = whole + expected_moments(found, int(k), offsets, near, more)
+        model.fit_moments(whole)

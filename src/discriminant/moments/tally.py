@@ -93,7 +93,8 @@ class Tally:
         rows = np.bincount(cell, minlength=A * K).reshape(A, K)
         ones = np.ones(len(codes)) if weight is None else weight
         sums = [
-            np.bincount(cell, value, minlength=A * K).reshape(A, K) for value in (ones, ones**2)
+            np.asarray(np.bincount(cell, value, minlength=A * K), dtype=np.float64).reshape(A, K)
+            for value in (ones, ones**2)
         ]
         scored = found.scored
         if log_posterior is not None and len(codes):
@@ -107,7 +108,8 @@ class Tally:
             return replace(self, labels=labels)
         place = {action: a for a, action in enumerate(found.actions)}
         columns = np.array([place[label] for label in self.labels.tolist()], dtype=np.intp)
-        cells = np.ix_([place[action] for action in self.actions], columns)
+        lines = np.array([place[action] for action in self.actions], dtype=np.intp)
+        cells = np.ix_(lines, columns)
         found.rows[cells], found.weight[cells] = self.rows, self.weight
         found.weight2[cells] = self.weight2
         return replace(found, scored=self.scored.placed(columns, len(labels)))

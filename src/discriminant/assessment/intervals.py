@@ -1,0 +1,243 @@
+"""Intervals of what a tally measures, from the tally alone: no row is needed.
+
+Of a rate p = x/n, with z the normal quantile of (1 + level)/2:
+
+    wilson   (p + z^2/2n -+ z sqrt(p(1-p)/n + z^2/4n^2)) / (1 + z^2/n)    score test turned round
+    exact    Beta quantiles (x, n-x+1) and (x+1, n-x): Clopper and Pearson, never too short
+
+Of anything else that follows from counts:
+
+    bootstrap   percentiles over tables drawn anew. To draw rows with replacement and count them is
+                to draw the cells of the table from a multinomial law, of all rows or, stratified,
+                of each class by itself.
+
+Of a mean loss m = sum w l / sum w:
+
+    normal   m -+ z sqrt(sum w (l - m)^2) / sum w
+
+Weights count rows (a row of weight 2 is two rows); with weights='reliability' they say how much a
+row is worth, and n is (sum w)^2 / sum w^2, Kish's effective number.
+
+Of several parts (folds, sites, files), the spread from part to part:
+
+    t           mean of the parts -+ t quantile times their standard error
+    bootstrap   percentiles over sums of parts drawn with replacement
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from scipy.special import betaincinv, ndtri, stdtrit
+
+from discriminant.assessment.rates import Measure, Part, Rate, ratio
+from discriminant.errors import OptionError
+from discriminant.moments.tally import Tally
+from discriminant.table.schema import Floats
+
+Weights = Literal["counts", "reliability"]
+
+_CELLS = 1 << 22  # drawn at a time
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Interval:
+    """An estimate with its ends: numbers, or (K,) one for each class."""
+
+    measure: str
+    value: Any  # float or (K,)
+    low: Any
+    high: Any
+    level: float
+    method: str
+
+    def __repr__(self) -> str:
+        """Value and ends."""
+        parts = zip(*(np.atleast_1d(v) for v in (self.value, self.low, self.high)), strict=True)
+        text = ", ".join(f"{value:.4g} ({low:.4g} to {high:.4g})" for value, low, high in parts)
+        return f"{self.measure} {text}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers and lists."""
+        ends = {name: np.asarray(getattr(self, name)).tolist() for name in ("value", "low", "high")}
+        return {"measure": self.measure} | ends | {"level": self.level, "method": self.method}
+
+
+# --- rates ---------------------------------------------------------------------------------------
+
+
+def wilson(part: Part, level: float = 0.95) -> Part:
+    """Both ends of Wilson's interval of x/n; NaN where n is 0.
+
+    >>> [round(float(end), 4) for end in wilson((np.array(8.0), np.array(10.0)))]
+    [0.4902, 0.9433]
+    """
+    n, p = np.asarray(part[1], dtype=np.float64), ratio(part)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        z2 = quantile(level) ** 2 / n
+        middle, reach = p + z2 / 2, np.sqrt(z2 * (p * (1 - p) + z2 / 4))
+        low, high = (middle - reach) / (1 + z2), (middle + reach) / (1 + z2)
+    return np.where(p == 0, 0.0, low), np.where(p == 1, 1.0, high)
+
+
+def exact(part: Part, level: float = 0.95) -> Part:
+    """Both ends of Clopper and Pearson's interval of x/n.
+
+    >>> [round(float(end), 4) for end in exact((np.array(8.0), np.array(10.0)))]
+    [0.4439, 0.9748]
+    """
+    x, n = np.broadcast_arrays(*part)
+    tail = (1 - level) / 2
+    with np.errstate(invalid="ignore"):
+        low = np.where(x > 0, betaincinv(x, n - x + 1, tail), 0.0)
+        high = np.where(x < n, betaincinv(x + 1, n - x, 1 - tail), 1.0)
+    none = n == 0
+    return np.where(none, np.nan, low), np.where(none, np.nan, high)
+
+
+RATE_INTERVALS: dict[str, Callable[[Part, float], Part]] = {"wilson": wilson, "exact": exact}
+
+
+def rate_interval(
+    tally: Tally, rate: Rate, *, method: str, level: float, weights: Weights
+) -> tuple[Floats, Part]:
+    """A rate and the ends of its interval."""
+    above, below = (np.asarray(value, dtype=np.float64) for value in rate(tally.weight))
+    value = ratio((above, below))
+    if weights == "reliability":  # what is below the line is linear, so it has its sum of w^2
+        below = ratio((below**2, np.asarray(rate(tally.weight2)[1])))
+        above = value * below
+    some = ~np.isnan(value)
+    part = np.where(some, above, 0.0), np.where(some, below, 0.0)
+    return value, RATE_INTERVALS[method](part, level)
+
+
+# --- bootstrap -----------------------------------------------------------------------------------
+
+
+def bootstrap(
+    tally: Tally,
+    measure: Measure,
+    *,
+    level: float,
+    weights: Weights,
+    draws: int,
+    stratified: bool,
+    seed: Any,
+) -> tuple[Floats, Part]:
+    """A measure of the counts, and percentiles of it over tables drawn anew."""
+    generator = np.random.default_rng(seed)
+    size = max(_CELLS // tally.weight.size, 1)
+    found = [
+        measure(drawn(tally, min(size, draws - lo), generator, weights, stratified=stratified))
+        for lo in range(0, draws, size)
+    ]
+    return measure(tally.weight), percentiles(np.concatenate(found), level)
+
+
+def drawn(
+    tally: Tally,
+    draws: int,
+    generator: np.random.Generator,
+    weights: Weights = "counts",
+    *,
+    stratified: bool = False,
+) -> Floats:
+    """(draws, A, K) tables of as many rows, drawn with replacement.
+
+    A cell of reliability weights is drawn as rows of its mean weight sum w^2 / sum w, which has the
+    mean and the variance of drawing its rows.
+    """
+    A, K = tally.weight.shape
+    step = np.ones((A, K))
+    if weights == "reliability":
+        step = np.nan_to_num(ratio((tally.weight2, tally.weight)), nan=1.0)
+    rows = tally.weight / step
+    strata = [np.arange(A * K).reshape(A, K)[:, k] for k in range(K)]
+    found = np.zeros((draws, A * K))
+    for cells in strata if stratified else [np.arange(A * K)]:
+        number = rows.ravel()[cells]
+        if number.any():
+            n = max(round(number.sum()), 1)
+            some = generator.multinomial(n, number / number.sum(), size=draws) * step.ravel()[cells]
+            weight = tally.weight.ravel()[cells].sum()
+            found[:, cells] = some * (weight / some.sum(axis=1, keepdims=True))
+    return found.reshape(draws, A, K)
+
+
+def percentiles(found: Floats, level: float) -> Part:
+    """Both ends over the first axis; tables in which the measure has no value do not count."""
+    ends = np.full((2, *found.shape[1:]), np.nan)
+    some = ~np.isnan(found).all(axis=0)
+    if some.any():
+        inside = found[:, some] if found.ndim > 1 else found
+        tails = [(1 - level) / 2, (1 + level) / 2]
+        ends[:, some] = np.nanquantile(inside, tails, axis=0).reshape(ends[:, some].shape)
+    return ends[0], ends[1]
+
+
+# --- mean losses ---------------------------------------------------------------------------------
+
+
+def mean_interval(sums: Floats, weight: Floats, *, level: float, weights: Weights) -> Part:
+    """Ends for a mean loss, from the sums of w l, w l^2, w^2 l, w^2 l^2 and of w, w^2."""
+    mean = sums[0] / weight[0]
+    with np.errstate(invalid="ignore"):
+        if weights == "counts":
+            apart = sums[1] - 2 * mean * sums[0] + mean**2 * weight[0]
+        else:
+            apart = sums[3] - 2 * mean * sums[2] + mean**2 * weight[1]
+        reach = quantile(level) * np.sqrt(np.maximum(apart, 0.0)) / weight[0]
+    return np.asarray(mean - reach), np.asarray(mean + reach)
+
+
+# --- several parts -------------------------------------------------------------------------------
+
+
+def over_parts(
+    parts: Sequence[Tally],
+    measure: Measure,
+    *,
+    method: str,
+    level: float,
+    draws: int,
+    seed: Any,
+) -> tuple[Floats, Part]:
+    """A measure of several parts, and its ends by how it differs from part to part."""
+    whole = sum(parts[1:], parts[0])
+    cells = np.array([part.among(whole.labels, whole.others).weight for part in parts])
+    if method == "t":
+        return _of_each(measure(cells), level)
+    generator = np.random.default_rng(seed)
+    F = len(parts)
+    times = generator.multinomial(F, np.full(F, 1.0 / F), size=draws).astype(np.float64)
+    size = max(_CELLS // whole.weight.size, 1)
+    found = [
+        measure(np.einsum("bf,fak->bak", times[lo : lo + size], cells))
+        for lo in range(0, draws, size)
+    ]
+    return measure(whole.weight), percentiles(np.concatenate(found), level)
+
+
+def _of_each(values: Floats, level: float) -> tuple[Floats, Part]:
+    """Mean over the first axis and its ends; a part where there is no value does not count."""
+    parts = (~np.isnan(values)).sum(axis=0)
+    mean = ratio((np.nansum(values, axis=0), parts))
+    apart = ratio((np.nansum((values - mean) ** 2, axis=0), np.maximum(parts - 1, 0)))
+    reach = stdtrit(np.maximum(parts - 1, 1), (1 + level) / 2) * np.sqrt(ratio((apart, parts)))
+    return mean, (np.asarray(mean - reach), np.asarray(mean + reach))
+
+
+def quantile(level: float) -> float:
+    """z of a two-sided level."""
+    return float(ndtri((1 + level) / 2))
+
+
+def check_level(level: Any) -> float:
+    """A number between 0 and 1."""
+    if not isinstance(level, int | float | np.floating) or not 0 < level < 1:
+        raise OptionError.of("level", level, "a number between 0 and 1, such as 0.95")
+    return float(level)

@@ -1,0 +1,210 @@
+"""Measures as functions of the counts n[a, k]: rows of class k for which action a was taken.
+
+    right_k = n[k, k]     true_k = sum_a n[a, k]     said_k = sum_l n[k, l]     N = sum of all
+
+    accuracy     sum right / N              error             (sum said - sum right) / N
+    coverage     sum said / N               selective error   1 - sum right / sum said
+    recall_k     right_k / true_k           precision_k       right_k / said_k
+    specificity_k  share of the rows of other classes that are not said to be k
+    F_k          (1 + b^2) right_k / (b^2 true_k + said_k)
+    balanced accuracy   mean of recall over the classes that have rows
+    MCC          (N sum right - sum true said) / sqrt((N^2 - sum true^2) (N^2 - sum said^2))
+    kappa        (N sum right - sum true said) / (N^2 - sum true said)
+
+Actions that are no classes (rejected rows among them) count in N and `true`, are never right and
+never wrong, and in MCC are one more thing that is said: what scikit-learn finds if they are passed
+as labels. Counts may have axes before the last two, so that many tables are measured at once.
+
+A rate without rows below the line is NaN. In averages it counts as `zero_division`, and a class
+that is neither true nor said of any row is left out: with 0, scikit-learn's own default.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Literal
+
+import numpy as np
+
+from discriminant.table.schema import Floats
+
+Average = Literal["macro", "micro", "weighted"]
+Part = tuple[Floats, Floats]  # above and below the line of a rate; both linear in the counts
+Rate = Callable[[Floats], Part]
+Measure = Callable[[Floats], Floats]
+
+AVERAGES: tuple[Average, ...] = ("macro", "micro", "weighted")
+
+
+def ratio(part: Part) -> Floats:
+    """Above over below the line, NaN where nothing is below."""
+    above, below = np.broadcast_arrays(*part)
+    found = np.full(below.shape, np.nan)
+    np.divide(above, below, out=found, where=below != 0)
+    return found
+
+
+def right(cells: Floats) -> Floats:
+    """(..., K) rows of each class given to it."""
+    return np.asarray(np.einsum("...kk->...k", cells[..., : cells.shape[-1], :]))
+
+
+def true(cells: Floats) -> Floats:
+    """(..., K) rows of each class: its support."""
+    return np.asarray(cells.sum(axis=-2))
+
+
+def said(cells: Floats) -> Floats:
+    """(..., K) rows given to each class."""
+    return np.asarray(cells[..., : cells.shape[-1], :].sum(axis=-1))
+
+
+def total(cells: Floats) -> Floats:
+    """(...) all rows."""
+    return np.asarray(cells.sum(axis=(-2, -1)))
+
+
+# --- rates: one count over another ---------------------------------------------------------------
+
+
+def accuracy(cells: Floats) -> Part:
+    """Right, of all."""
+    return right(cells).sum(axis=-1), total(cells)
+
+
+def error(cells: Floats) -> Part:
+    """Given to a wrong class, of all."""
+    return (said(cells) - right(cells)).sum(axis=-1), total(cells)
+
+
+def coverage(cells: Floats) -> Part:
+    """Given to any class, of all."""
+    return said(cells).sum(axis=-1), total(cells)
+
+
+def selective_error(cells: Floats) -> Part:
+    """Wrong, of those given to a class."""
+    return (said(cells) - right(cells)).sum(axis=-1), said(cells).sum(axis=-1)
+
+
+def recall(cells: Floats) -> Part:
+    """(..., K) right, of the rows of a class."""
+    return right(cells), true(cells)
+
+
+def precision(cells: Floats) -> Part:
+    """(..., K) right, of the rows given to a class."""
+    return right(cells), said(cells)
+
+
+def specificity(cells: Floats) -> Part:
+    """(..., K) not given to a class, of the rows of others."""
+    others = total(cells)[..., np.newaxis] - true(cells)
+    return np.maximum(others - (said(cells) - right(cells)), 0.0), others
+
+
+def prevalence(cells: Floats) -> Part:
+    """(..., K) rows of a class, of all."""
+    return true(cells), total(cells)[..., np.newaxis]
+
+
+def share(cells: Floats, place: int | None) -> Part:
+    """Of the action at a place; None is an action that was never taken."""
+    taken = 0.0 * total(cells) if place is None else cells[..., place, :].sum(axis=-1)
+    return taken, total(cells)
+
+
+RATES: dict[str, Rate] = {
+    rate.__name__: rate
+    for rate in (
+        error,
+        accuracy,
+        coverage,
+        selective_error,
+        precision,
+        recall,
+        specificity,
+        prevalence,
+    )
+}
+
+
+# --- other measures ------------------------------------------------------------------------------
+
+
+def f_score(cells: Floats, *, beta: float = 1.0) -> Floats:
+    """(..., K) F_beta of each class."""
+    below = beta**2 * true(cells) + said(cells)
+    return ratio(((1.0 + beta**2) * right(cells), below))
+
+
+def balanced_accuracy(cells: Floats) -> Floats:
+    """(...) mean recall of the classes that have rows."""
+    some = true(cells) > 0
+    found = np.where(some, ratio(recall(cells)), 0.0).sum(axis=-1)
+    return ratio((found, some.sum(axis=-1)))
+
+
+def mcc(cells: Floats) -> Floats:
+    """(...) Matthews' correlation; 0 where all rows are one class, or all are given to one."""
+    spread = _spread(true(cells)) * _spread(cells.sum(axis=-1))
+    found = ratio((_beyond_chance(cells), np.sqrt(spread)))
+    return np.where(spread == 0, np.where(total(cells) > 0, 0.0, np.nan), found)
+
+
+def kappa(cells: Floats) -> Floats:
+    """(...) Cohen's kappa: NaN where chance alone would be right every time."""
+    below = total(cells) ** 2 - (true(cells) * said(cells)).sum(axis=-1)
+    return ratio((_beyond_chance(cells), below))
+
+
+def averaged(
+    cells: Floats,
+    measure: Literal["precision", "recall", "f"],
+    average: Average,
+    *,
+    beta: float = 1.0,
+    zero_division: float = 0.0,
+) -> Floats:
+    """(...) precision, recall or F over the classes that are true or said of some row.
+
+    'macro' counts every class once, 'weighted' as often as it has rows, 'micro' sums what is above
+    and below the line first. With `zero_division` NaN, undefined rates are left out.
+    """
+    if average == "micro":
+        whole = (right(cells), true(cells), said(cells))
+        hit, own, told = (value.sum(axis=-1) for value in whole)
+        below = {"precision": told, "recall": own, "f": beta**2 * own + told}[measure]
+        found = ratio(((1.0 + beta**2) * hit if measure == "f" else hit, below))
+        return np.where(np.isnan(found), zero_division, found)
+    each = f_score(cells, beta=beta) if measure == "f" else ratio(RATES[measure](cells))
+    occurs = (true(cells) + said(cells)) > 0
+    each = np.where(np.isnan(each), zero_division, each)
+    weight = np.where(occurs & ~np.isnan(each), true(cells) if average == "weighted" else 1.0, 0.0)
+    return ratio(((weight * np.nan_to_num(each)).sum(axis=-1), weight.sum(axis=-1)))
+
+
+def _beyond_chance(cells: Floats) -> Floats:
+    """N sum right - sum true said, class by class."""
+    N = total(cells)[..., np.newaxis]
+    return np.asarray((N * right(cells) - true(cells) * said(cells)).sum(axis=-1))
+
+
+def _spread(counts: Floats) -> Floats:
+    """N^2 - sum n^2 as sum n (N - n), which keeps its digits where one n is nearly all."""
+    return np.asarray((counts * (counts.sum(axis=-1, keepdims=True) - counts)).sum(axis=-1))
+
+
+_WAYS: dict[str, Measure] = {
+    f"{average}_{'f1' if name == 'f' else name}": partial(averaged, measure=name, average=average)
+    for average in AVERAGES
+    for name in ("precision", "recall", "f")
+}
+MEASURES: dict[str, Measure] = {
+    "f1": f_score,
+    "balanced_accuracy": balanced_accuracy,
+    "mcc": mcc,
+    "kappa": kappa,
+    **_WAYS,
+}

@@ -26,6 +26,7 @@ from discriminant.assessment.folds import (
 )
 from discriminant.assessment.grid import STEPS, Candidates, Grid, grid_losses
 from discriminant.assessment.leave_one_out import leave_each_out
+from discriminant.assessment.measures import Assessment
 from discriminant.assessment.refit import for_classes, refit_folds, rule_without
 from discriminant.engines.local import blas_for
 from discriminant.errors import (
@@ -77,6 +78,26 @@ class HeldOut:
         own = self.log_posterior[np.arange(len(self.codes)), self.codes]
         return float(-np.average(own, weights=self.weight))
 
+    @property
+    def tally(self) -> Assessment:
+        """Truth by the most probable class, held out: all measures follow from it."""
+        return self._tally(slice(None))
+
+    @property
+    def tallies(self) -> list[Assessment]:
+        """The tally of each fold; they add up to `tally`."""
+        return [self._tally(rows) for rows in rows_by_fold(self.fold)]
+
+    def _tally(self, rows: Any) -> Assessment:
+        logs = self.log_posterior[rows]
+        return Assessment.of(
+            self.codes[rows],
+            logs.argmax(axis=1),
+            labels=self.labels,
+            log_posterior=logs,
+            weight=None if self.weight is None else self.weight[rows],
+        )
+
 
 def cross_validate(
     estimator: Any,
@@ -112,7 +133,7 @@ def cross_validate(
     >>> held.log_posterior.shape, held.error()
     ((6, 2), 0.0)
     """
-    _check_classifier(estimator)
+    check_classifier(estimator)
     labels, codes = _classes(X, y)
     weight = open_weight(sample_weight, len(codes))
     fold = fold_numbers(folds, codes, groups=groups, seed=seed, X=X)
@@ -123,7 +144,7 @@ def cross_validate(
                 found = _score_folds(estimator, table, fold)
         else:
             found = refit_folds(estimator, X, labels=labels, codes=codes, weight=weight, fold=fold)
-    _warn_of_missing(codes, weight, labels, fold)
+    warn_of_missing(codes, weight, labels, fold)
     return HeldOut(labels, codes, fold, found, weight)
 
 
@@ -158,7 +179,7 @@ def leave_one_out(
     """
     if prior not in ("refit", "fixed"):
         raise OptionError.of("prior", prior, "'refit' or 'fixed'")
-    _check_classifier(estimator)
+    check_classifier(estimator)
     labels, codes = _classes(X, y)
     weight = open_weight(sample_weight, len(codes))
     some = codes if weight is None else codes[weight > 0]
@@ -241,7 +262,7 @@ def _score_folds(estimator: Any, table: Table, fold: FoldNumbers) -> Floats:
     return found
 
 
-def _check_classifier(estimator: Any) -> None:
+def check_classifier(estimator: Any) -> None:
     if isinstance(estimator, type):
         name = estimator.__name__
         raise OptionError.of("estimator", name, f"a model, not its class: {name}()")
@@ -277,9 +298,7 @@ def _with_shares(estimator: Any, codes: Codes, weight: Floats | None) -> Any:
     raise OptionError.of("prior", "fixed", allowed)
 
 
-def _warn_of_missing(
-    codes: Codes, weight: Floats | None, labels: Labels, fold: FoldNumbers
-) -> None:
+def warn_of_missing(codes: Codes, weight: Floats | None, labels: Labels, fold: FoldNumbers) -> None:
     """Name every class that some training part lacks: all its rows are in one fold."""
     ones = np.ones(len(codes)) if weight is None else (weight > 0).astype(np.float64)
     table = np.zeros((int(fold.max()) + 1, len(labels)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from discriminant.errors.base import InputError, listing
 
@@ -68,6 +68,40 @@ class LabelError(InputError):
     def unknown(cls, labels: Sequence[object], known: Sequence[object]) -> LabelError:
         return cls(f"Unknown class(es) {listing(labels)}; the classes are {listing(known, 20)}.")
 
+    @classmethod
+    def unseen(cls, counts: Mapping[object, int], known: Sequence[object]) -> LabelError:
+        return cls(
+            f"{sum(counts.values())} row(s) are of {len(counts)} class(es) that the model does not "
+            f"know: {_counted(counts)}; its classes are {listing(known, 20)}. Drop or relabel "
+            "these rows, or pass unseen='count': then they count, and are never right."
+        )
+
+    @classmethod
+    def strange(cls, counts: Mapping[object, int], known: Sequence[object]) -> LabelError:
+        return cls(
+            f"Decisions that are no class: {_counted(counts)}; the classes are "
+            f"{listing(known, 20)}. Correct them, or name actions that are no class in actions=."
+        )
+
+    @classmethod
+    def undecided(cls, rows: Sequence[int]) -> LabelError:
+        where = ", ".join(str(r) for r in list(rows)[:5])
+        more = f" and {len(rows) - 5} more" if len(rows) > 5 else ""
+        return cls(
+            f"The decision is missing (NaN or None) in row(s) {where}{more} (counted from 0). "
+            "Drop these rows, or decide REJECT."
+        )
+
+    @classmethod
+    def twice(cls, labels: Sequence[object]) -> LabelError:
+        return cls(f"labels={list(labels)!r} names a class twice: name each once.")
+
+
+def _counted(counts: Mapping[object, int], most: int = 20) -> str:
+    """Labels with their numbers of rows, the first few of them."""
+    shown = ", ".join(f"'{label}' ({count} rows)" for label, count in list(counts.items())[:most])
+    return shown if len(counts) <= most else f"{shown} and {len(counts) - most} more"
+
 
 class ResponseError(InputError):
     """The numbers to regress on cannot be used."""
@@ -114,6 +148,14 @@ class ResponseError(InputError):
         return cls(
             f"y is {value:g} in every row, so that the most likely {family} mean is {value:g} and "
             "its score is infinite: there is nothing to fit. Add rows with other responses."
+        )
+
+    @classmethod
+    def out_of_reach(cls, size: float, bound: float) -> ResponseError:
+        return cls(
+            f"The largest response is {size:.3g} in size, and powers of such numbers are no longer "
+            f"doubles: it must lie between {1 / bound:.0e} and {bound:.0e}. Measure y in another "
+            f"unit: pass y / {size:.0e}."
         )
 
 
@@ -283,3 +325,11 @@ class OptionError(InputError):
     @classmethod
     def of(cls, name: str, value: object, allowed: str) -> OptionError:
         return cls(f"{name}={value!r} is not possible: it must be {allowed}.")
+
+    @classmethod
+    def beyond_reach(cls, asked: int, found: int, names: Sequence[str]) -> OptionError:
+        return cls(
+            f"n_features={asked} is not possible: {found} feature(s) are in and no other can enter, "
+            f"since each of {listing(names)} is constant or follows from these within classes. "
+            f"Ask for at most {found}, or pass a smaller tolerance."
+        )

@@ -61,6 +61,14 @@ class CostError(InputError):
         )
 
     @classmethod
+    def without(cls, actions: Sequence[object], known: Sequence[object]) -> CostError:
+        return cls(
+            f"Rows were decided {listing(actions)}, whose cost is not given; costs are given for "
+            f"{listing(known, 20)}. Name these actions in cost=; REJECT and OUTLIER cost what "
+            "reject= and outlier= say."
+        )
+
+    @classmethod
     def of_diagonal(cls, label: object, value: float) -> CostError:
         return cls(
             f"The cost of deciding '{label}' where '{label}' is true is {value:g}: a right "
@@ -136,6 +144,28 @@ class PosteriorError(InputError):
     @classmethod
     def of_shape(cls, shape: tuple[int, ...], classes: int) -> PosteriorError:
         return cls(f"Posteriors have shape {shape} for {classes} classes: one column for each.")
+
+    @classmethod
+    def of_columns(cls, columns: int, labels: Sequence[object]) -> PosteriorError:
+        return cls(
+            f"Posteriors have {columns} column(s) and there are {len(labels)} classes, "
+            f"{listing(labels, 20)}: pass labels=, the class of each column in order."
+        )
+
+    @classmethod
+    def not_normalised(cls, row: int, total: float, name: str) -> PosteriorError:
+        return cls(
+            f"{name} of row {row} (counted from 0) makes probabilities that sum to {total:.6g}, "
+            "not 1. Pass probabilities as posterior=, their logarithms as log_posterior=; scores "
+            "that are neither have to be calibrated first."
+        )
+
+    @classmethod
+    def none_kept(cls, measure: str) -> PosteriorError:
+        return cls(
+            f"{measure} follows from posteriors, and none were given: pass log_posterior= or "
+            "posterior= beside the decisions."
+        )
 
     @classmethod
     def contradicted(cls, row: int, names: Sequence[object]) -> PosteriorError:

@@ -24,8 +24,6 @@ from discriminant.moments.losses import TWO_SIDED, LinkName
 from discriminant.moments.slope import Local, Pass, Slope, SlopeReading, Want
 from discriminant.table.schema import Block, Floats
 
-MOST = 1500  # estimates; the curvature of more is not read unasked
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ClassFit:

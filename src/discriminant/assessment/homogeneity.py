@@ -28,7 +28,7 @@ import numpy as np
 from scipy import special
 
 from discriminant.assessment.four_tests import FTest, f_chance
-from discriminant.assessment.layout import chance, degree, number, table
+from discriminant.assessment.layout import Printed, chance, degree, number, table
 from discriminant.assessment.standard import Standard, check_products, solid, standardised
 from discriminant.errors import InferenceError, MomentsMismatchError
 from discriminant.models.support import rounding
@@ -40,7 +40,7 @@ _WHAT = "Box's M"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class BoxM:
+class BoxM(Printed):
     """What `box_m` returns: `print` it, or ask for `frame()` or `to_dict()`."""
 
     labels: Labels  # (K,)
@@ -75,12 +75,6 @@ class BoxM:
                 *table("", ["", "Approx.", "df1", "df2", "Sig."], tests),
             ]
         )
-
-    def __str__(self) -> str:
-        return self.text
-
-    def __repr__(self) -> str:
-        return self.text
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers, lists and texts."""

@@ -21,7 +21,7 @@ import numpy as np
 from scipy import special
 
 from discriminant.assessment.four_tests import FTest, f_chance
-from discriminant.assessment.layout import chance, degree, number, table
+from discriminant.assessment.layout import Printed, chance, degree, number, table
 from discriminant.assessment.standard import check_products, standardised
 from discriminant.errors import InferenceError
 from discriminant.moments.class_moments import ClassMoments
@@ -32,7 +32,7 @@ _TABLES = ("first", "second")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Hotelling:
+class Hotelling(Printed):
     """What `hotelling` returns: `print` it, or ask for `frame()` or `to_dict()`."""
 
     labels: tuple[Any, Any]  # of the two classes, or 'first' and 'second' table
@@ -67,12 +67,6 @@ class Hotelling:
             *table(title, ["Variable", "Difference", "In sd", "t", "Pr > |t|"], rows),
         ]
         return "\n".join(lines)
-
-    def __str__(self) -> str:
-        return self.text
-
-    def __repr__(self) -> str:
-        return self.text
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers, lists and texts."""

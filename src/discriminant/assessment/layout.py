@@ -9,6 +9,23 @@ import numpy as np
 from discriminant.table.schema import Floats
 
 
+class Printed:
+    """A result that is shown as its `text`, whether printed or left at the end of a cell."""
+
+    __slots__ = ()
+
+    @property
+    def text(self) -> str:
+        """All of it, laid out in lines."""
+        raise NotImplementedError
+
+    def __str__(self) -> str:
+        return self.text
+
+    def __repr__(self) -> str:
+        return self.text
+
+
 def table(title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
     """Lines of a table: a title, a head, and rows whose first cell is a name.
 

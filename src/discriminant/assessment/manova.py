@@ -20,7 +20,7 @@ import numpy as np
 
 from discriminant.assessment.canonical import Canonical, canonical
 from discriminant.assessment.four_tests import Degrees, FTest, f_chance, four_tests
-from discriminant.assessment.layout import chance, degree, matrix, number, table
+from discriminant.assessment.layout import Printed, chance, degree, matrix, number, table
 from discriminant.assessment.standard import Standard, standardised
 from discriminant.errors import OptionError
 from discriminant.moments.class_moments import ClassMoments
@@ -46,7 +46,7 @@ class Univariate:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Manova:
+class Manova(Printed):
     """What `manova` returns: `print` it, or ask for `frame(part)` or `to_dict()`."""
 
     labels: Labels  # (K,)
@@ -76,12 +76,6 @@ class Manova:
             *(self._matrix_text(part) for part in _TITLES),
         ]
         return "\n\n".join("\n".join(lines) for lines in parts)
-
-    def __str__(self) -> str:
-        return self.text
-
-    def __repr__(self) -> str:
-        return self.text
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers, lists and texts."""

@@ -44,15 +44,6 @@ class Coordinates:
             found = found @ self.contrast.T
         return found[:-1], found[-1]
 
-    def theta(self, coef: Floats, intercept: Floats) -> Floats:
-        """(q, m) where coefficients (d, K) and intercepts (K,) are, as near as there is a place."""
-        found = np.vstack([coef, intercept])
-        if self.contrast is not None:
-            found = found @ self.contrast
-        size = np.abs(self.frame).max(axis=1, keepdims=True)
-        scaled = self.frame / np.where(size > 0, size, 1.0)
-        return np.asarray(np.linalg.lstsq(scaled, found / np.where(size > 0, size, 1.0))[0])
-
     def gradient(self, gradient: Floats) -> Floats:
         """(q, m) by theta, of a gradient (d+1, K) by coefficients."""
         found = self.frame.T @ gradient

@@ -405,6 +405,16 @@ BAD = {
         OptionError,
         "predicted='mode'.*median, mean, smearing",
     ),
+    "responses whose squares are out of range": (
+        lambda: GLM("gamma", link="log").fit(X6, 1e-200 * (1.0 + X6[:, 0])),
+        ResponseError,
+        r"6e-200 in size.*between 1e-150 and 1e\+150.*y / 6e-200",
+    ),
+    "responses whose fourth powers are": (
+        lambda: GLM("gaussian", link="inverse").fit(X6, 1e90 * (1.0 + X6[:, 0])),
+        ResponseError,
+        r"between 1e-70 and 1e\+70",
+    ),
     "fewer responses than rows": (lambda: GLM().fit(X6, Y6[:4]), ShapeError, "y has 4.*6"),
 }
 

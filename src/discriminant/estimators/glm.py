@@ -89,6 +89,7 @@ class GLM(Generalised):
         """Read the rows, and again for each step."""
         deviance = _deviance(self.family, self.link)
         response = _in_range(_flat(y, type(self).__name__), deviance.family)
+        _in_reach(response, deviance)
         self._fit(X, response, sample_weight, offset, deviance)
         return self
 
@@ -217,6 +218,18 @@ def _in_range(response: Floats, family: str) -> Floats:
             instead="choose another family",
         )
     return response
+
+
+def _in_reach(response: Floats, deviance: Deviance) -> None:
+    """Responses whose squares, or whose fourth powers for an inverse link, are still numbers."""
+    if deviance.family not in ("gaussian", "gamma"):
+        return
+    kind = deviance.family, deviance.link
+    bound = 1e70 if kind == ("gaussian", "inverse") else 1e150
+    least = 0.0 if kind == ("gaussian", "identity") else 1.0 / bound
+    size = float(np.abs(response).max())
+    if size and not least <= size <= bound:
+        raise ResponseError.out_of_reach(size, bound)
 
 
 def _deviance(family: Any, link: Any) -> Deviance:

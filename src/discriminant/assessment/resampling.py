@@ -263,6 +263,7 @@ def _score_folds(estimator: Any, table: Table, fold: FoldNumbers) -> Floats:
 
 
 def check_classifier(estimator: Any) -> None:
+    """A classifier, and not a class of them."""
     if isinstance(estimator, type):
         name = estimator.__name__
         raise OptionError.of("estimator", name, f"a model, not its class: {name}()")

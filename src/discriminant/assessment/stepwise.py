@@ -7,7 +7,7 @@ classes, relative to its variance, cannot enter. How F follows from the scatters
 `assessment.sweeping`.
 
 The p-values are those of single tests: of many features some meet them by chance, so judge what was
-chosen on other rows. Selection by an error rate is not done here.
+chosen on other rows. Selection by held-out error is in `assessment.selection`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from discriminant.assessment.layout import chance, number, table
+from discriminant.assessment.layout import Printed, chance, number, table
 from discriminant.assessment.standard import standardised
 from discriminant.assessment.sweeping import Search, Step
 from discriminant.errors import OptionError
@@ -30,7 +30,7 @@ METHODS = ("stepwise", "forward", "backward")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Stepwise:
+class Stepwise(Printed):
     """What `stepwise` returns: `print` it, or ask for `frame()` or `to_dict()`."""
 
     features: tuple[str, ...]  # that could be chosen
@@ -57,12 +57,6 @@ class Stepwise:
         if self.dependent:
             lines.append(f"Left out, since they follow from these: {', '.join(self.dependent)}")
         return "\n".join(lines)
-
-    def __str__(self) -> str:
-        return self.text
-
-    def __repr__(self) -> str:
-        return self.text
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers, lists and texts."""

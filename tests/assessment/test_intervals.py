@@ -1,0 +1,245 @@
+"""Intervals of rates against R and statsmodels; of all else against laws that are known."""
+
+import numpy as np
+import pytest
+from scipy import stats
+from sklearn import metrics
+from sklearn.datasets import load_wine
+
+from discriminant import LDA, REJECT, assess, cross_validate, interval_over
+from discriminant.assessment.intervals import drawn, exact, wilson
+from discriminant.errors import OptionError
+from tests.parity.golden import frozen
+
+TREES = np.array(["ash", "birch", "cedar"])
+WAYS = {"wilson": wilson, "exact": exact}
+
+
+def some_rows(seed=0, n=300, weighted=False):
+    rng = np.random.default_rng(seed)
+    truth = rng.choice(3, n, p=[0.6, 0.3, 0.1])
+    scores = 1.2 * np.eye(3)[truth] + rng.normal(size=(n, 3))
+    p = np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True)
+    said = TREES[p.argmax(axis=1)].astype(object)
+    said[p.max(axis=1) < 0.45] = REJECT
+    weight = rng.gamma(2.0, 0.5, n) if weighted else None
+    return TREES[truth], said, p, weight
+
+
+def assessed(seed=0, n=300, weighted=False):
+    truth, said, p, weight = some_rows(seed, n, weighted)
+    return assess(truth, said, posterior=p, weight=weight)
+
+
+# --- rates ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", WAYS)
+@pytest.mark.parametrize("peer", ["intervals_r", "intervals_statsmodels"])
+def test_intervals_of_a_rate_are_those_of_the_peer(peer, method):
+    golden = frozen(peer)
+    counts = zip(golden["x"], golden["n"], golden["level"], strict=True)
+    found = [WAYS[method]((np.array(x), np.array(n)), level) for x, n, level in counts]
+    # R solves for the ends of binom.test by the same Beta quantiles; statsmodels leaves 0 as 1e-17
+    np.testing.assert_allclose(found, golden[method], rtol=1e-11, atol=1e-15)
+
+
+@pytest.mark.parametrize("method", WAYS)
+@pytest.mark.parametrize("name", ["precision", "recall", "specificity", "error", "rejected"])
+def test_the_interval_of_a_measure_is_that_of_its_counts(name, method):
+    truth, said, _, _ = some_rows()
+    found = assess(truth, said).interval(name, method=method, level=0.9)
+    rejected = said == REJECT
+    one = (said[:, None] == TREES, truth[:, None] == TREES)
+    pairs = {
+        "precision": ((one[0] & one[1]).sum(axis=0), one[0].sum(axis=0)),
+        "recall": ((one[0] & one[1]).sum(axis=0), one[1].sum(axis=0)),
+        "specificity": ((~one[0] & ~one[1]).sum(axis=0), (~one[1]).sum(axis=0)),
+        "error": (((said != truth) & ~rejected).sum(), len(truth)),
+        "rejected": (rejected.sum(), len(truth)),
+    }
+    way = {"wilson": "wilson", "exact": "exact"}[method]
+    pairs = [np.atleast_1d(value) for value in pairs[name]]
+    wanted = [
+        stats.binomtest(int(x), int(n)).proportion_ci(0.9, method=way)
+        for x, n in zip(*np.broadcast_arrays(*pairs), strict=True)
+    ]
+    np.testing.assert_allclose(np.atleast_1d(found.low), [w.low for w in wanted], rtol=1e-10)
+    np.testing.assert_allclose(np.atleast_1d(found.high), [w.high for w in wanted], rtol=1e-10)
+
+
+def test_whole_weights_are_rows():
+    truth, said, _, _ = some_rows()
+    times = np.random.default_rng(1).integers(0, 4, len(truth))
+    weighed = assess(truth, said, weight=times).interval("recall")
+    repeated = assess(np.repeat(truth, times), np.repeat(said, times)).interval("recall")
+    np.testing.assert_allclose(weighed.low, repeated.low, rtol=1e-13)
+
+
+def test_reliability_weights_are_worth_as_many_rows_as_kish_says():
+    truth, said, _, weight = some_rows(weighted=True)
+    found = assess(truth, said, weight=weight).interval("recall", weights="reliability")
+    for k, label in enumerate(TREES):
+        w = weight[truth == label]
+        n = w.sum() ** 2 / (w**2).sum()
+        p = np.average(said[truth == label] == label, weights=w)
+        ends = [float(end) for end in wilson((np.array(p * n), np.array(n)))]
+        assert [found.low[k], found.high[k]] == pytest.approx(ends, rel=1e-12)
+
+
+@pytest.mark.parametrize("name", ["error", "mcc", "log_loss"])
+def test_the_unit_of_reliability_weights_does_not_matter(name):
+    truth, said, p, weight = some_rows(weighted=True)
+    one, two = (
+        assess(truth, said, posterior=p, weight=w).interval(name, weights="reliability")
+        for w in (weight, 1e-6 * weight)
+    )
+    assert (one.low, one.high) == pytest.approx((two.low, two.high), rel=1e-10)
+
+
+def test_a_rate_of_no_rows_has_no_interval():
+    found = assess(["ash", "birch"], ["ash", "ash"]).interval("precision")
+    assert np.isnan([found.value[1], found.low[1], found.high[1]]).all()
+
+
+# --- bootstrap -----------------------------------------------------------------------------------
+
+
+def test_the_bootstrap_of_a_rate_follows_the_binomial_law():
+    found = assessed()
+    n, p = 300, found.accuracy
+    ends = found.interval("accuracy", method="bootstrap", draws=40_000)
+    law = stats.binom(n, p)
+    for end, tail in ((ends.low, 0.025), (ends.high, 0.975)):
+        near = law.ppf([tail - 0.004, tail + 0.004]) / n  # four standard errors of the share
+        assert near[0] <= end <= near[1]
+
+
+def test_stratified_draws_keep_the_rows_of_each_class():
+    found = assessed()
+    tables = drawn(found, 50, np.random.default_rng(0), stratified=True)
+    np.testing.assert_allclose(tables.sum(axis=1), np.tile(found.support, (50, 1)), rtol=1e-13)
+
+
+@pytest.mark.parametrize("weights", ["counts", "reliability"])
+@pytest.mark.parametrize("stratified", [False, True])
+def test_drawn_tables_have_the_mean_of_the_table(weights, stratified):
+    found = assessed(weighted=True)
+    rng = np.random.default_rng(0)
+    tables = drawn(found, 20_000, rng, weights, stratified=stratified)
+    error = tables.std(axis=0) / np.sqrt(20_000)
+    assert (np.abs(tables.mean(axis=0) - found.weight) <= 6 * error + 0.02).all()
+
+
+@pytest.mark.parametrize(
+    ("name", "measure"),
+    [
+        ("mcc", metrics.matthews_corrcoef),
+        ("balanced_accuracy", metrics.balanced_accuracy_score),
+        ("macro_f1", lambda y, s: metrics.f1_score(y, s, average="macro", labels=TREES)),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:y_pred contains classes")
+def test_drawing_cells_is_drawing_rows(name, measure):
+    truth, said, _, _ = some_rows(n=120)
+    texts = np.array([str(action) for action in said])
+    rng = np.random.default_rng(3)
+    by_rows = [measure(truth[some], texts[some]) for some in rng.integers(0, 120, (1500, 120))]
+    found = assess(truth, said).interval(name, draws=20_000)
+    reach = np.std(by_rows)
+    for end, tail in ((found.low, 0.025), (found.high, 0.975)):
+        assert abs(end - np.quantile(by_rows, tail)) < 0.25 * reach
+
+
+def test_a_seed_gives_the_same_interval_again():
+    found = assessed()
+    one, two, other = (found.interval("f1", seed=seed) for seed in (1, 1, 2))
+    assert np.array_equal(one.low, two.low)
+    assert not np.array_equal(one.low, other.low)
+
+
+def test_the_cost_has_an_interval():
+    found = assessed()
+    cost = {"ash": {"cedar": 20}}
+    ends = found.interval("cost", cost=cost, reject=0.3)
+    assert ends.value == found.cost(cost, reject=0.3)
+    assert ends.low < ends.value < ends.high
+
+
+# --- losses and parts ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["log_loss", "brier"])
+def test_the_interval_of_a_mean_loss_is_that_of_the_mean_of_rows(name):
+    truth, said, p, _ = some_rows()
+    codes = np.searchsorted(TREES, truth)
+    apart = ((p - np.eye(3)[codes]) ** 2).sum(axis=1)
+    loss = -np.log(p[np.arange(300), codes]) if name == "log_loss" else apart
+    found = assess(truth, said, posterior=p).interval(name, level=0.9)
+    wanted = stats.norm.interval(0.9, loss.mean(), loss.std() / np.sqrt(300))
+    assert (found.low, found.high) == pytest.approx(wanted, rel=1e-12)
+
+
+def test_the_interval_of_a_weighted_mean_loss_has_the_sandwich_variance():
+    truth, said, p, weight = some_rows(weighted=True)
+    loss = -np.log(p[np.arange(300), np.searchsorted(TREES, truth)])
+    mean = np.average(loss, weights=weight)
+    error = np.sqrt((weight**2 * (loss - mean) ** 2).sum()) / weight.sum()
+    found = assess(truth, said, posterior=p, weight=weight)
+    ends = found.interval("log_loss", weights="reliability")
+    assert (ends.low, ends.high) == pytest.approx(stats.norm.interval(0.95, mean, error), rel=1e-12)
+
+
+def test_over_folds_the_interval_is_that_of_the_mean_of_folds():
+    X, y = load_wine(return_X_y=True)
+    held = cross_validate(LDA(), X[:, :4], y, 5)
+    each = [(held.predicted() != y)[held.fold == f].mean() for f in range(5)]
+    found = interval_over(held.tallies, "error")
+    wanted = stats.t.interval(0.95, 4, np.mean(each), stats.sem(each))
+    assert (found.low, found.high) == pytest.approx(wanted, rel=1e-12)
+
+
+def test_folds_without_a_class_do_not_count_for_its_recall():
+    parts = [
+        assess(list("aab"), list("abb"), labels=["a", "b"]),
+        assess(list("aaa"), list("aab"), labels=["a", "b"]),
+        assess(list("abb"), list("aba"), labels=["a", "b"]),
+    ]
+    found = interval_over(parts, "recall")
+    wanted = stats.t.interval(0.95, 1, 0.75, stats.sem([1.0, 0.5]))
+    assert (found.low[1], found.high[1]) == pytest.approx(wanted, rel=1e-12)
+
+
+def test_parts_drawn_with_replacement_say_how_much_sites_differ():
+    sites = [assessed(seed, n=40 + 30 * seed) for seed in range(6)]
+    found = interval_over(sites, "recall", method="bootstrap", draws=20_000)
+    cells = np.array([site.weight for site in sites])
+    rng = np.random.default_rng(9)
+    tables = cells[rng.integers(0, 6, (20_000, 6))].sum(axis=1)
+    recall = np.einsum("bkk->bk", tables[:, :3]) / tables.sum(axis=1)
+    np.testing.assert_allclose(found.low, np.quantile(recall, 0.025, axis=0), atol=0.01)
+
+
+# --- what has no interval ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("measure", "options", "words"),
+    [
+        ("mcc", {"method": "wilson"}, "'bootstrap': mcc is no share of rows"),
+        ("log_loss", {"method": "exact"}, "'normal': log_loss is no share"),
+        ("error", {"method": "wald"}, r"'wilson', 'exact' \(Clopper-Pearson\) or 'bootstrap'"),
+        ("errors", {}, "one of error, accuracy"),
+        ("error", {"level": 95}, "level=95.*between 0 and 1"),
+        ("error", {"weights": "kish"}, "'counts' or 'reliability'"),
+        ("cost", {}, "'cost', with cost="),
+    ],
+)
+def test_what_has_no_such_interval_is_told(measure, options, words):
+    with pytest.raises(OptionError, match=words):
+        assessed().interval(measure, **options)
+
+
+def test_one_part_does_not_show_how_parts_differ():
+    with pytest.raises(OptionError, match=r"parts=1.*two or more"):
+        interval_over([assessed()], "error")

@@ -1,0 +1,110 @@
+"""Two-class classifiers of any kind, fitted to the sides of a code one by one, on several cores."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import clone
+from sklearn.utils import _safe_indexing
+from sklearn.utils.parallel import Parallel, delayed
+from sklearn.utils.validation import _num_samples, has_fit_parameter
+
+from discriminant.errors import LabelError, ShapeError, WeightError
+from discriminant.models.codes import Signs
+from discriminant.models.decomposition import SIDES
+from discriminant.table.labels import encode_labels
+from discriminant.table.schema import Codes, Floats, Labels
+from discriminant.table.source import Table, open_weight
+
+_FURTHEST = 745.0  # log odds of the least probability that is not zero
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FittedMembers:
+    """M classifiers, each of the classes 0 and 1."""
+
+    fitted: tuple[Any, ...]
+
+    def said(self, X: Any) -> Floats:
+        """(n, M) what each says of each row: positive for its positive side."""
+        return np.column_stack([_said(model, X) for model in self.fitted])
+
+    def log_odds(self, X: Any) -> Floats:
+        """(n, M) log odds of the positive side."""
+        return np.column_stack([_log_odds(model, X) for model in self.fitted])
+
+
+def classes_of(X: Any, y: Any, name: str) -> tuple[Labels, Codes]:
+    """Labels and the code of each row."""
+    if y is None:
+        raise LabelError.absent(name)
+    labels, codes = encode_labels(y)
+    if _num_samples(X) != len(codes):
+        raise ShapeError.of_lengths("y", len(codes), _num_samples(X))
+    return labels, codes
+
+
+def fit_each(
+    base: Any,
+    X: Any,
+    codes: Codes,
+    signs: Signs,
+    *,
+    sample_weight: Any,
+    n_jobs: int | None,
+    progress: Callable[[int, int], object] | None,
+) -> FittedMembers:
+    """A clone of the classifier for each column, fitted to the rows of its two sides."""
+    weight = open_weight(sample_weight, len(codes))
+    if weight is not None and not has_fit_parameter(base, "sample_weight"):
+        raise WeightError.not_taken(type(base).__name__)
+    M = signs.shape[1]
+    fits = (delayed(_fit_one)(clone(base), X, codes, signs[:, m], weight) for m in range(M))
+    fitted = []
+    for model in Parallel(n_jobs=n_jobs, return_as="generator")(fits):
+        fitted.append(model)
+        if progress is not None:
+            progress(len(fitted), M)
+    return FittedMembers(tuple(fitted))
+
+
+def two_sided(table: Table, column: npt.NDArray[np.int8]) -> Table:
+    """The rows of the two sides of a column, as rows of the classes 0 and 1."""
+    side = column[table.codes]
+    if not column.all():
+        table, side = table.take(np.flatnonzero(side)), side[side != 0]
+    schema = replace(table.schema, labels=SIDES)
+    return replace(table, schema=schema, codes=(side > 0).astype(np.uint8))
+
+
+def _fit_one(
+    model: Any, X: Any, codes: Codes, column: npt.NDArray[np.int8], weight: Floats | None
+) -> Any:
+    side = column[codes]
+    if not column.all():
+        rows = np.flatnonzero(side)
+        X, side = _safe_indexing(X, rows), side[rows]
+        weight = None if weight is None else weight[rows]
+    truth = SIDES[(side > 0).astype(np.intp)]
+    return model.fit(X, truth) if weight is None else model.fit(X, truth, sample_weight=weight)
+
+
+def _said(model: Any, X: Any) -> Floats:
+    if hasattr(model, "decision_function"):
+        return np.ravel(np.asarray(model.decision_function(X), dtype=np.float64))
+    if hasattr(model, "predict_proba"):
+        return _log_odds(model, X)
+    return np.where(np.asarray(model.predict(X)) == 1, 1.0, -1.0)
+
+
+def _log_odds(model: Any, X: Any) -> Floats:
+    with np.errstate(divide="ignore"):
+        if hasattr(model, "predict_log_proba"):
+            logs = np.asarray(model.predict_log_proba(X), dtype=np.float64)
+        else:
+            logs = np.log(np.asarray(model.predict_proba(X), dtype=np.float64))
+    return np.clip(logs[:, 1] - logs[:, 0], -_FURTHEST, _FURTHEST)

@@ -1,0 +1,577 @@
+"""Many classes from two: codes, decoding, coupling, and members from moments or from rows."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, strategies as st
+from scipy import sparse as matrices
+from sklearn.base import clone
+from sklearn.datasets import load_digits, load_iris, load_wine
+from sklearn.discriminant_analysis import (
+    LinearDiscriminantAnalysis,
+    QuadraticDiscriminantAnalysis,
+)
+from sklearn.linear_model import LogisticRegression
+from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.svm import LinearSVC
+
+from discriminant import (
+    LDA,
+    QDA,
+    RDA,
+    Fisher,
+    LeastSquares,
+    Logistic,
+    NearestMean,
+    OneVsOne,
+    OneVsRest,
+    OutputCodes,
+    cross_validate,
+    moments,
+)
+from discriminant.errors import (
+    CodeError,
+    CollinearWarning,
+    MomentsMismatchError,
+    RepeatedColumnsWarning,
+    WeightError,
+)
+from discriminant.models.code_design import designed, separability, whitened_means
+from discriminant.models.codes import (
+    CODES,
+    FIXED,
+    RANDOM,
+    Code,
+    dense,
+    exhaustive,
+    one_vs_one,
+    one_vs_rest,
+    opposed,
+    sparse,
+)
+from discriminant.models.coupling import _sides, coupled
+from discriminant.models.decoding import by_loss, euclidean, hamming
+
+WINE, KINDS = load_wine(return_X_y=True)
+IRIS, SPECIES = load_iris(return_X_y=True)
+MOMENT_BASES = [
+    LDA(),
+    LDA(shrinkage=0.3, target="identity"),
+    LDA(shrinkage=1.0),
+    LDA(shrinkage="oas"),
+    LDA(shrinkage="auto", denominator="ml"),
+    LDA(denominator="reliability"),
+    QDA(),
+    RDA(pooling=0.5, shrinkage=0.2),
+    NearestMean(),
+    Fisher(),
+    Fisher(threshold="midpoint"),
+    LeastSquares(),
+    LeastSquares(coding="fisher"),
+]
+OTHER_BASES = [LogisticRegression(max_iter=5000), LinearSVC(), Logistic(ridge=0.1)]
+WAYS = [
+    OneVsRest(LDA()),
+    OneVsOne(LDA()),
+    OutputCodes(LDA()),
+    OutputCodes(LDA(), code="sparse"),
+]
+every_base = pytest.mark.parametrize("base", MOMENT_BASES, ids=repr)
+every_other = pytest.mark.parametrize("base", OTHER_BASES, ids=lambda base: type(base).__name__)
+every_way = pytest.mark.parametrize("way", WAYS, ids=repr)
+
+
+def around(way, base):
+    return clone(way).set_params(estimator=base)
+
+
+def row_by_row(code, base, rows, labels):
+    """(n, M) what classifiers say that are fitted to the rows of each column."""
+    said = []
+    for column in code.T:
+        side = column[np.searchsorted(np.unique(labels), labels)]
+        fitted = clone(base).fit(rows[side != 0], side[side != 0] > 0)
+        said.append(fitted.decision_function(rows))
+    return np.column_stack(said)
+
+
+# --- codes ---------------------------------------------------------------------------------------
+
+# Lecture 5, figure 3.5 (a): four classes, five classifiers.
+BINARY = np.array([[-1, 1, -1, 1, 1], [1, -1, -1, 1, -1], [-1, 1, 1, -1, 1], [-1, -1, 1, 1, -1]])
+# and (b): three of the classes are left out of some of seven.
+TERNARY = np.array(
+    [
+        [-1, -1, 1, 1, -1, 1, 1],
+        [-1, 0, 0, 0, 1, -1, 0],
+        [1, 1, -1, -1, -1, 1, -1],
+        [-1, 1, 0, 1, -1, 0, 1],
+    ]
+)
+
+
+def test_the_word_of_figure_3_5_still_decodes_to_class_3():
+    word = np.array([[-1.0, -1.0, 1.0, -1.0, 1.0]])  # class 3 with classifier 2 in error
+    assert hamming(word, BINARY).round().tolist() == [[-3.0, -4.0, -1.0, -2.0]]
+    expected = [-2 * np.sqrt(3), -4.0, -2.0, -2 * np.sqrt(2)]
+    np.testing.assert_allclose(euclidean(word, BINARY)[0], expected, rtol=1e-12)
+
+
+def test_left_out_classes_count_a_half_in_figure_3_5():
+    word = np.array([[-1.0, 1.0, 1.0, -1.0, 1.0, -1.0, 1.0]])
+    plain = 0.5 * (np.sign(word) @ TERNARY.T - TERNARY.shape[1])
+    assert plain.tolist() == [[-4.0, -2.0, -5.0, -3.0]]
+    assert np.abs(hamming(word, TERNARY) - plain).max() <= 1 / 6 + 1e-12
+    expected = [-4.0, -2.0, -2 * np.sqrt(5), -np.sqrt(10)]
+    np.testing.assert_allclose(euclidean(word, TERNARY)[0], expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("K", [2, 3, 5, 8])
+def test_fixed_codes_have_as_many_columns_as_the_books_say(K):
+    assert one_vs_rest(K).shape[1] == (1 if K == 2 else K)
+    assert one_vs_one(K).shape[1] == K * (K - 1) // 2
+    assert exhaustive(K).shape[1] == 2 ** (K - 1) - 1
+
+
+@pytest.mark.parametrize("name", FIXED)
+@pytest.mark.parametrize("K", [2, 3, 5, 8])
+def test_every_fixed_code_passes_its_own_examination(name, K):
+    Code.of(FIXED[name](K), np.arange(K))
+
+
+@pytest.mark.parametrize("name", RANDOM)
+@given(K=st.integers(2, 25), seed=st.integers(0, 99))
+def test_every_random_code_tells_classes_apart_and_repeats_no_column(name, K, seed):
+    Code.of(RANDOM[name](K, None, np.random.default_rng(seed)), np.arange(K))
+
+
+def test_the_exhaustive_code_corrects_what_coding_theory_says():
+    """Every two of its rows differ in 2^(K-2) columns (Dietterich & Bakiri 1995)."""
+    code = Code.of(exhaustive(6), np.arange(6))
+    assert (code.distance, code.corrects) == (2.0**4, (2**4 - 1) // 2)
+
+
+@pytest.mark.parametrize(
+    "signs",
+    [exhaustive(4), one_vs_one(4), one_vs_rest(4), BINARY, TERNARY]
+    + [sparse(4, M, np.random.default_rng(M)) for M in (5, 8, 12)]
+    + [dense(5, 9, np.random.default_rng(0))],
+    ids=lambda signs: f"{signs.shape}",
+)
+def test_as_many_errors_as_are_promised_are_corrected_and_no_more(signs):
+    """By trying all words: those a class may get, and all that differ from them in e places."""
+
+    def survives(errors):
+        words = 2.0 * (np.arange(2 ** signs.shape[1])[:, None] >> np.arange(signs.shape[1]) & 1) - 1
+        agree = words @ signs.T
+        for k, row in enumerate(signs):
+            wrong = (words * row < 0).sum(axis=1)  # places where a classifier that knows k errs
+            others = np.delete(agree, k, axis=1)
+            if not (agree[wrong <= errors, k][:, None] > others[wrong <= errors]).all():
+                return False
+        return True
+
+    promised = Code(np.arange(len(signs)), signs).corrects
+    assert (survives(promised) or promised == 0) and not survives(promised + 1)
+
+
+def test_a_designed_code_is_easier_to_separate_than_a_random_one_and_tells_all_apart():
+    rows, digits = load_digits(return_X_y=True)
+    found = moments(rows, digits, detail="pooled")
+    rng = np.random.default_rng(0)
+    made, lot = designed(found, 20, rng), dense(10, 20, rng)
+    share = found.weight / found.weight.sum()
+    ease = [separability(signs, whitened_means(found), share).mean() for signs in (made, lot)]
+    assert ease[0] > ease[1] + 0.05
+    Code.of(made, np.arange(10))
+
+
+def test_separability_is_the_squared_correlation_of_a_regression():
+    """R^2 of the indicator of the positive side on the features, by least squares."""
+    found = moments(WINE, KINDS, detail="pooled")
+    signs = one_vs_rest(3)
+    ours = separability(signs, whitened_means(found), found.weight / found.weight.sum())
+    ones = np.column_stack([np.ones(len(WINE)), (WINE - WINE.mean(0)) / WINE.std(0)])
+    for m, said in enumerate(ours):
+        side = (signs[KINDS, m] > 0).astype(float)
+        left = side - ones @ np.linalg.lstsq(ones, side, rcond=None)[0]
+        assert said == pytest.approx(1 - left.var() / side.var(), abs=1e-10)
+
+
+# --- what is refused -----------------------------------------------------------------------------
+
+BAD_CODES = [
+    ([[1, 1], [1, 1], [-1, -1], [-1, 1]], "1 pair.*'a' and 'b'"),
+    ([[1, 1], [0, 1], [1, 0], [0, 0]], "Column 0.*no class on side -1.*2 \\* code - 1"),
+    ([[1, 2], [-1, 1], [1, -1], [-1, -1]], "class 'a' in column 1.*is 2"),
+    ([[1, -1], [-1, 1], [1, 1]], "shape \\(3, 2\\) for 4 classes"),
+    ([[1, 1, 0], [0, 1, 1], [-1, 0, 1], [0, -1, -1]], "2 pair.*'a' and 'b'; 'b' and 'c'"),
+]
+
+
+@pytest.mark.parametrize(("matrix", "told"), BAD_CODES, ids=[str(t) for _, t in BAD_CODES])
+def test_a_bad_code_is_told_by_classes_and_columns(matrix, told):
+    """Case 47: equal rows are named by their classes."""
+    rows = np.random.default_rng(0).standard_normal((40, 2))
+    with pytest.raises(CodeError, match=told):
+        OutputCodes(LDA(), code=matrix).fit(rows, np.array(list("abcd") * 10))
+
+
+@pytest.mark.parametrize(
+    ("matrix", "told"),
+    [
+        (BINARY, "1 and 4 \\(equal\\)"),
+        (TERNARY, "3 and 6 \\(equal\\)"),
+        ([[1, 1, -1], [-1, -1, 1], [1, -1, 1], [-1, 1, -1]], "1 and 2 \\(complements\\)"),
+    ],
+    ids=["figure 3.5 a", "figure 3.5 b", "complements"],
+)
+def test_repeated_columns_are_named_and_the_code_is_used_as_it_is(matrix, told):
+    rows = np.random.default_rng(0).standard_normal((40, 2))
+    with pytest.warns(RepeatedColumnsWarning, match=f"1 pair.*{told}"):
+        model = OutputCodes(LDA(), code=matrix).fit(rows, np.array(list("abcd") * 10))
+    assert np.array_equal(model.code_, matrix)
+
+
+def test_an_exhaustive_code_of_many_classes_is_refused_with_its_number_and_a_way_out():
+    with pytest.raises(CodeError, match=r"20 classes has 524,287 columns.*'dense'"):
+        exhaustive(20)
+
+
+def test_more_columns_than_there_are_is_refused_with_the_number():
+    with pytest.raises(CodeError, match=r"columns=10.*only 3 .*columns=3"):
+        OutputCodes(LDA(), columns=10).fit(IRIS, SPECIES)
+
+
+def test_fewer_columns_than_tell_classes_apart_is_refused():
+    with pytest.raises(CodeError, match=r"2 column.*10 classes.*4 columns"):
+        OutputCodes(LDA(), columns=2).fit(*load_digits(return_X_y=True))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"code": "hadamard"},
+        {"decoding": "nearest"},
+        {"columns": 0},
+        {"code": "exhaustive", "columns": 3},
+    ],
+    ids=repr,
+)
+def test_an_option_that_cannot_be_is_named(options):
+    with pytest.raises(ValueError, match=f"{list(options)[-1]}="):
+        OutputCodes(LDA(), **options).fit(IRIS, SPECIES)
+
+
+def test_weights_that_the_classifier_does_not_take_are_refused():
+    with pytest.raises(WeightError, match="KNeighborsClassifier takes no sample_weight"):
+        OneVsOne(KNeighborsClassifier()).fit(IRIS, SPECIES, sample_weight=np.ones(150))
+
+
+def test_pooled_moments_cannot_be_split_into_pairs_and_that_is_said():
+    with pytest.raises(MomentsMismatchError, match="'class'"):
+        OneVsOne(LDA()).fit_moments(moments(IRIS, SPECIES, detail="pooled"))
+
+
+# --- coupling ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", CODES[:-1])
+@given(seed=st.integers(0, 999), K=st.integers(3, 7))
+def test_probabilities_that_agree_are_given_back(name, seed, K):
+    rng = np.random.default_rng(seed)
+    signs = FIXED[name](K) if name in FIXED else RANDOM[name](K, None, rng)
+    p = rng.dirichlet(np.ones(K), size=4)
+    up, down = p @ (signs == 1), p @ (signs == -1)
+    np.testing.assert_allclose(coupled(up / (up + down), signs), p, atol=1e-6)
+
+
+@given(seed=st.integers(0, 999), K=st.integers(3, 8), spread=st.floats(0.1, 8.0))
+def test_one_against_the_rest_is_the_same_maximum_by_its_own_equation(seed, K, spread):
+    odds = spread * np.random.default_rng(seed).standard_normal((5, K))
+    one, signs = 1 / (1 + np.exp(-odds)), one_vs_rest(K)
+    np.testing.assert_allclose(coupled(one, signs), _sides(one, signs), atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "signs", [dense(6, 12, np.random.default_rng(1)), TERNARY], ids=["dense", "ternary"]
+)
+def test_coupled_probabilities_are_where_the_likelihood_is_largest(signs):
+    """No mixture with another distribution is likelier, by Huang, Weng and Lin's formula."""
+    rng = np.random.default_rng(3)
+    one = rng.uniform(0.02, 0.98, size=(20, signs.shape[1]))
+
+    def likelihood(p):
+        up, down = p @ (signs == 1), p @ (signs == -1)
+        return (one * np.log(up / (up + down)) + (1 - one) * np.log(down / (up + down))).sum(axis=1)
+
+    p = coupled(one, signs)
+    for _ in range(200):
+        other = rng.dirichlet(np.ones(len(signs)), size=20)
+        assert (likelihood(0.999 * p + 0.001 * other) <= likelihood(p) + 1e-7).all()
+
+
+def test_coupled_pairs_are_those_of_libsvm():
+    """scikit-learn's SVC couples pairs by Wu, Lin and Weng's second method, in libsvm's C."""
+    signs = one_vs_one(3)
+    r = {(0, 1): 0.9, (0, 2): 0.6, (1, 2): 0.3}  # probability of the first of each pair
+    one = np.array([[1 - r[0, 1], 1 - r[0, 2], 1 - r[1, 2]]])
+    p = coupled(one, signs)[0]
+
+    def squares(p):
+        return sum((r[j, k] * p[k] - (1 - r[j, k]) * p[j]) ** 2 for j, k in r)
+
+    steps = np.linspace(0, 1, 401)
+    grid = [(a, b, 1 - a - b) for a in steps for b in steps if a + b <= 1]
+    np.testing.assert_allclose(p, min(grid, key=squares), atol=3e-3)
+    assert squares(p) <= min(map(squares, grid)) + 1e-15
+
+
+# --- laws ----------------------------------------------------------------------------------------
+
+
+@every_base
+@every_way
+def test_two_classes_are_the_classifier_itself(way, base):
+    rows, labels = IRIS[50:], SPECIES[50:]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        ours, native = around(way, base).fit(rows, labels), clone(base).fit(rows, labels)
+    np.testing.assert_allclose(
+        ours.decision_function(rows), native.decision_function(rows), rtol=1e-9, atol=1e-10
+    )
+    assert np.array_equal(ours.predict(rows), native.predict(rows))
+    np.testing.assert_allclose(ours.predict_proba(rows), native.predict_proba(rows), atol=1e-10)
+
+
+@every_other
+@every_way
+def test_two_classes_are_any_classifier_itself(way, base):
+    rows, labels = IRIS[50:], SPECIES[50:]
+    ours, native = around(way, base).fit(rows, labels), clone(base).fit(rows, labels)
+    assert np.array_equal(ours.decision_function(rows), native.decision_function(rows))
+    assert hasattr(ours, "predict_proba") == hasattr(native, "predict_proba")
+
+
+@pytest.mark.parametrize("decoding", ["loss", "hamming", "euclidean"])
+@pytest.mark.parametrize("base", [LDA(), QDA(), LeastSquares(), LogisticRegression(max_iter=5000)])
+def test_the_code_of_one_against_the_rest_is_one_against_the_rest(base, decoding):
+    code = OutputCodes(base, code="one-vs-rest", decoding=decoding).fit(WINE, KINDS)
+    rest = OneVsRest(base).fit(WINE, KINDS)
+    assert np.array_equal(code.predict(WINE), rest.predict(WINE))
+    np.testing.assert_allclose(code.predict_proba(WINE), rest.predict_proba(WINE), atol=1e-12)
+
+
+def test_the_code_of_pairs_is_one_against_one():
+    code = OutputCodes(LDA(), code="one-vs-one", decoding="hamming").fit(IRIS, SPECIES)
+    pairs = OneVsOne(LDA()).fit(IRIS, SPECIES)
+    assert np.array_equal(code.decision_function(IRIS), pairs.decision_function(IRIS))
+    assert np.array_equal(code.predict_proba(IRIS), pairs.predict_proba(IRIS))
+
+
+@every_base
+@every_way
+@pytest.mark.parametrize("shift", [0.0, 1e6])
+def test_members_from_moments_are_those_fitted_to_rows(way, base, shift):
+    rows = IRIS + shift
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        ours = around(way, base).fit(rows, SPECIES)
+        expected = row_by_row(ours.code_, base, rows, SPECIES)
+    size = np.abs(expected).max(axis=0)
+    assert (np.abs(ours.said(rows) - expected) <= (1e-10 if shift == 0 else 1e-7) * size).all()
+
+
+@every_way
+def test_members_of_a_code_are_handed_out_fitted(way):
+    model = clone(way).fit(WINE, KINDS)
+    said = np.column_stack([member.decision_function(WINE) for member in model.estimators_])
+    np.testing.assert_allclose(model.said(WINE), said, rtol=1e-8, atol=1e-8)
+
+
+def test_members_without_a_clear_inverse_say_so_and_are_as_their_rows_say():
+    rows = np.column_stack([IRIS, IRIS[:, 0] - IRIS[:, 1]])
+    with pytest.warns(CollinearWarning):
+        model = OneVsOne(LDA()).fit(rows, SPECIES)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        expected = row_by_row(model.code_, LDA(), rows, SPECIES)
+    np.testing.assert_allclose(model.said(rows), expected, rtol=1e-8, atol=1e-8)
+
+
+def test_rows_are_not_read_again_for_any_number_of_members(monkeypatch):
+    import discriminant.estimators.decomposition as room
+
+    times = []
+    real = room.read_classes
+    monkeypatch.setattr(room, "read_classes", lambda *a, **k: times.append(1) or real(*a, **k))
+    OutputCodes(QDA(shrinkage=0.5), columns=40).fit(*load_digits(return_X_y=True))
+    assert times == [1]
+
+
+@every_way
+def test_fitting_moments_is_fitting_rows(way):
+    ours = clone(way).fit_moments(moments(WINE, KINDS))
+    np.testing.assert_allclose(
+        ours.decision_function(WINE), clone(way).fit(WINE, KINDS).decision_function(WINE), rtol=1e-9
+    )
+
+
+@every_way
+def test_wide_rows_are_decomposed_without_their_products(way):
+    rng = np.random.default_rng(0)
+    rows, labels = rng.standard_normal((30, 2000)), np.repeat(np.arange(3), 10)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = around(way, LDA(shrinkage=0.5)).fit(rows, labels)
+        expected = row_by_row(model.code_, LDA(shrinkage=0.5), rows, labels)
+    assert model.moments_.detail == "rows"
+    np.testing.assert_allclose(model.said(rows), expected, rtol=1e-8, atol=1e-8)
+
+
+@every_way
+@pytest.mark.parametrize("base", [LDA(), QDA(), LeastSquares()], ids=repr)
+def test_cross_validation_from_moments_is_that_of_refitting(way, base):
+    model = around(way, base)
+    held = cross_validate(model, IRIS, SPECIES, 5)
+    for f in range(5):
+        out = held.fold == f
+        refitted = clone(model).fit(IRIS[~out], SPECIES[~out])
+        np.testing.assert_allclose(
+            np.exp(held.log_posterior[out]), refitted.predict_proba(IRIS[out]), atol=1e-7
+        )
+
+
+def test_least_squares_against_the_rest_is_least_squares():
+    """Regression on indicators is K regressions, each of one class against the rest."""
+    rest, whole = OneVsRest(LeastSquares()).fit(WINE, KINDS), LeastSquares().fit(WINE, KINDS)
+    np.testing.assert_allclose(
+        (rest.decision_function(WINE) + 1) / 2, whole.decision_function(WINE), atol=1e-9
+    )
+
+
+@given(order=st.permutations(range(3)))
+def test_renaming_the_classes_renames_the_answers(order):
+    renamed = np.array(order)[SPECIES]
+    for way in (OneVsRest(LDA()), OneVsOne(LDA())):
+        was, now = clone(way).fit(IRIS, SPECIES), clone(way).fit(IRIS, renamed)
+        assert np.array_equal(np.array(order)[was.predict(IRIS)], now.predict(IRIS))
+
+
+def test_whole_weights_are_repeated_rows():
+    times = np.random.default_rng(0).integers(0, 3, len(WINE))
+    often = np.repeat(np.arange(len(WINE)), times)
+    for way in WAYS:
+        weighted = clone(way).fit(WINE, KINDS, sample_weight=times)
+        repeated = clone(way).fit(WINE[often], KINDS[often])
+        np.testing.assert_allclose(
+            weighted.decision_function(WINE), repeated.decision_function(WINE), rtol=1e-8, atol=1e-8
+        )
+
+
+def test_loss_decoding_is_the_sum_of_losses():
+    said = np.random.default_rng(0).standard_normal((6, TERNARY.shape[1])) * 3
+    margins = said[:, None, :] * TERNARY
+    assert np.allclose(by_loss(said, TERNARY, logistic=True), -np.logaddexp(0, -margins).sum(2))
+    assert np.allclose(by_loss(said, TERNARY, logistic=False), -np.maximum(0, 1 - margins).sum(2))
+
+
+# --- others --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs"),
+    [
+        (OneVsOne(LDA(denominator="ml")), OneVsOneClassifier(LinearDiscriminantAnalysis())),
+        (OneVsRest(LDA(denominator="ml")), OneVsRestClassifier(LinearDiscriminantAnalysis())),
+        (OneVsOne(LogisticRegression()), OneVsOneClassifier(LogisticRegression())),
+        (OneVsRest(LinearSVC()), OneVsRestClassifier(LinearSVC())),
+        (
+            OneVsOne(QDA(shrinkage=0.1, target="identity", denominator="ml")),
+            OneVsOneClassifier(QuadraticDiscriminantAnalysis(reg_param=0.1)),
+        ),
+    ],
+    ids=repr,
+)
+def test_labels_are_those_of_scikit_learn(ours, theirs):
+    rows, digits = load_digits(return_X_y=True)
+    rows = rows[:, rows.std(axis=0) > 1.0]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found, expected = ours.fit(rows, digits), theirs.fit(rows, digits)
+    assert np.array_equal(found.predict(rows), expected.predict(rows))
+
+
+@every_way
+@every_other
+def test_any_classifier_can_be_decomposed(way, base):
+    model = around(way, base).fit(IRIS, SPECIES)
+    assert model.score(IRIS, SPECIES) > 0.85 and model.moments_ is None
+    assert len(model.estimators_) == model.code_.shape[1]
+
+
+def test_a_classifier_that_only_predicts_votes():
+    class Mute(KNeighborsClassifier):
+        predict_proba = property()
+
+    assert OneVsOne(Mute()).fit(IRIS, SPECIES).score(IRIS, SPECIES) > 0.9
+
+
+def test_two_jobs_find_what_one_finds_and_progress_is_told():
+    told = []
+    one = OneVsOne(LogisticRegression(max_iter=5000), progress=lambda *step: told.append(step))
+    alone = one.fit(IRIS, SPECIES).decision_function(IRIS)
+    two = OneVsOne(LogisticRegression(max_iter=5000), n_jobs=2).fit(IRIS, SPECIES)
+    assert np.array_equal(alone, two.decision_function(IRIS))
+    assert told == [(1, 3), (2, 3), (3, 3)]
+
+
+@pytest.mark.parametrize("base", [LDA(), LogisticRegression(max_iter=5000)], ids=repr)
+def test_sparse_rows_are_taken_as_they_are(base):
+    rows = np.where(IRIS > 2, IRIS, 0.0)
+    thin = matrices.csr_array(rows)
+    for way in (OneVsRest(base), OneVsOne(base)):
+        full = clone(way).fit(rows, SPECIES).predict(rows)
+        assert (clone(way).fit(thin, SPECIES).predict(thin) == full).mean() > 0.98
+
+
+@every_way
+def test_columns_of_a_frame_are_matched_by_name(way):
+    frame = pd.DataFrame(IRIS, columns=list("abcd"))
+    model = clone(way).fit(frame, SPECIES)
+    assert model.feature_names_in_.tolist() == list("abcd")
+    assert np.array_equal(model.predict(frame[list("dcba")]), model.predict(frame))
+
+
+# --- ambiguous regions ---------------------------------------------------------------------------
+
+
+def test_ambiguous_rows_against_the_rest_are_those_with_no_yes_or_several():
+    model = OneVsRest(LDA()).fit(IRIS, SPECIES)
+    yes = (np.column_stack([m.predict(IRIS) for m in model.estimators_]) == 1).sum(axis=1)
+    found = model.ambiguous(IRIS)
+    assert np.array_equal(found.claims, yes)
+    assert (found.none, found.several) == ((yes == 0).mean(), (yes > 1).mean())
+
+
+def test_a_cycle_of_pairs_is_claimed_by_nobody():
+    """Rock beats scissors beats paper beats rock."""
+    model = OneVsOne(LDA()).fit(IRIS, SPECIES)
+    signs = model.code_  # the pairs (0, 1), (0, 2), (1, 2), the later positive
+    from discriminant.models.decoding import ambiguity
+
+    found = ambiguity(np.array([[1.0, -1.0, 1.0], [1.0, 1.0, 1.0]]), signs, rest=False)
+    assert found.claims.tolist() == [0, 1] and found.tied.tolist() == [True, False]
+
+
+def test_a_tie_of_votes_goes_to_the_more_confident():
+    said = np.array([[2.0, -1.0, 1.5]])  # a vote each: 1 over 0, 0 over 2, 2 over 1
+    assert hamming(said, one_vs_one(3)).argmax() == 1  # -2 + 1, 2 - 1.5, -1 + 1.5: the last two tie
+    assert hamming(np.array([[2.0, -1.0, 1.0]]), one_vs_one(3)).argmax() == 1
+
+
+def test_every_pair_of_a_code_is_opposed_somewhere():
+    assert (opposed(one_vs_one(4)) == 1 - np.eye(4)).all()

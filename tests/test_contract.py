@@ -16,6 +16,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.svm import LinearSVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import discriminant
@@ -27,6 +28,7 @@ from discriminant import (
     SVM,
     Basis,
     Decision,
+    EasyEnsemble,
     Fisher,
     Fusion,
     LaplaceNB,
@@ -35,7 +37,12 @@ from discriminant import (
     Logistic,
     LogLinear,
     NearestMean,
+    OneVsOne,
+    OneVsRest,
+    OutputCodes,
     Perceptron,
+    Resampled,
+    Reweighted,
 )
 
 # Every public estimator, in all its variants. A new one joins here.
@@ -100,6 +107,26 @@ WRAPPERS = [
     Decision(Logistic(ridge=0.1)),
     Decision(LogisticRegression(max_iter=1000)),
     Fusion([("first", LDA(), slice(0, 1)), ("others", Logistic(ridge=0.1), slice(1, None))]),
+    OneVsRest(LDA()),
+    OneVsRest(LogisticRegression(max_iter=1000)),
+    OneVsRest(LinearSVC()),
+    OneVsOne(LDA()),
+    OneVsOne(QDA()),
+    OneVsOne(LogisticRegression(max_iter=1000)),
+    OneVsOne(LinearSVC()),
+    OutputCodes(LDA()),
+    OutputCodes(LeastSquares(), code="sparse", decoding="hamming"),
+    OutputCodes(LDA(), code="designed", decoding="euclidean"),
+    OutputCodes(LogisticRegression(max_iter=1000)),
+    OutputCodes(LinearSVC(), code="exhaustive"),
+    Reweighted(LDA()),
+    Reweighted(LogisticRegression(max_iter=1000), "effective"),
+    Resampled(LDA()),
+    Resampled(LDA(), "smote", neighbours=1),
+    Resampled(Logistic(ridge=0.1), "under"),
+    Resampled(LogisticRegression(max_iter=1000), "smote", neighbours=1),
+    EasyEnsemble(LDA()),
+    EasyEnsemble(LogisticRegression(max_iter=1000), 3),
 ]
 CLASSIFIERS = [model for model in [*ESTIMATORS, *WRAPPERS] if is_classifier(model)]
 TRANSFORMERS = [model for model in [*ESTIMATORS, *BASES] if hasattr(model, "transform")]

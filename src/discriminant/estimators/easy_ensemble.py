@@ -29,7 +29,7 @@ from discriminant.estimators.rebalanced import (
     posterior_or_vote,
     whole_number,
 )
-from discriminant.imbalance.drawing import Places, target_of, under_sample
+from discriminant.imbalance.drawing import Places, target_of, under_samples
 from discriminant.imbalance.subsets import SubsetsReading
 from discriminant.moments.reading import MomentsReading
 from discriminant.table.schema import Codes, Floats, Labels
@@ -98,7 +98,7 @@ class EasyEnsemble(Rebalanced):
         count = np.bincount(codes, minlength=len(labels))
         target = target_of(count, labels, self.strategy, "under")
         random = check_random_state(self.random_state)
-        drawn = [under_sample(codes, target, random) for _ in range(int(self.subsets))]
+        drawn = under_samples(codes, target, random, int(self.subsets))
         with gathered():
             models = self._from_moments(X, y, drawn, target.drawn)
             if models is None:

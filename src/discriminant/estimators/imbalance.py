@@ -197,16 +197,13 @@ class Resampled(Rebalanced):
 
     def fit(self, X: Any, y: Any) -> Self:
         """Resample, and fit a clone of the classifier to what there is then."""
-        self._check()
-        X = arrayed(X)
-        labels, codes = classes_of(X, y)
+        X, labels, codes, target = self._asked(X, y)
         count = np.bincount(codes, minlength=len(labels))
-        how: Method = "under" if self.method == "under" else "over"
-        target = target_of(count, labels, self.strategy, how)
         model = clone(self.estimator)
         self.expected_ = self._without_draw(model, X)
         if not self.expected_:
-            self._fit_drawn(model, X, codes, labels, target)
+            rows, codes = self._draw(X, codes, labels, target)
+            model.fit(rows, labels[codes])
         elif self.method == "smote":
             self._fit_expected(model, open_table(X, y, name=type(model).__name__), target)
         else:
@@ -215,12 +212,24 @@ class Resampled(Rebalanced):
         self._hold(model, count.astype(np.float64), target.wanted.astype(np.float64))
         return self
 
+    def resample(self, X: Any, y: Any) -> tuple[Any, npt.NDArray[Any]]:
+        """Rows and labels as they are drawn or made up for a fit; nothing is fitted."""
+        X, labels, codes, target = self._asked(X, y)
+        rows, codes = self._draw(X, codes, labels, target)
+        return rows, np.asarray(labels[codes])
+
     # --- inside -----------------------------------------------------------------------------------
 
-    def _check(self) -> None:
+    def _asked(self, X: Any, y: Any) -> tuple[Any, Labels, Codes, Target]:
+        """Rows, labels, codes, and how many rows of each class there shall be."""
         if self.method not in ("under", "over", "smote"):
             raise OptionError.of("method", self.method, "'under', 'over' or 'smote'")
         whole_number("neighbours", self.neighbours)
+        X = arrayed(X)
+        labels, codes = classes_of(X, y)
+        how: Method = "under" if self.method == "under" else "over"
+        count = np.bincount(codes, minlength=len(labels))
+        return X, labels, codes, target_of(count, labels, self.strategy, how)
 
     def _without_draw(self, model: Any, X: Any) -> bool:
         """Whether moments take the place of draws."""
@@ -235,16 +244,14 @@ class Resampled(Rebalanced):
             raise OptionError.of("expected", True, allowed)
         return able
 
-    def _fit_drawn(self, model: Any, X: Any, codes: Codes, labels: Labels, target: Target) -> None:
+    def _draw(self, X: Any, codes: Codes, labels: Labels, target: Target) -> tuple[Any, Codes]:
         random = check_random_state(self.random_state)
         if self.method == "smote":
             made = Synthesis.of(X, self.nominal)
-            X, codes = made.extended(codes, labels, target, int(self.neighbours), random)
-        else:
-            draw: Callable[..., Any] = under_sample if self.method == "under" else over_sample
-            rows = draw(codes, target, random)
-            X, codes = _safe_indexing(X, rows), codes[rows]
-        model.fit(X, labels[codes])
+            return made.extended(codes, labels, target, int(self.neighbours), random)
+        draw: Callable[..., Any] = under_sample if self.method == "under" else over_sample
+        rows = draw(codes, target, random)
+        return _safe_indexing(X, rows), codes[rows]
 
     def _fit_expected(self, model: Any, table: Table, target: Target) -> None:
         """From the moments of the rows and those that synthetic rows have in the mean."""

@@ -64,12 +64,23 @@ def target_of(count: Places, labels: Labels, strategy: Any, method: Method) -> T
 
 def under_sample(codes: Codes, target: Target, random: np.random.RandomState) -> Places:
     """Rows to keep, in their order, drawn without replacement."""
-    parts = []
-    for k, rows in enumerate(rows_by_class(codes, len(target.wanted))):
-        if target.drawn[k]:
-            rows = rows[random.choice(len(rows), int(target.wanted[k]), replace=False)]
-        parts.append(rows)
-    return np.sort(np.concatenate(parts))
+    return under_samples(codes, target, random, 1)[0]
+
+
+def under_samples(
+    codes: Codes, target: Target, random: np.random.RandomState, times: int
+) -> list[Places]:
+    """Several such draws, one after the other."""
+    each = rows_by_class(codes, len(target.wanted))
+    found = []
+    for _ in range(times):
+        kept = np.zeros(len(codes), dtype=np.bool_)
+        for k, rows in enumerate(each):
+            if target.drawn[k]:
+                rows = rows[random.choice(len(rows), int(target.wanted[k]), replace=False)]
+            kept[rows] = True
+        found.append(np.flatnonzero(kept))
+    return found
 
 
 def over_sample(codes: Codes, target: Target, random: np.random.RandomState) -> Places:

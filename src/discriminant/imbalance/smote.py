@@ -51,7 +51,8 @@ def neighbours_of(features: Features, k: int, label: object) -> Places:
         raise ResamplingError.of_neighbours(label, int(features.shape[0]), k)
     if not is_sparse(features):
         features = features - features.mean(axis=0, dtype=np.float64)
-    return np.asarray(NearestNeighbors(n_neighbors=k).fit(features).kneighbors()[1])
+    search = NearestNeighbors(n_neighbors=k).fit(features)
+    return np.asarray(search.kneighbors(return_distance=False))
 
 
 def draw_segments(neighbours: Places, count: int, random: np.random.RandomState) -> Segments:

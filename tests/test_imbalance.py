@@ -1,0 +1,732 @@
+"""Rare classes: weights, rows drawn or made up, ensembles, and what they do to probabilities."""
+
+import re
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from hypothesis import given, strategies as st
+from imblearn.over_sampling import SMOTE, SMOTENC, RandomOverSampler
+from imblearn.under_sampling import RandomUnderSampler
+from imblearn.utils import check_sampling_strategy
+from scipy import sparse
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.linear_model import LogisticRegression, Perceptron as SklearnPerceptron
+from sklearn.metrics import brier_score_loss, f1_score, log_loss, roc_auc_score
+from sklearn.naive_bayes import GaussianNB
+from sklearn.neighbors import KNeighborsClassifier, NearestNeighbors
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.utils import check_random_state
+from sklearn.utils.class_weight import compute_class_weight
+
+import discriminant
+from discriminant import (
+    LDA,
+    QDA,
+    RDA,
+    Decision,
+    EasyEnsemble,
+    Fisher,
+    LeastSquares,
+    NearestMean,
+    Resampled,
+    Reweighted,
+    compare_imbalance,
+    cross_validate,
+)
+from discriminant.errors import (
+    ClassWeightError,
+    LabelError,
+    MissingValueError,
+    OptionError,
+    ResamplingError,
+)
+from discriminant.estimators.imbalance_compared import MEASURES
+from discriminant.estimators.synthetic import Synthesis
+from discriminant.imbalance.drawing import over_sample, target_of, under_sample
+from discriminant.imbalance.nominal import nominal_neighbours, value_differences
+from discriminant.imbalance.smote import expected_moments, neighbours_of
+from discriminant.imbalance.weights import class_weights
+
+pytestmark = pytest.mark.filterwarnings("ignore::discriminant.errors.DiscriminantWarning")
+
+
+def skewed(seed=0, counts=(150, 12), width=3, spread=1.2):
+    """Gaussian classes of these sizes and unlike covariances, in mixed order."""
+    rng = np.random.default_rng(seed)
+    codes = np.repeat(np.arange(len(counts)), counts)
+    centres = spread * rng.standard_normal((len(counts), width))
+    mix = np.eye(width) + 0.4 * rng.standard_normal((len(counts), width, width))
+    rows = centres[codes] + np.einsum(
+        "ni,nij->nj", rng.standard_normal((len(codes), width)), mix[codes]
+    )
+    order = rng.permutation(len(codes))
+    return rows[order], np.array(["common", "rare", "third"])[codes[order]]
+
+
+X, Y = skewed()
+X3, Y3 = skewed(1, (80, 9, 30))
+MOMENT_BASES = [
+    LDA(),
+    QDA(),
+    RDA(pooling=0.5, shrinkage=0.1),
+    NearestMean(),
+    Fisher(),
+    LeastSquares(),
+]
+every_moment_base = pytest.mark.parametrize("base", MOMENT_BASES, ids=repr)
+
+# --- weights --------------------------------------------------------------------------------------
+
+counts_of = st.lists(st.integers(1, 10_000), min_size=2, max_size=6)
+
+
+@given(counts_of)
+def test_balanced_weights_are_those_of_scikit_learn(counts):
+    labels = np.arange(len(counts))
+    wanted = compute_class_weight("balanced", classes=labels, y=np.repeat(labels, counts))
+    np.testing.assert_allclose(class_weights(np.array(counts, float), labels, "balanced"), wanted)
+
+
+@given(counts_of)
+def test_effective_weights_go_from_none_to_inverse(counts):
+    count, labels = np.array(counts, float), np.arange(len(counts))
+    none = class_weights(count, labels, "effective", beta=0.0)
+    nearly = class_weights(count, labels, "effective", beta=1.0 - 1e-13)
+    np.testing.assert_allclose(none, 1.0)
+    np.testing.assert_allclose(nearly, class_weights(count, labels, "inverse"), rtol=1e-8)
+
+
+def test_effective_weights_are_those_of_the_class_balanced_loss():
+    # Cui et al. (2019), as in the code of the paper: (1 - beta) / (1 - beta^n), summing to K.
+    counts, beta = [5000, 500, 50], 0.999
+    raw = [(1 - beta) / (1 - beta**n) for n in counts]
+    wanted = [3 * w / sum(raw) for w in raw]
+    found = class_weights(
+        np.array(counts, float), np.array(["a", "b", "c"]), "effective", beta=beta
+    )
+    np.testing.assert_allclose(found, wanted, rtol=1e-12)
+
+
+@every_moment_base
+def test_whole_weights_are_repeated_rows(base):
+    weighed = Reweighted(base, {"rare": 3.0}).fit(X, Y)
+    rows = np.concatenate([np.arange(len(Y)), *[np.flatnonzero(Y == "rare")] * 2])
+    repeated = clone(base).fit(X[rows], Y[rows])
+    np.testing.assert_allclose(
+        weighed.estimator_.predict_log_proba(X),
+        repeated.predict_log_proba(X),
+        rtol=1e-10,
+        atol=1e-10,
+    )
+
+
+@every_moment_base
+def test_weighing_rows_is_scaling_moments(base):
+    from_rows = Reweighted(base).fit(X3, Y3)
+    from_moments = Reweighted(base).fit_moments(discriminant.moments(X3, Y3))
+    np.testing.assert_allclose(
+        from_moments.predict_log_proba(X3), from_rows.predict_log_proba(X3), rtol=1e-10, atol=1e-10
+    )
+
+
+def test_weights_of_logistic_regression_are_its_class_weight():
+    ours = Reweighted(LogisticRegression(), keep_probabilities=False).fit(X3, Y3)
+    theirs = LogisticRegression(class_weight="balanced").fit(X3, Y3)
+    np.testing.assert_allclose(ours.predict_proba(X3), theirs.predict_proba(X3), atol=1e-12)
+
+
+def test_weights_multiply_those_of_the_rows():
+    weight = np.random.default_rng(0).integers(1, 4, len(Y))
+    rows = np.repeat(np.arange(len(Y)), weight)
+    weighed = Reweighted(LDA()).fit(X, Y, sample_weight=weight)
+    repeated = Reweighted(LDA()).fit(X[rows], Y[rows])
+    np.testing.assert_allclose(weighed.predict_proba(X), repeated.predict_proba(X), atol=1e-12)
+
+
+# --- honest probabilities ------------------------------------------------------------------------
+
+
+def test_logistic_probabilities_are_brought_back_by_the_log_of_the_weights():
+    # King and Zeng (2001): the intercept of a fit to other class shares is off by their log odds.
+    model = Reweighted(LogisticRegression()).fit(X, Y)
+    odds = model.estimator_.decision_function(X) - np.log(model.weights_[1] / model.weights_[0])
+    np.testing.assert_allclose(model.predict_proba(X)[:, 1], 1 / (1 + np.exp(-odds)), atol=1e-12)
+
+
+@pytest.mark.parametrize("weights", ["balanced", "inverse", "effective", {"rare": 40.0}])
+def test_weights_change_no_honest_probability_of_classes_with_their_own_covariance(weights):
+    # The mean and (ml) covariance of a class do not depend on its weight: only the priors do.
+    base = QDA(denominator="ml")
+    weighed, plain = Reweighted(base, weights).fit(X, Y), clone(base).fit(X, Y)
+    np.testing.assert_allclose(
+        weighed.predict_log_proba(X), plain.predict_log_proba(X), rtol=1e-10, atol=1e-10
+    )
+
+
+def test_of_a_shared_covariance_only_the_pooling_changes():
+    weighed = Reweighted(LDA()).fit(X, Y)
+    shares = np.array([np.mean(label == Y) for label in ("common", "rare")])
+    scaled = discriminant.moments(X, Y).scale(weighed.weights_)
+    np.testing.assert_allclose(
+        weighed.predict_proba(X), LDA(prior=shares).fit_moments(scaled).predict_proba(X), atol=1e-12
+    )
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        Reweighted(LDA()),
+        Resampled(LDA(), "over"),
+        Resampled(LogisticRegression(), "under"),
+        Resampled(LogisticRegression(), "smote"),
+        EasyEnsemble(LogisticRegression()),
+    ],
+    ids=repr,
+)
+def test_honest_probabilities_have_the_class_shares_and_others_do_not(model):
+    y = np.repeat(["common", "rare"], [2000, 100])
+    rows = np.random.default_rng(0).standard_normal((2100, 3)) + 0.8 * (y == "rare")[:, None]
+    honest = clone(model).fit(rows, y)
+    told = honest.predict_proba(rows)[:, 1].mean()
+    raw = honest.set_params(keep_probabilities=False).predict_proba(rows)[:, 1].mean()
+    assert abs(told - 100 / 2100) < 0.01 < 0.1 < raw
+
+
+@pytest.mark.parametrize("model", [Reweighted(LDA()), EasyEnsemble(QDA())], ids=repr)
+def test_decisions_do_not_depend_on_how_probabilities_are_told(model):
+    honest = clone(model).fit(X, Y)
+    before = honest.predict(X)
+    assert np.array_equal(before, honest.set_params(keep_probabilities=False).predict(X))
+    assert np.array_equal(before, honest.classes_[honest.predict_proba(X).argmax(axis=1)])
+
+
+def test_deciding_as_weighed_is_least_expected_cost_with_weights_for_costs():
+    model = Reweighted(LDA(), {"rare": 7.0}).fit(X, Y)
+    costs = {"common": {"rare": 7.0}, "rare": {"common": 1.0}}
+    assert np.array_equal(model.predict(X), Decision.of_fitted(model, cost=costs).predict(X))
+
+
+@pytest.mark.parametrize(
+    "base", [LDA(prior=[0.3, 0.7]), GaussianNB(priors=[0.3, 0.7]), LDA(prior=[0.5, 0.5])], ids=repr
+)
+def test_priors_that_the_user_gave_stay(base):
+    model = Reweighted(base).fit(X, Y)
+    found, wanted = model.predict_proba(X), model.estimator_.predict_proba(X)
+    np.testing.assert_allclose(found, wanted, atol=1e-12)
+    assert model.prior_.tolist() == pytest.approx(
+        list(base.get_params().get("prior") or [0.3, 0.7])
+    )
+
+
+def test_a_decision_around_it_knows_its_priors():
+    inner = Reweighted(QDA(denominator="ml"))
+    around = Decision(inner, prior=[0.5, 0.5]).fit(X, Y)
+    plain = Decision(QDA(denominator="ml"), prior=[0.5, 0.5]).fit(X, Y)
+    np.testing.assert_allclose(around.predict_proba(X), plain.predict_proba(X), atol=1e-10)
+
+
+# --- how many rows are drawn ---------------------------------------------------------------------
+
+NAMED = ["auto", "minority", "majority", "not minority", "not majority", "all", 0.5, 1.0]
+
+
+@pytest.mark.parametrize("strategy", NAMED)
+@pytest.mark.parametrize("method", ["over", "under"])
+@pytest.mark.parametrize("counts", [(90, 10), (10, 90), (30, 20, 40), (5, 5, 9)], ids=str)
+def test_strategies_ask_for_as_many_rows_as_imbalanced_learn(counts, method, strategy):
+    y = np.repeat(np.arange(len(counts)), counts)
+    try:
+        theirs = check_sampling_strategy(strategy, y, f"{method}-sampling")
+    except ValueError:
+        with pytest.raises((OptionError, ResamplingError)):
+            target_of(np.array(counts), np.arange(len(counts)), strategy, method)
+        return
+    found = target_of(np.array(counts), np.arange(len(counts)), strategy, method)
+    wanted = np.array(counts)
+    for k, rows in theirs.items():
+        wanted[k] = wanted[k] + rows if method == "over" else rows
+    assert found.wanted.tolist() == wanted.tolist()
+    assert np.flatnonzero(found.drawn).tolist() == sorted(theirs)
+
+
+@pytest.mark.parametrize("strategy", ["auto", "all", {0: 25, 1: 12}], ids=str)
+def test_of_one_seed_the_rows_kept_are_those_of_imbalanced_learn(strategy):
+    codes = np.random.default_rng(0).permutation(np.repeat([0, 1, 2], [40, 12, 30]))
+    theirs = RandomUnderSampler(sampling_strategy=strategy, random_state=3)
+    theirs.fit_resample(np.arange(82)[:, None], codes)
+    target = target_of(np.bincount(codes), np.arange(3), strategy, "under")
+    found = under_sample(codes, target, check_random_state(3))
+    assert found.tolist() == sorted(theirs.sample_indices_)
+
+
+@pytest.mark.parametrize("strategy", ["auto", "all", {1: 25, 2: 50}], ids=str)
+def test_of_one_seed_the_rows_repeated_are_those_of_imbalanced_learn(strategy):
+    codes = np.random.default_rng(0).permutation(np.repeat([0, 1, 2], [40, 12, 30]))
+    theirs = RandomOverSampler(sampling_strategy=strategy, random_state=3)
+    theirs.fit_resample(np.arange(82)[:, None], codes)
+    target = target_of(np.bincount(codes), np.arange(3), strategy, "over")
+    found = over_sample(codes, target, check_random_state(3))
+    assert found.tolist() == theirs.sample_indices_.tolist()
+
+
+@every_moment_base
+@pytest.mark.parametrize("method", ["under", "over"])
+def test_resampling_in_the_mean_is_a_weight_of_the_class(base, method):
+    model = Resampled(base, method).fit(X3, Y3)
+    count = np.array([80, 9, 30])
+    weights = (count.min() if method == "under" else count.max()) / count
+    same = Reweighted(base, weights).fit(X3, Y3)
+    assert model.expected_
+    np.testing.assert_allclose(model.predict_proba(X3), same.predict_proba(X3), atol=1e-12)
+
+
+def test_repeating_every_row_as_often_is_what_over_sampling_is_in_the_mean():
+    # 9 rows brought to 90: each comes ten times in the mean.
+    rows, y = skewed(2, (90, 9))
+    places = np.concatenate(
+        [np.flatnonzero(y == "common"), np.tile(np.flatnonzero(y == "rare"), 10)]
+    )
+    exact = LDA().fit(rows[places], y[places])
+    found = Resampled(LDA(), "over", keep_probabilities=False).fit(rows, y)
+    np.testing.assert_allclose(
+        found.predict_log_proba(rows), exact.predict_log_proba(rows), rtol=1e-10, atol=1e-10
+    )
+
+
+# --- SMOTE ----------------------------------------------------------------------------------------
+
+
+def smote(rows, y, neighbours=5, seed=0, nominal=None, strategy="auto"):
+    options = {"neighbours": neighbours, "nominal": nominal, "strategy": strategy}
+    return Resampled(LDA(), "smote", random_state=seed, **options).resample(rows, y)
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array], ids=["array", "sparse"])
+@pytest.mark.parametrize("neighbours", [1, 5])
+def test_of_one_seed_synthetic_rows_are_those_of_imbalanced_learn(kind, neighbours):
+    theirs, _ = SMOTE(k_neighbors=neighbours, random_state=7).fit_resample(X, Y)
+    found, _ = smote(kind(X), Y, neighbours, seed=7)
+    found = found.toarray() if sparse.issparse(found) else found
+    np.testing.assert_allclose(found, theirs, atol=1e-12)
+
+
+def test_of_one_stream_synthetic_rows_of_several_classes_are_those_of_imbalanced_learn():
+    theirs, labels = SMOTE(random_state=np.random.RandomState(7)).fit_resample(X3, Y3)
+    found, y = smote(X3, Y3, seed=np.random.RandomState(7))
+    np.testing.assert_allclose(found, theirs, atol=1e-12)
+    assert y.tolist() == labels.tolist()
+
+
+@given(seed=st.integers(0, 999), neighbours=st.integers(1, 6))
+def test_every_synthetic_row_lies_between_a_rare_row_and_one_of_its_neighbours(seed, neighbours):
+    rows, y = skewed(seed, (30, 8), width=2)
+    found, labels = smote(rows, y, neighbours, seed)
+    rare, new = rows[y == "rare"], found[len(rows) :]
+    near = NearestNeighbors(n_neighbors=neighbours).fit(rare).kneighbors(return_distance=False)
+    start, end = rare[:, None, :], rare[near]  # (n, 1, 2), (n, k, 2)
+    along = end - start
+    step = np.einsum("mnkj,nkj->mnk", new[:, None, None] - start, along) / (along**2).sum(axis=2)
+    off = new[:, None, None] - (start + np.clip(step, 0, 1)[..., None] * along)
+    assert np.abs(off).max(axis=3).min(axis=(1, 2)).max() < 1e-10
+    assert (labels[len(rows) :] == "rare").all() and len(new) == 22
+
+
+def test_duplicates_are_neighbours_of_one_another_and_no_row_of_itself():
+    rows = np.repeat([[0.0], [5.0], [9.0]], 2, axis=0)
+    found = neighbours_of(rows, 1, "rare")
+    assert found.ravel().tolist() == [1, 0, 3, 2, 5, 4]
+
+
+def test_a_far_origin_changes_no_neighbour():
+    rows = np.round(1024 * X[Y == "rare"]) / 1024  # so that adding 1e9 loses nothing
+    assert np.array_equal(neighbours_of(rows + 1e9, 3, "rare"), neighbours_of(rows, 3, "rare"))
+
+
+@pytest.mark.parametrize("detail", ["diagonal", "pooled", "class"])
+def test_moments_of_synthetic_rows_follow_without_drawing_them(detail):
+    # Two Gauss points on every segment have the first two moments of a uniform step exactly.
+    rows = X[Y == "rare"]
+    near = neighbours_of(rows, 5, "rare")
+    points = (1 + np.array([-1, 1]) / np.sqrt(3)) / 2
+    start, end = rows[:, None, None, :], rows[near][:, :, None, :]
+    all_rows = (start + points[:, None] * (end - start)).reshape(-1, 3)
+    weight = np.full(len(all_rows), 100 / len(all_rows))
+    wanted = discriminant.moments(all_rows, ["rare"] * len(all_rows), weight, detail)
+    found = expected_moments(wanted, 0, wanted.anchor.offsets(rows), near, 100)
+    np.testing.assert_allclose(found.mean, wanted.mean, atol=1e-12)
+    np.testing.assert_allclose(found.scatter, wanted.scatter, atol=1e-10)
+
+
+def test_smote_in_the_mean_is_what_many_draws_come_to():
+    drawn = np.mean(
+        [
+            Resampled(LDA(), "smote", expected=False, random_state=seed).fit(X, Y).estimator_.coef_
+            for seed in range(200)
+        ],
+        axis=0,
+    )
+    expected = Resampled(LDA(), "smote").fit(X, Y).estimator_.coef_
+    assert np.abs(drawn - expected).max() < 0.02 * np.abs(expected).max()
+
+
+def test_whole_numbers_may_become_fractions_and_single_precision_stays():
+    whole, _ = smote(np.round(10 * X).astype(int), Y)
+    single, _ = smote(X.astype(np.float32), Y)
+    assert (whole[len(X) :] % 1 != 0).any() and single.dtype == np.float32
+
+
+# --- SMOTE with categories -----------------------------------------------------------------------
+
+
+def mixed(seed=0, n=120, rare=15):
+    rng = np.random.default_rng(seed)
+    y = np.array(["rare"] * rare + ["common"] * (n - rare))
+    colour = np.where(rng.random(n) < np.where(y == "rare", 0.8, 0.3), "red", "blue")
+    size = rng.integers(0, 3, n)
+    return pd.DataFrame(
+        {"u": rng.normal(size=n), "colour": colour, "v": rng.normal(size=n), "size": size}
+    ), y
+
+
+def test_neighbours_by_numbers_and_categories_are_those_of_the_paper():
+    # SMOTE-NC: a differing category counts as the median standard deviation of the numbers.
+    frame, y = mixed()
+    rare = frame[y == "rare"]
+    numbers, names = rare[["u", "v"]].to_numpy(), rare[["colour", "size"]].to_numpy()
+    unit = np.median(numbers.std(axis=0))
+    apart = ((numbers[:, None] - numbers) ** 2).sum(axis=2)
+    apart += unit**2 * (names[:, None] != names).sum(axis=2)
+    np.fill_diagonal(apart, np.inf)
+    wanted = np.sort(np.argsort(apart, axis=1)[:, :4], axis=1)
+    made = Synthesis.of(frame, ["colour", "size"])
+    found = made._near(np.flatnonzero(y == "rare"), None, 4, "rare")
+    assert np.sort(found, axis=1).tolist() == wanted.tolist()
+
+
+def test_of_one_seed_the_numbers_beside_categories_are_those_of_imbalanced_learn():
+    frame, y = mixed()
+    theirs, labels = SMOTENC([1, 3], random_state=4).fit_resample(frame, y)
+    found, ours = smote(frame, y, nominal=["colour", "size"], seed=4)
+    np.testing.assert_allclose(found[["u", "v"]].to_numpy(), theirs[["u", "v"]].to_numpy(float))
+    assert ours.tolist() == labels.tolist()
+
+
+def test_a_synthetic_category_is_one_that_most_neighbours_have():
+    frame, y = mixed()
+    found, _ = smote(frame, y, neighbours=5, nominal=["colour", "size"], seed=1)
+    rare = np.flatnonzero(y == "rare")
+    near = Synthesis.of(frame, ["colour", "size"])._near(rare, None, 5, "rare")
+    start = check_random_state(1).randint(0, near.size, size=len(found) - len(frame)) // 5
+    names = frame["size"].to_numpy()[rare]
+    for new, voters in zip(found["size"][len(frame) :], names[near][start], strict=True):
+        assert (voters == new).sum() == np.bincount(voters).max()
+
+
+@pytest.mark.parametrize("kind", [lambda f: f, pl.from_pandas], ids=["pandas", "polars"])
+def test_a_frame_with_categories_comes_back_as_such_a_frame(kind):
+    frame, y = mixed()
+    found, labels = smote(kind(frame), y)  # colour is text, so it is nominal without being named
+    assert type(found) is type(kind(frame)) and list(found.columns) == list(frame.columns)
+    assert set(found["colour"]) == {"red", "blue"} and len(found) == len(labels) == 210
+
+
+def test_categories_of_a_pandas_frame_stay_categories():
+    frame, y = mixed()
+    found, _ = smote(frame.astype({"colour": "category"}), y)
+    assert found["colour"].dtype == "category"
+
+
+def test_categories_are_as_far_apart_as_the_classes_of_their_rows():
+    # Column: a a b b c c; classes 0 0 1 1 0 1. P(1|a) = 0, P(1|b) = 1, P(1|c) = 1/2.
+    nominal, codes = np.array([[0], [0], [1], [1], [2], [2]]), np.array([0, 0, 1, 1, 0, 1])
+    (found,) = value_differences(nominal, codes, 2)
+    assert found.tolist() == [[0.0, 4.0, 1.0], [4.0, 0.0, 1.0], [1.0, 1.0, 0.0]]
+
+
+def test_neighbours_by_categories_alone_are_the_nearest_by_that_distance():
+    rng = np.random.default_rng(0)
+    nominal, codes = rng.integers(0, 5, (60, 3)), rng.integers(0, 2, 60)
+    tables = value_differences(nominal, codes, 2)
+    near = nominal_neighbours(nominal, tables, 4, "rare")
+    apart = sum(t[c][:, c] for t, c in zip(tables, nominal.T, strict=True))
+    np.fill_diagonal(apart, np.inf)
+    found = np.sort(np.take_along_axis(apart, near, axis=1), axis=1)
+    np.testing.assert_array_equal(found, np.sort(apart, axis=1)[:, :4])
+
+
+def test_rows_of_categories_alone_get_categories_that_were_there():
+    rng = np.random.default_rng(0)
+    rows = rng.choice(["p", "q", "r"], (80, 4)).astype(object)
+    found, labels = smote(rows, np.repeat(["rare", "common"], [10, 70]), nominal=range(4))
+    assert found.shape == (140, 4) and set(found.ravel()) <= {"p", "q", "r"}
+    assert (labels[80:] == "rare").all()
+
+
+def test_a_pipeline_with_categories_is_fitted_to_synthetic_rows():
+    frame, y = mixed()
+    base = make_pipeline(OneHotEncoder(handle_unknown="ignore"), LogisticRegression())
+    model = Resampled(base, "smote").fit(frame, y)
+    assert model.rows_.tolist() == [105, 105] and model.predict_proba(frame).shape == (120, 2)
+
+
+# --- EasyEnsemble --------------------------------------------------------------------------------
+
+
+class NoRows(LDA):
+    """LDA that can be fitted from moments alone."""
+
+    def fit(self, X, y, sample_weight=None):
+        raise AssertionError("rows were read again")
+
+
+def test_classifiers_made_from_moments_never_see_the_rows():
+    assert len(EasyEnsemble(NoRows(), 7).fit(X, Y).estimators_) == 7
+
+
+def test_rows_are_read_once_whatever_the_number_of_subsets(monkeypatch):
+    from discriminant.table.source import Table
+
+    seen = []
+    block = Table.block
+    monkeypatch.setattr(
+        Table, "block", lambda self, lo, hi: seen.append(hi - lo) or block(self, lo, hi)
+    )
+    EasyEnsemble(LDA(), 25).fit(X, Y)
+    assert sum(seen) == len(X)
+
+
+@every_moment_base
+def test_the_ensemble_from_one_reading_is_the_one_of_refits(base):
+    model = EasyEnsemble(base, 6).fit(X3, Y3)
+    refits = [clone(base).fit(X3[rows], Y3[rows]) for rows in model.subset_rows_]
+    wanted = np.mean([refit.predict_proba(X3) for refit in refits], axis=0)
+    found = model.set_params(keep_probabilities=False).predict_proba(X3)
+    np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-10)
+
+
+def test_every_subset_has_all_rare_rows_and_as_many_of_each_other_class():
+    model = EasyEnsemble(LDA(), 5).fit(X3, Y3)
+    for rows in model.subset_rows_:
+        assert dict(zip(*np.unique(Y3[rows], return_counts=True), strict=True)) == dict.fromkeys(
+            ["common", "rare", "third"], 9
+        )
+        assert set(np.flatnonzero(Y3 == "rare")) <= set(rows)
+
+
+def test_columns_of_extreme_size_are_read_in_units_of_their_own():
+    model = EasyEnsemble(LDA(), 3).fit(X * 1e200, Y)
+    plain = EasyEnsemble(LDA(), 3).fit(X, Y)
+    np.testing.assert_allclose(model.predict_proba(X * 1e200), plain.predict_proba(X), atol=1e-9)
+
+
+def test_more_features_than_rows_are_no_obstacle():
+    rng = np.random.default_rng(0)
+    rows, y = rng.standard_normal((40, 60)), np.repeat([0, 1], [30, 10])
+    model = EasyEnsemble(LDA(shrinkage=0.5), 3).fit(rows, y)
+    refits = [LDA(shrinkage=0.5).fit(rows[r], y[r]).predict_proba(rows) for r in model.subset_rows_]
+    found = model.set_params(keep_probabilities=False).predict_proba(rows)
+    np.testing.assert_allclose(found, np.mean(refits, axis=0), atol=1e-10)
+
+
+def test_classifiers_without_probabilities_vote():
+    model = EasyEnsemble(SklearnPerceptron(), 9).fit(X, Y)
+    votes = np.mean([member.predict(X) == "rare" for member in model.estimators_], axis=0)
+    assert np.array_equal(model.predict(X) == "rare", votes > 0.5)
+
+
+# --- only ever in the training rows --------------------------------------------------------------
+
+
+class Memory(ClassifierMixin, BaseEstimator):
+    """Remembers how many of the rows that it was fitted to are which."""
+
+    def fit(self, X, y):
+        self.classes_, self.rows_ = np.unique(y), X
+        return self
+
+    def predict_proba(self, X):
+        # The share of the rows asked about that were there, or nearly, when it was fitted.
+        known = (np.abs(X[:, None, :] - self.rows_).max(axis=2) < 1e-12).any(axis=1)
+        return np.column_stack([1.0 - known, known])
+
+    def predict(self, X):
+        return self.classes_[self.predict_proba(X).argmax(axis=1)]
+
+
+@pytest.mark.parametrize("method", ["under", "over", "smote"])
+def test_rows_that_are_held_out_are_neither_drawn_nor_made_up_from(method):
+    model = Resampled(Memory(), method, keep_probabilities=False)
+    held = cross_validate(model, X, Y, 4)
+    assert held.log_posterior[:, 1].max() == -np.inf
+
+
+def test_resampling_before_the_split_would_have_told_on_itself():
+    # One nearest neighbour, labels without meaning: repeats of a row on both sides look like skill.
+    rng = np.random.default_rng(0)
+    rows, y = rng.standard_normal((200, 5)), np.repeat([0, 1], [180, 20])
+    nearest = KNeighborsClassifier(1)
+    inside = cross_validate(Resampled(nearest, "over"), rows, y, 5)
+    leaked_rows, leaked = RandomOverSampler(random_state=0).fit_resample(rows, y)
+    outside = cross_validate(nearest, leaked_rows, leaked, 5)
+    auc = [roc_auc_score(h.codes, np.exp(h.log_posterior[:, 1])) for h in (inside, outside)]
+    assert auc[0] < 0.65 and auc[1] > 0.9
+
+
+# --- the comparison ------------------------------------------------------------------------------
+
+WAYS = [
+    "plain",
+    "threshold moved",
+    "reweighted",
+    "under-sampled",
+    "over-sampled",
+    "SMOTE",
+    "EasyEnsemble",
+]
+
+
+@pytest.fixture(scope="module")
+def compared():
+    rows, y = skewed(5, (400, 40), spread=0.5)
+    fold = np.arange(440) % 5
+    return rows, y, fold, compare_imbalance(LDA(), rows, y, folds=fold)
+
+
+def test_every_way_is_in_the_table(compared):
+    found = compared[-1]
+    assert list(found.ways) == WAYS
+    assert found.frame().shape == (7, 8) and np.isfinite(found.values).all()
+    assert found.to_dict()["ways"]["plain"]["auc"] == found.frame().loc["plain", "auc"]
+    assert all(way in str(found) for way in WAYS)
+
+
+def test_measures_are_those_of_scikit_learn(compared):
+    rows, y, fold, found = compared
+    held = cross_validate(LDA(), rows, y, fold)
+    p, truth = np.exp(held.log_posterior[:, 1]), (y == "rare").astype(int)
+    plain = dict(zip(MEASURES, found.values[0], strict=True))
+    assert plain["auc"] == pytest.approx(roc_auc_score(truth, p), abs=1e-12)
+    assert plain["f1"] == pytest.approx(f1_score(truth, p > 0.5), abs=1e-12)
+    assert plain["log_loss"] == pytest.approx(log_loss(truth, p), abs=1e-12)
+    assert plain["brier"] == pytest.approx(brier_score_loss(truth, p), abs=1e-12)
+    assert plain["cost"] == pytest.approx(held.error(), abs=1e-12)
+
+
+def test_a_moved_threshold_is_the_rescaling_of_the_lecture(compared):
+    rows, y, fold, found = compared
+    p = np.exp(cross_validate(LDA(), rows, y, fold).log_posterior[:, 1])
+    share = np.array([np.mean(y[fold != f] == "rare") for f in fold])
+    said = p / (1 - p) > share / (1 - share)
+    recall = [np.mean(said[y == "rare"]), np.mean(~said[y == "common"])]
+    moved = dict(zip(MEASURES, found.values[1], strict=True))
+    assert moved["balanced_error"] == pytest.approx(1 - np.mean(recall), abs=1e-12)
+    assert moved["auc"] == found.values[0, 0]
+
+
+def test_rare_rows_are_found_by_every_way_but_the_plain_one(compared):
+    error = compared[-1].frame()["balanced_error"]
+    assert (error[1:] < error.iloc[0] - 0.03).all()
+
+
+def test_with_a_cost_the_moved_threshold_is_the_cheapest(compared):
+    rows, y, fold, _ = compared
+    cost = {"common": {"rare": 25.0}, "rare": {"common": 1.0}}
+    found = compare_imbalance(LDA(), rows, y, folds=fold, cost=cost).frame()["cost"]
+    assert found["threshold moved"] < 0.7 * found["plain"]
+
+
+def test_of_three_classes_measures_are_means_over_them():
+    found = compare_imbalance(
+        LDA(), X3, Y3, folds=3, ways={"weighed": Reweighted(LDA(), "inverse")}
+    )
+    assert list(found.ways) == ["plain", "threshold moved", "weighed"] and found.positive is None
+    held = cross_validate(LDA(), X3, Y3, 3)
+    p = np.exp(held.log_posterior)
+    assert found.values[0, 0] == pytest.approx(roc_auc_score(Y3, p, multi_class="ovr"), abs=1e-12)
+
+
+def test_without_weights_that_way_is_left_out():
+    model = make_pipeline(StandardScaler(), KNeighborsClassifier())
+    assert "reweighted" not in compare_imbalance(model, X, Y, folds=2).ways
+
+
+def test_calcifications_in_mammograms_are_found_by_every_way_but_the_plain_one(shared_data):
+    table = pd.read_csv(shared_data / "imb_mammography" / "mammography.csv")
+    rows, y = table.filter(like="x").to_numpy(), table["y"].to_numpy()
+    fold = table["fold"].to_numpy()
+    found = compare_imbalance(LDA(denominator="ml"), rows, y, folds=fold).frame()
+    error = found["balanced_error"]
+    assert (error[1:] < error["plain"] - 0.04).all()
+
+
+# ruff: noqa: E501 -- a table of cases is read line by line
+# --- what is refused -----------------------------------------------------------------------------
+
+FEW = np.array(["rare"] * 4 + ["common"] * 56)
+ROWS = np.random.default_rng(0).standard_normal((60, 2))
+
+REFUSED = [
+    (Resampled(LDA(), "smote"), ResamplingError, "'rare' has 4 row.*neighbours=5 needs at least 6.*neighbours=3 or less"),
+    (Resampled(GaussianNB(), "smote"), ResamplingError, "'rare' has 4 row.*method='over'"),
+    (Resampled(LDA(), "smot"), OptionError, "method='smot'.*'under', 'over' or 'smote'"),
+    (Resampled(LDA(), "smote", neighbours=0), OptionError, "neighbours=0.*1 or more"),
+    (Resampled(LDA(), strategy="majority"), OptionError, "strategy='majority'.*not majority"),
+    (Resampled(LDA(), strategy=1.5), OptionError, r"strategy=1.5.*\(0, 1\]"),
+    (Resampled(LDA(), strategy=0.05), ResamplingError, "0.05.*0.07143 already"),
+    (Resampled(LDA(), strategy={"rare": 2}), ResamplingError, "'rare' has 4.*asks for 2.*4 or more"),
+    (Resampled(LDA(), "under", strategy={"common": 99}), ResamplingError, "'common' has 56.*99.*56 or fewer"),
+    (Resampled(LDA(), strategy={"odd": 99}), LabelError, "odd"),
+    (Resampled(GaussianNB(), expected=True), OptionError, "expected=True.*GaussianNB needs rows"),
+    (Resampled(GaussianNB(), "smote", nominal=[5], neighbours=1), ResamplingError, r"nominal=\[5\].*2 of X"),
+    (Reweighted(LDA(), "blanced"), OptionError, "weights='blanced'.*'balanced'"),
+    (Reweighted(LDA(), "effective", beta=1.0), OptionError, "beta=1.0.*below 1"),
+    (Reweighted(LDA(), {"odd": 2.0}), LabelError, "odd"),
+    (Reweighted(LDA(), {"rare": 0.0}), ClassWeightError, "'rare' is 0.*drop its rows"),
+    (Reweighted(LDA(), {"rare": -1.0}), OptionError, "-1.0.*not negative"),
+    (Reweighted(KNeighborsClassifier()), ClassWeightError, "KNeighborsClassifier takes no sample_weight.*Resampled"),
+    (EasyEnsemble(LDA(), 0), OptionError, "subsets=0.*1 or more"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("model", "error", "message"), REFUSED, ids=lambda v: str(v)[:60])
+def test_what_cannot_be_is_refused_by_name_and_number(model, error, message):
+    with pytest.raises(error) as told:
+        model.fit(ROWS, FEW)
+    assert re.search(message, str(told.value), flags=re.DOTALL)
+
+
+def test_a_ratio_of_three_classes_is_refused():
+    with pytest.raises(ResamplingError, match="ratio of two classes, and there are 3"):
+        Resampled(LDA(), strategy=0.5).fit(X3, Y3)
+
+
+def test_a_single_rare_row_has_no_neighbour_at_all():
+    with pytest.raises(ResamplingError, match=r"1 row.*at least 2.*Pass method='over'"):
+        Resampled(GaussianNB(), "smote", neighbours=1).fit(
+            ROWS, np.array(["rare"] + ["common"] * 59)
+        )
+
+
+def test_nominal_columns_of_a_sparse_matrix_are_refused():
+    with pytest.raises(ResamplingError, match="sparse"):
+        Resampled(LogisticRegression(), "smote", nominal=[0]).fit(sparse.csr_array(X), Y)
+
+
+@pytest.mark.parametrize(
+    "model", [Resampled(GaussianNB(), "smote"), EasyEnsemble(LDA(), 2)], ids=repr
+)
+def test_a_missing_cell_is_named_even_in_a_row_that_is_not_drawn(model):
+    for row in np.flatnonzero(Y == "common")[:20]:
+        rows = X.copy()
+        rows[row, 1] = np.nan
+        with pytest.raises(MissingValueError, match=f"[Rr]ow {row}\\b.*x1"):
+            clone(model).fit(rows, Y)
+
+
+def test_a_cost_with_actions_that_are_no_classes_is_refused():
+    cost = {"common": {}, "rare": {}, "wait": {"common": 0.1, "rare": 0.1}}
+    with pytest.raises(OptionError, match="wait"):
+        compare_imbalance(LDA(), X, Y, cost=cost, folds=2)

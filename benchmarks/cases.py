@@ -8,6 +8,7 @@ from imports import start
 from logistic import big_logistic, logistic_fit, sparse_logistic
 from margins import perceptron, sparse_perceptron, sparse_svm, svm
 from predictions import batch, single
+from ranking import auc, auc_interval, average_precision, roc
 from validations import leave_one_out, rda_grid
 
 CASES = [
@@ -49,6 +50,10 @@ CASES = [
     logistic_fit(60_000, 784, 10, scaled=True),
     sparse_logistic(100_000, 100_000, 50),
     big_logistic(1_000_000, 250),
+    auc(10_000_000),
+    auc_interval(10_000_000),
+    roc(10_000_000),
+    average_precision(10_000_000),
     start("import", "import discriminant"),
     start("import-lda", "from discriminant import LDA"),
 ]

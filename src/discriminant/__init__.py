@@ -9,13 +9,20 @@ from discriminant.engines.engine import moments
 from discriminant.moments.class_moments import ClassMoments
 
 if TYPE_CHECKING:  # the same names again, for type checkers and editors
+    from discriminant.assessment.auc import auc as auc, compare_auc as compare_auc
     from discriminant.assessment.homogeneity import box_m as box_m
     from discriminant.assessment.hotelling import hotelling as hotelling
     from discriminant.assessment.manova import manova as manova
+    from discriminant.assessment.model_comparison import compare_models as compare_models
     from discriminant.assessment.resampling import (
         cross_validate as cross_validate,
         leave_one_out as leave_one_out,
         rda_grid as rda_grid,
+    )
+    from discriminant.assessment.roc import (
+        average_precision as average_precision,
+        precision_recall as precision_recall,
+        roc as roc,
     )
     from discriminant.assessment.stepwise import stepwise as stepwise
     from discriminant.decision.actions import OUTLIER as OUTLIER, REJECT as REJECT
@@ -36,6 +43,7 @@ if TYPE_CHECKING:  # the same names again, for type checkers and editors
     from discriminant.estimators.regression import LinearRegression as LinearRegression
     from discriminant.estimators.regularised import RDA as RDA
     from discriminant.estimators.svm import SVM as SVM
+    from discriminant.moments.ranking import Ranking as Ranking
     from discriminant.posterior import estimated_prior as estimated_prior
 
 __version__ = "0.1.0.dev0"
@@ -67,6 +75,13 @@ _HOMES = {
     "box_m": "assessment.homogeneity",
     "hotelling": "assessment.hotelling",
     "stepwise": "assessment.stepwise",
+    "auc": "assessment.auc",
+    "compare_auc": "assessment.auc",
+    "roc": "assessment.roc",
+    "precision_recall": "assessment.roc",
+    "average_precision": "assessment.roc",
+    "compare_models": "assessment.model_comparison",
+    "Ranking": "moments.ranking",
 }
 __all__ = ["ClassMoments", "moments", *_HOMES]
 

@@ -10,6 +10,7 @@ the reading), what it does say, and which verbs it has:
     labels    it knows which class is which
 """
 
+import struct
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
@@ -28,6 +29,7 @@ from discriminant.moments.judgement import Judgement, JudgeReading, Stand, Weigh
 from discriminant.moments.leverage import LeverageReading, Pulled
 from discriminant.moments.losses import Softmax
 from discriminant.moments.margins import MarginReading, Margins
+from discriminant.moments.ranking import Ranking, RankingReading
 from discriminant.moments.reading import MomentsReading
 from discriminant.moments.residual import Pull, ResidualReading
 from discriminant.moments.saturation import Saturation, SaturationReading
@@ -651,6 +653,64 @@ JUDGEMENT = Kind(
 )
 
 
+# --- scores ranked in bins ------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Calling:
+    """A reading that is one function."""
+
+    read: Callable[[Any], Any]
+    numbers: int = 100
+
+
+def ranking_kind(bins, spacing):
+    """Rows ranked by their first feature, those above zero in the last positive; with ties."""
+
+    def scores(features):
+        return np.round(np.asarray(features)[:, 0] / spacing) * spacing
+
+    def read(block):
+        positive = (np.asarray(block.features)[:, -1] > 0).astype(np.intp)
+        return RankingReading("yes", 1, scores, bins).read(replace(block, codes=positive))
+
+    def expected(rows, frame):
+        """As many sums as there are leading bits of scores, cut off as late as they fit in."""
+        some = rows.ones > 0
+        texts = [_ordered_bits(score) for score in scores(rows.features)[some]]
+        kept = next(n for n in range(64, -1, -1) if len({text[:n] for text in texts}) <= bins)
+        sums = {}
+        for text, row, weight in zip(texts, rows.features[some], rows.ones[some], strict=True):
+            sums.setdefault(text[:kept], np.zeros(2))[int(row[-1] > 0)] += weight
+        weight = np.zeros((bins, 2))
+        weight[: len(sums)] = [sums[text] for text in sorted(sums)] or np.zeros((0, 2))
+        return {"dropped": np.asarray(64.0 - kept), "weight": weight}
+
+    def seen(found, frame):
+        weight = np.zeros((bins, 2))
+        weight[: found.weight.shape[1]] = found.weight.T
+        return {"dropped": np.asarray(float(found.dropped)), "weight": weight}
+
+    return Kind(
+        name=f"Ranking-{bins}",
+        reading=lambda rows, anchor: Calling(read),
+        empty=lambda rows, anchor: Ranking.empty("yes", bins=bins),
+        expected=expected,
+        seen=seen,
+        bits=lambda found, labels: [found.keys, found.weight, np.asarray(found.dropped)],
+        counts=(),
+        anchored=False,
+    )
+
+
+def _ordered_bits(score):
+    """64 zeros and ones whose order is that of the numbers."""
+    bits = "".join(f"{byte:08b}" for byte in struct.pack(">d", score + 0.0))
+    if bits[0] == "0":
+        return "1" + bits[1:]
+    return "".join("10"[int(bit)] for bit in bits)
+
+
 def _to_frame(anchor, frame):
     return anchor.unit / frame.unit, (anchor.origin - frame.origin) / frame.unit
 
@@ -669,4 +729,6 @@ KINDS = [
     *(leverage_kind(classes) for classes in (2, 3)),
     PRODUCTS,
     JUDGEMENT,
+    ranking_kind(4, spacing=1e-9),
+    ranking_kind(800, spacing=0.5),
 ]

@@ -47,6 +47,11 @@ from discriminant.errors.fitting import (
     SeparationWarning as SeparationWarning,
     ShrinkageChosenWarning as ShrinkageChosenWarning,
 )
+from discriminant.errors.ranking import (
+    ComparisonError as ComparisonError,
+    NoSpreadWarning as NoSpreadWarning,
+    ScoreError as ScoreError,
+)
 from discriminant.errors.rows import (
     CellTypeError as CellTypeError,
     ColumnNamesError as ColumnNamesError,

@@ -1,0 +1,347 @@
+"""Area under the ROC curve with its interval, and whether two of them differ (DeLong).
+
+    A = share of pairs (positive row, negative row) in order of their scores, a tie half of one
+
+    Var A = s^2(V over positive rows) / m + s^2(V over negative rows) / n     V: placements
+
+    interval   A ± z sd, cut to [0, 1]                          ("delong", as R's pROC)
+               logit^-1( logit A ± z sd / (A (1 - A)) )         ("logit": never outside of (0, 1))
+
+Two AUCs of the same rows: z = (A1 - A2) / sd, with the variance of the difference of placements, on
+a normal. Of different rows: t on Welch's degrees of freedom, as in pROC,
+
+    df = (Var1 + Var2)^2 / (Var1^2 / (N1 - 1) + Var2^2 / (N2 - 1))
+
+K classes: the mean over classes of each against the rest, or over pairs (Hand and Till 2001: M,
+each pair ranked by both of its columns). Their variance is that of `assessment.placements`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+from scipy import special
+
+from discriminant.assessment.layout import chance, number, table
+from discriminant.assessment.placements import Influences, averaged, one_auc, variance
+from discriminant.assessment.roc import Average, area_error
+from discriminant.assessment.steps import Judged, exact_steps, judged, own_rows, steps_of
+from discriminant.errors import NoSpreadWarning, OptionError, ScoreError, ShapeError, tell
+from discriminant.moments.ranking import Ranking, Steps
+from discriminant.table.schema import Floats
+
+Versus = Literal["rest", "pairs"]
+Method = Literal["delong", "logit"]
+Alternative = Literal["two-sided", "less", "greater"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AUC:
+    """What `auc` returns."""
+
+    value: float
+    low: float  # NaN without an interval
+    high: float
+    standard_error: float
+    level: float | None  # of the interval
+    weight: float  # of all rows
+    positive: Any = None  # the label that high scores speak for; None for an average over classes
+    parts: dict[Any, float] | None = None  # of an average: AUC of each class, or pair of classes
+    error: float = 0.0  # how far value can be off; 0 but for a Ranking that is full
+
+    def __repr__(self) -> str:
+        """One line: the value, the interval, and the bound of a Ranking."""
+        off = f" ± {self.error:.2g}" if self.error else ""
+        span = (
+            "" if self.level is None else f", {self.level:.0%}: {self.low:.4f} to {self.high:.4f}"
+        )
+        return f"AUC({self.value:.4f}{off}{span})"
+
+    def __float__(self) -> float:
+        return self.value
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers and texts."""
+        names = ("value", "low", "high", "standard_error", "level", "weight", "error")
+        found = {name: getattr(self, name) for name in names}
+        parts = self.parts or {}
+        return found | {"parts": [{"of": of, "value": value} for of, value in parts.items()]}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AUCComparison:
+    """What `compare_auc` returns: print it, or ask for its numbers."""
+
+    first: AUC
+    second: AUC
+    paired: bool  # whether both are of the same rows
+    difference: float  # first - second
+    low: float
+    high: float
+    standard_error: float
+    statistic: float  # z, or t
+    df: float  # infinite for z
+    p: float
+    alternative: Alternative
+    level: float
+
+    def __str__(self) -> str:
+        """Two lines of AUCs and one of the test."""
+        aucs = [
+            [name, number(one.value), number(one.low), number(one.high)]
+            for name, one in (("First", self.first), ("Second", self.second))
+        ]
+        gap = ["Difference", number(self.difference), number(self.low), number(self.high)]
+        name = "z" if np.isinf(self.df) else f"t on {self.df:.2f} degrees of freedom"
+        rows = "the same rows" if self.paired else "different rows"
+        return "\n".join(
+            [
+                *table(f"AUCs of {rows}", ["", "AUC", "Low", "High"], [*aucs, gap]),
+                "",
+                f"DeLong: {name} = {number(self.statistic, 4)}, p = {chance(self.p)} "
+                f"({self.alternative})",
+            ]
+        )
+
+    __repr__ = __str__
+
+
+def auc(
+    labels: Any,
+    scores: Any = None,
+    interval: float | None = 0.95,
+    *,
+    positive: Any = None,
+    classes: Any = None,
+    versus: Versus = "rest",
+    average: Average = "macro",
+    method: Method = "delong",
+    sample_weight: Any = None,
+) -> AUC:
+    """Area under the ROC curve, with DeLong's interval.
+
+    Parameters
+    ----------
+    labels
+        (N,) true labels; or a `Ranking`, which has the rest with it.
+    scores
+        (N,) higher where a row is rather positive, on any scale; or (N, K), a column a class.
+        NaN is refused; infinities rank first and last.
+    interval
+        Level of the interval; None for the value alone, which is quicker.
+    positive
+        The label that high scores speak for. None: the second of two labels in sorted order.
+    classes
+        The labels of the columns of (N, K) scores; None: the labels found, sorted.
+    versus
+        With K > 2 columns: each class against the rest, or "pairs" of classes.
+    average
+        With K > 2 columns: plain mean ("macro"), weighted by rows, or all scores as one list
+        ("micro", against the rest only). versus="pairs" with "macro" is Hand and Till's M.
+    method
+        "delong", or "logit", which is better near 1 and never leaves (0, 1).
+    sample_weight
+        (N,) how many rows each counts for.
+
+    Examples
+    --------
+    >>> auc(["well", "well", "ill", "ill"], [0.1, 0.4, 0.35, 0.8], positive="ill")
+    AUC(0.7500, 95%: 0.0570 to 1.0000)
+    """
+    _check(versus, average, method, interval)
+    if not isinstance(labels, Ranking):
+        rows, one = judged(
+            labels, scores, positive=positive, classes=classes, sample_weight=sample_weight
+        )
+        if rows.many:
+            return _of_classes(rows, versus, average, interval, method)
+        rows, own = one_above(rows, one)
+        steps = exact_steps(rows.scores, own, rows.weight)
+    else:
+        steps, one = steps_of(labels, scores, positive=positive, sample_weight=sample_weight)
+    return _of_steps(steps, one, interval, method)
+
+
+def compare_auc(
+    labels: Any,
+    first: Any,
+    second: Any,
+    *,
+    second_labels: Any = None,
+    interval: float = 0.95,
+    alternative: Alternative = "two-sided",
+    positive: Any = None,
+    classes: Any = None,
+    versus: Versus = "rest",
+    average: Average = "macro",
+    sample_weight: Any = None,
+    second_weight: Any = None,
+) -> AUCComparison:
+    """Whether two AUCs differ, by DeLong's test.
+
+    Parameters
+    ----------
+    labels
+        (N,) true labels.
+    first, second
+        Scores of the same rows by two models, (N,) or (N, K), on any scales.
+    second_labels, second_weight
+        If `second` are scores of other rows: their labels and weights. The test is then that of
+        independent AUCs.
+    interval
+        Level of the interval of the difference.
+    alternative
+        "less": that the first is less; "greater"; or either.
+    positive, classes, versus, average, sample_weight
+        As in `auc`.
+
+    Examples
+    --------
+    >>> labels = [0, 0, 0, 0, 1, 1, 1, 1]
+    >>> found = compare_auc(labels, [1, 2, 3, 6, 4, 5, 7, 8], [1, 6, 3, 7, 4, 2, 5, 8])
+    >>> found.difference, round(found.p, 4)
+    (0.3125, 0.1138)
+    """
+    _check(versus, average, "delong", interval)
+    if alternative not in ("two-sided", "less", "greater"):
+        raise OptionError.of("alternative", alternative, "'two-sided', 'less' or 'greater'")
+    options = {"positive": positive, "classes": classes}
+    one, name = judged(labels, first, sample_weight=sample_weight, **options)
+    paired = second_labels is None
+    if paired and np.shape(second)[:1] != np.shape(first)[:1]:
+        raise ShapeError.of_lengths("second", np.shape(second)[0], np.shape(first)[0])
+    other = sample_weight if paired else second_weight
+    two, _ = judged(labels if paired else second_labels, second, sample_weight=other, **options)
+    kept = [_influences(rows, name, versus, average) for rows in (one, two)]
+    sides = [_side(rows, found, interval, name) for rows, found in kept]
+    if paired:
+        spread = variance(kept[0][0], kept[0][1] - kept[1][1])
+        df = np.inf
+    else:
+        each = np.array([side.standard_error**2 for side in sides])
+        counts = np.array([side.weight for side in sides])
+        spread = float(each.sum())
+        df = spread**2 / float(np.sum(each**2 / (counts - 1.0))) if spread else np.inf
+    return _tested(sides[0], sides[1], paired, spread, df, alternative, interval)
+
+
+def one_above(rows: Judged, positive: Any) -> tuple[Judged, Any]:
+    """The rows as two classes, the positive one and the others; and (N,) which are positive."""
+    own = own_rows(rows, positive)
+    others = [label for label in rows.labels.tolist() if label != positive]
+    names = np.empty(2, dtype=object)
+    names[:] = [others[0] if len(others) == 1 else "all others", positive]
+    return replace(rows, labels=names, codes=own.astype(np.uint8)), own
+
+
+def _influences(
+    rows: Judged, positive: Any, versus: str, average: str
+) -> tuple[Judged, Influences]:
+    if rows.many:
+        return rows, averaged(rows, versus=versus, average=average)
+    rows, own = one_above(rows, positive)
+    return rows, Influences(*one_auc(rows.scores, own, rows.weight), {})
+
+
+def _side(rows: Judged, found: Influences, interval: float, positive: Any) -> AUC:
+    spread = np.sqrt(variance(rows, found))
+    low, high = _span(found.value, spread, interval, "delong")
+    total = float(len(rows.codes)) if rows.weight is None else float(rows.weight.sum())
+    return AUC(found.value, low, high, spread, interval, total, positive, found.parts or None)
+
+
+def _of_classes(
+    rows: Judged, versus: str, average: str, interval: float | None, method: Method
+) -> AUC:
+    """The average over classes or pairs."""
+    found = averaged(rows, versus=versus, average=average)
+    total = float(len(rows.codes)) if rows.weight is None else float(rows.weight.sum())
+    parts = found.parts or None
+    if interval is None:
+        return AUC(found.value, np.nan, np.nan, np.nan, None, total, None, parts)
+    spread = float(np.sqrt(variance(rows, found)))
+    _warn(found.value, spread, bool((rows.scores == rows.scores[:1]).all()), total)
+    low, high = _span(found.value, spread, interval, method)
+    return AUC(found.value, low, high, spread, interval, total, None, parts)
+
+
+def _of_steps(steps: Steps, positive: Any, interval: float | None, method: Method) -> AUC:
+    """From the weights of both kinds at each score."""
+    m, n = float(steps.positive.sum()), float(steps.negative.sum())
+    below = np.cumsum(steps.negative)
+    below -= 0.5 * steps.negative
+    value = float(steps.positive @ below) / m / n
+    error = area_error(steps)
+    if interval is None:
+        return AUC(value, np.nan, np.nan, np.nan, None, m + n, positive, error=error)
+    for name, total in ((positive, m), ("all others", n)):
+        if total <= 1.0:
+            raise ScoreError.too_few(name, total)
+    above = np.cumsum(steps.positive[::-1])[::-1] - 0.5 * steps.positive
+    spread = _spread(below / n - value, steps.positive, m)
+    spread = np.sqrt(spread + _spread(above / m - value, steps.negative, n))
+    _warn(value, spread, len(steps.threshold) == 1, m + n)
+    low, high = _span(value, spread, interval, method)
+    return AUC(value, low, high, spread, interval, m + n, positive, error=error)
+
+
+def _spread(apart: Floats, weight: Floats, total: float) -> float:
+    """Variance of a mean, from distances from the mean."""
+    return float(weight @ np.square(apart)) / (total - 1.0) / total
+
+
+def _span(value: float, spread: float, level: float, method: Method) -> tuple[float, float]:
+    """The interval about an AUC."""
+    z = float(special.ndtri(0.5 + 0.5 * level))
+    if method == "delong" or not 0.0 < value < 1.0:
+        return max(value - z * spread, 0.0), min(value + z * spread, 1.0)
+    step = z * spread / (value * (1.0 - value))
+    middle = special.logit(value)
+    return float(special.expit(middle - step)), float(special.expit(middle + step))
+
+
+def _warn(value: float, spread: float, constant: bool, rows: float) -> None:
+    if constant:
+        tell(NoSpreadWarning.of_constant(int(rows)))
+    elif spread == 0.0 and value in (0.0, 1.0):
+        tell(NoSpreadWarning.of_auc(value))
+
+
+def _tested(
+    first: AUC,
+    second: AUC,
+    paired: bool,
+    spread: float,
+    df: float,
+    alternative: Alternative,
+    level: float,
+) -> AUCComparison:
+    """The test of a difference with a variance."""
+    gap, sd = first.value - second.value, float(np.sqrt(spread))
+    if sd <= 1e-15:  # nothing but rounding
+        sd = 0.0
+        tell(NoSpreadWarning.of_comparison(gap))
+    z = gap / sd if sd else float(np.copysign(np.inf, gap)) if abs(gap) > 1e-15 else 0.0
+    lower = float(special.ndtr(z) if np.isinf(df) else special.stdtr(df, z))
+    upper = float(special.ndtr(-z) if np.isinf(df) else special.stdtr(df, -z))
+    p = {"two-sided": 2.0 * min(lower, upper), "less": lower, "greater": upper}[alternative]
+    half = 0.5 + 0.5 * level
+    reach = sd * float(special.ndtri(half) if np.isinf(df) else special.stdtrit(df, half))
+    ends = gap - reach, gap + reach
+    return AUCComparison(first, second, paired, gap, *ends, sd, z, df, p, alternative, level)
+
+
+def _check(versus: str, average: str, method: str, interval: float | None) -> None:
+    for name, value, allowed in (
+        ("versus", versus, ("rest", "pairs")),
+        ("average", average, ("macro", "weighted", "micro")),
+        ("method", method, ("delong", "logit")),
+    ):
+        if value not in allowed:
+            raise OptionError.of(name, value, f"one of {', '.join(allowed)}")
+    if versus == "pairs" and average == "micro":
+        raise OptionError.of("average", average, "'macro' or 'weighted' with versus='pairs'")
+    if interval is not None and not 0.0 < interval < 1.0:
+        raise OptionError.of("interval", interval, "between 0 and 1, or None")

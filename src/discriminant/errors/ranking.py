@@ -1,0 +1,152 @@
+"""Scores that cannot be ranked, and comparisons that say nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from discriminant.errors.base import DiscriminantWarning, InputError, listing
+
+
+class ScoreError(InputError):
+    """Scores cannot be ranked."""
+
+    @classmethod
+    def missing(cls, row: int, count: int, column: object = None) -> ScoreError:
+        more = f" (and {count - 1} more)" if count > 1 else ""
+        where = "" if column is None else f" for class '{column}'"
+        return cls(
+            f"The score of row {row}{more}, counted from 0,{where} is NaN, so it has no rank. Drop "
+            "such rows, or find out why the model has no score for them."
+        )
+
+    @classmethod
+    def not_numbers(cls, kind: str) -> ScoreError:
+        return cls(f"scores hold {kind}, not numbers: pass one number for each row.")
+
+    @classmethod
+    def of_shape(cls, shape: tuple[int, ...], rows: int, labels: Sequence[object]) -> ScoreError:
+        K = len(labels)
+        return cls(
+            f"scores have shape {shape} for {rows} rows of the classes {listing(labels, 20)}: pass "
+            f"({rows},), one score a row, high for the positive class, or ({rows}, {K}), a column "
+            "for each class in the order of `classes` (sorted labels unless given)."
+        )
+
+    @classmethod
+    def which_positive(cls, labels: Sequence[object]) -> ScoreError:
+        return cls(
+            f"The labels are {listing(labels, 20)}, and one score a row ranks one class above the "
+            "others: pass positive=, the label that high scores speak for, or a column of scores "
+            "for each class."
+        )
+
+    @classmethod
+    def without_positive(cls, positive: object, found: Sequence[object]) -> ScoreError:
+        return cls(
+            f"No row has the positive label '{positive}' and a positive weight; the labels are "
+            f"{listing(found, 20)}. A curve needs rows of both kinds: pass another positive=, or "
+            "more rows."
+        )
+
+    @classmethod
+    def only_positive(cls, positive: object) -> ScoreError:
+        return cls(
+            f"Every row that counts is of the positive class '{positive}': there is nothing to "
+            "rank it above. A curve needs rows of both kinds."
+        )
+
+    @classmethod
+    def class_absent(cls, label: object) -> ScoreError:
+        return cls(
+            f"Class '{label}' has a column of scores but no row that counts, so nothing says how "
+            "it is ranked. Leave its column out (and out of `classes`), or add rows."
+        )
+
+    @classmethod
+    def too_few(cls, label: object, weight: float) -> ScoreError:
+        return cls(
+            f"The rows of class '{label}' count {weight:g} in all, and the variance of an AUC "
+            "needs more than 1 of each class. Add rows, or pass interval=None for the value alone."
+        )
+
+    @classmethod
+    def of_positives(cls, ours: object, theirs: object) -> ScoreError:
+        return cls(
+            f"Rankings of the positive classes '{ours}' and '{theirs}' do not add. Make them with "
+            "the same positive=."
+        )
+
+    @classmethod
+    def of_bins(cls, ours: int, theirs: int) -> ScoreError:
+        return cls(
+            f"Rankings of {ours} and {theirs} bins do not add: which scores they tell apart would "
+            "depend on the order. Make them with the same bins=."
+        )
+
+
+class ComparisonError(InputError):
+    """Models cannot be compared as they are."""
+
+    @classmethod
+    def too_few(cls, models: int) -> ComparisonError:
+        return cls(f"{models} model(s): pass two or more, {{name: held-out result}}.")
+
+    @classmethod
+    def of_rows(cls, first: object, second: object, what: str) -> ComparisonError:
+        return cls(
+            f"'{first}' and '{second}' were not held out alike: their {what} differ. Pass the same "
+            "rows and folds to both: cross_validate(model, X, y, folds=fold) with one array fold."
+        )
+
+    @classmethod
+    def of_repeats(cls, first: object, ours: int, second: object, theirs: int) -> ComparisonError:
+        return cls(
+            f"'{first}' has {ours} repetition(s) and '{second}' {theirs}: pass as many of each, in "
+            "the same order, with the same folds."
+        )
+
+    @classmethod
+    def repeated(cls, name: object, repeats: int) -> ComparisonError:
+        return cls(
+            f"'{name}' has {repeats} repetitions, and McNemar's test counts each row once. Pass "
+            "one of them, or test='resampled_t'."
+        )
+
+    @classmethod
+    def broken_weight(cls) -> ComparisonError:
+        return cls(
+            "McNemar's test counts rows, and the weights are not whole numbers. Pass "
+            "test='resampled_t', or hold out without sample_weight."
+        )
+
+    @classmethod
+    def infinite_loss(cls, name: object, fold: int) -> ComparisonError:
+        return cls(
+            f"'{name}' gives a true class of fold {fold} probability 0, so that its log loss is "
+            "infinite and nothing can be compared. Pass loss='error'."
+        )
+
+
+class NoSpreadWarning(DiscriminantWarning):
+    """An interval or test has no width, and says nothing of how sure the number is."""
+
+    @classmethod
+    def of_constant(cls, rows: int) -> NoSpreadWarning:
+        return cls(
+            f"The scores of all {rows} rows are equal: they rank nothing, the AUC is 0.5 whatever "
+            "the rows, and its interval has no width."
+        )
+
+    @classmethod
+    def of_auc(cls, value: float) -> NoSpreadWarning:
+        return cls(
+            f"The AUC is {value:g}, so that DeLong's variance is 0 and the interval has no width, "
+            "however few the rows are: do not take it for certainty."
+        )
+
+    @classmethod
+    def of_comparison(cls, difference: float) -> NoSpreadWarning:
+        return cls(
+            f"The difference ({difference:g}) is the same whichever rows are looked at, so that "
+            "its variance is 0 and no test can be made of it: the p-value says nothing."
+        )

@@ -156,11 +156,12 @@ def drawn(
     if weights == "reliability":
         step = np.nan_to_num(ratio((tally.weight2, tally.weight)), nan=1.0)
     rows = tally.weight / step
-    strata = [np.arange(A * K).reshape(A, K)[:, k] for k in range(K)]
+    every = np.flatnonzero(rows)  # an empty cell stays empty
+    strata = [every[every % K == k] for k in range(K)] if stratified else [every]
     found = np.zeros((draws, A * K))
-    for cells in strata if stratified else [np.arange(A * K)]:
+    for cells in strata:
         number = rows.ravel()[cells]
-        if number.any():
+        if len(cells):
             n = max(round(number.sum()), 1)
             some = generator.multinomial(n, number / number.sum(), size=draws) * step.ravel()[cells]
             weight = tally.weight.ravel()[cells].sum()

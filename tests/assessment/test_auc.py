@@ -229,6 +229,8 @@ def test_a_class_of_one_row_has_an_auc_but_no_interval():
     assert discriminant.auc(labels, scores, None, positive="ill").value == 0.5
     with pytest.raises(ScoreError, match=r"class 'ill' count 1 in all.*interval=None"):
         discriminant.auc(labels, scores, positive="ill")
+    with pytest.raises(ScoreError, match="class 'ill' count 1 in all"):
+        discriminant.auc(labels, scores, positive="well")
 
 
 def test_constant_scores_say_nothing_and_that_is_said():

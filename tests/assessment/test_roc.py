@@ -9,6 +9,8 @@ from sklearn.preprocessing import label_binarize
 import discriminant
 from discriminant import Ranking
 from discriminant.errors import LabelError, OptionError, ScoreError, WeightError
+from discriminant.moments.ranking import RankingReading
+from discriminant.table.schema import Block
 
 
 def scored(seed, n=60, levels=None, weighted=False, dtype=np.float64):
@@ -223,6 +225,13 @@ def test_rankings_of_other_classes_or_other_sizes_refuse_to_add():
 def test_a_score_that_is_no_number_is_named_by_its_row(curve):
     with pytest.raises(ScoreError, match=r"row 2 \(and 1 more\), counted from 0, is NaN"):
         curve([0, 1, 0, 1], [1.0, 2.0, np.nan, np.nan])
+
+
+def test_a_missing_score_of_a_later_block_is_named_by_its_row_in_the_table():
+    reading = RankingReading("ill", 1, lambda features: features[:, 0])
+    block = Block(np.array([[1.0], [np.nan]]), np.array([0, 1]), start=100)
+    with pytest.raises(ScoreError, match="row 101, counted from 0"):
+        reading.read(block)
 
 
 def test_one_class_alone_is_named():

@@ -35,6 +35,7 @@ from discriminant.table.schema import Floats
 Versus = Literal["rest", "pairs"]
 Method = Literal["delong", "logit"]
 Alternative = Literal["two-sided", "less", "greater"]
+_OTHERS = "all others"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -159,9 +160,11 @@ def auc(
             return _of_classes(rows, versus, average, interval, method)
         rows, own = one_above(rows, one)
         steps = exact_steps(rows.scores, own, rows.weight)
+        names = rows.labels.tolist()
     else:
         steps, one = steps_of(labels, scores, positive=positive, sample_weight=sample_weight)
-    return _of_steps(steps, one, interval, method)
+        names = [_OTHERS, one]
+    return _of_steps(steps, names, interval, method)
 
 
 def compare_auc(
@@ -232,7 +235,7 @@ def one_above(rows: Judged, positive: Any) -> tuple[Judged, Any]:
     own = own_rows(rows, positive)
     others = [label for label in rows.labels.tolist() if label != positive]
     names = np.empty(2, dtype=object)
-    names[:] = [others[0] if len(others) == 1 else "all others", positive]
+    names[:] = [others[0] if len(others) == 1 else _OTHERS, positive]
     return replace(rows, labels=names, codes=own.astype(np.uint8)), own
 
 
@@ -267,16 +270,16 @@ def _of_classes(
     return AUC(found.value, low, high, spread, interval, total, None, parts)
 
 
-def _of_steps(steps: Steps, positive: Any, interval: float | None, method: Method) -> AUC:
+def _of_steps(steps: Steps, names: list[Any], interval: float | None, method: Method) -> AUC:
     """From the weights of both kinds at each score."""
     m, n = float(steps.positive.sum()), float(steps.negative.sum())
     below = np.cumsum(steps.negative)
     below -= 0.5 * steps.negative
     value = float(steps.positive @ below) / m / n
-    error = area_error(steps)
+    error, positive = area_error(steps), names[1]
     if interval is None:
         return AUC(value, np.nan, np.nan, np.nan, None, m + n, positive, error=error)
-    for name, total in ((positive, m), ("all others", n)):
+    for name, total in zip(names, (n, m), strict=True):
         if total <= 1.0:
             raise ScoreError.too_few(name, total)
     above = np.cumsum(steps.positive[::-1])[::-1] - 0.5 * steps.positive

@@ -179,7 +179,8 @@ class RankingReading:
 
     def read(self, block: Block) -> Ranking:
         """Ranking of the rows of one block."""
-        values = score_values(self.scores(block.features), len(block), [self.positive])
+        scores = self.scores(block.features)
+        values = score_values(scores, len(block), [self.positive], start=block.start)
         own = block.codes == self.code
         return Ranking.empty(self.positive, bins=self.bins)._read(values, own, block.weight)
 
@@ -198,12 +199,12 @@ def positive_code(labels: Any, positive: Any, *, absent: bool = False) -> tuple[
     return positive, -1
 
 
-def score_values(scores: Any, rows: int, labels: list[Any]) -> npt.NDArray[Any]:
+def score_values(scores: Any, rows: int, labels: list[Any], *, start: int = 0) -> npt.NDArray[Any]:
     """(n,) scores as numbers, none of them NaN; infinities have a rank."""
     found = as_numbers(scores)
     if found.shape != (rows,):
         raise ScoreError.of_shape(found.shape, rows, labels)
-    check_missing(found)
+    check_missing(found, start=start)
     return found
 
 
@@ -218,11 +219,11 @@ def as_numbers(scores: Any) -> npt.NDArray[Any]:
         raise ScoreError.not_numbers(f"{found.dtype}") from None
 
 
-def check_missing(scores: npt.NDArray[Any], column: object = None) -> None:
-    """Refuse NaN by its row."""
+def check_missing(scores: npt.NDArray[Any], column: object = None, *, start: int = 0) -> None:
+    """Refuse NaN by its row, counted from `start`."""
     if scores.dtype.kind == "f" and np.isnan(scores).any():
         wrong = np.flatnonzero(np.isnan(scores))
-        raise ScoreError.missing(int(wrong[0]), len(wrong), column)
+        raise ScoreError.missing(start + int(wrong[0]), len(wrong), column)
 
 
 def _checked(weight: Any, rows: int) -> Floats:

@@ -46,8 +46,9 @@ from discriminant.errors import (
 from discriminant.estimators.imbalance_compared import MEASURES
 from discriminant.estimators.synthetic import Synthesis
 from discriminant.imbalance.drawing import over_sample, target_of, under_sample
+from discriminant.imbalance.neighbours import neighbours_of
 from discriminant.imbalance.nominal import nominal_neighbours, value_differences
-from discriminant.imbalance.smote import expected_moments, neighbours_of
+from discriminant.imbalance.smote import expected_moments
 from discriminant.imbalance.weights import class_weights
 
 pytestmark = pytest.mark.filterwarnings("ignore::discriminant.errors.DiscriminantWarning")
@@ -338,6 +339,24 @@ def test_duplicates_are_neighbours_of_one_another_and_no_row_of_itself():
     rows = np.repeat([[0.0], [5.0], [9.0]], 2, axis=0)
     found = neighbours_of(rows, 1, "rare")
     assert found.ravel().tolist() == [1, 0, 3, 2, 5, 4]
+
+
+@pytest.mark.parametrize("width", [3, 16, 40])
+@pytest.mark.parametrize("rows", [7, 130, 700])
+def test_neighbours_are_the_nearest_rows_by_their_differences(rows, width):
+    z = np.random.default_rng(rows).standard_normal((rows, width))
+    z[0] *= 1e9  # a row far away must not blur the others
+    apart = ((z[:, None] - z) ** 2).sum(axis=2)
+    np.fill_diagonal(apart, np.inf)
+    wanted = np.argsort(apart, axis=1)[:, :5]
+    found = neighbours_of(z, 5, "rare", threads=2)
+    assert found[1:].tolist() == wanted[1:].tolist()
+
+
+@pytest.mark.parametrize("width", [1, 20])
+def test_of_equal_rows_each_has_others_for_neighbours(width):
+    found = neighbours_of(np.ones((300, width)), 5, "rare")
+    assert all(len({i, *near}) == 6 for i, near in enumerate(found.tolist()))
 
 
 def test_a_far_origin_changes_no_neighbour():

@@ -16,6 +16,7 @@ from sklearn.utils import _safe_indexing, check_random_state
 from sklearn.utils.validation import has_fit_parameter
 
 from discriminant.engines.engine import read_classes
+from discriminant.engines.local import available_threads, one_blas_thread
 from discriminant.errors import ClassWeightError, OptionError
 from discriminant.estimators.posteriors import share_of
 from discriminant.estimators.rebalanced import (
@@ -27,7 +28,8 @@ from discriminant.estimators.rebalanced import (
 )
 from discriminant.estimators.synthetic import Synthesis
 from discriminant.imbalance.drawing import Method, Target, over_sample, target_of, under_sample
-from discriminant.imbalance.smote import expected_moments, neighbours_of
+from discriminant.imbalance.neighbours import neighbours_of
+from discriminant.imbalance.smote import expected_moments
 from discriminant.imbalance.weights import class_weights
 from discriminant.moments.class_moments import ClassMoments
 from discriminant.table.schema import Codes, Floats, Labels, dense
@@ -260,7 +262,13 @@ class Resampled(Rebalanced):
         whole, count = found, np.bincount(table.codes)
         for k in np.flatnonzero(target.wanted > count):
             rows = dense(table.features[np.flatnonzero(table.codes == k)])
-            near = neighbours_of(rows, int(self.neighbours), table.schema.labels[k])
+            with one_blas_thread():
+                near = neighbours_of(
+                    rows,
+                    int(self.neighbours),
+                    table.schema.labels[k],
+                    threads=available_threads(),
+                )
             more = int(target.wanted[k] - count[k])
             offsets = found.anchor.offsets(rows)
             whole = whole + expected_moments(found, int(k), offsets, near, more)

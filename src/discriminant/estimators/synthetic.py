@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from discriminant.engines.local import available_threads, one_blas_thread
 from discriminant.errors import OptionError, ResamplingError, ShapeError
 from discriminant.imbalance.drawing import Target, rows_by_class
+from discriminant.imbalance.neighbours import neighbours_of
 from discriminant.imbalance.nominal import (
     Nominal,
     mixed_neighbours,
@@ -17,7 +19,7 @@ from discriminant.imbalance.nominal import (
     value_differences,
     voted,
 )
-from discriminant.imbalance.smote import along, draw_segments, neighbours_of
+from discriminant.imbalance.smote import along, draw_segments
 from discriminant.table.labels import encode_labels
 from discriminant.table.schema import Block, Codes, Features, Labels, Places, is_sparse, numbered
 from discriminant.table.source import open_features
@@ -88,9 +90,11 @@ class Synthesis:
         numbers, nominal = self.numbers[rows], self.nominal[rows]
         if differences is not None:
             return nominal_neighbours(nominal, differences, neighbours, label)
-        if nominal.shape[1]:
-            return mixed_neighbours(numbers, nominal, neighbours, label)
-        return neighbours_of(numbers, neighbours, label)
+        with one_blas_thread():
+            threads = available_threads()
+            if nominal.shape[1]:
+                return mixed_neighbours(numbers, nominal, neighbours, label, threads=threads)
+            return neighbours_of(numbers, neighbours, label, threads=threads)
 
     def _room(self, more: int) -> npt.NDArray[Any] | None:
         """The rows, and place for others after them; None for sparse rows."""

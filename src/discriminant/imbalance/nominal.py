@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discriminant.errors import ResamplingError
-from discriminant.imbalance.smote import neighbours_of
+from discriminant.imbalance.neighbours import neighbours_of
 from discriminant.table.schema import Codes, Floats, Places
 
 _TILE = 1 << 22  # distances held at a time
@@ -24,11 +24,14 @@ _TILE = 1 << 22  # distances held at a time
 Nominal = npt.NDArray[np.intp]  # (n, q) category of each row in each nominal column
 
 
-def mixed_neighbours(numbers: Floats, nominal: Nominal, k: int, label: object) -> Places:
+def mixed_neighbours(
+    numbers: Floats, nominal: Nominal, k: int, label: object, *, threads: int = 1
+) -> Places:
     """(n, k) the nearest other rows of each row of one class, by numbers and categories."""
     unit = float(np.median(numbers.std(axis=0)))
     flags = [(column[:, None] == np.unique(column)) * (unit / np.sqrt(2.0)) for column in nominal.T]
-    return neighbours_of(np.hstack([numbers - numbers.mean(axis=0), *flags]), k, label)
+    rows = np.hstack([numbers - numbers.mean(axis=0), *flags])
+    return neighbours_of(rows, k, label, threads=threads)
 
 
 def value_differences(nominal: Nominal, codes: Codes, classes: int) -> list[Floats]:

@@ -13,7 +13,8 @@ the neighbours of row i:
     E ss' = (1 / 6n) sum (2 + 2 c_i) z_i z_i' + z_i a_i' + a_i z_i'
 
 These are the moments of infinitely many synthetic rows: `expected_moments`. Columns that are
-categories are not interpolated but voted on: `imbalance.nominal`.
+categories are not interpolated but voted on: `imbalance.nominal`. Who is near whom is found in
+`imbalance.neighbours`.
 """
 
 from __future__ import annotations
@@ -24,7 +25,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from discriminant.errors import ResamplingError
 from discriminant.moments.class_moments import ClassMoments
 from discriminant.table.schema import Features, Floats, Places, is_sparse
 
@@ -38,21 +38,6 @@ class Segments:
     start: Places  # (m,) row of the class
     end: Places  # (m,) one of its neighbours
     step: Floats  # (m,) how far from start to end, in [0, 1)
-
-
-def neighbours_of(features: Features, k: int, label: object) -> Places:
-    """(n, k) the nearest other rows of each row of one class.
-
-    Distances are taken about the middle of the rows, so that a far origin costs no digit.
-    """
-    from sklearn.neighbors import NearestNeighbors
-
-    if features.shape[0] <= k:
-        raise ResamplingError.of_neighbours(label, int(features.shape[0]), k)
-    if not is_sparse(features):
-        features = features - features.mean(axis=0, dtype=np.float64)
-    search = NearestNeighbors(n_neighbors=k).fit(features)
-    return np.asarray(search.kneighbors(return_distance=False))
 
 
 def draw_segments(neighbours: Places, count: int, random: np.random.RandomState) -> Segments:

@@ -10,9 +10,14 @@ from discriminant.moments.class_moments import ClassMoments
 
 if TYPE_CHECKING:  # the same names again, for type checkers and editors
     from discriminant.assessment.auc import auc as auc, compare_auc as compare_auc
+    from discriminant.assessment.evaluation import assess as assess, evaluate as evaluate
     from discriminant.assessment.homogeneity import box_m as box_m
     from discriminant.assessment.hotelling import hotelling as hotelling
     from discriminant.assessment.manova import manova as manova
+    from discriminant.assessment.measures import (
+        Assessment as Assessment,
+        interval_over as interval_over,
+    )
     from discriminant.assessment.model_comparison import compare_models as compare_models
     from discriminant.assessment.resampling import (
         cross_validate as cross_validate,
@@ -24,10 +29,12 @@ if TYPE_CHECKING:  # the same names again, for type checkers and editors
         precision_recall as precision_recall,
         roc as roc,
     )
+    from discriminant.assessment.selection import select_features as select_features
     from discriminant.assessment.stepwise import stepwise as stepwise
     from discriminant.decision.actions import OUTLIER as OUTLIER, REJECT as REJECT
     from discriminant.estimators.basis import Basis as Basis
     from discriminant.estimators.decision import Decision as Decision
+    from discriminant.estimators.easy_ensemble import EasyEnsemble as EasyEnsemble
     from discriminant.estimators.fisher import Fisher as Fisher
     from discriminant.estimators.fusion import Fusion as Fusion
     from discriminant.estimators.gaussian import (
@@ -36,9 +43,19 @@ if TYPE_CHECKING:  # the same names again, for type checkers and editors
         NearestMean as NearestMean,
     )
     from discriminant.estimators.glm import GLM as GLM, LogLinear as LogLinear
+    from discriminant.estimators.imbalance import (
+        Resampled as Resampled,
+        Reweighted as Reweighted,
+    )
+    from discriminant.estimators.imbalance_compared import compare_imbalance as compare_imbalance
     from discriminant.estimators.laplace import LaplaceNB as LaplaceNB
     from discriminant.estimators.least_squares import LeastSquares as LeastSquares
     from discriminant.estimators.logistic import Logistic as Logistic
+    from discriminant.estimators.many_classes import (
+        OneVsOne as OneVsOne,
+        OneVsRest as OneVsRest,
+        OutputCodes as OutputCodes,
+    )
     from discriminant.estimators.perceptron import Perceptron as Perceptron
     from discriminant.estimators.regression import LinearRegression as LinearRegression
     from discriminant.estimators.regularised import RDA as RDA
@@ -65,12 +82,23 @@ _HOMES = {
     "SVM": "estimators.svm",
     "Decision": "estimators.decision",
     "Fusion": "estimators.fusion",
+    "OneVsRest": "estimators.many_classes",
+    "OneVsOne": "estimators.many_classes",
+    "OutputCodes": "estimators.many_classes",
+    "Reweighted": "estimators.imbalance",
+    "Resampled": "estimators.imbalance",
+    "EasyEnsemble": "estimators.easy_ensemble",
+    "compare_imbalance": "estimators.imbalance_compared",
     "REJECT": "decision.actions",
     "OUTLIER": "decision.actions",
     "estimated_prior": "posterior",
     "cross_validate": "assessment.resampling",
     "leave_one_out": "assessment.resampling",
     "rda_grid": "assessment.resampling",
+    "assess": "assessment.evaluation",
+    "evaluate": "assessment.evaluation",
+    "Assessment": "assessment.measures",
+    "interval_over": "assessment.measures",
     "manova": "assessment.manova",
     "box_m": "assessment.homogeneity",
     "hotelling": "assessment.hotelling",
@@ -82,6 +110,7 @@ _HOMES = {
     "average_precision": "assessment.roc",
     "compare_models": "assessment.model_comparison",
     "Ranking": "moments.ranking",
+    "select_features": "assessment.selection",
 }
 __all__ = ["ClassMoments", "moments", *_HOMES]
 

@@ -14,6 +14,10 @@ from discriminant.errors.answers import (
     TooFewRowsError as TooFewRowsError,
     WeightError as WeightError,
 )
+from discriminant.errors.balancing import (
+    ClassWeightError as ClassWeightError,
+    ResamplingError as ResamplingError,
+)
 from discriminant.errors.base import (
     DiscriminantError as DiscriminantError,
     DiscriminantWarning as DiscriminantWarning,
@@ -22,6 +26,10 @@ from discriminant.errors.base import (
     gathered as gathered,
     listing as listing,
     tell as tell,
+)
+from discriminant.errors.coding import (
+    CodeError as CodeError,
+    RepeatedColumnsWarning as RepeatedColumnsWarning,
 )
 from discriminant.errors.deciding import (
     CostError as CostError,

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.sparse import issparse
+from scipy.sparse import csr_array, issparse
 from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 from sklearn.utils.parallel import Parallel, delayed
@@ -63,8 +63,8 @@ def fit_each(
     weight = open_weight(sample_weight, len(codes))
     if weight is not None and not has_fit_parameter(base, "sample_weight"):
         raise WeightError.not_taken(type(base).__name__)
-    if issparse(X) and X.format not in ("csr", "csc") and not signs.all():
-        X = X.tocsr()  # other formats have no rows to take
+    if issparse(X) and not signs.all():
+        X = csr_array(X)  # other formats have no rows to take
     M = signs.shape[1]
     fits = (delayed(_fit_one)(clone(base), X, codes, signs[:, m], weight) for m in range(M))
     fitted = []

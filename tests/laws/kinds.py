@@ -20,6 +20,7 @@ import numpy as np
 from scipy.linalg import helmert
 from scipy.special import gammaln
 
+from discriminant.imbalance.subsets import SubsetMoments, SubsetsReading
 from discriminant.moments.anchor import Anchor
 from discriminant.moments.class_moments import DETAILS, ClassMoments
 from discriminant.moments.class_rows import ClassRows, RowsReading
@@ -711,6 +712,40 @@ def _ordered_bits(score):
     return "".join("10"[int(bit)] for bit in bits)
 
 
+# --- moments of several subsets -------------------------------------------------------------------
+
+
+def _subsets_of(rows):
+    """Which rows are in each of three subsets: they overlap, and go by what a row is."""
+    first, last = rows.features[:, 0] > 0, rows.features[:, -1] > 0
+    return first, last, np.ones(len(rows), dtype=bool)
+
+
+def _each_subset(facts):
+    return {f"{name} of {t}": value for t, part in enumerate(facts) for name, value in part.items()}
+
+
+SUBSETS = Kind(
+    name="SubsetMoments",
+    reading=lambda rows, anchor: SubsetsReading(
+        MomentsReading(rows.labels, rows.names, anchor, "class"),
+        tuple(np.flatnonzero(some) for some in _subsets_of(rows)),
+    ),
+    empty=lambda rows, anchor: SubsetMoments(
+        (ClassMoments.empty(rows.labels, rows.names, anchor=anchor),) * 3
+    ),
+    expected=lambda rows, frame: _each_subset(
+        [expected(rows.take(some), "class", frame) for some in _subsets_of(rows)]
+    ),
+    seen=lambda found, frame: _each_subset([seen(part, frame) for part in found.parts]),
+    bits=lambda found, labels: [
+        values for part in found.parts for values in _moments_bits("class", part, labels)
+    ],
+    counts=tuple(f"{name} of {t}" for t in range(3) for name in ("rows", "weight2")),
+    anchored=False,
+)
+
+
 def _to_frame(anchor, frame):
     return anchor.unit / frame.unit, (anchor.origin - frame.origin) / frame.unit
 
@@ -729,6 +764,7 @@ KINDS = [
     *(leverage_kind(classes) for classes in (2, 3)),
     PRODUCTS,
     JUDGEMENT,
+    SUBSETS,
     ranking_kind(4, spacing=1e-9),
     ranking_kind(800, spacing=0.5),
 ]

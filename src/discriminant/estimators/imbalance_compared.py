@@ -20,7 +20,7 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import has_fit_parameter
 
 from discriminant.assessment.folds import FoldNumbers, fold_numbers, rows_by_fold
-from discriminant.assessment.layout import matrix
+from discriminant.assessment.layout import number, table
 from discriminant.decision.actions import least_cost
 from discriminant.decision.costs import Costs
 from discriminant.errors import LabelError, OptionError, gathered
@@ -63,7 +63,9 @@ class ImbalanceComparison:
         )
         of = "means over classes" if self.positive is None else f"of '{self.positive}'"
         title = f"{counts}; {self.folds} folds; AUC, AP and F1 {of}"
-        return "\n".join(matrix(title, self.ways, _HEAD, np.round(self.values, 4)))
+        lines = zip(self.ways, self.values.tolist(), strict=True)
+        cells = [[way, *(number(value, 4) for value in line)] for way, line in lines]
+        return "\n".join(table(title, ["", *_HEAD], cells))
 
     def __str__(self) -> str:
         return self.text

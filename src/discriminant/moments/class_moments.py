@@ -297,7 +297,8 @@ class ClassMoments:
         """The same moments about another origin and in other units."""
         if anchor.same_as(self.anchor):
             return self
-        ratio = np.where(self.zero_columns(), 1.0, self.anchor.unit / anchor.unit)
+        still = self.zero_columns() | (not self.rows.any())
+        ratio = np.where(still, 1.0, self.anchor.unit / anchor.unit)
         mean = np.where(
             self.rows[:, None] > 0, self.mean * ratio + self.anchor.shift_to(anchor), 0.0
         )

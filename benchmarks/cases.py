@@ -9,6 +9,7 @@ from logistic import big_logistic, logistic_fit, sparse_logistic
 from margins import perceptron, sparse_perceptron, sparse_svm, svm
 from predictions import batch, single
 from ranking import auc, auc_interval, average_precision, roc
+from selection import selection
 from validations import leave_one_out, rda_grid
 
 CASES = [
@@ -24,6 +25,8 @@ CASES = [
     rda_grid(5_000, 20, 3),
     rda_grid(5_000, 50, 3),
     leave_one_out(2_000, 20, 3),
+    selection(10_000, 300, 3, taken=3, criterion="error"),
+    selection(10_000, 300, 3, taken=3, criterion="log_loss"),
     batch("LDA", "predict_proba", 1_000_000, 20, 5),
     batch("LDA", "predict_proba", 200_000, 100, 10),
     batch("LDA", "predict", 1_000_000, 20, 5),

@@ -168,7 +168,7 @@ def test_every_step_is_that_of_fitting_every_candidate(name, direction, criterio
 @pytest.mark.parametrize("name", FITTED)
 def test_models_that_cannot_be_swept_are_fitted_and_chosen_alike(name):
     rows, codes, fold, weight = overlapping(1, width=4)
-    rows = rows - rows.mean(axis=0)
+    rows = (rows - rows.mean(axis=0)) / rows.std(axis=0)
     expected = brute_path(
         lambda columns: fitted(FITTED[name], rows, codes, fold, weight, columns),
         4,
@@ -212,14 +212,14 @@ def test_a_judge_knows_the_losses_of_all_changes_after_any_turns(kind):
 
 
 def test_the_same_features_as_scikit_learn_takes_by_log_loss():
-    rows, codes, fold, _ = overlapping(8, n=200, width=12)  # folds of one size: it averages folds
+    rows, codes, fold, _ = overlapping(8, n=200, width=8)  # folds of one size: it averages folds
     peer = SequentialFeatureSelector(
         LinearDiscriminantAnalysis(),
-        n_features_to_select=5,
+        n_features_to_select=3,
         scoring="neg_log_loss",
         cv=PredefinedSplit(fold),
     ).fit(rows, codes)
-    options = {"criterion": "log_loss", "n_features": 5}
+    options = {"criterion": "log_loss", "n_features": 3}
     ours = select_features(LDA(denominator="ml"), rows, codes, fold, **options)
     assert ours.get_support(indices=True).tolist() == peer.get_support(indices=True).tolist()
 

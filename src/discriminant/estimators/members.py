@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.sparse import csr_array, issparse
+from scipy.sparse import issparse
 from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 from sklearn.utils.parallel import Parallel, delayed
@@ -64,7 +64,8 @@ def fit_each(
     if weight is not None and not has_fit_parameter(base, "sample_weight"):
         raise WeightError.not_taken(type(base).__name__)
     if issparse(X) and not signs.all():
-        X = csr_array(X)  # other formats have no rows to take
+        rows: Any = X
+        X = rows.tocsr()  # other formats have no rows to take
     M = signs.shape[1]
     fits = (delayed(_fit_one)(clone(base), X, codes, signs[:, m], weight) for m in range(M))
     fitted = []

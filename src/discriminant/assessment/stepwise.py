@@ -21,6 +21,7 @@ import numpy as np
 from discriminant.assessment.layout import Printed, chance, number, table
 from discriminant.assessment.standard import standardised
 from discriminant.assessment.sweeping import Search, Step
+from discriminant.engines.local import blas_for
 from discriminant.errors import OptionError
 from discriminant.moments.class_moments import ClassMoments
 
@@ -108,9 +109,10 @@ def stepwise(
     """
     _check(enter, stay, method, tolerance)
     search = Search(standardised(moments, _WHAT), tolerance)
-    if method == "backward":
-        search.start_full()
-    steps, reason = _run(search, enter=enter, stay=stay, method=method)
+    with blas_for(len(search.chosen)):  # its threads would wait for each other at every step
+        if method == "backward":
+            search.start_full()
+        steps, reason = _run(search, enter=enter, stay=stay, method=method)
     names = np.array(search.standard.features, dtype=object)
     return Stepwise(
         search.standard.features,

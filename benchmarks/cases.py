@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
+from decompositions import codes, pairs
 from fits import big_moments, lda_fit, qda_fit, wide_fit
+from imbalance import easy_ensemble, smote
 from imports import start
 from logistic import big_logistic, logistic_fit, sparse_logistic
 from margins import perceptron, sparse_perceptron, sparse_svm, svm
@@ -57,6 +59,12 @@ CASES = [
     auc_interval(10_000_000),
     roc(10_000_000),
     average_precision(10_000_000),
+    smote(100_000, 20),
+    smote(100_000, 50),
+    easy_ensemble(100_000, 20),
+    easy_ensemble(100_000, 50),
+    pairs(100_000, 50, 30),
+    codes(100_000, 50, 30, 300),
     start("import", "import discriminant"),
     start("import-lda", "from discriminant import LDA"),
 ]

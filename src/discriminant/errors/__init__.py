@@ -39,9 +39,12 @@ from discriminant.errors.deciding import (
     SharedColumnsWarning as SharedColumnsWarning,
     ThresholdError as ThresholdError,
 )
+from discriminant.errors.edges import (
+    BoundaryWarning as BoundaryWarning,
+    NoEstimateError as NoEstimateError,
+)
 from discriminant.errors.fitting import (
     BasisError as BasisError,
-    BoundaryWarning as BoundaryWarning,
     ClassMissingWarning as ClassMissingWarning,
     CollinearWarning as CollinearWarning,
     ConstantColumnWarning as ConstantColumnWarning,

@@ -274,19 +274,6 @@ class SeparationWarning(DiscriminantWarning):
         )
 
 
-class BoundaryWarning(DiscriminantWarning):
-    """The likelihood has no largest value: it rises on the way to infinity."""
-
-    @classmethod
-    def of(cls, name: str, passes: int, stride: float) -> BoundaryWarning:
-        return cls(
-            f"{name} has no finite estimate: after {passes} passes the gradient vanishes, but the "
-            f"coefficients still move by {stride:.1e} a step. Some fitted means go to the edge of "
-            "what they can be (0, or 1), as where a column separates zeros from the rest. Standard "
-            "errors mean nothing here. Drop that column, or pass ridge > 0."
-        )
-
-
 class InferenceError(InputError):
     """Standard errors, intervals or tests that cannot be had."""
 

@@ -17,6 +17,7 @@ from discriminant.engines.engine import anchor_of, fold, read_moments
 from discriminant.errors import (
     BoundaryWarning,
     InferenceError,
+    NoEstimateError,
     NotConvergedWarning,
     OffsetError,
     OptionError,
@@ -148,6 +149,8 @@ class Generalised(RegressorMixin, Inferring, Rows):
         fit, name = self._kept.fit, type(self).__name__
         if fit.diverging:
             tell(BoundaryWarning.of(name, self.n_passes_, fit.stride))
+        elif fit.at_edge:
+            tell(BoundaryWarning.of_edge(name))
         elif not fit.converged:
             tell(NotConvergedWarning.of_gradient(name, len(fit.path), fit.steepness, GRADIENT))
 
@@ -175,6 +178,10 @@ class Generalised(RegressorMixin, Inferring, Rows):
         if kept.ridge:
             raise InferenceError.of_ridge(kept.ridge)
         fit = kept.fit
+        if fit.diverging:
+            raise NoEstimateError.of_infinite(type(self).__name__)
+        if fit.at_edge:
+            raise NoEstimateError.of_edge(type(self).__name__)
         assert fit.slope.curvature is not None
         return infer(
             fit.theta,

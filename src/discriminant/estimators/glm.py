@@ -38,9 +38,11 @@ class GLM(Generalised):
     intercept
         False: through the origin.
     max_iter
-        Passes of the iteration, at most.
+        Passes of the iteration, at most. Without them, the rows are read once each for their
+        moments, the null deviance, the start, the dispersion and the log likelihood.
     progress
-        Called after every pass with its number, the loss and the largest entry of the gradient.
+        Called after every pass of the iteration with its number, the loss and the largest entry of
+        the gradient.
 
     Attributes
     ----------
@@ -51,7 +53,8 @@ class GLM(Generalised):
         The dispersion is Pearson's chi-squared over the residual degrees of freedom for gaussian
         and gamma, and 1 for the others.
     converged_, n_iter_, n_passes_, loss_path_
-        Whether the gradient vanished; steps; passes over the rows in all; loss of each step.
+        Whether the gradient vanished, or on the edge of what means can be holds rows there (a
+        `BoundaryWarning` says so); steps; passes over the rows in all; loss of each step.
     rank_
         Numbers estimated: less than there are columns where these depend on one another.
 
@@ -69,7 +72,7 @@ class GLM(Generalised):
         *,
         ridge: Any = 0.0,
         intercept: Any = True,
-        max_iter: Any = 100,
+        max_iter: Any = 200,
         progress: Any = None,
     ) -> None:
         self.family = family

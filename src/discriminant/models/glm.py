@@ -7,6 +7,9 @@ link of means near the responses. From there on every step is a Newton step by t
 curvature, which is the weighted least squares of the working response; a step that leads where
 there is no mean is halved (`models.descent`).
 
+Where means end at a value that responses have (a share of 1 by the log link, a count of 0 by the
+identity) the least may lie on that edge, and steps stop short of it: `models.edge` leads there.
+
 The unit of theta and of the loss is chosen so that the curvature begins at about one. So the tests
 for the end mean the same whatever the unit of the response. After they are met, steps go on until
 the gradient is rounding: with a link that is not canonical they only gain some digits each.
@@ -19,14 +22,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from discriminant.models.coordinates import Coordinates, white_coordinates
-from discriminant.models.descent import (
-    Descent,
-    PenalisedLoss,
-    Point,
-    Progress,
-    newton,
-)
+from discriminant.models.descent import Descent, PenalisedLoss, Point, Progress, newton
+from discriminant.models.edge import to_edge
+from discriminant.models.logistic import later
 from discriminant.moments.anchor import Anchor
+from discriminant.moments.barrier import EDGES
 from discriminant.moments.class_moments import ClassMoments
 from discriminant.moments.families import SCORES, Deviance, FirstLook, Pearson
 from discriminant.moments.slope import Loss, Pass, Slope, SlopeReading, Want
@@ -35,6 +35,7 @@ from discriminant.table.schema import Floats
 _SETTLED = 1e-14  # a gradient that is nearly rounding
 _FALLING = 0.9  # what is left of the gradient after a step that helps
 _STEPS = 40  # after the tests are met, at most
+_PATIENCE = 20  # passes after which the least is taken to lie on an edge, if there is one
 _STILL = 1e-6  # a last step longer than this is one of an estimate on its way to infinity
 
 
@@ -49,6 +50,7 @@ class GLMFit:
     pearson: float  # sum of w (y - mu)^2 / V
     converged: bool
     diverging: bool  # the tests are met, but by an estimate that is on its way to infinity
+    at_edge: bool  # the least is on the edge of what means can be, where the gradient is not zero
     unit: float  # of the loss, in which the tests for the end were made
     stride: float  # how far the next step would go, in units of theta
     steepness: float  # largest entry of the last gradient
@@ -153,53 +155,105 @@ class Problem:
         return float(np.sqrt(variance) * self.moments.anchor.unit[column])
 
 
-def fit_glm(problem: Problem, *, most: int = 100, progress: Progress | None = None) -> GLMFit:
+def fit_glm(problem: Problem, *, most: int = 200, progress: Progress | None = None) -> GLMFit:
     """Maximum likelihood, or with a ridge its penalised form."""
     white = white_coordinates(
-        problem.features, classes=0, intercept=problem.intercept, ridged=problem.ridged()
+        problem.features,
+        classes=0,
+        intercept=problem.intercept,
+        ridged=problem.ridged(),
+        read=problem.read,
     )
     null = _null(problem)
     look = FirstLook(problem.deviance, _level(problem))
     first = newton(problem.objective(white, loss=look), np.zeros((white.size, 1)), most=1)
     unit, stretch = _units(problem, first.point)
-    coordinates = Coordinates(white.frame * stretch, None, white.free)
+    coordinates = replace(white, frame=white.frame * stretch)
     penalty = problem.penalty(coordinates)
     objective = Scaled(problem.objective(coordinates, penalty=penalty), unit)
-    start = _least(first.point) / stretch
-    descent = newton(objective, start, most=most, progress=progress)
+    starts = _least(first.point) / stretch, _from_null(null, coordinates)
+    way = _descend(objective, starts, most, progress)
+    return _fit_of(problem, objective, way, null)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Way:
+    """How a fit came to its end."""
+
+    end: Descent  # its point is the last pass that went down
+    path: tuple[float, ...]  # of the passes by the loss itself
+    passes: int
+    converged: bool
+    at_edge: bool = False
+
+
+def _descend(
+    objective: Scaled, starts: tuple[Floats, Floats], most: int, progress: Progress | None
+) -> _Way:
+    """Steps until the gradient is rounding, or along an edge that stands in their way."""
+    edged = _edged(objective.objective)
+    few = min(most, _PATIENCE) if edged else most
+    start, descent = starts[0], newton(objective, starts[0], most=few, progress=progress)
     if not np.isfinite(descent.path[0]):
-        start = _from_null(null, coordinates)
-        descent = newton(objective, start, most=most, progress=progress)
-    settled, more = settle(objective, descent)
-    return _fit_of(problem, objective, settled, (null, descent), more)
+        start, descent = starts[1], newton(objective, starts[1], most=few, progress=progress)
+    short = not descent.converged and descent.passes < most
+    if edged and short and np.isfinite(descent.path[0]):
+        inside = starts[1] if objective.objective.coordinates.free else start
+        return _along_edge(objective, inside, descent, most, progress)
+    end, more = settle(objective, descent, later(progress, descent.passes))
+    path = descent.path + more
+    return _Way(end, path, len(path), descent.converged)
 
 
-def settle(objective: Scaled | PenalisedLoss, descent: Descent) -> tuple[Descent, int]:
+def _edged(objective: PenalisedLoss) -> bool:
+    loss = objective.loss
+    return isinstance(loss, Deviance) and (loss.family, loss.link) in EDGES
+
+
+def _along_edge(
+    objective: Scaled, start: Floats, first: Descent, most: int, progress: Progress | None
+) -> _Way:
+    """The least after a way that stopped short of it."""
+    done = first.passes
+    more = later(progress, done)
+    edge = to_edge(objective.objective, start, most=max(most - done, 1), progress=more)
+    done, end = done + edge.passes, edge.descent
+    if edge.touched:
+        path = (*first.path, end.point.value)
+        return _Way(end, path, done, end.converged, at_edge=True)
+    if not end.converged:
+        return _Way(replace(first, theta=first.point.theta), first.path, done, converged=False)
+    rest = newton(objective, end.theta, most=max(most - done, 1), progress=later(progress, done))
+    end, last = settle(objective, rest, later(progress, done + rest.passes))
+    path = first.path + rest.path + last
+    return _Way(end, path, done + rest.passes + len(last), rest.converged)
+
+
+def settle(
+    objective: Scaled | PenalisedLoss, descent: Descent, progress: Progress | None = None
+) -> tuple[Descent, tuple[float, ...]]:
     """Further steps from where the tests were met, as long as the gradient falls.
 
-    The point returned is the last pass, so that its curvature is the one at theta; and how many
-    passes that took.
+    The point returned is the last pass that helped, so that its curvature is the one at theta; and
+    the losses of all passes that it took.
     """
-    best, passes = descent, 0
+    best, path = descent, tuple[float, ...]()
     if not descent.converged:
-        return replace(best, theta=best.point.theta), passes
-    while passes < _STEPS and best.point.steepness > _SETTLED:
-        after = newton(objective, best.theta, most=1)
-        passes += 1
+        return replace(best, theta=best.point.theta), path
+    while len(path) < _STEPS and best.point.steepness > _SETTLED:
+        after = newton(objective, best.theta, most=1, progress=later(progress, len(path)))
+        path += after.path
         if not (after.converged and after.point.steepness < _FALLING * best.point.steepness):
             break
         best = after
-    return best, passes
+    return best, path
 
 
-def _fit_of(
-    problem: Problem, objective: Scaled, end: Descent, ways: tuple[Descent, Descent], more: int
-) -> GLMFit:
-    null, descent = ways
-    coordinates, unit = objective.objective.coordinates, objective.unit
+def _fit_of(problem: Problem, objective: Scaled, way: _Way, null: Descent) -> GLMFit:
+    end, coordinates, unit = way.end, objective.objective.coordinates, objective.unit
     assert isinstance(coordinates, Coordinates)
     stride = float(np.abs(end.theta - end.point.theta).max(initial=0.0))
-    diverging = descent.converged and stride > _STILL * (
+    diverging = way.converged and stride > _STILL * (
         1.0 + float(np.abs(end.theta).max(initial=0.0))
     )
     pearson, extra = 2.0 * end.point.slope.loss, 0
@@ -211,13 +265,14 @@ def _fit_of(
         end.point.slope,
         2.0 * null.point.slope.loss,
         pearson,
-        converged=descent.converged and not diverging,
+        converged=way.converged and not diverging,
         diverging=diverging,
+        at_edge=way.at_edge,
         unit=unit,
         stride=stride,
         steepness=end.point.steepness,
-        path=tuple(value * unit for value in descent.path),
-        passes=2 + null.passes + descent.passes + more + extra,
+        path=tuple(value * unit for value in way.path),
+        passes=2 + null.passes + way.passes + extra,
     )
 
 

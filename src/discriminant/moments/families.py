@@ -64,7 +64,7 @@ class Deviance:
         """Loss and derivatives."""
         response, offset = answers(tile)
         told = self.rows(scores[0] if offset is None else scores[0] + offset, response)
-        return _weighted(told, tile.weight, want)
+        return weighted(told, tile.weight, want)
 
     def rows(self, scores: Floats, response: Floats) -> Told:
         """Loss and derivatives of each row."""
@@ -106,7 +106,7 @@ class FirstLook:
         curve = np.where(np.isfinite(curve), curve, 0.0)
         apart = scores[0] - near if offset is None else scores[0] + offset - near
         told = Told(0.5 * curve * apart * apart, curve * apart, curve)
-        return _weighted(told, tile.weight, want)
+        return weighted(told, tile.weight, want)
 
     def _near(self, response: Floats, weight: Floats | None) -> Floats:
         """Scores of means near the responses."""
@@ -139,7 +139,7 @@ class Pearson:
         with np.errstate(all="ignore"):
             squares = np.where(told.curve > 0, told.slope**2 / told.curve, 0.0)
         none = np.zeros_like(squares)
-        return _weighted(Told(0.5 * squares, none, none), tile.weight, want)
+        return weighted(Told(0.5 * squares, none, none), tile.weight, want)
 
 
 # --- links ------------------------------------------------------------------------------------
@@ -255,7 +255,8 @@ def answers(tile: Block) -> tuple[Floats, Floats | None]:
     return tile.responses[:, 0], tile.responses[:, 1] if some else None
 
 
-def _weighted(told: Told, weight: Floats | None, want: Want) -> Local:
+def weighted(told: Told, weight: Floats | None, want: Want) -> Local:
+    """Sums of rows, with their weights; `least` is the smallest curvature of a row that counts."""
     loss, slope, curve = told
     if weight is not None:
         counts = weight > 0

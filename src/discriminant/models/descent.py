@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from itertools import count
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
@@ -107,9 +107,7 @@ class PenalisedLoss:
 
     def at(self, theta: Floats, *, want: Want = "gradient") -> Point:
         """One pass over the rows."""
-        coef, intercept = self.coordinates.coefficients(theta)
-        reading = SlopeReading(self.features, self.anchor, coef, intercept, self.loss, want)
-        slope = self.read(reading)
+        slope = self.read(self._reading(theta, want))
         value = slope.loss / slope.weight
         gradient = self.coordinates.gradient(slope.gradient) / slope.weight
         curvature = None
@@ -124,6 +122,18 @@ class PenalisedLoss:
             curvature = curvature + np.kron(np.eye(theta.shape[1]), steeper)
         value += 0.5 * float((theta * pull).sum())
         return Point(theta, value, gradient + pull, curvature, slope)
+
+    def _reading(self, theta: Floats, want: Want) -> Any:
+        coordinates = self.coordinates
+        if not isinstance(coordinates, Coordinates):
+            at = coordinates.coefficients(theta)
+            return SlopeReading(self.features, self.anchor, *at, self.loss, want)
+        at = coordinates.summed.coefficients(theta)
+        return coordinates.reading(
+            self.features,
+            self.anchor,
+            lambda anchor: SlopeReading(self.features, anchor, *at, self.loss, want),
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)

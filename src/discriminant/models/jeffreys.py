@@ -48,9 +48,11 @@ class JeffreysLoss:
     def _pull(self, theta: Floats, low: Floats) -> Floats:
         q, m = theta.shape
         root = solve_triangular(low, np.eye(len(low)), lower=True).T.reshape(m, q, m * q)
-        coordinates = self.coordinates
-        coef, intercept = coordinates.coefficients(theta)
-        reading = LeverageReading(
-            self.plain.anchor, coef, intercept, coordinates.frame, coordinates.contrast, root
+        coordinates, summed = self.coordinates, self.coordinates.summed
+        at = summed.coefficients(theta)
+        reading = coordinates.reading(
+            self.plain.features,
+            self.plain.anchor,
+            lambda anchor: LeverageReading(anchor, *at, summed.frame, summed.contrast, root),
         )
         return coordinates.gradient(self.plain.read(reading).gradient)

@@ -106,7 +106,7 @@ def fit_logistic(read: Pass, moments: ClassMoments, sample: Block, wish: Wish) -
     if wish.ridge > 0:
         scale = penalty_scale(moments, standardize=wish.standardize, intercept=wish.intercept)
     coordinates = white_coordinates(
-        moments, classes=K if K > 2 else 0, intercept=wish.intercept, ridged=scale
+        moments, classes=K if K > 2 else 0, intercept=wish.intercept, ridged=scale, read=read
     )
     penalty = None if scale is None else wish.ridge * coordinates.penalty(scale)
     plain = PenalisedLoss(read, moments.features, moments.anchor, loss, coordinates, penalty)

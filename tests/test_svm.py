@@ -236,6 +236,15 @@ def test_wide_rows_are_fitted_without_products():
 # --- what is said --------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("weight", [1e2, 1e8])
+def test_many_rows_are_proved_to_be_at_the_least_and_raise_no_alarm(weight):
+    rng = np.random.default_rng(4)
+    X = rng.standard_normal((50_000, 3))
+    y = (X @ rng.standard_normal(3) / 2 + rng.standard_normal(50_000) > 0).astype(int)
+    model = SVM().fit(X, y, sample_weight=np.full(50_000, weight))
+    assert model.converged_ and model.gap_[0] <= 1e-8
+
+
 def test_a_search_cut_short_says_so():
     X, y = overlapping(9)
     with pytest.warns(NotConvergedWarning, match=r"class '1' stopped after 3 steps.*goal 1.0e-12"):

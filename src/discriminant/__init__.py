@@ -62,6 +62,7 @@ if TYPE_CHECKING:  # the same names again, for type checkers and editors
     from discriminant.estimators.svm import SVM as SVM
     from discriminant.moments.ranking import Ranking as Ranking
     from discriminant.posterior import estimated_prior as estimated_prior
+    from discriminant.store import load as load, save as save
 
 __version__ = "0.1.0.dev0"
 
@@ -111,6 +112,8 @@ _HOMES = {
     "compare_models": "assessment.model_comparison",
     "Ranking": "moments.ranking",
     "select_features": "assessment.selection",
+    "save": "store",
+    "load": "store",
 }
 __all__ = ["ClassMoments", "moments", *_HOMES]
 

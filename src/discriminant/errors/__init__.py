@@ -43,6 +43,18 @@ from discriminant.errors.edges import (
     BoundaryWarning as BoundaryWarning,
     NoEstimateError as NoEstimateError,
 )
+from discriminant.errors.encoding import (
+    BadNumberError as BadNumberError,
+    CategoryError as CategoryError,
+    ColumnKindError as ColumnKindError,
+    EmptyColumnError as EmptyColumnError,
+    InfiniteCellError as InfiniteCellError,
+    LookalikeWarning as LookalikeWarning,
+    MissingCellError as MissingCellError,
+    NoFeaturesError as NoFeaturesError,
+    TargetError as TargetError,
+)
+from discriminant.errors.files import FileError as FileError
 from discriminant.errors.fitting import (
     BasisError as BasisError,
     ClassMissingWarning as ClassMissingWarning,
@@ -74,6 +86,11 @@ from discriminant.errors.rows import (
     NamesUncheckedWarning as NamesUncheckedWarning,
     ShapeError as ShapeError,
     TextInNumberError as TextInNumberError,
+)
+from discriminant.errors.store import (
+    StateError as StateError,
+    StoredFileError as StoredFileError,
+    WriteError as WriteError,
 )
 from discriminant.errors.sums import (
     MomentsMismatchError as MomentsMismatchError,

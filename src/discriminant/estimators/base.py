@@ -27,6 +27,7 @@ from discriminant.errors import (
     gathered,
     tell,
 )
+from discriminant.estimators.saving import Saving
 from discriminant.models.gaussian import class_prior
 from discriminant.models.rules import LinearRule, Rule
 from discriminant.moments.class_moments import ClassMoments, Detail
@@ -36,7 +37,7 @@ from discriminant.table.schema import Block, Features, Floats, Schema, numbered
 from discriminant.table.source import Table, open_features, open_table
 
 
-class Rows(BaseEstimator):
+class Rows(Saving, BaseEstimator):
     """The door for rows: names remembered at fit, matched by name afterwards."""
 
     _mark = "moments_"  # the attribute that only a fitted model has

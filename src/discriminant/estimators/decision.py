@@ -28,6 +28,7 @@ from discriminant.errors import (
     tell,
 )
 from discriminant.estimators.posteriors import log_posterior_of, share_of, stated_prior
+from discriminant.estimators.saving import Saving
 from discriminant.models.gaussian import Family, checked_prior, pooled_metric, quadratic_rule
 from discriminant.models.rules import QuadraticRule
 from discriminant.moments.class_moments import ClassMoments
@@ -38,7 +39,7 @@ from discriminant.table.source import open_features, open_table
 _CALIBRATIONS = {"platt": "sigmoid", "isotonic": "isotonic"}
 
 
-class Decision(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
+class Decision(ClassifierMixin, MetaEstimatorMixin, Saving, BaseEstimator):
     """Decide by least expected cost, or not at all, on the posteriors of any classifier.
 
     All options but `estimator` and `calibrate` are read when they are used: change them with

@@ -24,12 +24,13 @@ from discriminant.errors import (
     tell,
 )
 from discriminant.estimators.posteriors import log_posterior_of, share_of, stated_prior
+from discriminant.estimators.saving import Saving
 from discriminant.models.gaussian import checked_prior
 from discriminant.posterior import fused, reweighed
 from discriminant.table.schema import Floats, Labels, is_sparse
 
 
-class Fusion(ClassifierMixin, _BaseComposition):
+class Fusion(ClassifierMixin, Saving, _BaseComposition):
     """One posterior from several classifiers, each on columns of its own.
 
         P(k|x) ~ prior_k  prod_i  P_i(k|x_i) / prior_ik

@@ -20,6 +20,7 @@ from sklearn.utils.metaestimators import available_if
 
 from discriminant.errors import LabelError, OptionError, ShapeError
 from discriminant.estimators.posteriors import log_posterior_of, stated_prior
+from discriminant.estimators.saving import Saving
 from discriminant.posterior import log_posterior, reweighed
 from discriminant.table.labels import encode_labels
 from discriminant.table.schema import Codes, Floats, Labels, is_sparse
@@ -32,7 +33,7 @@ def _has_posterior(self: Any) -> bool:
     return hasattr(model, "predict_proba") or hasattr(model, "predict_log_proba")
 
 
-class Rebalanced(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
+class Rebalanced(ClassifierMixin, MetaEstimatorMixin, Saving, BaseEstimator):
     """What all share: decisions as fitted, probabilities of the rows as they came."""
 
     estimator: Any

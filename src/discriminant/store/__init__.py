@@ -1,0 +1,144 @@
+"""Models and moments in one file: numbers and text only, whole or not at all, the same for ever.
+
+    save(model, path)    written beside and renamed: killed at any moment, nothing is lost
+    load(path)           the same model, to the last bit; a damaged or changed file is refused
+    look(path)           what a file holds, without making it
+
+The format is that of safetensors with a manifest in JSON: docs/file_format.md. Nothing in a file is
+run or imported: `store.kinds` is the table of what one may hold.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from discriminant.errors import StateError, StoredFileError
+from discriminant.store.container import VERSION, Head, header_of
+from discriminant.store.decoding import Decoder, UnknownKindError, UnsoundError
+from discriminant.store.encoding import Encoder
+from discriminant.store.kinds import is_kind, kind_of
+from discriminant.store.reading import head_of, map_arrays, opened, read_arrays
+from discriminant.store.writing import claimed, write
+
+__all__ = ["VERSION", "check_place", "load", "look", "save"]
+
+_FAULTS = (TypeError, ValueError, KeyError, IndexError, AttributeError, ArithmeticError)
+
+
+def save(thing: Any, path: str | os.PathLike[str]) -> None:
+    """Save a model, or moments, as one file.
+
+    Parameters
+    ----------
+    thing
+        An estimator of this package, fitted or not, with all it holds; or moments
+        (`discriminant.moments`). What a file cannot hold is refused by its place in the model.
+    path
+        Where to; a file that is there is replaced in one step, once the new one is on the disk.
+
+    Examples
+    --------
+    >>> import tempfile, discriminant as dd
+    >>> model = dd.LDA().fit([[0.0], [1.0], [4.0], [5.0]], ["a", "a", "b", "b"])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     model.save(f"{folder}/model.dd")
+    ...     dd.load(f"{folder}/model.dd").predict([[0.4], [4.6]])
+    array(['a', 'b'], dtype='<U1')
+    """
+    kind = kind_of(thing)
+    if kind is None:
+        raise StateError.of_part("What is to be saved", type(thing).__name__)
+    with claimed(Path(path)) as place:
+        encoder = Encoder()
+        encoder.value(thing, "")
+        # the widest numbers first, so that each array lies at a multiple of its own width
+        arrays = sorted(encoder.arrays.items(), key=lambda item: -item[1].itemsize)
+        header, digest_at = header_of(kind, _package(), encoder.manifest(), arrays)
+        write(place, header, digest_at, [values for _, values in arrays])
+
+
+def load(path: str | os.PathLike[str], *, mmap: bool = False, max_bytes: int | None = None) -> Any:
+    """What `save` has put into a file.
+
+    Parameters
+    ----------
+    path
+        A file of discriminant. Any other, a damaged or a changed one is refused; none runs code.
+    mmap
+        Leave the arrays in the file: they are read when they are used, and processes that load the
+        same file share them. The file must not be written in place meanwhile; `save` never does.
+    max_bytes
+        Refuse files that are larger; for files from strangers.
+    """
+    with opened(path) as file:
+        head = _head(file, path, None if mmap else max_bytes)
+        take = map_arrays if mmap else read_arrays
+        try:
+            arrays = take(file, head[0], head[1], path)
+        except (ValueError, MemoryError) as fault:
+            if isinstance(fault, StoredFileError):
+                raise
+            raise StoredFileError.unsound(path, "its arrays", str(fault)) from None
+    return _made(head[0], arrays, path)
+
+
+def look(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """What a file says it holds: format version, package, kind, options, arrays and their shapes.
+
+    The digest is not worked out: this is what the file says, quickly.
+    """
+    with opened(path) as file:
+        head, _ = _head(file, path, None)
+    objects = head.manifest.get("objects")
+    last = objects[-1] if isinstance(objects, list) and objects else {}
+    return {
+        "version": head.version,
+        "package": head.package,
+        "kind": head.kind,
+        "bytes": head.size,
+        "sha256": head.sha256,
+        "options": last.get("options", {}) if isinstance(last, dict) else {},
+        "arrays": {place.name: (str(place.dtype), place.shape) for place in head.places},
+    }
+
+
+def check_place(path: str | os.PathLike[str]) -> None:
+    """Say now if `save` could not write there: before a long fit, not after it."""
+    with claimed(Path(path)):
+        pass
+
+
+def _head(file: Any, path: object, max_bytes: int | None) -> tuple[Head, bytes]:
+    size = os.fstat(file.fileno()).st_size
+    if max_bytes is not None and size > max_bytes:
+        raise StoredFileError.too_large(path, size, max_bytes)
+    head, first = head_of(file, path)
+    if not is_kind(head.kind):
+        raise StoredFileError.unknown_kind(path, head.kind[:100], head.version, head.package)
+    return head, first
+
+
+def _made(head: Head, arrays: dict[str, Any], path: object) -> Any:
+    decoder = Decoder(arrays)
+    try:
+        thing = decoder.thing(head.manifest)
+    except UnknownKindError as fault:
+        raise StoredFileError.unknown_kind(path, fault, head.version, head.package) from None
+    except UnsoundError as fault:
+        raise StoredFileError.unsound(path, fault.part, fault.why) from None
+    except (*_FAULTS, RecursionError, MemoryError) as fault:
+        raise StoredFileError.unsound(path, decoder.part, str(fault)[:300]) from fault
+    if kind_of(thing) != head.kind:
+        raise StoredFileError.unsound(path, "kind", f"it is no {head.kind}")
+    return thing
+
+
+def _package() -> str:
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version("discriminant")
+    except PackageNotFoundError:
+        return "of no release"

@@ -1,0 +1,123 @@
+"""What a file may hold: an explicit table of kinds, each a class of this package.
+
+A file names a kind; the table says where its class is. Nothing is imported by a name from a file,
+and a kind keeps its name for ever, wherever its class moves. A class is one of four sorts:
+
+    estimator    made by its options; then its fitted attributes are set
+    value        a frozen dataclass or a named tuple: made by its fields
+    told         one that has to_dict and from_dict
+    held         scikit-learn's FrozenEstimator, around one of ours
+
+Estimators live further up in the house than this room: their places are told by name, and they are
+imported when a file holds one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import fields, is_dataclass
+from importlib import import_module
+from typing import Any
+
+_ESTIMATORS = {
+    "LDA": "estimators.gaussian",
+    "QDA": "estimators.gaussian",
+    "NearestMean": "estimators.gaussian",
+    "RDA": "estimators.regularised",
+    "Fisher": "estimators.fisher",
+    "LeastSquares": "estimators.least_squares",
+    "LinearRegression": "estimators.regression",
+    "LaplaceNB": "estimators.laplace",
+    "GLM": "estimators.glm",
+    "LogLinear": "estimators.glm",
+    "Logistic": "estimators.logistic",
+    "Basis": "estimators.basis",
+    "Perceptron": "estimators.perceptron",
+    "SVM": "estimators.svm",
+    "Decision": "estimators.decision",
+    "Fusion": "estimators.fusion",
+    "OneVsRest": "estimators.many_classes",
+    "OneVsOne": "estimators.many_classes",
+    "OutputCodes": "estimators.many_classes",
+    "Reweighted": "estimators.imbalance",
+    "Resampled": "estimators.imbalance",
+    "EasyEnsemble": "estimators.easy_ensemble",
+    "Encoded": "estimators.encoded",
+}
+_VALUES = {
+    "Anchor": "moments.anchor",
+    "ClassMoments": "moments.class_moments",
+    "ClassRows": "moments.class_rows",
+    "ScatterFactor": "moments.factor",
+    "Slope": "moments.slope",
+    "Saturation": "moments.saturation",
+    "Deviance": "moments.families",
+    "Schema": "table.schema",
+    "PolynomialBasis": "table.basis",
+    "KernelBasis": "table.basis",
+    "JoinedBasis": "table.basis",
+    "Metric": "models.metric",
+    "LinearRule": "models.rules",
+    "QuadraticRule": "models.rules",
+    "FisherRule": "models.fisher",
+    "Projection": "models.fisher",
+    "IndicatorRule": "models.indicator",
+    "LaplaceRule": "models.laplace",
+    "Family": "models.gaussian",
+    "Coordinates": "models.coordinates",
+    "GLMFit": "models.glm",
+    "Separation": "models.separation",
+    "Code": "models.codes",
+    "Members": "models.decomposition",
+    "FittedMembers": "estimators.members",
+    "ClassFit": "assessment.class_inference",
+    "Grid": "assessment.grid",
+}
+_TOLD = {"Encoding": "table.encoding"}
+_NAMED_OTHERWISE = {  # classes whose own names say too little, or are not theirs alone
+    "GLMKept": ("estimators.generalised", "_Kept"),
+    "RegressionFit": ("estimators.regression", "_Fit"),
+}
+_HELD = "FrozenEstimator"
+
+_PLACES: dict[str, tuple[str, str]] = {
+    **{kind: (f"discriminant.{home}", kind) for kind, home in (_ESTIMATORS | _VALUES).items()},
+    **{kind: (f"discriminant.{home}", kind) for kind, home in _TOLD.items()},
+    **{kind: (f"discriminant.{home}", name) for kind, (home, name) in _NAMED_OTHERWISE.items()},
+    _HELD: ("sklearn.frozen", _HELD),
+}
+_KINDS = {place: kind for kind, place in _PLACES.items()}
+KINDS = tuple(_PLACES)
+
+
+def kind_of(thing: object) -> str | None:
+    """The kind of a thing by its class, not by a class above it; None if no file can hold it."""
+    return _KINDS.get((type(thing).__module__, type(thing).__qualname__))
+
+
+def class_of(kind: str) -> type[Any]:
+    """The class of a kind that is in the table."""
+    module, name = _PLACES[kind]
+    found: type[Any] = getattr(import_module(module), name)
+    return found
+
+
+def is_kind(kind: object) -> bool:
+    """Whether a file may hold this kind."""
+    return isinstance(kind, str) and kind in _PLACES
+
+
+def is_estimator(kind: str) -> bool:
+    """Whether it is made by options and has fitted attributes."""
+    return kind in _ESTIMATORS or kind == _HELD
+
+
+def is_told(kind: str) -> bool:
+    """Whether it tells itself as a dictionary."""
+    return kind in _TOLD
+
+
+def fields_of(cls: type[Any]) -> tuple[str, ...]:
+    """Fields that make a value; what follows from them is worked out again."""
+    if is_dataclass(cls):
+        return tuple(field.name for field in fields(cls) if field.init)
+    return tuple(cls._fields)

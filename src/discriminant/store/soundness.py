@@ -1,0 +1,166 @@
+"""Whether the parts of a value can be: of the types its class declares, of shapes that go together.
+
+It is asked before a value is made from a file, so that no number in a file can make a constructor
+take all memory or all time; and before a value is written, so that what is saved can be loaded. A
+rule with a coefficient that is no number is refused: it would answer, and be wrong.
+"""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable, Mapping
+from math import comb
+from numbers import Integral, Real
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+
+import numpy as np
+
+_COLUMNS = 10_000_000  # of a polynomial basis
+_DEGREE = 64
+
+
+def fault(cls: type[Any], fields: Mapping[str, Any]) -> str | None:
+    """What is wrong with the fields of a value of this class, if anything."""
+    hints = _hints(cls)
+    for name, value in fields.items():
+        if name in hints and not fits(value, hints[name]):
+            return f"{name} is {_said(value)}, and that is not what it must be"
+    check = _CHECKS.get(cls.__name__)
+    try:
+        return None if check is None else check(fields)
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError):
+        return "its parts do not go together"
+
+
+def _hints(cls: type[Any]) -> dict[str, Any]:
+    try:
+        return get_type_hints(cls)
+    except NameError:  # a name that only type checkers import
+        return {}
+
+
+def fits(value: Any, hint: Any) -> bool:
+    """Whether a value is of a declared type; what cannot be judged is let through."""
+    origin, args = get_origin(hint), get_args(hint)
+    if hint is Any:
+        return True
+    if origin in (Union, types.UnionType):
+        return any(fits(value, arg) for arg in args)
+    if origin is Literal:
+        return any(type(value) is type(arg) and value == arg for arg in args)
+    if origin is tuple:
+        return isinstance(value, tuple) and _each_fits(value, args)
+    if origin is np.ndarray:
+        return isinstance(value, np.ndarray) and _is_of(value, args)
+    if origin is not None:
+        return isinstance(value, origin) if isinstance(origin, type) else True
+    return _is_plainly(value, hint)
+
+
+def _each_fits(values: tuple[Any, ...], args: tuple[Any, ...]) -> bool:
+    if len(args) == 2 and args[1] is Ellipsis:
+        return all(fits(value, args[0]) for value in values)
+    return len(values) == len(args) and all(map(fits, values, args))
+
+
+def _is_of(values: np.ndarray[Any, Any], args: tuple[Any, ...]) -> bool:
+    wanted = get_args(args[1])[0] if len(args) == 2 and get_args(args[1]) else Any
+    wanted = get_origin(wanted) or wanted
+    return wanted is Any or np.issubdtype(values.dtype, wanted)
+
+
+def _is_plainly(value: Any, hint: Any) -> bool:
+    if hint is type(None):
+        return value is None
+    if hint is float:
+        return isinstance(value, Real) and not isinstance(value, bool)
+    if hint is int:
+        return isinstance(value, Integral) and not isinstance(value, bool)
+    if hint is bool:
+        return isinstance(value, bool | np.bool_)
+    if not isinstance(hint, type) or getattr(hint, "_is_protocol", False):
+        return True
+    return isinstance(value, hint)
+
+
+def _said(value: Any) -> str:
+    if isinstance(value, np.ndarray):
+        return f"an array of {value.dtype}"
+    return f"a {type(value).__name__}"
+
+
+# --- what must hold between fields ------------------------------------------------------------
+
+
+def _anchor(of: Mapping[str, Any]) -> str | None:
+    origin, unit = of["origin"], of["unit"]
+    if origin.ndim != 1 or origin.shape != unit.shape:
+        return f"origin {origin.shape} and unit {unit.shape} must be two vectors of one length"
+    if not (np.isfinite(origin).all() and np.isfinite(unit).all() and (unit > 0).all()):
+        return "origin and unit must be finite, and units positive"
+    return None
+
+
+def _metric(of: Mapping[str, Any]) -> str | None:
+    root, basis, gain = of["root"], of["basis"], of["gain"]
+    if root.ndim != 1 or basis.ndim != 2 or basis.shape != (len(root), len(gain)):
+        return f"basis {basis.shape} must be {len(root)} features by {len(gain)} gains"
+    return _numbers(of)
+
+
+def _linear(of: Mapping[str, Any]) -> str | None:
+    coef, K, d = of["coef"], len(of["labels"]), len(of["anchor"].origin)
+    if coef.ndim != 2 or coef.shape[0] not in (K, 1) or coef.shape[1] != d:
+        return f"coef {coef.shape} must be {K} classes by {d} features"
+    if of["intercept"].shape != coef.shape[:1]:
+        return f"intercept {of['intercept'].shape} must have one number for each row of coef"
+    return _numbers(of)
+
+
+def _quadratic(of: Mapping[str, Any]) -> str | None:
+    K, d = len(of["labels"]), len(of["anchor"].origin)
+    if of["mean"].shape != (K, d) or of["log_prior"].shape != (K,) or len(of["metrics"]) != K:
+        return f"mean, log_prior and metrics must be of {K} classes and {d} features"
+    if any(metric.basis.shape[0] != d for metric in of["metrics"]):
+        return f"the metrics must be of {d} features"
+    return _numbers(of)
+
+
+def _numbers(of: Mapping[str, Any]) -> str | None:
+    """No NaN in a rule; an infinity only where a log of zero belongs."""
+    for name, value in of.items():
+        if not isinstance(value, np.ndarray) or value.dtype.kind != "f":
+            continue
+        wrong = ~np.isfinite(value) if name in ("coef", "mean", "basis") else np.isnan(value)
+        if wrong.any():
+            return f"{name} has {int(wrong.sum())} of {wrong.size} values that are no finite number"
+    return None
+
+
+def _rows(of: Mapping[str, Any]) -> str | None:
+    codes, K = of["codes"], len(of["labels"])
+    if codes.ndim != 1 or (len(codes) and not 0 <= int(codes.min()) <= int(codes.max()) < K):
+        return f"codes must be from 0 to {K - 1}"
+    return None
+
+
+def _polynomial(of: Mapping[str, Any]) -> str | None:
+    d, degree = len(of["features"]), of["degree"]
+    if not 0 < degree <= _DEGREE:
+        return f"degree {degree} must be from 1 to {_DEGREE}"
+    columns = d * degree if of.get("interactions") is False else comb(d + degree, degree)
+    if columns > _COLUMNS:
+        return f"degree {degree} of {d} features makes more than {_COLUMNS:,} columns"
+    return None
+
+
+_CHECKS: dict[str, Callable[[Mapping[str, Any]], str | None]] = {
+    "Anchor": _anchor,
+    "Metric": _metric,
+    "LinearRule": _linear,
+    "FisherRule": _linear,
+    "QuadraticRule": _quadratic,
+    "LaplaceRule": _numbers,
+    "ClassRows": _rows,
+    "PolynomialBasis": _polynomial,
+}

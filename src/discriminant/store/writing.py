@@ -1,0 +1,177 @@
+"""A file is written whole or not at all.
+
+The bytes go to a temporary file in the same folder; they are forced to the disk; the temporary file
+takes the name of the old one in one step; the folder is forced to the disk. Killed at any moment,
+the name leads to all of the old file or to all of the new one. Room is taken before the first byte
+is written, so that a full disk is told with what was needed.
+
+Two writers of one name: the first holds a lock on a small file beside it, `.name.lock`; the second
+is told who holds it. The lock is the system's, and ends with its process, however that ends. What a
+killed writer leaves, `.name.tmp` and `.name.lock`, the next one uses and removes.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import stat
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from discriminant.errors import WriteError
+
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_CHUNK = 1 << 24  # bytes given to the system at a time
+_NOT_LINKED = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
+
+
+@contextmanager
+def claimed(path: Path) -> Iterator[Path]:
+    """Hold a name for writing; says at once if it cannot be written. Links lead to their file."""
+    path = Path(os.path.realpath(path))
+    kind = kind_of_file(path)
+    if kind not in (None, "file"):
+        raise WriteError.not_a_file(path, str(kind))
+    lock = path.with_name(f".{path.name}.lock")
+    held = _locked(lock, path)
+    try:
+        yield path
+    finally:
+        with suppress(OSError):
+            os.unlink(lock)
+        os.close(held)
+
+
+def kind_of_file(path: Path) -> str | None:
+    """What lies at a path: 'file', another word, or None if nothing does."""
+    try:
+        mode = os.stat(path).st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as fault:
+        raise WriteError.closed_folder(path, path.parent, fault) from None
+    words = {stat.S_IFREG: "file", stat.S_IFDIR: "folder", stat.S_IFIFO: "pipe"}
+    words |= {stat.S_IFCHR: "device", stat.S_IFBLK: "device", stat.S_IFSOCK: "socket"}
+    return words.get(stat.S_IFMT(mode), "special file")
+
+
+def write(path: Path, header: bytes, digest_at: int, arrays: Sequence[npt.NDArray[Any]]) -> str:
+    """Write a claimed file; returns its digest."""
+    size = len(header) + sum(values.nbytes for values in arrays)
+    temporary = path.with_name(f".{path.name}.tmp")
+    try:
+        with suppress(FileNotFoundError):
+            os.unlink(temporary)
+        digest = _fill(temporary, _mode_of(path), header, digest_at, arrays, size)
+        os.replace(temporary, path)
+        _force_folder(path.parent)
+    except OSError as fault:
+        with suppress(OSError):
+            os.unlink(temporary)
+        if fault.errno in _FULL:
+            free = shutil.disk_usage(path.parent).free
+            raise WriteError.no_room(path, size, free, fault) from fault
+        raise WriteError.failed(path, fault) from fault
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(temporary)
+        raise
+    return digest
+
+
+def _fill(
+    temporary: Path,
+    mode: int,
+    header: bytes,
+    digest_at: int,
+    arrays: Sequence[npt.NDArray[Any]],
+    size: int,
+) -> str:
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NOT_LINKED
+    handle = os.open(temporary, flags, mode)
+    try:
+        if hasattr(os, "posix_fallocate"):
+            os.posix_fallocate(handle, 0, size)
+        digest = sha256()
+        for part in (memoryview(header), *(_bytes_of(values) for values in arrays)):
+            _put(handle, part, digest)
+        found = digest.hexdigest()
+        os.pwrite(handle, found.encode("ascii"), digest_at)
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+    return found
+
+
+def _bytes_of(values: npt.NDArray[Any]) -> memoryview:
+    return values.reshape(-1).view(np.uint8).data
+
+
+def _put(handle: int, part: memoryview, digest: Any) -> None:
+    for start in range(0, len(part), _CHUNK):
+        chunk = part[start : start + _CHUNK]
+        digest.update(chunk)
+        while len(chunk):
+            chunk = chunk[os.write(handle, chunk) :]
+
+
+def _mode_of(path: Path) -> int:
+    """Who may read the new file: those who may read the old one."""
+    try:
+        return stat.S_IMODE(os.stat(path).st_mode)
+    except FileNotFoundError:
+        return 0o666
+
+
+def _force_folder(folder: Path) -> None:
+    """So that the new name, too, is on the disk; not every system lets a folder be opened."""
+    with suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+def _locked(lock: Path, path: Path) -> int:
+    """An open lock, held; the error says who holds it otherwise."""
+    while True:
+        try:
+            held = os.open(lock, os.O_RDWR | os.O_CREAT | _NOT_LINKED, 0o600)
+        except OSError as fault:
+            raise WriteError.closed_folder(path, path.parent, fault) from None
+        if not _take(held):
+            pid = os.read(held, 20).decode("ascii", "replace").strip()
+            os.close(held)
+            raise WriteError.locked(path, pid)
+        if _is_there(held, lock):
+            os.ftruncate(held, 0)
+            os.write(held, str(os.getpid()).encode("ascii"))
+            return held
+        os.close(held)  # whoever held it before has just removed it
+
+
+def _take(held: int) -> bool:
+    try:
+        import fcntl
+    except ImportError:  # a system without: the temporary file, which must be new, keeps apart
+        return True
+    try:
+        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _is_there(held: int, lock: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(held), os.stat(lock))
+    except FileNotFoundError:
+        return False

@@ -126,8 +126,28 @@ class ResponseError(InputError):
         return cls(f"y holds {dtype}, not numbers: to predict names use a classifier, say LDA.")
 
     @classmethod
+    def absent(cls, name: str) -> ResponseError:
+        return cls(
+            f"{name} requires y to be passed, but the target y is None: pass one number a row."
+        )
+
+    @classmethod
+    def of_names(cls, name: str) -> ResponseError:
+        return cls(
+            f"y holds names, and {name} needs numbers: for two classes by name fit Logistic(), or "
+            "pass 1.0 for rows of the class that is counted and 0.0 for the others."
+        )
+
+    @classmethod
     def of_shape(cls, shape: tuple[int, ...]) -> ResponseError:
         return cls(f"y has shape {shape}: pass one number a row, or (rows, responses).")
+
+    @classmethod
+    def of_columns(cls, shape: tuple[int, ...]) -> ResponseError:
+        return cls(
+            f"y has shape {shape}: pass one number a row. Only family='binomial' takes two columns, "
+            "of successes and of failures."
+        )
 
     @classmethod
     def of_width(cls, found: int, fitted: int) -> ResponseError:

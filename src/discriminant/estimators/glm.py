@@ -8,11 +8,10 @@ from typing import Any, Self
 import numpy as np
 
 from discriminant.assessment.profile import Peak
-from discriminant.errors import OptionError, ResponseError
+from discriminant.errors import OptionError, ResponseError, ShapeError
 from discriminant.estimators.generalised import Generalised
-from discriminant.estimators.regression import open_responses
+from discriminant.estimators.responses import Answers, in_reach, null_loss, one_a_row, open_answers
 from discriminant.moments.families import LINKS, Deviance
-from discriminant.table.labels import one_dimensional
 from discriminant.table.schema import Floats
 from discriminant.table.source import open_weight
 
@@ -25,8 +24,8 @@ class GLM(Generalised):
     Parameters
     ----------
     family
-        'gaussian', 'binomial' (y is a share, sample_weight the number of trials), 'poisson' or
-        'gamma'.
+        'gaussian', 'binomial' (y is a share and sample_weight the number of trials, or y has two
+        columns, successes and failures), 'poisson' or 'gamma'.
     link
         None for the canonical one. gaussian: 'identity', 'log', 'inverse'; binomial: 'logit',
         'probit', 'cloglog', 'cauchit', 'log'; poisson: 'log', 'identity', 'sqrt'; gamma:
@@ -91,22 +90,42 @@ class GLM(Generalised):
     def fit(self, X: Any, y: Any, sample_weight: Any = None, offset: Any = None) -> Self:
         """Read the rows, and again for each step."""
         deviance = _deviance(self.family, self.link)
-        response = _in_range(_flat(y, type(self).__name__), deviance.family)
-        _in_reach(response, deviance)
-        self._fit(X, response, sample_weight, offset, deviance)
+        given = self._answers(y, sample_weight, deviance)
+        in_reach(given.response, deviance)
+        self._fit(X, given.response, given.weight, offset, deviance)
         return self
 
     def predict(self, X: Any, offset: Any = None) -> Floats:
         """(n,) means."""
         return self._kept_deviance().mean(self.predict_linear(X, offset))
 
+    def score(self, X: Any, y: Any, sample_weight: Any = None, offset: Any = None) -> float:
+        """D2, the share of the deviance of y that is explained: 1 is perfect, 0 a constant mean.
+
+        For the gaussian family it is R2. Of a fit with an offset, pass that of these rows: they are
+        then compared with the best constant beside it.
+        """
+        deviance = self._kept_deviance()
+        given = self._answers(y, sample_weight, deviance)
+        scores = self.predict_linear(X, offset)
+        if len(given.response) != len(scores):
+            raise ShapeError.of_lengths("y", len(given.response), len(scores))
+        left = given.mean(deviance.rows(scores, given.response).loss)
+        null = null_loss(given, deviance, offset)
+        if null == 0.0:
+            return float(left == 0.0)
+        return 1.0 - left / null
+
+    def _answers(self, y: Any, weight: Any, deviance: Deviance) -> Answers:
+        return open_answers(y, weight, family=deviance.family, name=type(self).__name__)
+
     def _kept_deviance(self) -> Deviance:
         self._need_fit()
         return self._kept.deviance
 
     def _peak(self, X: Any, y: Any, weight: Any, offset: Any) -> Peak:
-        response = _in_range(_flat(y, "GLM"), self._kept.deviance.family)
-        return self._peak_of(X, response, weight, offset)
+        given = self._answers(y, weight, self._kept.deviance)
+        return self._peak_of(X, given.response, given.weight, offset)
 
 
 class LogLinear(Generalised):
@@ -173,7 +192,7 @@ class LogLinear(Generalised):
         return np.asarray(np.exp(scores) * factor(self))
 
     def _logs(self, y: Any) -> Floats:
-        response = _flat(y, type(self).__name__)
+        response = one_a_row(y, type(self).__name__)
         wrong = np.flatnonzero(response <= 0)
         if len(wrong):
             raise ResponseError.of_range(
@@ -189,50 +208,7 @@ class LogLinear(Generalised):
         return self._peak_of(X, self._logs(y), weight, offset)
 
 
-# --- at the door ----------------------------------------------------------------------------------
-
-_RANGES: dict[str, tuple[str, Callable[[Floats], Any]]] = {
-    "binomial": ("a share from 0 to 1", lambda y: (y >= 0) & (y <= 1)),
-    "poisson": ("a number that is 0 or more", lambda y: y >= 0),
-    "gamma": ("a number above 0", lambda y: y > 0),
-}
-
-
-def _flat(y: Any, name: str) -> Floats:
-    """One finite number a row."""
-    found = open_responses(y, name)
-    if found.ndim == 2 and found.shape[1] > 1:
-        raise ResponseError.of_shape(found.shape)
-    return one_dimensional(found)
-
-
-def _in_range(response: Floats, family: str) -> Floats:
-    """Responses that a family can have."""
-    if family not in _RANGES:
-        return response
-    allowed, within = _RANGES[family]
-    wrong = np.flatnonzero(~within(response))
-    if len(wrong):
-        raise ResponseError.of_range(
-            int(wrong[0]),
-            len(wrong),
-            asking=f"family='{family}'",
-            allowed=allowed,
-            instead="choose another family",
-        )
-    return response
-
-
-def _in_reach(response: Floats, deviance: Deviance) -> None:
-    """Responses whose squares, or whose fourth powers for an inverse link, are still numbers."""
-    if deviance.family not in ("gaussian", "gamma"):
-        return
-    kind = deviance.family, deviance.link
-    bound = 1e70 if kind == ("gaussian", "inverse") else 1e150
-    least = 0.0 if kind == ("gaussian", "identity") else 1.0 / bound
-    size = float(np.abs(response).max())
-    if size and not least <= size <= bound:
-        raise ResponseError.out_of_reach(size, bound)
+# --- options --------------------------------------------------------------------------------------
 
 
 def _deviance(family: Any, link: Any) -> Deviance:

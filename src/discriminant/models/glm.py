@@ -164,7 +164,7 @@ def fit_glm(problem: Problem, *, most: int = 200, progress: Progress | None = No
         ridged=problem.ridged(),
         read=problem.read,
     )
-    null = _null(problem)
+    null = null_fit(problem)
     look = FirstLook(problem.deviance, _level(problem))
     first = newton(problem.objective(white, loss=look), np.zeros((white.size, 1)), most=1)
     unit, stretch = _units(problem, first.point)
@@ -284,7 +284,7 @@ def _pearson(problem: Problem, coordinates: Coordinates, theta: Floats) -> float
     return float(found.loss)
 
 
-def _null(problem: Problem) -> Descent:
+def null_fit(problem: Problem) -> Descent:
     """The fit of an intercept alone; without one, of the offset alone."""
     frame = np.zeros((problem.width + 1, 1))
     frame[-1, 0] = 1.0

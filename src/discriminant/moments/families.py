@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import ndtri, xlogy
+from scipy.special import ndtri, xlog1py, xlogy
 
 from discriminant.moments.losses import TWO_SIDED, TwoSided
 from discriminant.moments.slope import Local, Want
@@ -206,7 +206,7 @@ def _told(scores: Floats, response: Floats, family: str, link: str) -> Told:
         mean, rate = np.where(bad, 1.0, mean), np.where(bad, 0.0, rate)
     apart = response - mean
     pull = rate / _variance(mean, family)
-    loss = np.where(bad, np.inf, _half_deviance(response, mean, family))
+    loss = np.where(bad, np.inf, half_deviance(response, mean, family))
     return Told(loss, -apart * pull, rate * pull)
 
 
@@ -216,7 +216,12 @@ def _variance(mean: Floats, family: str) -> Floats:
     return mean if family == "poisson" else mean * mean
 
 
-def _half_deviance(response: Floats, mean: Floats, family: str) -> Floats:
+def half_deviance(response: Floats, mean: Floats, family: str) -> Floats:
+    """(n,) half the deviance of each response from a mean."""
+    if family == "binomial":
+        rest = 1.0 - response
+        apart = xlogy(response, response) + xlogy(rest, rest)
+        return np.asarray(apart - xlogy(response, mean) - xlog1py(rest, -mean))
     apart = response - mean
     if family == "gaussian":
         return 0.5 * apart * apart

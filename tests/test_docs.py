@@ -36,8 +36,9 @@ def test_the_code_of_a_guide_says_what_the_guide_says(guide):
 @pytest.mark.parametrize("guide", names_of(GUIDES, sessions=False))
 def test_the_code_of_a_guide_runs_as_it_stands(guide):
     X, y = load_wine(return_X_y=True)  # where a guide begins from rows at hand
-    for block in code_of(guide):
-        exec(compile(block, str(guide), "exec"), {"X": X, "y": y})
+    names = {"X": X, "y": y}
+    for block in code_of(guide):  # a reader goes on from one to the next
+        exec(compile(block, str(guide), "exec"), names)
 
 
 def test_every_page_that_a_guide_links_to_is_there():

@@ -55,6 +55,7 @@ from discriminant.errors.encoding import (
     TargetError as TargetError,
 )
 from discriminant.errors.files import FileError as FileError
+from discriminant.errors.export import ExportError as ExportError
 from discriminant.errors.fitting import (
     BasisError as BasisError,
     ClassMissingWarning as ClassMissingWarning,

@@ -1,0 +1,205 @@
+"""Parquet, Arrow IPC and JSON lines to cells, by pyarrow.
+
+Parquet is read with `pre_buffer=False`, which alone keeps its memory bounded, and with the
+checksums of its pages verified where they are there. A file that cannot be read is looked at part
+by part, so that the message names the column. Extension types are refused: see CVE-2023-47248.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from discriminant.errors import ColumnNamesError, FileError
+from discriminant.table.cells import Frame, from_arrow
+from discriminant.table.files import Format
+from discriminant.table.stream import MAX_BYTES, Recoded, Stream
+
+_MARK = b"ARROW:extension:name"
+
+
+def arrow_names(format: Format) -> tuple[str, ...]:
+    """Names of the columns of a Parquet or Arrow file; extension types are refused."""
+    with _guarded(format):
+        schema = _schema(format)
+        for field in schema:
+            _refuse_extensions(format.path, field.name, field)
+        _check_names(schema.names)
+        return tuple(schema.names)
+
+
+def read_arrow(format: Format, names: Sequence[str]) -> Frame:
+    """Some columns of a Parquet or Arrow file, all rows."""
+    table = _parquet(format, names) if format.kind == "parquet" else _ipc(format, names)
+    if not table.num_rows:
+        raise FileError.no_rows(format.path, len(names))
+    rows = table.num_rows
+    return Frame(from_arrow(table), rows, path=format.path)
+
+
+def read_json(format: Format, *, max_bytes: int = MAX_BYTES) -> tuple[tuple[str, ...], Any, Format]:
+    """Names, Arrow table and format of JSON lines; they have no header, so all is read at once."""
+    try:
+        return *_read_json(format, max_bytes), format
+    except Recoded as found:
+        format = format.recoded(found.encoding)
+        return *_read_json(format, max_bytes), format
+
+
+def _read_json(format: Format, max_bytes: int) -> tuple[tuple[str, ...], Any]:
+    import pyarrow as pa
+    from pyarrow import json as arrow_json
+
+    with Stream(
+        format.path, gzip=format.gzip, encoding=format.encoding, max_bytes=max_bytes
+    ) as stream:
+        try:
+            table = arrow_json.read_json(stream)
+        except pa.ArrowInvalid as fault:
+            _blame_json(format)
+            raise FileError.damaged(format.path, "the text", str(fault)) from None
+    _check_names(table.column_names)
+    return tuple(table.column_names), table
+
+
+def json_frame(format: Format, table: Any, names: Sequence[str]) -> Frame:
+    """Some columns of JSON lines as cells."""
+    rows = table.num_rows
+    return Frame(from_arrow(table.select(list(names))), rows, path=format.path)
+
+
+# --- Parquet and Arrow ---------------------------------------------------------------------------
+
+
+def _schema(format: Format) -> Any:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    if format.kind == "parquet":
+        with pq.ParquetFile(format.path, pre_buffer=False) as file:
+            return file.schema_arrow
+    with pa.OSFile(format.path) as source:
+        return _ipc_reader(source).schema
+
+
+def _parquet(format: Format, names: Sequence[str]) -> Any:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    with _guarded(format):
+        file = pq.ParquetFile(format.path, pre_buffer=False, page_checksum_verification=True)
+    with file:
+        try:
+            return file.read(columns=list(names))
+        except (pa.ArrowException, OSError) as fault:
+            _blame_parquet(format.path, file, names)
+            raise FileError.damaged(format.path, "the rows", _short(fault)) from None
+
+
+def _blame_parquet(path: str, file: Any, names: Sequence[str]) -> None:
+    """Name the first column and part (row group) that cannot be read."""
+    import pyarrow as pa
+
+    for group in range(file.num_row_groups):
+        for name in names:
+            try:
+                file.read_row_group(group, columns=[name])
+            except (pa.ArrowException, OSError) as fault:
+                where = f"a page of column '{name}' in row group {group}"
+                raise FileError.damaged(path, where, _short(fault)) from None
+
+
+def _ipc(format: Format, names: Sequence[str]) -> Any:
+    import pyarrow as pa
+
+    with _guarded(format), pa.memory_map(format.path) as source:
+        reader = _ipc_reader(source)
+        table = reader.read_all()
+        table.validate(full=True)
+        return table.select(list(names))
+
+
+def _ipc_reader(source: Any) -> Any:
+    import pyarrow as pa
+
+    start = source.read(6)
+    source.seek(0)
+    return pa.ipc.open_file(source) if start == b"ARROW1" else pa.ipc.open_stream(source)
+
+
+@contextmanager
+def _guarded(format: Format) -> Iterator[None]:
+    """Tell a file that is cut off or damaged as such."""
+    import pyarrow as pa
+
+    try:
+        yield
+    except (pa.ArrowException, OSError, EOFError) as fault:
+        text = _short(fault)
+        with open(format.path, "rb") as file:
+            file.seek(max(os.path.getsize(format.path) - 4, 0))
+            end = file.read()
+        if format.kind == "parquet" and end != b"PAR1":
+            raise FileError.cut_off(format.path, "no footer: it does not end with PAR1") from None
+        raise FileError.damaged(format.path, "its schema or rows", text) from None
+
+
+def _refuse_extensions(path: str, name: str, field: Any) -> None:
+    import pyarrow as pa
+
+    mark = (field.metadata or {}).get(_MARK)
+    if isinstance(field.type, pa.BaseExtensionType) or mark is not None:
+        kind = mark.decode(errors="replace") if mark else str(field.type)
+        raise FileError.of_extension(path, name, kind)
+    for j in range(field.type.num_fields):
+        _refuse_extensions(path, name, field.type.field(j))
+
+
+def _check_names(names: Sequence[str]) -> None:
+    if len(set(names)) < len(names):
+        for name in (name for j, name in enumerate(names) if name in names[:j]):
+            raise ColumnNamesError.of_duplicates(
+                name, [i for i, n in enumerate(names) if n == name]
+            )
+
+
+def _short(fault: BaseException) -> str:
+    return str(fault).split("\n")[0].rstrip(".")[:200]
+
+
+# --- JSON ----------------------------------------------------------------------------------------
+
+
+def _blame_json(format: Format) -> None:
+    """Raise the error for the first line that is no object, or not like the first one."""
+    kinds: dict[str, str] = {}
+    with Stream(format.path, gzip=format.gzip, encoding=format.encoding) as stream:
+        for number, line in enumerate(stream.read().splitlines(), start=1):
+            if line.strip():
+                _check_object(format.path, number, line, kinds)
+
+
+def _check_object(path: str, number: int, line: bytes, kinds: dict[str, str]) -> None:
+    try:
+        found = json.loads(line)
+    except ValueError as fault:
+        raise FileError.of_json(path, number, f"no JSON ({_short(fault)})") from None
+    if not isinstance(found, dict):
+        raise FileError.of_json(path, number, f"a {type(found).__name__}, not an object")
+    for name, value in found.items():
+        kind = _kind(value)
+        if kind is not None and kinds.setdefault(name, kind) != kind:
+            shown = f"the text {value[:80]!r}" if isinstance(value, str) else f"a {kind}"
+            reason = f"column '{name}' holds {shown}, and a {kinds[name]} in the lines before"
+            raise FileError.of_json(path, number, reason)
+
+
+def _kind(value: Any) -> str | None:
+    if value is None:
+        return None
+    if isinstance(value, bool):
+        return "truth value"
+    return "number" if isinstance(value, int | float) else type(value).__name__

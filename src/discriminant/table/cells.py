@@ -1,0 +1,273 @@
+"""The cells of a column, whatever it came from: numbers, or codes of texts.
+
+    number, boolean, date   values are numbers, NaN where missing (a date is days since 1970)
+    text                    values are codes into `levels`, -1 where missing
+
+Numbers keep their type and are not copied where they need no change. A text becomes its code once,
+here; all that follows works on the few levels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from discriminant.errors import CellTypeError, ColumnKindError, ColumnNamesError, ShapeError
+
+Kind = Literal["number", "boolean", "date", "text"]
+
+_DAY = {"s": 86_400, "ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Cells:
+    """One column."""
+
+    name: str
+    kind: Kind
+    values: npt.NDArray[Any]  # (n,) numbers, or codes of texts
+    levels: tuple[str, ...] = ()  # of texts, each once
+    labels: npt.NDArray[Any] | None = None  # (k,) levels that were no texts, as they were
+    ordered: bool = False  # whether the levels came in an order that means something
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    @property
+    def missing(self) -> npt.NDArray[np.bool_]:
+        """(n,) whether a cell is missing."""
+        if self.kind == "text":
+            return np.asarray(self.values < 0)
+        if self.values.dtype.kind == "f":
+            return np.asarray(np.isnan(self.values))
+        return np.zeros(len(self.values), dtype=bool)
+
+    @property
+    def gaps(self) -> int:
+        """How many are missing; the common case, none, is quick."""
+        if self.kind == "text":
+            return int((self.values < 0).sum())
+        if self.values.dtype.kind != "f" or not np.isnan(self.values.sum()):
+            return 0
+        return int(np.isnan(self.values).sum())
+
+    def take(self, rows: npt.NDArray[Any]) -> Cells:
+        """Some of the rows."""
+        return Cells(
+            self.name, self.kind, self.values[rows], self.levels, self.labels, self.ordered
+        )
+
+    def as_text(self) -> Cells:
+        """Numbers and truth values as categories, by the text that Python writes for them."""
+        if self.kind == "text":
+            return self
+        known = ~self.missing
+        found, codes = np.unique(self.values[known], return_inverse=True)
+        values = np.full(len(self.values), -1, dtype=np.int32)
+        values[known] = codes
+        return Cells(self.name, "text", values, tuple(_written(v) for v in found.tolist()))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Frame:
+    """Columns of equal length, and where they came from."""
+
+    columns: tuple[Cells, ...]
+    rows: int
+    line_of: Callable[[int], int] | None = None  # line of the file that a row begins in
+    text_of: Callable[[int, str], str] | None = None  # what is written in a cell of the file
+    named: bool = True
+    path: str | None = None
+    places: dict[str, int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        places = {cells.name: j for j, cells in enumerate(self.columns)}
+        object.__setattr__(self, "places", places)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the columns."""
+        return tuple(cells.name for cells in self.columns)
+
+    def __len__(self) -> int:
+        return self.rows
+
+    def __getitem__(self, name: str) -> Cells:
+        return self.columns[self.places[name]]
+
+    def line(self, row: int) -> int | None:
+        """Line of the file that a row begins in, if it came from one with lines."""
+        return None if self.line_of is None else self.line_of(row)
+
+
+# --- from Arrow ----------------------------------------------------------------------------------
+
+
+def from_arrow(table: Any, *, empty_is_missing: bool = False) -> tuple[Cells, ...]:
+    """Cells of an Arrow table; its columns are let go one by one, as they are turned."""
+    names, columns = list(table.column_names), list(table.columns)
+    del table
+    found = []
+    for name in names:
+        column, columns[0] = columns[0], None
+        columns.pop(0)
+        found.append(arrow_cells(name, column, empty_is_missing=empty_is_missing))
+    return tuple(found)
+
+
+def arrow_cells(name: str, column: Any, *, empty_is_missing: bool = False) -> Cells:
+    """Cells of one Arrow column, in chunks or not."""
+    import pyarrow as pa
+    import pyarrow.types as kinds
+
+    kind = column.type
+    if isinstance(kind, pa.BaseExtensionType):
+        raise ColumnKindError.of(name, str(kind))
+    if kinds.is_dictionary(kind):
+        return _from_dictionary(name, column, empty_is_missing)
+    if kinds.is_string(kind) or kinds.is_large_string(kind) or kinds.is_string_view(kind):
+        plain = column.cast(pa.large_string()) if not kinds.is_string(kind) else column
+        return _from_dictionary(name, plain.dictionary_encode(), empty_is_missing)
+    if kinds.is_boolean(kind):
+        return Cells(name, "boolean", _numbers(column.cast(pa.uint8())))
+    if kinds.is_integer(kind) or kinds.is_floating(kind):
+        return Cells(name, "number", _numbers(column))
+    if kinds.is_decimal(kind):
+        return Cells(name, "number", _numbers(column.cast(pa.float64())))
+    if kinds.is_null(kind):
+        return Cells(name, "number", np.full(len(column), np.nan))
+    if kinds.is_date(kind) or kinds.is_timestamp(kind):
+        return Cells(name, "date", _days(column))
+    raise ColumnKindError.of(name, str(kind))
+
+
+def _numbers(column: Any) -> npt.NDArray[Any]:
+    """Numbers, NaN where null."""
+    if hasattr(column, "combine_chunks") and column.num_chunks == 1:
+        column = column.chunk(0)
+    return np.asarray(column.to_numpy(**({} if hasattr(column, "chunks") else _COPY)))
+
+
+_COPY = {"zero_copy_only": False}
+
+
+def _days(column: Any) -> npt.NDArray[np.float64]:
+    """Days since 1970-01-01, of instants with a zone in UTC."""
+    import pyarrow as pa
+    import pyarrow.types as kinds
+
+    if kinds.is_date32(column.type):
+        return _numbers(column.cast(pa.int32())).astype(np.float64)
+    unit = "ms" if kinds.is_date64(column.type) else column.type.unit
+    return np.asarray(_numbers(column.cast(pa.int64())).astype(np.float64) / _DAY[unit])
+
+
+def _from_dictionary(name: str, column: Any, empty_is_missing: bool) -> Cells:
+    import pyarrow as pa
+
+    ordered = bool(column.type.ordered)
+    if hasattr(column, "unify_dictionaries"):
+        column = column.unify_dictionaries()
+        chunks = column.chunks
+    else:
+        chunks = [column]
+    if not chunks:
+        return Cells(name, "text", np.zeros(0, dtype=np.int32))
+    raw = chunks[0].dictionary
+    if isinstance(raw.type, pa.BaseExtensionType):
+        raise ColumnKindError.of(name, str(column.type))
+    parts = [np.asarray(chunk.indices.fill_null(-1).to_numpy(**_COPY)) for chunk in chunks]
+    codes = (parts[0] if len(parts) == 1 else np.concatenate(parts)).astype(np.int32, copy=False)
+    values = raw.to_pylist()
+    texts = all(isinstance(value, str) for value in values)
+    labels = None if texts else np.asarray(values)
+    levels = tuple(values if texts else [_written(value) for value in values])
+    if empty_is_missing and "" in levels:
+        codes = np.where(codes == levels.index(""), -1, codes).astype(np.int32)
+    return Cells(name, "text", codes, levels, labels, ordered)
+
+
+def _written(value: Any) -> str:
+    """A level as text; 1.0 and 1 are one level."""
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return str(value)
+
+
+# --- from frames ---------------------------------------------------------------------------------
+
+
+def open_frame(source: Any) -> Frame:
+    """Cells of a pandas, polars or Arrow frame, or of anything with an Arrow stream."""
+    import narwhals as nw
+
+    source = _as_frame(source)
+    given = list(getattr(source, "column_names", None) or source.columns)
+    if not given:
+        raise ShapeError.no_features(len(source))
+    _check_names(given)
+    series = nw.from_native(source, eager_only=True).iter_columns()
+    cells = tuple(_series_cells(str(name), one) for name, one in zip(given, series, strict=True))
+    return Frame(cells, len(cells[0]))
+
+
+def _as_frame(source: Any) -> Any:
+    if type(source).__name__ == "LazyFrame":
+        raise ShapeError.not_a_table("a LazyFrame")
+    if isinstance(source, dict):
+        import pyarrow as pa
+
+        return pa.table(source)
+    known = hasattr(source, "columns") and hasattr(source, "shape")
+    if (known or hasattr(source, "column_names")) and type(source).__name__ != "RecordBatch":
+        return source
+    if hasattr(source, "__arrow_c_stream__") or hasattr(source, "__arrow_c_array__"):
+        import pyarrow as pa
+
+        return pa.table(source)
+    raise ShapeError.not_a_table(type(source).__name__)
+
+
+def _check_names(given: Sequence[Any]) -> None:
+    if len(set(given)) < len(given):
+        for name in (name for j, name in enumerate(given) if name in given[:j]):
+            places = [i for i, other in enumerate(given) if other == name]
+            raise ColumnNamesError.of_duplicates(str(name), places)
+    texts = [name for name in given if isinstance(name, str)]
+    if texts and len(texts) < len(given):
+        raise ColumnNamesError.of_mixed(texts, [name for name in given if name not in texts])
+
+
+def _series_cells(name: str, series: Any) -> Cells:
+    import pyarrow as pa
+
+    native = series.to_native()
+    kind = getattr(native, "dtype", None)
+    if isinstance(kind, np.dtype) and kind.kind in "fiub":
+        values = native.to_numpy()
+        return Cells(name, "boolean" if kind.kind == "b" else "number", values)
+    if isinstance(kind, np.dtype) and kind.kind == "c":
+        raise ColumnKindError.of(name, str(kind))
+    if hasattr(native, "to_arrow"):  # polars
+        return arrow_cells(name, native.to_arrow())
+    try:
+        found = (
+            native if isinstance(native, pa.ChunkedArray) else pa.array(native, from_pandas=True)
+        )
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
+        raise _mixed(name, native) from None
+    return arrow_cells(name, found)
+
+
+def _mixed(name: str, series: Any) -> Exception:
+    """The error for a column of objects of several kinds."""
+    values = list(series)
+    for row, value in enumerate(values):
+        if not isinstance(value, str | int | float | bool | type(None)):
+            return CellTypeError.of_cell(row, name, type(value).__name__)
+    kinds = sorted({type(value).__name__ for value in values if value is not None})
+    return ColumnKindError.of(name, f"object ({' and '.join(kinds)} mixed)")

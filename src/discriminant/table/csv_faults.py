@@ -1,0 +1,143 @@
+"""Where a CSV is wrong: the row, line, column and text of the first mistake.
+
+This goes through the rows one by one with Python's own reader, so it is only asked when something
+is wrong, or when a row of the table must be named by its line in the file.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from itertools import islice
+from typing import TextIO
+
+from discriminant.errors import BadNumberError, FileError
+from discriminant.table.dialect import MAX_FIELD, Dialect, Kind, field_limit, fits
+from discriminant.table.files import Format
+from discriminant.table.stream import MAX_LINE, Stream
+
+_WORDS = {"boolean": "truth value", "date": "date (YYYY-MM-DD)", "time": "time (YYYY-MM-DD hh:mm)"}
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A row of the file as it is written."""
+
+    number: int  # line that it begins in, counted from 1
+    fields: list[str]
+    open: bool  # a quote is never closed
+
+
+def blame(format: Format, kinds: Mapping[str, Kind], missing: tuple[str, ...]) -> None:
+    """Raise the error for the first mistake, if one is found."""
+    dialect = _dialect(format)
+    places = [(j, name, kinds[name]) for j, name in enumerate(dialect.names) if name in kinds]
+    rows = _lines(format)
+    next(rows, None)  # the header
+    for row, line in enumerate(rows):
+        if line.open:
+            raise FileError.open_quote(format.path, line.number)
+        if len(line.fields) != len(dialect.names):
+            raise FileError.ragged(
+                format.path,
+                line.number,
+                expected=len(dialect.names),
+                found=len(line.fields),
+                text=_shown(line.fields, dialect.delimiter),
+            )
+        for j, name, kind in places:
+            _check_cell(format, row, line, j, name, kind, missing)
+
+
+def line_at(format: Format, row: int) -> int:
+    """Line of the file, counted from 1, that a row begins in."""
+    return _row(format, row).number
+
+
+def cell_at(format: Format, row: int, column: str) -> str:
+    """What is written in a cell."""
+    return _row(format, row).fields[_dialect(format).names.index(column)]
+
+
+def _row(format: Format, row: int) -> Line:
+    with closing(_lines(format)) as rows:  # type: ignore[type-var]
+        return next(islice(rows, row + 1, None))
+
+
+def _check_cell(
+    format: Format, row: int, line: Line, j: int, name: str, kind: Kind, missing: tuple[str, ...]
+) -> None:
+    text = line.fields[j]
+    if len(text) > MAX_FIELD:
+        raise FileError.long_field(format.path, line.number, name, MAX_FIELD)
+    if text not in missing and not fits(text, kind, _dialect(format).decimal):
+        word = _WORDS.get(kind, kind)
+        raise BadNumberError.of(row, name, text, line=line.number, kind=word)
+
+
+def _lines(format: Format) -> Iterator[Line]:
+    """The rows of a file, the header among them; empty lines are none."""
+    dialect = _dialect(format)
+    with (
+        field_limit(),
+        Stream(format.path, gzip=format.gzip, encoding=format.encoding) as stream,
+        io.TextIOWrapper(io.BufferedReader(stream), encoding="utf-8", newline="") as text,
+    ):
+        source = _Source(text, format.path)
+        reader = csv.reader(source, delimiter=dialect.delimiter, quotechar=dialect.quote)
+        while True:
+            start = source.number + 1
+            source.quotes = 0
+            try:
+                fields = next(reader)
+            except StopIteration:
+                return
+            except csv.Error:
+                _refuse_field(format, source, start)
+            if fields:
+                yield Line(start, fields, source.ended and source.quotes % 2 == 1)
+
+
+def _refuse_field(format: Format, source: _Source, start: int) -> None:
+    """A field beyond Python's limit, which is ours: where it begins, and most likely why."""
+    if source.number > start:
+        raise FileError.open_quote(format.path, start)
+    raise FileError.long_field(format.path, start, "?", MAX_FIELD)
+
+
+class _Source:
+    """Lines of a text, none of them too long, counted; and quotes."""
+
+    def __init__(self, text: TextIO, path: str) -> None:
+        self._text = text
+        self._path = path
+        self.number = 0
+        self.quotes = 0
+        self.ended = False
+
+    def __iter__(self) -> _Source:
+        return self
+
+    def __next__(self) -> str:
+        line = self._text.readline(MAX_LINE + 1)
+        if not line:
+            self.ended = True
+            raise StopIteration
+        self.number += 1
+        if len(line) > MAX_LINE:
+            raise FileError.long_line(self._path, self.number, MAX_LINE)
+        self.quotes += line.count('"')
+        return line
+
+
+def _dialect(format: Format) -> Dialect:
+    assert format.dialect is not None
+    return format.dialect
+
+
+def _shown(fields: list[str], delimiter: str) -> str:
+    text = delimiter.join(fields)
+    return repr(text if len(text) <= 60 else text[:57] + "...")

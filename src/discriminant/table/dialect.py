@@ -1,0 +1,228 @@
+"""How a CSV is written: delimiter, decimal sign, quote, names, and the kind of each column.
+
+All is judged on the header and the first rows, and then holds for the whole file: a cell further
+down that does not fit is an error with its place, never a change of mind.
+
+A column is of numbers if its cells are, and also if nearly all are and they are many different
+ones: then the others are mistakes to be told. A text is a number if Python's float takes it, but
+for digits grouped by `_` and other alphabets' digits, which are refused.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Literal
+
+from discriminant.errors import ColumnNamesError, FileError, OptionError
+
+Kind = Literal["number", "boolean", "date", "time", "text", "empty"]
+
+MAX_FIELD = 10**6  # characters
+MAX_COLUMNS = 10**5
+MISSING = ("", "NA", "NaN", "nan", "null", "NULL")  # texts that stand for no number
+DELIMITERS = ",;\t|"
+TRUE = ("true", "True", "TRUE")
+FALSE = ("false", "False", "FALSE")
+
+_ROWS = 1000  # of the sample, to judge kinds by
+_NUMBER = re.compile(
+    r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?|[+-]?inf(inity)?|nan", re.I
+)
+_COMMA = re.compile(r"[+-]?([0-9]+,[0-9]+)([eE][+-]?[0-9]+)?")
+_GROUPED = re.compile(r"[+-]?[1-9][0-9]{0,2}(,[0-9]{3})+")  # 1,234: perhaps grouped digits
+_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+_TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,6})?)?")
+_WORDS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """How a CSV is written."""
+
+    delimiter: str
+    decimal: str
+    quote: str
+    names: tuple[str, ...]
+    header: tuple[str, ...]  # the names as they are written, one of which may be empty
+    kinds: tuple[Kind, ...]
+    varied: tuple[bool, ...]  # texts of which most are different
+    broken: bool  # some field of the sample has a line end in it
+
+    @property
+    def said(self) -> str:
+        """The dialect in a few words."""
+        by = _WORDS.get(self.delimiter, repr(self.delimiter))
+        alone = len(self.names) == 1
+        quoted = "" if self.quote == '"' else f", quotes are {self.quote}"
+        comma = ", decimal comma" if self.decimal == "," else ""
+        return f"{'one column' if alone else f'fields separated by {by}'}{comma}{quoted}"
+
+
+def csv_dialect(
+    path: str, sample: str, *, delimiter: str | None = None, decimal: str | None = None
+) -> Dialect:
+    """The dialect of a text that begins with `sample`, at least one line."""
+    for name, value in (("delimiter", delimiter), ("decimal", decimal)):
+        if value is not None and len(value) != 1:
+            raise OptionError.of(name, value, "one character")
+    sample = _whole_lines(sample)
+    quote = _quote_of(sample)
+    if delimiter is None:
+        delimiter = _delimiter_of(sample, quote)
+    rows = sample_rows(sample, delimiter, quote)
+    header, rows = rows[0], rows[1:]
+    if len(header) > MAX_COLUMNS:
+        raise FileError.many_columns(path, len(header), MAX_COLUMNS)
+    _check_names(path, header)
+    _check_widths(path, header, rows, delimiter)
+    names = tuple(name or f"column {j + 1}" for j, name in enumerate(header))
+    columns = [[row[j] for row in rows if len(row) > j] for j in range(len(names))]
+    decimal = decimal or ("," if _decimal_comma(columns) else ".")
+    kinds = tuple(kind_of(cells, decimal) for cells in columns)
+    varied = tuple(len(set(cells)) > 0.5 * len(cells) for cells in columns)
+    broken = any("\n" in cell or "\r" in cell for cells in columns for cell in cells)
+    return Dialect(delimiter, decimal, quote, names, tuple(header), kinds, varied, broken)
+
+
+def is_number(text: str, decimal: str = ".") -> bool:
+    """Whether a text is a number, or an infinity.
+
+    >>> [is_number(text) for text in ("1e5", " +.5", "0xFF", "1_000", "TRUE", "1,5")]
+    [True, True, False, False, False, False]
+    """
+    text = text.strip(" \t")
+    if decimal == ",":
+        if "." in text:
+            return False
+        text = text.replace(",", ".")
+    return _NUMBER.fullmatch(text) is not None
+
+
+def fits(text: str, kind: Kind, decimal: str) -> bool:
+    """Whether a cell that is not missing can stand in a column of that kind."""
+    if kind == "number":
+        return is_number(text, decimal)
+    if kind == "boolean":
+        return text in TRUE or text in FALSE
+    if kind == "date":
+        return _DATE.fullmatch(text) is not None
+    return kind != "time" or bool(_TIME.fullmatch(text) or _DATE.fullmatch(text))
+
+
+def kind_of(cells: Sequence[str], decimal: str) -> Kind:
+    """The kind of a column, from some of its cells.
+
+    >>> kind_of(["1", "2.5", "NA"], "."), kind_of(["a", "1"], "."), kind_of(["TRUE"], ".")
+    ('number', 'text', 'boolean')
+    """
+    some = [cell for cell in cells if cell not in MISSING]
+    if not some:
+        return "empty"
+    numbers = [cell for cell in some if is_number(cell, decimal)]
+    if len(numbers) == len(some) or _meant_as_numbers(numbers, some):
+        return "number"
+    for kind in ("boolean", "date", "time"):
+        if all(fits(cell, kind, decimal) for cell in some):
+            return kind
+    return "text"
+
+
+def sample_rows(sample: str, delimiter: str, quote: str, most: int = _ROWS) -> list[list[str]]:
+    """The first rows of a text; empty lines are none."""
+    with field_limit():
+        reader = csv.reader(io.StringIO(sample, newline=""), delimiter=delimiter, quotechar=quote)
+        found: list[list[str]] = []
+        try:
+            for row in reader:
+                if row:
+                    found.append(row)
+                if len(found) > most:
+                    break
+        except csv.Error:  # a field too long: told with its place when all is read
+            pass
+    return found or [[""]]
+
+
+@contextmanager
+def field_limit() -> Iterator[None]:
+    """Let Python's reader take fields up to our limit; its own is smaller."""
+    before = csv.field_size_limit(MAX_FIELD)
+    try:
+        yield
+    finally:
+        csv.field_size_limit(before)
+
+
+def _meant_as_numbers(numbers: Sequence[str], some: Sequence[str]) -> bool:
+    """Whether a column with texts among its numbers is one of numbers, with mistakes."""
+    distinct = len(set(numbers))
+    if len(numbers) >= 0.8 * len(some) and (distinct > 10 or distinct > 0.5 * len(some)):
+        return True
+    return all(_COMMA.fullmatch(cell) or _GROUPED.fullmatch(cell) for cell in some)
+
+
+def _whole_lines(sample: str) -> str:
+    """The sample without a last line that may be cut; of one line, that line."""
+    end = max(sample.rfind("\n"), sample.rfind("\r"))
+    return sample[: end + 1] if end > 0 else sample
+
+
+def _first_line(sample: str) -> str:
+    return next((line for line in sample.splitlines() if line.strip()), "")
+
+
+def _quote_of(sample: str) -> str:
+    """A single quote where the fields of the header all stand in such, else a double one."""
+    for delimiter in DELIMITERS:
+        fields = _first_line(sample).split(delimiter)
+        if all(len(f) > 1 and f[0] == f[-1] == "'" for f in fields):
+            return "'"
+    return '"'
+
+
+def _delimiter_of(sample: str, quote: str) -> str:
+    """The delimiter by which most rows have as many fields as the header, and that is many."""
+
+    def merit(delimiter: str) -> tuple[float, int]:
+        rows = sample_rows(sample, delimiter, quote, 100)
+        width = len(rows[0])
+        if width < 2:
+            return -1.0, 1
+        same = sum(len(row) == width for row in rows[1:])
+        return round(same / max(len(rows) - 1, 1), 1), width
+
+    return max(DELIMITERS, key=merit)
+
+
+def _decimal_comma(columns: Sequence[Sequence[str]]) -> bool:
+    """Whether numbers are written 1,5: some are, none is written 1.5, and 1,234 proves nothing."""
+    proven = False
+    for cells in columns:
+        some = [cell.strip() for cell in cells if cell not in MISSING]
+        if some and all(is_number(cell) for cell in some) and any("." in cell for cell in some):
+            return False
+        commas = [cell for cell in some if _COMMA.fullmatch(cell)]
+        if len(commas) >= 0.5 * len(some) and any(not _GROUPED.fullmatch(c) for c in commas):
+            proven = True
+    return proven
+
+
+def _check_names(path: str, header: Sequence[str]) -> None:
+    if len(header) > 1 and all(is_number(name) or is_number(name, ",") for name in header):
+        raise FileError.no_header(path, header)
+    if len(set(header)) < len(header):
+        name = next(name for j, name in enumerate(header) if name in header[:j])
+        raise ColumnNamesError.of_duplicates(name, [j for j, n in enumerate(header) if n == name])
+
+
+def _check_widths(
+    path: str, header: Sequence[str], rows: Sequence[Sequence[str]], delimiter: str
+) -> None:
+    widths = {len(row) for row in rows}
+    if len(rows) > 1 and len(widths) == 1 and (found := widths.pop()) != len(header):
+        raise FileError.all_ragged(path, expected=len(header), found=found, delimiter=delimiter)

@@ -1,0 +1,289 @@
+"""Columns to features, by a plan that is fixed at the fit and travels with the model.
+
+    number, date     x itself; a date is days since 1970-01-01
+    boolean          0 or 1
+    ordered          place among k levels / (k - 1): low, medium, high are 0, 0.5, 1
+    category         an indicator (0 or 1) for each level, named `column=level`; the reference
+                     level, if there is one, has none: it is all zeros
+
+    a missing cell   error, drop   an error (rows are dropped at the fit only)
+                     mean          `fill`: the mean of each of the column's features at the fit
+                     indicator     `fill`, and 1 in one more feature, `column missing`
+                     marginal      NaN in all features of the column: the model does without them
+    an unseen level  error         an error
+                     ignore        no indicator is 1; an ordered column takes its `fill`
+                     reject        as ignore, and the row is marked: it is not to be decided
+
+Columns are matched by name. An Encoding is plain facts: `to_dict` gives what JSON can hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from discriminant.errors import (
+    BadNumberError,
+    CategoryError,
+    ColumnKindError,
+    ColumnNamesError,
+    ExtraColumnsWarning,
+    InfiniteCellError,
+    MissingCellError,
+    ShapeError,
+    tell,
+)
+from discriminant.table.cells import Cells, Frame, open_frame
+from discriminant.table.dialect import is_number
+from discriminant.table.schema import Floats
+from discriminant.table.source import Columns
+
+Kind = Literal[
+    "number",
+    "boolean",
+    "date",
+    "ordered",
+    "category",
+    "target",
+    "weight",
+    "identifier",
+    "constant",
+    "dropped",
+]
+Missing = Literal["error", "drop", "mean", "indicator", "marginal"]
+Unseen = Literal["error", "ignore", "reject"]
+
+MISSING: tuple[str, ...] = ("error", "drop", "mean", "indicator", "marginal")
+UNSEEN: tuple[str, ...] = ("error", "ignore", "reject")
+_UNKNOWN = -2  # code of a level that was not seen; -1 is missing
+_WORDS = {"number": "numbers", "boolean": "truth values", "date": "dates", "text": "texts"}
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """What becomes of one column."""
+
+    name: str
+    kind: Kind
+    levels: tuple[str, ...] = ()  # of ordered (lowest first) and unordered categories
+    reference: str | None = None  # the level that has no indicator
+    fill: tuple[float, ...] = ()  # one for each feature, but for the indicator of missing
+    indicator: bool = False  # whether the last feature says that the cell is missing
+    features: tuple[str, ...] = ()
+    missing: int = 0  # cells that were missing at the fit
+    note: str = ""  # why, where a reader may wonder
+
+    @property
+    def kept(self) -> tuple[str, ...]:
+        """Levels that have an indicator, in the order of the features."""
+        return tuple(level for level in self.levels if level != self.reference)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Encoded:
+    """Rows as features."""
+
+    features: Columns  # (n, d)
+    rejected: npt.NDArray[np.bool_]  # (n,) rows with a level that was not seen, to be rejected
+    gaps: npt.NDArray[np.bool_]  # (n,) rows with a missing cell
+
+    def matrix(self) -> Floats:
+        """(n, d) float64."""
+        return np.asarray(self.features[:], dtype=np.float64)
+
+
+@dataclass(frozen=True, slots=True)
+class Encoding:
+    """What becomes of every column."""
+
+    columns: tuple[Column, ...]
+    target: str | None = None
+    missing: Missing = "error"
+    unseen: Unseen = "error"
+    named: bool = True  # whether columns are matched by name; else by place
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """Names of the d features."""
+        return tuple(name for column in self.columns for name in column.features)
+
+    @property
+    def used(self) -> tuple[Column, ...]:
+        """The columns that features are made of."""
+        return tuple(column for column in self.columns if column.features)
+
+    @property
+    def aside(self) -> tuple[Column, ...]:
+        """Columns that were set aside."""
+        some = ("identifier", "constant", "dropped")
+        return tuple(column for column in self.columns if column.kind in some)
+
+    def encode(self, frame: Any) -> Floats:
+        """(n, d) features of any frame, checked by name."""
+        return self.rows(frame).matrix()
+
+    def rows(self, source: Any, *, fitting: bool = False) -> Encoded:
+        """Features of a frame column by column, and the rows to be rejected."""
+        frame = source if isinstance(source, Frame) else open_frame(source)
+        self._check_names(frame)
+        if not len(frame):
+            raise ShapeError.no_rows(0)
+        work = _Work(self, frame, fitting)
+        found = [part for column in self.used for part in work.column(column)]
+        work.check_missing()
+        return Encoded(Columns(tuple(found)), work.rejected, work.gaps)
+
+    def to_dict(self) -> dict[str, Any]:
+        """What JSON can hold."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, found: Mapping[str, Any]) -> Encoding:
+        """The encoding that `to_dict` was asked of."""
+        columns = tuple(Column(**_tuples(column)) for column in found["columns"])
+        return cls(**{**found, "columns": columns})
+
+    def _check_names(self, frame: Frame) -> None:
+        wanted = [column.name for column in self.used]
+        known = {column.name for column in self.columns}
+        absent = [name for name in wanted if name not in frame.places]
+        extra = [name for name in frame.names if name not in known]
+        if absent:
+            raise ColumnNamesError.of_missing(absent, extra)
+        if extra:
+            tell(ExtraColumnsWarning.of_columns(extra))
+
+
+def _tuples(found: Mapping[str, Any]) -> dict[str, Any]:
+    """Lists, which JSON has instead of tuples, as tuples."""
+    return {k: tuple(v) if isinstance(v, list) else v for k, v in found.items()}
+
+
+class _Work:
+    """Turning one frame."""
+
+    def __init__(self, encoding: Encoding, frame: Frame, fitting: bool) -> None:
+        self.frame = frame
+        self.missing = encoding.missing
+        self.unseen = encoding.unseen
+        self.fitting = fitting
+        self.rejected = np.zeros(len(frame), dtype=bool)
+        self.gaps = np.zeros(len(frame), dtype=bool)
+        self._first: tuple[int, str] | None = None  # the first missing cell
+        self._columns = 0  # that have missing cells
+
+    def column(self, column: Column) -> list[npt.NDArray[Any]]:
+        """The features of one column."""
+        cells = self.frame[column.name]
+        if column.kind in ("ordered", "category"):
+            return self._levels(column, cells)
+        values = self._numbers(column, cells)
+        if values.dtype.kind != "f" or np.isfinite(values.sum()):
+            return self._filled(column, [values], None)
+        self._check_finite(column, values)
+        gone = np.isnan(values)
+        return self._filled(column, [values], gone if gone.any() else None)
+
+    def check_missing(self) -> None:
+        """Raise the error for the first missing cell, where there may be none."""
+        if self._first is None or self.missing in ("mean", "indicator", "marginal"):
+            return
+        if self.fitting and self.missing == "drop":
+            return
+        row, column = self._first
+        raise MissingCellError.of(
+            row,
+            column,
+            rows=int(self.gaps.sum()),
+            columns=self._columns,
+            fitted=not self.fitting,
+            line=self.frame.line(row),
+        )
+
+    # --- inside ---------------------------------------------------------------------------------
+
+    def _numbers(self, column: Column, cells: Cells) -> npt.NDArray[Any]:
+        if cells.kind == "text":
+            return self._parsed(column, cells)
+        if (cells.kind == "date") != (column.kind == "date"):
+            raise ColumnKindError.changed(
+                column.name, was=_WORDS[column.kind], found=_WORDS[cells.kind]
+            )
+        return cells.values
+
+    def _parsed(self, column: Column, cells: Cells) -> Floats:
+        """Texts as numbers, where the fit had numbers."""
+        bad = [code for code, text in enumerate(cells.levels) if not is_number(text)]
+        rows = np.flatnonzero(np.isin(cells.values, bad))
+        if len(rows):
+            row = int(rows[0])
+            text = cells.levels[cells.values[row]]
+            word = {"date": "date", "boolean": "truth value"}.get(column.kind, "number")
+            raise BadNumberError.of(row, column.name, text, line=self.frame.line(row), kind=word)
+        table = [float(text) if is_number(text) else np.nan for text in cells.levels]
+        return np.asarray(np.array([*table, np.nan])[cells.values])
+
+    def _check_finite(self, column: Column, values: npt.NDArray[Any]) -> None:
+        for row in np.flatnonzero(np.isinf(values))[:1].tolist():
+            text = None if self.frame.text_of is None else self.frame.text_of(row, column.name)
+            line = self.frame.line(row)
+            raise InfiniteCellError.of(row, column.name, text=text, line=line)
+
+    def _levels(self, column: Column, cells: Cells) -> list[npt.NDArray[Any]]:
+        codes = self._codes(column, cells.as_text())
+        gone = codes == -1
+        if column.kind == "ordered":
+            top = max(len(column.levels) - 1, 1)
+            values = np.where(codes >= 0, codes / top, column.fill[0] if column.fill else 0.0)
+            return self._filled(column, [values], gone if gone.any() else None)
+        place = [column.levels.index(level) for level in column.kept]
+        parts: list[npt.NDArray[Any]] = [(codes == code).view(np.uint8) for code in place]
+        return self._filled(column, parts, gone if gone.any() else None)
+
+    def _codes(self, column: Column, cells: Cells) -> npt.NDArray[np.int32]:
+        """Codes into the levels of the fit; -1 missing, -2 not seen."""
+        place = {level: code for code, level in enumerate(column.levels)}
+        table = np.array([*(place.get(v, _UNKNOWN) for v in cells.levels), -1], dtype=np.int32)
+        codes = np.asarray(table[cells.values])
+        if (table == _UNKNOWN).any():
+            self._meet_unseen(column, cells, codes == _UNKNOWN)
+        return codes
+
+    def _meet_unseen(self, column: Column, cells: Cells, new: npt.NDArray[np.bool_]) -> None:
+        rows = np.flatnonzero(new)
+        if len(rows) and self.unseen == "error":
+            row = int(rows[0])
+            raise CategoryError.unseen(
+                row,
+                column.name,
+                cells.levels[cells.values[row]],
+                known=column.levels,
+                rows=len(rows),
+                line=self.frame.line(row),
+            )
+        if self.unseen == "reject":
+            self.rejected |= new
+
+    def _filled(
+        self, column: Column, parts: list[npt.NDArray[Any]], gone: npt.NDArray[np.bool_] | None
+    ) -> list[npt.NDArray[Any]]:
+        """The features with their missing cells as the policy is."""
+        if gone is not None:
+            self._note(column, gone)
+            fill = column.fill if self.missing in ("mean", "indicator") else (np.nan,) * len(parts)
+            parts = [np.where(gone, f, part) for part, f in zip(parts, fill, strict=True)]
+        if not column.indicator:
+            return parts
+        mark = np.zeros(len(self.frame), dtype=np.uint8) if gone is None else gone.view(np.uint8)
+        return [*parts, mark]
+
+    def _note(self, column: Column, gone: npt.NDArray[np.bool_]) -> None:
+        self.gaps |= gone
+        self._columns += 1
+        row = int(np.argmax(gone))
+        if self._first is None or row < self._first[0]:
+            self._first = row, column.name

@@ -1,0 +1,313 @@
+"""Open a file, a frame or a stream of Arrow batches as a Table, and say what was done to it.
+
+    source -> cells (of each column) -> encoding (what becomes of each) -> Table
+
+The columns stay apart, as they were read: no matrix is made of them here.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from discriminant.errors import (
+    LabelError,
+    LookalikeWarning,
+    MissingCellError,
+    OptionError,
+    TargetError,
+    WeightError,
+    tell,
+)
+from discriminant.table.arrow_files import arrow_names, json_frame, read_arrow, read_json
+from discriminant.table.cells import Cells, Frame, open_frame
+from discriminant.table.csv_files import CsvPlan, read_csv
+from discriminant.table.dialect import MISSING, Kind, is_number
+from discriminant.table.encoding import Encoding
+from discriminant.table.files import Format, Identity, sniff
+from discriminant.table.labels import compact, encode_labels
+from discriminant.table.learning import Wishes, learn
+from discriminant.table.naming import lookalikes
+from discriminant.table.schema import Codes, Floats, Labels, Schema
+from discriminant.table.source import Columns, Table, open_weight
+from discriminant.table.stream import MAX_BYTES
+
+_CSV_KINDS: Mapping[str, Kind] = {
+    "number": "number",
+    "boolean": "boolean",
+    "ordered": "text",
+    "category": "text",
+    "weight": "number",
+}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Opened:
+    """A table, what its columns became, and what there is to say of it."""
+
+    table: Table
+    encoding: Encoding
+    said: tuple[str, ...]
+    format: Format | None  # None of a frame
+    rows_read: int  # before rows with missing cells were dropped
+
+
+def open_source(
+    source: Any,
+    *,
+    target: str,
+    weight: str | None = None,
+    ordered: Mapping[str, Sequence[str]] | None = None,
+    categories: Iterable[str] = (),
+    missing: str = "error",
+    unseen: str = "error",
+    columns: Iterable[str] | None = None,
+    exclude: Iterable[str] = (),
+    reference: str | None = "frequent",
+    max_classes: int = 1000,
+    max_levels: int = 100,
+    max_bytes: int = MAX_BYTES,
+    missing_texts: Iterable[str] = MISSING,
+    encoding: str | None = None,
+    delimiter: str | None = None,
+    decimal: str | None = None,
+) -> Opened:
+    """Read all rows, learn what becomes of each column, and make a table of it.
+
+    Parameters
+    ----------
+    source
+        The path of a file, a data frame, or anything with an Arrow stream.
+    target, weight
+        The columns of labels, and of weights.
+    columns, exclude
+        The columns to use (then even if they would be set aside), or not to use.
+    ordered
+        {column: levels from lowest to highest}.
+    categories
+        Columns that are categories though they look like numbers, such as postal codes.
+    missing
+        'error', 'drop' (the row), 'mean', 'indicator' or 'marginal'; see `table.encoding`.
+    unseen
+        What a level not seen here shall be when predicting: 'error', 'ignore' or 'reject'.
+    reference
+        The level of a category that has no indicator: the most 'frequent' one, the 'first', or
+        None: then all levels have one, and they sum to one.
+    max_classes, max_levels, max_bytes
+        Limits: more classes are refused, a category of more levels is set aside, reading stops.
+    missing_texts
+        Texts of a CSV that stand for no number. Of texts, only the empty one is missing.
+    encoding, delimiter, decimal
+        How a CSV is written, where it should not be guessed.
+    """
+    wishes = Wishes(
+        target,
+        weight,
+        None if columns is None else tuple(columns),
+        tuple(exclude),
+        dict(ordered or {}),
+        tuple(categories),
+        missing,
+        unseen,
+        reference,
+        max_levels,
+    )
+    wishes.check()
+    texts = (*missing_texts,) if "" in missing_texts else ("", *missing_texts)
+    style = {"encoding": encoding, "delimiter": delimiter, "decimal": decimal}
+    frame, format = _read(source, wishes, None, texts, max_bytes, style)
+    return _opened(frame, format, wishes, max_classes)
+
+
+def read_frame(
+    source: Any,
+    *,
+    encoding: Encoding | None = None,
+    max_bytes: int = MAX_BYTES,
+    missing_texts: Iterable[str] = MISSING,
+) -> tuple[Frame, Format | None]:
+    """The cells of a source, of the kinds that an encoding was learnt from.
+
+    So that a column that was text at the fit is read as text, whatever it looks like now.
+    """
+    texts = ("", *missing_texts)
+    style = dict.fromkeys(("encoding", "delimiter", "decimal"))
+    return _read(source, Wishes(), encoding, texts, max_bytes, style)
+
+
+def is_path(source: Any) -> bool:
+    """Whether a source is the name of a file."""
+    return isinstance(source, str | os.PathLike)
+
+
+# --- reading -------------------------------------------------------------------------------------
+
+
+def _read(
+    source: Any,
+    wishes: Wishes,
+    fitted: Encoding | None,
+    missing: tuple[str, ...],
+    max_bytes: int,
+    style: Mapping[str, str | None],
+) -> tuple[Frame, Format | None]:
+    if not is_path(source):
+        frame = source if isinstance(source, Frame) else open_frame(source)
+        wishes.check_names(frame.names)
+        kept = wishes.wanted(frame.names)
+        return Frame(tuple(frame[name] for name in kept), len(frame)), None
+    format = sniff(source, **style)
+    identity = Identity.of(format.path)
+    frame, format = _read_file(format, wishes, fitted, missing, max_bytes)
+    identity.check()
+    return frame, format
+
+
+def _read_file(
+    format: Format,
+    wishes: Wishes,
+    fitted: Encoding | None,
+    missing: tuple[str, ...],
+    max_bytes: int,
+) -> tuple[Frame, Format]:
+    if format.kind == "csv":
+        assert format.dialect is not None
+        names = format.dialect.names
+        wishes.check_names(names)
+        kinds = _csv_kinds(dict(zip(names, format.dialect.kinds, strict=True)), wishes, fitted)
+        return read_csv(CsvPlan(format, kinds, missing, max_bytes))
+    if format.kind == "jsonl":
+        names, table, format = read_json(format, max_bytes=max_bytes)
+        wishes.check_names(names)
+        return json_frame(format, table, wishes.wanted(names)), format
+    names = arrow_names(format)
+    wishes.check_names(names)
+    return read_arrow(format, wishes.wanted(names)), format
+
+
+def _csv_kinds(
+    found: Mapping[str, Kind], wishes: Wishes, fitted: Encoding | None
+) -> dict[str, Kind]:
+    """What each column to be read is read as."""
+    kinds = {name: found[name] for name in wishes.wanted(list(found))}
+    for name in kinds:
+        if name == wishes.weight:
+            kinds[name] = "number"
+        if name == wishes.target or name in wishes.ordered or name in wishes.categories:
+            kinds[name] = "text"
+    for column in () if fitted is None else fitted.columns:
+        if column.name in kinds:
+            kinds[column.name] = _CSV_KINDS.get(column.kind, kinds[column.name])
+    return kinds
+
+
+# --- making the table ----------------------------------------------------------------------------
+
+
+def _opened(frame: Frame, format: Format | None, wishes: Wishes, max_classes: int) -> Opened:
+    assert wishes.target is not None
+    said = [] if format is None else [format.said]
+    labels, codes = _labels(frame, frame[wishes.target], max_classes)
+    weight = _weight(frame, wishes)
+    encoding, told = learn(frame, wishes, weight=weight)
+    rows = encoding.rows(frame, fitting=True)
+    features: Any = rows.features
+    if rows.gaps.any() and wishes.missing in ("drop", "marginal"):
+        keep = np.flatnonzero(~rows.gaps)
+        told.append(dropped(len(frame), len(keep), wishes.missing))
+        _check_left(len(keep), len(frame), encoding)
+        features = Columns(tuple(column[keep] for column in features.columns))
+        labels, codes = _present(labels, codes[keep])
+        weight = None if weight is None else weight[keep]
+    told += _filled(encoding)
+    table = Table(Schema(encoding.features, labels, True), features, codes, weight)
+    return Opened(table, encoding, tuple(said + told), format, len(frame))
+
+
+def dropped(rows: int, kept: int, missing: str) -> str:
+    """That rows were dropped, in a sentence."""
+    why = "" if missing == "drop" else ": the fit is to complete rows"
+    return f"{rows - kept} of {rows} rows have a missing cell and are dropped{why}."
+
+
+def _check_left(kept: int, rows: int, encoding: Encoding) -> None:
+    if not kept:
+        gaps = [column.name for column in encoding.used if column.missing]
+        raise MissingCellError.of_all(rows, gaps)
+
+
+def _filled(encoding: Encoding) -> list[str]:
+    if encoding.missing not in ("mean", "indicator"):
+        return []
+    gaps = [column for column in encoding.used if column.missing]
+    count = sum(column.missing for column in gaps)
+    also = ", and marked by a feature of their own" if encoding.missing == "indicator" else ""
+    if not count:
+        return []
+    return [f"{count} missing cells in {len(gaps)} column(s) are filled with means{also}."]
+
+
+def _weight(frame: Frame, wishes: Wishes) -> Floats | None:
+    if wishes.weight is None:
+        return None
+    cells = frame[wishes.weight]
+    if cells.kind not in ("number", "boolean"):
+        raise WeightError.not_numbers(f"{cells.kind} (column '{cells.name}')")
+    return open_weight(cells.values, len(frame))
+
+
+def _labels(frame: Frame, cells: Cells, max_classes: int) -> tuple[Labels, Codes]:
+    """The classes, exactly as they are written, and the code of every row."""
+    if not isinstance(max_classes, int) or max_classes < 2:
+        raise OptionError.of("max_classes", max_classes, "a whole number, 2 or more")
+    labels, codes = _coded(cells)
+    rows, classes = len(frame), len(labels)
+    texts = [label for label in labels.tolist() if isinstance(label, str)]
+    if len(texts) == classes > 20 and _continuous(texts):
+        raise TargetError.continuous_text(cells.name, classes, rows)
+    if classes == rows > 2:
+        raise TargetError.all_unique(cells.name, rows)
+    if classes > max_classes:
+        raise TargetError.too_many(cells.name, classes, rows, max_classes)
+    if classes < 2:
+        raise LabelError.one_class(labels[0])
+    pairs = lookalikes(texts)
+    if pairs:
+        tell(LookalikeWarning.of(f"labels (column '{cells.name}')", pairs))
+    return labels, codes
+
+
+def _coded(cells: Cells) -> tuple[Labels, Codes]:
+    if cells.gaps:
+        raise LabelError.missing(np.flatnonzero(cells.missing).tolist())
+    if cells.kind == "boolean":
+        return encode_labels(cells.values.astype(bool))
+    if cells.kind != "text":
+        return encode_labels(cells.values)
+    if cells.labels is not None:
+        return encode_labels(cells.labels[cells.values])
+    order = sorted(range(len(cells.levels)), key=lambda code: cells.levels[code])
+    place = np.empty(len(order), dtype=np.intp)
+    place[order] = np.arange(len(order))
+    labels = np.array([cells.levels[code] for code in order])
+    return _present(labels, compact(place, len(order))[cells.values])
+
+
+def _present(labels: Labels, codes: Codes) -> tuple[Labels, Codes]:
+    """Only the classes that have rows."""
+    present: npt.NDArray[np.bool_] = np.bincount(codes, minlength=len(labels)) > 0
+    if present.all():
+        return labels, codes
+    place = np.cumsum(present) - 1
+    return labels[present], compact(place[codes], int(present.sum()))
+
+
+def _continuous(texts: Sequence[str]) -> bool:
+    """Whether labels are numbers with decimals."""
+    whole = [text.strip("+-").isdigit() for text in texts]
+    return not all(whole) and all(is_number(text) for text in texts)

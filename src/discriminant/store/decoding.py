@@ -16,7 +16,14 @@ from typing import Any, NoReturn
 import numpy as np
 import numpy.typing as npt
 
-from discriminant.store.kinds import class_of, fields_of, is_estimator, is_kind, is_told
+from discriminant.store.kinds import (
+    class_of,
+    fields_of,
+    is_borrowed,
+    is_estimator,
+    is_kind,
+    is_told,
+)
 from discriminant.store.soundness import fault
 
 _FLOATS = {"nan": float("nan"), "inf": float("inf"), "-inf": float("-inf")}
@@ -98,7 +105,10 @@ class Decoder:
         for name in state:
             if name in vars(made) or not name.isidentifier() or not _is_free(cls, name):
                 self._refuse(f"'{name[:100]}' is no fitted attribute of it")
-        vars(made).update(state)
+        if is_borrowed(entry["kind"]):
+            made.__setstate__(vars(made) | state)  # warns of another version of scikit-learn
+        else:
+            vars(made).update(state)
         return made
 
     def _named(self, values: Any) -> dict[str, Any]:
@@ -209,9 +219,8 @@ class Decoder:
     def _turned(self, values: npt.NDArray[Any], value: dict[str, Any]) -> npt.NDArray[Any]:
         """Axes in the order they had, over memory in the order it has."""
         axes = value.get("axes", list(range(values.ndim)))
-        if not isinstance(axes, list) or sorted(axes, key=str) != sorted(
-            range(values.ndim), key=str
-        ):
+        whole = isinstance(axes, list) and all(type(axis) is int for axis in axes)
+        if not whole or sorted(axes) != list(range(values.ndim)):
             self._refuse("axes must be each of the axes once")
         return values.transpose(np.argsort(axes).tolist()) if "axes" in value else values
 

@@ -27,7 +27,7 @@ import numpy.typing as npt
 
 from discriminant.errors import StateError
 from discriminant.store.container import NAMES
-from discriminant.store.kinds import fields_of, is_estimator, is_told, kind_of
+from discriminant.store.kinds import fields_of, is_borrowed, is_estimator, is_told, kind_of
 from discriminant.store.soundness import fault
 
 _PLAIN = (type(None), bool, int, str)
@@ -123,7 +123,7 @@ class Encoder:
             name += "'"
         if moved:
             stored = stored.transpose([*axes, *range(values.ndim, stored.ndim)])
-        self.arrays[name] = np.ascontiguousarray(stored)
+        self.arrays[name] = np.asarray(stored, order="C")
         found: dict[str, Any] = {"array": name}
         if moved:
             found["axes"] = axes
@@ -149,7 +149,7 @@ class Encoder:
         if is_told(kind):
             return {"told": self.value(thing.to_dict(), path)}
         if is_estimator(kind):
-            return self._estimator(thing, path)
+            return self._estimator(kind, thing, path)
         cls = type(thing)
         fields = {name: getattr(thing, name) for name in fields_of(cls)}
         wrong = fault(cls, fields)
@@ -157,12 +157,13 @@ class Encoder:
             raise StateError.unsound(path or kind, wrong)
         return {"fields": self._named(fields, path)}
 
-    def _estimator(self, model: Any, path: str) -> dict[str, Any]:
+    def _estimator(self, kind: str, model: Any, path: str) -> dict[str, Any]:
         options = model.get_params(deep=False)
         for name in _LEFT_OUT:
             if callable(options.get(name)):
                 options[name] = None
-        state = {name: value for name, value in vars(model).items() if name not in options}
+        held = model.__getstate__() if is_borrowed(kind) else vars(model)
+        state = {name: value for name, value in held.items() if name not in options}
         return {"options": self._named(options, path), "state": self._named(state, path)}
 
     def _named(self, values: dict[str, Any], path: str) -> dict[str, Any]:

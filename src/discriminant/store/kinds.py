@@ -6,7 +6,7 @@ and a kind keeps its name for ever, wherever its class moves. A class is one of 
     estimator    made by its options; then its fitted attributes are set
     value        a frozen dataclass or a named tuple: made by its fields
     told         one that has to_dict and from_dict
-    held         scikit-learn's FrozenEstimator, around one of ours
+    borrowed     the few of scikit-learn that our own estimators make: frozen and calibrated models
 
 Estimators live further up in the house than this room: their places are told by name, and they are
 imported when a file holds one.
@@ -77,21 +77,31 @@ _NAMED_OTHERWISE = {  # classes whose own names say too little, or are not their
     "GLMKept": ("estimators.generalised", "_Kept"),
     "RegressionFit": ("estimators.regression", "_Fit"),
 }
-_HELD = "FrozenEstimator"
+_BORROWED = {
+    "FrozenEstimator": ("sklearn.frozen", "FrozenEstimator"),
+    "CalibratedClassifierCV": ("sklearn.calibration", "CalibratedClassifierCV"),
+    "SigmoidCalibration": ("sklearn.calibration", "_SigmoidCalibration"),
+    "IsotonicRegression": ("sklearn.isotonic", "IsotonicRegression"),
+}
+_CALIBRATED = "CalibratedMember"  # of CalibratedClassifierCV: no dataclass, but as plain as one
+_CALIBRATED_FIELDS = ("estimator", "calibrators", "classes", "method")
 
 _PLACES: dict[str, tuple[str, str]] = {
     **{kind: (f"discriminant.{home}", kind) for kind, home in (_ESTIMATORS | _VALUES).items()},
     **{kind: (f"discriminant.{home}", kind) for kind, home in _TOLD.items()},
     **{kind: (f"discriminant.{home}", name) for kind, (home, name) in _NAMED_OTHERWISE.items()},
-    _HELD: ("sklearn.frozen", _HELD),
+    **_BORROWED,
+    _CALIBRATED: ("sklearn.calibration", "_CalibratedClassifier"),
 }
-_KINDS = {place: kind for kind, place in _PLACES.items()}
+_KINDS = {name: kind for kind, (_, name) in _PLACES.items()}
 KINDS = tuple(_PLACES)
 
 
 def kind_of(thing: object) -> str | None:
     """The kind of a thing by its class, not by a class above it; None if no file can hold it."""
-    return _KINDS.get((type(thing).__module__, type(thing).__qualname__))
+    kind = _KINDS.get(type(thing).__qualname__)
+    ours = type(thing).__module__.startswith(("discriminant.", "sklearn."))
+    return kind if kind is not None and ours and class_of(kind) is type(thing) else None
 
 
 def class_of(kind: str) -> type[Any]:
@@ -108,7 +118,12 @@ def is_kind(kind: object) -> bool:
 
 def is_estimator(kind: str) -> bool:
     """Whether it is made by options and has fitted attributes."""
-    return kind in _ESTIMATORS or kind == _HELD
+    return kind in _ESTIMATORS or kind in _BORROWED
+
+
+def is_borrowed(kind: str) -> bool:
+    """Whether it is an estimator of scikit-learn, which knows best how its state is kept."""
+    return kind in _BORROWED
 
 
 def is_told(kind: str) -> bool:
@@ -120,4 +135,4 @@ def fields_of(cls: type[Any]) -> tuple[str, ...]:
     """Fields that make a value; what follows from them is worked out again."""
     if is_dataclass(cls):
         return tuple(field.name for field in fields(cls) if field.init)
-    return tuple(cls._fields)
+    return tuple(getattr(cls, "_fields", _CALIBRATED_FIELDS))

@@ -32,6 +32,7 @@ _RUNS_CODE = (
     (b"\x1f\x8b", "a gzip file (as compressed pickles are)"),
     (b"BZh", "a bzip2 file (as compressed pickles are)"),
     (b"\xfd7zXZ", "an xz file (as compressed pickles are)"),
+    (b"]\x00\x00", "an lzma file (as compressed pickles are)"),
     (b"\x04\x22\x4d\x18", "an lz4 file (as compressed pickles are)"),
     (b"x\x9c", "a zlib file (as compressed pickles are)"),
     (b"x\x01", "a zlib file (as compressed pickles are)"),
@@ -70,7 +71,7 @@ def head_of(file: BinaryIO, path: object) -> tuple[Head, bytes]:
     """What the file says of itself, and its bytes up to the arrays."""
     size = os.fstat(file.fileno()).st_size
     first = _exactly(file, min(8 + len(MAGIC), size), path)
-    if first[8:] != MAGIC[: len(first) - 8]:
+    if not MAGIC.startswith(first[8:]):
         raise _stranger(first, path)
     length = header_length(first, size, path)
     first += _exactly(file, 8 + length - len(first), path)

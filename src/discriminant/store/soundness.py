@@ -109,7 +109,7 @@ def _metric(of: Mapping[str, Any]) -> str | None:
 
 
 def _linear(of: Mapping[str, Any]) -> str | None:
-    coef, K, d = of["coef"], len(of["labels"]), len(of["anchor"].origin)
+    coef, K, d = of["coef"], *_sizes(of)
     if coef.ndim != 2 or coef.shape[0] not in (K, 1) or coef.shape[1] != d:
         return f"coef {coef.shape} must be {K} classes by {d} features"
     if of["intercept"].shape != coef.shape[:1]:
@@ -118,12 +118,18 @@ def _linear(of: Mapping[str, Any]) -> str | None:
 
 
 def _quadratic(of: Mapping[str, Any]) -> str | None:
-    K, d = len(of["labels"]), len(of["anchor"].origin)
+    K, d = _sizes(of)
     if of["mean"].shape != (K, d) or of["log_prior"].shape != (K,) or len(of["metrics"]) != K:
         return f"mean, log_prior and metrics must be of {K} classes and {d} features"
     if any(metric.basis.shape[0] != d for metric in of["metrics"]):
         return f"the metrics must be of {d} features"
     return _numbers(of)
+
+
+def _sizes(of: Mapping[str, Any]) -> tuple[int, int]:
+    """Classes and features of a rule."""
+    (K,) = of["labels"].shape
+    return K, len(of["anchor"].origin)
 
 
 def _numbers(of: Mapping[str, Any]) -> str | None:

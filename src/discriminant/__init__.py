@@ -35,6 +35,7 @@ if TYPE_CHECKING:  # the same names again, for type checkers and editors
     from discriminant.estimators.basis import Basis as Basis
     from discriminant.estimators.decision import Decision as Decision
     from discriminant.estimators.easy_ensemble import EasyEnsemble as EasyEnsemble
+    from discriminant.estimators.encoded import Encoded as Encoded
     from discriminant.estimators.fisher import Fisher as Fisher
     from discriminant.estimators.fusion import Fusion as Fusion
     from discriminant.estimators.gaussian import (
@@ -62,6 +63,7 @@ if TYPE_CHECKING:  # the same names again, for type checkers and editors
     from discriminant.estimators.svm import SVM as SVM
     from discriminant.moments.ranking import Ranking as Ranking
     from discriminant.posterior import estimated_prior as estimated_prior
+    from discriminant.table.opening import open_source as open_source
     from discriminant.store import load as load, save as save
 
 __version__ = "0.1.0.dev0"
@@ -83,6 +85,7 @@ _HOMES = {
     "SVM": "estimators.svm",
     "Decision": "estimators.decision",
     "Fusion": "estimators.fusion",
+    "Encoded": "estimators.encoded",
     "OneVsRest": "estimators.many_classes",
     "OneVsOne": "estimators.many_classes",
     "OutputCodes": "estimators.many_classes",
@@ -93,6 +96,7 @@ _HOMES = {
     "REJECT": "decision.actions",
     "OUTLIER": "decision.actions",
     "estimated_prior": "posterior",
+    "open_source": "table.opening",
     "cross_validate": "assessment.resampling",
     "leave_one_out": "assessment.resampling",
     "rda_grid": "assessment.resampling",

@@ -99,9 +99,9 @@ class FileError(InputError):
     # --- lines ---------------------------------------------------------------------------------
 
     @classmethod
-    def ragged(cls, path: str, line: int, *, expected: int, found: int, text: str) -> FileError:
+    def ragged(cls, path: str, line: int, *, expected: int, found: int) -> FileError:
         return cls(
-            f"{path}, line {line}: {found} field(s) where the header has {expected}: {text}. "
+            f"{path}, line {line}: {found} field(s) where the header has {expected}. "
             "Correct the line; a field that contains the delimiter must stand in quotes."
         )
 

@@ -13,7 +13,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils import get_tags
 from sklearn.utils.validation import has_fit_parameter
 
-from discriminant.decision.actions import Reject, decided, expected_cost, least_cost
+from discriminant.decision.actions import REJECT, Reject, decided, expected_cost, least_cost
 from discriminant.decision.costs import Costs, unit
 from discriminant.engines.engine import read_moments
 from discriminant.engines.local import map_rows
@@ -154,13 +154,16 @@ class Decision(ClassifierMixin, MetaEstimatorMixin, Saving, BaseEstimator):
         outliers = None
         if self.outlier is not None:
             outliers = self.typicality(X).max(axis=1) < unit(self.outlier, "outlier")
-        return decided(
+        found = decided(
             self._log_posterior(X),
             labels=self.classes_,
             costs=costs,
             reject=reject,
             outliers=outliers,
         )
+        if hasattr(self.estimator_, "rejected"):  # rows that the classifier itself will not decide
+            found[self.estimator_.rejected(X)] = REJECT
+        return found
 
     def expected_cost(self, X: Any) -> Floats:
         """(n, A) expected cost of each of `actions_`."""

@@ -31,13 +31,12 @@ def arrow_names(format: Format) -> tuple[str, ...]:
         return tuple(schema.names)
 
 
-def read_arrow(format: Format, names: Sequence[str]) -> Frame:
+def read_arrow(format: Format, names: Sequence[str], wanted: Sequence[str]) -> Frame:
     """Some columns of a Parquet or Arrow file, all rows."""
-    table = _parquet(format, names) if format.kind == "parquet" else _ipc(format, names)
+    table = _parquet(format, wanted) if format.kind == "parquet" else _ipc(format, wanted)
     if not table.num_rows:
         raise FileError.no_rows(format.path, len(names))
-    rows = table.num_rows
-    return Frame(from_arrow(table), rows, path=format.path)
+    return _frame(table, names, wanted)
 
 
 def read_json(format: Format, *, max_bytes: int = MAX_BYTES) -> tuple[tuple[str, ...], Any, Format]:
@@ -65,10 +64,15 @@ def _read_json(format: Format, max_bytes: int) -> tuple[tuple[str, ...], Any]:
     return tuple(table.column_names), table
 
 
-def json_frame(format: Format, table: Any, names: Sequence[str]) -> Frame:
+def json_frame(table: Any, names: Sequence[str], wanted: Sequence[str]) -> Frame:
     """Some columns of JSON lines as cells."""
+    return _frame(table.select(list(wanted)), names, wanted)
+
+
+def _frame(table: Any, names: Sequence[str], wanted: Sequence[str]) -> Frame:
+    others = tuple(name for name in names if name not in wanted)
     rows = table.num_rows
-    return Frame(from_arrow(table.select(list(names))), rows, path=format.path)
+    return Frame(from_arrow(table), rows, left_out=others)
 
 
 # --- Parquet and Arrow ---------------------------------------------------------------------------

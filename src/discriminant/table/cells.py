@@ -80,8 +80,8 @@ class Frame:
     rows: int
     line_of: Callable[[int], int] | None = None  # line of the file that a row begins in
     text_of: Callable[[int, str], str] | None = None  # what is written in a cell of the file
-    named: bool = True
-    path: str | None = None
+    named: bool = True  # whether the names are the user's
+    left_out: tuple[str, ...] = ()  # columns of the source that are not here
     places: dict[str, int] = field(init=False)
 
     def __post_init__(self) -> None:

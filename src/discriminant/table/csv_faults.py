@@ -15,9 +15,9 @@ from itertools import islice
 from typing import TextIO
 
 from discriminant.errors import BadNumberError, FileError
-from discriminant.table.dialect import MAX_FIELD, Dialect, Kind, field_limit, fits
+from discriminant.table.dialect import MAX_FIELD, MAX_LINE, Dialect, Kind, field_limit, fits
 from discriminant.table.files import Format
-from discriminant.table.stream import MAX_LINE, Stream
+from discriminant.table.stream import Stream
 
 _WORDS = {"boolean": "truth value", "date": "date (YYYY-MM-DD)", "time": "time (YYYY-MM-DD hh:mm)"}
 
@@ -46,7 +46,6 @@ def blame(format: Format, kinds: Mapping[str, Kind], missing: tuple[str, ...]) -
                 line.number,
                 expected=len(dialect.names),
                 found=len(line.fields),
-                text=_shown(line.fields, dialect.delimiter),
             )
         for j, name, kind in places:
             _check_cell(format, row, line, j, name, kind, missing)
@@ -86,7 +85,7 @@ def _lines(format: Format) -> Iterator[Line]:
         Stream(format.path, gzip=format.gzip, encoding=format.encoding) as stream,
         io.TextIOWrapper(io.BufferedReader(stream), encoding="utf-8", newline="") as text,
     ):
-        source = _Source(text, format.path)
+        source = _Source(text, format.path, dialect.quote)
         reader = csv.reader(source, delimiter=dialect.delimiter, quotechar=dialect.quote)
         while True:
             start = source.number + 1
@@ -96,22 +95,17 @@ def _lines(format: Format) -> Iterator[Line]:
             except StopIteration:
                 return
             except csv.Error:
-                _refuse_field(format, source, start)
+                # Only a quote that is not closed makes a field longer than the longest line.
+                raise FileError.open_quote(format.path, start) from None
             if fields:
                 yield Line(start, fields, source.ended and source.quotes % 2 == 1)
-
-
-def _refuse_field(format: Format, source: _Source, start: int) -> None:
-    """A field beyond Python's limit, which is ours: where it begins, and most likely why."""
-    if source.number > start:
-        raise FileError.open_quote(format.path, start)
-    raise FileError.long_field(format.path, start, "?", MAX_FIELD)
 
 
 class _Source:
     """Lines of a text, none of them too long, counted; and quotes."""
 
-    def __init__(self, text: TextIO, path: str) -> None:
+    def __init__(self, text: TextIO, path: str, quote: str) -> None:
+        self._quote = quote
         self._text = text
         self._path = path
         self.number = 0
@@ -129,15 +123,10 @@ class _Source:
         self.number += 1
         if len(line) > MAX_LINE:
             raise FileError.long_line(self._path, self.number, MAX_LINE)
-        self.quotes += line.count('"')
+        self.quotes += line.count(self._quote)
         return line
 
 
 def _dialect(format: Format) -> Dialect:
     assert format.dialect is not None
     return format.dialect
-
-
-def _shown(fields: list[str], delimiter: str) -> str:
-    text = delimiter.join(fields)
-    return repr(text if len(text) <= 60 else text[:57] + "...")

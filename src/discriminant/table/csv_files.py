@@ -14,12 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from discriminant.errors import BadNumberError, FileError
+from discriminant.errors import FileError
 from discriminant.table.cells import Cells, Frame, arrow_cells
 from discriminant.table.csv_faults import blame, cell_at, line_at
-from discriminant.table.dialect import FALSE, MAX_FIELD, TRUE, Kind, is_number
+from discriminant.table.dialect import FALSE, MAX_FIELD, MAX_LINE, TRUE, Kind, is_number
 from discriminant.table.files import Format
-from discriminant.table.stream import MAX_BYTES, MAX_LINE, Recoded, Stream
+from discriminant.table.stream import MAX_BYTES, Recoded, Stream
 
 _BLOCK = 1 << 20
 
@@ -44,13 +44,15 @@ def read_csv(plan: CsvPlan) -> tuple[Frame, Format]:
     if not table.num_rows:
         assert plan.format.dialect is not None
         raise FileError.no_rows(plan.format.path, len(plan.format.dialect.names))
+    assert plan.format.dialect is not None
     rows, cells = table.num_rows, _cells(table, plan)
+    others = tuple(name for name in plan.format.dialect.names if name not in plan.kinds)
     frame = Frame(
         cells,
         rows,
         line_of=lambda row: line_at(plan.format, row),
         text_of=lambda row, column: cell_at(plan.format, row, column),
-        path=plan.format.path,
+        left_out=others,
     )
     return frame, plan.format
 
@@ -161,8 +163,3 @@ def _numbers_after_all(cells: Cells, missing: Sequence[str], decimal: str) -> Ce
     number = {text: float(text.replace(decimal, ".")) for text in values}
     table = np.array([number.get(text, np.nan) for text in cells.levels] + [np.nan])
     return Cells(cells.name, "number", table[cells.values])
-
-
-def refuse(frame: Frame, row: int, column: str, text: str) -> BadNumberError:
-    """The error for a text where a number is needed."""
-    return BadNumberError.of(row, column, text, line=frame.line(row))

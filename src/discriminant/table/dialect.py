@@ -23,6 +23,7 @@ from discriminant.errors import ColumnNamesError, FileError, OptionError
 Kind = Literal["number", "boolean", "date", "time", "text", "empty"]
 
 MAX_FIELD = 10**6  # characters
+MAX_LINE = 10 * 10**6
 MAX_COLUMNS = 10**5
 MISSING = ("", "NA", "NaN", "nan", "null", "NULL")  # texts that stand for no number
 DELIMITERS = ",;\t|"
@@ -150,8 +151,8 @@ def sample_rows(sample: str, delimiter: str, quote: str, most: int = _ROWS) -> l
 
 @contextmanager
 def field_limit() -> Iterator[None]:
-    """Let Python's reader take fields up to our limit; its own is smaller."""
-    before = csv.field_size_limit(MAX_FIELD)
+    """Let Python's reader take fields as long as lines may be; its own limit is smaller."""
+    before = csv.field_size_limit(MAX_LINE)
     try:
         yield
     finally:

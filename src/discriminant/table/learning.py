@@ -92,17 +92,28 @@ class Wishes:
         return [name for name in names if name in some or name in (self.target, self.weight)]
 
 
+def chosen(frame: Frame, wishes: Wishes) -> Frame:
+    """The columns of a frame that are to be used."""
+    wishes.check_names(frame.names)
+    kept = wishes.wanted(frame.names)
+    others = tuple(name for name in frame.names if name not in kept)
+    return replace(frame, columns=tuple(frame[name] for name in kept), left_out=others)
+
+
 def learn(
     frame: Frame, wishes: Wishes, *, weight: Floats | None = None
 ) -> tuple[Encoding, list[str]]:
     """The encoding for the rows of a fit, and what is to be said of it."""
     wishes.check()
-    pairs = lookalikes(frame.names)
+    pairs = lookalikes((*frame.names, *frame.left_out))
     if pairs:
         tell(LookalikeWarning.of("column names", pairs))
     columns = [_learn_column(cells, wishes, weight) for cells in frame.columns]
     _warn_of_large([frame[column.name] for column in columns if column.kind == "number"])
-    encoding = Encoding(tuple(_distinct(columns)), wishes.target, wishes.missing, wishes.unseen)
+    columns += [Column(name, "dropped", note="excluded") for name in frame.left_out]
+    encoding = Encoding(
+        tuple(_distinct(columns)), wishes.target, wishes.missing, wishes.unseen, frame.named
+    )
     if not encoding.features:
         raise NoFeaturesError.of([f"'{c.name}' ({c.note or c.kind})" for c in encoding.aside])
     return encoding, [line for column in encoding.columns for line in _said(column, wishes)]

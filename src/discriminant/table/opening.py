@@ -31,7 +31,7 @@ from discriminant.table.dialect import MISSING, Kind, is_number
 from discriminant.table.encoding import Encoding
 from discriminant.table.files import Format, Identity, sniff
 from discriminant.table.labels import compact, encode_labels
-from discriminant.table.learning import Wishes, learn
+from discriminant.table.learning import Wishes, chosen, learn
 from discriminant.table.naming import lookalikes
 from discriminant.table.schema import Codes, Floats, Labels, Schema
 from discriminant.table.source import Columns, Table, open_weight
@@ -158,9 +158,7 @@ def _read(
 ) -> tuple[Frame, Format | None]:
     if not is_path(source):
         frame = source if isinstance(source, Frame) else open_frame(source)
-        wishes.check_names(frame.names)
-        kept = wishes.wanted(frame.names)
-        return Frame(tuple(frame[name] for name in kept), len(frame)), None
+        return chosen(frame, wishes), None
     format = sniff(source, **style)
     identity = Identity.of(format.path)
     frame, format = _read_file(format, wishes, fitted, missing, max_bytes)
@@ -184,10 +182,10 @@ def _read_file(
     if format.kind == "jsonl":
         names, table, format = read_json(format, max_bytes=max_bytes)
         wishes.check_names(names)
-        return json_frame(format, table, wishes.wanted(names)), format
+        return json_frame(table, names, wishes.wanted(names)), format
     names = arrow_names(format)
     wishes.check_names(names)
-    return read_arrow(format, wishes.wanted(names)), format
+    return read_arrow(format, names, wishes.wanted(names)), format
 
 
 def _csv_kinds(

@@ -17,9 +17,9 @@ from dataclasses import dataclass
 from typing import Any, BinaryIO, Self
 
 from discriminant.errors import FileError
+from discriminant.table.dialect import MAX_LINE
 
 MAX_BYTES = 1 << 36  # of text, unpacked: 64 GB
-MAX_LINE = 10 * 10**6  # bytes
 _RATIO = 100  # of unpacked bytes to packed ones
 _TRUSTED = 1 << 22  # unpacked bytes up to which the ratio does not matter
 _PIECE = 1 << 20
@@ -79,6 +79,7 @@ class Stream(io.RawIOBase):
         self._quote = quote.encode()
         self.quotes = 0  # quotes seen: an odd number is one that was not closed
         self._ended = False
+        self._rest = b""  # read and not yet given: letters may take more bytes than they took
         if encoding is not None and encoding.mark:
             self._raw(encoding.mark)
 
@@ -87,14 +88,19 @@ class Stream(io.RawIOBase):
         return True
 
     def read(self, size: int = -1) -> bytes:
-        """The next bytes, about so many; none at the end."""
+        """The next bytes, at most so many; none at the end."""
         if size < 0:
             return b"".join(iter(lambda: self.read(_PIECE), b""))
-        while not self._ended:
-            found = self._next(max(size, 16))
-            if found:
-                return found
-        return b""
+        while not self._rest and not self._ended:
+            self._rest = self._next(max(size, 16))
+        found, self._rest = self._rest[:size], self._rest[size:]
+        return found
+
+    def readinto(self, buffer: Any) -> int:
+        """The next bytes into a buffer; how many there were."""
+        found = self.read(len(buffer))
+        buffer[: len(found)] = found
+        return len(found)
 
     def head(self, size: int) -> str:
         """The first `size` bytes of text, or more if the first line is longer."""

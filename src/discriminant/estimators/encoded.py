@@ -1,0 +1,394 @@
+"""Encoded: any classifier for tables of numbers, categories, dates and missing cells."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.exceptions import NotFittedError
+from sklearn.utils import get_tags
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import has_fit_parameter
+
+from discriminant.decision.actions import REJECT
+from discriminant.errors import (
+    LabelError,
+    MissingCellError,
+    NamesUncheckedWarning,
+    OptionError,
+    ShapeError,
+    WeightError,
+    tell,
+)
+from discriminant.estimators.base import Rows
+from discriminant.estimators.gaussian import GaussianClassifier
+from discriminant.models.marginal import marginal_scores
+from discriminant.moments.class_moments import ClassMoments
+from discriminant.posterior import log_posterior
+from discriminant.table.cells import Cells, Frame, open_frame
+from discriminant.table.encoding import Column, Encoded as EncodedRows, Encoding
+from discriminant.table.learning import Wishes, chosen, learn
+from discriminant.table.opening import dropped, is_path, read_frame
+from discriminant.table.schema import Features, Floats, Labels, dense, is_sparse, numbered
+from discriminant.table.source import Columns, open_features, open_weight
+
+
+def _inner_has(name: str) -> Any:
+    def has(self: Any) -> bool:
+        model = getattr(self, "estimator_", self.estimator)
+        if name in ("predict_proba", "predict_log_proba"):
+            return hasattr(model, "predict_proba") or hasattr(model, "predict_log_proba")
+        return hasattr(model, name)
+
+    return has
+
+
+class Encoded(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
+    """Turn the columns of a frame into features, and give them to a classifier.
+
+    Numbers, truth values and dates are used as they are; texts become indicators, or with
+    `ordered` places from 0 to 1. Identifiers and constant columns are set aside: `said_` tells.
+    What was learnt about the columns is `encoding_`; columns are matched by name when predicting.
+    An array has numbers only and is passed on.
+
+    Parameters
+    ----------
+    estimator
+        A classifier; cloned and fitted.
+    ordered
+        {column: levels from lowest to highest}.
+    categories
+        Columns that are categories though they look like numbers.
+    missing
+        'error'; 'drop' rows at the fit; 'mean'; 'indicator': the mean, and a feature that says
+        so; 'marginal', for LDA, QDA, RDA and NearestMean: rows with missing cells are dropped at
+        the fit, and predicted exactly from the cells that they have.
+    unseen
+        A level that the fit did not have: 'error'; 'ignore': no indicator is 1, as for the
+        reference level where there is one; 'reject': as 'ignore', but `decide` rejects the row.
+    reference
+        The level of each category without an indicator: the most 'frequent', the 'first', or None.
+        Without one, indicators sum to one, and models that cannot have that warn of it.
+    exclude
+        Columns not to use.
+    max_levels
+        A category of more levels is set aside.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from discriminant import LDA
+    >>> frame = pd.DataFrame({"size": [1.0, 2.0, 3.0, 4.0, 5.0, 6.0], "colour": list("rgrbgb")})
+    >>> model = Encoded(LDA()).fit(frame, list("aaabbb"))
+    >>> model.encoding_.features
+    ('size', 'colour=g', 'colour=r')
+    >>> model.predict(pd.DataFrame({"colour": ["r"], "size": [5.5]})).tolist()
+    ['b']
+    """
+
+    estimator_: Any
+    encoding_: Encoding
+    classes_: Labels
+    said_: tuple[str, ...]
+    rows_dropped_: int
+
+    def __init__(
+        self,
+        estimator: Any,
+        *,
+        ordered: Any = None,
+        categories: Any = (),
+        missing: Any = "error",
+        unseen: Any = "error",
+        reference: Any = "frequent",
+        exclude: Any = (),
+        max_levels: Any = 100,
+    ) -> None:
+        self.estimator = estimator
+        self.ordered = ordered
+        self.categories = categories
+        self.missing = missing
+        self.unseen = unseen
+        self.reference = reference
+        self.exclude = exclude
+        self.max_levels = max_levels
+
+    # --- fitting ----------------------------------------------------------------------------------
+
+    @classmethod
+    def of_fitted(cls, estimator: Any, encoding: Encoding, **options: Any) -> Encoded:
+        """Around a classifier that was fitted to the features of an encoding."""
+        made = cls(estimator, missing=encoding.missing, unseen=encoding.unseen, **options)
+        made._hold(estimator, encoding, (), 0)
+        made._remember_names(encoding)
+        return made
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn what becomes of each column, and fit a clone of the classifier."""
+        model, wishes = clone(self.estimator), self._wishes()
+        wishes.check()
+        if wishes.missing == "marginal" and not isinstance(model, GaussianClassifier):
+            allowed = "'mean' or 'indicator': only LDA, QDA, RDA and NearestMean can do without"
+            raise OptionError.of("missing", "marginal", f"{allowed} a feature")
+        if not _has_columns(X) and wishes.missing == "error":
+            return self._fit_array(model, X, y, sample_weight)
+        if y is None:
+            raise LabelError.absent(type(self).__name__)
+        frame = _cells(X)
+        if not frame.named:  # an array has numbers only, and all are meant
+            wishes = replace(wishes, columns=frame.names)
+        frame = chosen(frame, wishes)
+        weight = open_weight(sample_weight, len(frame))
+        encoding, said = learn(frame, wishes, weight=weight)
+        rows = encoding.rows(frame, fitting=True)
+        rows, y, weight, said = self._complete(rows, y, weight, said, encoding)
+        _fit(model, _given(model, rows, encoding), y, weight)
+        self._hold(model, encoding, tuple(said), len(frame) - len(rows.gaps))
+        self._remember_names(encoding)
+        return self
+
+    # --- using ------------------------------------------------------------------------------------
+
+    def encode(self, X: Any) -> Floats:
+        """(n, d) the features that the classifier is given."""
+        self._need_fit()
+        return self._rows(X).matrix()
+
+    def predict(self, X: Any) -> npt.NDArray[Any]:
+        """The class that the classifier decides for."""
+        self._need_fit()
+        if self._passes(X):
+            return np.asarray(self.estimator_.predict(X))
+        rows = self._rows(X)
+        if self._by_margins(rows):
+            return np.asarray(self.classes_[self._marginal(rows).argmax(axis=1)])
+        return np.asarray(self.estimator_.predict(_given(self.estimator_, rows, self.encoding_)))
+
+    @available_if(_inner_has("predict_log_proba"))  # type: ignore[untyped-decorator]
+    def predict_log_proba(self, X: Any) -> Floats:
+        """(n, K) log posteriors."""
+        self._need_fit()
+        if hasattr(self.estimator_, "predict_log_proba"):
+            return self._answer(X, "predict_log_proba", log_posterior)
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(self.predict_proba(X)))
+
+    @available_if(_inner_has("predict_proba"))  # type: ignore[untyped-decorator]
+    def predict_proba(self, X: Any) -> Floats:
+        """(n, K) posteriors."""
+        self._need_fit()
+        if hasattr(self.estimator_, "predict_proba"):
+            return self._answer(X, "predict_proba", lambda s: np.exp(log_posterior(s)))
+        return np.asarray(np.exp(self.predict_log_proba(X)))
+
+    @available_if(_inner_has("decision_function"))  # type: ignore[untyped-decorator]
+    def decision_function(self, X: Any) -> Floats:
+        """Scores (n, K), or (n,) of two classes, as the classifier gives them."""
+        self._need_fit()
+        return self._answer(
+            X, "decision_function", lambda s: s[:, 1] - s[:, 0] if s.shape[1] == 2 else s
+        )
+
+    def rejected(self, X: Any) -> npt.NDArray[np.bool_]:
+        """(n,) rows with a level that the fit did not have, where these are to be rejected."""
+        self._need_fit()
+        if self._passes(X) or self.encoding_.unseen != "reject":
+            return np.zeros(_count(X), dtype=bool)
+        return self._rows(X).rejected
+
+    def decide(self, X: Any) -> npt.NDArray[np.object_]:
+        """(n,) the class of each row, or what the classifier decides; REJECT as `rejected` says."""
+        self._need_fit()
+        if self._passes(X):
+            how = getattr(self.estimator_, "decide", self.estimator_.predict)
+            return np.asarray(how(X), dtype=object)
+        rows = self._rows(X)
+        given = _given(self.estimator_, rows, self.encoding_)
+        if hasattr(self.estimator_, "decide"):
+            found = np.array(self.estimator_.decide(given), dtype=object)
+        else:
+            found = np.array(self.predict(X), dtype=object)
+        found[rows.rejected] = REJECT
+        return found
+
+    @property
+    def prior_(self) -> Floats:
+        """(K,) the priors of the classifier."""
+        return np.asarray(self.estimator_.prior_)
+
+    @property
+    def n_features_out_(self) -> int:
+        """How many features there are."""
+        return len(self.encoding_.features)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        """Whether there is a fitted classifier inside."""
+        return hasattr(self, "estimator_")
+
+    def __sklearn_tags__(self) -> Any:
+        """Whatever rows the classifier takes, and missing cells if they are seen to."""
+        tags = super().__sklearn_tags__()
+        inner = get_tags(self.estimator)
+        tags.input_tags = inner.input_tags
+        tags.input_tags.allow_nan = self.missing in ("mean", "indicator", "marginal")
+        tags.target_tags = inner.target_tags
+        tags.classifier_tags = inner.classifier_tags
+        return tags
+
+    # --- inside -----------------------------------------------------------------------------------
+
+    def _wishes(self) -> Wishes:
+        return Wishes(
+            exclude=tuple(self.exclude),
+            ordered=dict(self.ordered or {}),
+            categories=tuple(self.categories),
+            missing=self.missing,
+            unseen=self.unseen,
+            reference=self.reference,
+            max_levels=self.max_levels,
+        )
+
+    def _fit_array(self, model: Any, X: Any, y: Any, sample_weight: Any) -> Self:
+        """An array has numbers only: the classifier takes it as it is."""
+        _fit(model, X, y, sample_weight)
+        width = getattr(model, "n_features_in_", None)
+        width = np.shape(X)[1] if width is None else int(width)
+        columns = tuple(Column(n, "number", features=(n,)) for n in numbered(width))
+        encoding = Encoding(columns, None, self.missing, self.unseen, named=False)
+        self._hold(model, encoding, (), 0)
+        self._remember_names(encoding)
+        return self
+
+    def _complete(
+        self, rows: EncodedRows, y: Any, weight: Any, said: list[str], encoding: Encoding
+    ) -> tuple[EncodedRows, Any, Any, list[str]]:
+        """The rows without missing cells, where such are dropped."""
+        if encoding.missing not in ("drop", "marginal") or not rows.gaps.any():
+            return rows, y, weight, said
+        keep = np.flatnonzero(~rows.gaps)
+        if not len(keep):
+            gaps = [column.name for column in encoding.used if column.missing]
+            raise MissingCellError.of_all(len(rows.gaps), gaps)
+        columns = Columns(tuple(column[keep] for column in rows.features.columns))
+        kept = EncodedRows(columns, rows.rejected[keep], rows.gaps[keep])
+        weight = None if weight is None else weight[keep]
+        told = [*said, dropped(len(rows.gaps), len(keep), encoding.missing)]
+        y = np.asarray(y)
+        if len(y) != len(rows.gaps):
+            raise ShapeError.of_lengths("y", len(y), len(rows.gaps))
+        return kept, y[keep], weight, told
+
+    def _hold(self, model: Any, encoding: Encoding, said: tuple[str, ...], lost: int) -> None:
+        self.estimator_, self.encoding_ = model, encoding
+        self.said_, self.rows_dropped_ = said, lost
+        self.classes_ = np.asarray(model.classes_)
+
+    def _remember_names(self, encoding: Encoding) -> None:
+        names = [c.name for c in encoding.columns if c.kind not in ("target", "weight")]
+        self.n_features_in_ = len(names)
+        if encoding.named:
+            self.feature_names_in_ = np.array(names, dtype=object)
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+
+    def _need_fit(self) -> None:
+        if not hasattr(self, "estimator_"):
+            raise NotFittedError("This Encoded instance is not fitted yet: call fit first.")
+
+    def _passes(self, X: Any) -> bool:
+        """Whether rows are passed on as they are, as those of the fit were."""
+        return self.encoding_.missing == "error" and not self.encoding_.named
+
+    def _rows(self, X: Any) -> EncodedRows:
+        encoding = self.encoding_
+        if is_path(X):
+            return encoding.rows(read_frame(X, encoding=encoding)[0])
+        if encoding.named and _has_columns(X):
+            return encoding.rows(X)
+        if encoding.named:
+            tell(NamesUncheckedWarning.given_without(type(self).__name__))
+        features, _ = open_features(X)
+        if features.shape[1] != self.n_features_in_:
+            raise ShapeError.of_width(features.shape[1], self.n_features_in_, type(self).__name__)
+        known = [c.name for c in encoding.columns if c.kind not in ("target", "weight")]
+        return encoding.rows(_array_cells(features, known))
+
+    def _answer(self, X: Any, name: str, of_scores: Any) -> Floats:
+        """What the classifier says, or what follows from scores by the features there are."""
+        if self._passes(X):
+            return np.asarray(getattr(self.estimator_, name)(X))
+        rows = self._rows(X)
+        if self._by_margins(rows):
+            return np.asarray(of_scores(self._marginal(rows)))
+        given = _given(self.estimator_, rows, self.encoding_)
+        return np.asarray(getattr(self.estimator_, name)(given))
+
+    def _by_margins(self, rows: EncodedRows) -> bool:
+        return self.encoding_.missing == "marginal" and bool(rows.gaps.any())
+
+    def _marginal(self, rows: EncodedRows) -> Floats:
+        model = self.estimator_
+        moments = model._present
+        if not isinstance(moments, ClassMoments):
+            allowed = "'mean' or 'indicator' where features outnumber rows"
+            raise OptionError.of("missing", "marginal", allowed)
+        return marginal_scores(
+            rows.matrix(), moments=moments, family=model._asked.family, prior=model.prior_
+        )
+
+
+def _has_columns(X: Any) -> bool:
+    """Whether rows come with columns that may be of several kinds."""
+    if isinstance(X, np.ndarray) or is_sparse(X) or isinstance(X, list | tuple):
+        return False
+    known = hasattr(X, "columns") and hasattr(X, "shape")
+    stream = hasattr(X, "__arrow_c_stream__") or hasattr(X, "__arrow_c_array__")
+    return is_path(X) or isinstance(X, Frame) or known or hasattr(X, "column_names") or stream
+
+
+def _cells(X: Any) -> Frame:
+    """Rows of any kind as columns."""
+    if is_path(X):
+        return read_frame(X)[0]
+    if isinstance(X, Frame):
+        return X
+    if _has_columns(X):
+        return open_frame(X)
+    features, _ = open_features(X)
+    if not features.shape[0]:
+        raise ShapeError.no_rows(0)
+    if not features.shape[1]:
+        raise ShapeError.no_features(features.shape[0])
+    return _array_cells(features, numbered(features.shape[1]))
+
+
+def _array_cells(features: Features, names: Sequence[str]) -> Frame:
+    rows = dense(features[:] if not is_sparse(features) else features)
+    cells = tuple(Cells(name, "number", rows[:, j]) for j, name in enumerate(names))
+    return Frame(cells, len(rows), named=False)
+
+
+def _count(X: Any) -> int:
+    return int(X.shape[0]) if hasattr(X, "shape") else len(X)
+
+
+def _given(model: Any, rows: EncodedRows, encoding: Encoding) -> Any:
+    """Features as the classifier takes them: ours with their names, others as an array."""
+    if not (isinstance(model, Rows) and encoding.named):
+        return rows.matrix()
+    import pyarrow as pa
+
+    return pa.table(dict(zip(encoding.features, rows.features.columns, strict=True)))
+
+
+def _fit(model: Any, X: Any, y: Any, weight: Any) -> None:
+    if weight is None:
+        model.fit(X, y)
+    elif has_fit_parameter(model, "sample_weight"):
+        model.fit(X, y, sample_weight=weight)
+    else:
+        raise WeightError.not_taken(type(model).__name__)

@@ -1,0 +1,85 @@
+"""Scores of rows of which some features are missing, by the features that are there.
+
+If a class is Gaussian in all d features, it is Gaussian in any o of them, with the same means and
+the block of its covariance that belongs to them. So a row is scored, exactly, by
+
+    score_k(x) = log p(x_o | k) + log prior_k,    x_o ~ N(mean_k[o], S_k[o, o])
+
+where S_k is the covariance that the model uses for all features, shrunk and pooled as it is. A row
+without any feature has the prior. Rows are grouped by which features they have, so that each block
+is factorised once. Nothing is filled in, and nothing is assumed but that values are missing at
+random: that they are missing says nothing of the class.
+"""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+
+from discriminant.errors import DiscriminantWarning
+from discriminant.models.covariance import pooled_covariance, shrink, target_diagonal
+from discriminant.models.gaussian import (
+    Family,
+    linear_rule,
+    mixed_covariances,
+    quadratic_rule,
+    shrinkage_of,
+)
+from discriminant.models.metric import diagonal_metric
+from discriminant.models.rules import LinearRule, QuadraticRule
+from discriminant.models.support import class_metric, floored, shared_metric
+from discriminant.moments.class_moments import ClassMoments
+from discriminant.table.schema import Floats, Places
+
+
+def marginal_scores(
+    rows: Floats, *, moments: ClassMoments, family: Family, prior: Floats
+) -> Floats:
+    """(n, K) scores of rows (n, d) with NaN where a feature is missing.
+
+    Scores of a row are comparable with one another, not with those of other rows: what is common
+    to all classes is left out.
+    """
+    gone = np.isnan(rows)
+    patterns, which = np.unique(gone, axis=0, return_inverse=True)
+    covariance = _covariance(moments, family)
+    found = np.empty((len(rows), len(prior)))
+    for code, pattern in enumerate(patterns):
+        some = np.flatnonzero(which.ravel() == code)
+        kept = np.flatnonzero(~pattern)
+        if len(kept):
+            rule = _rule(moments, covariance, kept, family=family, prior=prior)
+            found[some] = rule.scores(rows[np.ix_(some, kept)])
+        else:
+            found[some] = np.log(prior)
+    return found
+
+
+def _covariance(moments: ClassMoments, family: Family) -> Floats:
+    """(d, d) that classes share, or (K, d, d), or (d,) variances, as the family says."""
+    if not family.linear:
+        return mixed_covariances(moments, family)
+    amount = float(shrinkage_of(moments, family))
+    pooled = pooled_covariance(moments, family.denominator)
+    if amount == 1.0 or pooled.ndim == 1:
+        diagonal = pooled if pooled.ndim == 1 else np.diagonal(pooled)
+        return target_diagonal(diagonal, family.target, moments.anchor.unit)
+    return shrink(pooled, amount, family.target, moments.anchor.unit)
+
+
+def _rule(
+    moments: ClassMoments, covariance: Floats, kept: Places, *, family: Family, prior: Floats
+) -> LinearRule | QuadraticRule:
+    """The rule of some features; what there was to warn of was told at the fit."""
+    part = moments.select(kept.tolist())
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DiscriminantWarning)
+        if covariance.ndim == 1:
+            metric = diagonal_metric(floored(part, covariance[kept]))
+            return linear_rule(part, metric=metric, prior=prior)
+        block = covariance[..., kept[:, None], kept]
+        if family.linear:
+            return linear_rule(part, metric=shared_metric(part, block), prior=prior)
+        metrics = tuple(class_metric(part, own, k) for k, own in enumerate(block))
+        return quadratic_rule(part, metrics=metrics, prior=prior)

@@ -1,0 +1,408 @@
+"""Fitted models to steps: scores, posteriors and the class decided for.
+
+A posterior is held as  exp(logs) shares / sum,  either of which may be left out: most models know
+its logarithm; least squares and averages know it itself, and may say zero.
+
+A model is known by the name of its class, here or in scikit-learn, so that this room need not
+import the estimators; what is read are its fitted attributes. What cannot be said in steps is
+named in an `ExportError`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from discriminant.errors import ExportError
+from discriminant.export import rules
+from discriminant.export.links import LINKS
+from discriminant.export.steps import Step, constant, greater, stack
+from discriminant.models.decoding import Decoding
+from discriminant.models.decomposition import Members
+from discriminant.models.gaussian import checked_prior
+from discriminant.models.indicator import IndicatorRule
+from discriminant.models.laplace import LaplaceRule
+from discriminant.models.rules import LinearRule, QuadraticRule
+from discriminant.table.schema import Floats
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Answer:
+    """What a classifier says of a row."""
+
+    labels: tuple[Any, ...]  # K
+    score: Step | None  # (K,), or (1,) for two classes: what `predict` compares
+    code: Step  # (1,) the place of the class decided for
+    logs: Step | None = None  # (K,) of the posterior, up to what is common to all classes
+    shares: Step | None = None  # (K,) factors of the posterior, of any sum
+    unable: tuple[str, str] | None = None  # whose probabilities cannot be said, and why
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """Names of the classes, as text."""
+        return texts(self.labels)
+
+    def posterior(self) -> tuple[Step | None, Step]:
+        """(K,) log posterior, where there are only logs, and posterior."""
+        weights, shifted = self.shares, None
+        if self.logs is not None:
+            shifted = (self.logs - self.logs.max().named("top")).named("shifted", self.parts)
+            raised = shifted.exp()
+            weights = raised if weights is None else raised * weights
+        assert weights is not None
+        weights = weights.named("weight", self.parts)
+        total = weights.sum().named("total")
+        p = (weights / total).named("p", self.parts)
+        if shifted is None or self.shares is not None:
+            return None, p
+        return (shifted - total.log().named("log_total")).named("log_p", self.parts), p
+
+    def reweighed(self, old: Floats, new: Floats) -> Answer:
+        """The same under other priors; the class decided for stays."""
+        if self.logs is not None:
+            return replace(self, logs=self.logs + (np.log(new) - np.log(old)))
+        assert self.shares is not None
+        return replace(self, shares=self.shares * (new / old))
+
+    @property
+    def sure(self) -> bool:
+        """Whether there are probabilities."""
+        return self.logs is not None or self.shares is not None
+
+
+def texts(labels: tuple[Any, ...]) -> tuple[str, ...]:
+    """Labels as text."""
+    return tuple(str(label) for label in labels)
+
+
+def answer_of(model: Any, x: Step) -> Answer:
+    """Steps of a fitted classifier for features `x`."""
+    return _known(model, _ANSWERS)(model, x)
+
+
+def name_of(model: Any) -> str:
+    """The name of the class of a model."""
+    return type(model).__name__
+
+
+def knows(model: Any) -> bool:
+    """Whether it is a classifier that this room knows."""
+    return any(_title(kind) in _ANSWERS for kind in type(model).__mro__)
+
+
+def _title(kind: type) -> str:
+    """The file and the name of a class of ours, or of scikit-learn's."""
+    package, _, file = kind.__module__.rpartition(".")
+    ours = package.startswith(("discriminant.estimators", "sklearn"))
+    return f"{file}.{kind.__name__}" if ours else ""
+
+
+def _known(model: Any, table: dict[str, Callable[..., Answer]]) -> Callable[..., Answer]:
+    for kind in type(model).__mro__:
+        if _title(kind) in table:
+            return table[_title(kind)]
+    raise ExportError.of_model(name_of(model))
+
+
+# --- one model -----------------------------------------------------------------------------------
+
+
+def _by_moments(model: Any, x: Step) -> Answer:
+    """LDA, QDA, RDA, NearestMean, Fisher, LaplaceNB."""
+    labels = tuple(model.classes_.tolist())
+    score = _scores(x, model.rule_, texts(labels))
+    return Answer(labels, score, _decided(score), logs=score)
+
+
+def _scores(x: Step, rule: Any, parts: tuple[str, ...]) -> Step:
+    if isinstance(rule, LinearRule):
+        return rules.linear(x, rule, parts)
+    if isinstance(rule, QuadraticRule):
+        return rules.quadratic(x, rule, parts)
+    if isinstance(rule, LaplaceRule):
+        return rules.laplace(x, rule, parts)
+    raise ExportError.of_model(type(rule).__name__)
+
+
+def _least_squares(model: Any, x: Step) -> Answer:
+    """Fitted values decide; memberships are what is positive of them."""
+    labels, rule = tuple(model.classes_.tolist()), model.rule_
+    assert isinstance(rule, IndicatorRule)
+    score = rules.fitted(x, rule, texts(labels))
+    shares = rules.memberships(score, rule)
+    return Answer(labels, score, _decided(score), shares=shares)
+
+
+def _linear(model: Any, x: Step) -> Answer:
+    """Perceptron and SVM: scores alone."""
+    labels = tuple(model.classes_.tolist())
+    score = rules.linear(x, model.rule_, texts(labels))
+    return Answer(labels, score, _decided(score))
+
+
+def _decided(score: Step) -> Step:
+    if score.width > 1:
+        return score.first_max().named("code")
+    return greater(score, 0.0, 1.0, 0.0).named("code")
+
+
+def _logistic(model: Any, x: Step) -> Answer:
+    """Posteriors by the link; what errors cost is minded by the decision alone."""
+    labels, link = tuple(model.classes_.tolist()), model.link_
+    plain = link == "logit" and not np.any(model._log_cost)
+    line = rules.linear(x, model.rule_, texts(labels), "score" if plain else "linear")
+    logs = line if line.width > 1 else LINKS[link](line)
+    if plain:
+        return Answer(labels, line, _decided(line), logs=logs)
+    if link != "logit":
+        logs = logs + model._tilt
+    score = (logs + model._log_cost).named("score", texts(labels))
+    return Answer(labels, score, _decided(score), logs=logs)
+
+
+# --- models of models ----------------------------------------------------------------------------
+
+
+def _rebalanced(model: Any, x: Step) -> Answer:
+    """Decisions as fitted, posteriors of the rows as they came."""
+    return _as_they_came(model, answer_of(model.estimator_, x))
+
+
+def _as_they_came(model: Any, found: Answer) -> Answer:
+    if not (found.sure and model.keep_probabilities):
+        return found
+    return found.reweighed(model.fitted_prior_, model.class_shares_)
+
+
+def _easy_ensemble(model: Any, x: Step) -> Answer:
+    """The mean of posteriors, or of votes."""
+    members = [answer_of(member, x) for member in model.estimators_]
+    K, many = len(members[0].labels), len(members)
+    said = [member.posterior()[1] if member.sure else _vote(member.code, K) for member in members]
+    labels = members[0].labels
+    sums = np.tile(np.eye(K) / many, many)
+    mean = stack(said).affine(sums, np.zeros(K)).named("mean_p", texts(labels))
+    found = Answer(labels, mean, mean.first_max().named("code"), shares=mean)
+    return _as_they_came(model, found)
+
+
+def _vote(code: Step, classes: int) -> Step:
+    """(K,) one for the class said."""
+    each = [greater((code - float(k)).abs(), 0.5, 0.0, 1.0) for k in range(classes)]
+    return stack(each)
+
+
+def _fusion(model: Any, x: Step) -> Answer:
+    """P(k|x) ~ prior_k prod_i P_i(k|x_i) / prior_ik."""
+    labels, prior = tuple(model.classes_.tolist()), np.asarray(model.prior_)
+    logs: Step | None = None
+    shares: Step | None = None
+    lift = np.log(prior)
+    for member, columns, old in zip(model.estimators_, model.columns_, model._priors, strict=True):
+        found = answer_of(member, x.pick(columns))
+        _need_probabilities(found, name_of(member))
+        lift = lift - np.log(old)
+        if found.logs is not None:
+            logs = found.logs if logs is None else logs + found.logs
+        if found.shares is not None:
+            shares = found.shares if shares is None else shares * found.shares
+    logs = (constant(lift) if logs is None else logs + lift).named("score", texts(labels))
+    found = Answer(labels, logs, logs.first_max().named("code"), logs=logs, shares=shares)
+    if shares is None:
+        return found
+    _, p = found.posterior()
+    return Answer(labels, p, p.first_max().named("code"), shares=p)
+
+
+def _need_probabilities(found: Answer, name: str) -> None:
+    if not found.sure:
+        part, why = found.unable or (name, "it has none")
+        raise ExportError.of_part(
+            f"The probabilities of {part}", why, "Choose a member that has some."
+        )
+
+
+def _decision(model: Any, x: Step) -> Answer:
+    """Posteriors under the priors to decide under; the class of least expected cost."""
+    found = answer_of(model.estimator_, x)
+    _need_probabilities(found, name_of(model.estimator_))
+    if model.prior is not None:
+        new = checked_prior(model.prior, model.classes_)
+        found = found.reweighed(model._known_prior(), new)
+    costs = model._costs()
+    only = None if costs is None else costs.classes_only()
+    log_p, p = found.posterior()
+    ranked = log_p if log_p is not None else p
+    if only is not None:
+        ranked = expected(p, only.cost) * -1.0
+    return replace(found, code=ranked.first_max().named("code"))
+
+
+def expected(p: Step, cost: Floats) -> Step:
+    """(A,) expected cost of each action."""
+    return p.affine(cost, np.zeros(len(cost)))
+
+
+def _pipeline(model: Any, x: Step) -> Answer:
+    for _, stage in model.steps[:-1]:
+        if stage is None or stage == "passthrough":
+            continue
+        x = _transformed(stage, x)
+    return answer_of(model.steps[-1][1], x)
+
+
+def _transformed(stage: Any, x: Step) -> Step:
+    title = name_of(stage)
+    if title == "Basis" and type(stage).__module__.startswith("discriminant."):
+        return rules.expanded(x, stage._basis)
+    if title == "StandardScaler" and type(stage).__module__.startswith("sklearn."):
+        mean = 0.0 if stage.mean_ is None else stage.mean_
+        scale = 1.0 if stage.scale_ is None else stage.scale_
+        return ((x - mean) / scale).named("standard", x.parts)
+    raise ExportError.of_part(
+        f"The step {title} of a pipeline",
+        "it is neither Basis nor StandardScaler",
+        "Put what it does into the table, and fit without it.",
+    )
+
+
+def _frozen(model: Any, x: Step) -> Answer:
+    return answer_of(model.estimator, x)
+
+
+# --- many classes from two -----------------------------------------------------------------------
+
+
+def _decomposition(model: Any, x: Step) -> Answer:
+    """What members say, decoded; coupled probabilities of three or more classes are a search."""
+    labels, base = tuple(model.classes_.tolist()), model._base
+    signs = model._code.signs.astype(np.float64)
+    said, pairs = _said(model._members, x)
+    sure = hasattr(base, "predict_proba")
+    if signs.shape == (2, 1):
+        score = (said * 0.5).affine(signs, np.zeros(2)).named("score", texts(labels))
+        found = Answer(labels, score, _decided(score))
+        return _two_sided(found, pairs[0], signs[1, 0]) if sure else found
+    score = _decode(model, said, pairs, signs).named("score", texts(labels))
+    why = (name_of(model), "they are coupled by a search for each row") if sure else None
+    return Answer(labels, score, _decided(score), unable=why)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Pair:
+    """What a member says of its two sides: log odds of the second, or shares of both."""
+
+    odds: Step | None  # (1,)
+    shares: Step | None = None  # (2,)
+
+    def word(self) -> Step:
+        """(1,) P(second) - P(first)."""
+        if self.shares is not None:
+            return (self.shares[1] - self.shares[0]) / self.shares.sum()
+        assert self.odds is not None
+        return _tanh_half(self.odds)
+
+
+def _two_sided(found: Answer, pair: _Pair, side: float) -> Answer:
+    if pair.shares is not None:
+        return replace(found, shares=pair.shares.pick([0, 1] if side > 0 else [1, 0]))
+    assert pair.odds is not None
+    return replace(found, logs=LINKS["logit"](pair.odds * side))
+
+
+def _said(members: Any, x: Step) -> tuple[Step, list[_Pair]]:
+    """(M,) what members say, and what each says of its sides."""
+    if not isinstance(members, Members):
+        both = [_said_by(member, answer_of(member, x)) for member in members.fitted]
+        return stack([said for said, _ in both]), [pair for _, pair in both]
+    pairs = [_pair_of(x, rule, m) for m, rule in enumerate(members.rules)]
+    if members.line is None:
+        return stack([pair.odds for pair in pairs if pair.odds is not None]), pairs
+    said = rules.linear(x, members.line, (), "said")
+    return said, pairs or [_Pair(said[m]) for m in range(said.width)]
+
+
+def _pair_of(x: Step, rule: Any, member: int) -> _Pair:
+    sides = (f"{member}_no", f"{member}_yes")
+    if isinstance(rule, IndicatorRule):
+        return _Pair(None, rules.memberships(rules.fitted(x, rule, sides), rule))
+    return _Pair(_between(_scores(x, rule, sides)))
+
+
+def _said_by(member: Any, found: Answer) -> tuple[Step, _Pair]:
+    """What a fitted member says of rows; as `estimators.members` has it."""
+    odds = None if found.logs is None else _between(found.logs)
+    pair = _Pair(odds, found.shares if odds is None else None)
+    if hasattr(member, "decision_function") and found.score is not None:
+        score = found.score
+        return (score if score.width == 1 else score[1] - score[0]), pair
+    if odds is None:
+        part = f"{name_of(member)} as a member of a code"
+        raise ExportError.of_part(part, "it has no scores", "Choose another classifier.")
+    return odds, pair
+
+
+def _between(score: Step) -> Step:
+    """(1,) second less first, cut where no probability is left."""
+    odds = score if score.width == 1 else score[1] - score[0]
+    return odds.smaller(745.0).larger(-745.0)
+
+
+def _decode(model: Any, said: Step, pairs: list[_Pair], signs: Floats) -> Step:
+    """(K,) scores; see `models.decoding`."""
+    kind = name_of(model)
+    if kind == "OneVsRest":
+        return said
+    decoding: Decoding = "hamming" if kind == "OneVsOne" else model.decoding
+    sure, none = hasattr(model._base, "predict_proba"), np.zeros(len(signs))
+    said = said.named("said")
+    if decoding == "hamming":
+        votes = said.sign().affine(0.5 * signs, np.full(len(signs), -0.5 * signs.shape[1]))
+        weighed = said.affine(signs, none).named("weighed")
+        most = weighed.abs().max().named("most")
+        return votes + weighed / (greater(most, 0.0, most, 1.0) * 6.0)
+    if decoding == "loss":
+        return _by_loss(said, signs, logistic=sure)
+    word = stack([pair.word() for pair in pairs]) if sure else said.smaller(1.0).larger(-1.0)
+    word = word.named("word")
+    length = word.squares().named("word_squared")
+    squares = word.affine(-2.0 * signs, (signs**2).sum(axis=1)) + length
+    return squares.larger(0.0).sqrt() * -1.0
+
+
+def _by_loss(said: Step, signs: Floats, *, logistic: bool) -> Step:
+    K = len(signs)
+    if logistic:
+        score = said.affine(0.5 * signs, -(signs == 0).sum(axis=1) * np.log(2.0))
+        if signs.all():
+            return score
+        away = said.abs().named("away")
+        even = away * 0.5 + ((constant(0.0) - away).exp() + 1.0).log()
+        return score - even.named("even").affine(np.abs(signs), np.zeros(K))
+    plus = (constant(1.0) - said).larger(0.0).affine((signs == 1) * -1.0, np.zeros(K))
+    minus = (said + 1.0).larger(0.0).affine((signs == -1) * -1.0, np.zeros(K))
+    return plus + minus - (signs == 0).sum(axis=1)
+
+
+def _tanh_half(odds: Step) -> Step:
+    """tanh(z / 2) = sign(z) (1 - e^-|z|) / (1 + e^-|z|)."""
+    small = (constant(0.0) - odds.abs()).exp().named("odds_small")
+    return odds.sign() * (constant(1.0) - small) / (small + 1.0)
+
+
+_ANSWERS: dict[str, Callable[..., Answer]] = {
+    "base.MomentClassifier": _by_moments,
+    "least_squares.LeastSquares": _least_squares,
+    "logistic.Logistic": _logistic,
+    "linear.LinearClassifier": _linear,
+    "easy_ensemble.EasyEnsemble": _easy_ensemble,
+    "rebalanced.Rebalanced": _rebalanced,
+    "fusion.Fusion": _fusion,
+    "decision.Decision": _decision,
+    "decomposition.Decomposition": _decomposition,
+    "pipeline.Pipeline": _pipeline,
+    "_frozen.FrozenEstimator": _frozen,
+}

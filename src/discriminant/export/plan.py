@@ -1,0 +1,220 @@
+"""A fitted model as a plan: where features come from, the steps, and what comes out.
+
+    encode      columns to features                        `features`
+    affine      (x - origin) / unit, then W u + b          `rules`
+    quadratic   sums of squares of affine forms            `rules`
+    link        a score to two log probabilities           `links`
+    normalise   exp(log - largest) over its sum            `answers`
+    choose      the largest; the least expected cost; reject; outlier
+
+Outputs of a classifier: score, log_odds (of the second of two classes), log_p, p, label; of a
+`Decision` also cost and action. Of a regression: value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from discriminant.decision.actions import OUTLIER, REJECT, Reject
+from discriminant.errors import ExportError
+from discriminant.export import rules
+from discriminant.export.answers import Answer, answer_of, expected, knows, name_of, texts
+from discriminant.export.features import Source, as_step, numbers
+from discriminant.export.links import mean
+from discriminant.export.steps import Step, greater, order, shared
+from discriminant.table.schema import numbered
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Output:
+    """One thing that comes out."""
+
+    name: str
+    step: Step
+    parts: tuple[str, ...] = ()  # names of its numbers, where there are several
+    choices: tuple[Any, ...] = ()  # where it is one of these, and the step its place
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Plan:
+    """All that a target needs to know."""
+
+    title: str
+    sources: tuple[Source, ...]  # d
+    x: Step  # (d,) the features
+    named: bool  # whether the columns have names of their own
+    outputs: tuple[Output, ...]
+
+    def steps(self) -> list[Step]:
+        """All steps, each after what it is made from."""
+        return order([output.step for output in self.outputs])
+
+    def __getitem__(self, name: str) -> Output:
+        return next(output for output in self.outputs if output.name == name)
+
+    def __contains__(self, name: str) -> bool:
+        return any(output.name == name for output in self.outputs)
+
+
+def plan_of(model: Any, outputs: Sequence[str] | None = None) -> Plan:
+    """The plan of a fitted model, for the outputs asked for; None: all that it has."""
+    if hasattr(model, "__sklearn_is_fitted__") and not model.__sklearn_is_fitted__():
+        raise ExportError.not_fitted(name_of(model))
+    sources, named = _sources(model)
+    x = as_step(sources)
+    found = _of_classifier(model, x, outputs) if knows(model) else _of_regression(model, x)
+    chosen = _chosen(found, outputs)
+    steps = shared([x, *(output.step for output in chosen)])
+    made = tuple(
+        Output(output.name, step, output.parts, output.choices)
+        for output, step in zip(chosen, steps[1:], strict=True)
+    )
+    plan = Plan(name_of(model), sources, steps[0], named, made)
+    _check_finite(plan)
+    return plan
+
+
+def _sources(model: Any) -> tuple[tuple[Source, ...], bool]:
+    """What the features of a row are made from."""
+    if not hasattr(model, "n_features_in_"):
+        raise ExportError.of_model(name_of(model))
+    names = getattr(model, "feature_names_in_", None)
+    if names is None:
+        return numbers(numbered(int(model.n_features_in_))), False
+    return numbers([str(name) for name in names]), True
+
+
+def _chosen(found: list[Output], outputs: Sequence[str] | None) -> list[Output]:
+    if outputs is None:
+        return found
+    known = {output.name: output for output in found}
+    for name in outputs:
+        if name not in known:
+            raise ExportError.of_output(name, tuple(known))
+    return [known[name] for name in dict.fromkeys(outputs)]
+
+
+def _check_finite(plan: Plan) -> None:
+    for step in plan.steps():
+        if not all(np.isfinite(one).all() for one in step.numbers):
+            raise ExportError.not_finite(f"The step '{step.name or step.op}' of {plan.title}")
+
+
+# --- classifiers ---------------------------------------------------------------------------------
+
+
+def _of_classifier(model: Any, x: Step, asked: Sequence[str] | None) -> list[Output]:
+    found = answer_of(model, x)
+    if found.unable is not None and (asked is None or {"p", "log_p", "log_odds"} & set(asked)):
+        raise ExportError.of_probabilities(*found.unable, left=("score", "label"))
+    outputs = [] if found.score is None else [_output("score", found.score, found)]
+    if found.logs is not None and len(found.labels) == 2:
+        outputs.append(Output("log_odds", (found.logs[1] - found.logs[0]).named("log_odds")))
+    if found.sure:
+        log_p, p = found.posterior()
+        if log_p is not None:
+            outputs.append(_output("log_p", log_p, found))
+        outputs.append(_output("p", p, found))
+    for label in found.labels:
+        if not isinstance(label, str | int | float):
+            raise ExportError.of_label(label)
+    outputs.append(Output("label", found.code, choices=found.labels))
+    if name_of(model) == "Decision":
+        outputs += _decision(model, x, found)
+    return outputs
+
+
+def _output(name: str, step: Step, found: Answer) -> Output:
+    return Output(name, step, found.parts if step.width > 1 else ())
+
+
+def _decision(model: Any, x: Step, found: Answer) -> list[Output]:
+    """Expected costs, and the action: least cost, then reject, then outlier."""
+    costs = model._costs()
+    log_p, p = found.posterior()
+    outputs = []
+    largest = p.max().named("p_largest")
+    if costs is None:
+        actions: tuple[Any, ...] = found.labels
+        code = (p if log_p is None else log_p).first_max()
+        least = (largest * -1.0) + 1.0
+    else:
+        actions = tuple(costs.actions)
+        cost = expected(p, costs.cost).named("cost", texts(actions))
+        outputs.append(Output("cost", cost, texts(actions)))
+        saved = (cost * -1.0).named("saved", texts(actions))
+        code, least = saved.first_max(), saved.max() * -1.0
+    places = float(len(actions)), float(len(actions) + 1)
+    code = code.named("choice")
+    if model.reject is not None:
+        code = _rejected(
+            code, least.named("least_cost"), largest, Reject.of(model.reject), places[0]
+        )
+    if model.outlier:
+        code = _outlying(code, model, x, found.parts, places[1])
+    choices = (*actions, *_verdicts(model, actions))
+    return [*outputs, Output("action", code, choices=choices)]
+
+
+def _verdicts(model: Any, actions: tuple[Any, ...]) -> tuple[str, ...]:
+    """What stands for a row that is not decided; a class may not be called so."""
+    found = ((REJECT.name, model.reject is not None), (OUTLIER.name, bool(model.outlier)))
+    for name, used in found:
+        if used and name in texts(actions):
+            raise ExportError.of_verdict(name)
+    if not any(used for _, used in found):
+        return ()
+    return REJECT.name, OUTLIER.name
+
+
+def _rejected(code: Step, least: Step, largest: Step, reject: Reject, place: float) -> Step:
+    if reject.cost == 0.0:
+        return greater(largest, -1.0, place, code).named("choice")
+    if np.isfinite(reject.cost):
+        code = greater(least, reject.cost, place, code)
+    if reject.threshold > 0.0:
+        code = greater(reject.threshold, largest, place, code)
+    return code.named("choice")
+
+
+def _outlying(code: Step, model: Any, x: Step, parts: Sequence[str], place: float) -> Step:
+    """Outliers are where every squared distance is beyond what its p-value allows."""
+    from scipy.stats import f
+
+    moments, rule, width = model._gaussian()
+    degrees = float(moments.weight.sum()) - len(moments.labels)
+    below = degrees - width + 1
+    scale = moments.weight / (moments.weight + 1.0) * below / (width * degrees)
+    limit = f.isf(float(model.outlier), width, below) / scale
+    within = rules.distances(x, rule, parts) * -1.0 + limit
+    nearest = within.max().named("within_limit")
+    return greater(0.0, nearest, place, code).named("choice")
+
+
+# --- regressions ---------------------------------------------------------------------------------
+
+
+def _of_regression(model: Any, x: Step) -> list[Output]:
+    """LinearRegression, GLM and LogLinear: one number, or one for each response."""
+    kinds = {
+        kind.__name__
+        for kind in type(model).__mro__
+        if kind.__module__.startswith("discriminant.estimators")
+    }
+    if "LinearRegression" in kinds:
+        line = rules.linear(x, model._fit_().rule, (), "value")
+        return [Output("value", line, tuple(map(str, range(line.width))) * (line.width > 1))]
+    if "Generalised" not in kinds:
+        raise ExportError.of_model(name_of(model))
+    if model._kept.offset:
+        why = "it was fitted with an offset, which is no column"
+        raise ExportError.of_part(name_of(model), why, "Fit the offset as a column.")
+    score = rules.linear(x, model.rule_, (), "linear")
+    if "LogLinear" in kinds:
+        ways = {"median": 1.0, "mean": np.exp(0.5 * model.dispersion_), "smearing": model.smearing_}
+        return [Output("value", (score.exp() * ways[model.predicted]).named("value"))]
+    return [Output("value", mean(score, model._kept.deviance.link).named("value"))]

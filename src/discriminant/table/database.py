@@ -1,0 +1,154 @@
+"""How each database spells a name, a text, a double and a function.
+
+Names and texts are always quoted, by sqlglot; a name is never taken from a user without. Doubles
+are written with an exponent, 1.0E0, because without one they are decimals of few digits.
+
+What differs, and matters:
+
+    case     DuckDB and SQLite take "a" and "A" for one column
+    length   PostgreSQL cuts names after 63 bytes, silently
+    text     SQLite takes '12' and even 'abc' for a number when it is cast: only numbers are let in
+    atof     SQLite may read the 17th digit of a literal wrong, so that what is subtracted from a
+             large number is written in two parts: 15 digits, which are exact, and the rest
+    inline   PostgreSQL and SQLite would write the expressions of a step into the next, over and
+             over; a fence stops that
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from discriminant.errors import ExportError
+
+LARGEST = "1.7976931348623157E308"
+
+
+@dataclass(frozen=True, slots=True)
+class Database:
+    """How a database spells things."""
+
+    name: str  # as sqlglot calls it
+    title: str
+    double: str  # the type
+    larger: str  # the function
+    smaller: str
+    most: int | None  # bytes of a name
+    folds_case: bool
+    materialised: str  # what a step is declared as
+    fence: str  # what it ends with
+
+    def identifier(self, name: str) -> str:
+        """A name, quoted."""
+        from sqlglot import exp
+
+        _refuse_nul("name", name)
+        return exp.to_identifier(name, quoted=True).sql(dialect=self.name)
+
+    def text(self, value: str) -> str:
+        """A text, quoted."""
+        from sqlglot import exp
+
+        _refuse_nul("text", value)
+        return exp.Literal.string(value).sql(dialect=self.name)
+
+    def literal(self, value: object) -> str:
+        """A label: text, truth value, integer or float."""
+        if isinstance(value, str):
+            return self.text(value)
+        if isinstance(value, bool):
+            return str(int(value)) if self.name == "sqlite" else str(value).upper()
+        if isinstance(value, int):
+            return str(value)
+        if isinstance(value, float):
+            return self.number(value)
+        raise ExportError.of_label(value)
+
+    def number(self, value: float) -> str:
+        """A double, to the last bit; negative ones in parentheses.
+
+        >>> DATABASES["duckdb"].number(0.1), DATABASES["duckdb"].number(-2e-30)
+        ('1.0E-1', '(-2.0E-30)')
+        """
+        mantissa, _, exponent = f"{float(value)!r}".partition("e")
+        if not exponent:
+            mantissa, exponent = _scientific(float(value))
+        found = f"{mantissa if '.' in mantissa else mantissa + '.0'}E{int(exponent)}"
+        return f"({found})" if found.startswith("-") else found
+
+    def minus(self, term: str, value: float) -> str:
+        """A term less a number, exact where the two are near each other."""
+        if self.name != "sqlite":
+            return f"({term} - {self.number(value)})"
+        short = float(f"{value:.15g}")
+        rest = value - short
+        found = f"({term} - {self.number(short)})"
+        return f"({found} - {self.number(rest)})" if rest else found
+
+    def typed(self, value: float) -> str:
+        """A double that stands alone; to PostgreSQL a literal is a decimal until it is used."""
+        found = self.number(value)
+        return f"CAST({found} AS {self.double})" if self.name == "postgres" else found
+
+    def is_missing(self, term: str) -> str:
+        """Whether a number is NULL or NaN."""
+        if self.name == "sqlite":
+            return f"{term} IS NULL"
+        return f"({term} IS NULL OR {term} = CAST('NaN' AS {self.double}))"
+
+    def as_double(self, term: str) -> str:
+        """A cell as a double; what is no number is an error, or NULL where there are no errors."""
+        cast = f"CAST({term} AS {self.double})"
+        if self.name != "sqlite":
+            return cast
+        return f"CASE WHEN TYPEOF({term}) IN ('integer', 'real') THEN {cast} END"
+
+    def as_text(self, term: str) -> str:
+        """A cell as text."""
+        return f"CAST({term} AS {'TEXT' if self.name != 'duckdb' else 'VARCHAR'})"
+
+    def days(self, term: str) -> str:
+        """A date or a time as days since 1970-01-01."""
+        if self.name == "sqlite":
+            return f"(JULIANDAY({term}) - 2440587.5E0)"
+        if self.name == "postgres":
+            seconds = f"EXTRACT(EPOCH FROM CAST({term} AS TIMESTAMP))"
+            return f"(CAST({seconds} AS DOUBLE PRECISION) / 8.64E4)"
+        return f"(EPOCH_US(CAST({term} AS TIMESTAMP)) / 8.64E10)"
+
+
+DATABASES = {
+    "duckdb": Database(
+        "duckdb", "DuckDB", "DOUBLE", "GREATEST", "LEAST", None, True, "AS", ""
+    ),
+    "postgres": Database(
+        "postgres", "PostgreSQL", "DOUBLE PRECISION", "GREATEST", "LEAST", 63, False, "AS",
+        " OFFSET 0",
+    ),
+    "sqlite": Database(
+        "sqlite", "SQLite", "REAL", "MAX", "MIN", None, True, "AS MATERIALIZED", ""
+    ),
+}  # fmt: skip
+
+
+def database(name: object) -> Database:
+    """The database of that name, or the error that says which there are."""
+    found = DATABASES.get({"postgresql": "postgres"}.get(str(name), str(name)))
+    if found is None:
+        raise ExportError.of_target(name, tuple(DATABASES))
+    return found
+
+
+def _scientific(value: float) -> tuple[str, str]:
+    """Mantissa and exponent of the shortest digits that are this number."""
+    from decimal import Decimal
+
+    sign, digits, exponent = Decimal(repr(value)).normalize().as_tuple()
+    text = "".join(map(str, digits))
+    assert isinstance(exponent, int)
+    power = exponent + len(text) - 1 if value else 0
+    return f"{'-' * sign}{text[0]}.{text[1:] or '0'}", str(power)
+
+
+def _refuse_nul(what: str, name: str) -> None:
+    if "\0" in name or any("\ud800" <= letter <= "\udfff" for letter in name):
+        raise ExportError.of_text(what, name)

@@ -38,18 +38,28 @@ def test_there_are_at_least_two_hundred_of_them(files):
     assert len(set(files.values())) >= 200
 
 
-def test_no_hostile_file_takes_much_memory_or_time(files, tmp_path):
-    place, most, slowest = tmp_path / "file", {}, {}
+def refuse(place, content):
+    place.write_bytes(content)
+    with pytest.raises(StoredFileError):
+        dd.load(place)
+
+
+def test_no_hostile_file_takes_much_memory(files, tmp_path):
+    most = {}
     for name, content in files.items():
-        place.write_bytes(content)
         tracemalloc.start()
-        started = time.process_time()
-        with pytest.raises(StoredFileError):
-            dd.load(place)
-        slowest[name] = time.process_time() - started
+        refuse(tmp_path / "file", content)
         most[name] = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
     assert max(most.values()) <= MOST_BYTES, max(most, key=most.get)
+
+
+def test_no_hostile_file_takes_much_time(files, tmp_path):
+    slowest = {}
+    for name, content in files.items():
+        started = time.process_time()  # not the time of others on the same machine
+        refuse(tmp_path / "file", content)
+        slowest[name] = time.process_time() - started
     assert max(slowest.values()) <= MOST_SECONDS, max(slowest, key=slowest.get)
 
 

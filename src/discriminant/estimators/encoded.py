@@ -26,6 +26,7 @@ from discriminant.errors import (
 )
 from discriminant.estimators.base import Rows
 from discriminant.estimators.gaussian import GaussianClassifier
+from discriminant.estimators.saving import Saving
 from discriminant.models.marginal import marginal_scores
 from discriminant.moments.class_moments import ClassMoments
 from discriminant.posterior import log_posterior
@@ -47,7 +48,7 @@ def _inner_has(name: str) -> Any:
     return has
 
 
-class Encoded(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
+class Encoded(ClassifierMixin, MetaEstimatorMixin, Saving, BaseEstimator):
     """Turn the columns of a frame into features, and give them to a classifier.
 
     Numbers, truth values and dates are used as they are; texts become indicators, or with

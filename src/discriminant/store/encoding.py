@@ -42,7 +42,7 @@ class Encoder:
     arrays: dict[str, npt.NDArray[Any]] = field(default_factory=dict)  # as they are to be written
     texts: dict[tuple[str, ...], int] = field(default_factory=dict)
     objects: list[dict[str, Any]] = field(default_factory=list)
-    met: dict[int, Any] = field(default_factory=dict)  # by identity; the model keeps them alive
+    met: dict[int, tuple[Any, Any]] = field(default_factory=dict)  # by identity; and kept alive
     within: list[int] = field(default_factory=list)
 
     def manifest(self) -> dict[str, Any]:
@@ -107,8 +107,8 @@ class Encoder:
         if id(values) not in self.met:
             plain = np.asarray(values)
             made = self._objects if plain.dtype.kind == "O" else self._numbers
-            self.met[id(values)] = made(plain, path)
-        return self.met[id(values)]
+            self.met[id(values)] = made(plain, path), values
+        return self.met[id(values)][0]
 
     def _objects(self, values: npt.NDArray[Any], path: str) -> Any:
         within = tuple(values.ravel().tolist())
@@ -141,9 +141,9 @@ class Encoder:
             self._enter(thing, path)
             entry = {"kind": kind, **self._parts(kind, thing, path)}
             self.within.pop()
-            self.met[id(thing)] = {"object": len(self.objects)}
+            self.met[id(thing)] = {"object": len(self.objects)}, thing
             self.objects.append(entry)
-        return self.met[id(thing)]
+        return self.met[id(thing)][0]
 
     def _parts(self, kind: str, thing: Any, path: str) -> dict[str, Any]:
         if is_told(kind):

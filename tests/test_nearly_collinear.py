@@ -1,6 +1,6 @@
 """Columns that nearly depend on one another are not taken for columns that do.
 
-Reference numbers: R 4.x, `glm(y ~ a + b + c + d, binomial, control = list(epsilon = 1e-14))` for the
+Reference numbers: R 4, `glm(y ~ a + b + c + d, binomial, control = list(epsilon = 1e-14))` for the
 noisy copy, and `glm(. ~ poly(x, 4), ...)`, whose orthogonal powers span what raw ones span, for the
 years; the data are drawn by NumPy's PCG64 as below and written with 17 digits.
 """

@@ -241,12 +241,15 @@ def lbfgs(
     progress: Progress | None = None,
     goal: float = GRADIENT,
     enough: Callable[[Point], bool] | None = None,
+    share: Callable[[Floats], float] | None = None,
+    memory: int = _PAIRS,
 ) -> Descent:
     """Steps by a sketch of the curvature, corrected by what the last few passes found.
 
     The sketch is made at the start and once more after so many steps, where they have led; if that
     is None, before every step. Where the tests are met but `enough` says no, it goes on to a
-    gradient of a hundredth, twice at most.
+    gradient of a hundredth, twice at most. `share`: how much of a step may be taken. `memory`: how
+    many passes correct the sketch.
     """
     way = Way(objective, most, progress)
     point = way.at(start)
@@ -262,6 +265,8 @@ def lbfgs(
             goal *= 0.01
         if way.over:
             return way.end(point, decrement)
+        if share is not None:
+            step *= share(step)
         after = _halved(way, point, step, want="gradient")
         if after is None and not pairs:
             return way.end(point, decrement)
@@ -270,7 +275,7 @@ def lbfgs(
             continue
         pair = _Pair(after.theta - point.theta, after.gradient - point.gradient)
         if pair.product > 0:
-            pairs = [*pairs[-_PAIRS + 1 :], pair]
+            pairs = [*pairs[-memory + 1 :], pair]
         point = after
     raise AssertionError("unreachable")
 

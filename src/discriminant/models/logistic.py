@@ -51,6 +51,8 @@ _CENTRED = 4.0  # a mean of so many standard deviations costs no digit worth a s
 _FEW = 64  # coefficients; up to so many, their curvature is read about as fast as their gradient
 _SOME = 1500  # coefficients; up to so many, it is better read than guessed for long
 _PATIENCE = 24  # passes
+_FAR = 3.0  # scores may change by so much in a step toward Jeffreys' prior
+_LONG_MEMORY = 100  # passes that correct a curvature which lacks that of the prior
 _MANY = 50  # rows for each number, enough for a start
 _SLOW_GOAL = 1e-12  # largest gradient to aim at where the last step does not square the error
 
@@ -183,6 +185,11 @@ def _descend(objective: Objective, start: Floats, some: Sample, wish: Wish) -> D
     if not size:  # no column varies and there is no intercept: nothing is sought
         return newton(objective, start, most=1)
     if wish.jeffreys:  # the curvature that is read is not that of the prior, so it is corrected
+
+        def share(step: Floats) -> float:
+            """Where rows are far out there is next to no curvature, and a step would go anywhere."""
+            return _FAR / max(float(np.abs(some.rows @ step).max(initial=0.0)), _FAR)
+
         return lbfgs(
             objective,
             start,
@@ -191,6 +198,8 @@ def _descend(objective: Objective, start: Floats, some: Sample, wish: Wish) -> D
             most=wish.most,
             progress=wish.progress,
             goal=_SLOW_GOAL,
+            share=share,
+            memory=_LONG_MEMORY,
         )
     if solver == "newton" or (solver == "auto" and size <= _FEW):
         goal = GRADIENT if wish.link == "logit" else _SLOW_GOAL  # others expect their curvature

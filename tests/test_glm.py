@@ -11,8 +11,9 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings, strategies as st
 from scipy import sparse
+from sklearn.linear_model import PoissonRegressor
 
-from discriminant import GLM, LinearRegression, LogLinear
+from discriminant import GLM, LinearRegression, Logistic, LogLinear
 from discriminant.errors import (
     BoundaryWarning,
     CollinearWarning,
@@ -253,6 +254,52 @@ def test_collinear_columns_are_named_and_change_no_mean():
         found = GLM("poisson").fit(twice, y)
     assert found.rank_ == 3
     np.testing.assert_allclose(found.predict(twice), GLM("poisson").fit(X, y).predict(X))
+
+
+def many_columns(n=300, d=1600, seed=0):
+    rng = np.random.default_rng(seed)
+    X = sparse.random(n, d, density=0.01, format="csr", random_state=seed)
+    score = 3.0 * (X[:, :200] @ rng.standard_normal(200))
+    return X, score, rng
+
+
+def test_many_sparse_columns_are_fitted_as_logistic_regression_fits_them():
+    X, score, rng = many_columns()
+    y = (rng.random(300) < 1 / (1 + np.exp(-score))).astype(float)
+    ours, theirs = GLM("binomial", ridge=0.1).fit(X, y), Logistic(ridge=0.1).fit(X, y)
+    assert ours.converged_ and ours.coef_ == pytest.approx(theirs.coef_[0], abs=1e-7)
+    assert ours.intercept_ == pytest.approx(float(theirs.intercept_[0]), abs=1e-9)
+
+
+@pytest.mark.parametrize("kind", [("poisson", "log"), ("gaussian", "identity"), ("gamma", "log")])
+def test_many_sparse_columns_are_fitted_as_the_same_dense_ones(kind):
+    X, score, rng = many_columns()
+    mean = np.exp(score) if kind[0] != "gaussian" else 1e3 + score
+    draw = {"poisson": rng.poisson, "gaussian": rng.normal, "gamma": lambda m: rng.gamma(2, m / 2)}
+    y = draw[kind[0]](mean).astype(float)
+    sparse_fit, dense_fit = (GLM(*kind, ridge=1.0).fit(rows, y) for rows in (X, X.toarray()))
+    assert sparse_fit.converged_
+    np.testing.assert_allclose(sparse_fit.predict(X), dense_fit.predict(X), rtol=1e-5)
+
+
+def test_many_sparse_columns_whose_way_is_long_are_fitted_by_the_directions_of_their_rows():
+    X, score, rng = many_columns(60)
+    y = rng.poisson(np.exp(score)).astype(float)
+    quick = GLM("poisson", ridge=1e-4, max_iter=60).fit(X, y)
+    assert quick.converged_
+    np.testing.assert_allclose(
+        quick.predict(X), GLM("poisson", ridge=1e-4).fit(X.toarray(), y).predict(X), rtol=1e-8
+    )
+
+
+def test_a_start_from_some_of_many_rows_leads_to_the_same_end_in_few_passes():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((200_000, 3))
+    y = rng.poisson(np.exp(X @ [0.3, -0.2, 0.1]))
+    exact = PoissonRegressor(alpha=0.0, solver="newton-cholesky", tol=1e-12).fit(X, y)
+    model = GLM("poisson").fit(X, y)
+    np.testing.assert_allclose(model.coef_, exact.coef_, rtol=1e-9)
+    assert model.n_passes_ <= 6
 
 
 # --- convergence ----------------------------------------------------------------------------------

@@ -5,6 +5,8 @@ More features than rows are fitted in the directions that the rows span (`models
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import partial
 from numbers import Integral
 from typing import Any, NamedTuple
 
@@ -28,17 +30,24 @@ from discriminant.errors import (
 )
 from discriminant.estimators.base import Rows
 from discriminant.estimators.inferring import Inferring
+from discriminant.estimators.likelihood import column_sums, is_large, sample_of
 from discriminant.estimators.regression import check_ridge
+from discriminant.estimators.responses import problem_alone, without_features
 from discriminant.estimators.spanned import Spanned
+from discriminant.models.coordinates import Coordinates
 from discriminant.models.descent import GRADIENT, Progress
-from discriminant.models.glm import GLMFit, Problem, Scaled, fit_glm
+from discriminant.models.glm import GLMFit, Problem, fit_glm
+from discriminant.models.glm_scaled import fit_glm_scaled
 from discriminant.models.rules import LinearRule
+from discriminant.models.scoring import Scaled
 from discriminant.models.wide import is_wide
 from discriminant.moments.anchor import Anchor
 from discriminant.moments.families import FREE_DISPERSION, Deviance
 from discriminant.moments.saturation import Saturation, SaturationReading, log_likelihood
 from discriminant.table.schema import Floats
 from discriminant.table.source import Table, open_table
+
+_MANY = 8192  # rows; of more, some are fitted first
 
 
 class _Kept(NamedTuple):
@@ -52,6 +61,15 @@ class _Kept(NamedTuple):
     level: float  # what was taken off the response, and belongs to the intercept
     offset: bool  # whether there was one
     ridge: float
+
+
+class _Found(NamedTuple):
+    """A fit, in what its coordinates are of."""
+
+    fit: GLMFit
+    anchor: Anchor  # of the features, or directions
+    told: Any  # (d,) as in `_Kept`; None where there is no inference
+    spanned: Spanned | None  # the way back from directions
 
 
 class Generalised(RegressorMixin, Inferring, Rows):
@@ -77,18 +95,60 @@ class Generalised(RegressorMixin, Inferring, Rows):
         table, level = self._table(X, response, weight, offset, deviance)
         _not_at_an_edge(table, deviance.family)
         self._remember(table.schema.features, table.schema.named)
+        found = self._found(table, deviance)
+        responses = fold(table, SaturationReading(deviance.family))
+        self._kept = _Kept(
+            deviance,
+            found.fit,
+            found.anchor,
+            responses,
+            found.told,
+            level,
+            offset is not None,
+            float(self.ridge),
+        )
+        rule = _rule(self._kept)
+        self._settle(rule if found.spanned is None else found.spanned.widened(rule))
+
+    def _found(self, table: Table, deviance: Deviance) -> _Found:
+        """In the way that suits the table; where that does not end, by the directions of rows."""
+        if not (self.ridge and is_large(table)):
+            return self._white(table, deviance)
+        found = self._scaled(table, deviance)
+        if found.fit.converged or not is_wide(len(table), table.width):
+            return found
+        again = self._white(table, deviance)
+        passes = found.fit.passes + again.fit.passes
+        return again._replace(fit=replace(again.fit, passes=passes))
+
+    def _white(self, table: Table, deviance: Deviance) -> _Found:
+        """By the products of the features, or of the directions that rows span."""
         spanned = self._spanned(table) if is_wide(len(table), table.width) else None
         if spanned is not None:
             table = spanned.table
         problem = self._problem(table, deviance, standardize=spanned is None)
         fit = fit_glm(problem, most=int(self.max_iter), progress=self.progress)
-        responses = fold(table, SaturationReading(deviance.family))
+        assert isinstance(fit.coordinates, Coordinates)
         told = estimable(fit.coordinates, problem.scale())
-        anchor = problem.features.anchor
-        some = offset is not None
-        self._kept = _Kept(deviance, fit, anchor, responses, told, level, some, float(self.ridge))
-        rule = _rule(self._kept)
-        self._settle(rule if spanned is None else spanned.widened(rule))
+        return _Found(fit, problem.features.anchor, told, spanned)
+
+    def _scaled(self, table: Table, deviance: Deviance) -> _Found:
+        """By sparse columns, of which there are too many for products."""
+        problem = replace(
+            problem_alone(table, deviance),
+            read=partial(fold, table),
+            intercept=bool(self.intercept),
+            ridge=float(self.ridge),
+        )
+        fit = fit_glm_scaled(
+            problem,
+            column_sums(table),
+            sample_of(table),
+            features=table.schema.features,
+            most=int(self.max_iter),
+            progress=self.progress,
+        )
+        return _Found(fit, Anchor.zero(table.width), None, None)
 
     def _table(
         self, X: Any, response: Floats, weight: Any, offset: Any, deviance: Deviance
@@ -118,14 +178,19 @@ class Generalised(RegressorMixin, Inferring, Rows):
         return anchor if self.intercept else Anchor(np.zeros(len(anchor.unit)), anchor.unit)
 
     def _problem(self, table: Table, deviance: Deviance, *, standardize: bool) -> Problem:
+        sample = sample_of(table) if len(table) > _MANY else None
+        if sample is not None and 4 * len(sample) > len(table):
+            sample = None
         return Problem(
-            lambda reading: fold(table, reading),
+            partial(fold, table),
+            partial(fold, without_features(table)),
             read_moments(table, detail="pooled", anchor=self._anchor(table)),
             table.width,
             deviance,
             bool(self.intercept),
             float(self.ridge),
             standardize,
+            sample,
         )
 
     def _spanned(self, table: Table) -> Spanned:
@@ -182,7 +247,7 @@ class Generalised(RegressorMixin, Inferring, Rows):
             raise NoEstimateError.of_infinite(type(self).__name__)
         if fit.at_edge:
             raise NoEstimateError.of_edge(type(self).__name__)
-        assert fit.slope.curvature is not None
+        assert fit.slope.curvature is not None and isinstance(fit.coordinates, Coordinates)
         return infer(
             fit.theta,
             curvature=fit.coordinates.curvature(fit.slope.curvature),

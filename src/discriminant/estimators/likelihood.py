@@ -50,7 +50,7 @@ def most_likely(table: Table, wish: Wish) -> Outcome:
     wish = replace(wish, foresee=len(table) * table.width > _LONG)
     if wish.ridge and wish.l1_ratio:
         return _net(table, wish)
-    if _is_large(table):
+    if is_large(table):
         return _sparse(table, wish)
     if is_wide(len(table), table.width):
         return _wide(table, wish)
@@ -60,7 +60,7 @@ def most_likely(table: Table, wish: Wish) -> Outcome:
 def _tall(table: Table, wish: Wish) -> Outcome:
     read = partial(fold, table)
     moments = read_moments(table, detail="pooled")
-    found = fit_logistic(read, moments, _sample(table), wish)
+    found = fit_logistic(read, moments, sample_of(table), wish)
     rule = found.rule(table.schema.labels)
     if wish.ridge:
         return Outcome(found, rule)
@@ -95,9 +95,9 @@ def _sparse(table: Table, wish: Wish) -> Outcome:
         raise OptionError.of("solver", wish.solver, allowed)
     found = fit_scaled(
         partial(fold, table),
-        _column_sums(table),
+        column_sums(table),
         _class_weight(table),
-        _sample(table),
+        sample_of(table),
         features=table.schema.features,
         wish=wish,
     )
@@ -105,9 +105,9 @@ def _sparse(table: Table, wish: Wish) -> Outcome:
 
 
 def _net(table: Table, wish: Wish) -> Outcome:
-    if _is_large(table):
+    if is_large(table):
         weight, features = _class_weight(table), table.schema.features
-        columns = Columns.of_sums(_column_sums(table), features=features, weight=weight)
+        columns = Columns.of_sums(column_sums(table), features=features, weight=weight)
     else:
         moments = read_moments(table, detail="diagonal")
         columns = Columns.of_moments(moments, intercept=wish.intercept)
@@ -115,7 +115,8 @@ def _net(table: Table, wish: Wish) -> Outcome:
     return Outcome(found, found.rule(table.schema.labels))
 
 
-def _is_large(table: Table) -> bool:
+def is_large(table: Table) -> bool:
+    """Whether rows are sparse and their columns too many for products."""
     return is_sparse(table.features) and table.width > _LARGE
 
 
@@ -138,7 +139,7 @@ def _apart(found: Fit, read: Pass, moments: ClassMoments, *, intercept: bool) ->
     )
 
 
-def _column_sums(table: Table) -> ColumnSums:
+def column_sums(table: Table) -> ColumnSums:
     """Read twice: for the means, and about them."""
     features = table.schema.features
     first: ColumnSums = fold(table, ColumnReading(features, np.zeros(table.width)))
@@ -150,7 +151,7 @@ def _class_weight(table: Table) -> Floats:
     return np.asarray(found, dtype=np.float64)
 
 
-def _sample(table: Table) -> Block:
+def sample_of(table: Table) -> Block:
     """Rows that count, spread over the table, in no step with whatever it repeats; none twice."""
     some = None if table.weight is None else np.flatnonzero(table.weight > 0)
     rows = len(table) if some is None else len(some)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,8 +14,8 @@ from discriminant.estimators.regression import open_responses
 from discriminant.models.glm import Problem, null_fit
 from discriminant.moments.families import Deviance, half_deviance
 from discriminant.table.labels import one_dimensional
-from discriminant.table.schema import Floats
-from discriminant.table.source import open_table, open_weight
+from discriminant.table.schema import Floats, Schema
+from discriminant.table.source import Table, open_table, open_weight
 
 _RANGES: dict[str, tuple[str, Callable[[Floats], Any]]] = {
     "binomial": ("a share from 0 to 1", lambda y: (y >= 0) & (y <= 1)),
@@ -84,10 +85,23 @@ def null_loss(given: Answers, deviance: Deviance, offset: Any) -> float:
     table = open_table(
         np.zeros((len(response), 1)), responses=np.column_stack([response, beside]), weight=weight
     )
-    moments = read_moments(table, detail="pooled")
-    problem = Problem(lambda reading: fold(table, reading), moments, 1, deviance, True, 0.0)
-    slope = null_fit(problem).point.slope
+    slope = null_fit(problem_alone(table, deviance)).point.slope
     return slope.loss / slope.weight
+
+
+def problem_alone(table: Table, deviance: Deviance) -> Problem:
+    """The problem of the responses of a table, and none of its features."""
+    narrow = without_features(table)
+    read = partial(fold, narrow)
+    moments = read_moments(narrow, detail="pooled")
+    return Problem(read, read, moments, 1, deviance, intercept=True, ridge=0.0)
+
+
+def without_features(table: Table) -> Table:
+    """The same rows, with one column of zeros in place of their features."""
+    schema = Schema(("none",), table.schema.labels)
+    nothing = np.zeros((len(table), 1))
+    return Table(schema, nothing, table.codes, table.weight, table.responses)
 
 
 def _not_names(y: Any, name: str) -> None:

@@ -24,6 +24,7 @@ from tests.stored import arrays_within, differences, signed, taken_apart
 from tests.test_contract import BASES, ESTIMATORS, FRAMES, SPECIES, WRAPPERS, X, Y, answers
 
 ROOT = Path(__file__).parent.parent
+GOLDEN = sorted((ROOT / "tests" / "golden" / "store_v1").glob("*.dd"))
 MODELS = [*ESTIMATORS, *BASES, *WRAPPERS]
 FOREIGN = [m for m in WRAPPERS if "sklearn" in type(getattr(m, "estimator", None)).__module__]
 OURS = [model for model in MODELS if model not in FOREIGN]
@@ -496,6 +497,34 @@ def test_the_package_has_no_way_to_run_what_it_reads():
     assert found == []
 
 
-def test_every_kind_is_a_class_of_that_name_for_ever():
-    kinds = json.loads((ROOT / "tests" / "golden" / "store_v1" / "kinds.json").read_text())
+def test_every_public_estimator_has_a_kind_and_can_be_saved():
+    public = [getattr(dd, name) for name in dd.__all__]
+    estimators = [kind for kind in public if isinstance(kind, type) and hasattr(kind, "fit")]
+    assert [cls.__name__ for cls in estimators if not hasattr(cls, "save")] == []
+    assert {cls.__name__ for cls in estimators} <= set(KINDS)
+
+
+# --- for ever ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("place", GOLDEN, ids=lambda place: place.stem)
+def test_a_file_of_the_first_format_comes_back_to_the_last_bit(place):
+    loaded = {array.tobytes("A") for array in arrays_within(dd.load(place))}
+    stored = safetensors.numpy.load_file(place)
+    assert [name for name, array in stored.items() if array.tobytes() not in loaded] == []
+
+
+@pytest.mark.parametrize("place", GOLDEN, ids=lambda place: place.stem)
+def test_a_model_of_the_first_format_says_what_it_said(place):
+    told = json.loads((place.parent / "answers.json").read_text())[place.stem]
+    if told is not None:
+        wanted = [[float.fromhex(value) for value in row] for row in told["found"]]
+        found = getattr(dd.load(place), told["ask"])(np.array(told["rows"]))
+        np.testing.assert_allclose(np.reshape(found, np.shape(wanted)), wanted, rtol=1e-11)
+
+
+def test_every_kind_of_the_first_format_keeps_its_name_and_has_a_file():
+    kinds = json.loads((GOLDEN[0].parent / "kinds.json").read_text())
+    held = [taken_apart(place.read_bytes())[1]["objects"] for place in GOLDEN]
     assert set(kinds) <= set(KINDS)
+    assert {entry["kind"] for objects in held for entry in objects} == set(kinds)

@@ -30,9 +30,9 @@ from discriminant.estimators.saving import Saving
 from discriminant.models.marginal import marginal_scores
 from discriminant.moments.class_moments import ClassMoments
 from discriminant.posterior import log_posterior
-from discriminant.table.cells import Cells, Frame, open_frame
+from discriminant.table.cells import Cells, Frame
 from discriminant.table.encoding import Column, Encoded as EncodedRows, Encoding
-from discriminant.table.learning import Wishes, chosen, learn
+from discriminant.table.learning import Wishes, learn, open_chosen
 from discriminant.table.opening import dropped, is_path, read_frame
 from discriminant.table.schema import Features, Floats, Labels, dense, is_sparse, numbered
 from discriminant.table.source import Columns, open_features, open_weight
@@ -139,10 +139,10 @@ class Encoded(ClassifierMixin, MetaEstimatorMixin, Saving, BaseEstimator):
             return self._fit_array(model, X, y, sample_weight)
         if y is None:
             raise LabelError.absent(type(self).__name__)
-        frame = _cells(X)
-        if not frame.named:  # an array has numbers only, and all are meant
-            wishes = replace(wishes, columns=frame.names)
-        frame = chosen(frame, wishes)
+        source = _opened(X)
+        if isinstance(source, Frame) and not source.named:  # an array: all its columns are meant
+            wishes = replace(wishes, columns=source.names)
+        frame = open_chosen(source, wishes)
         weight = open_weight(sample_weight, len(frame))
         encoding, said = learn(frame, wishes, weight=weight)
         rows = encoding.rows(frame, fitting=True)
@@ -351,14 +351,12 @@ def _has_columns(X: Any) -> bool:
     return is_path(X) or isinstance(X, Frame) or known or hasattr(X, "column_names") or stream
 
 
-def _cells(X: Any) -> Frame:
-    """Rows of any kind as columns."""
+def _opened(X: Any) -> Any:
+    """Rows of any kind as a frame, or as columns."""
     if is_path(X):
         return read_frame(X)[0]
-    if isinstance(X, Frame):
-        return X
     if _has_columns(X):
-        return open_frame(X)
+        return X
     features, _ = open_features(X)
     if not features.shape[0]:
         raise ShapeError.no_rows(0)

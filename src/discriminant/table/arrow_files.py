@@ -119,7 +119,7 @@ def _blame_parquet(path: str, file: Any, names: Sequence[str]) -> None:
 def _ipc(format: Format, names: Sequence[str]) -> Any:
     import pyarrow as pa
 
-    with _guarded(format), pa.memory_map(format.path) as source:
+    with _guarded(format), pa.OSFile(format.path) as source:
         reader = _ipc_reader(source)
         table = reader.read_all()
         table.validate(full=True)

@@ -180,8 +180,9 @@ def _from_dictionary(name: str, column: Any, empty_is_missing: bool) -> Cells:
     raw = chunks[0].dictionary
     if isinstance(raw.type, pa.BaseExtensionType):
         raise ColumnKindError.of(name, str(column.type))
-    parts = [np.asarray(chunk.indices.fill_null(-1).to_numpy(**_COPY)) for chunk in chunks]
-    codes = (parts[0] if len(parts) == 1 else np.concatenate(parts)).astype(np.int32, copy=False)
+    plain = [chunk.indices.cast(pa.int32()).fill_null(-1) for chunk in chunks]
+    parts = [np.asarray(codes.to_numpy(**_COPY)) for codes in plain]
+    codes = parts[0] if len(parts) == 1 else np.concatenate(parts)
     values = raw.to_pylist()
     texts = all(isinstance(value, str) for value in values)
     labels = None if texts else np.asarray(values)
@@ -201,8 +202,13 @@ def _written(value: Any) -> str:
 # --- from frames ---------------------------------------------------------------------------------
 
 
-def open_frame(source: Any) -> Frame:
-    """Cells of a pandas, polars or Arrow frame, or of anything with an Arrow stream."""
+def open_frame(
+    source: Any, *, wanted: Callable[[Sequence[str]], Sequence[str]] | None = None
+) -> Frame:
+    """Cells of a pandas, polars or Arrow frame, or of anything with an Arrow stream.
+
+    `wanted`, asked with all names, says which columns to look at; others may be of any kind.
+    """
     import narwhals as nw
 
     source = _as_frame(source)
@@ -210,9 +216,13 @@ def open_frame(source: Any) -> Frame:
     if not given:
         raise ShapeError.no_features(len(source))
     _check_names(given)
+    names = [str(name) for name in given]
+    kept = set(names if wanted is None else wanted(names))
     series = nw.from_native(source, eager_only=True).iter_columns()
-    cells = tuple(_series_cells(str(name), one) for name, one in zip(given, series, strict=True))
-    return Frame(cells, len(cells[0]))
+    pairs = [(n, one) for n, one in zip(names, series, strict=True) if n in kept]
+    cells = tuple(_series_cells(name, one) for name, one in pairs)
+    others = tuple(name for name in names if name not in kept)
+    return Frame(cells, len(source), left_out=others)
 
 
 def _as_frame(source: Any) -> Any:

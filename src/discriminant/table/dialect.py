@@ -32,7 +32,7 @@ FALSE = ("false", "False", "FALSE")
 
 _ROWS = 1000  # of the sample, to judge kinds by
 _NUMBER = re.compile(
-    r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?|[+-]?inf(inity)?|nan", re.I
+    r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?|[+-]?(inf(inity)?|nan)", re.I
 )
 _COMMA = re.compile(r"[+-]?([0-9]+,[0-9]+)([eE][+-]?[0-9]+)?")
 _GROUPED = re.compile(r"[+-]?[1-9][0-9]{0,2}(,[0-9]{3})+")  # 1,234: perhaps grouped digits

@@ -128,7 +128,10 @@ class Encoding:
 
     def rows(self, source: Any, *, fitting: bool = False) -> Encoded:
         """Features of a frame column by column, and the rows to be rejected."""
-        frame = source if isinstance(source, Frame) else open_frame(source)
+        frame = source
+        if not isinstance(frame, Frame):
+            needed = {column.name for column in self.used}
+            frame = open_frame(source, wanted=lambda names: [n for n in names if n in needed])
         self._check_names(frame)
         if not len(frame):
             raise ShapeError.no_rows(0)
@@ -151,7 +154,7 @@ class Encoding:
         wanted = [column.name for column in self.used]
         known = {column.name for column in self.columns}
         absent = [name for name in wanted if name not in frame.places]
-        extra = [name for name in frame.names if name not in known]
+        extra = [name for name in (*frame.names, *frame.left_out) if name not in known]
         if absent:
             raise ColumnNamesError.of_missing(absent, extra)
         if extra:

@@ -30,7 +30,7 @@ from discriminant.errors import (
     TargetError,
     tell,
 )
-from discriminant.table.cells import Cells, Frame
+from discriminant.table.cells import Cells, Frame, open_frame
 from discriminant.table.encoding import MISSING, UNSEEN, Column, Encoding
 from discriminant.table.naming import lookalikes, nearest
 from discriminant.table.schema import Floats
@@ -92,12 +92,18 @@ class Wishes:
         return [name for name in names if name in some or name in (self.target, self.weight)]
 
 
-def chosen(frame: Frame, wishes: Wishes) -> Frame:
+def open_chosen(source: Any, wishes: Wishes) -> Frame:
     """The columns of a frame that are to be used."""
-    wishes.check_names(frame.names)
-    kept = wishes.wanted(frame.names)
-    others = tuple(name for name in frame.names if name not in kept)
-    return replace(frame, columns=tuple(frame[name] for name in kept), left_out=others)
+
+    def wanted(names: Sequence[str]) -> list[str]:
+        wishes.check_names(names)
+        return wishes.wanted(names)
+
+    if not isinstance(source, Frame):
+        return open_frame(source, wanted=wanted)
+    kept = wanted(source.names)
+    others = tuple(name for name in source.names if name not in kept)
+    return replace(source, columns=tuple(source[name] for name in kept), left_out=others)
 
 
 def learn(

@@ -25,13 +25,13 @@ from discriminant.errors import (
     tell,
 )
 from discriminant.table.arrow_files import arrow_names, json_frame, read_arrow, read_json
-from discriminant.table.cells import Cells, Frame, open_frame
+from discriminant.table.cells import Cells, Frame
 from discriminant.table.csv_files import CsvPlan, read_csv
 from discriminant.table.dialect import MISSING, Kind, is_number
 from discriminant.table.encoding import Encoding
 from discriminant.table.files import Format, Identity, sniff
 from discriminant.table.labels import compact, encode_labels
-from discriminant.table.learning import Wishes, chosen, learn
+from discriminant.table.learning import Wishes, learn, open_chosen
 from discriminant.table.naming import lookalikes
 from discriminant.table.schema import Codes, Floats, Labels, Schema
 from discriminant.table.source import Columns, Table, open_weight
@@ -157,8 +157,7 @@ def _read(
     style: Mapping[str, str | None],
 ) -> tuple[Frame, Format | None]:
     if not is_path(source):
-        frame = source if isinstance(source, Frame) else open_frame(source)
-        return chosen(frame, wishes), None
+        return open_chosen(source, wishes), None
     format = sniff(source, **style)
     identity = Identity.of(format.path)
     frame, format = _read_file(format, wishes, fitted, missing, max_bytes)

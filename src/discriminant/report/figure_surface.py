@@ -1,0 +1,75 @@
+"""The loss of RDA over pooling and shrinkage, as a map: the darker a cell, the lower the loss."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from discriminant.report.facts import SurfaceFacts
+from discriminant.report.svg import WIDTH, Svg, element, figure, text
+from discriminant.report.words import fixed, number, percent
+
+_LEFT, _TOP = 52.0, 8.0
+
+
+def draw_surface(surface: SurfaceFacts) -> Svg:
+    """A cell for each candidate; a ring around the one taken."""
+    P, S = len(surface["pooling"]), len(surface["shrinkage"])
+    wide, tall = (WIDTH - _LEFT - 8) / S, min((WIDTH - _LEFT - 8) / P, 30.0)
+    depth = _depths(surface)
+    parts = []
+    for p in range(P):
+        y = _TOP + tall * (P - 1 - p)  # pooling rises upwards
+        if p % _every(P) == 0 or p == P - 1:
+            parts.append(
+                text((_LEFT - 6, y + tall / 2 + 5), fixed(surface["pooling"][p], 1), "end")
+            )
+        for s in range(S):
+            parts.append(_cell(surface, p, s, (_LEFT + wide * s, y, wide, tall), depth[p, s]))
+    foot = _TOP + tall * P
+    for s in range(0, S, _every(S)):
+        parts.append(text((_LEFT + wide * (s + 0.5), foot + 17), surface["shrinkage"][s], "middle"))
+    p, s = surface["best"]
+    box = _LEFT + wide * s, _TOP + tall * (P - 1 - p)
+    parts.append(element("rect", x=box[0], y=box[1], width=wide, height=tall, class_="taken"))
+    parts.append(text(((_LEFT + WIDTH) / 2, foot + 38), "shrinkage →", "middle", "axis"))
+    up = element(
+        "text",
+        "pooling →",
+        class_="axis",
+        text_anchor="middle",
+        transform=f"translate(13 {foot / 2:.0f}) rotate(-90)",
+    )
+    title = f"Held-out log loss of {P * S} settings of RDA; the lowest is marked"
+    return figure("surface", foot + 48, *parts, up, title=title)
+
+
+def _cell(surface: SurfaceFacts, p: int, s: int, box: tuple[float, ...], depth: float) -> Svg:
+    said = (
+        f"pooling {fixed(surface['pooling'][p], 2)}, shrinkage {surface['shrinkage'][s]}: "
+        f"log loss {number(surface['log_loss'][p][s])}, error {percent(surface['error'][p][s])}"
+    )
+    return element(
+        "rect",
+        element("title", said),
+        x=box[0],
+        y=box[1],
+        width=box[2],
+        height=box[3],
+        class_="cell",
+        shape_rendering="crispEdges",
+        fill_opacity=f"{depth:.2f}",
+    )
+
+
+def _depths(surface: SurfaceFacts) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
+    """(P, S) from 0.04 for the worst to 1 for the best, by rank: losses spread over decades."""
+    loss = np.array(surface["log_loss"], dtype=float)
+    loss = np.where(np.isnan(loss), np.inf, loss)
+    levels = np.unique(loss)
+    rank = np.searchsorted(levels, loss) / max(len(levels) - 1, 1)
+    found: np.ndarray[tuple[int, int], np.dtype[np.float64]] = 0.04 + 0.92 * (1.0 - rank) ** 1.6
+    return found
+
+
+def _every(count: int) -> int:
+    return max(1, (count + 5) // 6)

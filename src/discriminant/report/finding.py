@@ -1,0 +1,224 @@
+"""What is odd about the rows or the models, in plain words: the findings of section 5.
+
+imbalance    the rarest class has less than a tenth of the rows that it would have its share of
+masked       a class that held-out rows are hardly ever given to
+collinear    features that the others say nearly all of: 1 / (1 - R^2) of at least 10, within
+             classes
+outliers     rows far from the mean of their own class, by typicality under a Gaussian law
+surprising   held-out rows whose own class was given next to no probability
+...          warnings of fits, by their class
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from discriminant.assessment.resampling import HeldOut
+from discriminant.assessment.standard import standardised
+from discriminant.errors import DiscriminantError
+from discriminant.models.metric import factor
+from discriminant.models.support import rounding
+from discriminant.moments.class_moments import ClassMoments
+from discriminant.posterior import typicality
+from discriminant.report.facts import FindingFacts
+from discriminant.report.mattering import listed
+from discriminant.report.reading import message
+from discriminant.report.words import counted, number, percent, several
+from discriminant.table.schema import Floats
+from discriminant.table.source import Table
+
+_INFLATED = 10.0  # 1 / (1 - R^2)
+_NEVER = 0.02  # recall of a masked class
+_STRANGE = 1e-3  # chance, over all rows, of even one so far out
+_SURE = 0.01  # posterior of the true class below which a row surprises
+_BLOCK = 1 << 16
+_DETAILS = 4  # warnings of a kind that are told in full
+_KINDS = {
+    "MaskedClassWarning": "masked",
+    "SeparationWarning": "separation",
+    "SeparatingColumnWarning": "separation",
+    "NotSeparatedWarning": "separation",
+    "CollinearWarning": "collinear",
+    "ConstantColumnWarning": "constant",
+    "ConstantInClassWarning": "constant",
+    "NotConvergedWarning": "not converged",
+    "ClassMissingWarning": "missing class",
+}
+_PLAIN = {
+    "masked": "A class hides between others, so that a rule by least squares hardly ever says it.",
+    "separation": (
+        "On the rows given, some classes can be told apart without a single mistake. That is good "
+        "for predicting, but logistic regression then has no finite coefficients: read no meaning "
+        "into their size."
+    ),
+    "collinear": (
+        "Some features follow, or nearly follow, from others: predictions do not suffer, but their "
+        "coefficients cannot be told apart."
+    ),
+    "constant": (
+        "Some columns have one value only, everywhere or within a class, so that they say nothing "
+        "there."
+    ),
+    "not converged": "A fit had not settled when it was stopped, so its numbers are approximate.",
+    "missing class": (
+        "A class was absent from the rows that some models were fitted to, so they could not say "
+        "it."
+    ),
+}
+
+
+def findings_of(
+    table: Table,
+    moments: ClassMoments,
+    *,
+    held: HeldOut | None = None,
+    warnings: Iterable[Any] = (),
+) -> list[FindingFacts]:
+    """All that is found: of the rows, of held-out rows of the model taken, and of warnings."""
+    found = findings_of_warnings(warnings)
+    found += _imbalance(table)
+    found += _collinear(moments)
+    found += _outliers(table, moments)
+    if held is not None:
+        found += _masked(held) + _surprising(held)
+    return listed(found)
+
+
+def findings_of_warnings(warnings: Iterable[Any]) -> list[FindingFacts]:
+    """Warnings as they were raised or recorded, or texts; those of a kind are one finding."""
+    kinds: dict[str, list[str]] = {}
+    for warning in warnings:
+        kind = _KINDS.get(type(getattr(warning, "message", warning)).__name__, "")
+        kinds.setdefault(kind, []).append(message(warning))
+    found = [
+        FindingFacts(kind=kind, text=_PLAIN[kind], details=list(dict.fromkeys(texts))[:_DETAILS])
+        for kind, texts in kinds.items()
+        if kind
+    ]
+    others = dict.fromkeys(kinds.get("", []))
+    return found + [FindingFacts(kind="warning", text=text) for text in others]
+
+
+def _imbalance(table: Table) -> list[FindingFacts]:
+    K = len(table.schema.labels)
+    weight = np.bincount(table.codes, table.weight, minlength=K)
+    share = weight / weight.sum()
+    k = int(np.argmin(share))
+    if share[k] * K >= 0.3:
+        return []
+    name = several([table.schema.labels[k]])
+    text = (
+        f"Class {name} is rare: {percent(share[k])} of all rows. A model that never says {name} is "
+        f"wrong only that often, so look at recall and at costs, not at the error alone."
+    )
+    return [FindingFacts(kind="imbalance", text=text)]
+
+
+def _collinear(moments: ClassMoments) -> list[FindingFacts]:
+    try:
+        standard = standardised(moments, "The look for collinear features")
+    except DiscriminantError:
+        return []
+    metric, _ = factor(standard.within)
+    if metric is None:
+        text = (
+            "Some features follow exactly from others, so no coefficient of these means anything."
+        )
+        return [FindingFacts(kind="collinear", text=text)]
+    inflation = np.diagonal(metric.solve(np.eye(len(standard.features))))
+    high = np.flatnonzero(inflation >= _INFLATED)
+    if not len(high):
+        return []
+    order = high[np.argsort(-inflation[high], kind="stable")]
+    names, worst = [standard.features[j] for j in order], int(order[0])
+    say = "says" if len(names) == 1 else "say"
+    text = (
+        f"{several(names)} {say} nearly what the other features say together. "
+        f"Predictions do not suffer, but a coefficient of one of them alone means little "
+        f"(the variance of that of {several([names[0]])} is {number(inflation[worst])} times what "
+        f"it would be on its own)."
+    )
+    return [FindingFacts(kind="collinear", text=text)]
+
+
+def _outliers(table: Table, moments: ClassMoments) -> list[FindingFacts]:
+    try:
+        chances = _own_typicality(table, moments)
+    except DiscriminantError:
+        return []
+    limit = _STRANGE / len(table)
+    far = np.flatnonzero(chances < limit)
+    if not len(far):
+        return []
+    order = far[np.argsort(chances[far], kind="stable")]
+    rows = ", ".join(f"{i:,}" for i in order[:5].tolist()) + (", …" if len(far) > 5 else "")
+    rows = f"row {rows}" if len(far) == 1 else f"rows {rows}"
+    text = (
+        f"{counted(len(far), 'row')} ({percent(len(far) / len(table))}) "
+        f"{'lies' if len(far) == 1 else 'lie'} so far from the middle of "
+        f"{'its' if len(far) == 1 else 'their'} own class that bell-shaped classes would hardly "
+        f"ever show one: {rows} (counted from 0). Mistyped values and mixed-up units look "
+        "like this, and so do long tails."
+    )
+    return [FindingFacts(kind="outliers", text=text)]
+
+
+def _own_typicality(table: Table, moments: ClassMoments) -> Floats:
+    """(N,) p-value of the distance of each row from the mean of its own class."""
+    degrees = float(moments.weight.sum() - len(moments.labels))
+    if degrees <= len(moments.features) or moments.pooled.ndim == 1:
+        return np.ones(len(table))
+    covariance = moments.pooled / degrees
+    moving = np.flatnonzero(np.diagonal(covariance) > rounding(moments.mean))
+    d = len(moving)
+    metric, _ = factor(covariance[np.ix_(moving, moving)]) if d else (None, None)
+    if metric is None:
+        return np.ones(len(table))
+    found = []
+    for block in table.blocks(_BLOCK):
+        offsets = moments.anchor.offsets(block.features) - moments.mean[block.codes]
+        squared = metric.squared(offsets[:, moving])[:, None]
+        found.append(typicality(squared, width=d, degrees=np.inf)[:, 0])
+    return np.concatenate(found)
+
+
+def _masked(held: HeldOut) -> list[FindingFacts]:
+    recall = held.tally.recall
+    rows = held.tally.support
+    lost = [k for k in range(len(recall)) if rows[k] > 0 and recall[k] < _NEVER]
+    found = []
+    for k in lost[:5]:
+        name = several([held.labels[k]])
+        text = (
+            f"Class {name} is hardly ever found: {percent(float(recall[k]))} of its held-out rows "
+            "are given to it. It may lie between other classes, overlap with a more frequent one, "
+            "or have too few rows; a higher cost of missing it would help the second case."
+        )
+        found.append(FindingFacts(kind="masked", text=text))
+    return found
+
+
+def _surprising(held: HeldOut) -> list[FindingFacts]:
+    own = held.log_posterior[np.arange(len(held.codes)), held.codes]
+    low = np.flatnonzero(own < np.log(_SURE))
+    if not len(low):
+        return []
+    worst = int(low[np.argmin(own[low])])
+    said = several([held.labels[held.log_posterior[worst].argmax()]])
+    p = float(np.exp(own[worst]))
+    given = (
+        "no probability"
+        if p == 0
+        else f"a probability of {percent(p) if p > 1e-6 else number(p, 2)}"
+    )
+    whose = "its" if len(low) == 1 else "their"
+    text = (
+        f"{counted(len(low), 'held-out row')} surprised the model: {whose} true class had been given "
+        f"less than {percent(_SURE, 0)}. The most surprising is row {worst:,} (counted from 0): it "
+        f"is {several([held.labels[held.codes[worst]]])}, which had been given {given}; the model "
+        f"said {said}. Check its label first."
+    )
+    return [FindingFacts(kind="surprising", text=text)]

@@ -1,0 +1,90 @@
+"""Section 1: what was read, and what became of each column."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from discriminant.report.facts import ClassFacts, ColumnFacts, ReadFacts
+from discriminant.table.source import Table
+
+
+def read_section(
+    table: Table,
+    *,
+    source: str,
+    target: str = "",
+    columns: Iterable[Any] = (),
+    missing: dict[str, int] | None = None,
+    rows_read: int | None = None,
+    said: Sequence[str] = (),
+    warnings: Iterable[Any] = (),
+) -> ReadFacts:
+    """Rows, classes, and columns.
+
+    Parameters
+    ----------
+    table
+        The rows that are used.
+    source, target
+        What they were read from, and the column that is predicted.
+    columns
+        What became of each column: anything with `name`, `kind`, `features` (names) and `note`, as
+        the columns of an Encoding; without them every feature is a column of numbers.
+    missing
+        {column: how many cells were missing}.
+    rows_read
+        How many rows there were before some were set aside.
+    said, warnings
+        Sentences: what was detected or dropped; and warnings, as texts or as they were raised.
+    """
+    gone = missing or {}
+    found = [_column(column, gone) for column in columns]
+    return ReadFacts(
+        source=source,
+        target=target,
+        rows=len(table),
+        rows_read=len(table) if rows_read is None else rows_read,
+        features=table.width,
+        classes=_classes(table),
+        columns=found or [_number(name, gone) for name in table.schema.features],
+        said=list(said),
+        warnings=list(dict.fromkeys(message(warning) for warning in warnings)),
+    )
+
+
+def message(warning: Any) -> str:
+    """The text of a warning, be it a text, an exception or a record of `warnings.catch_warnings`.
+
+    >>> message(UserWarning("too few"))
+    'too few'
+    """
+    return str(getattr(warning, "message", warning))
+
+
+def _classes(table: Table) -> list[ClassFacts]:
+    K = len(table.schema.labels)
+    rows = np.bincount(table.codes, minlength=K)
+    weight = rows if table.weight is None else np.bincount(table.codes, table.weight, minlength=K)
+    return [
+        ClassFacts(label=str(label), rows=int(n), weight=float(w))
+        for label, n, w in zip(table.schema.labels.tolist(), rows, weight, strict=True)
+    ]
+
+
+def _column(column: Any, missing: dict[str, int]) -> ColumnFacts:
+    return ColumnFacts(
+        name=str(column.name),
+        kind=str(column.kind),
+        features=len(column.features),
+        note=str(column.note or ""),
+        missing=int(missing.get(column.name, 0)),
+    )
+
+
+def _number(name: str, missing: dict[str, int]) -> ColumnFacts:
+    return ColumnFacts(
+        name=name, kind="number", features=1, note="", missing=int(missing.get(name, 0))
+    )

@@ -1,0 +1,191 @@
+"""Facts to one page of HTML that needs nothing else: no network, no fonts, no library.
+
+The page carries one style sheet and one script, both allowed by their hashes and nothing else:
+
+    default-src 'none'; style-src 'sha256-...'; script-src 'sha256-...'; img-src data:
+
+so that even if a name could smuggle markup in, the browser would not run it. Names cannot: the
+template escapes all that it prints (autoescape; a missing fact is an error, not an empty place),
+SVG is made by `svg.element`, and what the script reads is JSON with every `<` written as \\u003c.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections.abc import Callable
+from importlib.resources import files
+from typing import Any
+
+from discriminant.report import svg, words
+from discriminant.report.facts import Facts, plain
+from discriminant.report.figure_coefficients import draw_coefficients
+from discriminant.report.figure_curves import draw_coverage, draw_roc
+from discriminant.report.figure_intervals import draw_intervals
+from discriminant.report.figure_space import draw_space
+from discriminant.report.figure_surface import draw_surface
+from discriminant.report.summary import in_short, tiles
+
+_SENTENCE = 2000  # characters of a sentence
+_TESTS = {
+    "Wilks": "Wilks' lambda",
+    "Pillai": "Pillai's trace",
+    "Hotelling-Lawley": "Hotelling–Lawley trace",
+    "Roy": "Roy's root",
+}
+
+
+def render(facts: Facts) -> str:
+    """The page.
+
+    Parameters
+    ----------
+    facts
+        What `report.facts.facts` returned, or the same read back from JSON.
+    """
+    style, script = asset("style.css"), asset("script.js")
+    template = _environment().from_string(asset("template.html"))
+    page: str = template.render(
+        facts=facts,
+        style=svg.Svg(style),
+        script=svg.Svg(script),
+        policy=policy(style, script),
+        embedded=svg.Svg(embedded(facts)),
+        figures=_figures(facts),
+        symbols=svg.symbols(),
+        codes={row["label"]: k for k, row in enumerate(facts["read"]["classes"])},
+        in_short=in_short(facts),
+        tiles=tiles(facts),
+        tests=_TESTS,
+        explained=_explained(),
+    )
+    return page
+
+
+def asset(name: str) -> str:
+    """The text of a file that comes with the package."""
+    return files("discriminant.report").joinpath("assets", name).read_text(encoding="utf-8")
+
+
+def policy(style: str, script: str) -> str:
+    """What a browser may do for this page: apply this style, run this script, and no more."""
+    return (
+        f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(script)}'; "
+        "img-src data:; base-uri 'none'; form-action 'none'"
+    )
+
+
+def embedded(facts: Facts) -> str:
+    """What the script reads, as JSON that cannot end its element."""
+    space, decision = facts.get("space"), facts.get("decision")
+    found = {
+        "space": None
+        if space is None
+        else {
+            "labels": [words.shown(label) for label in space["labels"]],
+            "codes": [int(point[2]) for point in space["points"]],
+            "shown": [words.shown(name, 32) for name in space["shown"]],
+            "values": space["values"],
+        },
+        "decision": None if decision is None else _decision(dict(decision)),
+        "use": facts.get("use"),
+    }
+    text = json.dumps(plain(found), separators=(",", ":"), allow_nan=False)
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def _decision(decision: dict[str, Any]) -> dict[str, Any]:
+    wanted = ("positive", "rows", "cost", "reject", "roc", "held")
+    found = {name: decision[name] for name in wanted if name in decision}
+    actions = [words.shown(action) for action in decision["actions"]]
+    labels = [words.shown(label) for label in decision["labels"]]
+    own = [
+        decision["labels"].index(action) if action in decision["labels"] else -1
+        for action in decision["actions"]
+    ]
+    return found | {"actions": actions, "labels": labels, "own": own}
+
+
+def _digest(text: str) -> str:
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+def _figures(facts: Facts) -> dict[str, svg.Svg]:
+    """Every drawing that there are facts for."""
+    comparison = facts["comparison"]
+    found = {"intervals": draw_intervals(comparison)}
+    if "surface" in comparison:
+        found["surface"] = draw_surface(comparison["surface"])
+    if "space" in facts:
+        found["space"] = draw_space(facts["space"])
+    if "decision" in facts:
+        decision = facts["decision"]
+        at = decision["coverage"], decision["error"]
+        found["coverage"] = draw_coverage(decision["risk_coverage"], at)
+        if "roc" in decision:
+            found["roc"] = draw_roc(decision["roc"])
+    if "coefficients" in facts.get("matters", {}):
+        codes = {row["label"]: k for k, row in enumerate(facts["read"]["classes"])}
+        found["coefficients"] = draw_coefficients(facts["matters"]["coefficients"], codes)
+    return found
+
+
+def _explained() -> Callable[..., list[tuple[str, str]]]:
+    """Terms with what they mean, each the first time that it is asked for."""
+    meanings = json.loads(asset("terms.json"))
+    done: set[str] = set()
+
+    def explained(*terms: str) -> list[tuple[str, str]]:
+        fresh = [term for term in terms if term not in done]
+        done.update(fresh)
+        return [(term, meanings[term]) for term in fresh]
+
+    return explained
+
+
+def sentence(text: object) -> str:
+    """A sentence that may hold names: on one line, and nothing in it unseen."""
+    return words.shown(" ".join(str(text).split()), _SENTENCE)
+
+
+def code(text: object) -> str:
+    """Lines of code, nothing in them unseen."""
+    return "\n".join(words.shown(line, _SENTENCE) if line else "" for line in str(text).split("\n"))
+
+
+def _environment() -> Any:
+    from jinja2 import Environment, StrictUndefined
+
+    found = Environment(
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    found.filters |= {
+        "shown": words.shown,
+        "sentence": sentence,
+        "code": code,
+        "percent": words.percent,
+        "number": words.number,
+        "fixed": words.fixed,
+        "chance": words.chance,
+        "whole": words.whole,
+        "duration": words.duration,
+        "colour": svg.colour,
+        "shape": svg.shape,
+        "shade": shade,
+    }
+    found.globals["counted"] = words.counted
+    return found
+
+
+def shade(part: float, whole: float) -> str:
+    """Class of the style sheet for a share, in eleven steps.
+
+    >>> shade(1, 4), shade(0, 0)
+    ('w3', 'w0')
+    """
+    return f"w{min(int(10 * part / whole + 0.999), 10) if whole else 0}"

@@ -1,0 +1,91 @@
+"""What a reader in a hurry wants to know, from the facts alone."""
+
+from __future__ import annotations
+
+from discriminant.report.facts import Facts, ModelFacts
+from discriminant.report.words import counted, number, percent, shown, whole
+
+
+def tiles(facts: Facts) -> list[dict[str, str]]:
+    """Four figures with their names and what to hold them against."""
+    model, read = chosen(facts), facts["read"]
+    right = None if model["error"] is None else 1.0 - model["error"]
+    ends = model["error_low"], model["error_high"]
+    span = (
+        ""
+        if ends[0] is None or ends[1] is None
+        else f"{percent(1.0 - ends[1])} to {percent(1.0 - ends[0])} is plausible"
+    )
+    base = facts["comparison"]["baseline"]
+    found = [{"value": percent(right), "name": "right on rows not seen before", "note": span}]
+    if base is not None:
+        always = "by always saying the most frequent class"
+        found.append({"value": percent(1.0 - base), "name": always, "note": "the bar to clear"})
+    if model["auc"] is not None:
+        found.append(
+            {"value": percent(model["auc"]), "name": "AUC", "note": "50% is a coin, 100% perfect"}
+        )
+    found.append(
+        {
+            "value": whole(read["rows"]),
+            "name": "rows",
+            "note": f"{counted(read['features'], 'feature')}, "
+            f"{counted(len(read['classes']), 'class', 'classes')}",
+        }
+    )
+    return found
+
+
+def in_short(facts: Facts) -> list[str]:
+    """A few sentences."""
+    found = [_best(facts), _against_chance(facts)]
+    decision = facts.get("decision")
+    if decision is not None and decision["costs_given"]:
+        found.append(
+            f"With the costs given, deciding costs {number(decision['mean_cost'])} a row on "
+            "average (an ordinary mistake costs 1)."
+        )
+    if decision is not None and decision["reject"] is not None:
+        aside = 1.0 - (decision["coverage"] or 0.0)
+        found.append(
+            f"{percent(aside)} of the rows are too doubtful and are passed on to a person."
+        )
+    findings = facts["matters"]["findings"] if "matters" in facts else []
+    if findings:
+        found.append(
+            f"Section 5 says {counted(len(findings), 'thing')} to know before trusting it."
+        )
+    return [line for line in found if line]
+
+
+def chosen(facts: Facts) -> ModelFacts:
+    """The model that was taken, or else the first."""
+    models = facts["comparison"]["models"]
+    return next((model for model in models if model["chosen"]), models[0])
+
+
+def _best(facts: Facts) -> str:
+    model, count = chosen(facts), len(facts["comparison"]["models"])
+    among = (
+        f"Of {count} models, {shown(model['label'])} was taken"
+        if count > 1
+        else (f"The model is {shown(model['label'])}")
+    )
+    wrong = percent(model["error"])
+    return f"{among}: it was wrong on {wrong} of the rows that it had not seen before."
+
+
+def _against_chance(facts: Facts) -> str:
+    model, base = chosen(facts), facts["comparison"]["baseline"]
+    high = model["error_high"]
+    if base is None or model["error"] is None or high is None:
+        return ""
+    if high < base:
+        return (
+            f"Always saying the most frequent class would be wrong on {percent(base)}, "
+            "so the features do tell the classes apart."
+        )
+    return (
+        f"Always saying the most frequent class would be wrong on {percent(base)}: by number of "
+        "mistakes alone, the model is not clearly better than that."
+    )

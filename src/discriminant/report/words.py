@@ -1,0 +1,134 @@
+"""How a report says numbers, names and terms.
+
+Numbers are rounded to what they are good for. A name is whatever somebody called a column or a
+class, so it is taken for hostile: characters that turn the direction of text, or cannot be seen,
+are shown by their code point, and what is too long for a line is cut in the middle. (Markup is made
+harmless where markup is made, by autoescaping.) What terms mean is in assets/terms.json.
+"""
+
+from __future__ import annotations
+
+import math
+import unicodedata
+from collections.abc import Sequence
+
+_LONGEST = 60  # characters of a name
+
+
+def shown(name: object, longest: int = _LONGEST) -> str:
+    """A name that cannot turn text around, hide, or overflow.
+
+    >>> shown("safe\\u202etxt.exe")
+    'safe⟨U+202E⟩txt.exe'
+    """
+    text = "".join(f"⟨U+{ord(c):04X}⟩" if _unseen(c) else c for c in str(name))
+    if len(text) > longest:
+        keep = longest * 2 // 3
+        text = f"{text[:keep]}…{text[-(longest - keep - 1) :]}"
+    return text or "⟨empty⟩"
+
+
+def _unseen(char: str) -> bool:
+    """Controls, format characters (bidirectional ones among them), surrogates, odd line ends."""
+    joins = char in "\u200c\u200d"  # several scripts and emoji need these
+    return unicodedata.category(char) in ("Cc", "Cf", "Cs", "Zl", "Zp") and not joins
+
+
+def percent(value: float | None, digits: int = 1) -> str:
+    """A share as a person says it.
+
+    >>> percent(0.0266), percent(0.00042), percent(None), percent(1.0)
+    ('2.7%', '0.04%', '–', '100%')
+    """
+    if value is None or not math.isfinite(value):
+        return "–"
+    scaled = 100.0 * value
+    if scaled in (0.0, 100.0):
+        return f"{scaled:.0f}%"
+    while abs(round(scaled, digits)) < 10.0**-digits and digits < 4:
+        digits += 1
+    return f"{scaled:.{digits}f}%"
+
+
+def number(value: float | None, digits: int = 3) -> str:
+    """A number to some significant digits, without a needless exponent.
+
+    >>> number(1180.16), number(0.02344), number(0.0), number(None), number(3.2e-9)
+    ('1,180', '0.0234', '0', '–', '3.2e-09')
+    """
+    if value is None or not math.isfinite(value):
+        return "–"
+    if value == 0:
+        return "0"
+    size = math.floor(math.log10(abs(value)))
+    if size < -4 or size > 8:
+        return f"{value:.{digits - 1}g}"
+    places = max(digits - 1 - size, 0)
+    return f"{value:,.{places}f}".replace("-", "−")
+
+
+def fixed(value: float | None, places: int = 2) -> str:
+    """A number with so many decimal places, for columns that line up.
+
+    >>> fixed(-0.5), fixed(None)
+    ('−0.50', '–')
+    """
+    if value is None or not math.isfinite(value):
+        return "–"
+    return f"{round(value, places) + 0.0:,.{places}f}".replace("-", "−")
+
+
+def chance(p: float | None) -> str:
+    """A p-value.
+
+    >>> chance(0.0312), chance(1e-20)
+    ('0.031', '< 0.001')
+    """
+    if p is None or not math.isfinite(p):
+        return "–"
+    return "< 0.001" if p < 0.001 else f"{p:.3f}"
+
+
+def whole(value: float | None) -> str:
+    """A count; of broken weights one decimal place.
+
+    >>> whole(9644.0), whole(0.25)
+    ('9,644', '0.2')
+    """
+    if value is None or not math.isfinite(value):
+        return "–"
+    return f"{value:,.0f}" if value == int(value) else f"{value:,.1f}"
+
+
+def duration(seconds: float | None) -> str:
+    """A time.
+
+    >>> duration(0.00213), duration(12.3), duration(None)
+    ('2 ms', '12 s', '–')
+    """
+    if seconds is None or not math.isfinite(seconds):
+        return "–"
+    if seconds < 0.9995:
+        return f"{max(1000 * seconds, 1):.0f} ms"
+    return f"{seconds:.1f} s" if seconds < 9.95 else f"{seconds:,.0f} s"
+
+
+def counted(n: int, noun: str, plural: str | None = None) -> str:
+    """A count with its noun.
+
+    >>> counted(1, "class", "classes"), counted(1200, "row")
+    ('1 class', '1,200 rows')
+    """
+    return f"{n:,} {noun if n == 1 else plural or noun + 's'}"
+
+
+def several(names: Sequence[object], most: int = 4) -> str:
+    """Names in a sentence.
+
+    >>> several(["a", "b", "c"]), several("abcdef", 2)
+    ('a, b and c', 'a, b and 4 more')
+    """
+    texts = [shown(name, 40) for name in names]
+    if len(texts) > most:
+        return f"{', '.join(texts[:most])} and {len(texts) - most} more"
+    return texts[0] if len(texts) == 1 else f"{', '.join(texts[:-1])} and {texts[-1]}"

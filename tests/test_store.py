@@ -9,13 +9,24 @@ import threading
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 import safetensors.numpy
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 
 import discriminant as dd
-from discriminant import LDA, QDA, RDA, Decision, LinearRegression, Logistic, Perceptron, store
+from discriminant import (
+    LDA,
+    QDA,
+    RDA,
+    Decision,
+    Encoded,
+    LinearRegression,
+    Logistic,
+    Perceptron,
+    store,
+)
 from discriminant.errors import StateError, StoredFileError, WriteError
 from discriminant.store.kinds import KINDS
 from discriminant.store.reading import head_of, opened
@@ -119,6 +130,14 @@ def test_columns_are_matched_by_name_after_loading(frame, place):
     assert np.array_equal(
         there_and_back(fitted, place).predict_proba(turned), fitted.predict_proba(frame)
     )
+
+
+def test_a_frame_with_categories_and_gaps_is_taken_after_loading(place):
+    frame = pd.DataFrame({"size": X[:, 0], "colour": np.array(["red", None, "blue"])[Y[::-1]]})
+    fitted = Decision(Encoded(LDA(), missing="mean", unseen="ignore"), reject=0.2).fit(frame, Y)
+    loaded = there_and_back(fitted, place)
+    assert differences(fitted, loaded) == []
+    assert np.array_equal(loaded.decide(frame), fitted.decide(frame))
 
 
 def test_more_rows_can_be_added_after_loading_as_if_it_had_never_stopped(place):
@@ -288,7 +307,9 @@ def test_only_models_and_moments_are_saved(place):
 # --- damaged and changed files ----------------------------------------------------------------
 
 
-def test_a_file_cut_at_any_byte_is_refused_with_that_byte(content, place):
+def test_a_file_cut_at_any_byte_is_refused_with_that_byte(place):
+    LDA(prior=np.arange(9.0)).save(place)
+    content = place.read_bytes()
     for size in range(len(content)):
         place.write_bytes(content[:size])
         with pytest.raises(StoredFileError, match=f"damaged at byte {size:,}:"):

@@ -9,7 +9,7 @@ here; all that follows works on the few levels.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -107,7 +107,7 @@ class Frame:
 # --- from Arrow ----------------------------------------------------------------------------------
 
 
-def from_arrow(table: Any, *, empty_is_missing: bool = False) -> tuple[Cells, ...]:
+def from_arrow(table: Any) -> tuple[Cells, ...]:
     """Cells of an Arrow table; its columns are let go one by one, as they are turned."""
     names, columns = list(table.column_names), list(table.columns)
     del table
@@ -115,12 +115,12 @@ def from_arrow(table: Any, *, empty_is_missing: bool = False) -> tuple[Cells, ..
     for name in names:
         column, columns[0] = columns[0], None
         columns.pop(0)
-        found.append(arrow_cells(name, column, empty_is_missing=empty_is_missing))
+        found.append(arrow_cells(name, column))
     return tuple(found)
 
 
-def arrow_cells(name: str, column: Any, *, empty_is_missing: bool = False) -> Cells:
-    """Cells of one Arrow column, in chunks or not."""
+def arrow_cells(name: str, column: Any, *, missing: Collection[str] = ()) -> Cells:
+    """Cells of one Arrow column, in chunks or not; some texts may stand for nothing."""
     import pyarrow as pa
     import pyarrow.types as kinds
 
@@ -128,10 +128,10 @@ def arrow_cells(name: str, column: Any, *, empty_is_missing: bool = False) -> Ce
     if isinstance(kind, pa.BaseExtensionType):
         raise ColumnKindError.of(name, str(kind))
     if kinds.is_dictionary(kind):
-        return _from_dictionary(name, column, empty_is_missing)
+        return _from_dictionary(name, column, missing)
     if kinds.is_string(kind) or kinds.is_large_string(kind) or kinds.is_string_view(kind):
         plain = column.cast(pa.large_string()) if not kinds.is_string(kind) else column
-        return _from_dictionary(name, plain.dictionary_encode(), empty_is_missing)
+        return _from_dictionary(name, plain.dictionary_encode(), missing)
     if kinds.is_boolean(kind):
         return Cells(name, "boolean", _numbers(column.cast(pa.uint8())))
     if kinds.is_integer(kind) or kinds.is_floating(kind):
@@ -166,7 +166,7 @@ def _days(column: Any) -> npt.NDArray[np.float64]:
     return np.asarray(_numbers(column.cast(pa.int64())).astype(np.float64) / _DAY[unit])
 
 
-def _from_dictionary(name: str, column: Any, empty_is_missing: bool) -> Cells:
+def _from_dictionary(name: str, column: Any, missing: Collection[str]) -> Cells:
     import pyarrow as pa
 
     ordered = bool(column.type.ordered)
@@ -187,8 +187,9 @@ def _from_dictionary(name: str, column: Any, empty_is_missing: bool) -> Cells:
     texts = all(isinstance(value, str) for value in values)
     labels = None if texts else np.asarray(values)
     levels = tuple(values if texts else [_written(value) for value in values])
-    if empty_is_missing and "" in levels:
-        codes = np.where(codes == levels.index(""), -1, codes).astype(np.int32)
+    gone = [code for code, level in enumerate(levels) if level in missing]
+    if gone:
+        codes = np.where(np.isin(codes, gone), np.int32(-1), codes)
     return Cells(name, "text", codes, levels, labels, ordered)
 
 

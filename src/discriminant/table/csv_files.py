@@ -17,7 +17,7 @@ import numpy as np
 from discriminant.errors import FileError
 from discriminant.table.cells import Cells, Frame, arrow_cells
 from discriminant.table.csv_faults import blame, cell_at, line_at
-from discriminant.table.dialect import FALSE, MAX_FIELD, MAX_LINE, TRUE, Kind, is_number
+from discriminant.table.dialect import FALSE, MAX_FIELD, MAX_LINE, MISSING, TRUE, Kind, is_number
 from discriminant.table.files import Format
 from discriminant.table.stream import MAX_BYTES, Recoded, Stream
 
@@ -30,7 +30,9 @@ class CsvPlan:
 
     format: Format
     kinds: Mapping[str, Kind]  # of the columns to read
-    missing: tuple[str, ...]  # texts that stand for no number
+    missing: tuple[str, ...] = MISSING  # texts that stand for no number
+    empty: tuple[str, ...] = ("",)  # texts that stand for no category
+    target: str | None = None  # of which only an empty cell is missing
     max_bytes: int = MAX_BYTES
 
 
@@ -141,7 +143,8 @@ def _cells(table: Any, plan: CsvPlan) -> tuple[Cells, ...]:
     del table
     found = []
     for name in names:
-        cells = arrow_cells(name, columns.pop(0), empty_is_missing=True)
+        gone = ("",) if name == plan.target else plan.empty
+        cells = arrow_cells(name, columns.pop(0), missing=gone)
         if cells.kind == "text":
             _check_lengths(cells, plan)
             if plan.kinds[name] == "empty":

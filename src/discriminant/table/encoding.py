@@ -105,6 +105,7 @@ class Encoding:
     missing: Missing = "error"
     unseen: Unseen = "error"
     named: bool = True  # whether columns are matched by name; else by place
+    missing_texts: tuple[str, ...] | None = None  # of CSV; None: as `table.dialect` has them
 
     @property
     def features(self) -> tuple[str, ...]:
@@ -148,7 +149,7 @@ class Encoding:
     def from_dict(cls, found: Mapping[str, Any]) -> Encoding:
         """The encoding that `to_dict` was asked of."""
         columns = tuple(Column(**_tuples(column)) for column in found["columns"])
-        return cls(**{**found, "columns": columns})
+        return cls(**{**_tuples(found), "columns": columns})
 
     def _check_names(self, frame: Frame) -> None:
         wanted = [column.name for column in self.used]

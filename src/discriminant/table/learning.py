@@ -37,6 +37,7 @@ from discriminant.table.schema import Floats
 
 REFERENCES = ("frequent", "first", None)
 _EXACT = 2.0**53
+_DOUBTFUL = ("na", "n/a", "nan", "null", "none", "?", "-", ".", "missing")
 _FEW = 20  # rows below which 1, 2, 3, ... may well be a measurement
 
 
@@ -54,6 +55,7 @@ class Wishes:
     unseen: Any = "error"
     reference: Any = "frequent"  # the level of a category that has no indicator
     max_levels: Any = 100
+    missing_texts: tuple[str, ...] | None = None
 
     def check(self) -> None:
         """Refuse options that cannot be."""
@@ -118,7 +120,12 @@ def learn(
     _warn_of_large([frame[column.name] for column in columns if column.kind == "number"])
     columns += [Column(name, "dropped", note="excluded") for name in frame.left_out]
     encoding = Encoding(
-        tuple(_distinct(columns)), wishes.target, wishes.missing, wishes.unseen, frame.named
+        tuple(_distinct(columns)),
+        wishes.target,
+        wishes.missing,
+        wishes.unseen,
+        frame.named,
+        wishes.missing_texts,
     )
     if not encoding.features:
         raise NoFeaturesError.of([f"'{c.name}' ({c.note or c.kind})" for c in encoding.aside])
@@ -290,5 +297,9 @@ def _said(column: Column, wishes: Wishes) -> list[str]:
         return [f"{name} is ordered, from 0 to 1 in equal steps: {column.note}."]
     if column.kind == "category":
         dropped = "" if column.reference is None else f", reference '{column.reference}'"
-        return [f"{name} is a category of {len(column.levels)} levels{dropped}."]
+        told = f"{name} is a category of {len(column.levels)} levels{dropped}."
+        doubtful = [level for level in column.levels if level.casefold() in _DOUBTFUL]
+        for level in doubtful[:1]:
+            told += f" '{level}' is one of them; if it means missing, name it in missing_texts."
+        return [told]
     return []

@@ -27,7 +27,7 @@ from discriminant.errors import (
 from discriminant.table.arrow_files import arrow_names, json_frame, read_arrow, read_json
 from discriminant.table.cells import Cells, Frame
 from discriminant.table.csv_files import CsvPlan, read_csv
-from discriminant.table.dialect import MISSING, Kind, is_number
+from discriminant.table.dialect import Kind, is_number
 from discriminant.table.encoding import Encoding
 from discriminant.table.files import Format, Identity, sniff
 from discriminant.table.labels import compact, encode_labels
@@ -72,7 +72,7 @@ def open_source(
     max_classes: int = 1000,
     max_levels: int = 100,
     max_bytes: int = MAX_BYTES,
-    missing_texts: Iterable[str] = MISSING,
+    missing_texts: Iterable[str] | None = None,
     encoding: str | None = None,
     delimiter: str | None = None,
     decimal: str | None = None,
@@ -101,7 +101,8 @@ def open_source(
     max_classes, max_levels, max_bytes
         Limits: more classes are refused, a category of more levels is set aside, reading stops.
     missing_texts
-        Texts of a CSV that stand for no number. Of texts, only the empty one is missing.
+        Texts of a CSV that stand for a missing cell. None: the empty one, and in columns of
+        numbers also NA, NaN, nan, null and NULL. Of labels only an empty one is missing.
     encoding, delimiter, decimal
         How a CSV is written, where it should not be guessed.
     """
@@ -116,28 +117,24 @@ def open_source(
         unseen,
         reference,
         max_levels,
+        None if missing_texts is None else ("", *missing_texts),
     )
     wishes.check()
-    texts = (*missing_texts,) if "" in missing_texts else ("", *missing_texts)
     style = {"encoding": encoding, "delimiter": delimiter, "decimal": decimal}
-    frame, format = _read(source, wishes, None, texts, max_bytes, style)
+    frame, format = _read(source, wishes, None, max_bytes, style)
     return _opened(frame, format, wishes, max_classes)
 
 
 def read_frame(
-    source: Any,
-    *,
-    encoding: Encoding | None = None,
-    max_bytes: int = MAX_BYTES,
-    missing_texts: Iterable[str] = MISSING,
+    source: Any, *, encoding: Encoding | None = None, max_bytes: int = MAX_BYTES
 ) -> tuple[Frame, Format | None]:
     """The cells of a source, of the kinds that an encoding was learnt from.
 
     So that a column that was text at the fit is read as text, whatever it looks like now.
     """
-    texts = ("", *missing_texts)
+    wishes = Wishes(missing_texts=None if encoding is None else encoding.missing_texts)
     style = dict.fromkeys(("encoding", "delimiter", "decimal"))
-    return _read(source, Wishes(), encoding, texts, max_bytes, style)
+    return _read(source, wishes, encoding, max_bytes, style)
 
 
 def is_path(source: Any) -> bool:
@@ -152,7 +149,6 @@ def _read(
     source: Any,
     wishes: Wishes,
     fitted: Encoding | None,
-    missing: tuple[str, ...],
     max_bytes: int,
     style: Mapping[str, str | None],
 ) -> tuple[Frame, Format | None]:
@@ -160,7 +156,7 @@ def _read(
         return open_chosen(source, wishes), None
     format = sniff(source, **style)
     identity = Identity.of(format.path)
-    frame, format = _read_file(format, wishes, fitted, missing, max_bytes)
+    frame, format = _read_file(format, wishes, fitted, max_bytes)
     identity.check()
     return frame, format
 
@@ -169,7 +165,6 @@ def _read_file(
     format: Format,
     wishes: Wishes,
     fitted: Encoding | None,
-    missing: tuple[str, ...],
     max_bytes: int,
 ) -> tuple[Frame, Format]:
     if format.kind == "csv":
@@ -177,7 +172,10 @@ def _read_file(
         names = format.dialect.names
         wishes.check_names(names)
         kinds = _csv_kinds(dict(zip(names, format.dialect.kinds, strict=True)), wishes, fitted)
-        return read_csv(CsvPlan(format, kinds, missing, max_bytes))
+        texts = wishes.missing_texts
+        gone = {} if texts is None else {"missing": texts, "empty": texts}
+        target = wishes.target if fitted is None else fitted.target
+        return read_csv(CsvPlan(format, kinds, target=target, max_bytes=max_bytes, **gone))
     if format.kind == "jsonl":
         names, table, format = read_json(format, max_bytes=max_bytes)
         wishes.check_names(names)

@@ -1,0 +1,309 @@
+"""Columns to features: what becomes of each kind, of missing cells and of unseen levels."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, strategies as st
+from scipy.stats import multivariate_normal
+from sklearn.datasets import load_iris
+
+from discriminant import LDA, QDA, RDA, REJECT, Decision, Encoded, NearestMean, open_source
+from discriminant.errors import DiscriminantWarning
+from discriminant.table.encoding import Encoding
+from discriminant.table.opening import read_frame
+
+pytestmark = pytest.mark.filterwarnings("error::discriminant.errors.DiscriminantWarning")
+
+RNG = np.random.default_rng(3)
+ROWS = 90
+Y = np.repeat(["p", "q", "r"], 30)
+FRAME = pd.DataFrame(
+    {
+        "size": RNG.standard_normal(ROWS) + np.repeat([0.0, 1.0, 2.0], 30),
+        "colour": RNG.choice(["red", "green", "blue"], ROWS, p=[0.5, 0.3, 0.2]),
+        "grade": RNG.choice(["low", "medium", "high"], ROWS),
+        "sold": RNG.random(ROWS) < 0.5,
+    }
+)
+GRADES = {"grade": ["low", "medium", "high"]}
+
+
+def holes(frame, column, rows):
+    found = frame.copy()
+    if found[column].dtype == bool:
+        found[column] = found[column].astype(object)
+    found.loc[rows, column] = None
+    return found
+
+
+def encoding_of(frame=FRAME, **options):
+    return Encoded(LDA(), **options).fit(frame, Y).encoding_
+
+
+# --- kinds ---------------------------------------------------------------------------------------
+
+
+def test_ordered_levels_are_equally_spaced_from_0_to_1():
+    found = encoding_of(ordered=GRADES).encode(FRAME)[:, 3]
+    assert found.tolist() == FRAME["grade"].map({"low": 0.0, "medium": 0.5, "high": 1.0}).tolist()
+
+
+@pytest.mark.parametrize("reference", ["frequent", "first"])
+def test_indicators_are_those_of_pandas_without_the_reference(reference):
+    found = encoding_of(reference=reference, exclude=["grade", "sold", "size"])
+    all_levels = pd.get_dummies(FRAME["colour"], prefix="colour", prefix_sep="=")
+    dropped = {"frequent": "colour=red", "first": "colour=blue"}[reference]
+    want = all_levels.drop(columns=dropped)
+    assert found.features == tuple(want.columns)
+    assert np.array_equal(found.encode(FRAME), want.to_numpy(dtype=float))
+
+
+def test_without_a_reference_every_level_has_an_indicator_and_they_sum_to_one():
+    opened = open_source(FRAME.assign(y=Y), target="y", columns=["colour"], reference=None)
+    assert opened.encoding.features == ("colour=blue", "colour=green", "colour=red")
+    assert (opened.table.features[:].sum(axis=1) == 1).all()
+
+
+def test_the_choice_of_the_reference_does_not_change_what_lda_says():
+    models = [Encoded(LDA(), reference=r).fit(FRAME, Y) for r in ("frequent", "first")]
+    with pytest.warns(DiscriminantWarning, match="colour=blue"):
+        models.append(Encoded(LDA(), reference=None).fit(FRAME, Y))
+    said = [model.predict_proba(FRAME) for model in models]
+    np.testing.assert_allclose(said[1:], [said[0]] * 2, rtol=1e-9)
+
+
+def test_an_ordered_categorical_of_pandas_is_ordered_as_it_says():
+    grade = pd.Categorical(FRAME["grade"], categories=["low", "medium", "high"], ordered=True)
+    found = encoding_of(FRAME.assign(grade=grade))
+    assert found.columns[2].kind == "ordered" and found.columns[2].levels == (
+        "low",
+        "medium",
+        "high",
+    )
+
+
+def test_numbers_named_as_categories_are_categories():
+    frame = FRAME.assign(zone=np.arange(ROWS) % 3 + 100)
+    found = encoding_of(frame, categories=["zone"], exclude=["colour", "grade", "sold"])
+    assert found.features == ("size", "zone=101", "zone=102")
+
+
+def test_what_says_nothing_is_set_aside_and_that_is_said():
+    frame = FRAME.assign(
+        id=[f"n{i}" for i in range(ROWS)], row=np.arange(ROWS) + 7, same=1.5, one="x", none=None
+    )
+    model = Encoded(LDA()).fit(frame, Y)
+    assert {column.name: column.kind for column in model.encoding_.aside} == {
+        "id": "identifier",
+        "row": "identifier",
+        "same": "constant",
+        "one": "constant",
+        "none": "dropped",
+    }
+    assert "Column 'id' is set aside: 90 texts, all different." in model.said_
+    assert "Column 'same' is set aside: 1.5 in every row." in model.said_
+
+
+def test_a_category_of_too_many_levels_is_set_aside():
+    names = [f"n{i % 60}" for i in range(ROWS)]
+    found = encoding_of(FRAME.assign(name=names), max_levels=50)
+    assert found.columns[-1].note == "60 levels, more than max_levels=50"
+
+
+def test_a_column_that_is_asked_for_is_used_come_what_may():
+    opened = open_source(
+        FRAME.assign(row=np.arange(ROWS), y=Y), target="y", columns=["row", "size"]
+    )
+    assert opened.encoding.features == ("size", "row")
+
+
+def test_a_feature_name_that_is_taken_is_changed():
+    frame = FRAME.assign(**{"colour=green": FRAME["size"] ** 2})
+    found = encoding_of(frame)
+    assert len(set(found.features)) == len(found.features) == 7
+
+
+# --- by name -------------------------------------------------------------------------------------
+
+
+def test_columns_are_matched_by_name_in_any_order():
+    model = Encoded(LDA()).fit(FRAME, Y)
+    assert np.array_equal(model.predict(FRAME[FRAME.columns[::-1]]), model.predict(FRAME))
+
+
+def test_an_encoding_survives_json():
+    frame = holes(FRAME.assign(id=[f"n{i}" for i in range(ROWS)]), "size", [3])
+    before = encoding_of(frame, ordered=GRADES, missing="indicator", unseen="ignore")
+    after = Encoding.from_dict(json.loads(json.dumps(before.to_dict())))
+    assert after == before
+    assert np.array_equal(after.encode(frame), before.encode(frame))
+
+
+def test_a_file_is_read_as_the_kinds_of_the_fit(tmp_path):
+    codes = FRAME.assign(code=[f"{i % 3:03d}" for i in range(ROWS)])
+    model = Encoded(LDA()).fit(codes, Y)
+    codes.to_csv(tmp_path / "new.csv", index=False)
+    assert np.array_equal(model.predict(tmp_path / "new.csv"), model.predict(codes))
+    frame, _ = read_frame(tmp_path / "new.csv", encoding=model.encoding_)
+    assert frame["code"].kind == "text"
+
+
+def test_texts_that_mean_missing_are_remembered(tmp_path):
+    path = tmp_path / "t.csv"
+    FRAME.assign(colour=FRAME["colour"].replace("blue", "?"), y=Y).to_csv(path, index=False)
+    told = open_source(path, target="y").said
+    assert any("'?' is one of them; if it means missing" in line for line in told)
+    opened = open_source(path, target="y", missing="drop", missing_texts=["?"])
+    assert opened.rows_read - len(opened.table) == (FRAME["colour"] == "blue").sum()
+    model = Encoded.of_fitted(LDA().fit_moments(moments_of(opened)), opened.encoding)
+    with pytest.raises(ValueError, match="column 'colour': missing"):
+        model.predict(path)
+
+
+def moments_of(opened):
+    from discriminant.engines.engine import read_moments
+
+    return read_moments(opened.table, detail="class")
+
+
+def test_a_model_fitted_to_the_moments_of_a_file_is_the_model_fitted_to_the_frame(tmp_path):
+    FRAME.assign(y=Y).to_csv(tmp_path / "t.csv", index=False)
+    opened = open_source(tmp_path / "t.csv", target="y")
+    model = Encoded.of_fitted(LDA().fit_moments(moments_of(opened)), opened.encoding)
+    other = Encoded(LDA()).fit(FRAME, Y)
+    np.testing.assert_allclose(model.predict_proba(FRAME), other.predict_proba(FRAME), rtol=1e-12)
+
+
+# --- missing cells -------------------------------------------------------------------------------
+
+
+def test_the_mean_that_fills_is_that_of_the_rows_of_the_fit():
+    frame = holes(holes(FRAME, "size", [3, 8]), "colour", [5])
+    model = Encoded(LDA(), missing="mean", exclude=["grade", "sold"]).fit(frame, Y)
+    found = model.encode(frame)
+    assert found[3, 0] == pytest.approx(frame["size"].mean(), rel=1e-14)
+    shares = frame["colour"].value_counts(normalize=True)
+    assert found[5, 1:] == pytest.approx([shares["blue"], shares["green"]])
+
+
+def test_an_indicator_says_which_cells_were_missing():
+    frame = holes(FRAME, "size", [3, 8])
+    model = Encoded(LDA(), missing="indicator").fit(frame, Y)
+    assert model.encoding_.features[:2] == ("size", "size missing")
+    assert np.flatnonzero(model.encode(frame)[:, 1]).tolist() == [3, 8]
+
+
+def test_rows_with_missing_cells_are_dropped_and_counted():
+    frame = holes(holes(FRAME, "size", [3, 8]), "sold", [8, 9])
+    kept = [i for i in range(ROWS) if i not in (3, 8, 9)]
+    model = Encoded(LDA(), missing="drop").fit(frame, Y)
+    other = Encoded(LDA()).fit(FRAME.iloc[kept], Y[kept])
+    assert model.rows_dropped_ == 3
+    assert "3 of 90 rows have a missing cell and are dropped." in model.said_
+    np.testing.assert_allclose(model.predict_proba(FRAME), other.predict_proba(FRAME), rtol=1e-10)
+
+
+GAUSSIAN = [LDA(), LDA(shrinkage=0.3), QDA(), RDA(pooling=0.4), RDA(shrinkage=0.5), NearestMean()]
+IRIS, SPECIES = load_iris(return_X_y=True)
+FITTED = {repr(m): Encoded(m, missing="marginal").fit(IRIS, SPECIES) for m in GAUSSIAN}
+
+
+@pytest.mark.parametrize("model", GAUSSIAN, ids=repr)
+@given(gone=st.sets(st.integers(0, 3), min_size=1, max_size=3), row=st.integers(0, 149))
+def test_a_missing_feature_is_integrated_out(model, gone, row):
+    """Against SciPy's normal density of the features that are there."""
+    fitted = FITTED[repr(model)]
+    x, kept = IRIS[row].copy(), [j for j in range(4) if j not in gone]
+    x[list(gone)] = np.nan
+    inner = fitted.estimator_
+    covariance = np.broadcast_to(inner.covariance_, (3, 4, 4))
+    joint = np.array(
+        [
+            multivariate_normal(inner.means_[k][kept], covariance[k][np.ix_(kept, kept)]).logpdf(
+                x[kept]
+            )
+            for k in range(3)
+        ]
+    ) + np.log(inner.prior_)
+    want = joint - np.logaddexp.reduce(joint)
+    np.testing.assert_allclose(fitted.predict_log_proba(x[None])[0], want, rtol=1e-8, atol=1e-9)
+
+
+def test_a_row_without_any_feature_has_the_prior():
+    fitted = Encoded(LDA(prior=[0.2, 0.3, 0.5]), missing="marginal").fit(IRIS, SPECIES)
+    nothing = np.full((1, 4), np.nan)
+    assert fitted.predict_proba(nothing)[0] == pytest.approx([0.2, 0.3, 0.5])
+    assert fitted.predict(nothing).tolist() == [2]
+
+
+def test_a_complete_row_is_scored_alike_beside_rows_with_missing_cells():
+    fitted = Encoded(QDA(), missing="marginal").fit(IRIS, SPECIES)
+    some = IRIS[[0, 70, 140]].copy()
+    some[1, 2] = np.nan
+    both = fitted.predict_log_proba(some)[[0, 2]]
+    np.testing.assert_allclose(both, fitted.predict_log_proba(IRIS[[0, 140]]), rtol=1e-9)
+
+
+def test_a_missing_category_is_integrated_out_with_all_its_indicators():
+    model = Encoded(LDA(), missing="marginal").fit(FRAME, Y)
+    other = Encoded(LDA()).fit(FRAME.drop(columns="colour"), Y)
+    some = holes(FRAME, "colour", slice(None))
+    np.testing.assert_allclose(
+        model.predict_proba(some), other.predict_proba(FRAME[["size", "grade", "sold"]]), rtol=1e-9
+    )
+
+
+# --- unseen levels -------------------------------------------------------------------------------
+
+
+def test_an_unseen_level_that_is_ignored_is_no_level():
+    model = Encoded(LDA(), unseen="ignore").fit(FRAME, Y)
+    new, reference = FRAME.assign(colour="mauve"), FRAME.assign(colour="red")
+    assert np.array_equal(model.predict_proba(new), model.predict_proba(reference))
+
+
+@pytest.mark.parametrize(
+    "wrap", [lambda m: m, lambda m: Decision(m), lambda m: Decision(m, reject=0.4)]
+)
+def test_a_row_with_an_unseen_level_is_rejected_but_has_a_class(wrap):
+    model = wrap(Encoded(LDA(), unseen="reject")).fit(FRAME, Y)
+    new = FRAME.copy()
+    new.loc[4, "colour"] = "mauve"
+    assert model.decide(new)[4] is REJECT
+    assert model.predict(new)[4] in Y
+
+
+def test_only_rows_with_unseen_levels_are_rejected():
+    model = Encoded(LDA(), unseen="reject").fit(FRAME, Y)
+    assert model.decide(FRAME).tolist() == model.predict(FRAME).tolist()
+    assert not model.rejected(FRAME).any()
+
+
+# --- company -------------------------------------------------------------------------------------
+
+
+def test_weights_are_passed_on():
+    weight = RNG.integers(1, 4, ROWS)
+    weighed = Encoded(LDA()).fit(FRAME, Y, sample_weight=weight)
+    repeated = Encoded(LDA(), reference="first").fit(
+        FRAME.loc[FRAME.index.repeat(weight)].reset_index(drop=True), Y.repeat(weight)
+    )
+    np.testing.assert_allclose(
+        weighed.predict_proba(FRAME), repeated.predict_proba(FRAME), rtol=1e-10
+    )
+
+
+def test_a_model_inside_knows_the_names_of_the_features():
+    model = Encoded(LDA()).fit(FRAME, Y)
+    assert tuple(model.estimator_.feature_names_in_) == model.encoding_.features
+    assert model.feature_names_in_.tolist() == list(FRAME.columns)
+
+
+def test_a_real_table_with_categories_and_missing_cells_is_learnt(shared_data):
+    path = shared_data / "penguins" / "penguins.csv"
+    opened = open_source(path, target="species", missing="marginal")
+    model = Encoded.of_fitted(LDA().fit_moments(moments_of(opened)), opened.encoding)
+    assert opened.rows_read == 344 and len(opened.table) == 333
+    assert (model.predict(path) == pd.read_csv(path)["species"]).mean() > 0.98

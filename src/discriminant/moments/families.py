@@ -241,13 +241,33 @@ def _binomial(scores: Floats, share: Floats, link: str) -> Told:
     bad = ~np.isfinite(scores)
     if link == "log":
         bad |= scores >= 0
-    found = _two_sided(np.where(bad, -1.0, scores), link)
+    some = bool(bad.any())
+    scores = np.where(bad, -1.0, scores) if some else scores
     rest = 1.0 - share
+    told = _logit(scores, share, rest) if link == "logit" else _linked(scores, share, rest, link)
+    loss = told.loss
+    if ((share > 0) & (rest > 0)).any():  # else the saturated log likelihood is zero
+        loss = loss + xlogy(share, share) + xlogy(rest, rest)
+    return Told(np.where(bad, np.inf, loss) if some else loss, told.slope, told.curve)
+
+
+def _linked(scores: Floats, share: Floats, rest: Floats, link: str) -> Told:
+    found = _two_sided(scores, link)
     gained = np.where(share > 0, share * found.log_one, 0.0)
     gained += np.where(rest > 0, rest * found.log_zero, 0.0)
-    loss = np.where(bad, np.inf, xlogy(share, share) + xlogy(rest, rest) - gained)
     slope = rest * found.hazard_zero - share * found.hazard_one
-    return Told(loss, slope, found.hazard_one * found.hazard_zero)
+    return Told(-gained, slope, found.hazard_one * found.hazard_zero)
+
+
+def _logit(scores: Floats, share: Floats, rest: Floats) -> Told:
+    """The logit, with few passes over the rows: log(1 + exp s) - y s, exact in both tails."""
+    small = np.exp(-np.abs(scores))
+    near = 1.0 / (1.0 + small)
+    far = small * near
+    up = scores >= 0
+    loss = np.log1p(small) + np.where(up, rest, -share) * scores
+    slope = rest * np.where(up, near, far) - share * np.where(up, far, near)
+    return Told(loss, slope, near * far)
 
 
 # --- rows -------------------------------------------------------------------------------------

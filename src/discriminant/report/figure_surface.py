@@ -1,4 +1,4 @@
-"""The loss of RDA over pooling and shrinkage, as a map: the darker a cell, the lower the loss."""
+"""The loss of RDA over pooling and shrinkage, as a map: strong colours are low losses."""
 
 from __future__ import annotations
 

@@ -216,9 +216,9 @@ def _surprising(held: HeldOut) -> list[FindingFacts]:
     )
     whose = "its" if len(low) == 1 else "their"
     text = (
-        f"{counted(len(low), 'held-out row')} surprised the model: {whose} true class had been given "
-        f"less than {percent(_SURE, 0)}. The most surprising is row {worst:,} (counted from 0): it "
-        f"is {several([held.labels[held.codes[worst]]])}, which had been given {given}; the model "
-        f"said {said}. Check its label first."
+        f"{counted(len(low), 'held-out row')} surprised the model: {whose} true class had been "
+        f"given less than {percent(_SURE, 0)}. The most surprising is row {worst:,} (counted from "
+        f"0): it is {several([held.labels[held.codes[worst]]])}, which had been given {given}; the "
+        f"model said {said}. Check its label first."
     )
     return [FindingFacts(kind="surprising", text=text)]

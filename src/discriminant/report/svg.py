@@ -191,10 +191,9 @@ def axis_up(
     found, says = [], says or scale.says(most)
     for value in scale.ticks(most):
         y = scale(value)
-        found += [
-            line((left, y), (right, y), "grid"),
-            text((left - 6, y + 4.5), says(value), "end"),
-        ]
+        found.append(line((left, y), (right, y), "grid"))
+        if y != scale.start:  # there it would touch the first number of the other axis
+            found.append(text((left - 6, y + 4.5), says(value), "end"))
     return found
 
 

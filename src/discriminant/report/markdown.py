@@ -1,0 +1,245 @@
+"""Facts to Markdown: the tables of the page as text, for a notebook, a ticket or a terminal.
+
+Whatever somebody named is escaped: a backslash before every character that Markdown or HTML would
+take for markup, so that a name can neither open a link or a tag nor break a table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from discriminant.report.facts import (
+    ComparisonFacts,
+    DecisionFacts,
+    Facts,
+    MattersFacts,
+    ReadFacts,
+    SpaceFacts,
+    UseFacts,
+)
+from discriminant.report.summary import in_short
+from discriminant.report.words import (
+    chance,
+    counted,
+    duration,
+    fixed,
+    number,
+    percent,
+    shown,
+    whole,
+)
+
+_MARKUP = frozenset("\\`*_[]<>#!|&~$^@")
+_MOST = 30  # rows of a table
+
+
+def to_markdown(facts: Facts) -> str:
+    """The report as Markdown."""
+    parts = [f"# {plainly(facts['title'])}", *(spoken(line) for line in in_short(facts))]
+    parts += _read(facts["read"]) + _comparison(facts["comparison"])
+    if "space" in facts:
+        parts += _space(facts["space"])
+    if "decision" in facts:
+        parts += _decision(facts["decision"])
+    if "matters" in facts:
+        parts += _matters(facts["matters"])
+    if "use" in facts:
+        parts += _use(facts["use"])
+    made = facts["made"]
+    parts.append(f"Made by discriminant {plainly(made['version'])}.")
+    if "command" in made:
+        parts.append(fenced(made["command"]))
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def plainly(name: object, longest: int = 60) -> str:
+    """A name, with nothing left that could be markup.
+
+    >>> plainly("<b>|[x](y)")
+    '\\\\<b\\\\>\\\\|\\\\[x\\\\](y)'
+    """
+    return _escaped(shown(name, longest))
+
+
+def spoken(text: object) -> str:
+    """A sentence on one line, escaped where a name in it could be markup."""
+    return _escaped(shown(" ".join(str(text).split()), 2000))
+
+
+def _escaped(text: str) -> str:
+    found = "".join("\\" + c if c in _MARKUP else c for c in text)
+    return found.replace("://", ":\\/\\/").replace("www.", "www\\.")  # would become links
+
+
+def fenced(code: str, language: str = "") -> str:
+    """Lines of code in a fence that is longer than any in them."""
+    longest, run = 2, 0
+    for char in code:
+        run = run + 1 if char == "`" else 0
+        longest = max(longest, run)
+    fence = "`" * (longest + 1)
+    lines = "\n".join(shown(line, 2000) if line else "" for line in code.split("\n"))
+    return f"{fence}{language}\n{lines}\n{fence}"
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table; the first column is of names, the others are numbers."""
+    rule = ["---", *["---:"] * (len(head) - 1)]
+    every = list(rows)
+    lines = [head, rule, *every[:_MOST]]
+    found = "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    more = len(every) - _MOST
+    return found + (f"\n\nand {more} more." if more > 0 else "")
+
+
+def _bullets(lines: Iterable[object]) -> str:
+    return "\n".join(f"- {spoken(line)}" for line in lines)
+
+
+def _read(read: ReadFacts) -> list[str]:
+    total = sum(row["weight"] for row in read["classes"]) or 1.0
+    columns = [
+        [
+            plainly(column["name"]),
+            plainly(column["kind"]),
+            str(column["features"]),
+            str(column["missing"]),
+        ]
+        for column in read["columns"]
+    ]
+    classes = [
+        [plainly(row["label"]), whole(row["rows"]), percent(row["weight"] / total)]
+        for row in read["classes"]
+    ]
+    return [
+        "## What was read",
+        f"{counted(read['rows'], 'row')} of {plainly(read['source'], 90)}, "
+        f"{counted(read['features'], 'feature')}.",
+        table(["Class", "Rows", "Share"], classes),
+        _bullets([*read["said"], *read["warnings"]]),
+        table(["Column", "Taken as", "Features", "Missing"], columns),
+    ]
+
+
+def _comparison(comparison: ComparisonFacts) -> list[str]:
+    head = ["Model", "Error", "Interval", "AUC", "Log loss", "Brier", "Calibration", "Time"]
+    rows = [
+        [
+            plainly(model["label"]) + (" (taken)" if model["chosen"] else ""),
+            percent(model["error"]),
+            f"{percent(model['error_low'])} to {percent(model['error_high'])}",
+            percent(model["auc"]),
+            fixed(model["log_loss"], 3),
+            fixed(model["brier"], 3),
+            percent(model["calibration"]),
+            duration(model["seconds"]),
+        ]
+        for model in comparison["models"]
+    ]
+    notes = [f"{m['label']}: {m['note']}" for m in comparison["models"] if m["note"]]
+    judged = f"Judged on held-out rows: {comparison['folds']}."
+    return [
+        "## The models compared",
+        spoken(comparison["why"]),
+        spoken(judged),
+        table(head, rows),
+        _bullets(notes),
+    ]
+
+
+def _space(space: SpaceFacts) -> list[str]:
+    width = len(space["structure"]["loadings"][0]) if space["structure"]["loadings"] else 0
+    loadings = [
+        [plainly(feature), *(fixed(value) for value in line)]
+        for feature, line in zip(
+            space["structure"]["features"], space["structure"]["loadings"], strict=True
+        )
+    ]
+    directions = [
+        [str(j + 1), fixed(row["correlation"], 3), percent(row["share"]), chance(row["p"])]
+        for j, row in enumerate(space["canonical"])
+    ]
+    tests = [
+        [test["name"], number(test["value"], 4), number(test["f"]), chance(test["p"])]
+        for test in space["tests"]
+    ]
+    head = ["Feature", *(f"Direction {j + 1}" for j in range(width))]
+    return [
+        "## The data in discriminant space",
+        table(head, loadings) if loadings else "",
+        table(["Direction", "Canonical correlation", "Share", "p"], directions),
+        table(["Test of equal means", "Value", "F", "p"], tests) if tests else "",
+        spoken(space["calls_for"]),
+        _bullets(space["notes"]),
+    ]
+
+
+def _decision(decision: DecisionFacts) -> list[str]:
+    names = [*decision["actions"], "passed on"]
+    rows = [
+        [plainly(names[a]), *(whole(cell) for cell in line)]
+        for a, line in enumerate(decision["confusion"])
+    ]
+    classes = [
+        [
+            plainly(row["label"]),
+            whole(row["rows"]),
+            percent(row["recall"]),
+            percent(row["precision"]),
+            percent(row["auc"]),
+        ]
+        for row in decision["by_class"]
+    ]
+    wide = len(decision["labels"]) > _MOST
+    head = ["Decided, by true class", *(plainly(label) for label in decision["labels"])]
+    cost = f"Mean cost of a row: {number(decision['mean_cost'])}."
+    return [
+        "## The decision",
+        f"Of the decided rows {percent(decision['error'])} are wrong; "
+        f"{percent(decision['coverage'])} are decided. {cost}",
+        "" if wide else table(head, rows),
+        table(["Class", "Rows", "Recall", "Precision", "AUC"], classes),
+    ]
+
+
+def _matters(matters: MattersFacts) -> list[str]:
+    parts = ["## What matters", _bullets(finding["text"] for finding in matters["findings"])]
+    if "coefficients" in matters:
+        found = matters["coefficients"]
+        rows = [
+            [
+                plainly(row["feature"]),
+                plainly(row["of"] or ""),
+                fixed(row["value"], 3),
+                f"{fixed(row['low'], 3)} to {fixed(row['high'], 3)}",
+            ]
+            for row in found["rows"]
+        ]
+        parts.append(spoken(f"By {found['title']}: the {found['unit']}."))
+        parts.append(table(["Feature", "Class", "Coefficient", "95% interval"], rows))
+    if "stepwise" in matters:
+        steps = [
+            [
+                ("\\+ " if step["entered"] else "\\- ")
+                + plainly(step["entered"] or step["removed"]),
+                number(step["f"]),
+                chance(step["p"]),
+                number(step["wilks"]),
+            ]
+            for step in matters["stepwise"]["steps"]
+        ]
+        parts.append(table(["Step", "Partial F", "p", "Wilks' lambda"], steps))
+    return parts
+
+
+def _use(use: UseFacts) -> list[str]:
+    parts = ["## How to use the model"]
+    if "file" in use:
+        parts.append(f"The model is in {plainly(use['file'], 120)}.")
+    if "command" in use:
+        parts.append(fenced(use["command"], "sh"))
+    if "python" in use:
+        parts.append(fenced(use["python"], "python"))
+    if "sql" in use:
+        parts.append(fenced(use["sql"], "sql"))
+    return parts

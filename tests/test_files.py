@@ -238,6 +238,8 @@ def test_a_number_is_what_float_takes_but_for_grouped_digits(text):
         (["1", "2", "NA", ""], "number"),
         (["0", "1", "2", "3+"] * 5, "text"),
         ([str(i) for i in range(30)] + ["oops"], "number"),
+        (["1", "2", "?"], "number"),
+        (["1.5", "2.5"] * 9 + ["none yet"], "number"),
         (["TRUE", "false", ""], "boolean"),
         (["2020-01-31"], "date"),
         (["2020-01-31 10:15", "2020-01-31T10:15:30"], "time"),

@@ -3,9 +3,10 @@
 All is judged on the header and the first rows, and then holds for the whole file: a cell further
 down that does not fit is an error with its place, never a change of mind.
 
-A column is of numbers if its cells are, and also if nearly all are and they are many different
-ones: then the others are mistakes to be told. A text is a number if Python's float takes it, but
-for digits grouped by `_` and other alphabets' digits, which are refused.
+A column is of numbers if its cells are, and also if nearly all are and they look measured (with
+decimals, or many different ones), or if the others look like `?`: then these are to be told. A
+text is a number if Python's float takes it, but for digits grouped by `_` and other alphabets'
+digits, which are refused.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ MAX_FIELD = 10**6  # characters
 MAX_LINE = 10 * 10**6
 MAX_COLUMNS = 10**5
 MISSING = ("", "NA", "NaN", "nan", "null", "NULL")  # texts that stand for no number
+DOUBTFUL = ("na", "n/a", "nan", "null", "none", "?", "-", ".", "missing")  # perhaps missing
 DELIMITERS = ",;\t|"
 TRUE = ("true", "True", "TRUE")
 FALSE = ("false", "False", "FALSE")
@@ -161,8 +163,11 @@ def field_limit() -> Iterator[None]:
 
 def _meant_as_numbers(numbers: Sequence[str], some: Sequence[str]) -> bool:
     """Whether a column with texts among its numbers is one of numbers, with mistakes."""
-    distinct = len(set(numbers))
-    if len(numbers) >= 0.8 * len(some) and (distinct > 10 or distinct > 0.5 * len(some)):
+    distinct, others = set(numbers), {cell.casefold() for cell in set(some) - set(numbers)}
+    measured = len(distinct) > 10 or any("." in cell or "," in cell for cell in distinct)
+    if len(numbers) >= 0.8 * len(some) and (measured or len(distinct) > 0.5 * len(some)):
+        return True
+    if numbers and others <= set(DOUBTFUL):
         return True
     return all(_COMMA.fullmatch(cell) or _GROUPED.fullmatch(cell) for cell in some)
 

@@ -31,13 +31,13 @@ from discriminant.errors import (
     tell,
 )
 from discriminant.table.cells import Cells, Frame, open_frame
+from discriminant.table.dialect import DOUBTFUL, is_number
 from discriminant.table.encoding import MISSING, UNSEEN, Column, Encoding
 from discriminant.table.naming import lookalikes, nearest
 from discriminant.table.schema import Floats
 
 REFERENCES = ("frequent", "first", None)
 _EXACT = 2.0**53
-_DOUBTFUL = ("na", "n/a", "nan", "null", "none", "?", "-", ".", "missing")
 _FEW = 20  # rows below which 1, 2, 3, ... may well be a measurement
 
 
@@ -267,8 +267,6 @@ def _is_large(values: npt.NDArray[Any]) -> bool:
 
 
 def _values_for_names(names: Sequence[str]) -> bool:
-    from discriminant.table.dialect import is_number
-
     return 2 * sum(is_number(name) for name in names) > len(names)
 
 
@@ -298,7 +296,7 @@ def _said(column: Column, wishes: Wishes) -> list[str]:
     if column.kind == "category":
         dropped = "" if column.reference is None else f", reference '{column.reference}'"
         told = f"{name} is a category of {len(column.levels)} levels{dropped}."
-        doubtful = [level for level in column.levels if level.casefold() in _DOUBTFUL]
+        doubtful = [level for level in column.levels if level.casefold() in DOUBTFUL]
         for level in doubtful[:1]:
             told += f" '{level}' is one of them; if it means missing, name it in missing_texts."
         return [told]

@@ -56,6 +56,11 @@ class Opened:
     format: Format | None  # None of a frame
     rows_read: int  # before rows with missing cells were dropped
 
+    def __repr__(self) -> str:
+        """One line: how many rows, features and classes."""
+        classes = len(self.table.schema.labels)
+        return f"Opened({len(self.table)} rows, {self.table.width} features, {classes} classes)"
+
 
 def open_source(
     source: Any,

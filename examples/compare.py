@@ -85,10 +85,10 @@ def line(model: Any, X: Any, y: Any) -> str:
     held = cross_validate(model, X, y, folds=10)
     # N refits with all rows: not for a quick look
     refits = getattr(model, "needs_rows", False) or not hasattr(model, "fit_moments")
-    alone = "-" if refits else f"{leave_one_out(model, X, y).error():.3f}"
-    loss = f"{held.log_loss():.4g}" if hasattr(model, "predict_log_proba") else "-"
+    alone = "-" if refits else f"{leave_one_out(model, X, y).error:.3f}"
+    loss = f"{held.log_loss:.4g}" if hasattr(model, "predict_log_proba") else "-"
     seconds = time.perf_counter() - start
-    return f"{train:8.3f}{held.error():9.3f}{alone:>9} {loss:>9}{seconds:9.2f}"
+    return f"{train:8.3f}{held.error:9.3f}{alone:>9} {loss:>9}{seconds:9.2f}"
 
 
 if __name__ == "__main__":

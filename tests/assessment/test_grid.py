@@ -64,8 +64,8 @@ def test_losses_are_those_of_every_candidate_by_itself(prior, weighted):
         for s, shrinkage in enumerate(_SHRINKAGE):
             model = RDA(pooling=pooling, shrinkage=shrinkage, prior=prior)
             held = cross_validate(model, X, y, fold, sample_weight=weight)
-            assert found.log_loss[p, s, 1] == pytest.approx(held.log_loss(), rel=1e-11)
-            assert found.error[p, s, 1] == pytest.approx(held.error(), rel=1e-12)
+            assert found.log_loss[p, s, 1] == pytest.approx(held.log_loss, rel=1e-11)
+            assert found.error[p, s, 1] == pytest.approx(held.error, rel=1e-12)
 
 
 def test_poolings_together_do_without_a_fit_each(monkeypatch):
@@ -86,7 +86,7 @@ def test_where_a_covariance_has_no_inverse_candidates_are_fitted_one_by_one(spoi
     found = losses(X, y, Candidates(Family(), _POOLING, (0.0, 0.5)), fold)
     for p, pooling in enumerate(_POOLING):
         held = cross_validate(RDA(pooling=pooling, shrinkage=0.5), X, y, fold)
-        assert found.log_loss[p, 1, 0] == pytest.approx(held.log_loss(), rel=1e-9)
+        assert found.log_loss[p, 1, 0] == pytest.approx(held.log_loss, rel=1e-9)
 
 
 def test_shrinkages_a_few_at_a_time_give_the_same(monkeypatch):
@@ -109,7 +109,7 @@ def test_cv_takes_the_candidate_of_least_held_out_loss():
     fold = np.arange(len(y)) % 4
     model = RDA(pooling="cv", shrinkage="cv", folds=fold).fit(X, y)
     tried = [
-        (cross_validate(RDA(pooling=p, shrinkage=s), X, y, fold).log_loss(), p, s)
+        (cross_validate(RDA(pooling=p, shrinkage=s), X, y, fold).log_loss, p, s)
         for p in np.linspace(0, 1, 11).round(10)
         for s in np.linspace(0, 1, 11).round(10)
     ]
@@ -160,7 +160,7 @@ def test_cv_of_more_features_than_rows_works_in_the_space_of_the_rows():
     fold = np.arange(30) % 3
     model = RDA(pooling=1.0, shrinkage="cv", folds=fold).fit(X, y)
     held = cross_validate(RDA(pooling=1.0, shrinkage=0.5), X, y, fold)
-    assert model.cv_.log_loss[0, 5, 0] == pytest.approx(held.log_loss(), rel=1e-9)
+    assert model.cv_.log_loss[0, 5, 0] == pytest.approx(held.log_loss, rel=1e-9)
 
 
 def test_a_class_with_too_few_rows_to_hold_out_is_named():

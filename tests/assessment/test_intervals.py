@@ -193,7 +193,7 @@ def test_the_interval_of_a_weighted_mean_loss_has_the_sandwich_variance():
 def test_over_folds_the_interval_is_that_of_the_mean_of_folds():
     X, y = load_wine(return_X_y=True)
     held = cross_validate(LDA(), X[:, :4], y, 5)
-    each = [(held.predicted() != y)[held.fold == f].mean() for f in range(5)]
+    each = [(held.predicted != y)[held.fold == f].mean() for f in range(5)]
     found = interval_over(held.tallies, "error")
     wanted = stats.t.interval(0.95, 4, np.mean(each), stats.sem(each))
     assert (found.low, found.high) == pytest.approx(wanted, rel=1e-12)

@@ -101,7 +101,7 @@ def test_as_many_rows_are_wrong_as_in_mass(name, kind, answer):
     golden = _MASS["sets"][name]
     model = {"lda": LDA, "qda": QDA}[kind](prior=golden["prior"] if "prior" in answer else None)
     held = leave_one_out(model, X, y, prior="fixed")
-    assert held.error() * len(y) == pytest.approx(golden[kind]["moment"][answer]["errors"])
+    assert held.error * len(y) == pytest.approx(golden[kind]["moment"][answer]["errors"])
 
 
 @pytest.mark.parametrize("kind", ["lda", "qda"])
@@ -113,7 +113,7 @@ def test_on_real_sets_the_posteriors_are_those_of_mass(shared_data, name, file, 
     golden = json.loads((shared_data / name / "reference.json").read_text())[kind]["loo"]
     X, y = np.delete(table, label, axis=1), table[:, label].astype(int)
     held = leave_one_out({"lda": LDA, "qda": QDA}[kind](), X, y, prior="fixed")
-    assert held.error() == pytest.approx(golden["error"], abs=1e-12)
+    assert held.error == pytest.approx(golden["error"], abs=1e-12)
     expected = np.array(golden["posterior_first"])
     found = np.exp(held.log_posterior[: len(expected)])
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-10)

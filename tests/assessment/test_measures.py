@@ -347,9 +347,9 @@ def test_a_tally_folded_over_blocks_is_that_of_all_rows():
 def test_what_was_held_out_has_a_tally(way):
     X, y = load_wine(return_X_y=True)
     held = way(LDA(), X[:, :4], y)
-    theirs = metrics.recall_score(y, held.predicted(), average=None)
+    theirs = metrics.recall_score(y, held.predicted, average=None)
     np.testing.assert_allclose(held.tally.recall, theirs, **CLOSE)
-    assert held.tally.log_loss == pytest.approx(held.log_loss(), rel=1e-12)
+    assert held.tally.log_loss == pytest.approx(held.log_loss, rel=1e-12)
 
 
 def test_the_tallies_of_the_folds_add_to_the_tally():

@@ -1,5 +1,6 @@
 """Comparing models on held-out rows: R, arithmetic by hand, and how often a test is wrong."""
 
+from dataclasses import replace
 from fractions import Fraction
 
 import mpmath
@@ -19,7 +20,8 @@ def held(right, fold, weight=None):
     """Two classes, all rows of the first, of which a model has some right."""
     log = np.log(np.where(np.asarray(right)[:, None], [0.9, 0.1], [0.2, 0.8]))
     codes = np.zeros(len(log), dtype=np.intp)
-    return HeldOut(np.array(["a", "b"]), codes, np.asarray(fold), log, weight)
+    labels = np.array(["a", "b"])
+    return HeldOut(labels, codes, np.asarray(fold), log, log.argmax(axis=1), weight=weight)
 
 
 # --- corrected resampled t ------------------------------------------------------------------------
@@ -49,7 +51,7 @@ def test_the_corrected_t_is_that_of_exact_arithmetic():
 
 
 def test_the_interval_and_the_test_agree():
-    pair = compare_models(two_models(), interval=1 - compare_models(two_models()).pairs[0].p)
+    pair = compare_models(two_models(), level=1 - compare_models(two_models()).pairs[0].p)
     assert pair.pairs[0].high == pytest.approx(0.0, abs=1e-12)
 
 
@@ -111,13 +113,16 @@ def test_mcnemar_counts_the_rows_that_one_model_alone_has_right():
 def test_whole_weights_are_repeated_rows():
     times = np.array([1, 3, 0, 2, 1, 1, 2, 1, 1, 1])
     runs = two_models()
-    weighed = {
-        name: HeldOut(one.labels, one.codes, one.fold, one.log_posterior, times.astype(float))
-        for name, one in runs.items()
-    }
+    weighed = {name: replace(one, weight=times.astype(float)) for name, one in runs.items()}
     rows = np.repeat(np.arange(10), times)
     repeated = {
-        name: HeldOut(one.labels, one.codes[rows], one.fold[rows], one.log_posterior[rows])
+        name: replace(
+            one,
+            codes=one.codes[rows],
+            fold=one.fold[rows],
+            log_posterior=one.log_posterior[rows],
+            decided=one.decided[rows],
+        )
         for name, one in runs.items()
     }
     for test in ("mcnemar", "resampled_t"):
@@ -174,10 +179,7 @@ def test_mcnemar_refuses_repetitions_and_broken_weights():
     one = two_models()
     with pytest.raises(ComparisonError, match="'good' has 2 repetitions"):
         compare_models({name: [run] * 2 for name, run in one.items()}, test="mcnemar")
-    half = {
-        name: HeldOut(run.labels, run.codes, run.fold, run.log_posterior, np.full(10, 0.5))
-        for name, run in one.items()
-    }
+    half = {name: replace(run, weight=np.full(10, 0.5)) for name, run in one.items()}
     with pytest.raises(ComparisonError, match="not whole numbers"):
         compare_models(half, test="mcnemar")
 
@@ -186,7 +188,7 @@ def test_an_infinite_loss_is_named_by_model_and_fold():
     runs = two_models()
     log = runs["poor"].log_posterior.copy()
     log[5] = [-np.inf, 0.0]
-    worse = HeldOut(runs["poor"].labels, runs["poor"].codes, runs["poor"].fold, log)
+    worse = replace(runs["poor"], log_posterior=log)
     with pytest.raises(ComparisonError, match=r"'worse' gives a true class of fold 1"):
         compare_models({"good": runs["good"], "worse": worse}, loss="log_loss")
 
@@ -198,7 +200,7 @@ def test_models_that_err_alike_warn_that_there_is_no_test():
 
 
 @pytest.mark.parametrize(
-    "options", [{"test": "t"}, {"loss": "auc"}, {"interval": 2}, {"loss": "log_loss"}]
+    "options", [{"test": "t"}, {"loss": "auc"}, {"level": 2}, {"loss": "log_loss"}]
 )
 def test_options_that_are_none_are_refused(options):
     with pytest.raises(OptionError, match=next(iter(options))):

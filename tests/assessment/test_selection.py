@@ -76,7 +76,7 @@ def fitted(model, rows, codes, fold, weight, columns):
         held = leave_one_out(model, part, codes, sample_weight=weight)
     else:
         held = cross_validate(model, part, codes, fold, sample_weight=weight)
-    return held.error(), held.log_loss()
+    return held.error, held.log_loss
 
 
 def empty(model, codes, fold, weight):

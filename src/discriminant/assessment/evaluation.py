@@ -12,6 +12,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from discriminant.assessment.answers import log_posterior_or_none, said_by
 from discriminant.assessment.measures import Assessment
 from discriminant.decision.actions import Reject, Verdict, decided as decided_by, least_cost
 from discriminant.decision.costs import Costs
@@ -112,31 +113,16 @@ def evaluate(
     """
     if y is None:
         raise LabelError.absent("evaluate")
-    labels = np.asarray(model.classes_)
-    others: tuple[Hashable, ...] = ()
-    if hasattr(model, "decide"):
-        said = model.decide(X)
-        others = tuple(a for a in model.actions_ if a not in labels.tolist())
-    else:
-        said = model.predict(X)
+    said, others = said_by(model, X)
     return assess(
         y,
         said,
-        log_posterior=_posteriors(model, X),
-        labels=labels,
+        log_posterior=log_posterior_or_none(model, X),
+        labels=np.asarray(model.classes_),
         actions=others,
         weight=sample_weight,
         unseen=unseen,
     )
-
-
-def _posteriors(model: Any, X: Any) -> Floats | None:
-    with np.errstate(divide="ignore"):
-        if hasattr(model, "predict_log_proba"):
-            return np.asarray(model.predict_log_proba(X), dtype=np.float64)
-        if hasattr(model, "predict_proba"):
-            return np.asarray(np.log(np.asarray(model.predict_proba(X), dtype=np.float64)))
-    return None
 
 
 # --- posteriors ----------------------------------------------------------------------------------

@@ -17,6 +17,7 @@ from typing import Any, Literal, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from discriminant.assessment.answers import Answers
 from discriminant.assessment.folds import (
     FoldNumbers,
     all_but_one,
@@ -25,15 +26,19 @@ from discriminant.assessment.folds import (
     rows_by_fold,
 )
 from discriminant.assessment.leave_one_out import leave_each_out
-from discriminant.assessment.refit import for_classes, refit_folds, rule_without
-from discriminant.posterior import log_posterior
+from discriminant.assessment.refit import (
+    for_classes,
+    given_prior,
+    made_from_moments,
+    refit_folds,
+    rule_without,
+)
 from discriminant.table.schema import Floats
 from discriminant.table.source import Table
 
 Criterion = Literal["error", "log_loss"]
 Mask = npt.NDArray[np.bool_]
 Places = npt.NDArray[np.intp]
-PRIORS = ("prior", "priors")  # ours, and scikit-learn's name for them
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -96,7 +101,7 @@ class Refitting:
         self.log_prior = log_priors(estimator, table, fold)
         self.told = np.isfinite(self.log_prior[fold, table.codes])
         self.alone = len(self.log_prior) == len(table)
-        self.by_moments = made_of_moments(estimator)
+        self.by_moments = made_from_moments(estimator)
         self.trains: list[Any] = []
         if self.by_moments and not self.alone:
             self.trains = list(all_but_one(fold_moments(table, fold, estimator.detail)))
@@ -130,18 +135,24 @@ class Refitting:
 
     def of(self, columns: Places, criterion: Criterion) -> Found:
         """The criterion of one model."""
-        posterior = self._held_out(columns) if len(columns) else self.log_prior[self.fold]
+        found = self._held_out(columns) if len(columns) else self._without_features()
         codes, weight = self.table.codes, self.table.weight
         if criterion == "error":
-            losses = (posterior.argmax(axis=1) != codes).astype(np.float64)
+            wrong = (found.decided != codes) & (found.decided < len(self.table.schema.labels))
+            losses = wrong.astype(np.float64)
         else:
-            losses = -posterior[np.arange(len(codes)), codes]
+            losses = -found.log_posterior[np.arange(len(codes)), codes]
         weight = np.ones(len(codes)) if weight is None else weight
         some = self.told & (weight > 0)
         return Found.of_rows(losses[some], weight[some], self.fold[some])
 
-    def _held_out(self, columns: Places) -> Floats:
-        """(N, K) log posteriors of rows that the model has not seen."""
+    def _without_features(self) -> Answers:
+        """The most probable class is all there is to say."""
+        logs = self.log_prior[self.fold]
+        return Answers(logs, logs.argmax(axis=1))
+
+    def _held_out(self, columns: Places) -> Answers:
+        """What is said of rows that the model has not seen."""
         table = narrowed(self.table, columns)
         labels, codes = table.schema.labels, table.codes
         if not self.by_moments:
@@ -155,18 +166,15 @@ class Refitting:
             )
         if self.alone:
             return leave_each_out(self.estimator, table, fixed_prior=False)
-        found = np.full((len(table), len(labels)), -np.inf)
+        found = Answers.blank(len(table), len(labels))
         for rows, train in zip(rows_by_fold(self.fold), self.trains, strict=True):
             present = train.rows > 0
             part = only_present(train).select(columns.tolist())
-            rule = rule_without(for_classes(self.estimator, present), part, table, rows)
-            found[np.ix_(rows, present)] = log_posterior(rule.scores(table.features[rows]))
+            model = for_classes(self.estimator, present)
+            rule = rule_without(model, part, table, rows)
+            said = model.answers_by(rule, table.features[rows])
+            found.put(rows, np.flatnonzero(present), *said)
         return found
-
-
-def made_of_moments(estimator: Any) -> bool:
-    """Whether its rule follows from class moments."""
-    return hasattr(estimator, "rule_from") and not getattr(estimator, "needs_rows", False)
 
 
 def narrowed(table: Table, columns: Places) -> Table:
@@ -186,8 +194,7 @@ def log_priors(estimator: Any, table: Table, fold: FoldNumbers) -> Floats:
     inside, count = np.zeros(shape), np.zeros(shape)
     np.add.at(inside, (fold, table.codes), weight)
     np.add.at(count, (fold, table.codes), weight > 0)
-    options = estimator.get_params(deep=False)
-    given = next((options[name] for name in PRIORS if options.get(name) is not None), None)
+    _, given = given_prior(estimator) or ("", None)
     outside = inside.sum(axis=0) - inside if given is None else np.asarray(given) + 0.0 * inside
     outside = np.where(count.sum(axis=0) > count, outside, 0.0)
     with np.errstate(divide="ignore"):

@@ -35,6 +35,7 @@ import numpy as np
 from scipy.linalg import eigh
 from sklearn.base import clone
 
+from discriminant.assessment.answers import Answers
 from discriminant.assessment.refit import rule_without
 from discriminant.engines.engine import read_classes
 from discriminant.errors import OptionError, PrecisionLostError, TooFewRowsError
@@ -85,8 +86,8 @@ class Without:
         return cls(moments, codes, offsets, away, away * stretch, stretch, degrees, total)
 
 
-def leave_each_out(estimator: Any, table: Table, *, fixed_prior: bool) -> Floats:
-    """(N, K) log posterior of each row by the rule of all the others."""
+def leave_each_out(estimator: Any, table: Table, *, fixed_prior: bool) -> Answers:
+    """What is said of each row by the rule of all the others."""
     moments = read_classes(table, estimator.detail)
     if fixed_prior:
         estimator = _with_prior(estimator, moments)
@@ -95,10 +96,12 @@ def leave_each_out(estimator: Any, table: Table, *, fixed_prior: bool) -> Floats
         return by_removal(estimator, table, moments, np.arange(len(table)))
     clear = ~np.isnan(scores).any(axis=1)
     if clear.all():
-        return log_posterior(scores)
-    found = np.empty_like(scores)
-    found[clear] = log_posterior(scores[clear])
-    found[~clear] = by_removal(estimator, table, moments, np.flatnonzero(~clear))
+        return Answers(log_posterior(scores), scores.argmax(axis=1))
+    found, every = Answers.blank(*scores.shape), np.arange(scores.shape[1])
+    some, doubtful = np.flatnonzero(clear), np.flatnonzero(~clear)
+    found.put(some, every, log_posterior(scores[some]), scores[some].argmax(axis=1))
+    again = by_removal(estimator, table, moments, doubtful)
+    found.put(doubtful, every, again.log_posterior, again.decided)
     return found
 
 
@@ -138,14 +141,16 @@ def closed_form(without: Without, family: Family) -> Floats | None:
         return _rounded(without, family, family.shrinkage)
 
 
-def by_removal(estimator: Any, table: Table, moments: Any, rows: Iterable[Any]) -> Floats:
-    """(n, K) log posterior of each of the rows by the rule of the moments less that row."""
-    found = []
+def by_removal(estimator: Any, table: Table, moments: Any, rows: Iterable[Any]) -> Answers:
+    """What is said of each of the rows by the rule of the moments less that row."""
+    logs, codes = [], []
     for i in rows:
         alone = table.take(np.array([i]))
         rule = rule_without(estimator, _less(moments, alone, table, int(i)), table, i)
-        found.append(log_posterior(rule.scores(alone.features)))
-    return np.concatenate(found)
+        log, code = estimator.answers_by(rule, alone.features)
+        logs.append(log)
+        codes.append(code)
+    return Answers(np.concatenate(logs), np.concatenate(codes))
 
 
 def _less(moments: Any, alone: Table, table: Table, i: int) -> Any:

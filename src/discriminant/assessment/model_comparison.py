@@ -8,7 +8,7 @@ two models over J folds, of all repetitions, and n_test / n_train the rows held 
 on J - 1 degrees of freedom. Training parts share rows, so fold losses are not independent: the
 plain t has 1 / J alone and finds differences where there are none.
 
-McNemar, one repetition. With b rows that only the second model gets right, c only the first:
+McNemar, one repetition. With b rows that only the first model gets wrong, c only the second:
 
     exact   2 P(Binomial(b + c, 1/2) <= min(b, c)), at most 1
     chi2    (|b - c| - 1)^2 / (b + c) on 1 degree of freedom; 0 if b = c (as R's mcnemar.test)
@@ -29,6 +29,7 @@ from typing import Any, Literal
 import numpy as np
 from scipy import special
 
+from discriminant.assessment.intervals import check_level
 from discriminant.assessment.layout import chance, number, table
 from discriminant.assessment.resampling import HeldOut
 from discriminant.errors import ComparisonError, NoSpreadWarning, OptionError, tell
@@ -53,8 +54,8 @@ class Comparison:
     df: float  # NaN for an exact test
     p: float
     p_holm: float  # holds for all pairs together
-    only_first: float  # weight of rows that only the first has right (over all repetitions)
-    only_second: float
+    only_first: float  # weight of rows that only the second gets wrong (over all repetitions)
+    only_second: float  # and that only the first gets wrong
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -109,7 +110,7 @@ def compare_models(
     *,
     test: Test = "resampled_t",
     loss: Loss = "error",
-    interval: float = 0.95,
+    level: float = 0.95,
 ) -> ModelComparison:
     """Compare models by what they say of rows that they have not seen.
 
@@ -123,8 +124,8 @@ def compare_models(
         rows that one model has right and the other wrong.
     loss
         "error", or "log_loss" for the t.
-    interval
-        Level of the interval of the difference.
+    level
+        Of the interval of the difference.
 
     Examples
     --------
@@ -137,22 +138,24 @@ def compare_models(
     >>> pair.first, pair.second, bool(pair.p > 0.05)
     ('LDA', 'QDA', True)
     """
-    _check(test, loss, interval)
-    runs = {name: _listed(found) for name, found in held.items()}
+    _check(test, loss)
+    level = check_level(level)
+    if not isinstance(held, Mapping):
+        raise ComparisonError.not_named(type(held).__name__)
+    runs = {name: _listed(name, found) for name, found in held.items()}
     if len(runs) < 2:
         raise ComparisonError.too_few(len(runs))
     _check_alike(runs)
     if test == "resampled_t":
         fold_losses = {name: _fold_losses(found, loss, name) for name, found in runs.items()}
         pairs = [
-            _resampled_t(first, second, fold_losses, runs, interval)
+            _resampled_t(first, second, fold_losses, runs, level)
             for first, second in combinations(runs, 2)
         ]
     else:
         pairs = [_mcnemar(first, second, runs, test) for first, second in combinations(runs, 2)]
     losses = {
-        name: float(np.mean([getattr(one, loss)() for one in found]))
-        for name, found in runs.items()
+        name: float(np.mean([getattr(one, loss) for one in found])) for name, found in runs.items()
     }
     return ModelComparison(test, loss, losses, tuple(_with_holm(pairs)))
 
@@ -177,13 +180,13 @@ def _resampled_t(
     second: Any,
     losses: Mapping[Any, Floats],
     runs: Mapping[Any, Sequence[HeldOut]],
-    interval: float,
+    level: float,
 ) -> Comparison:
     differences = losses[first] - losses[second]
     df = float(len(differences) - 1)
     spread, t = corrected_t(differences, _ratio(runs[first]))
     mean = float(differences.mean())
-    reach = spread * float(special.stdtrit(df, 0.5 + 0.5 * interval))
+    reach = spread * float(special.stdtrit(df, 0.5 + 0.5 * level))
     p = 2.0 * float(special.stdtr(df, -abs(t)))
     only = _only(runs[first], runs[second])
     ends = mean - reach, mean + reach
@@ -200,7 +203,7 @@ def _mcnemar(
     if weight is not None and (weight != np.floor(weight)).any():
         raise ComparisonError.broken_weight()
     c, b = _only(one, two)
-    gap = one[0].error() - two[0].error()
+    gap = one[0].error - two[0].error
     statistic, df, p = mcnemar(b, c, exact=test == "mcnemar")
     none = float("nan")
     return Comparison(first, second, gap, none, none, none, statistic, df, p, p, c, b)
@@ -226,7 +229,7 @@ def _fold_losses(found: Sequence[HeldOut], loss: Loss, name: Any) -> Floats:
     each = []
     for one in found:
         rows = np.arange(len(one.codes))
-        paid = (one.log_posterior.argmax(axis=1) != one.codes).astype(np.float64)
+        paid = one.wrong.astype(np.float64)
         if loss == "log_loss":
             paid = -one.log_posterior[rows, one.codes]
         weight = np.ones(len(rows)) if one.weight is None else one.weight
@@ -250,12 +253,11 @@ def _ratio(found: Sequence[HeldOut]) -> float:
 
 
 def _only(first: Sequence[HeldOut], second: Sequence[HeldOut]) -> tuple[float, float]:
-    """Weight of the rows that only the first has right, and only the second."""
+    """Weight of the rows that only the second gets wrong, and only the first."""
     total = np.zeros(2)
     for one, two in zip(first, second, strict=True):
-        right = [found.log_posterior.argmax(axis=1) == found.codes for found in (one, two)]
         weight = np.ones(len(one.codes)) if one.weight is None else one.weight
-        total += weight @ (right[0] & ~right[1]), weight @ (right[1] & ~right[0])
+        total += weight @ (two.wrong & ~one.wrong), weight @ (one.wrong & ~two.wrong)
     return float(total[0]), float(total[1])
 
 
@@ -269,8 +271,14 @@ def _with_holm(pairs: Sequence[Comparison]) -> list[Comparison]:
     return [replace(pair, p_holm=float(p)) for pair, p in zip(pairs, adjusted, strict=True)]
 
 
-def _listed(found: HeldOut | Sequence[HeldOut]) -> list[HeldOut]:
-    return [found] if isinstance(found, HeldOut) else list(found)
+def _listed(name: Any, found: HeldOut | Sequence[HeldOut]) -> list[HeldOut]:
+    each = list(found) if isinstance(found, list | tuple) else [found]
+    for one in each:
+        if not isinstance(one, HeldOut):
+            raise ComparisonError.not_held_out(name, type(one).__name__)
+    if not each:
+        raise ComparisonError.none_held_out(name)
+    return each
 
 
 def _check_alike(runs: Mapping[Any, Sequence[HeldOut]]) -> None:
@@ -291,12 +299,10 @@ def _check_alike(runs: Mapping[Any, Sequence[HeldOut]]) -> None:
                     raise ComparisonError.of_rows(name, other, what)
 
 
-def _check(test: str, loss: str, interval: float) -> None:
+def _check(test: str, loss: str) -> None:
     if test not in ("resampled_t", "mcnemar", "mcnemar_chi2"):
         raise OptionError.of("test", test, "'resampled_t', 'mcnemar' or 'mcnemar_chi2'")
     if loss not in ("error", "log_loss"):
         raise OptionError.of("loss", loss, "'error' or 'log_loss'")
     if loss == "log_loss" and test != "resampled_t":
         raise OptionError.of("loss", loss, "'error' with McNemar's test, which counts errors")
-    if not 0.0 < interval < 1.0:
-        raise OptionError.of("interval", interval, "between 0 and 1")

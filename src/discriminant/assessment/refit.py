@@ -1,7 +1,7 @@
-"""Held-out log posteriors of any scikit-learn classifier, by fitting it again for every fold.
+"""Held-out answers of any scikit-learn classifier, by fitting it again for every fold.
 
 A class that is missing from a training part cannot be predicted there: its log posterior is
--inf, and a warning names it. A classifier without posteriors is taken to be sure of what it says.
+-inf, and a warning names it. What each model decides is put down beside its posteriors.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ import numpy.typing as npt
 from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 
+from discriminant.assessment.answers import Answers, Gathered
 from discriminant.assessment.folds import FoldNumbers, rows_by_fold
-from discriminant.errors import NoPosteriorWarning, tell
 from discriminant.models.rules import Rule
 from discriminant.table.schema import Codes, Floats, Labels
 from discriminant.table.source import Table
 
-_PRIORS = ("prior", "priors")  # ours, and scikit-learn's name for them
+PRIORS = ("prior", "priors", "class_prior")  # options that state priors: ours, scikit-learn's
 
 
 def refit_folds(
@@ -30,9 +30,9 @@ def refit_folds(
     codes: Codes,
     weight: Floats | None,
     fold: FoldNumbers,
-) -> Floats:
-    """(N, K) log posteriors, each row's by a model that has not seen its fold."""
-    found = np.full((len(codes), len(labels)), -np.inf)
+) -> Answers:
+    """What is said of each row by a model that has not seen its fold."""
+    found = Gathered(labels, len(codes))
     everybody = np.arange(len(codes))
     for test in rows_by_fold(fold):
         train = np.setdiff1d(everybody, test, assume_unique=True)
@@ -40,9 +40,19 @@ def refit_folds(
         model = for_classes(clone(estimator), present)
         more = {} if weight is None else {"sample_weight": weight[train]}
         model.fit(_safe_indexing(X, train), labels[codes[train]], **more)
-        columns = np.searchsorted(labels, model.classes_)
-        found[np.ix_(test, columns)] = _log_posterior(model, _safe_indexing(X, test))
-    return found
+        found.ask(model, _safe_indexing(X, test), test)
+    return found.answers()
+
+
+def made_from_moments(estimator: Any) -> bool:
+    """Whether a classifier, with the options that it has, is a function of class moments."""
+    return hasattr(estimator, "rule_from") and not getattr(estimator, "needs_rows", False)
+
+
+def given_prior(estimator: Any) -> tuple[str, Any] | None:
+    """The option that states priors, if the estimator has one, and what it is."""
+    options = estimator.get_params(deep=False) if hasattr(estimator, "get_params") else {}
+    return next(((name, options[name]) for name in PRIORS if name in options), None)
 
 
 def rule_without(estimator: Any, moments: Any, table: Table, rows: Any) -> Rule:
@@ -63,20 +73,9 @@ def for_classes(estimator: Any, present: npt.NDArray[np.bool_]) -> Any:
     """The estimator with its priors, if it was given any, for the classes present alone."""
     if present.all():
         return estimator
-    options = estimator.get_params(deep=False)
-    for name in _PRIORS:
-        if np.shape(options.get(name)) == present.shape:
-            kept = np.asarray(options[name], dtype=np.float64)[present]
-            return clone(estimator).set_params(**{name: kept / kept.sum()})
-    return estimator
-
-
-def _log_posterior(model: Any, X: Any) -> Floats:
-    if hasattr(model, "predict_log_proba"):
-        return np.asarray(model.predict_log_proba(X))
-    with np.errstate(divide="ignore"):
-        if hasattr(model, "predict_proba"):
-            return np.asarray(np.log(model.predict_proba(X)))
-        tell(NoPosteriorWarning.of(type(model).__name__))
-        chosen = np.asarray(model.predict(X))[:, None] == np.asarray(model.classes_)
-        return np.asarray(np.log(chosen.astype(np.float64)))
+    found = given_prior(estimator)
+    if found is None or np.shape(found[1]) != present.shape:
+        return estimator
+    name, prior = found
+    kept = np.asarray(prior, dtype=np.float64)[present]
+    return clone(estimator).set_params(**{name: kept / kept.sum()})

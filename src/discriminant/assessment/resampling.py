@@ -1,9 +1,12 @@
-"""Held-out posteriors: k folds, groups, or one row at a time, without refitting where it can be.
+"""Held-out posteriors and decisions: k folds, groups, or one row at a time, mostly without refits.
 
 A model made from moments is fitted to the other folds by adding their moments: rows are read once
 to sum them and once to be scored, whatever the number of folds. Leaving one row out changes the
 moments by a matrix of rank one, so its score has a closed form: `assessment.leave_one_out`. Any
 other classifier is fitted again for every fold: `assessment.refit`. The numbers are the same.
+
+What is measured is what the model does: the class that it predicts, or its decision where it has
+`decide`, which need not be the most probable class.
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import clone, is_classifier
 
+from discriminant.assessment.answers import Answers
 from discriminant.assessment.folds import (
     FoldNumbers,
     all_but_one,
@@ -27,7 +31,13 @@ from discriminant.assessment.folds import (
 from discriminant.assessment.grid import STEPS, Candidates, Grid, grid_losses
 from discriminant.assessment.leave_one_out import leave_each_out
 from discriminant.assessment.measures import Assessment
-from discriminant.assessment.refit import for_classes, refit_folds, rule_without
+from discriminant.assessment.refit import (
+    for_classes,
+    given_prior,
+    made_from_moments,
+    refit_folds,
+    rule_without,
+)
 from discriminant.engines.local import blas_for
 from discriminant.errors import (
     ClassMissingWarning,
@@ -40,9 +50,9 @@ from discriminant.errors import (
 )
 from discriminant.models.covariance import Shrinkage
 from discriminant.models.gaussian import Family
-from discriminant.posterior import log_posterior
+from discriminant.moments.tally import Actions
 from discriminant.table.labels import encode_labels
-from discriminant.table.schema import Codes, Floats, Labels
+from discriminant.table.schema import Codes, Floats, Labels, Places
 from discriminant.table.source import Table, open_table, open_weight
 
 
@@ -54,33 +64,55 @@ class HeldOut:
     codes: Codes  # (N,) the true class of each row
     fold: FoldNumbers  # (N,) the fold that held it out
     log_posterior: Floats  # (N, K), -inf for a class that the training rows lacked
+    decided: Places  # (N,) what the model does: a place among the labels, then the others
+    others: Actions = ()  # decisions that are no classes: REJECT, OUTLIER, actions with a cost
     weight: Floats | None = None  # (N,)
+
+    @classmethod
+    def of(
+        cls, labels: Labels, codes: Codes, fold: FoldNumbers, found: Answers, weight: Floats | None
+    ) -> HeldOut:
+        """What was said of rows of known classes."""
+        return cls(labels, codes, fold, found.log_posterior, found.decided, found.others, weight)
 
     def __repr__(self) -> str:
         """One line: what was held out, and how it went."""
         return (
             f"HeldOut({len(self.codes)} rows, {len(self.labels)} classes, "
-            f"{int(self.fold.max()) + 1} folds, error={self.error():.4g}, "
-            f"log_loss={self.log_loss():.4g})"
+            f"{int(self.fold.max()) + 1} folds, error={self.error:.4g}, "
+            f"log_loss={self.log_loss:.4g})"
         )
 
+    @property
     def predicted(self) -> npt.NDArray[Any]:
-        """(N,) the most probable label of each row."""
-        return np.asarray(self.labels[self.log_posterior.argmax(axis=1)])
+        """(N,) what the model says of each row: the label, or what else it decides."""
+        if not self.others:
+            return np.asarray(self.labels[self.decided])
+        names = np.empty(len(self.labels) + len(self.others), dtype=object)
+        names[:] = [*self.labels.tolist(), *self.others]
+        return np.asarray(names[self.decided])
 
+    @property
+    def wrong(self) -> npt.NDArray[np.bool_]:
+        """(N,) whether a row is given to a wrong class; a row that is refused is not."""
+        return np.asarray((self.decided != self.codes) & (self.decided < len(self.labels)))
+
+    @property
     def error(self) -> float:
         """Share of the weight that is given to a wrong class."""
-        wrong = self.log_posterior.argmax(axis=1) != self.codes
-        return float(np.average(wrong, weights=self.weight))
+        return float(np.average(self.wrong, weights=self.weight))
 
+    @property
     def log_loss(self) -> float:
         """Mean of -log posterior of the true class."""
-        own = self.log_posterior[np.arange(len(self.codes)), self.codes]
-        return float(-np.average(own, weights=self.weight))
+        weight = np.ones(len(self.codes)) if self.weight is None else self.weight
+        some = np.flatnonzero(weight)  # a row of no weight does not count, however improbable
+        own = self.log_posterior[some, self.codes[some]]
+        return float(-np.average(own, weights=weight[some]))
 
     @property
     def tally(self) -> Assessment:
-        """Truth by the most probable class, held out: all measures follow from it."""
+        """Truth by decision, held out: all measures follow from it."""
         return self._tally(slice(None))
 
     @property
@@ -89,12 +121,12 @@ class HeldOut:
         return [self._tally(rows) for rows in rows_by_fold(self.fold)]
 
     def _tally(self, rows: Any) -> Assessment:
-        logs = self.log_posterior[rows]
         return Assessment.of(
             self.codes[rows],
-            logs.argmax(axis=1),
+            self.decided[rows],
             labels=self.labels,
-            log_posterior=logs,
+            others=self.others,
+            log_posterior=self.log_posterior[rows],
             weight=None if self.weight is None else self.weight[rows],
         )
 
@@ -109,7 +141,7 @@ def cross_validate(
     sample_weight: Any = None,
     seed: Any = 0,
 ) -> HeldOut:
-    """Log posteriors of every row by a model fitted without its fold.
+    """What a model fitted without its fold says of every row: log posteriors and decisions.
 
     Parameters
     ----------
@@ -130,7 +162,7 @@ def cross_validate(
     --------
     >>> from discriminant import LDA
     >>> held = cross_validate(LDA(), [[0.0], [1.0], [2.0], [5.0], [6.0], [7.0]], list("aaabbb"), 3)
-    >>> held.log_posterior.shape, held.error()
+    >>> held.log_posterior.shape, held.error
     ((6, 2), 0.0)
     """
     check_classifier(estimator)
@@ -145,7 +177,7 @@ def cross_validate(
         else:
             found = refit_folds(estimator, X, labels=labels, codes=codes, weight=weight, fold=fold)
     warn_of_missing(codes, weight, labels, fold)
-    return HeldOut(labels, codes, fold, found, weight)
+    return HeldOut.of(labels, codes, fold, found, weight)
 
 
 def leave_one_out(
@@ -156,7 +188,7 @@ def leave_one_out(
     sample_weight: Any = None,
     prior: Literal["refit", "fixed"] = "refit",
 ) -> HeldOut:
-    """Log posteriors of every row by a model fitted to all the others.
+    """What a model fitted to all the others says of every row: log posteriors and decisions.
 
     Exact, and in closed form for LDA, QDA and RDA without shrinkage, diagonal LDA, LDA shrunk to
     a multiple of the identity, and NearestMean; other models made from moments are fitted to the
@@ -174,7 +206,7 @@ def leave_one_out(
     --------
     >>> from discriminant import LDA
     >>> held = leave_one_out(LDA(), [[0.0], [1.0], [3.0], [5.0], [6.0], [8.0]], list("aaabbb"))
-    >>> held.predicted().tolist()
+    >>> held.predicted.tolist()
     ['a', 'a', 'a', 'b', 'b', 'b']
     """
     if prior not in ("refit", "fixed"):
@@ -195,18 +227,18 @@ def leave_one_out(
         else:
             model = _with_shares(estimator, codes, weight) if prior == "fixed" else estimator
             found = refit_folds(model, X, labels=labels, codes=codes, weight=weight, fold=one_each)
-    return HeldOut(labels, codes, one_each, found, weight)
+    return HeldOut.of(labels, codes, one_each, found, weight)
 
 
 def rda_grid(
     X: Any,
     y: Any,
+    folds: Any = None,
     *,
     pooling: Sequence[float] = STEPS,
     shrinkage: Sequence[Shrinkage] = STEPS,
     prior: Sequence[Any] = (None,),
     family: Family | None = None,
-    folds: Any = None,
     groups: Any = None,
     sample_weight: Any = None,
     seed: Any = 0,
@@ -244,21 +276,22 @@ def from_moments(estimator: Any, X: Any) -> bool:
 
     Where features are more than half as many as rows, refitting from rows is the smaller work.
     """
-    if not (hasattr(estimator, "rule_from") and not getattr(estimator, "needs_rows", False)):
+    if not made_from_moments(estimator):
         return False
     rows, width = np.shape(X) if not hasattr(X, "shape") else X.shape[:2]
     return bool(estimator.detail == "diagonal" or 2 * width <= rows)
 
 
-def _score_folds(estimator: Any, table: Table, fold: FoldNumbers) -> Floats:
-    """(N, K) log posteriors, with the moments of the other folds added for each."""
-    found = np.full((len(table), len(table.schema.labels)), -np.inf)
+def _score_folds(estimator: Any, table: Table, fold: FoldNumbers) -> Answers:
+    """What is said of each row, with the moments of the other folds added for each."""
+    found = Answers.blank(len(table), len(table.schema.labels))
     parts = fold_moments(table, fold, estimator.detail)
     for rows, train in zip(rows_by_fold(fold), all_but_one(parts), strict=True):
         present = train.rows > 0
         model = for_classes(estimator, present)
         rule = rule_without(model, only_present(train), table, rows)
-        found[np.ix_(rows, present)] = log_posterior(rule.scores(table.features[rows]))
+        said = model.answers_by(rule, table.features[rows])
+        found.put(rows, np.flatnonzero(present), *said)
     return found
 
 
@@ -290,13 +323,12 @@ def _with_shares(estimator: Any, codes: Codes, weight: Floats | None) -> Any:
     """The estimator with the shares of all rows as its priors."""
     shares = np.bincount(codes, weight)
     shares = shares / shares.sum()
-    options = estimator.get_params(deep=False)
-    for name in ("prior", "priors"):
-        if name in options:
-            given = options[name] is not None
-            return estimator if given else clone(estimator).set_params(**{name: shares})
-    allowed = f"'refit': {type(estimator).__name__} has no option for its priors"
-    raise OptionError.of("prior", "fixed", allowed)
+    found = given_prior(estimator)
+    if found is None:
+        allowed = f"'refit': {type(estimator).__name__} has no option for its priors"
+        raise OptionError.of("prior", "fixed", allowed)
+    name, prior = found
+    return estimator if prior is not None else clone(estimator).set_params(**{name: shares})
 
 
 def warn_of_missing(codes: Codes, weight: Floats | None, labels: Labels, fold: FoldNumbers) -> None:

@@ -22,6 +22,7 @@ import numpy.typing as npt
 from discriminant.assessment.folds import FoldNumbers, fold_numbers
 from discriminant.assessment.judging import Criterion, Judge, Refitting
 from discriminant.assessment.layout import Printed, number, table as laid_out
+from discriminant.assessment.refit import made_from_moments
 from discriminant.assessment.resampling import check_classifier, warn_of_missing
 from discriminant.assessment.searching import Direction, Stand, path
 from discriminant.assessment.swept_alone import SweptAlone
@@ -193,7 +194,7 @@ def _judge(estimator: Any, table: Table, fold: FoldNumbers, tolerance: float) ->
     variance = moments.pooled / moments.weight.sum()
     constant = floored(moments, variance) == 0.0
     family = None
-    if hasattr(estimator, "log_density") and not getattr(estimator, "needs_rows", False):
+    if hasattr(estimator, "log_density") and made_from_moments(estimator):
         family = getattr(estimator, "family", None)  # a Gaussian density for each class
     if family is None or not is_block_wise(family):
         return Refitting(estimator, table, fold, constant)

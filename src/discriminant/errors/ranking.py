@@ -92,6 +92,27 @@ class ComparisonError(InputError):
         return cls(f"{models} model(s): pass two or more, {{name: held-out result}}.")
 
     @classmethod
+    def not_named(cls, kind: str) -> ComparisonError:
+        return cls(
+            f"Models are compared by name, and this is a {kind}: pass {{name: held-out result}}, "
+            "such as {'LDA': cross_validate(LDA(), X, y, fold), ...} with one array fold for all."
+        )
+
+    @classmethod
+    def not_held_out(cls, name: object, kind: str) -> ComparisonError:
+        return cls(
+            f"'{name}' is a {kind}, and models are compared by what they say of held-out rows: "
+            "pass what cross_validate(model, X, y, fold) returns, or a list of such results."
+        )
+
+    @classmethod
+    def none_held_out(cls, name: object) -> ComparisonError:
+        return cls(
+            f"'{name}' has no held-out results: pass what cross_validate returns, one result or "
+            "one for each repetition."
+        )
+
+    @classmethod
     def of_rows(cls, first: object, second: object, what: str) -> ComparisonError:
         return cls(
             f"'{first}' and '{second}' were not held out alike: their {what} differ. Pass the same "

@@ -150,6 +150,11 @@ class MomentClassifier(ClassifierMixin, Rows):
         """
         return None
 
+    def answers_by(self, rule: Rule, features: Features) -> tuple[Floats, npt.NDArray[np.intp]]:
+        """(n, K) log posteriors, and (n,) codes of the classes that `predict` says, by a rule."""
+        scores = rule.scores(features)
+        return log_posterior(scores), scores.argmax(axis=1)
+
     # --- fitting ----------------------------------------------------------------------------------
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:

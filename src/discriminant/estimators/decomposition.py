@@ -16,6 +16,7 @@ from sklearn.base import ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 
+from discriminant.assessment.refit import made_from_moments
 from discriminant.engines.engine import read_classes, read_moments
 from discriminant.engines.local import blas_for
 from discriminant.errors import (
@@ -43,10 +44,12 @@ from discriminant.models.decomposition import (
 from discriminant.models.linear_members import linear_members
 from discriminant.moments.class_moments import ClassMoments, Detail
 from discriminant.moments.class_rows import ClassRows
+from discriminant.posterior import log_posterior
 from discriminant.table.schema import Features, Floats, Labels
 from discriminant.table.source import Table, open_table
 
 F = TypeVar("F", bound=Callable[..., Any])
+Odds = Callable[[], Floats]  # (n, M) log odds of the positive sides, worked out when asked
 
 
 def _only_if(check: Callable[[Any], bool]) -> Callable[[F], F]:
@@ -57,7 +60,7 @@ def _only_if(check: Callable[[Any], bool]) -> Callable[[F], F]:
 def _by_moments(model: Any) -> bool:
     """Whether the two-class classifier is a function of moments."""
     base = model.estimator
-    return isinstance(base, MomentClassifier) and not getattr(base, "needs_rows", False)
+    return isinstance(base, MomentClassifier) and made_from_moments(base)
 
 
 def _needs_moments(model: Any) -> bool:
@@ -95,8 +98,8 @@ class Decomposition(ClassifierMixin, MetaEstimatorMixin, Rows):
         """Whether some column may leave a class out."""
         raise NotImplementedError
 
-    def _decoded(self, said: Floats, rows: Any) -> Floats:
-        """(n, K) scores of the classes, the largest of which wins."""
+    def _decoded(self, said: Floats, code: Code, odds: Odds | None) -> Floats:
+        """(n, K) scores of the classes, the largest of which wins; log odds, if there are any."""
         raise NotImplementedError
 
     # --- fitting ----------------------------------------------------------------------------------
@@ -154,6 +157,13 @@ class Decomposition(ClassifierMixin, MetaEstimatorMixin, Rows):
         code = self._code_for(moments.labels, lambda: moments)
         columns = range(code.signs.shape[1])
         return any(base.needs_rows_for(sided(moments, code, m)) for m in columns)
+
+    def answers_by(
+        self, rule: DecomposedRule, features: Features
+    ) -> tuple[Floats, npt.NDArray[np.intp]]:
+        """(n, K) log posteriors, and (n,) codes of the classes that `predict` says, by a rule."""
+        scores = self._class_scores(features, rule.members, rule.code, sure=True)
+        return log_posterior(rule.scores(features)), scores.argmax(axis=1)
 
     def scores_without_each(self, moments: Any, table: Table) -> None:
         """No closed form: a row left out is taken from the moments."""
@@ -322,13 +332,19 @@ class Decomposition(ClassifierMixin, MetaEstimatorMixin, Rows):
         """(n, K) scores, also of two classes: what the classifier says, halved to each side."""
 
         def scoring(rows: Features) -> Floats:
-            said = self._members.said(rows)
-            if said.shape[1] == 1:
-                half = 0.5 * said * self._code.signs[:, 0]
-                return np.asarray(half)
-            return self._decoded(said, rows)
+            sure = hasattr(self._base, "predict_proba")
+            return self._class_scores(rows, self._members, self._code, sure=sure)
 
         return self._over_rows(scoring, X)
+
+    def _class_scores(
+        self, rows: Any, members: Members | FittedMembers, code: Code, *, sure: bool
+    ) -> Floats:
+        """(n, K) scores of the classes by these members; `sure` ones have probabilities."""
+        said = members.said(rows)
+        if said.shape[1] == 1:
+            return np.asarray(0.5 * said * code.signs[:, 0])
+        return self._decoded(said, code, (lambda: members.log_odds(rows)) if sure else None)
 
 
 def _plain_line(base: Any, moments: Any) -> bool:

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from discriminant.errors import OptionError
-from discriminant.estimators.decomposition import Decomposition
+from discriminant.estimators.decomposition import Decomposition, Odds
 from discriminant.models.code_design import designed
 from discriminant.models.codes import CODES, FIXED, RANDOM, Code, one_vs_one, one_vs_rest
 from discriminant.models.decoding import DECODINGS, by_loss, euclidean, hamming
@@ -68,7 +68,7 @@ class OneVsRest(Decomposition):
     def _leaves_out(self) -> bool:
         return False
 
-    def _decoded(self, said: Floats, rows: Any) -> Floats:
+    def _decoded(self, said: Floats, code: Code, odds: Odds | None) -> Floats:
         return said
 
 
@@ -105,8 +105,8 @@ class OneVsOne(Decomposition):
     def _leaves_out(self) -> bool:
         return True
 
-    def _decoded(self, said: Floats, rows: Any) -> Floats:
-        return hamming(said, self._code.signs)
+    def _decoded(self, said: Floats, code: Code, odds: Odds | None) -> Floats:
+        return hamming(said, code.signs)
 
 
 class OutputCodes(Decomposition):
@@ -194,14 +194,14 @@ class OutputCodes(Decomposition):
             return self.code in ("one-vs-one", "sparse")
         return not np.asarray(self.code).all()
 
-    def _decoded(self, said: Floats, rows: Any) -> Floats:
-        signs, sure = self._code.signs, hasattr(self._base, "predict_proba")
+    def _decoded(self, said: Floats, code: Code, odds: Odds | None) -> Floats:
+        signs = code.signs
         decoding = _checked_decoding(self.decoding)
         if decoding == "hamming":
             return hamming(said, signs)
         if decoding == "loss":
-            return by_loss(said, signs, logistic=sure)
-        word = np.tanh(self._members.log_odds(rows) / 2) if sure else np.clip(said, -1.0, 1.0)
+            return by_loss(said, signs, logistic=odds is not None)
+        word = np.clip(said, -1.0, 1.0) if odds is None else np.tanh(odds() / 2)
         return euclidean(word, signs)
 
 

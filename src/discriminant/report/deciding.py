@@ -204,7 +204,7 @@ def _roc(
     called = float(said.sum() if weight is None else weight[said].sum())
     start = int(np.argmin(np.abs(tp + fp - called)))
     some = _spaced(np.array([start]), curve.tpr + curve.fpr, _CURVE)
-    interval = auc(own.astype(int), scores, positive=1, sample_weight=weight)
+    low, high = _span(own, scores, weight)
     with np.errstate(over="ignore"):
         threshold = 1.0 / (1.0 + np.exp(-curve.threshold[some]))
     return RocFacts(
@@ -214,10 +214,19 @@ def _roc(
         positives=float(total[1]),
         negatives=float(total[0]),
         area=curve.area,
-        low=interval.low,
-        high=interval.high,
+        low=low,
+        high=high,
         start=int(np.searchsorted(some, start)),
     )
+
+
+def _span(own: Any, scores: Floats, weight: Floats | None) -> tuple[float | None, float | None]:
+    """Ends of DeLong's interval of the AUC; None where a class has too few rows for one."""
+    try:
+        found = auc(own.astype(int), scores, positive=1, sample_weight=weight)
+    except DiscriminantError:
+        return None, None
+    return found.low, found.high
 
 
 def _spaced(always: Any, rising: Floats, most: int) -> Any:

@@ -88,9 +88,9 @@ def coefficients_from(moments: ClassMoments, *, level: float = 0.95) -> Coeffici
 def coefficients_of(
     inference: Inference, sd: Mapping[str, float], *, level: float = 0.95
 ) -> CoefficientsFacts:
-    """Estimates of a Logistic or GLM (`inference_`) with Wald intervals, for one sd of a feature.
+    """Estimates of a Logistic or GLM, its `inference()`, for one sd of each feature.
 
-    Features that are not in `sd` (the intercept) are left out.
+    Intervals are Wald's. Features that are not in `sd` (the intercept) are left out.
     """
     ends = inference.wald(level)
     of = inference.classes or (None,) * len(inference.names)

@@ -52,9 +52,8 @@ def in_short(facts: Facts) -> list[str]:
         )
     findings = facts["matters"]["findings"] if "matters" in facts else []
     if findings:
-        found.append(
-            f"Section 5 says {counted(len(findings), 'thing')} to know before trusting it."
-        )
+        things = counted(len(findings), "thing")
+        found.append(f"“What matters” below has {things} to know before trusting it.")
     return [line for line in found if line]
 
 

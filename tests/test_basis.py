@@ -207,9 +207,21 @@ def test_kernels_are_named_by_where_they_are():
 
 
 def test_kernels_too_near_to_be_told_apart_are_numbered():
-    centres = [[5.1, 3.5], [5.1001, 3.5]]
+    centres = [[5.1, 3.5], [5.1 + 1e-9, 3.5]]
     names = Basis(degree=None, centres=centres, width=9.0).fit(X[:, :2]).get_feature_names_out()
     assert names.tolist() == ["near (5.1, 3.5) #1", "near (5.1, 3.5) #2"]
+
+
+def test_kernels_are_named_to_three_digits_in_every_column_however_wide_they_are():
+    centres = [[5.1, 0.00321, 203.4, 3714.2], [4.9, 0.0, 197.0, 3690.0]]
+    names = Basis(degree=None, centres=centres, width=500.0).fit(centres).get_feature_names_out()
+    assert names.tolist() == ["near (5.1, 0.00321, 203, 3710)", "near (4.9, 0, 197, 3690)"]
+
+
+def test_kernels_that_are_close_are_told_apart_by_more_digits():
+    centres = [[3714.2], [3712.0]]
+    names = Basis(degree=None, centres=centres, width=500.0).fit(centres).get_feature_names_out()
+    assert names.tolist() == ["near (3714)", "near (3712)"]
 
 
 def test_centres_in_a_frame_are_matched_by_name():

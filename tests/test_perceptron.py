@@ -3,6 +3,7 @@
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, strategies as st
 from scipy import sparse
@@ -10,7 +11,13 @@ from sklearn.datasets import load_iris
 from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier
 
 from discriminant import LeastSquares, Perceptron
-from discriminant.errors import LabelError, MissingValueError, NotSeparatedWarning, OptionError
+from discriminant.errors import (
+    ConstantColumnWarning,
+    LabelError,
+    MissingValueError,
+    NotSeparatedWarning,
+    OptionError,
+)
 
 XOR = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]]), np.array([0, 1, 1, 0])
 IRIS = load_iris(return_X_y=True)
@@ -267,3 +274,10 @@ def test_an_option_that_cannot_be_is_named(options, said):
 def test_a_continuous_label_is_called_a_regression_target():
     with pytest.raises(LabelError, match=r"row 0 is not a whole number.*regression target"):
         Perceptron().fit(IRIS[0], IRIS[0][:, 0] + 0.05)
+
+
+def test_a_constant_column_is_named():
+    X, y = IRIS
+    frame = pd.DataFrame(np.column_stack([X[:, 0], np.full(len(X), 7.0)]), columns=["a", "same"])
+    with pytest.warns(ConstantColumnWarning, match="'same'"):
+        Perceptron().fit(frame, y == 0)

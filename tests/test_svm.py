@@ -5,6 +5,7 @@
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import sparse
 from sklearn.datasets import load_breast_cancer, load_iris
@@ -12,6 +13,7 @@ from sklearn.svm import SVC, LinearSVC
 
 from discriminant import SVM
 from discriminant.errors import (
+    ConstantColumnWarning,
     LabelError,
     MissingValueError,
     NotConvergedWarning,
@@ -318,3 +320,10 @@ def test_importing_the_estimators_does_not_import_numba():
     code = "import sys; from discriminant import SVM, Perceptron; print('numba' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
+
+
+def test_a_constant_column_is_named():
+    X, y = IRIS
+    frame = pd.DataFrame(np.column_stack([X[:, 0], np.full(len(X), 7.0)]), columns=["a", "same"])
+    with pytest.warns(ConstantColumnWarning, match="'same'"):
+        SVM().fit(frame, y == 0)

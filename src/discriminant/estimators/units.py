@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from discriminant.engines.engine import anchor_of, read_moments
+from discriminant.errors import ConstantColumnWarning, tell
 from discriminant.moments.anchor import Anchor
 from discriminant.table.schema import Floats, Schema, is_sparse
 from discriminant.table.source import Table
@@ -33,10 +34,20 @@ def units_of(table: Table, *, at_zero: bool = False) -> Units:
 
     Sparse rows are counted from 0, so that zeros stay zeros, and their spread is the largest size
     in the column, as in scikit-learn's MaxAbsScaler. `at_zero` counts dense rows from 0 too: their
-    spread is the root mean square, so that a column of ones is a column.
+    spread is the root mean square, so that a column of ones is a column. Dense columns that do not
+    spread are told of; a sparse one is often empty.
     """
     if is_sparse(table.features):
         return _sparse_units(table)
+    found = _dense_units(table, at_zero=at_zero)
+    still = found.spread == 0
+    if still.any():
+        names = np.array(table.schema.features, dtype=object)[still].tolist()
+        tell(ConstantColumnWarning.of_columns(names))
+    return found
+
+
+def _dense_units(table: Table, *, at_zero: bool) -> Units:
     one = Schema(table.schema.features, np.zeros(1), table.schema.named)
     codes = np.zeros(len(table), dtype=np.uint8)
     found = read_moments(Table(one, table.features, codes, table.weight), detail="diagonal")

@@ -30,6 +30,7 @@ from discriminant.table.schema import Features, Floats, dense
 Interactions = Literal[True, False, "only"]
 _ROOM = 900  # a power beyond 2**+-900 is too near the ends of float64: then there is a unit
 _SHOWN = 4  # numbers of a centre that its name shows, at most
+_DIGITS = (3, 4, 5, 6, 7)  # of each of them
 
 
 class _Run(NamedTuple):
@@ -169,18 +170,23 @@ class KernelBasis:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Where each centre is, to a tenth of the width; numbered where that is not enough.
+        """Where each centre is, to three digits, or as many more as tell them apart.
 
-        >>> KernelBasis(np.array([[5.1, 3.5], [6.0, 2.0]]), 0.7).names
-        ('near (5.1, 3.5)', 'near (6, 2)')
+        Centres that differ in none of the numbers shown are numbered.
+
+        >>> KernelBasis(np.array([[5.1, 3714.2], [6.0, 2.0]]), 900.0).names
+        ('near (5.1, 3710)', 'near (6, 2)')
         """
-        place = 1 - floor(log10(self.spread))
-        shown = [[round(float(c), place) for c in centre[:_SHOWN]] for centre in self.centres]
-        more = ", …" if self.centres.shape[1] > _SHOWN else ""
-        names = [f"near ({', '.join(_text(c) for c in centre)}{more})" for centre in shown]
-        if len(set(names)) == len(names):
-            return tuple(names)
+        for digits in _DIGITS:
+            names = [self._name(centre, digits) for centre in self.centres]
+            if len(set(names)) == len(names):
+                return tuple(names)
+        names = [self._name(centre, _DIGITS[0]) for centre in self.centres]
         return tuple(f"{name} #{number}" for number, name in enumerate(names, start=1))
+
+    def _name(self, centre: Floats, digits: int) -> str:
+        shown = ", ".join(_text(float(f"{c:.{digits - 1}e}")) for c in centre[:_SHOWN])
+        return f"near ({shown}{', …' if len(centre) > _SHOWN else ''})"
 
     def expand(self, features: Features, out: Floats | None = None) -> Floats:
         """(n, m) of rows (n, d).

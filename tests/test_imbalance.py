@@ -1,6 +1,7 @@
 """Rare classes: weights, rows drawn or made up, ensembles, and what they do to probabilities."""
 
 import re
+from itertools import combinations, product
 
 import numpy as np
 import pandas as pd
@@ -40,8 +41,12 @@ from discriminant.errors import (
     ClassWeightError,
     LabelError,
     MissingValueError,
+    NoPosteriorWarning,
     OptionError,
     ResamplingError,
+    TooFewRowsError,
+    WayLeftOutWarning,
+    WeightError,
 )
 from discriminant.estimators.imbalance_compared import MEASURES
 from discriminant.estimators.synthetic import Synthesis
@@ -273,28 +278,109 @@ def test_of_one_seed_the_rows_repeated_are_those_of_imbalanced_learn(strategy):
     assert found.tolist() == theirs.sample_indices_.tolist()
 
 
+# --- draws in the mean ---------------------------------------------------------------------------
+
+
+def scatter_of(rows):
+    """Mean and scatter of rows, as one list."""
+    z = rows - rows.mean(axis=0)
+    return np.concatenate([rows.mean(axis=0), (z.T @ z).ravel()])
+
+
+def every_under_sample(rows, wanted):
+    return [rows[list(chosen)] for chosen in combinations(range(len(rows)), wanted)]
+
+
+def every_over_sample(rows, wanted):
+    more = product(range(len(rows)), repeat=wanted - len(rows))
+    return [np.vstack([rows, rows[list(chosen)]]) for chosen in more]
+
+
+def every_smote(rows, wanted):
+    # Scatter is quadratic in the step on a segment: two Gauss points have its mean exactly.
+    near = NearestNeighbors(n_neighbors=2).fit(rows).kneighbors(return_distance=False)
+    steps = (1 + np.array([-1, 1]) / np.sqrt(3)) / 2
+    made = [
+        x + u * (rows[j] - x) for x, js in zip(rows, near, strict=True) for j in js for u in steps
+    ]
+    return [np.vstack([rows, *new]) for new in product(made, repeat=wanted - len(rows))]
+
+
+EVERY = {
+    "under": (every_under_sample, 3),
+    "over": (every_over_sample, 7),
+    "smote": (every_smote, 7),
+}
+
+
+@pytest.mark.parametrize("method", EVERY)
+def test_moments_without_a_draw_are_the_mean_over_all_draws_there_are(method):
+    every, wanted = EVERY[method]
+    rng = np.random.default_rng(4)
+    rows, y = rng.standard_normal((14, 2)), np.repeat(["common", "rare"], [9, 5])
+    options = {"strategy": {"rare": wanted}, "neighbours": 2}
+    found = Resampled(QDA(), method, **options).fit(rows, y).estimator_.moments_
+    mean = np.mean([scatter_of(drawn) for drawn in every(rows[9:], wanted)], axis=0)
+    assert found.weight.tolist() == found.rows.tolist() == [9, wanted]
+    ours = np.concatenate([found.means[1], found.scatter[1].ravel()])
+    np.testing.assert_allclose(ours, mean, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("method", EVERY)
+def test_moments_without_a_draw_are_what_draws_come_to(method):
+    rows, y = skewed(7, (40, 8), width=2)
+    changed = "common" if method == "under" else "rare"
+    model = Resampled(QDA(), method)
+    drawn = []
+    for seed in range(400):
+        new, labels = clone(model).set_params(random_state=seed).resample(rows, y)
+        drawn.append(scatter_of(new[labels == changed]))
+    found = model.fit(rows, y).estimator_.moments_
+    k = ["common", "rare"].index(changed)
+    expected = np.concatenate([found.means[k], found.scatter[k].ravel()])
+    error = np.std(drawn, axis=0, ddof=1) / np.sqrt(400)
+    assert (np.abs(np.mean(drawn, axis=0) - expected) < 4 * error).all()
+
+
 @every_moment_base
 @pytest.mark.parametrize("method", ["under", "over"])
-def test_resampling_in_the_mean_is_a_weight_of_the_class(base, method):
-    model = Resampled(base, method).fit(X3, Y3)
-    count = np.array([80, 9, 30])
-    weights = (count.min() if method == "under" else count.max()) / count
-    same = Reweighted(base, weights).fit(X3, Y3)
-    assert model.expected_
-    np.testing.assert_allclose(model.predict_proba(X3), same.predict_proba(X3), atol=1e-12)
-
-
-def test_repeating_every_row_as_often_is_what_over_sampling_is_in_the_mean():
-    # 9 rows brought to 90: each comes ten times in the mean.
-    rows, y = skewed(2, (90, 9))
-    places = np.concatenate(
-        [np.flatnonzero(y == "common"), np.tile(np.flatnonzero(y == "rare"), 10)]
-    )
-    exact = LDA().fit(rows[places], y[places])
-    found = Resampled(LDA(), "over", keep_probabilities=False).fit(rows, y)
+def test_resampling_needs_moments_alone(base, method):
+    from_rows = Resampled(base, method).fit(X3, Y3)
+    from_moments = Resampled(base, method).fit_moments(discriminant.moments(X3, Y3))
+    assert from_rows.expected_ and from_rows.rows_.tolist() == from_moments.rows_.tolist()
     np.testing.assert_allclose(
-        found.predict_log_proba(rows), exact.predict_log_proba(rows), rtol=1e-10, atol=1e-10
+        from_moments.predict_proba(X3), from_rows.predict_proba(X3), rtol=1e-10, atol=1e-12
     )
+
+
+@pytest.mark.parametrize("base", [LDA(), NearestMean(), Fisher()], ids=repr)
+def test_a_class_brought_to_one_row_has_a_mean_and_no_scatter(base):
+    model = Resampled(base, "under", strategy={"common": 1, "third": 20}).fit(X3, Y3)
+    held = discriminant.moments(X3, Y3)
+    share = np.array([0.0, 1.0, 19 / 29])[:, None, None]
+    wanted = (held.scatter * share).sum(axis=0)
+    found = model.estimator_.moments_.pooled
+    np.testing.assert_allclose(found, wanted if found.ndim == 2 else np.diag(wanted), rtol=1e-10)
+    np.testing.assert_allclose(model.estimator_.means_, held.means, rtol=1e-12)
+
+
+@pytest.mark.parametrize("denominator", ["unbiased", "ml", "reliability"])
+@pytest.mark.parametrize("expected", [None, False])
+def test_one_row_of_each_class_has_no_spread_drawn_or_not(expected, denominator):
+    rows, y = np.vstack([X, X[:1] + 1]), np.append(Y, "third")
+    with pytest.raises(TooFewRowsError, match="3 row.*in 3 class"):
+        Resampled(LDA(denominator=denominator), "under", expected=expected).fit(rows, y)
+
+
+def test_weights_that_sum_to_the_number_of_classes_leave_no_degree_but_rounding():
+    weight = np.where(Y == "common", 1 / 150, 1 / 12)
+    with pytest.raises(WeightError, match="sum to 2, not more than the 2 mean"):
+        LDA().fit(X, Y, sample_weight=weight)
+
+
+@pytest.mark.parametrize("base", [LDA(shrinkage="auto"), QDA(shrinkage="auto")], ids=repr)
+def test_what_follows_from_fourth_powers_is_drawn(base):
+    assert not Resampled(base, "under").fit(X, Y).expected_
 
 
 # --- SMOTE ----------------------------------------------------------------------------------------
@@ -376,19 +462,8 @@ def test_moments_of_synthetic_rows_follow_without_drawing_them(detail):
     wanted = discriminant.moments(all_rows, ["rare"] * len(all_rows), weight, detail)
     found = expected_moments(wanted, 0, wanted.anchor.offsets(rows), near, 100)
     np.testing.assert_allclose(found.mean, wanted.mean, atol=1e-12)
-    np.testing.assert_allclose(found.scatter, wanted.scatter, atol=1e-10)
-
-
-def test_smote_in_the_mean_is_what_many_draws_come_to():
-    drawn = np.mean(
-        [
-            Resampled(LDA(), "smote", expected=False, random_state=seed).fit(X, Y).estimator_.coef_
-            for seed in range(200)
-        ],
-        axis=0,
-    )
-    expected = Resampled(LDA(), "smote").fit(X, Y).estimator_.coef_
-    assert np.abs(drawn - expected).max() < 0.02 * np.abs(expected).max()
+    kept = 1 - 1 / (len(rows) + 100)  # the rest is in how the mean moves from draw to draw
+    np.testing.assert_allclose(found.scatter, kept * wanted.scatter, atol=1e-10)
 
 
 def test_whole_numbers_may_become_fractions_and_single_precision_stays():
@@ -631,7 +706,7 @@ def test_measures_are_those_of_scikit_learn(compared):
     assert plain["f1"] == pytest.approx(f1_score(truth, p > 0.5), abs=1e-12)
     assert plain["log_loss"] == pytest.approx(log_loss(truth, p), abs=1e-12)
     assert plain["brier"] == pytest.approx(brier_score_loss(truth, p), abs=1e-12)
-    assert plain["cost"] == pytest.approx(held.error(), abs=1e-12)
+    assert plain["cost"] == pytest.approx(held.error, abs=1e-12)
 
 
 def test_a_moved_threshold_is_the_rescaling_of_the_lecture(compared):

@@ -17,6 +17,7 @@ from discriminant.errors.answers import (
 from discriminant.errors.balancing import (
     ClassWeightError as ClassWeightError,
     ResamplingError as ResamplingError,
+    WayLeftOutWarning as WayLeftOutWarning,
 )
 from discriminant.errors.base import (
     DiscriminantError as DiscriminantError,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from discriminant.errors.base import InputError, listing
+from discriminant.errors.base import DiscriminantWarning, InputError, listing
 
 
 class ResamplingError(InputError):
@@ -42,6 +42,28 @@ class ResamplingError(InputError):
         )
 
     @classmethod
+    def of_sample_weight(cls, name: str) -> ResamplingError:
+        return cls(
+            f"{name} draws whole rows and takes no sample_weight. Weigh classes instead of drawing "
+            "from them (Reweighted, whose fit takes sample_weight), or leave it out."
+        )
+
+    @classmethod
+    def of_weighted_moments(cls, label: object, rows: int, weight: float) -> ResamplingError:
+        return cls(
+            f"Rows are drawn one by one, and in these moments the {rows} row(s) of class '{label}' "
+            f"have weights, {weight:g} in all. Pass moments of rows without weights, or weigh the "
+            "classes (Reweighted)."
+        )
+
+    @classmethod
+    def nominal_missing(cls, column: str, rows: int) -> ResamplingError:
+        return cls(
+            f"Nominal column '{column}' has {rows} missing cell(s): fill them, with a category of "
+            "their own perhaps."
+        )
+
+    @classmethod
     def nominal_sparse(cls) -> ResamplingError:
         return cls(
             "Columns of a sparse matrix cannot be nominal: pass an array or a data frame, or "
@@ -71,4 +93,15 @@ class ClassWeightError(InputError):
         return cls(
             f"{name} takes no sample_weight, so its classes cannot be weighed: resample them "
             "(Resampled, EasyEnsemble), or move the threshold afterwards (Decision)."
+        )
+
+
+class WayLeftOutWarning(DiscriminantWarning):
+    """A treatment of rare classes could not be measured."""
+
+    @classmethod
+    def of(cls, way: str, fold: int, why: str) -> WayLeftOutWarning:
+        return cls(
+            f"'{way}' is not measured, for it cannot be fitted without the rows of fold {fold}: "
+            f"{why} Pass fewer folds, or other ways=."
         )

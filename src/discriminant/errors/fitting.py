@@ -166,6 +166,15 @@ class NoPosteriorWarning(DiscriminantWarning):
             "sklearn.calibration.CalibratedClassifierCV, to get posteriors."
         )
 
+    @classmethod
+    def of_measures(cls, name: str) -> NoPosteriorWarning:
+        return cls(
+            f"{name} has neither predict_log_proba nor predict_proba: log loss, Brier score and "
+            "calibration are left out, and so is a moved threshold; AUC and average precision are "
+            "those of its decision_function, if it has one. Wrap it, for instance in "
+            "sklearn.calibration.CalibratedClassifierCV, to get posteriors."
+        )
+
 
 class BasisError(InputError):
     """Columns cannot be made from these features."""

@@ -304,6 +304,7 @@ class Decomposition(ClassifierMixin, MetaEstimatorMixin, Rows):
             X,
             codes,
             code.signs,
+            labels=labels,
             sample_weight=sample_weight,
             n_jobs=self.n_jobs,
             progress=self.progress,

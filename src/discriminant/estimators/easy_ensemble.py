@@ -1,8 +1,9 @@
 """EasyEnsemble: many under-samples, a classifier for each, and their mean.
 
-Liu, Wu and Zhou (2009). One under-sample throws most of the frequent classes away; T of them see
-most of it. Each has all rows of the rarest class and as many of every other, drawn without
-replacement; the posteriors of the T classifiers are averaged.
+Liu, Wu and Zhou (2009). One under-sample of m of the n rows of a frequent class throws most of
+them away; T of them see the share 1 - (1 - m/n)^T in the mean. Each has all rows of the rarest
+class and as many of every other, drawn without replacement; the posteriors of the T classifiers
+are averaged, and where all are linear that is one product (`models.averaged`).
 
 Moments add, so a classifier made from them reads the rows once for all T: what the under-samples
 share is summed once, what they do not once for each, in the same pass (`imbalance.subsets`).
@@ -16,24 +17,38 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import clone
 from sklearn.utils import _safe_indexing, check_random_state
+from sklearn.utils.metaestimators import available_if
 
+from discriminant.assessment.refit import made_from_moments
 from discriminant.engines.engine import anchor_of, fold
 from discriminant.engines.local import blas_for
 from discriminant.errors import gathered
+from discriminant.estimators.base import MomentClassifier
+from discriminant.estimators.posteriors import share_of
 from discriminant.estimators.rebalanced import (
     Rebalanced,
     arrayed,
     classes_of,
     log_of,
-    made_from_moments,
+    no_weights,
     posterior_or_vote,
+    ranking_of,
     whole_number,
 )
 from discriminant.imbalance.drawing import Places, target_of, under_samples
 from discriminant.imbalance.subsets import SubsetsReading
+from discriminant.models.averaged import MeanRule
+from discriminant.models.rules import LinearRule
 from discriminant.moments.reading import MomentsReading
 from discriminant.table.schema import Codes, Floats, Labels
 from discriminant.table.source import Table, open_table
+
+
+def _votes(self: Any) -> bool:
+    """Whether there are no posteriors, but something that says how sure a vote is."""
+    model = self.estimators_[0] if hasattr(self, "estimators_") else self.estimator
+    likely = hasattr(model, "predict_proba") or hasattr(model, "predict_log_proba")
+    return not likely and hasattr(model, "decision_function")
 
 
 class EasyEnsemble(Rebalanced):
@@ -44,7 +59,7 @@ class EasyEnsemble(Rebalanced):
     estimator
         Any classifier; cloned and fitted to each under-sample. One made from moments (LDA, QDA,
         RDA, NearestMean, Fisher, LeastSquares) reads the rows once for all. One without
-        probabilities votes.
+        probabilities votes, and `decision_function` breaks ties.
     subsets
         How many under-samples.
     strategy
@@ -90,8 +105,9 @@ class EasyEnsemble(Rebalanced):
         self.keep_probabilities = keep_probabilities
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any) -> Self:
-        """Draw the under-samples and fit a classifier to each."""
+    def fit(self, X: Any, y: Any, **others: Any) -> Self:
+        """Draw the under-samples and fit a classifier to each; rows have no weights."""
+        no_weights(self, others)
         whole_number("subsets", self.subsets)
         X = arrayed(X)
         labels, codes = classes_of(X, y)
@@ -104,22 +120,49 @@ class EasyEnsemble(Rebalanced):
             if models is None:
                 models = self._from_rows(X, codes, labels, drawn)
         self.estimators_, self.subset_rows_ = models, drawn
-        self._hold(models[0], count.astype(np.float64), target.wanted.astype(np.float64))
+        fitted = share_of(models[0], labels[codes[drawn[0]]], None, labels)
+        self._hold(models[0], count.astype(np.float64), fitted)
         return self
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
-        """The class of the largest mean posterior, as fitted."""
+        """The class of the largest mean posterior, as fitted, or of most votes."""
         self._need_fit()
-        return np.asarray(self.classes_[self._mean_posterior(X).argmax(axis=1)])
+        scores = self._votes(X) if _votes(self) else self._mean_posterior(X)
+        return np.asarray(self.classes_[scores.argmax(axis=1)])
+
+    @available_if(_votes)  # type: ignore[untyped-decorator]
+    def decision_function(self, X: Any) -> Floats:
+        """Votes, ties broken by how sure they are: (n, K), with two classes (n,)."""
+        self._need_fit()
+        votes = self._votes(X)
+        return votes if votes.shape[1] > 2 else np.asarray(votes[:, 1] - votes[:, 0])
 
     # --- inside -----------------------------------------------------------------------------------
 
     def _fitted_log_posterior(self, X: Any) -> Floats:
         return log_of(self._mean_posterior(X))
 
+    def _votes(self, X: Any) -> Floats:
+        """(n, K) votes, and less than half of one by the mean of what decides them."""
+        votes = sum(posterior_or_vote(model, X) for model in self.estimators_)
+        sure = np.mean([ranking_of(model, X) for model in self.estimators_], axis=0)
+        return np.asarray(votes + sure / (3.0 * (np.abs(sure) + 1.0)))
+
     def _mean_posterior(self, X: Any) -> Floats:
+        if (rule := self._one_product()) is not None:
+            first = self.estimators_[0]
+            rows = X if first._plain(X) else first._features(X)
+            return np.asarray(first._finite(rule.posterior, rows))
         total = sum(posterior_or_vote(model, X) for model in self.estimators_)
         return np.asarray(total / len(self.estimators_))
+
+    def _one_product(self) -> MeanRule | None:
+        """All members as one, where each is a linear rule and its posterior that of its scores."""
+        plain = MomentClassifier.predict_log_proba
+        if any(getattr(type(m), "predict_log_proba", None) is not plain for m in self.estimators_):
+            return None
+        rules = [model.rule_ for model in self.estimators_]
+        return MeanRule.of(rules) if all(isinstance(r, LinearRule) for r in rules) else None
 
     def _from_rows(self, X: Any, codes: Codes, labels: Labels, drawn: list[Places]) -> list[Any]:
         return [

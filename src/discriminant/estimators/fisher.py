@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from discriminant.errors import OptionError
 from discriminant.estimators.gaussian import checked
@@ -17,7 +16,7 @@ from discriminant.models.fisher import (
     FisherRule,
     Projection,
 )
-from discriminant.models.gaussian import Family, class_prior
+from discriminant.models.gaussian import Family
 from discriminant.models.member import fisher_member
 from discriminant.models.wide import is_wide
 from discriminant.moments.class_moments import ClassMoments, Detail
@@ -166,10 +165,9 @@ class Fisher(Projecting):
         lift = float(rule.intercept[0] - rule.intercept[1])
         return lift / apart + float(rule.shift[0]) if apart > 0 else float("nan")
 
-    def _scores(self, X: Any, prior: npt.ArrayLike | None) -> Floats:
-        """Only the Gaussian threshold holds a prior to replace; the others count as equal."""
-        scores = super()._scores(X, None)
-        if prior is None:
-            return scores
-        fitted = self.prior_ if self._asked.threshold == "gaussian" else np.ones(len(self.prior_))
-        return np.asarray(scores + np.log(class_prior(self._present, prior)) - np.log(fitted))
+    @property
+    def prior_(self) -> Floats:
+        """(K,) prior of each class: equal ones unless the threshold is Gaussian."""
+        found = super().prior_
+        gaussian = self._asked.threshold == "gaussian"
+        return found if gaussian else np.full(len(found), 1.0 / len(found))

@@ -7,6 +7,7 @@ Resampling is done in `fit` alone: rows that are held out are never drawn, nor m
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -15,23 +16,26 @@ from sklearn.base import clone
 from sklearn.utils import _safe_indexing, check_random_state
 from sklearn.utils.validation import has_fit_parameter
 
-from discriminant.engines.engine import read_classes
+from discriminant.assessment.folds import only_present
+from discriminant.assessment.refit import made_from_moments
+from discriminant.engines.engine import read_moments
 from discriminant.engines.local import available_threads, one_blas_thread
-from discriminant.errors import ClassWeightError, OptionError
+from discriminant.errors import ClassWeightError, OptionError, WeightError
 from discriminant.estimators.posteriors import share_of
 from discriminant.estimators.rebalanced import (
     Rebalanced,
     arrayed,
     classes_of,
-    made_from_moments,
+    no_weights,
     whole_number,
 )
 from discriminant.estimators.synthetic import Synthesis
-from discriminant.imbalance.drawing import Method, Target, over_sample, target_of, under_sample
+from discriminant.imbalance.drawing import Target, over_sample, target_of, under_sample
+from discriminant.imbalance.expected import drawn_in_the_mean, scatter_shares, with_rows
 from discriminant.imbalance.neighbours import neighbours_of
 from discriminant.imbalance.smote import expected_moments
 from discriminant.imbalance.weights import class_weights
-from discriminant.moments.class_moments import ClassMoments
+from discriminant.moments.class_moments import ClassMoments, Detail
 from discriminant.table.schema import Codes, Floats, Labels, dense
 from discriminant.table.source import Table, open_table, open_weight
 
@@ -96,33 +100,24 @@ class Reweighted(Rebalanced):
         labels, codes = classes_of(X, y)
         weight = open_weight(sample_weight, len(codes))
         count = np.bincount(codes, weight, minlength=len(labels)).astype(np.float64)
-        some = count > 0  # a class of no weight is not there
-        factor = np.zeros(len(labels))
-        factor[some] = class_weights(count[some], labels[some], self._named(some), beta=self.beta)
+        for k in np.flatnonzero(count == 0):
+            raise WeightError.class_without(labels[k])
+        factor = class_weights(count, labels, self.weights, beta=self.beta)
         row = factor[codes] if weight is None else weight * factor[codes]
         model.fit(X, y, sample_weight=row)
-        self.estimator_, self.weights_ = model, factor[some]
-        fitted = share_of(model, labels[codes], row, labels)[some]
-        self._hold(model, count[some], fitted)
+        self.estimator_, self.weights_ = model, factor
+        self._hold(model, count, share_of(model, labels[codes], row, labels))
         return self
 
     def fit_moments(self, moments: ClassMoments) -> Self:
         """Fit from moments, of which each class is scaled; no rows are needed."""
-        model = clone(self.estimator)
-        if not hasattr(model, "fit_moments"):
-            allowed = "a classifier made from moments, such as LDA; for rows there is fit(X, y)"
-            raise OptionError.of("estimator", type(model).__name__, allowed)
+        model = _moment_clone(self.estimator)
+        moments = only_present(moments)
         factor = class_weights(moments.weight, moments.labels, self.weights, beta=self.beta)
         model.fit_moments(moments.scale(factor))
         self.estimator_, self.weights_ = model, factor
         self._hold(model, moments.weight, moments.weight * factor)
         return self
-
-    def _named(self, some: npt.NDArray[np.bool_]) -> Any:
-        """The weights asked for, of the classes that have rows."""
-        if np.shape(self.weights) == some.shape and not some.all():
-            return np.asarray(self.weights)[some]
-        return self.weights
 
 
 class Resampled(Rebalanced):
@@ -145,13 +140,15 @@ class Resampled(Rebalanced):
         Names or places of the columns that are categories, for SMOTE: they are voted on. None:
         the columns of a data frame that are neither numbers nor booleans.
     expected
-        True: no draw, but what draws are in the mean. That is exact for a classifier made from
-        moments: rows dropped or repeated at random are a weight of the class, and SMOTE has known
-        moments. None: where `estimator` is such a classifier, and as `expected_` says. False: draw.
+        True: no draw, but a fit to the moments that draws have in the mean, which are known:
+        weight, mean and scatter of each class. None: so where `estimator` is made from these
+        (LDA, QDA, RDA, NearestMean, Fisher, LeastSquares; not with a shrinkage that is found from
+        the rows, nor with fewer rows than columns), and as `expected_` says. False: draw.
     keep_probabilities
         As in `Reweighted`.
     random_state
-        Seed of the draws; of one seed rows are those that imbalanced-learn draws.
+        Seed of the draws; of one seed rows are those that imbalanced-learn draws. Rows kept by
+        'under' stay in their order, while imbalanced-learn sorts them by class.
 
     Attributes
     ----------
@@ -197,21 +194,39 @@ class Resampled(Rebalanced):
         self.keep_probabilities = keep_probabilities
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any) -> Self:
-        """Resample, and fit a clone of the classifier to what there is then."""
+    def fit(self, X: Any, y: Any, **others: Any) -> Self:
+        """Resample, and fit a clone of the classifier to what there is then; rows have no weights.
+
+        What is not drawn is fitted as `expected` says.
+        """
+        no_weights(self, others)
         X, labels, codes, target = self._asked(X, y)
-        count = np.bincount(codes, minlength=len(labels))
-        model = clone(self.estimator)
-        self.expected_ = self._without_draw(model, X)
+        model, fitted = clone(self.estimator), target.wanted.astype(np.float64)
+        self.expected_ = self._without_draw(model, X) and self._fit_expected(model, X, y, target)
         if not self.expected_:
-            rows, codes = self._draw(X, codes, labels, target)
-            model.fit(rows, labels[codes])
-        elif self.method == "smote":
-            self._fit_expected(model, open_table(X, y, name=type(model).__name__), target)
-        else:
-            model.fit(X, y, sample_weight=(target.wanted / count)[codes])
+            rows, drawn = self._draw(X, codes, labels, target)
+            model.fit(rows, labels[drawn])
+            fitted = share_of(model, labels[drawn], None, labels)
         self.estimator_, self.rows_ = model, target.wanted
-        self._hold(model, count.astype(np.float64), target.wanted.astype(np.float64))
+        self._hold(model, np.bincount(codes).astype(np.float64), fitted)
+        return self
+
+    def fit_moments(self, moments: ClassMoments) -> Self:
+        """Fit to what draws from the rows of these moments have for moments in the mean.
+
+        Rows must have had no weights; SMOTE, which needs to know who is near whom, has its own.
+        """
+        model = _moment_clone(self.estimator)
+        self._check_method()
+        if self.method == "smote" or (self.expected is not None and not self.expected):
+            name = "method" if self.method == "smote" else "expected"
+            allowed = "another where there are moments alone; for rows there is fit(X, y)"
+            raise OptionError.of(name, getattr(self, name), allowed)
+        moments = only_present(moments)
+        target = target_of(moments.rows, moments.labels, self.strategy, self.method)
+        model.fit_moments(drawn_in_the_mean(moments, target, self.method))
+        self.estimator_, self.rows_, self.expected_ = model, target.wanted, True
+        self._hold(model, moments.weight, target.wanted.astype(np.float64))
         return self
 
     def resample(self, X: Any, y: Any) -> tuple[Any, npt.NDArray[Any]]:
@@ -224,23 +239,25 @@ class Resampled(Rebalanced):
 
     def _asked(self, X: Any, y: Any) -> tuple[Any, Labels, Codes, Target]:
         """Rows, labels, codes, and how many rows of each class there shall be."""
-        if self.method not in ("under", "over", "smote"):
-            raise OptionError.of("method", self.method, "'under', 'over' or 'smote'")
+        self._check_method()
         whole_number("neighbours", self.neighbours)
         X = arrayed(X)
         labels, codes = classes_of(X, y)
-        how: Method = "under" if self.method == "under" else "over"
         count = np.bincount(codes, minlength=len(labels))
-        return X, labels, codes, target_of(count, labels, self.strategy, how)
+        return X, labels, codes, target_of(count, labels, self.strategy, self.method)
+
+    def _check_method(self) -> None:
+        if self.method not in ("under", "over", "smote"):
+            raise OptionError.of("method", self.method, "'under', 'over' or 'smote'")
 
     def _without_draw(self, model: Any, X: Any) -> bool:
         """Whether moments take the place of draws."""
         if self.expected is not None and not self.expected:
             return False
         able = made_from_moments(model)
-        if able and self.method == "smote":
-            kept = model.detail_for(*X.shape)
-            able = kept in ("diagonal", "pooled", "class") and self.nominal is None
+        if able:  # the mean of third and fourth powers over draws is not worked out
+            able = model.detail_for(*X.shape) in ("diagonal", "pooled", "class")
+            able = able and (self.method != "smote" or self.nominal is None)
         if self.expected and not able:
             allowed = f"None or False: {type(model).__name__} needs rows for method={self.method!r}"
             raise OptionError.of("expected", True, allowed)
@@ -255,10 +272,31 @@ class Resampled(Rebalanced):
         rows = draw(codes, target, random)
         return _safe_indexing(X, rows), codes[rows]
 
-    def _fit_expected(self, model: Any, table: Table, target: Target) -> None:
-        """From the moments of the rows and those that synthetic rows have in the mean."""
-        found = read_classes(table, model.detail_for(len(table), table.width))
-        assert isinstance(found, ClassMoments)
+    def _fit_expected(self, model: Any, X: Any, y: Any, target: Target) -> bool:
+        """Fit to the moments of draws in the mean, unless these have too few digits."""
+        table = open_table(X, y, name=type(model).__name__)
+        detail = model.detail_for(len(table), table.width)
+        found = (self._with_synthetic if self.method == "smote" else self._kept)(
+            table, detail, target
+        )
+        if self.expected is None and model.needs_rows_for(found):
+            return False
+        model.fit_moments(found)
+        model._remember(table.schema.features, table.schema.named)
+        return True
+
+    def _kept(self, table: Table, detail: Detail, target: Target) -> ClassMoments:
+        """Mean moments of rows dropped or repeated at random."""
+        share = scatter_shares(np.bincount(table.codes), target, self.method)
+        if detail != "pooled" or not share.all():  # a class brought to one row keeps its mean
+            found = read_moments(table, detail="class" if detail == "pooled" else detail)
+            return drawn_in_the_mean(found, target, self.method).reduce(detail)
+        weighed = replace(table, weight=share[table.codes])  # one scatter for all classes
+        return with_rows(read_moments(weighed, detail=detail), target)
+
+    def _with_synthetic(self, table: Table, detail: Detail, target: Target) -> ClassMoments:
+        """Moments of the rows, with those that synthetic rows have in the mean."""
+        found = read_moments(table, detail=detail)
         whole, count = found, np.bincount(table.codes)
         for k in np.flatnonzero(target.wanted > count):
             rows = dense(table.features[np.flatnonzero(table.codes == k)])
@@ -272,4 +310,12 @@ class Resampled(Rebalanced):
             more = int(target.wanted[k] - count[k])
             offsets = found.anchor.offsets(rows)
             whole = whole + expected_moments(found, int(k), offsets, near, more)
-        model.fit_moments(whole)
+        return whole
+
+
+def _moment_clone(estimator: Any) -> Any:
+    """A clone of a classifier made from moments."""
+    if not made_from_moments(estimator):
+        allowed = "a classifier made from moments, such as LDA; for rows there is fit(X, y)"
+        raise OptionError.of("estimator", type(estimator).__name__, allowed)
+    return clone(estimator)

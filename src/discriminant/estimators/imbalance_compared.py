@@ -1,9 +1,10 @@
 """What helps where a class is rare: every way on the same folds, by the same measures.
 
-Rows are weighed, drawn and made up inside the training part of each fold alone. AUC, average
-precision, log loss, Brier score and calibration are of the probabilities; F1, balanced error and
-cost are of the decisions. So a way that only moves the threshold cannot change the first, and
-one that leaves probabilities wrong shows it in the last three of them.
+Rows are weighed, drawn and made up inside the training part of each fold alone. What a way says of
+the held-out rows becomes an `Assessment`, and AUC and average precision beside it. These two, log
+loss, Brier score and calibration are of the probabilities; F1, balanced error and cost are of the
+decisions. So a way that only moves the threshold cannot change the first, and one that leaves
+probabilities wrong shows it in the last three of them.
 """
 
 from __future__ import annotations
@@ -15,21 +16,34 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import clone, is_classifier
-from sklearn.metrics import average_precision_score, f1_score, roc_auc_score
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import has_fit_parameter
 
+from discriminant.assessment.answers import log_posterior_or_none
+from discriminant.assessment.auc import auc
 from discriminant.assessment.folds import FoldNumbers, fold_numbers, rows_by_fold
-from discriminant.assessment.layout import number, table
+from discriminant.assessment.layout import Printed, number, table
+from discriminant.assessment.measures import Assessment
+from discriminant.assessment.roc import average_precision
 from discriminant.decision.actions import least_cost
 from discriminant.decision.costs import Costs
-from discriminant.errors import LabelError, OptionError, gathered
+from discriminant.errors import (
+    LabelError,
+    NoPosteriorWarning,
+    OptionError,
+    ResamplingError,
+    TooFewRowsError,
+    WayLeftOutWarning,
+    WeightError,
+    gathered,
+    tell,
+)
 from discriminant.estimators.easy_ensemble import EasyEnsemble
 from discriminant.estimators.imbalance import Resampled, Reweighted
-from discriminant.estimators.rebalanced import arrayed, classes_of, posterior_or_vote
-from discriminant.table.schema import Codes, Floats, Labels
+from discriminant.estimators.rebalanced import arrayed, classes_of, ranking_of
+from discriminant.table.schema import Codes, Floats, Labels, Places
 
-THRESHOLD = "threshold moved"  # on the posteriors of the plain fit: it is not fitted again
+PLAIN, THRESHOLD = "plain", "threshold moved"  # the latter on posteriors of the former's fit
 MEASURES = (
     "auc",
     "average_precision",
@@ -41,18 +55,19 @@ MEASURES = (
     "calibration_error",
 )
 _HEAD = ("AUC", "AP", "F1", "bal. error", "cost", "log loss", "Brier", "calibration")
-_BINS = 10
+_TOO_FEW = (ResamplingError, TooFewRowsError, WeightError)  # of a class, in a training part
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ImbalanceComparison:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class ImbalanceComparison(Printed):
     """What `compare_imbalance` found: `print` it, or ask for `frame()` or `to_dict()`."""
 
     ways: tuple[str, ...]  # W
-    values: Floats  # (W, 8) in the order of MEASURES
+    values: Floats  # (W, 8) in the order of MEASURES; NaN where there is none
+    assessments: dict[str, Assessment]  # all else of the ways that could be fitted
     labels: Labels  # (K,)
     rows: tuple[int, ...]  # (K,) of each class
-    positive: Any  # the class that F1, AUC and AP are of; None: means over the classes
+    positive: Any  # the class that F1, AUC, AP and calibration are of; None: of all classes
     folds: int
 
     @property
@@ -64,14 +79,8 @@ class ImbalanceComparison:
         of = "means over classes" if self.positive is None else f"of '{self.positive}'"
         title = f"{counts}; {self.folds} folds; AUC, AP and F1 {of}"
         lines = zip(self.ways, self.values.tolist(), strict=True)
-        cells = [[way, *(number(value, 4) for value in line)] for way, line in lines]
+        cells = [[way, *(_cell(value) for value in line)] for way, line in lines]
         return "\n".join(table(title, ["", *_HEAD], cells))
-
-    def __str__(self) -> str:
-        return self.text
-
-    def __repr__(self) -> str:
-        return self.text
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers, lists and texts."""
@@ -93,12 +102,36 @@ class ImbalanceComparison:
         return pandas.DataFrame(self.values, index=list(self.ways), columns=list(MEASURES))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+def _cell(value: float) -> str:
+    return "-" if np.isnan(value) else number(value, 4)
+
+
+@dataclass(slots=True, eq=False)
 class _Held:
     """What one way says of rows that were held out."""
 
     decided: Codes  # (N,)
-    posterior: Floats  # (N, K)
+    ranking: Floats  # (N, K) the higher the likelier; NaN if there is no such thing
+    log_posterior: Floats | None  # (N, K)
+    fitted: bool = True  # in every fold
+
+    @classmethod
+    def blank(cls, rows: int, classes: int) -> _Held:
+        ranking, logs = np.full((2, rows, classes), -np.inf)
+        return cls(np.zeros(rows, dtype=np.intp), ranking, logs)
+
+    def put(self, model: Any, X: Any, rows: Places, labels: Labels) -> None:
+        """Ask a fitted classifier about rows X, which have these numbers."""
+        columns = np.searchsorted(labels, model.classes_)
+        cells = np.ix_(rows, columns)
+        self.decided[rows] = np.searchsorted(labels, model.predict(X))
+        logs = log_posterior_or_none(model, X)
+        if logs is not None and self.log_posterior is not None:
+            self.log_posterior[cells] = self.ranking[cells] = logs
+            return
+        self.log_posterior = None
+        decides = hasattr(model, "decision_function")
+        self.ranking[cells] = ranking_of(model, X) if decides else np.nan
 
 
 def compare_imbalance(
@@ -122,16 +155,22 @@ def compare_imbalance(
     X, y
         Rows and labels.
     positive
-        The class that F1, AUC and average precision are of, of two; None: the rarer. Of more than
-        two classes these are means over the classes (AUC: of one against the rest).
+        The class that F1, AUC, average precision and calibration are of; None: of two classes the
+        rarer, of more the mean over the classes (AUC: of one against the rest; calibration: of
+        the most probable class).
     cost
         What decisions cost where each class is true, as in `Decision`; actions must be classes.
         The moved threshold then is that of the least expected cost. None: an error costs 1, and
         the threshold of each class is its share in the training rows, y/(1-y) > m+/m-.
     ways
-        {name: classifier} in place of the usual ones: `imbalance_ways(estimator)`.
+        {name: classifier}, to be compared with the plain fit and its moved threshold. None: the
+        usual ones, which are `imbalance_ways(estimator)`; `imbalance_ways(estimator) | {...}` adds
+        to them.
     folds, groups, seed
         As in `cross_validate`; the seed is that of draws too.
+
+    A way that a fold leaves too few rows for is not measured, and a warning says so. Without
+    probabilities AUC and average precision are those of `decision_function`.
 
     Examples
     --------
@@ -152,13 +191,25 @@ def compare_imbalance(
     if costs.actions != tuple(labels.tolist()):
         raise OptionError.of("cost", list(costs.actions), "of actions that are classes")
     fold = fold_numbers(folds, codes, groups=groups, seed=seed, X=X)
-    models = {"plain": estimator, **(imbalance_ways(estimator, seed) if ways is None else ways)}
+    models = {
+        PLAIN: estimator,
+        **_checked(imbalance_ways(estimator, seed) if ways is None else ways),
+    }
     with gathered():
         held = _held_out(models, X, codes, labels, fold, cost)
-    measured = [measures(way, codes, positive=one, cost=costs.cost) for way in held.values()]
+    assessed = {
+        way: Assessment.of(codes, said.decided, labels=labels, log_posterior=said.log_posterior)
+        for way, said in held.items()
+        if said.fitted
+    }
+    values = np.full((len(held), len(MEASURES)), np.nan)
+    for w, (way, said) in enumerate(held.items()):
+        if said.fitted:
+            values[w] = [*_ranked(said, codes, one), *_measured(assessed[way], one, costs)]
     return ImbalanceComparison(
         tuple(held),
-        np.array(measured),
+        values,
+        assessed,
         labels,
         tuple(np.bincount(codes).tolist()),
         None if one is None else labels[one : one + 1].tolist()[0],
@@ -167,7 +218,12 @@ def compare_imbalance(
 
 
 def imbalance_ways(estimator: Any, seed: Any = 0) -> dict[str, Any]:
-    """The usual treatments of rare classes, by name, each around the classifier."""
+    """The usual treatments of rare classes, by name, each around the classifier.
+
+    >>> from discriminant import LDA
+    >>> list(imbalance_ways(LDA()))
+    ['reweighted', 'under-sampled', 'over-sampled', 'SMOTE', 'EasyEnsemble']
+    """
     found: dict[str, Any] = {}
     if has_fit_parameter(estimator, "sample_weight"):
         found["reweighted"] = Reweighted(estimator)
@@ -176,34 +232,40 @@ def imbalance_ways(estimator: Any, seed: Any = 0) -> dict[str, Any]:
     return found | {"EasyEnsemble": EasyEnsemble(estimator, random_state=seed)}
 
 
-def measures(held: _Held, codes: Codes, *, positive: int | None, cost: Floats) -> list[float]:
-    """The measures of held-out decisions and probabilities, in the order of MEASURES."""
-    truth = np.eye(len(cost))[codes]
-    chosen = slice(None) if positive is None else slice(positive, positive + 1)
-    pairs = list(zip(truth.T[chosen], held.posterior.T[chosen], strict=True))
-    recall = np.bincount(codes[held.decided == codes], minlength=len(cost)) / truth.sum(axis=0)
-    f1 = f1_score(truth, np.eye(len(cost))[held.decided], average=None, zero_division=0.0)
-    brier = ((held.posterior - truth) ** 2).sum(axis=1).mean()
-    with np.errstate(divide="ignore"):
-        log_loss = -np.log(held.posterior[np.arange(len(codes)), codes]).mean()
-    found = [
-        np.mean([roc_auc_score(*pair) for pair in pairs]),
-        np.mean([average_precision_score(*pair) for pair in pairs]),
-        f1[chosen].mean(),
-        1.0 - recall.mean(),
-        cost[held.decided, codes].mean(),
-        log_loss,
-        brier if positive is None else brier / 2,  # of two classes, that of one
-        np.mean([_miscalibrated(*pair) for pair in pairs]),
+def _checked(ways: Any) -> dict[str, Any]:
+    """Ways by names that are free."""
+    if not isinstance(ways, Mapping):
+        raise OptionError.of("ways", ways, "{name: classifier}")
+    taken = [name for name in ways if name in (PLAIN, THRESHOLD)]
+    if taken:
+        allowed = f"of other names: '{PLAIN}' and '{THRESHOLD}' are always there"
+        raise OptionError.of("ways", taken, allowed)
+    return dict(ways)
+
+
+def _ranked(held: _Held, codes: Codes, positive: int | None) -> tuple[float, float]:
+    """AUC and average precision: of one class, or the mean over all."""
+    if np.isnan(held.ranking).any():
+        return np.nan, np.nan
+    chosen = range(held.ranking.shape[1]) if positive is None else [positive]
+    pairs = [(codes == k, held.ranking[:, k]) for k in chosen]
+    areas = [auc(*pair, None, positive=True).value for pair in pairs]
+    precisions = [average_precision(*pair, positive=True) for pair in pairs]
+    return float(np.mean(areas)), float(np.mean(precisions))
+
+
+def _measured(found: Assessment, positive: int | None, costs: Costs) -> list[float]:
+    """The other measures, in their order."""
+    one = None if positive is None else found.labels[positive : positive + 1].tolist()[0]
+    likely = bool(found.scored.weight.any())
+    return [
+        found.average("f") if positive is None else float(found.f1[positive]),
+        1.0 - found.balanced_accuracy,
+        found.cost(costs),
+        found.log_loss,
+        found.brier,
+        found.calibration_error(one) if likely else np.nan,
     ]
-    return [float(value) for value in found]
-
-
-def _miscalibrated(truth: Floats, posterior: Floats) -> float:
-    """Mean distance of posterior and share of the class, over ten bins of as many rows."""
-    bins = np.array_split(np.argsort(posterior, kind="stable"), min(_BINS, len(posterior)))
-    apart = [abs(posterior[rows].sum() - truth[rows].sum()) for rows in bins]
-    return float(np.sum(apart) / len(truth))
 
 
 def _positive(labels: Labels, codes: Codes, positive: Any) -> int | None:
@@ -218,31 +280,46 @@ def _held_out(
     models: Mapping[str, Any], X: Any, codes: Codes, labels: Labels, fold: FoldNumbers, cost: Any
 ) -> dict[str, _Held]:
     """Every way's answers about every row, by classifiers that have not seen its fold."""
-    order = ["plain", THRESHOLD, *(name for name in models if name != "plain")]
-    shape = len(codes), len(labels)
-    found = {name: _Held(np.empty(shape[0], dtype=np.intp), np.zeros(shape)) for name in order}
-    for test in rows_by_fold(fold):
+    order = [PLAIN, THRESHOLD, *(name for name in models if name != PLAIN)]
+    found = {name: _Held.blank(len(codes), len(labels)) for name in order}
+    for f, test in enumerate(rows_by_fold(fold)):
         train = np.setdiff1d(np.arange(len(codes)), test, assume_unique=True)
         rows, held, truth = _safe_indexing(X, train), _safe_indexing(X, test), labels[codes[train]]
         for name, model in models.items():
-            fitted = clone(model).fit(rows, truth)
-            _answer(found[name], fitted, held, test, labels)
-        count = np.bincount(codes[train], minlength=shape[1])
-        found[THRESHOLD].posterior[test] = found["plain"].posterior[test]
-        found[THRESHOLD].decided[test] = _moved(found["plain"].posterior[test], count, labels, cost)
+            if found[name].fitted and (fitted := _fitted(name, model, rows, truth, f)) is not None:
+                found[name].put(fitted, held, test, labels)
+            else:
+                found[name].fitted = False
+        _move(found, np.bincount(codes[train], minlength=len(labels)), test, labels, cost)
+    unlikely = [name for name in order if found[name].fitted and found[name].log_posterior is None]
+    if unlikely:
+        tell(NoPosteriorWarning.of_measures(", ".join(f"'{name}'" for name in unlikely)))
     return found
 
 
-def _moved(posterior: Floats, count: Codes, labels: Labels, cost: Any) -> Codes:
+def _fitted(name: str, model: Any, rows: Any, truth: Any, fold: int) -> Any:
+    """A fitted clone; None, and a warning, where a treatment finds too few rows of a class."""
+    try:
+        return clone(model).fit(rows, truth)
+    except _TOO_FEW as why:
+        if name == PLAIN:
+            raise
+        tell(WayLeftOutWarning.of(name, fold, str(why)))
+        return None
+
+
+def _move(found: dict[str, _Held], count: Codes, test: Places, labels: Labels, cost: Any) -> None:
+    """The threshold of the plain fit, on its posteriors of some rows."""
+    plain, moved = found[PLAIN], found[THRESHOLD]
+    moved.ranking, moved.log_posterior = plain.ranking, plain.log_posterior
+    moved.fitted = plain.log_posterior is not None
+    if plain.log_posterior is not None:
+        moved.decided[test] = _moved(plain.log_posterior[test], count, labels, cost)
+
+
+def _moved(log_posterior: Floats, count: Codes, labels: Labels, cost: Any) -> Codes:
     """Decisions of least expected cost, or each class by its share in the training rows."""
     share = np.where(count > 0, count / count.sum(), 1.0)  # of no rows, the posterior is zero
     threshold = dict(zip(labels.tolist(), share.tolist(), strict=True))
     costs = Costs.of_threshold(threshold, labels) if cost is None else Costs.of(cost, labels)
-    with np.errstate(divide="ignore"):
-        return least_cost(np.log(posterior), costs)[0]
-
-
-def _answer(found: _Held, model: Any, rows: Any, test: Any, labels: Labels) -> None:
-    columns = np.searchsorted(labels, model.classes_)
-    found.posterior[np.ix_(test, columns)] = posterior_or_vote(model, rows)
-    found.decided[test] = np.searchsorted(labels, model.predict(rows))
+    return least_cost(log_posterior, costs)[0]

@@ -55,6 +55,7 @@ def fit_each(
     codes: Codes,
     signs: Signs,
     *,
+    labels: Labels,
     sample_weight: Any,
     n_jobs: int | None,
     progress: Callable[[int, int], object] | None,
@@ -63,6 +64,9 @@ def fit_each(
     weight = open_weight(sample_weight, len(codes))
     if weight is not None and not has_fit_parameter(base, "sample_weight"):
         raise WeightError.not_taken(type(base).__name__)
+    if weight is not None:
+        for k in np.flatnonzero(np.bincount(codes, weight, minlength=len(signs)) == 0):
+            raise WeightError.class_without(labels[k])
     if issparse(X) and not signs.all():
         rows: Any = X
         X = rows.tocsr()  # other formats have no rows to take

@@ -9,6 +9,7 @@ p of the rows as they came,
 
 from __future__ import annotations
 
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -18,19 +19,22 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 
-from discriminant.errors import LabelError, OptionError, ShapeError
-from discriminant.estimators.posteriors import log_posterior_of, stated_prior
+from discriminant.assessment.refit import given_prior
+from discriminant.errors import LabelError, OptionError, ResamplingError, ShapeError
+from discriminant.estimators.posteriors import inmost, log_posterior_of, stated_prior
 from discriminant.estimators.saving import Saving
 from discriminant.posterior import log_posterior, reweighed
 from discriminant.table.labels import encode_labels
 from discriminant.table.schema import Codes, Floats, Labels, is_sparse
 
-_GIVEN = ("prior", "priors", "class_prior")  # options that say the priors, whatever the rows are
-
 
 def _has_posterior(self: Any) -> bool:
     model = getattr(self, "estimator_", self.estimator)
     return hasattr(model, "predict_proba") or hasattr(model, "predict_log_proba")
+
+
+def _has_decision(self: Any) -> bool:
+    return hasattr(getattr(self, "estimator_", self.estimator), "decision_function")
 
 
 class Rebalanced(ClassifierMixin, MetaEstimatorMixin, Saving, BaseEstimator):
@@ -49,6 +53,12 @@ class Rebalanced(ClassifierMixin, MetaEstimatorMixin, Saving, BaseEstimator):
         """The class that the classifier decides for, as it was fitted."""
         self._need_fit()
         return np.asarray(self.estimator_.predict(X))
+
+    @available_if(_has_decision)  # type: ignore[untyped-decorator]
+    def decision_function(self, X: Any) -> Floats:
+        """What the classifier decides by, as it was fitted: (n, K), with two classes (n,)."""
+        self._need_fit()
+        return np.asarray(self.estimator_.decision_function(X), dtype=np.float64)
 
     @available_if(_has_posterior)  # type: ignore[untyped-decorator]
     def predict_log_proba(self, X: Any) -> Floats:
@@ -96,14 +106,14 @@ class Rebalanced(ClassifierMixin, MetaEstimatorMixin, Saving, BaseEstimator):
     def _hold(self, model: Any, before: Floats, after: Floats) -> None:
         """Keep a fitted classifier, and the weight of each class as it came and as it was fitted.
 
-        Priors that do not come from the rows are those of the user, and stay.
+        Where the classifier states the priors that its posteriors are under, these are what is
+        brought back, whether they come from the rows or not. Priors of the user stay.
         """
         self.classes_ = np.asarray(model.classes_)
-        shares, fitted = before / before.sum(), after / after.sum()
         stated = stated_prior(model, self.classes_)
-        if _says_prior(model) or (stated is not None and np.abs(stated - fitted).max() > 1e-6):
-            shares = fitted = fitted if stated is None else stated
-        self.class_shares_, self.fitted_prior_ = shares, fitted
+        self.fitted_prior_ = after / after.sum() if stated is None else stated
+        given = _says_prior(model)
+        self.class_shares_ = self.fitted_prior_ if given else before / before.sum()
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(model, name):
                 setattr(self, name, getattr(model, name))
@@ -133,9 +143,12 @@ def classes_of(X: Any, y: Any) -> tuple[Labels, Codes]:
     return labels, codes
 
 
-def made_from_moments(model: Any) -> bool:
-    """Whether a classifier is a function of class moments, with the options that it has."""
-    return hasattr(model, "rule_from") and not getattr(model, "needs_rows", False)
+def no_weights(model: Any, others: dict[str, Any]) -> None:
+    """Refuse sample_weight, which drawing rows has no use for, by name."""
+    if others.pop("sample_weight", None) is not None:
+        raise ResamplingError.of_sample_weight(type(model).__name__)
+    if others:
+        raise TypeError(f"{type(model).__name__}.fit() got an unexpected keyword: {list(others)}")
 
 
 def whole_number(name: str, value: Any) -> None:
@@ -153,6 +166,24 @@ def posterior_or_vote(model: Any, X: Any) -> Floats:
     return np.asarray(chosen, dtype=np.float64)
 
 
+def ranking_of(model: Any, X: Any) -> Floats:
+    """(n, K) `decision_function`, of two classes with its negative for the first.
+
+    Of pairs of classes (one against one) it is the sum of what they say for each class.
+    """
+    found = np.asarray(model.decision_function(X), dtype=np.float64)
+    if found.ndim == 1 or found.shape[1] == 1:
+        return np.column_stack([-found.ravel(), found.ravel()])
+    K = len(model.classes_)
+    if found.shape[1] == K:
+        return found
+    total = np.zeros((len(found), K))
+    for (i, j), said in zip(combinations(range(K), 2), found.T, strict=True):
+        total[:, i] += said
+        total[:, j] -= said
+    return total
+
+
 def log_of(posterior: Floats) -> Floats:
     """(n, K) logs of probabilities; of 0 it is -inf."""
     with np.errstate(divide="ignore"):
@@ -161,6 +192,5 @@ def log_of(posterior: Floats) -> Floats:
 
 def _says_prior(model: Any) -> bool:
     """Whether an option of the classifier, or of the one it ends in, sets its priors."""
-    inner = model.steps[-1][1] if hasattr(model, "steps") else model
-    options = inner.get_params(deep=False) if hasattr(inner, "get_params") else {}
-    return any(options.get(name) is not None for name in _GIVEN)
+    found = given_prior(inmost(model))
+    return found is not None and found[1] is not None

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discriminant.engines.local import available_threads, one_blas_thread
-from discriminant.errors import OptionError, ResamplingError, ShapeError
+from discriminant.errors import ResamplingError, ShapeError
 from discriminant.imbalance.drawing import Target, rows_by_class
 from discriminant.imbalance.neighbours import neighbours_of
 from discriminant.imbalance.nominal import (
@@ -20,7 +20,6 @@ from discriminant.imbalance.nominal import (
     voted,
 )
 from discriminant.imbalance.smote import along, draw_segments
-from discriminant.table.labels import encode_labels
 from discriminant.table.schema import Block, Codes, Features, Labels, Places, is_sparse, numbered
 from discriminant.table.source import open_features
 
@@ -48,7 +47,7 @@ class Synthesis:
         found = _nominal_places(X, nominal, names)
         numeric = np.setdiff1d(np.arange(X.shape[1]), found)
         numbers = _numbers(X, numeric, names)
-        columns = [encode_labels(_column(X, j, frame))[1].astype(np.intp) for j in found]
+        columns = [_categories(X, int(j), names) for j in found]
         none = np.zeros((X.shape[0], 0), dtype=np.intp)
         return cls(X, names, numeric, numbers, np.column_stack(columns) if columns else none)
 
@@ -188,16 +187,25 @@ def _numbers(X: Any, numeric: Places, names: tuple[str, ...] | None) -> Features
     return found
 
 
-def _column(X: Any, place: int, frame: bool) -> npt.NDArray[Any]:
-    if not frame:
-        return np.asarray(X[:, place])
-    import narwhals as nw
+def _categories(X: Any, place: int, names: tuple[str, ...] | None) -> npt.NDArray[np.intp]:
+    """(N,) the category of each row in one column, whatever its cells are."""
+    called, absent = f"x{place}", 0
+    if names is None:
+        column = np.asarray(X[:, place])
+    else:
+        import narwhals as nw
 
-    series = nw.from_native(X, eager_only=True)[:, int(place)]
-    if series.null_count():
-        allowed = "columns without missing cells: fill them, with a category of their own perhaps"
-        raise OptionError.of("nominal", series.name, allowed)
-    return np.asarray(series.to_numpy())
+        series = nw.from_native(X, eager_only=True)[:, place]
+        called, absent, column = names[place], series.null_count(), np.asarray(series.to_numpy())
+    if not absent:  # NaN and NaT differ from themselves
+        absent = sum(cell is None or cell != cell for cell in column.tolist())
+    if absent:
+        raise ResamplingError.nominal_missing(called, int(absent))
+    if column.dtype.kind != "O":
+        return np.unique(column, return_inverse=True)[1].astype(np.intp)
+    seen: dict[Any, int] = {}  # True is not 1
+    each = ((isinstance(cell, bool), cell) for cell in column.tolist())
+    return np.array([seen.setdefault(cell, len(seen)) for cell in each], dtype=np.intp)
 
 
 def _donors(nominal: Nominal, wanted: Nominal) -> Nominal:

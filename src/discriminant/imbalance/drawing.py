@@ -18,10 +18,12 @@ from discriminant.moments.naming import codes_of
 from discriminant.table.schema import Codes, Labels
 
 Places = npt.NDArray[np.intp]
-Method = Literal["under", "over"]
+Method = Literal["under", "over", "smote"]
+_MORE = ("auto", "not majority", "not minority", "minority", "all")
 STRATEGIES = {
     "under": ("auto", "not minority", "not majority", "majority", "all"),
-    "over": ("auto", "not majority", "not minority", "minority", "all"),
+    "over": _MORE,
+    "smote": _MORE,
 }
 
 
@@ -42,9 +44,9 @@ def target_of(count: Places, labels: Labels, strategy: Any, method: Method) -> T
         (K,) rows of each class.
     strategy
         'auto': equal numbers, as many as the rarest class has ('under') or the most frequent
-        ('over'). 'minority', 'majority', 'not minority', 'not majority', 'all': that number for
-        these classes only. A ratio in (0, 1], of rare to frequent rows, for two classes. Or
-        {label: rows}.
+        ('over', 'smote'). 'minority', 'majority', 'not minority', 'not majority', 'all': that
+        number for these classes only. A ratio in (0, 1], of rare to frequent rows, for two classes.
+        Or {label: rows}.
 
     Examples
     --------

@@ -29,13 +29,15 @@ _EPS = float(np.finfo(np.float64).eps)
 def neighbours_of(features: Features, k: int, label: object, *, threads: int = 1) -> Places:
     """(n, k) the nearest other rows of each row of one class, the nearest first.
 
-    Distances are taken about the middle of the rows, so that a far origin costs no digit.
+    Distances are taken about the middle of the rows, so that a far origin costs no digit, and in a
+    unit in which no square overflows or vanishes.
     """
     n, d = features.shape
     if n <= k:
         raise ResamplingError.of_neighbours(label, int(n), k)
+    features = in_unit(features)
     if not is_sparse(features):
-        features = features - features.mean(axis=0, dtype=np.float64)
+        features = in_unit(features - features.mean(axis=0))
     if is_sparse(features) or d <= _FEW:
         from sklearn.neighbors import NearestNeighbors
 
@@ -47,6 +49,21 @@ def neighbours_of(features: Features, k: int, label: object, *, threads: int = 1
         return np.concatenate([pairs.nearest(lo) for lo in starts])
     with ThreadPoolExecutor(threads) as pool:
         return np.concatenate(list(pool.map(pairs.nearest, starts)))
+
+
+def in_unit(features: Features) -> Features:
+    """The same rows in float64 and in a unit such that none is beyond 1: a power of two, so exact.
+
+    Rows of zeros stay.
+    """
+    cells = features.data if is_sparse(features) else features
+    most = np.max(cells, initial=0.0), -np.min(cells, initial=0.0)
+    down = -int(np.frexp(float(max(most)))[1])
+    if not is_sparse(features):
+        return np.ldexp(np.asarray(features, dtype=np.float64), down)
+    found = features.astype(np.float64)
+    found.data = np.ldexp(found.data, down)
+    return found
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discriminant.errors import ResamplingError
-from discriminant.imbalance.neighbours import neighbours_of
+from discriminant.imbalance.neighbours import in_unit, neighbours_of
 from discriminant.table.schema import Codes, Floats, Places
 
 _TILE = 1 << 22  # distances held at a time
@@ -28,6 +28,7 @@ def mixed_neighbours(
     numbers: Floats, nominal: Nominal, k: int, label: object, *, threads: int = 1
 ) -> Places:
     """(n, k) the nearest other rows of each row of one class, by numbers and categories."""
+    numbers = in_unit(numbers)
     unit = float(np.median(numbers.std(axis=0)))
     flags = [(column[:, None] == np.unique(column)) * (unit / np.sqrt(2.0)) for column in nominal.T]
     rows = np.hstack([numbers - numbers.mean(axis=0), *flags])

@@ -12,9 +12,14 @@ the neighbours of row i:
     E s   = (1 / 2n) sum (1 + c_i) z_i
     E ss' = (1 / 6n) sum (2 + 2 c_i) z_i z_i' + z_i a_i' + a_i z_i'
 
-These are the moments of infinitely many synthetic rows: `expected_moments`. Columns that are
-categories are not interpolated but voted on: `imbalance.nominal`. Who is near whom is found in
-`imbalance.neighbours`.
+With S the scatter of the class and r synthetic rows beside its n, m = n + r in all, the scatter of
+all about their mean has the mean, over all draws,
+
+    S + (1 - 1/m) r E ss' - r (r - 1) / m E s E s'
+
+which is what n rows and r others come to whose covariance is that of s and whose scatter is
+(1 - 1/m) r times it: `expected_moments`. Columns that are categories are not interpolated but voted
+on: `imbalance.nominal`. Who is near whom is found in `imbalance.neighbours`.
 """
 
 from __future__ import annotations
@@ -71,7 +76,7 @@ def along(features: Features, segments: Segments, out: npt.NDArray[Any] | None =
 def expected_moments(
     like: ClassMoments, code: int, offsets: Floats, neighbours: Places, count: int
 ) -> ClassMoments:
-    """Moments of `count` synthetic rows of one class, in the mean over all draws.
+    """Moments to add to those of one class for `count` synthetic rows, in the mean over all draws.
 
     `like` says of which classes, features, anchor and detail; `offsets` (n, d) are the rows of the
     class about that anchor.
@@ -85,15 +90,16 @@ def expected_moments(
         beside += z[column]
     beside /= k
     mean = chosen @ z / (2 * n)
+    spread = count * (1.0 - 1.0 / (n + count))
     found = ClassMoments.empty(like.labels, like.features, detail=like.detail, anchor=like.anchor)
     found.rows[code], found.weight[code], found.weight2[code] = count, count, count
     found.mean[code] = centre + mean
     if like.detail == "diagonal":
         square = (2.0 * chosen @ z**2 + 2.0 * np.einsum("ij,ij->j", z, beside)) / (6 * n) - mean**2
-        found.scatter[code] = count * square
+        found.scatter[code] = spread * square
         return found
     cross = z.T @ beside
     square = (2.0 * (z * chosen[:, None]).T @ z + cross + cross.T) / (6 * n)
     scatter = found.scatter if like.detail == "pooled" else found.scatter[code]
-    scatter[...] = count * (square - mean[:, None] * mean)
+    scatter[...] = spread * (square - mean[:, None] * mean)
     return found

@@ -67,7 +67,7 @@ def _given(labels: Labels, kind: Any) -> Floats:
     if not isinstance(kind, Mapping) and np.asarray(kind).dtype.kind not in "iuf":
         allowed = "'balanced', 'inverse', 'effective', {label: weight} or one weight a class"
         raise OptionError.of("weights", kind, allowed)
-    found = per_class(labels, kind)
+    found = per_class(labels, kind, option="weights")
     for k in np.flatnonzero(found == 0):
         raise ClassWeightError.of_class(labels[k], 0.0)
     return found

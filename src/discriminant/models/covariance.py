@@ -27,6 +27,7 @@ Best = Literal["auto", "oas"]
 Shrinkage = float | Best
 DENOMINATORS = ("unbiased", "reliability", "ml")
 TARGETS = ("diagonal", "scaled_identity", "identity")
+_EPS = float(np.finfo(np.float64).eps)
 
 
 def class_degrees(moments: ClassMoments, denominator: Denominator) -> Floats:
@@ -41,10 +42,11 @@ def class_degrees(moments: ClassMoments, denominator: Denominator) -> Floats:
 
 
 def pooled_degrees(moments: ClassMoments, denominator: Denominator) -> float:
-    """What the pooled scatter is divided by."""
+    """What the pooled scatter is divided by; the rounding of the weights is no degree."""
     total = float(class_degrees(moments, denominator)[moments.weight > 0].sum())
-    if total <= 0:
-        raise WeightError.too_light(float(moments.weight.sum()), int((moments.weight > 0).sum()))
+    weight = float(moments.weight.sum())
+    if total <= 64 * _EPS * weight:
+        raise WeightError.too_light(weight, int((moments.weight > 0).sum()))
     return total
 
 

@@ -109,7 +109,8 @@ def _slopes(sides: Sides, family: Family, unit: Floats) -> Floats:
     """(C, d) C^-1 (m_1 - m_0), NaN where that is not clear."""
     degrees = sides.degrees(family.denominator)
     found = np.full((len(degrees), sides.mean.shape[2]), np.nan)
-    enough = np.flatnonzero((sides.rows > 2) & (degrees > 0))
+    least = 64 * _EPS * sides.weight.sum(axis=1)  # as in `pooled_degrees`, which then refuses
+    enough = np.flatnonzero((sides.rows > 2) & (degrees > least))
     scatter = np.broadcast_to(sides.scatter, (len(degrees), *sides.scatter.shape[-2:]))
     amount = float(family.shrinkage)
     for m in enough:

@@ -49,18 +49,20 @@ def columns_of(features: Sequence[str], wanted: Sequence[str] | Sequence[int]) -
     return np.array(chosen, dtype=np.intp)
 
 
-def per_class(labels: Labels, factors: Mapping[Any, float] | npt.ArrayLike) -> Floats:
-    """(K,) a factor for each class; one that a mapping does not name is 1."""
+def per_class(
+    labels: Labels, factors: Mapping[Any, float] | npt.ArrayLike, *, option: str = "factors"
+) -> Floats:
+    """(K,) a factor for each class; one that a mapping does not name is 1. `option`: its name."""
     if isinstance(factors, Mapping):
         codes_of(labels, list(factors))
         factors = [float(factors.get(label, 1.0)) for label in labels.tolist()]
     found = np.asarray(factors, dtype=np.float64)
     if found.shape != labels.shape:
         raise OptionError.of(
-            "factors", f"array of shape {found.shape}", f"one number for {len(labels)} classes"
+            option, f"array of shape {found.shape}", f"one number for {len(labels)} classes"
         )
     for wrong in found[~(np.isfinite(found) & (found >= 0))]:
-        raise OptionError.of("factors", float(wrong), "finite and not negative")
+        raise OptionError.of(option, float(wrong), "finite and not negative")
     return found
 
 

@@ -15,6 +15,7 @@ import base64
 import hashlib
 import json
 from collections.abc import Callable
+from functools import cache
 from importlib.resources import files
 from typing import Any
 
@@ -45,8 +46,7 @@ def render(facts: Facts) -> str:
         What `report.facts.facts` returned, or the same read back from JSON.
     """
     style, script = asset("style.css"), asset("script.js")
-    template = _environment().from_string(asset("template.html"))
-    page: str = template.render(
+    page: str = _template().render(
         facts=facts,
         style=svg.Svg(style),
         script=svg.Svg(script),
@@ -154,7 +154,9 @@ def code(text: object) -> str:
     return "\n".join(words.shown(line, _SENTENCE) if line else "" for line in str(text).split("\n"))
 
 
-def _environment() -> Any:
+@cache
+def _template() -> Any:
+    """The template, compiled once."""
     from jinja2 import Environment, StrictUndefined
 
     found = Environment(
@@ -179,7 +181,7 @@ def _environment() -> Any:
         "shade": shade,
     }
     found.globals["counted"] = words.counted
-    return found
+    return found.from_string(asset("template.html"))
 
 
 def shade(part: float, whole: float) -> str:

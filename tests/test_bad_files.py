@@ -256,7 +256,7 @@ def test_a_bad_table_is_told_by_place_number_and_way_out(source, fault, words, t
     assert any(re.search(words, text, re.DOTALL) for text in messages), messages
 
 
-@pytest.mark.parametrize(("options", "fault", "words"), listed(c for c in OPTIONS if c[3]))
+@pytest.mark.parametrize(("options", "fault", "words"), listed(OPTIONS))
 def test_a_bad_option_is_told_with_what_is_possible(options, fault, words, tmp_path):
     found = opened(csv(), tmp_path)
     messages = told(lambda: open_source(found, target="y", **options), fault)
@@ -299,6 +299,15 @@ def test_a_file_that_changes_while_it_is_read_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(opening, "_read_file", meddled)
     with pytest.raises(FileError, match=r"changed while it was read \(\d+ bytes before, \d+ after"):
         open_source(path, target="y")
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "ascii"])
+def test_an_encoding_that_is_named_is_not_guessed(encoding, tmp_path):
+    path = opened(cell("é", column=2).encode("latin-1"), tmp_path)
+    with pytest.raises(
+        FileError, match=rf"line 10: byte \d+ .* is no {encoding.upper()}.*encoding="
+    ):
+        open_source(path, target="y", encoding=encoding)
 
 
 def test_marginal_is_refused_where_a_model_cannot_do_without_a_feature():

@@ -148,6 +148,9 @@ class Encoded(ClassifierMixin, MetaEstimatorMixin, Saving, BaseEstimator):
         rows = encoding.rows(frame, fitting=True)
         rows, y, weight, said = self._complete(rows, y, weight, said, encoding)
         _fit(model, _given(model, rows, encoding), y, weight)
+        if encoding.missing == "marginal" and not isinstance(model._present, ClassMoments):
+            allowed = "'mean' or 'indicator' where features outnumber rows"
+            raise OptionError.of("missing", "marginal", allowed)
         self._hold(model, encoding, tuple(said), len(frame) - len(rows.gaps))
         self._remember_names(encoding)
         return self
@@ -197,7 +200,7 @@ class Encoded(ClassifierMixin, MetaEstimatorMixin, Saving, BaseEstimator):
     def rejected(self, X: Any) -> npt.NDArray[np.bool_]:
         """(n,) rows with a level that the fit did not have, where these are to be rejected."""
         self._need_fit()
-        if self._passes(X) or self.encoding_.unseen != "reject":
+        if self._passes(X) or (self.encoding_.unseen != "reject" and not is_path(X)):
             return np.zeros(_count(X), dtype=bool)
         return self._rows(X).rejected
 
@@ -333,12 +336,8 @@ class Encoded(ClassifierMixin, MetaEstimatorMixin, Saving, BaseEstimator):
 
     def _marginal(self, rows: EncodedRows) -> Floats:
         model = self.estimator_
-        moments = model._present
-        if not isinstance(moments, ClassMoments):
-            allowed = "'mean' or 'indicator' where features outnumber rows"
-            raise OptionError.of("missing", "marginal", allowed)
         return marginal_scores(
-            rows.matrix(), moments=moments, family=model._asked.family, prior=model.prior_
+            rows.matrix(), moments=model._present, family=model._asked.family, prior=model.prior_
         )
 
 

@@ -98,7 +98,7 @@ def _parquet(format: Format, names: Sequence[str]) -> Any:
     with file:
         try:
             return file.read(columns=list(names))
-        except (pa.ArrowException, OSError) as fault:
+        except (pa.ArrowException, OSError, UnicodeDecodeError) as fault:
             _blame_parquet(format.path, file, names)
             raise FileError.damaged(format.path, "the rows", _short(fault)) from None
 
@@ -111,7 +111,7 @@ def _blame_parquet(path: str, file: Any, names: Sequence[str]) -> None:
         for name in names:
             try:
                 file.read_row_group(group, columns=[name])
-            except (pa.ArrowException, OSError) as fault:
+            except (pa.ArrowException, OSError, UnicodeDecodeError) as fault:
                 where = f"a page of column '{name}' in row group {group}"
                 raise FileError.damaged(path, where, _short(fault)) from None
 
@@ -141,7 +141,7 @@ def _guarded(format: Format) -> Iterator[None]:
 
     try:
         yield
-    except (pa.ArrowException, OSError, EOFError) as fault:
+    except (pa.ArrowException, OSError, EOFError, UnicodeDecodeError) as fault:
         text = _short(fault)
         with open(format.path, "rb") as file:
             file.seek(max(os.path.getsize(format.path) - 4, 0))

@@ -20,7 +20,7 @@ from typing import Literal
 
 from discriminant.errors import FileError
 from discriminant.table.dialect import Dialect, csv_dialect
-from discriminant.table.stream import Encoding, Stream, encoding_of
+from discriminant.table.stream import Encoding, Recoded, Stream, encoding_of
 
 Kind = Literal["csv", "parquet", "arrow", "jsonl"]
 
@@ -151,6 +151,15 @@ def _refuse_foreign(path: str, start: bytes) -> None:
             raise FileError.not_a_table(path, kind, way_out)
 
 
+def _decoded(path: str, packed: bool, encoding: Encoding) -> tuple[Encoding, str]:
+    """The first part of a text, and its encoding, should it be another one."""
+    try:
+        with Stream(path, gzip=packed, encoding=encoding) as text:
+            return encoding, text.head(SAMPLE)
+    except Recoded as found:
+        return _decoded(path, packed, found.encoding)
+
+
 def _text_format(
     path: str, packed: bool, encoding: str | None, delimiter: str | None, decimal: str | None
 ) -> Format:
@@ -160,9 +169,7 @@ def _text_format(
         if start[:4] == b"PAR1" or start[:6] == b"ARROW1":
             raise FileError.not_a_table(path, "a packed Parquet or Arrow file", "Unpack it.")
         _refuse_foreign(path, start)
-    found = encoding_of(path, start, encoding)
-    with Stream(path, gzip=packed, encoding=found) as text:
-        sample = text.head(SAMPLE)
+    found, sample = _decoded(path, packed, encoding_of(path, start, encoding))
     first = sample.lstrip()[:1]
     if not first:
         raise FileError.empty(path)

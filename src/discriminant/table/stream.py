@@ -37,6 +37,7 @@ class Encoding:
     name: str = "utf-8"
     mark: int = 0  # bytes of the byte order mark
     wrong: tuple[int, int] | None = None  # byte and line that are no UTF-8, where it is a guess
+    given: bool = False  # named by the user, so that nothing is guessed
 
     @property
     def said(self) -> str:
@@ -173,7 +174,7 @@ class Stream(io.RawIOBase):
     def _undecodable(self, byte: int) -> None:
         assert self._encoding is not None
         line = self._line_of(byte)
-        if self._encoding.name != "utf-8" or self._encoding.mark:
+        if self._encoding.name != "utf-8" or self._encoding.mark or self._encoding.given:
             raise FileError.undecodable(self._path, self._encoding.name.upper(), byte, line)
         with self._again(None) as raw:
             rest = raw.read(byte) and raw.read(_PIECE)
@@ -218,7 +219,7 @@ def encoding_of(path: str, start: bytes, named: str | None) -> Encoding:
             return Encoding(name, len(mark))
     if named is not None:
         try:
-            return Encoding(codecs.lookup(named).name)
+            return Encoding(codecs.lookup(named).name, given=True)
         except LookupError:
             from discriminant.errors import OptionError
 

@@ -1,4 +1,4 @@
-"""The page in a real browser: nothing leaves it, nothing overflows, and what is moved is counted."""
+"""The page in a real browser: nothing leaves it, nothing overflows, what is moved is counted."""
 
 import re
 import shutil

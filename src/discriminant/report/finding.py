@@ -1,10 +1,10 @@
 """What is odd about the rows or the models, in plain words: the findings of section 5.
 
-imbalance    the rarest class has less than a tenth of the rows that it would have its share of
+imbalance    the rarest class has less than 0.3 of an even share of the rows
 masked       a class that held-out rows are hardly ever given to
 collinear    features that the others say nearly all of: 1 / (1 - R^2) of at least 10, within
              classes
-outliers     rows far from the mean of their own class, by typicality under a Gaussian law
+outliers     rows far from the mean of their own class, by the chi-squared law of a Gaussian class
 surprising   held-out rows whose own class was given next to no probability
 ...          warnings of fits, by their class
 """
@@ -15,6 +15,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
+from scipy.special import chdtri
 
 from discriminant.assessment.resampling import HeldOut
 from discriminant.assessment.standard import standardised
@@ -22,7 +23,6 @@ from discriminant.errors import DiscriminantError
 from discriminant.models.metric import factor
 from discriminant.models.support import rounding
 from discriminant.moments.class_moments import ClassMoments
-from discriminant.posterior import typicality
 from discriminant.report.facts import FindingFacts
 from discriminant.report.mattering import listed
 from discriminant.report.reading import message
@@ -145,15 +145,12 @@ def _collinear(moments: ClassMoments) -> list[FindingFacts]:
 
 
 def _outliers(table: Table, moments: ClassMoments) -> list[FindingFacts]:
-    try:
-        chances = _own_typicality(table, moments)
-    except DiscriminantError:
-        return []
-    limit = _STRANGE / len(table)
-    far = np.flatnonzero(chances < limit)
+    squared, width = _own_distances(table, moments)
+    limit = float(chdtri(width, _STRANGE / len(table))) if width else np.inf
+    far = np.flatnonzero(squared > limit)
     if not len(far):
         return []
-    order = far[np.argsort(chances[far], kind="stable")]
+    order = far[np.argsort(-squared[far], kind="stable")]
     rows = ", ".join(f"{i:,}" for i in order[:5].tolist()) + (", …" if len(far) > 5 else "")
     rows = f"row {rows}" if len(far) == 1 else f"rows {rows}"
     text = (
@@ -166,29 +163,30 @@ def _outliers(table: Table, moments: ClassMoments) -> list[FindingFacts]:
     return [FindingFacts(kind="outliers", text=text)]
 
 
-def _own_typicality(table: Table, moments: ClassMoments) -> Floats:
-    """(N,) p-value of the distance of each row from the mean of its own class."""
+def _own_distances(table: Table, moments: ClassMoments) -> tuple[Floats, int]:
+    """(N,) squared distance of each row from the mean of its own class, in so many features."""
+    none = np.zeros(len(table)), 0
     degrees = float(moments.weight.sum() - len(moments.labels))
     if degrees <= len(moments.features) or moments.pooled.ndim == 1:
-        return np.ones(len(table))
+        return none
     covariance = moments.pooled / degrees
     moving = np.flatnonzero(np.diagonal(covariance) > rounding(moments.mean))
-    d = len(moving)
-    metric, _ = factor(covariance[np.ix_(moving, moving)]) if d else (None, None)
+    metric = factor(covariance[np.ix_(moving, moving)])[0] if len(moving) else None
     if metric is None:
-        return np.ones(len(table))
+        return none
     found = []
     for block in table.blocks(_BLOCK):
         offsets = moments.anchor.offsets(block.features) - moments.mean[block.codes]
-        squared = metric.squared(offsets[:, moving])[:, None]
-        found.append(typicality(squared, width=d, degrees=np.inf)[:, 0])
-    return np.concatenate(found)
+        found.append(metric.squared(offsets[:, moving]))
+    return np.concatenate(found), len(moving)
 
 
 def _masked(held: HeldOut) -> list[FindingFacts]:
-    recall = held.tally.recall
-    rows = held.tally.support
-    lost = [k for k in range(len(recall)) if rows[k] > 0 and recall[k] < _NEVER]
+    K, right = len(held.labels), held.decided == held.codes
+    weight = np.ones(len(right)) if held.weight is None else held.weight
+    rows = np.bincount(held.codes, weight, minlength=K)
+    recall = np.bincount(held.codes, weight * right, minlength=K) / np.maximum(rows, 1e-300)
+    lost = [k for k in range(K) if rows[k] > 0 and recall[k] < _NEVER]
     found = []
     for k in lost[:5]:
         name = several([held.labels[k]])
@@ -207,7 +205,7 @@ def _surprising(held: HeldOut) -> list[FindingFacts]:
     if not len(low):
         return []
     worst = int(low[np.argmin(own[low])])
-    said = several([held.labels[held.log_posterior[worst].argmax()]])
+    said = several([held.predicted[worst]])
     p = float(np.exp(own[worst]))
     given = (
         "no probability"

@@ -1,5 +1,7 @@
 """What responses generalised linear models take, and how they are scored."""
 
+import warnings
+
 import numpy as np
 import pytest
 import sklearn
@@ -7,8 +9,8 @@ from sklearn.linear_model import GammaRegressor, PoissonRegressor
 from sklearn.metrics import d2_log_loss_score, mean_poisson_deviance, r2_score
 from sklearn.model_selection import cross_val_score
 
-from discriminant import GLM
-from discriminant.errors import OffsetError, ResponseError, ShapeError
+from discriminant import GLM, LogLinear
+from discriminant.errors import InferenceError, OffsetError, ResponseError, ShapeError
 
 DOSE = np.array([[0.0], [1], [2], [3], [4]])
 DEAD, TRIALS = np.array([1.0, 3, 9, 14, 18]), np.full(5, 20.0)
@@ -125,3 +127,61 @@ def test_a_score_without_the_offset_of_the_fit_or_with_too_few_responses_is_refu
 def test_responses_of_one_value_explain_nothing():
     X, y, _ = counts()
     assert GLM("poisson").fit(X, y).score(X[:3], [2.0, 2.0, 2.0]) == 0.0
+
+
+# --- what is said of a fit ------------------------------------------------------------------------
+
+
+def test_coefficients_of_a_log_link_multiply_the_mean():
+    X, y, exposure = counts()
+    found = GLM("poisson").fit(X, y, offset=np.log(exposure)).inference()
+    ratios = np.exp(np.column_stack([found.estimate, found.wald(0.9)]))
+    np.testing.assert_allclose(found.rate_ratios(0.9), ratios, rtol=1e-15)
+
+
+def test_two_groups_of_counts_have_the_ratio_of_their_means_as_rate_ratio():
+    found = GLM("poisson").fit([[0.0], [0.0], [1.0], [1.0]], [1, 3, 3, 9]).inference()
+    # rates 2 and 6; the variance of a log ratio of Poisson sums is 1/4 + 1/12
+    reach = np.exp(1.959963984540054 * np.sqrt(1 / 4 + 1 / 12))
+    np.testing.assert_allclose(found.rate_ratios()[1], [3.0, 3.0 / reach, 3.0 * reach], rtol=1e-9)
+
+
+def test_ratios_that_a_link_has_not_are_refused_with_the_one_that_it_has():
+    X, y, _ = counts()
+    with pytest.raises(InferenceError, match=r"rate_ratios\(\)"):
+        GLM("poisson").fit(X, y).inference().odds_ratios()
+    with pytest.raises(InferenceError, match=r"not logarithms of means.*odds_ratios\(\)"):
+        GLM().fit(X, y).inference().rate_ratios()
+
+
+def test_a_summary_of_ln_y_says_that_it_is_of_ln_y():
+    model = LogLinear().fit([[0.0], [1.0], [2.0], [3.0]], [1.0, 2.0, 5.0, 8.0])
+    assert "least squares on ln y" in model.summary().text
+    assert model.inference().rate_ratios()[1, 0] == pytest.approx(np.exp(model.coef_[0]))
+
+
+def test_of_a_gaussian_only_the_share_of_deviance_is_a_pseudo_r2():
+    X, y, _ = counts()
+    model = GLM().fit(X, y)
+    found = model.inference().likelihood.pseudo_r2
+    assert list(found) == ["deviance"]
+    assert found["deviance"] == pytest.approx(r2_score(y, model.predict(X)), rel=1e-12)
+
+
+def test_progress_is_told_of_every_pass_of_the_iteration_and_the_start_and_moments_are_two_more():
+    X, y, _ = counts()
+    told = []
+    model = GLM("poisson", progress=lambda *facts: told.append(facts[0])).fit(X, y)
+    assert told == list(range(1, len(told) + 1))
+    assert model.n_passes_ == len(told) + 2 and model.n_iter_ == len(told) - 1
+
+
+@pytest.mark.parametrize("seed", [13, 14])
+def test_no_fit_ends_worse_than_a_constant(seed):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(12, 2))
+    y = np.exp(2 * rng.normal(size=12))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = GLM("gaussian", "inverse").fit(X, y)
+    assert model.deviance_ <= ((y - y.mean()) ** 2).sum()

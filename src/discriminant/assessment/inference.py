@@ -62,6 +62,9 @@ class Likelihood:
     def pseudo_r2(self) -> dict[str, float]:
         """Shares explained: of deviance, and as McFadden, Cox & Snell, Nagelkerke and Tjur say."""
         gain = self.log_likelihood - self.null_log_likelihood
+        if self.gaussian:  # whose log likelihood depends on the unit of the response
+            with np.errstate(all="ignore"):
+                return {"deviance": float(1.0 - np.float64(self.deviance) / self.null_deviance)}
         with np.errstate(all="ignore"):
             snell = float(-np.expm1(-2.0 * gain / self.rows))
             most = float(-np.expm1(2.0 * self.null_log_likelihood / self.rows))
@@ -86,6 +89,7 @@ class Inference:
     root: Floats  # (q m, p) R'^-1 a
     likelihood: Likelihood
     odds: bool  # whether exp(estimate) is a ratio of odds
+    rates: bool = False  # whether it is a ratio of means
     passes: int = 0
     steps: int = 0
     first: object = None  # the class that the others are compared with
@@ -132,6 +136,16 @@ class Inference:
         with np.errstate(over="ignore"):
             return np.exp(np.column_stack([self.estimate, self.wald(level)]))
 
+    def rate_ratios(self, level: float = 0.95) -> Floats:
+        """(p, 3) exp of each estimate and of the ends of its Wald interval, of a log link.
+
+        A step of one in a column multiplies the mean by it: a rate, or of shares a risk.
+        """
+        if not self.rates:
+            raise InferenceError.no_rates(self.title)
+        with np.errstate(over="ignore"):
+            return np.exp(np.column_stack([self.estimate, self.wald(level)]))
+
     def places(self, name: str) -> npt.NDArray[np.intp]:
         """Which estimates belong to a column, one for each class."""
         return np.flatnonzero(np.array(self.names, dtype=object) == name)
@@ -150,6 +164,7 @@ def infer(
     told: npt.NDArray[np.bool_] | None = None,
     level: float = 0.0,
     odds: bool = False,
+    rates: bool = False,
     passes: int = 0,
     steps: int = 0,
     converged: bool = True,
@@ -197,6 +212,7 @@ def infer(
         root,
         likelihood,
         odds,
+        rates,
         passes,
         steps,
         None if labels is None else labels[0],

@@ -312,7 +312,14 @@ class InferenceError(InputError):
     def no_odds(cls, title: str) -> InferenceError:
         return cls(
             f"The estimates of {title} are not logarithms of odds: only those of a logit are. "
-            "Fit with link='logit'."
+            "Fit with link='logit'; for ratios of means by a log link call rate_ratios()."
+        )
+
+    @classmethod
+    def no_rates(cls, title: str) -> InferenceError:
+        return cls(
+            f"The estimates of {title} are not logarithms of means: only those of a log link are. "
+            "Fit with link='log'; for ratios of odds by a logit call odds_ratios()."
         )
 
     @classmethod

@@ -255,14 +255,24 @@ class Generalised(RegressorMixin, Inferring, Rows):
             anchor=kept.anchor,
             features=self._schema.features,
             likelihood=_likelihood(kept, self.dispersion_),
-            title=f"{type(self).__name__}: {kept.deviance.family}, link {kept.deviance.link}",
+            title=self._title(),
             told=kept.told,
             level=kept.level,
             odds=kept.deviance.link == "logit",
+            rates=self._rates(),
             passes=self.n_passes_,
             steps=self.n_iter_,
             converged=self.converged_,
         )
+
+    def _title(self) -> str:
+        """What was fitted."""
+        deviance = self._kept.deviance
+        return f"{type(self).__name__}: {deviance.family}, link {deviance.link}"
+
+    def _rates(self) -> bool:
+        """Whether the exponential of a coefficient multiplies what is predicted."""
+        return self._kept.deviance.link == "log"
 
     def _peak_of(self, X: Any, response: Floats, weight: Any, offset: Any) -> Peak:
         kept = self._kept

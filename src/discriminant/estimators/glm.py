@@ -191,6 +191,12 @@ class LogLinear(Generalised):
         scores = self.predict_linear(X)
         return np.asarray(np.exp(scores) * factor(self))
 
+    def _title(self) -> str:
+        return "LogLinear: least squares on ln y (deviance, AIC and log likelihood are of ln y too)"
+
+    def _rates(self) -> bool:
+        return True
+
     def _logs(self, y: Any) -> Floats:
         response = one_a_row(y, type(self).__name__)
         wrong = np.flatnonzero(response <= 0)

@@ -28,6 +28,7 @@ from discriminant.moments.families import FREE_DISPERSION, SCORES, Deviance, Fir
 from discriminant.moments.slope import Loss, Pass, Slope, SlopeReading
 from discriminant.table.schema import Block, Floats
 
+_WORSE = 1.0 + 1e-9
 _MANY = 50  # rows for each number, enough for a start
 _STILL = 1e-6  # a last step longer than this is one of an estimate on its way to infinity
 
@@ -162,7 +163,11 @@ def fit_glm(problem: Problem, *, most: int = 200, progress: Progress | None = No
     objective = Scaled(problem.objective(coordinates, penalty=penalty), unit)
     starts = start, _from_null(null, coordinates)
     way = descend(objective, starts, most, progress)
-    return fit_of(objective, way, null, passes=int(few is problem))
+    passes = int(few is problem)
+    if problem.intercept and way.end.point.slope.loss > _WORSE * null.point.slope.loss:
+        passes += way.passes  # a least that is worse than no slopes: not all losses are convex
+        way = descend(objective, (starts[1], starts[1]), most, progress)
+    return fit_of(objective, way, null, passes=passes)
 
 
 def _few(problem: Problem, size: int) -> Problem:

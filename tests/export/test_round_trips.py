@@ -221,11 +221,11 @@ def test_labels_may_be_numbers_or_truth_values(target):
         ).tolist()
 
 
-def test_a_hundred_classes_and_two_hundred_features_are_no_hindrance(target):
+def test_forty_classes_and_sixty_features_are_no_hindrance(target):
     rng = np.random.default_rng(4)
-    codes = np.repeat(np.arange(100), 8)
-    rows = rng.normal(size=(800, 200)) + rng.normal(size=(100, 200))[codes]
-    frame = pd.DataFrame(rows, columns=[f"c{j}" for j in range(200)])
+    codes = np.repeat(np.arange(40), 8)
+    rows = rng.normal(size=(320, 60)) + rng.normal(size=(40, 60))[codes]
+    frame = pd.DataFrame(rows, columns=[f"c{j}" for j in range(60)])
     agrees(LDA(shrinkage=0.5).fit(frame, codes), frame[:20], target)
 
 

@@ -1,1 +1,75 @@
 """Fitted models as SQL, ONNX or plain Python; nothing of this package is needed to run them."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from discriminant.errors import ExportError
+
+TARGETS = ("sql", "onnx", "python")
+
+
+def export(model: Any, to: str, path: Any = None, **options: Any) -> str | bytes:
+    """A fitted model in another language.
+
+    Parameters
+    ----------
+    model
+        A fitted model of this package; `Encoded`, `Decision` and the like may stand around it.
+    to
+        'sql': one SELECT for DuckDB, PostgreSQL or SQLite; see `export.sql.to_sql`.
+        'onnx': the bytes of a graph in double precision; see `export.onnx.to_onnx`.
+        'python': the text of a file that needs nothing but Python; see `export.python.to_python`.
+    path
+        Where to write it as well: whole, or not at all.
+    options
+        For 'sql': table, dialect, keep. For 'onnx': inputs. For all: outputs, some of 'score',
+        'log_odds', 'log_p', 'p', 'label', 'cost', 'action', 'value'.
+
+    Examples
+    --------
+    >>> from discriminant import LDA
+    >>> model = LDA().fit([[0.0], [1.0], [4.0], [5.0]], list("aabb"))
+    >>> scope = {}
+    >>> exec(export(model, "python", outputs=["label"]), scope)
+    >>> scope["predict"]({"x0": 4.4})
+    'b'
+    """
+    made = _made(model, to, options)
+    if path is not None:
+        _write(Path(path), made.encode() if isinstance(made, str) else made)
+    return made
+
+
+def _made(model: Any, to: str, options: dict[str, Any]) -> str | bytes:
+    if to == "sql":
+        from discriminant.export.sql import to_sql
+
+        return to_sql(model, **options)
+    if to == "onnx":
+        from discriminant.export.onnx import to_onnx
+
+        return to_onnx(model, **options)
+    if to == "python":
+        from discriminant.export.python import to_python
+
+        return to_python(model, **options)
+    raise ExportError.of_target(to, TARGETS)
+
+
+def _write(path: Path, content: bytes) -> None:
+    """A file that is there whole or not at all: written beside its place, then moved there."""
+    handle, beside = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(beside, 0o644)
+        os.replace(beside, path)
+    except BaseException:
+        os.unlink(beside)
+        raise

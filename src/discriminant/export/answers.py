@@ -182,11 +182,33 @@ def _easy_ensemble(model: Any, x: Step) -> Answer:
     members = [answer_of(member, x) for member in model.estimators_]
     K, many = len(members[0].labels), len(members)
     said = [member.posterior()[1] if member.sure else _vote(member.code, K) for member in members]
-    labels = members[0].labels
-    sums = np.tile(np.eye(K) / many, many)
-    mean = stack(said).affine(sums, np.zeros(K)).named("mean_p", texts(labels))
-    found = Answer(labels, mean, mean.first_max().named("code"), shares=mean)
-    return _as_they_came(model, found)
+    labels, sums = members[0].labels, np.tile(np.eye(K), many)
+    if not members[0].sure:
+        score = _votes(stack(said).affine(sums, np.zeros(K)), members)
+        score = score.named("score", texts(labels))
+        return Answer(labels, score, _decided(score))
+    mean = stack(said).affine(sums / many, np.zeros(K)).named("mean_p", texts(labels))
+    return _as_they_came(model, Answer(labels, mean, _decided(mean), shares=mean))
+
+
+def _votes(votes: Step, members: list[Answer]) -> Step:
+    """(K,) votes, and less than half of one by the mean of what decides them."""
+    K, many = votes.width, len(members)
+    each = [_ranking(member, K) for member in members if member.score is not None]
+    if len(each) < many:
+        return votes
+    sure = stack(each).affine(np.tile(np.eye(K) / many, many), np.zeros(K)).named("sure")
+    return votes + sure / ((sure.abs() + 1.0) * 3.0)
+
+
+def _ranking(member: Answer, classes: int) -> Step:
+    """(K,) scores; of two classes their difference, and its negative for the first."""
+    score = member.score
+    assert score is not None
+    if classes > 2:
+        return score
+    second = score if score.width == 1 else score[1] - score[0]
+    return second.affine(np.array([[-1.0], [1.0]]), np.zeros(2))
 
 
 def _vote(code: Step, classes: int) -> Step:
@@ -271,6 +293,17 @@ def _transformed(stage: Any, x: Step) -> Step:
 
 def _frozen(model: Any, x: Step) -> Answer:
     return answer_of(model.estimator, x)
+
+
+def _encoded(model: Any, x: Step) -> Answer:
+    """The features are those of its encoding, where it stands around or inside all else."""
+    if x.parts != model.encoding_.features:
+        raise ExportError.of_part(
+            "Encoded, inside another model that gives it some of the columns",
+            "each has an encoding of its own",
+            "Put one Encoded around the whole.",
+        )
+    return answer_of(model.estimator_, x)
 
 
 # --- many classes from two -----------------------------------------------------------------------
@@ -384,7 +417,8 @@ def _by_loss(said: Step, signs: Floats, *, logistic: bool) -> Step:
         return score - even.named("even").affine(np.abs(signs), np.zeros(K))
     plus = (constant(1.0) - said).larger(0.0).affine((signs == 1) * -1.0, np.zeros(K))
     minus = (said + 1.0).larger(0.0).affine((signs == -1) * -1.0, np.zeros(K))
-    return plus + minus - (signs == 0).sum(axis=1)
+    found: Step = plus + minus - (signs == 0).sum(axis=1)
+    return found
 
 
 def _tanh_half(odds: Step) -> Step:
@@ -405,4 +439,5 @@ _ANSWERS: dict[str, Callable[..., Answer]] = {
     "decomposition.Decomposition": _decomposition,
     "pipeline.Pipeline": _pipeline,
     "_frozen.FrozenEstimator": _frozen,
+    "encoded.Encoded": _encoded,
 }

@@ -6,23 +6,26 @@
     missing                 1 where the cell is missing, else 0
 
 What a missing cell, or a category that was not seen, stands for is a number, or nothing: then the
-row has no answer.
+row has no answer. It is `table.encoding`, said cell by cell.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from discriminant.errors import ExportError
 from discriminant.export.steps import Step
+from discriminant.table.encoding import Column, Encoding
 
 Kind = Literal["number", "boolean", "date", "text", "missing"]
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """What one feature is made from."""
+    """What one number of a row is made from."""
 
     feature: str
     column: str
@@ -31,27 +34,87 @@ class Source:
     values: tuple[tuple[str, float], ...] = ()  # of each category
     other: float | None = None  # of a category that was not seen
 
-    @property
-    def total(self) -> bool:
-        """Whether every cell there can be has a number."""
-        return self.kind == "missing"
-
     def groups(self) -> list[tuple[float, list[str]]]:
         """Categories by their number; those that are as unseen ones are left out."""
         found: dict[float, list[str]] = {}
-        for level, value in self.values:
+        for level, value in self.spelled():
             if value != self.other:
                 found.setdefault(value, []).append(level)
         return list(found.items())
 
+    def spelled(self) -> list[tuple[str, float]]:
+        """Categories in every way that they may be spelled: 1 is 1.0, True is true."""
+        known = {level for level, _ in self.values}
+        found = list(self.values)
+        for level, value in self.values:
+            found += [(other, value) for other in _spellings(level) if other not in known]
+        return found
 
-def numbers(names: Sequence[str]) -> tuple[Source, ...]:
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """What all features of a row are made from."""
+
+    features: tuple[Source, ...]  # d
+    named: bool  # whether columns have names of their own
+    checks: tuple[Source, ...] = ()  # that must be known, though no feature
+    unseen: tuple[Source, ...] = ()  # 1 where a row has a category that is to be rejected
+
+    def as_step(self) -> Step:
+        """The features, and after them what says that a row is to be rejected."""
+        every = (*self.features, *self.unseen)
+        names = tuple(source.feature for source in every)
+        return Step("features", (), len(every), name="x", parts=names)
+
+
+def plain(names: Sequence[str], *, named: bool) -> Sources:
     """Columns of numbers, none of them missing."""
-    return tuple(Source(name, name) for name in names)
+    return Sources(tuple(Source(name, name) for name in names), named)
 
 
-def as_step(sources: Sequence[Source]) -> Step:
-    """The features as the first step."""
-    return Step(
-        "features", (), len(sources), name="x", parts=tuple(source.feature for source in sources)
-    )
+def of_encoding(encoding: Encoding) -> Sources:
+    """What an encoding does, cell by cell."""
+    if encoding.missing == "marginal":
+        raise ExportError.of_part(
+            "missing='marginal'",
+            "a row with missing cells has a covariance of its own",
+            "Fit with missing='mean' or 'indicator'.",
+        )
+    features = [one for column in encoding.used for one in _of_column(column, encoding)]
+    texts = [column for column in encoding.used if column.kind in ("ordered", "category")]
+    filled = 0.0 if encoding.missing in ("mean", "indicator") else None
+    checks, unseen = [], []
+    for column in texts:
+        levels = tuple((level, 0.0) for level in column.levels)
+        if encoding.unseen == "error":
+            checks.append(Source(f"known {column.name}", column.name, "text", filled, levels))
+        if encoding.unseen == "reject":
+            name = f"unseen {column.name}"
+            unseen.append(Source(name, column.name, "text", 0.0, levels, 1.0))
+    return Sources(tuple(features), encoding.named, tuple(checks), tuple(unseen))
+
+
+def _of_column(column: Column, encoding: Encoding) -> Iterator[Source]:
+    filled = encoding.missing in ("mean", "indicator")
+    fill: tuple[float | None, ...] = column.fill if filled else (None,) * len(column.features)
+    if column.kind == "category":
+        for name, level, value in zip(column.features, column.kept, fill, strict=False):
+            yield Source(name, column.name, "text", value, ((level, 1.0),), 0.0)
+    elif column.kind == "ordered":
+        top = max(len(column.levels) - 1, 1)
+        values = tuple((level, place / top) for place, level in enumerate(column.levels))
+        other = column.fill[0] if column.fill else 0.0
+        yield Source(column.features[0], column.name, "text", fill[0], values, other)
+    else:
+        kind: Kind = "number"
+        if column.kind in ("boolean", "date"):
+            kind = "boolean" if column.kind == "boolean" else "date"
+        yield Source(column.features[0], column.name, kind, fill[0])
+    if column.indicator:
+        yield Source(column.features[-1], column.name, "missing")
+
+
+def _spellings(level: str) -> list[str]:
+    if re.fullmatch(r"-?[0-9]+", level):
+        return [f"{level}.0"]
+    return [level.lower()] if level in ("True", "False") else []

@@ -71,7 +71,7 @@ class _Graph:
         """The file."""
         x = self._matrix() if self.inputs == "matrix" else self._columns()
         self.found[id(self.plan.x)] = x
-        zeros = self._node("Mul", [x, self._number([[0.0]])])
+        zeros = self._node("Mul", [self._checked(x), self._number([[0.0]])])
         self.known = self._node("ReduceSum", [zeros, self._integers([1])], keepdims=1)
         ordered = sorted(self.plan.outputs, key=lambda output: output.name not in _FIRST)
         shown = [self._shown(output) for output in ordered]
@@ -105,6 +105,11 @@ class _Graph:
             self.nodes.clear()
             return "X"
         return self._node("Concat", parts, axis=1)
+
+    def _checked(self, x: str) -> str:
+        """The features, and with them what must be known though it is none."""
+        checks = [self._categories(source.column, [source]) for source in self.plan.checks]
+        return self._node("Concat", [x, *checks], axis=1) if checks else x
 
     def _names(self) -> list[str]:
         return list(dict.fromkeys(source.column for source in self.plan.sources))
@@ -146,7 +151,7 @@ class _Graph:
 
     def _categories(self, column: str, run: list[Source]) -> str:
         """(N, m) numbers of categories: their code, and a row of a table for each."""
-        levels = list(dict.fromkeys(level for source in run for level, _ in source.values))
+        levels = list(dict.fromkeys(level for source in run for level, _ in source.spelled()))
         known = levels if "" in levels else [*levels, ""]  # '' stands for a missing cell
         code = self._node(
             "LabelEncoder",
@@ -269,8 +274,8 @@ class _Graph:
         key = kind, values.shape, tuple(values.tolist()) if text else values.tobytes()
         if key not in self.constants:
             name = self.constants[key] = self._fresh()
-            flat = [one.encode() for one in values] if text else np.ascontiguousarray(values)
-            raw = flat if text else flat.tobytes()
+            whole = np.ascontiguousarray(values)
+            raw: Any = [one.encode() for one in values] if text else whole.tobytes()
             self.held.append(self.onnx.make_tensor(name, kind, values.shape, raw, raw=not text))
         return self.constants[key]
 
@@ -292,7 +297,7 @@ _NODES = {
 
 def _cell(source: Source, level: str | None) -> float:
     """The number of a category; of '' where that is a missing cell, of None where it is unseen."""
-    values = dict(source.values)
+    values = dict(source.spelled())
     if level in values:
         return values[level]
     missing = level == ""

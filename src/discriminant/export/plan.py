@@ -23,7 +23,7 @@ from discriminant.decision.actions import OUTLIER, REJECT, Reject
 from discriminant.errors import ExportError
 from discriminant.export import rules
 from discriminant.export.answers import Answer, answer_of, expected, knows, name_of, texts
-from discriminant.export.features import Source, as_step, numbers
+from discriminant.export.features import Source, Sources, of_encoding, plain
 from discriminant.export.links import mean
 from discriminant.export.steps import Step, greater, order, shared
 from discriminant.table.schema import numbered
@@ -44,8 +44,9 @@ class Plan:
     """All that a target needs to know."""
 
     title: str
-    sources: tuple[Source, ...]  # d
-    x: Step  # (d,) the features
+    sources: tuple[Source, ...]  # of the numbers of `x`
+    checks: tuple[Source, ...]  # that must be known too
+    x: Step  # the features
     named: bool  # whether the columns have names of their own
     outputs: tuple[Output, ...]
 
@@ -64,28 +65,35 @@ def plan_of(model: Any, outputs: Sequence[str] | None = None) -> Plan:
     """The plan of a fitted model, for the outputs asked for; None: all that it has."""
     if hasattr(model, "__sklearn_is_fitted__") and not model.__sklearn_is_fitted__():
         raise ExportError.not_fitted(name_of(model))
-    sources, named = _sources(model)
-    x = as_step(sources)
-    found = _of_classifier(model, x, outputs) if knows(model) else _of_regression(model, x)
+    sources = _sources(model)
+    x = sources.as_step()
+    known = knows(model)
+    found = _of_classifier(model, x, sources, outputs) if known else _of_regression(model, x)
     chosen = _chosen(found, outputs)
     steps = shared([x, *(output.step for output in chosen)])
     made = tuple(
         Output(output.name, step, output.parts, output.choices)
         for output, step in zip(chosen, steps[1:], strict=True)
     )
-    plan = Plan(name_of(model), sources, steps[0], named, made)
+    every = (*sources.features, *sources.unseen)
+    plan = Plan(name_of(model), every, sources.checks, steps[0], sources.named, made)
     _check_finite(plan)
     return plan
 
 
-def _sources(model: Any) -> tuple[tuple[Source, ...], bool]:
-    """What the features of a row are made from."""
+def _sources(model: Any) -> Sources:
+    """What the features of a row are made from: an encoding inside says so, or the columns do."""
+    inside = model
+    while inside is not None:
+        if hasattr(inside, "encoding_"):
+            return of_encoding(inside.encoding_)
+        inside = getattr(inside, "estimator_", None)
     if not hasattr(model, "n_features_in_"):
         raise ExportError.of_model(name_of(model))
     names = getattr(model, "feature_names_in_", None)
     if names is None:
-        return numbers(numbered(int(model.n_features_in_))), False
-    return numbers([str(name) for name in names]), True
+        return plain(numbered(int(model.n_features_in_)), named=False)
+    return plain([str(name) for name in names], named=True)
 
 
 def _chosen(found: list[Output], outputs: Sequence[str] | None) -> list[Output]:
@@ -107,12 +115,15 @@ def _check_finite(plan: Plan) -> None:
 # --- classifiers ---------------------------------------------------------------------------------
 
 
-def _of_classifier(model: Any, x: Step, asked: Sequence[str] | None) -> list[Output]:
-    found = answer_of(model, x)
+def _of_classifier(
+    model: Any, x: Step, sources: Sources, asked: Sequence[str] | None
+) -> list[Output]:
+    features = x.pick(np.arange(len(sources.features)))
+    found = answer_of(model, features)
     if found.unable is not None and (asked is None or {"p", "log_p", "log_odds"} & set(asked)):
         raise ExportError.of_probabilities(*found.unable, left=("score", "label"))
     outputs = [] if found.score is None else [_output("score", found.score, found)]
-    if found.logs is not None and len(found.labels) == 2:
+    if found.logs is not None and found.shares is None and len(found.labels) == 2:
         outputs.append(Output("log_odds", (found.logs[1] - found.logs[0]).named("log_odds")))
     if found.sure:
         log_p, p = found.posterior()
@@ -123,9 +134,32 @@ def _of_classifier(model: Any, x: Step, asked: Sequence[str] | None) -> list[Out
         if not isinstance(label, str | int | float):
             raise ExportError.of_label(label)
     outputs.append(Output("label", found.code, choices=found.labels))
-    if name_of(model) == "Decision":
-        outputs += _decision(model, x, found)
-    return outputs
+    return [*outputs, *_actions(model, x, sources, found, features)]
+
+
+def _actions(model: Any, x: Step, sources: Sources, found: Answer, features: Step) -> list[Output]:
+    """What is done, where that is more than to say the label."""
+    deciding = model
+    while name_of(deciding) in ("Encoded", "FrozenEstimator"):
+        deciding = getattr(deciding, "estimator_", None) or deciding.estimator
+    decides = name_of(deciding) == "Decision"
+    if not decides and not (sources.unseen and hasattr(model, "decide")):
+        return []
+    if decides:
+        outputs = _decision(deciding, features, found)
+    else:
+        outputs = [Output("action", found.code, choices=found.labels)]
+    action = outputs.pop()
+    actions, code = action.choices, action.step
+    if sources.unseen:
+        first = len(sources.features)
+        unseen = x.pick(np.arange(first, x.width)).sum().named("unseen")
+        code = greater(unseen, 0.5, float(len(actions)), code).named("choice")
+    used = {
+        REJECT.name: (decides and deciding.reject is not None) or bool(sources.unseen),
+        OUTLIER.name: decides and bool(deciding.outlier),
+    }
+    return [*outputs, Output("action", code, choices=(*actions, *_verdicts(actions, used)))]
 
 
 def _output(name: str, step: Step, found: Answer) -> Output:
@@ -156,19 +190,15 @@ def _decision(model: Any, x: Step, found: Answer) -> list[Output]:
         )
     if model.outlier:
         code = _outlying(code, model, x, found.parts, places[1])
-    choices = (*actions, *_verdicts(model, actions))
-    return [*outputs, Output("action", code, choices=choices)]
+    return [*outputs, Output("action", code, choices=actions)]
 
 
-def _verdicts(model: Any, actions: tuple[Any, ...]) -> tuple[str, ...]:
+def _verdicts(actions: tuple[Any, ...], used: dict[str, bool]) -> tuple[str, ...]:
     """What stands for a row that is not decided; a class may not be called so."""
-    found = ((REJECT.name, model.reject is not None), (OUTLIER.name, bool(model.outlier)))
-    for name, used in found:
-        if used and name in texts(actions):
+    for name, asked in used.items():
+        if asked and name in texts(actions):
             raise ExportError.of_verdict(name)
-    if not any(used for _, used in found):
-        return ()
-    return REJECT.name, OUTLIER.name
+    return tuple(used) if any(used.values()) else ()
 
 
 def _rejected(code: Step, least: Step, largest: Step, reject: Reject, place: float) -> Step:
@@ -186,6 +216,9 @@ def _outlying(code: Step, model: Any, x: Step, parts: Sequence[str], place: floa
     from scipy.stats import f
 
     moments, rule, width = model._gaussian()
+    if len(moments.features) != x.width:
+        why = "its distances are those of other columns than the classifier has"
+        raise ExportError.of_part("outlier", why, "Leave it out.")
     degrees = float(moments.weight.sum()) - len(moments.labels)
     below = degrees - width + 1
     scale = moments.weight / (moments.weight + 1.0) * below / (width * degrees)

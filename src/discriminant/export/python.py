@@ -113,8 +113,10 @@ class _Writer:
             if id(step) in self.kept and step.op != "features":
                 self._line(step)
         returned = [self._returned(output) for output in self.plan.outputs]
-        body = [f"    x = [{self._cells()}]", *self.lines, "    return {", *returned, "    }"]
-        kinds = {source.kind for source in self.plan.sources}
+        checks = [f"    {self._cell(source)}" for source in self.plan.checks]
+        cells = [f"    x = [{self._cells()}]", *checks]
+        body = [*cells, *self.lines, "    return {", *returned, "    }"]
+        kinds = {source.kind for source in (*self.plan.sources, *self.plan.checks)}
         pieces = [
             self._head(),
             "\n".join(f"{name} = {text}" for text, name in self.constants.items()),

@@ -61,7 +61,7 @@ def laplace(x: Step, rule: LaplaceRule, parts: Sequence[str]) -> Step:
         own = np.flatnonzero(some)
         away = ((u.pick(own) - median[own]).abs() / scale[own]).sum()
         each.append(away.named(f"away_{part}"))
-    found = stack(each) * -1.0 + (rule.log_prior - height)
+    found: Step = stack(each) * -1.0 + (rule.log_prior - height)
     return found.named("score", parts)
 
 
@@ -74,7 +74,7 @@ def fitted(x: Step, rule: IndicatorRule, parts: Sequence[str]) -> Step:
 def memberships(values: Step, rule: IndicatorRule) -> Step:
     """(K,) none negative, of sum one."""
     if rule.coding == "fisher":
-        shares = values * (rule.weight[::-1] / rule.weight.sum()) + 1.0
+        shares: Step = values * (rule.weight[::-1] / rule.weight.sum()) + 1.0
     else:
         shares = values if rule.coding == "indicator" else (values + 1.0) * 0.5
     kept = shares.larger(0.0).named("share", values.parts)
@@ -94,7 +94,8 @@ def _expanded(x: Step, basis: PolynomialBasis | KernelBasis) -> Step:
         return _kernels(x, basis)
     u = ((x - basis.origin) / basis.unit).named("factor", x.parts)
     columns = [x if basis.plain else u]
-    below, terms = {(j,): j for j in range(x.width)}, u
+    terms = u
+    below: dict[tuple[int, ...], int] = {(j,): j for j in range(x.width)}
     for degree in range(2, basis.degree + 1):
         chosen = [term for term in basis.terms if len(term) == degree]
         if not chosen:

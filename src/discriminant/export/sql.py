@@ -31,6 +31,7 @@ _ARGUMENTS = 50  # of one function: SQLite takes 127
 
 Key = tuple[int, int]  # a step and the place of a number in it
 COMPLETE: Key = (-1, 0)
+CHECKS = -2
 
 
 def to_sql(
@@ -189,12 +190,25 @@ class _Writer:
     def _complete(self) -> Key:
         """Whether every feature that is used is a finite number."""
         used = [key for key in self.columns if key[0] == id(self.plan.x)]
-        checked = [key for key in used if not self.plan.sources[key[1]].total]
+        checked = [key for key in used if self.plan.sources[key[1]].kind != "missing"]
+        checked += self._checks({self.plan.sources[place].column for _, place in used})
         tests = [f"ABS({self._s(self.columns[key].name)}) <= {LARGEST}" for key in checked]
         text = _tree(tests, " AND ") if tests else "1 = 1"
         self.columns[COMPLETE] = _Column(self._complete_name(), f"({text})", 1)
         self.refs[COMPLETE] = frozenset(checked)
         return COMPLETE
+
+    def _checks(self, columns: set[str]) -> list[Key]:
+        """Columns of categories that must all be known."""
+        found = []
+        for place, source in enumerate(self.plan.checks):
+            if source.column in columns:
+                key = CHECKS, place
+                name = self.names.of(source.feature)
+                self.columns[key] = _Column(name, _cell(self.db, source), 0)
+                self.refs[key] = frozenset()
+                found.append(key)
+        return found
 
     # --- steps ------------------------------------------------------------------------------------
 
@@ -206,7 +220,7 @@ class _Writer:
         if max(map(len, found)) > _WIDE:
             current = 0
             for key in self.columns:  # each stands after what it is made from
-                if key[0] != id(self.plan.x) and key != COMPLETE:
+                if key[0] not in (id(self.plan.x), CHECKS) and key != COMPLETE:
                     below = (level[ref] for ref in self.refs[key])
                     current = level[key] = max(current, 1 + max(below, default=0))
             found = self._carried(level, max(current, 1), needed)
@@ -355,12 +369,8 @@ def _cell(db: Database, source: Source) -> str:
         return _category(db, source, db.as_text(column))
     if source.kind == "missing":
         return f"CASE WHEN {column} IS NULL THEN {db.typed(1.0)} ELSE {db.typed(0.0)} END"
-    if source.kind == "boolean":
-        found = (
-            f"CASE WHEN {column} THEN {db.typed(1.0)} WHEN NOT {column} THEN {db.typed(0.0)} END"
-        )
-    else:
-        found = db.days(column) if source.kind == "date" else db.as_double(column)
+    ways = {"boolean": db.as_truth, "date": db.days}
+    found = ways.get(source.kind, db.as_double)(column)
     if source.fill is None:
         return found
     return f"CASE WHEN {db.is_missing(found)} THEN {db.typed(source.fill)} ELSE {found} END"

@@ -44,7 +44,20 @@ Op = Literal[
     "greater",
 ]
 ELEMENTWISE: frozenset[str] = frozenset(
-    ["add", "sub", "mul", "div", "larger", "smaller", "exp", "log", "abs", "sqrt", "sign", "greater"]
+    [
+        "add",
+        "sub",
+        "mul",
+        "div",
+        "larger",
+        "smaller",
+        "exp",
+        "log",
+        "abs",
+        "sqrt",
+        "sign",
+        "greater",
+    ]
 )
 FLOOR = -700.0  # exp of less is no normal number, and some databases refuse it
 
@@ -133,7 +146,8 @@ class Step:
         chosen = np.asarray(places, dtype=np.intp)
         if np.array_equal(chosen, np.arange(self.width)):
             return self
-        return Step("pick", (self,), len(chosen), (chosen,))
+        parts = tuple(self.parts[place] for place in chosen) if self.parts else ()
+        return Step("pick", (self,), len(chosen), (chosen,), parts=parts)
 
     def __getitem__(self, place: int) -> Step:
         return self.pick([place])

@@ -17,6 +17,7 @@ What differs, and matters:
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 from discriminant.errors import ExportError
 
@@ -39,10 +40,7 @@ class Database:
 
     def identifier(self, name: str) -> str:
         """A name, quoted."""
-        from sqlglot import exp
-
-        _refuse_nul("name", name)
-        return exp.to_identifier(name, quoted=True).sql(dialect=self.name)
+        return _identifier(name, self.name)
 
     def text(self, value: str) -> str:
         """A text, quoted."""
@@ -102,6 +100,10 @@ class Database:
             return cast
         return f"CASE WHEN TYPEOF({term}) IN ('integer', 'real') THEN {cast} END"
 
+    def as_truth(self, term: str) -> str:
+        """A truth value as 0 or 1; PostgreSQL casts it to integers only."""
+        return self.as_double(f"CAST({term} AS INTEGER)" if self.name == "postgres" else term)
+
     def as_text(self, term: str) -> str:
         """A cell as text."""
         return f"CAST({term} AS {'TEXT' if self.name != 'duckdb' else 'VARCHAR'})"
@@ -111,9 +113,8 @@ class Database:
         if self.name == "sqlite":
             return f"(JULIANDAY({term}) - 2440587.5E0)"
         if self.name == "postgres":
-            seconds = f"EXTRACT(EPOCH FROM CAST({term} AS TIMESTAMP))"
-            return f"(CAST({seconds} AS DOUBLE PRECISION) / 8.64E4)"
-        return f"(EPOCH_US(CAST({term} AS TIMESTAMP)) / 8.64E10)"
+            return f"(CAST(EXTRACT(EPOCH FROM {term}) AS DOUBLE PRECISION) / 8.64E4)"
+        return f"(EPOCH_US({term}) / 8.64E10)"
 
 
 DATABASES = {
@@ -136,6 +137,15 @@ def database(name: object) -> Database:
     if found is None:
         raise ExportError.of_target(name, tuple(DATABASES))
     return found
+
+
+@lru_cache(maxsize=1 << 14)
+def _identifier(name: str, dialect: str) -> str:
+    """Names come again and again: once is slow enough."""
+    from sqlglot import exp
+
+    _refuse_nul("name", name)
+    return exp.to_identifier(name, quoted=True).sql(dialect=dialect)
 
 
 def _scientific(value: float) -> tuple[str, str]:

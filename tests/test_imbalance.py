@@ -12,15 +12,20 @@ from imblearn.over_sampling import SMOTE, SMOTENC, RandomOverSampler
 from imblearn.under_sampling import RandomUnderSampler
 from imblearn.utils import check_sampling_strategy
 from scipy import sparse
+from scipy.special import logsumexp
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression, Perceptron as SklearnPerceptron
 from sklearn.metrics import brier_score_loss, f1_score, log_loss, roc_auc_score
+from sklearn.model_selection import GridSearchCV
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier, NearestNeighbors
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.svm import LinearSVC
 from sklearn.utils import check_random_state
 from sklearn.utils.class_weight import compute_class_weight
+from sklearn.utils.validation import has_fit_parameter
 
 import discriminant
 from discriminant import (
@@ -31,7 +36,9 @@ from discriminant import (
     EasyEnsemble,
     Fisher,
     LeastSquares,
+    Logistic,
     NearestMean,
+    OneVsOne,
     Resampled,
     Reweighted,
     compare_imbalance,
@@ -39,6 +46,7 @@ from discriminant import (
 )
 from discriminant.errors import (
     ClassWeightError,
+    InfiniteValueError,
     LabelError,
     MissingValueError,
     NoPosteriorWarning,
@@ -52,7 +60,7 @@ from discriminant.estimators.imbalance_compared import MEASURES
 from discriminant.estimators.synthetic import Synthesis
 from discriminant.imbalance.drawing import over_sample, target_of, under_sample
 from discriminant.imbalance.neighbours import neighbours_of
-from discriminant.imbalance.nominal import nominal_neighbours, value_differences
+from discriminant.imbalance.nominal import mixed_neighbours, nominal_neighbours, value_differences
 from discriminant.imbalance.smote import expected_moments
 from discriminant.imbalance.weights import class_weights
 
@@ -201,6 +209,48 @@ def test_honest_probabilities_have_the_class_shares_and_others_do_not(model):
     assert abs(told - 100 / 2100) < 0.01 < 0.1 < raw
 
 
+BALANCED = LogisticRegression(class_weight="balanced")
+SEARCH = {"shrinkage": [0.0, 0.1]}
+COUNTED = [
+    BALANCED,
+    LogisticRegression(class_weight={"rare": 4.0}),
+    Logistic(class_weight="balanced"),
+    NearestMean(),
+    Fisher(threshold="midpoint"),
+    GaussianNB(),
+    make_pipeline(StandardScaler(), BALANCED),
+    GridSearchCV(LDA(), SEARCH),
+    GridSearchCV(BALANCED, {"C": [0.1, 1.0]}),
+]
+
+
+WEIGHED = [base for base in COUNTED if has_fit_parameter(base, "sample_weight")]
+HONEST = [
+    *(Reweighted(base, {"rare": 3.0}) for base in WEIGHED),
+    *(Resampled(base, "over", strategy=0.2) for base in COUNTED),
+    *(EasyEnsemble(base, 3, strategy=0.2) for base in COUNTED),
+]
+
+
+@pytest.mark.parametrize("model", HONEST, ids=lambda m: " ".join(repr(m).split())[:80])
+def test_honest_probabilities_have_the_class_shares_whatever_the_classifier_counts(model):
+    y = np.repeat(["common", "rare"], [2000, 100])
+    rows = np.random.default_rng(0).standard_normal((2100, 3)) + 0.8 * (y == "rare")[:, None]
+    told = clone(model).fit(rows, y).predict_proba(rows)[:, 1].mean()
+    assert abs(told - 100 / 2100) < 0.006
+
+
+def test_balanced_counts_are_of_weights_in_logistic_regression_and_of_rows_in_forests():
+    weight = np.where(Y == "rare", 3.0, 1.0)
+    line = Decision(BALANCED).fit(X, Y, sample_weight=weight)
+    forest = Decision(RandomForestClassifier(5, class_weight="balanced", random_state=0))
+    assert line.fitted_prior_.tolist() == pytest.approx([0.5, 0.5])
+    # A rare row weighs 162 / 24 and then 3 times as much: 243 of 324.
+    assert forest.fit(X, Y, sample_weight=weight).fitted_prior_.tolist() == pytest.approx(
+        [0.25, 0.75]
+    )
+
+
 @pytest.mark.parametrize("model", [Reweighted(LDA()), EasyEnsemble(QDA())], ids=repr)
 def test_decisions_do_not_depend_on_how_probabilities_are_told(model):
     honest = clone(model).fit(X, Y)
@@ -216,15 +266,21 @@ def test_deciding_as_weighed_is_least_expected_cost_with_weights_for_costs():
 
 
 @pytest.mark.parametrize(
-    "base", [LDA(prior=[0.3, 0.7]), GaussianNB(priors=[0.3, 0.7]), LDA(prior=[0.5, 0.5])], ids=repr
+    "base",
+    [
+        LDA(prior=[0.3, 0.7]),
+        GaussianNB(priors=[0.3, 0.7]),
+        NearestMean(prior=[0.3, 0.7]),
+        make_pipeline(StandardScaler(), LDA(prior=[0.3, 0.7])),
+        GridSearchCV(LDA(prior=[0.3, 0.7]), {"shrinkage": [0.0, 0.1]}),
+    ],
+    ids=lambda b: " ".join(repr(b).split())[:60],
 )
 def test_priors_that_the_user_gave_stay(base):
-    model = Reweighted(base).fit(X, Y)
+    model = Resampled(base).fit(X, Y)
     found, wanted = model.predict_proba(X), model.estimator_.predict_proba(X)
     np.testing.assert_allclose(found, wanted, atol=1e-12)
-    assert model.prior_.tolist() == pytest.approx(
-        list(base.get_params().get("prior") or [0.3, 0.7])
-    )
+    assert model.prior_.tolist() == pytest.approx([0.3, 0.7])
 
 
 def test_a_decision_around_it_knows_its_priors():
@@ -368,7 +424,7 @@ def test_a_class_brought_to_one_row_has_a_mean_and_no_scatter(base):
 @pytest.mark.parametrize("expected", [None, False])
 def test_one_row_of_each_class_has_no_spread_drawn_or_not(expected, denominator):
     rows, y = np.vstack([X, X[:1] + 1]), np.append(Y, "third")
-    with pytest.raises(TooFewRowsError, match="3 row.*in 3 class"):
+    with pytest.raises(TooFewRowsError, match=r"3 row.*in 3 class"):
         Resampled(LDA(denominator=denominator), "under", expected=expected).fit(rows, y)
 
 
@@ -448,6 +504,31 @@ def test_of_equal_rows_each_has_others_for_neighbours(width):
 def test_a_far_origin_changes_no_neighbour():
     rows = np.round(1024 * X[Y == "rare"]) / 1024  # so that adding 1e9 loses nothing
     assert np.array_equal(neighbours_of(rows + 1e9, 3, "rare"), neighbours_of(rows, 3, "rare"))
+
+
+@pytest.mark.parametrize("unit", [1e170, 1e-170, 1e-290])
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array], ids=["array", "sparse"])
+@pytest.mark.parametrize("width", [3, 20])
+def test_neighbours_do_not_depend_on_the_unit(width, kind, unit):
+    rows = np.random.default_rng(0).standard_normal((40, width))
+    found = neighbours_of(kind(rows * unit), 5, "rare")
+    assert np.array_equal(found, neighbours_of(kind(rows), 5, "rare"))
+
+
+@pytest.mark.parametrize("unit", [1e170, 1e-170])
+def test_neighbours_by_numbers_and_categories_do_not_depend_on_the_unit(unit):
+    rng = np.random.default_rng(0)
+    numbers, nominal = rng.standard_normal((40, 3)), rng.integers(0, 3, (40, 2))
+    found = mixed_neighbours(numbers * unit, nominal, 5, "rare")
+    assert np.array_equal(found, mixed_neighbours(numbers, nominal, 5, "rare"))
+
+
+@pytest.mark.parametrize("expected", [None, False])
+def test_smote_in_another_unit_is_the_same_model(expected):
+    model = Resampled(LDA(), "smote", expected=expected)
+    plain = clone(model).fit(X, Y).predict_proba(X)
+    for unit in (1e170, 1e-170):
+        np.testing.assert_allclose(model.fit(X * unit, Y).predict_proba(X * unit), plain, rtol=1e-8)
 
 
 @pytest.mark.parametrize("detail", ["diagonal", "pooled", "class"])
@@ -551,6 +632,21 @@ def test_neighbours_by_categories_alone_are_the_nearest_by_that_distance():
     np.testing.assert_array_equal(found, np.sort(apart, axis=1)[:, :4])
 
 
+@pytest.mark.parametrize("kind", [np.asarray, pd.DataFrame, pl.DataFrame])
+def test_categories_may_be_fractions(kind):
+    frame, y = mixed()
+    rows = np.column_stack([frame["u"], frame["size"] / 4, frame["v"]])
+    found = np.asarray(smote(kind(rows), y, nominal=[1])[0], dtype=float)
+    assert set(found[:, 1]) == {0.0, 0.25, 0.5}
+
+
+@pytest.mark.parametrize("kind", [np.asarray, pd.DataFrame])
+def test_a_missing_category_is_told_by_its_column(kind):
+    rows = np.column_stack([ROWS, np.repeat([0.5, np.nan, 1.0], 20)])
+    with pytest.raises(ResamplingError, match=r"column '(x)?2' has 20 missing"):
+        smote(kind(rows), FEW, neighbours=1, nominal=[2])
+
+
 def test_rows_of_categories_alone_get_categories_that_were_there():
     rng = np.random.default_rng(0)
     rows = rng.choice(["p", "q", "r"], (80, 4)).astype(object)
@@ -601,6 +697,41 @@ def test_the_ensemble_from_one_reading_is_the_one_of_refits(base):
     np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-10)
 
 
+@pytest.mark.parametrize("base", [LDA(), NearestMean(), RDA(pooling=1.0)], ids=repr)
+@pytest.mark.parametrize(("rows", "y"), [(X, Y), (X3 + 1e6, Y3)], ids=["two", "three"])
+def test_linear_members_are_one_product(base, rows, y):
+    model = EasyEnsemble(base, 6, keep_probabilities=False).fit(rows, y)
+    assert model._one_product() is not None
+    wanted = np.mean([member.predict_proba(rows) for member in model.estimators_], axis=0)
+    np.testing.assert_allclose(model.predict_proba(rows), wanted, rtol=1e-7, atol=1e-300)
+
+
+def test_neither_side_of_one_product_loses_its_digits():
+    model = EasyEnsemble(LDA(), 6, keep_probabilities=False).fit(X, Y)
+    far = np.vstack(
+        [X[:1] + 600 * (X[label == Y].mean(axis=0) - X.mean(axis=0)) for label in set(Y)]
+    )
+    wanted = logsumexp([member.predict_log_proba(far) for member in model.estimators_], axis=0)
+    assert wanted.min() < -100
+    np.testing.assert_allclose(
+        model.predict_log_proba(far), wanted - np.log(6), rtol=1e-9, atol=1e-15
+    )
+
+
+def test_honest_probabilities_of_the_ensemble_are_those_of_its_logs():
+    model = EasyEnsemble(LDA(), 6).fit(X3, Y3)
+    logs = model.predict_log_proba(X3)
+    np.testing.assert_allclose(model.predict_proba(X3), np.exp(logs), rtol=1e-12)
+
+
+@pytest.mark.parametrize("cell", [np.nan, np.inf])
+def test_a_cell_that_is_no_number_is_named_when_all_members_are_asked_at_once(cell):
+    model, rows = EasyEnsemble(LDA(), 3).fit(X, Y), X.copy()
+    rows[17, 2] = cell
+    with pytest.raises((MissingValueError, InfiniteValueError), match=r"[Rr]ow 17\b.*x2"):
+        model.predict_proba(rows)
+
+
 def test_every_subset_has_all_rare_rows_and_as_many_of_each_other_class():
     model = EasyEnsemble(LDA(), 5).fit(X3, Y3)
     for rows in model.subset_rows_:
@@ -629,6 +760,16 @@ def test_classifiers_without_probabilities_vote():
     model = EasyEnsemble(SklearnPerceptron(), 9).fit(X, Y)
     votes = np.mean([member.predict(X) == "rare" for member in model.estimators_], axis=0)
     assert np.array_equal(model.predict(X) == "rare", votes > 0.5)
+
+
+@pytest.mark.parametrize("model", [Reweighted(LinearSVC()), EasyEnsemble(LinearSVC(), 4)], ids=repr)
+@pytest.mark.parametrize(("rows", "y"), [(X, Y), (X3, Y3)], ids=["two", "three"])
+def test_without_probabilities_what_decides_can_be_asked_for(model, rows, y):
+    fitted = clone(model).fit(rows, y)
+    scores = fitted.decision_function(rows)
+    best = scores.argmax(axis=1) if scores.ndim == 2 else (scores > 0).astype(int)
+    assert np.array_equal(fitted.classes_[best], fitted.predict(rows))
+    assert not hasattr(fitted, "predict_proba")
 
 
 # --- only ever in the training rows --------------------------------------------------------------
@@ -742,6 +883,61 @@ def test_of_three_classes_measures_are_means_over_them():
     assert found.values[0, 0] == pytest.approx(roc_auc_score(Y3, p, multi_class="ovr"), abs=1e-12)
 
 
+@pytest.mark.parametrize("positive", [None, "rare"])
+def test_of_three_classes_losses_are_of_all_of_them(positive):
+    found = compare_imbalance(LDA(), X3, Y3, folds=3, ways={}, positive=positive)
+    p = np.exp(cross_validate(LDA(), X3, Y3, 3).log_posterior)
+    measured = found.frame().loc["plain"]
+    truth = np.eye(3)[np.unique(Y3, return_inverse=True)[1]]
+    assert measured["brier"] == pytest.approx(((p - truth) ** 2).sum(axis=1).mean(), abs=1e-12)
+    assert measured["log_loss"] == pytest.approx(log_loss(Y3, p), abs=1e-12)
+
+
+def test_every_way_can_be_asked_for_all_else(compared):
+    found = compared[-1]
+    held = found.assessments["reweighted"]
+    measured = found.frame().loc["reweighted"]
+    assert held.calibration_error("rare") == measured["calibration_error"]
+    assert held.confusion().sum() == 440
+
+
+def test_a_way_for_which_a_fold_leaves_too_few_rows_is_told_and_left_out():
+    rows, y = skewed(5, (60, 6))
+    with pytest.warns(WayLeftOutWarning, match=r"'SMOTE'.*fold.*'rare' has 5 row"):
+        found = compare_imbalance(LDA(), rows, y, folds=6)
+    missing = np.isnan(found.values).all(axis=1)
+    assert [way for way, none in zip(found.ways, missing, strict=True) if none] == ["SMOTE"]
+    assert np.isfinite(found.values[~missing]).all() and "SMOTE" not in found.assessments
+
+
+def test_without_probabilities_rows_are_ranked_by_what_decides():
+    rows, y = skewed(5, (200, 40))
+    model = make_pipeline(StandardScaler(), LinearSVC())
+    with pytest.warns(
+        NoPosteriorWarning, match="log loss, Brier score and calibration are left out"
+    ):
+        found = compare_imbalance(model, rows, y, folds=np.arange(240) % 4)
+    scores = np.empty(240)
+    for f in range(4):
+        held = np.arange(240) % 4 == f
+        scores[held] = clone(model).fit(rows[~held], y[~held]).decision_function(rows[held])
+    measured = found.frame().loc["plain"]
+    assert measured["auc"] == pytest.approx(roc_auc_score(y == "rare", scores), abs=1e-12)
+    assert np.isnan(measured[["log_loss", "brier", "calibration_error"]]).all()
+    assert np.isfinite(found.frame().loc["EasyEnsemble", "auc"]) and " -" in str(found)
+
+
+@pytest.mark.parametrize("name", ["plain", "threshold moved"])
+def test_names_that_are_always_there_are_refused(name):
+    with pytest.raises(OptionError, match=f"ways=.*{name}.*always there"):
+        compare_imbalance(LDA(), X, Y, folds=2, ways={name: QDA()})
+
+
+def test_the_usual_ways_can_be_added_to():
+    ways = discriminant.imbalance_ways(LDA()) | {"heavier": Reweighted(LDA(), {"rare": 50.0})}
+    assert compare_imbalance(LDA(), X, Y, folds=2, ways=ways).ways[-1] == "heavier"
+
+
 def test_without_weights_that_way_is_left_out():
     model = make_pipeline(StandardScaler(), KNeighborsClassifier())
     assert "reweighted" not in compare_imbalance(model, X, Y, folds=2).ways
@@ -779,7 +975,9 @@ REFUSED = [
     (Reweighted(LDA(), "effective", beta=1.0), OptionError, "beta=1.0.*below 1"),
     (Reweighted(LDA(), {"odd": 2.0}), LabelError, "odd"),
     (Reweighted(LDA(), {"rare": 0.0}), ClassWeightError, "'rare' is 0.*drop its rows"),
-    (Reweighted(LDA(), {"rare": -1.0}), OptionError, "-1.0.*not negative"),
+    (Reweighted(LDA(), {"rare": -1.0}), OptionError, "weights=-1.0.*not negative"),
+    (Reweighted(LDA(), [1.0, 2.0, 3.0]), OptionError, r"weights='array of shape \(3,\)'.*2 classes"),
+    (Resampled(LDA(), "smote", neighbours=1, strategy={"rare": 2}), ResamplingError, "'rare' has 4.*asks for 2.*'smote'.*4 or more"),
     (Reweighted(KNeighborsClassifier()), ClassWeightError, "KNeighborsClassifier takes no sample_weight.*Resampled"),
     (EasyEnsemble(LDA(), 0), OptionError, "subsets=0.*1 or more"),
 ]  # fmt: skip
@@ -790,6 +988,41 @@ def test_what_cannot_be_is_refused_by_name_and_number(model, error, message):
     with pytest.raises(error) as told:
         model.fit(ROWS, FEW)
     assert re.search(message, str(told.value), flags=re.DOTALL)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        Reweighted(LogisticRegression()),
+        Reweighted(LDA()),
+        OneVsOne(LogisticRegression()),
+        OneVsOne(LDA()),
+        Decision(LogisticRegression()),
+    ],
+    ids=repr,
+)
+def test_a_class_of_no_weight_is_refused_by_name(model):
+    with pytest.raises(WeightError, match="Class 'rare' has total weight 0"):
+        model.fit(X3, Y3, sample_weight=(Y3 != "rare").astype(float))
+
+
+@pytest.mark.parametrize("model", [Resampled(LDA()), EasyEnsemble(LDA())], ids=repr)
+def test_rows_that_are_drawn_have_no_weights(model):
+    with pytest.raises(ResamplingError, match=r"takes no sample_weight.*Reweighted"):
+        model.fit(X, Y, sample_weight=np.ones(len(Y)))
+
+
+def test_moments_of_weighted_rows_cannot_be_drawn_from():
+    held = discriminant.moments(X, Y, np.where(Y == "rare", 2.0, 1.0))
+    with pytest.raises(
+        ResamplingError, match=r"12 row\(s\) of class 'rare' have weights, 24 in all"
+    ):
+        Resampled(LDA(), "under").fit_moments(held)
+
+
+def test_smote_needs_rows():
+    with pytest.raises(OptionError, match=r"method='smote'.*fit\(X, y\)"):
+        Resampled(LDA(), "smote").fit_moments(discriminant.moments(X, Y))
 
 
 def test_a_ratio_of_three_classes_is_refused():

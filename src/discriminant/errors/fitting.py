@@ -169,10 +169,10 @@ class NoPosteriorWarning(DiscriminantWarning):
     @classmethod
     def of_measures(cls, name: str) -> NoPosteriorWarning:
         return cls(
-            f"{name} has neither predict_log_proba nor predict_proba: log loss, Brier score and "
-            "calibration are left out, and so is a moved threshold; AUC and average precision are "
-            "those of its decision_function, if it has one. Wrap it, for instance in "
-            "sklearn.calibration.CalibratedClassifierCV, to get posteriors."
+            f"There is neither predict_log_proba nor predict_proba in {name}: log loss, Brier "
+            "score and calibration are left out, and so is a moved threshold; AUC and average "
+            "precision are those of decision_function, if there is one. Wrap the classifier, for "
+            "instance in sklearn.calibration.CalibratedClassifierCV, to get posteriors."
         )
 
 

@@ -29,6 +29,7 @@ from discriminant.estimators.rebalanced import (
     Rebalanced,
     arrayed,
     classes_of,
+    has_posterior,
     log_of,
     no_weights,
     posterior_or_vote,
@@ -129,6 +130,16 @@ class EasyEnsemble(Rebalanced):
         self._need_fit()
         scores = self._votes(X) if _votes(self) else self._mean_posterior(X)
         return np.asarray(self.classes_[scores.argmax(axis=1)])
+
+    @available_if(has_posterior)  # type: ignore[untyped-decorator]
+    def predict_proba(self, X: Any) -> Floats:
+        """(n, K) posteriors: of the rows as they came, or with the classes as fitted."""
+        self._need_fit()
+        found = self._mean_posterior(X)
+        if self.keep_probabilities:
+            found *= self.class_shares_ / self.fitted_prior_
+            found /= found.sum(axis=1, keepdims=True)
+        return found
 
     @available_if(_votes)  # type: ignore[untyped-decorator]
     def decision_function(self, X: Any) -> Floats:

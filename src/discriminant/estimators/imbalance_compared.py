@@ -138,11 +138,11 @@ def compare_imbalance(
     estimator: Any,
     X: Any,
     y: Any,
+    folds: Any = None,
     *,
     positive: Any = None,
     cost: Any = None,
     ways: Mapping[str, Any] | None = None,
-    folds: Any = None,
     groups: Any = None,
     seed: Any = 0,
 ) -> ImbalanceComparison:

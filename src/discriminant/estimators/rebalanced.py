@@ -20,6 +20,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 
 from discriminant.assessment.refit import given_prior
+from discriminant.engines.local import map_rows
 from discriminant.errors import LabelError, OptionError, ResamplingError, ShapeError
 from discriminant.estimators.posteriors import inmost, log_posterior_of, stated_prior
 from discriminant.estimators.saving import Saving
@@ -28,7 +29,8 @@ from discriminant.table.labels import encode_labels
 from discriminant.table.schema import Codes, Floats, Labels, is_sparse
 
 
-def _has_posterior(self: Any) -> bool:
+def has_posterior(self: Any) -> bool:
+    """Whether the classifier inside has any."""
     model = getattr(self, "estimator_", self.estimator)
     return hasattr(model, "predict_proba") or hasattr(model, "predict_log_proba")
 
@@ -60,19 +62,20 @@ class Rebalanced(ClassifierMixin, MetaEstimatorMixin, Saving, BaseEstimator):
         self._need_fit()
         return np.asarray(self.estimator_.decision_function(X), dtype=np.float64)
 
-    @available_if(_has_posterior)  # type: ignore[untyped-decorator]
+    @available_if(has_posterior)  # type: ignore[untyped-decorator]
     def predict_log_proba(self, X: Any) -> Floats:
         """(n, K) log posteriors: of the rows as they came, or with the classes as fitted."""
         self._need_fit()
         found = self._fitted_log_posterior(X)
         if not self.keep_probabilities:
             return found
-        return reweighed(found, self.fitted_prior_, self.class_shares_)
+        old, new = self.fitted_prior_, self.class_shares_
+        return map_rows(lambda logs: reweighed(logs, old, new), found)
 
-    @available_if(_has_posterior)  # type: ignore[untyped-decorator]
+    @available_if(has_posterior)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> Floats:
         """(n, K) posteriors: of the rows as they came, or with the classes as fitted."""
-        return np.asarray(np.exp(self.predict_log_proba(X)))
+        return map_rows(np.exp, self.predict_log_proba(X))
 
     @property
     def prior_(self) -> Floats:
@@ -186,8 +189,12 @@ def ranking_of(model: Any, X: Any) -> Floats:
 
 def log_of(posterior: Floats) -> Floats:
     """(n, K) logs of probabilities; of 0 it is -inf."""
-    with np.errstate(divide="ignore"):
-        return log_posterior(np.log(posterior))
+
+    def logs(part: Floats) -> Floats:
+        with np.errstate(divide="ignore"):
+            return log_posterior(np.log(part))
+
+    return map_rows(logs, posterior)
 
 
 def _says_prior(model: Any) -> bool:

@@ -135,7 +135,7 @@ class Synthesis:
                 columns[name] = nw.new_series(str(name), numbers[:, place[j]], backend=backend)
             else:
                 donor = donors[:, others.index(j)]
-                columns[name] = given[name][np.concatenate([rows, donor])]
+                columns[name] = given[:, j][np.concatenate([rows, donor])]
         if backend.is_pandas():  # its rows have names of their own, which synthetic ones lack
             native = {
                 name: column.to_native().reset_index(drop=True) for name, column in columns.items()

@@ -54,13 +54,17 @@ def _counted_from(rule: LinearRule, anchor: Anchor) -> tuple[Floats, Floats]:
 
 
 def _two(scores: Floats) -> Floats:
-    """(n, 2) from log odds (n, T)."""
-    small = np.exp(-np.abs(scores))
-    large = 1.0 / (1.0 + small)
-    small *= large
-    second = scores > 0
-    sides = np.where(second, small, large), np.where(second, large, small)
-    return np.stack([side.mean(axis=1) for side in sides], axis=1)
+    """(n, 2) from log odds (n, T); one rule at a time stays in the cache."""
+    total = np.zeros((2, len(scores)))
+    for odds in scores.T:
+        small = np.exp(-np.abs(odds))
+        large = 1.0 / (1.0 + small)
+        small *= large
+        second = odds > 0
+        total[0] += np.where(second, small, large)
+        total[1] += np.where(second, large, small)
+    total /= scores.shape[1]
+    return total.T
 
 
 def _many(scores: Floats, classes: int) -> Floats:

@@ -119,7 +119,7 @@ def test_a_shift_of_the_classes_is_found_and_no_shift_is_not():
 def test_a_whole_weight_is_a_repeated_row_for_estimated_priors(seed):
     log_p, old, _ = drawn(seed, rows=50)
     weight = np.random.default_rng(seed).integers(0, 4, 50)
-    weighed = estimated_prior(log_p, old, weight=weight.astype(float))
+    weighed = estimated_prior(log_p, old, sample_weight=weight.astype(float))
     repeated = estimated_prior(np.repeat(log_p, weight, axis=0), old)
     np.testing.assert_allclose(weighed.prior, repeated.prior, atol=1e-6)
 

@@ -14,11 +14,9 @@ if TYPE_CHECKING:  # the same names again, for type checkers and editors
     from discriminant.assessment.homogeneity import box_m as box_m
     from discriminant.assessment.hotelling import hotelling as hotelling
     from discriminant.assessment.manova import manova as manova
-    from discriminant.assessment.measures import (
-        Assessment as Assessment,
-        interval_over as interval_over,
-    )
+    from discriminant.assessment.measures import Assessment as Assessment
     from discriminant.assessment.model_comparison import compare_models as compare_models
+    from discriminant.assessment.named_intervals import interval_over as interval_over
     from discriminant.assessment.resampling import (
         cross_validate as cross_validate,
         leave_one_out as leave_one_out,
@@ -30,6 +28,7 @@ if TYPE_CHECKING:  # the same names again, for type checkers and editors
         roc as roc,
     )
     from discriminant.assessment.selection import select_features as select_features
+    from discriminant.assessment.steps import ranking as ranking
     from discriminant.assessment.stepwise import stepwise as stepwise
     from discriminant.decision.actions import OUTLIER as OUTLIER, REJECT as REJECT
     from discriminant.estimators.basis import Basis as Basis
@@ -48,10 +47,7 @@ if TYPE_CHECKING:  # the same names again, for type checkers and editors
         Resampled as Resampled,
         Reweighted as Reweighted,
     )
-    from discriminant.estimators.imbalance_compared import (
-        compare_imbalance as compare_imbalance,
-        imbalance_ways as imbalance_ways,
-    )
+    from discriminant.estimators.imbalance_compared import compare_imbalance as compare_imbalance
     from discriminant.estimators.laplace import LaplaceNB as LaplaceNB
     from discriminant.estimators.least_squares import LeastSquares as LeastSquares
     from discriminant.estimators.logistic import Logistic as Logistic
@@ -96,7 +92,6 @@ _HOMES = {
     "Resampled": "estimators.imbalance",
     "EasyEnsemble": "estimators.easy_ensemble",
     "compare_imbalance": "estimators.imbalance_compared",
-    "imbalance_ways": "estimators.imbalance_compared",
     "REJECT": "decision.actions",
     "OUTLIER": "decision.actions",
     "estimated_prior": "posterior",
@@ -107,7 +102,7 @@ _HOMES = {
     "assess": "assessment.evaluation",
     "evaluate": "assessment.evaluation",
     "Assessment": "assessment.measures",
-    "interval_over": "assessment.measures",
+    "interval_over": "assessment.named_intervals",
     "manova": "assessment.manova",
     "box_m": "assessment.homogeneity",
     "hotelling": "assessment.hotelling",
@@ -119,6 +114,7 @@ _HOMES = {
     "average_precision": "assessment.roc",
     "compare_models": "assessment.model_comparison",
     "Ranking": "moments.ranking",
+    "ranking": "assessment.steps",
     "select_features": "assessment.selection",
     "save": "store",
     "load": "store",

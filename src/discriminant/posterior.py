@@ -12,10 +12,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 from scipy.special import chdtrc, fdtrc
 
 from discriminant.errors import NotConvergedWarning, PosteriorError, tell
+from discriminant.models.gaussian import checked_prior
 from discriminant.table.schema import Floats
+from discriminant.table.weights import open_weight
+
+_CLOSE = 1e-4  # that probabilities sum to one: float32 is good enough
 
 
 def log_posterior(scores: Floats) -> Floats:
@@ -97,10 +102,10 @@ class EstimatedPrior:
 
 
 def estimated_prior(
-    log_posterior: Floats,
-    old: Floats,
+    log_posterior: npt.ArrayLike,
+    old: npt.ArrayLike,
     *,
-    weight: Floats | None = None,
+    sample_weight: npt.ArrayLike | None = None,
     tolerance: float = 1e-12,
     max_iter: int = 10_000,
 ) -> EstimatedPrior:
@@ -116,17 +121,18 @@ def estimated_prior(
     log_posterior
         (n, K) of calibrated posteriors under the priors `old`.
     old
-        (K,) priors of the rows that were fitted.
-    weight
+        (K,) priors of the rows that were fitted, positive and of sum one.
+    sample_weight
         (n,) how often each row counts.
     """
-    if log_posterior.ndim != 2 or log_posterior.shape[1] != len(old):
-        raise PosteriorError.of_shape(log_posterior.shape, len(old))
-    share = np.full(len(log_posterior), 1.0) if weight is None else weight
-    ratio = log_posterior - np.log(old)
+    logs, before = _checked_logs(log_posterior, np.size(old)), np.asarray(old)
+    before = checked_prior(before, np.arange(len(before)) if before.ndim == 1 else np.arange(1))
+    weight = open_weight(sample_weight, len(logs))
+    share = np.full(len(logs), 1.0) if weight is None else weight
+    ratio = logs - np.log(before)
     top = ratio.max(axis=1)
     ratio = np.exp(ratio - top[:, None])  # likelihood of each class, the largest one
-    prior, gap, step = np.array(old, dtype=np.float64), np.inf, 0
+    prior, gap, step = before, np.inf, 0
     while True:
         mixed = ratio @ prior
         slope = (share / share.sum() / mixed) @ ratio
@@ -140,6 +146,20 @@ def estimated_prior(
     degrees = len(prior) - 1
     p_value = float(chdtrc(degrees, statistic))
     return EstimatedPrior(prior, step, gap <= tolerance, statistic, degrees, p_value)
+
+
+def _checked_logs(log_posterior: npt.ArrayLike, classes: int) -> Floats:
+    """(n, K) logs of probabilities that sum to one in each row."""
+    try:
+        found = np.asarray(log_posterior, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise PosteriorError.not_a_table() from None
+    if found.ndim != 2 or found.shape[1] != classes or not len(found):
+        raise PosteriorError.of_shape(found.shape, classes)
+    total = np.exp(np.minimum(found, 1.0)).sum(axis=1)
+    for row in np.flatnonzero(~(np.abs(total - 1.0) <= _CLOSE)):
+        raise PosteriorError.not_logs(int(row), float(total[row]))
+    return found
 
 
 # --- outlyingness --------------------------------------------------------------------------------

@@ -28,7 +28,7 @@ def some_rows(seed=0, n=300, weighted=False):
 
 def assessed(seed=0, n=300, weighted=False):
     truth, said, p, weight = some_rows(seed, n, weighted)
-    return assess(truth, said, posterior=p, weight=weight)
+    return assess(truth, said, posterior=p, sample_weight=weight)
 
 
 # --- rates ---------------------------------------------------------------------------------------
@@ -71,14 +71,14 @@ def test_the_interval_of_a_measure_is_that_of_its_counts(name, method):
 def test_whole_weights_are_rows():
     truth, said, _, _ = some_rows()
     times = np.random.default_rng(1).integers(0, 4, len(truth))
-    weighed = assess(truth, said, weight=times).interval("recall")
+    weighed = assess(truth, said, sample_weight=times).interval("recall")
     repeated = assess(np.repeat(truth, times), np.repeat(said, times)).interval("recall")
     np.testing.assert_allclose(weighed.low, repeated.low, rtol=1e-13)
 
 
 def test_reliability_weights_are_worth_as_many_rows_as_kish_says():
     truth, said, _, weight = some_rows(weighted=True)
-    found = assess(truth, said, weight=weight).interval("recall", weights="reliability")
+    found = assess(truth, said, sample_weight=weight).interval("recall", weights="reliability")
     for k, label in enumerate(TREES):
         w = weight[truth == label]
         n = w.sum() ** 2 / (w**2).sum()
@@ -91,7 +91,7 @@ def test_reliability_weights_are_worth_as_many_rows_as_kish_says():
 def test_the_unit_of_reliability_weights_does_not_matter(name):
     truth, said, p, weight = some_rows(weighted=True)
     one, two = (
-        assess(truth, said, posterior=p, weight=w).interval(name, weights="reliability")
+        assess(truth, said, posterior=p, sample_weight=w).interval(name, weights="reliability")
         for w in (weight, 1e-6 * weight)
     )
     assert (one.low, one.high) == pytest.approx((two.low, two.high), rel=1e-10)
@@ -185,7 +185,7 @@ def test_the_interval_of_a_weighted_mean_loss_has_the_sandwich_variance():
     loss = -np.log(p[np.arange(300), np.searchsorted(TREES, truth)])
     mean = np.average(loss, weights=weight)
     error = np.sqrt((weight**2 * (loss - mean) ** 2).sum()) / weight.sum()
-    found = assess(truth, said, posterior=p, weight=weight)
+    found = assess(truth, said, posterior=p, sample_weight=weight)
     ends = found.interval("log_loss", weights="reliability")
     assert (ends.low, ends.high) == pytest.approx(stats.norm.interval(0.95, mean, error), rel=1e-12)
 
@@ -201,9 +201,9 @@ def test_over_folds_the_interval_is_that_of_the_mean_of_folds():
 
 def test_folds_without_a_class_do_not_count_for_its_recall():
     parts = [
-        assess(list("aab"), list("abb"), labels=["a", "b"]),
-        assess(list("aaa"), list("aab"), labels=["a", "b"]),
-        assess(list("abb"), list("aba"), labels=["a", "b"]),
+        assess(list("aab"), list("abb"), classes=["a", "b"]),
+        assess(list("aaa"), list("aab"), classes=["a", "b"]),
+        assess(list("abb"), list("aba"), classes=["a", "b"]),
     ]
     found = interval_over(parts, "recall")
     wanted = stats.t.interval(0.95, 1, 0.75, stats.sem([1.0, 0.5]))

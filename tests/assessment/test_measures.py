@@ -86,7 +86,7 @@ WHOLE = {
 @pytest.mark.filterwarnings("ignore:y_pred contains classes")
 def test_a_measure_of_all_rows_is_that_of_scikit_learn(seed, K, weighted, refuse, name):
     truth, said, _, weight = drawn(seed, K, weighted=weighted, refuse=refuse)
-    found = getattr(assess(truth, said, weight=weight), name)
+    found = getattr(assess(truth, said, sample_weight=weight), name)
     theirs = WHOLE[name](truth, as_texts(said), sample_weight=weight)
     np.testing.assert_allclose(found, theirs, **CLOSE)
 
@@ -95,7 +95,7 @@ def test_a_measure_of_all_rows_is_that_of_scikit_learn(seed, K, weighted, refuse
 @pytest.mark.parametrize("beta", [0.5, 1.0, 2.0])
 def test_measures_of_each_class_are_those_of_scikit_learn(seed, K, weighted, refuse, beta):
     truth, said, _, weight = drawn(seed, K, weighted=weighted, refuse=refuse)
-    found = assess(truth, said, weight=weight)
+    found = assess(truth, said, sample_weight=weight)
     theirs = metrics.precision_recall_fscore_support(
         truth, as_texts(said), beta=beta, labels=TREES[:K], sample_weight=weight
     )
@@ -107,7 +107,7 @@ def test_measures_of_each_class_are_those_of_scikit_learn(seed, K, weighted, ref
 @pytest.mark.parametrize("average", ["macro", "micro", "weighted"])
 def test_averages_over_classes_are_those_of_scikit_learn(seed, K, weighted, refuse, average):
     truth, said, _, weight = drawn(seed, K, weighted=weighted, refuse=refuse)
-    found = assess(truth, said, weight=weight)
+    found = assess(truth, said, sample_weight=weight)
     theirs = metrics.precision_recall_fscore_support(
         truth, as_texts(said), beta=2.0, labels=TREES[:K], sample_weight=weight, average=average
     )
@@ -122,7 +122,9 @@ def test_specificity_is_the_true_negative_rate_of_scikit_learn(seed, K, weighted
         truth, as_texts(said), labels=TREES[:K], sample_weight=weight
     )
     wanted = table[:, 0, 0] / table[:, 0].sum(axis=1)
-    np.testing.assert_allclose(assess(truth, said, weight=weight).specificity, wanted, **CLOSE)
+    np.testing.assert_allclose(
+        assess(truth, said, sample_weight=weight).specificity, wanted, **CLOSE
+    )
 
 
 @cases
@@ -133,7 +135,7 @@ def test_the_confusion_matrix_is_that_of_scikit_learn_transposed(
     seed, K, weighted, refuse, ours, theirs
 ):
     truth, said, _, weight = drawn(seed, K, weighted=weighted, refuse=False)
-    found = assess(truth, said, weight=weight).confusion(transpose=True, normalise=ours)
+    found = assess(truth, said, sample_weight=weight).confusion(transpose=True, normalise=ours)
     wanted = metrics.confusion_matrix(
         truth, said.astype(str), sample_weight=weight, normalize=theirs
     )
@@ -144,7 +146,7 @@ def test_the_confusion_matrix_is_that_of_scikit_learn_transposed(
 @pytest.mark.parametrize("K", [2, 3, 5])
 def test_log_loss_and_brier_are_those_of_scikit_learn(K, weighted):
     truth, _, p, weight = drawn(4, K, weighted=weighted)
-    found = assess(truth, posterior=p, weight=weight)
+    found = assess(truth, posterior=p, sample_weight=weight)
     codes = np.searchsorted(TREES, truth)
     theirs = [
         metrics.log_loss(codes, p, sample_weight=weight),
@@ -192,14 +194,14 @@ def test_a_rate_of_no_rows_is_no_number():
 
 def test_a_class_that_is_known_but_does_not_occur_is_left_out_of_averages():
     truth, said, _, _ = drawn(6, 3)
-    known = assess(truth, said, labels=TREES[:4])
+    known = assess(truth, said, classes=TREES[:4])
     theirs = metrics.f1_score(truth, said.astype(str), average="macro")
     assert known.average("f", "macro") == pytest.approx(theirs, abs=1e-14)
 
 
 @pytest.mark.parametrize(("truth", "said"), [("aaaa", "abab"), ("abab", "aaaa"), ("aaaa", "aaaa")])
 def test_one_class_on_either_side_is_as_in_scikit_learn(truth, said):
-    found = assess(list(truth), list(said), labels=["a", "b"])
+    found = assess(list(truth), list(said), classes=["a", "b"])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         theirs = [
@@ -214,7 +216,7 @@ def test_one_class_on_either_side_is_as_in_scikit_learn(truth, said):
 
 def test_right_wrong_and_refused_are_all_rows():
     truth, said, _, weight = drawn(7, 4, weighted=True, refuse=True)
-    found = assess(truth, said, weight=weight)
+    found = assess(truth, said, sample_weight=weight)
     assert found.accuracy + found.error + found.rejected + found.outliers == pytest.approx(1.0)
 
 
@@ -222,7 +224,7 @@ def test_selective_error_is_that_of_the_rows_that_are_given_to_a_class():
     truth, said, _, weight = drawn(8, 3, weighted=True, refuse=True)
     kept = np.array([not isinstance(action, type(REJECT)) for action in said])
     wanted = np.average(said[kept] != truth[kept], weights=weight[kept])
-    found = assess(truth, said, weight=weight)
+    found = assess(truth, said, sample_weight=weight)
     assert found.selective_error == pytest.approx(wanted, abs=1e-14)
     assert found.coverage == pytest.approx(weight[kept].sum() / weight.sum(), abs=1e-14)
 
@@ -237,7 +239,7 @@ def test_cost_is_the_mean_of_what_each_row_cost():
         else 0.0 if a == t else 5.0 if (a, t) == ("ash", "birch") else 1.0
         for a, t in zip(said, truth, strict=True)
     ]  # fmt: skip
-    found = assess(truth, said, weight=weight, labels=TREES[:3], actions=["call"])
+    found = assess(truth, said, sample_weight=weight, classes=TREES[:3], actions=["call"])
     wanted = np.average(paid, weights=weight)
     assert found.cost(cost, reject=0.1, outlier=0.2) == pytest.approx(wanted, abs=1e-13)
 
@@ -257,7 +259,7 @@ def test_expected_calibration_error_is_the_mean_gap_over_bins(weighted):
     for low in np.arange(15) / 15:
         some = (top > low) & (top <= low + 1 / 15)
         gaps += abs((w * (hit - top))[some].sum()) / w.sum()
-    found = assess(truth, posterior=p, weight=weight).calibration_error(bins=15)
+    found = assess(truth, posterior=p, sample_weight=weight).calibration_error(bins=15)
     assert found == pytest.approx(gaps, abs=1e-12)
 
 
@@ -276,7 +278,7 @@ def test_costs_and_a_reject_option_decide_from_posteriors_as_decision_does():
     X, y = load_iris(return_X_y=True)
     options = {"cost": {0: {1: 30}}, "reject": 0.2}
     model = Decision(LDA(), **options).fit(X, y)
-    direct = assess(y, log_posterior=model.predict_log_proba(X), labels=[0, 1, 2], **options)
+    direct = assess(y, log_posterior=model.predict_log_proba(X), classes=[0, 1, 2], **options)
     assert np.array_equal(direct.weight, evaluate(model, X, y).weight)
 
 
@@ -301,12 +303,12 @@ def test_parts_add_to_the_whole(seed, cut, weighted):
             truth[s],
             said[s],
             posterior=p[s],
-            labels=TREES[:3],
-            weight=None if weight is None else weight[s],
+            classes=TREES[:3],
+            sample_weight=None if weight is None else weight[s],
         )
         for s in (slice(cut), slice(cut, None))
     ]
-    same(sum(parts), assess(truth, said, posterior=p, labels=TREES[:3], weight=weight))
+    same(sum(parts), assess(truth, said, posterior=p, classes=TREES[:3], sample_weight=weight))
 
 
 @given(seed=st.integers(0, 999), cut=st.integers(1, 19))
@@ -419,7 +421,7 @@ def test_labels_of_any_kind_are_counted(kind):
 
 def test_columns_are_those_of_labels_in_any_order():
     truth, _, p, _ = drawn(11)
-    turned = assess(truth, posterior=p[:, ::-1], labels=["cedar", "birch", "ash"])
+    turned = assess(truth, posterior=p[:, ::-1], classes=["cedar", "birch", "ash"])
     same(turned, assess(truth, posterior=p))
 
 
@@ -456,14 +458,14 @@ HALF = [[0.5, 0.5], [0.5, 0.5]]
         ({}, OptionError, "decided=None.*log_posterior= or posterior="),
         ({"decided": ["a"]}, ShapeError, "1.*2"),
         ({"decided": ["a", None]}, LabelError, r"decision is missing.*row\(s\) 1"),
-        ({"decided": ["a", "x"], "labels": ["a", "b"]}, LabelError, r"'x' \(1 rows\).*actions="),
+        ({"decided": ["a", "x"], "classes": ["a", "b"]}, LabelError, r"'x' \(1 rows\).*actions="),
         ({"decided": [0, 1]}, LabelError, "mixed types"),
-        ({"decided": ["a", "b"], "labels": ["a", "a", "b"]}, LabelError, "twice"),
-        ({"decided": ["a", "b"], "labels": ["a"]}, LabelError, r"'b' \(1 rows\)"),
+        ({"decided": ["a", "b"], "classes": ["a", "a", "b"]}, LabelError, "twice"),
+        ({"decided": ["a", "b"], "classes": ["a"]}, LabelError, r"'b' \(1 rows\)"),
         ({"decided": ["a", "b"], "unseen": "drop"}, OptionError, "'error' or 'count'"),
-        ({"decided": ["a", "b"], "weight": [1, -1]}, WeightError, "row 1"),
+        ({"decided": ["a", "b"], "sample_weight": [1, -1]}, WeightError, "row 1"),
         ({"posterior": [[0.5, 0.5]]}, ShapeError, "posterior.*1.*2"),
-        ({"posterior": [[1.0], [1.0]]}, PosteriorError, r"1 column.*2 classes.*labels="),
+        ({"posterior": [[1.0], [1.0]]}, PosteriorError, r"1 column.*2 classes.*classes="),
         ({"posterior": [[0.5, 0.5], [0.5, 0.1]]}, PosteriorError, "row 1.*0.6"),
         ({"posterior": [[0.5, 0.5], [np.nan, 0.1]]}, PosteriorError, "row 1.*nan"),
         ({"posterior": [[0.5, 0.5], [1.5, -0.5]]}, PosteriorError, "row 1"),

@@ -7,7 +7,7 @@ from sklearn import metrics
 from sklearn.preprocessing import label_binarize
 
 import discriminant
-from discriminant import Ranking
+from discriminant import ranking
 from discriminant.errors import LabelError, OptionError, ScoreError, WeightError
 from discriminant.moments.ranking import RankingReading
 from discriminant.table.schema import Block
@@ -158,7 +158,7 @@ def test_a_ranking_with_room_enough_gives_the_curve_of_all_rows_without_error(ro
 def ranked(y, scores, weight, parts, bins):
     some = [slice(j, None, parts) for j in range(parts)]
     return sum(
-        Ranking.of(
+        ranking(
             y[part],
             scores[part],
             positive=1,
@@ -211,17 +211,17 @@ def test_half_a_million_scores_in_65536_bins_are_known_to_a_ten_thousandth(shift
 
 
 def test_rankings_of_other_classes_or_other_sizes_refuse_to_add():
-    one = Ranking.of([0, 1], [0.0, 1.0])
+    one = ranking([0, 1], [0.0, 1.0])
     with pytest.raises(ScoreError, match=r"'1' and '0' do not add.*positive="):
-        one + Ranking.of([0, 1], [0.0, 1.0], positive=0)
+        one + ranking([0, 1], [0.0, 1.0], positive=0)
     with pytest.raises(ScoreError, match=r"65536 and 8 bins do not add.*bins="):
-        one + Ranking.of([0, 1], [0.0, 1.0], bins=8)
+        one + ranking([0, 1], [0.0, 1.0], bins=8)
 
 
 # --- refusing -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("curve", [discriminant.roc, discriminant.auc, Ranking.of])
+@pytest.mark.parametrize("curve", [discriminant.roc, discriminant.auc, ranking])
 def test_a_score_that_is_no_number_is_named_by_its_row(curve):
     with pytest.raises(ScoreError, match=r"row 2 \(and 1 more\), counted from 0, is NaN"):
         curve([0, 1, 0, 1], [1.0, 2.0, np.nan, np.nan])
@@ -268,7 +268,7 @@ def test_texts_are_no_scores():
 
 
 def test_a_negative_weight_is_named_by_its_row():
-    for curve in (discriminant.roc, Ranking.of):
+    for curve in (discriminant.roc, ranking):
         with pytest.raises(WeightError, match=r"row 1 .* is -1"):
             curve([0, 1], [1.0, 2.0], sample_weight=[1.0, -1.0])
 

@@ -13,8 +13,9 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from sklearn.base import is_classifier
 
-from discriminant.errors import LabelError, NoPosteriorWarning, tell
+from discriminant.errors import LabelError, NoPosteriorWarning, OptionError, tell
 from discriminant.moments.tally import Actions, in_order
 from discriminant.table.schema import Floats, Labels, Places
 
@@ -39,6 +40,16 @@ class Answers:
         """Fill in some rows by a model that knows the classes in `columns` alone."""
         self.log_posterior[np.ix_(rows, columns)] = log_posterior
         self.decided[rows] = columns[codes]
+
+
+def check_classifier(estimator: Any) -> None:
+    """A classifier, and not a class of them."""
+    if isinstance(estimator, type):
+        name = estimator.__name__
+        raise OptionError.of("estimator", name, f"a model, not its class: {name}()")
+    if not is_classifier(estimator):
+        allowed = "a classifier: what is measured is what is said of classes"
+        raise OptionError.of("estimator", type(estimator).__name__, allowed)
 
 
 def said_by(model: Any, X: Any) -> tuple[npt.NDArray[Any], Actions]:

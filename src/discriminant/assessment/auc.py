@@ -24,10 +24,18 @@ from typing import Any, Literal
 import numpy as np
 from scipy import special
 
+from discriminant.assessment.intervals import check_level
 from discriminant.assessment.layout import chance, number, table
 from discriminant.assessment.placements import Influences, averaged, one_auc, variance
 from discriminant.assessment.roc import Average, area_error
-from discriminant.assessment.steps import Judged, exact_steps, judged, own_rows, steps_of
+from discriminant.assessment.steps import (
+    Judged,
+    check_ranking_alone,
+    exact_steps,
+    judged,
+    own_rows,
+    steps_of,
+)
 from discriminant.errors import NoSpreadWarning, OptionError, ScoreError, ShapeError, tell
 from discriminant.moments.ranking import Ranking, Steps
 from discriminant.table.schema import Floats
@@ -128,14 +136,11 @@ def auc(
     labels
         (N,) true labels; or a `Ranking`, which has the rest with it.
     scores
-        (N,) higher where a row is rather positive, on any scale; or (N, K), a column a class.
-        NaN is refused; infinities rank first and last.
+        As in `roc`. NaN is refused; infinities rank first and last.
     interval
         Level of the interval; None for the value alone, which is quicker.
-    positive
-        The label that high scores speak for. None: the second of two labels in sorted order.
-    classes
-        The labels of the columns of (N, K) scores; None: the labels found, sorted.
+    positive, classes
+        As in `roc`.
     versus
         With K > 2 columns: each class against the rest, or "pairs" of classes.
     average
@@ -151,7 +156,9 @@ def auc(
     >>> auc(["well", "well", "ill", "ill"], [0.1, 0.4, 0.35, 0.8], positive="ill")
     AUC(0.7500, 95%: 0.0570 to 1.0000)
     """
-    _check(versus, average, method, interval)
+    _check(versus, average, method)
+    if interval is not None:
+        interval = check_level(interval, "interval")
     if not isinstance(labels, Ranking):
         rows, one = judged(
             labels, scores, positive=positive, classes=classes, sample_weight=sample_weight
@@ -162,7 +169,13 @@ def auc(
         steps = exact_steps(rows.scores, own, rows.weight)
         names = rows.labels.tolist()
     else:
-        steps, one = steps_of(labels, scores, positive=positive, sample_weight=sample_weight)
+        check_ranking_alone(
+            versus=None if versus == "rest" else versus,
+            average=None if average == "macro" else average,
+        )
+        steps, one = steps_of(
+            labels, scores, positive=positive, classes=classes, sample_weight=sample_weight
+        )
         names = [_OTHERS, one]
     return _of_steps(steps, names, interval, method)
 
@@ -173,7 +186,7 @@ def compare_auc(
     second: Any,
     *,
     second_labels: Any = None,
-    interval: float = 0.95,
+    level: float = 0.95,
     alternative: Alternative = "two-sided",
     positive: Any = None,
     classes: Any = None,
@@ -193,8 +206,8 @@ def compare_auc(
     second_labels, second_weight
         If `second` are scores of other rows: their labels and weights. The test is then that of
         independent AUCs.
-    interval
-        Level of the interval of the difference.
+    level
+        Of the intervals, of both AUCs and of the difference.
     alternative
         "less": that the first is less; "greater"; or either.
     positive, classes, versus, average, sample_weight
@@ -207,7 +220,8 @@ def compare_auc(
     >>> found.difference, round(found.p, 4)
     (0.3125, 0.1138)
     """
-    _check(versus, average, "delong", interval)
+    _check(versus, average, "delong")
+    level = check_level(level)
     if alternative not in ("two-sided", "less", "greater"):
         raise OptionError.of("alternative", alternative, "'two-sided', 'less' or 'greater'")
     options = {"positive": positive, "classes": classes}
@@ -218,7 +232,7 @@ def compare_auc(
     other = sample_weight if paired else second_weight
     two, _ = judged(labels if paired else second_labels, second, sample_weight=other, **options)
     kept = [_influences(rows, name, versus, average) for rows in (one, two)]
-    sides = [_side(rows, found, interval, name) for rows, found in kept]
+    sides = [_side(rows, found, level, name) for rows, found in kept]
     if paired:
         spread = variance(kept[0][0], kept[0][1] - kept[1][1])
         df = np.inf
@@ -227,7 +241,7 @@ def compare_auc(
         counts = np.array([side.weight for side in sides])
         spread = float(each.sum())
         df = spread**2 / float(np.sum(each**2 / (counts - 1.0))) if spread else np.inf
-    return _tested(sides[0], sides[1], paired, spread, df, alternative, interval)
+    return _tested(sides[0], sides[1], paired, spread, df, alternative, level)
 
 
 def one_above(rows: Judged, positive: Any) -> tuple[Judged, Any]:
@@ -248,11 +262,11 @@ def _influences(
     return rows, Influences(*one_auc(rows.scores, own, rows.weight), {})
 
 
-def _side(rows: Judged, found: Influences, interval: float, positive: Any) -> AUC:
+def _side(rows: Judged, found: Influences, level: float, positive: Any) -> AUC:
     spread = np.sqrt(variance(rows, found))
-    low, high = _span(found.value, spread, interval, "delong")
+    low, high = _span(found.value, spread, level, "delong")
     total = float(len(rows.codes)) if rows.weight is None else float(rows.weight.sum())
-    return AUC(found.value, low, high, spread, interval, total, positive, found.parts or None)
+    return AUC(found.value, low, high, spread, level, total, positive, found.parts or None)
 
 
 def _of_classes(
@@ -336,7 +350,7 @@ def _tested(
     return AUCComparison(first, second, paired, gap, *ends, sd, z, df, p, alternative, level)
 
 
-def _check(versus: str, average: str, method: str, interval: float | None) -> None:
+def _check(versus: str, average: str, method: str) -> None:
     for name, value, allowed in (
         ("versus", versus, ("rest", "pairs")),
         ("average", average, ("macro", "weighted", "micro")),
@@ -346,5 +360,3 @@ def _check(versus: str, average: str, method: str, interval: float | None) -> No
             raise OptionError.of(name, value, f"one of {', '.join(allowed)}")
     if versus == "pairs" and average == "micro":
         raise OptionError.of("average", average, "'macro' or 'weighted' with versus='pairs'")
-    if interval is not None and not 0.0 < interval < 1.0:
-        raise OptionError.of("interval", interval, "between 0 and 1, or None")

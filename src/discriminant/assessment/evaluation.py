@@ -12,7 +12,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from discriminant.assessment.answers import log_posterior_or_none, said_by
+from discriminant.assessment.answers import check_classifier, log_posterior_or_none, said_by
 from discriminant.assessment.measures import Assessment
 from discriminant.decision.actions import Reject, Verdict, decided as decided_by, least_cost
 from discriminant.decision.costs import Costs
@@ -33,11 +33,11 @@ def assess(
     *,
     log_posterior: Any = None,
     posterior: Any = None,
-    labels: Any = None,
+    classes: Any = None,
     actions: Iterable[Hashable] = (),
     cost: Any = None,
     reject: Any = None,
-    weight: Any = None,
+    sample_weight: Any = None,
     unseen: Unseen = "error",
 ) -> Assessment:
     """Measure decisions, posteriors or both against the truth.
@@ -50,17 +50,18 @@ def assess(
         (N,) what was decided: labels, REJECT, OUTLIER or one of `actions`. None: the most probable
         class, or what `cost` and `reject` make of the posteriors.
     log_posterior, posterior
-        (N, K) logarithms or probabilities, for losses and calibration; columns as in `labels`.
-    labels
-        (K,) the classes that the model knows. None: those of the truth, and of the decisions.
+        (N, K) logarithms or probabilities, for losses and calibration; columns as in `classes`.
+    classes
+        (K,) labels of the classes that the model knows. None: those of the truth, and of the
+        decisions.
     actions
-        Names of actions that are no classes; those that `cost` names need not be told.
+        Names of actions that are no classes, where `decided` has such.
     cost, reject
-        As in `Decision`: how to decide from posteriors.
-    weight
+        As in `Decision`: how to decide from posteriors, where `decided` is None.
+    sample_weight
         (N,) how often each row counts.
     unseen
-        Rows of a class that is not among `labels`: 'error' lists them, 'count' counts them, never
+        Rows of a class that is not among `classes`: 'error' lists them, 'count' counts them, never
         right.
 
     Examples
@@ -71,17 +72,17 @@ def assess(
     """
     own, codes = encode_labels(truth)
     n = len(codes)
-    known, order = _known(labels, own)
+    _check_one_way(decided, cost, reject)
+    known, order = _known(classes, own)
     logs = _logs(log_posterior, posterior, n, known, order)
     costs = None if cost is None else Costs.of(Costs.of(cost, known[np.argsort(order)]), known)
     if decided is None:
         said, names = _from_posteriors(logs, known, costs, reject)
     else:
         said, names = _coded(decided, n)
-    classes = [name for name in names if not isinstance(name, Verdict)]
     allowed = {*actions, *(costs.actions if costs else ())}
-    if labels is None and decided is not None and logs is None:
-        found = [name for name in classes if name not in allowed]
+    if classes is None and decided is not None and logs is None:
+        found = [name for name in names if not isinstance(name, Verdict) and name not in allowed]
         known = joined(known, encode_labels(found)[0]) if found else known
     _check_decisions(said, names, known, allowed)
     all_labels = _with_unseen(own, codes, known, unseen)
@@ -94,7 +95,7 @@ def assess(
         labels=all_labels,
         others=others,
         log_posterior=_spread_out(logs, columns, len(all_labels)),
-        weight=open_weight(weight, n),
+        weight=open_weight(sample_weight, n),
     )
 
 
@@ -113,28 +114,37 @@ def evaluate(
     """
     if y is None:
         raise LabelError.absent("evaluate")
+    check_classifier(model)
     said, others = said_by(model, X)
     return assess(
         y,
         said,
         log_posterior=log_posterior_or_none(model, X),
-        labels=np.asarray(model.classes_),
+        classes=np.asarray(model.classes_),
         actions=others,
-        weight=sample_weight,
+        sample_weight=sample_weight,
         unseen=unseen,
     )
+
+
+def _check_one_way(decided: Any, cost: Any, reject: Any) -> None:
+    """Decisions are given, or are to be made, and not both."""
+    for name, value in (("cost", cost), ("reject", reject)):
+        if decided is not None and value is not None:
+            allowed = "left out where decisions are given: it says how to decide from posteriors"
+            raise OptionError.of(name, "given", allowed)
 
 
 # --- posteriors ----------------------------------------------------------------------------------
 
 
-def _known(labels: Any, own: Labels) -> tuple[Labels, npt.NDArray[np.intp]]:
+def _known(classes: Any, own: Labels) -> tuple[Labels, npt.NDArray[np.intp]]:
     """The classes in order, and the place in that order of each as given."""
-    if labels is None:
+    if classes is None:
         return own, np.arange(len(own))
-    known, order = encode_labels(labels)
+    known, order = encode_labels(classes)
     if len(known) < len(order):
-        raise LabelError.twice(np.asarray(labels).tolist())
+        raise LabelError.twice(np.asarray(classes).tolist())
     check_kinds(own, known)
     return known, order.astype(np.intp)
 

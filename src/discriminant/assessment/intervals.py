@@ -26,7 +26,7 @@ Of several parts (folds, sites, files), the spread from part to part:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -126,10 +126,9 @@ def bootstrap(
     weights: Weights,
     draws: int,
     stratified: bool,
-    seed: Any,
+    generator: np.random.Generator,
 ) -> tuple[Floats, Part]:
     """A measure of the counts, and percentiles of it over tables drawn anew."""
-    generator = np.random.default_rng(seed)
     size = max(_CELLS // tally.weight.size, 1)
     found = [
         measure(drawn(tally, min(size, draws - lo), generator, weights, stratified=stratified))
@@ -198,32 +197,19 @@ def mean_interval(sums: Floats, weight: Floats, *, level: float, weights: Weight
 # --- several parts -------------------------------------------------------------------------------
 
 
-def over_parts(
-    parts: Sequence[Tally],
-    measure: Measure,
-    *,
-    method: str,
-    level: float,
-    draws: int,
-    seed: Any,
-) -> tuple[Floats, Part]:
-    """A measure of several parts, and its ends by how it differs from part to part."""
-    whole = sum(parts[1:], parts[0])
-    cells = np.array([part.among(whole.labels, whole.others).weight for part in parts])
-    if method == "t":
-        return _of_each(measure(cells), level)
-    generator = np.random.default_rng(seed)
-    F = len(parts)
+def redrawn(cells: Floats, measure: Measure, draws: int, generator: np.random.Generator) -> Floats:
+    """(draws, ...) a measure of as many parts, drawn from parts (F, A, K) with replacement."""
+    F = len(cells)
     times = generator.multinomial(F, np.full(F, 1.0 / F), size=draws).astype(np.float64)
-    size = max(_CELLS // whole.weight.size, 1)
+    size = max(_CELLS // cells[0].size, 1)
     found = [
         measure(np.einsum("bf,fak->bak", times[lo : lo + size], cells))
         for lo in range(0, draws, size)
     ]
-    return measure(whole.weight), percentiles(np.concatenate(found), level)
+    return np.concatenate(found)
 
 
-def _of_each(values: Floats, level: float) -> tuple[Floats, Part]:
+def of_each(values: Floats, level: float) -> tuple[Floats, Part]:
     """Mean over the first axis and its ends; a part where there is no value does not count."""
     parts = (~np.isnan(values)).sum(axis=0)
     mean = ratio((np.nansum(values, axis=0), parts))
@@ -237,8 +223,26 @@ def quantile(level: float) -> float:
     return float(ndtri((1 + level) / 2))
 
 
-def check_level(level: Any) -> float:
+def check_level(level: Any, name: str = "level") -> float:
     """A number between 0 and 1."""
-    if not isinstance(level, int | float | np.floating) or not 0 < level < 1:
-        raise OptionError.of("level", level, "a number between 0 and 1, such as 0.95")
+    number = isinstance(level, int | float | np.floating | np.integer)
+    if not number or not 0 < level < 1:
+        raise OptionError.of(name, level, "a number between 0 and 1, such as 0.95")
     return float(level)
+
+
+def check_draws(draws: Any) -> int:
+    """A whole number of 1 or more."""
+    whole = isinstance(draws, int | np.integer) and not isinstance(draws, bool)
+    if not whole or draws < 1:
+        raise OptionError.of("draws", draws, "a whole number, 1 or more")
+    return int(draws)
+
+
+def generator_of(seed: Any) -> np.random.Generator:
+    """Random numbers of a seed."""
+    try:
+        return np.random.default_rng(seed)
+    except (TypeError, ValueError):
+        allowed = "a whole number, 0 or more, or a numpy Generator"
+        raise OptionError.of("seed", seed, allowed) from None

@@ -33,6 +33,7 @@ from discriminant.assessment.refit import (
     refit_folds,
     rule_without,
 )
+from discriminant.models.gaussian import checked_prior
 from discriminant.table.schema import Floats
 from discriminant.table.source import Table
 
@@ -170,7 +171,7 @@ class Refitting:
         for rows, train in zip(rows_by_fold(self.fold), self.trains, strict=True):
             present = train.rows > 0
             part = only_present(train).select(columns.tolist())
-            model = for_classes(self.estimator, present)
+            model = for_classes(self.estimator, present, labels)
             rule = rule_without(model, part, table, rows)
             said = model.answers_by(rule, table.features[rows])
             found.put(rows, np.flatnonzero(present), *said)
@@ -195,7 +196,9 @@ def log_priors(estimator: Any, table: Table, fold: FoldNumbers) -> Floats:
     np.add.at(inside, (fold, table.codes), weight)
     np.add.at(count, (fold, table.codes), weight > 0)
     _, given = given_prior(estimator) or ("", None)
-    outside = inside.sum(axis=0) - inside if given is None else np.asarray(given) + 0.0 * inside
+    outside = inside.sum(axis=0) - inside
+    if given is not None:
+        outside = checked_prior(given, table.schema.labels) + 0.0 * inside
     outside = np.where(count.sum(axis=0) > count, outside, 0.0)
     with np.errstate(divide="ignore"):
         return np.asarray(np.log(outside / outside.sum(axis=1, keepdims=True)))

@@ -272,7 +272,7 @@ def _with_holm(pairs: Sequence[Comparison]) -> list[Comparison]:
 
 
 def _listed(name: Any, found: HeldOut | Sequence[HeldOut]) -> list[HeldOut]:
-    each = list(found) if isinstance(found, list | tuple) else [found]
+    each: list[Any] = list(found) if isinstance(found, list | tuple) else [found]
     for one in each:
         if not isinstance(one, HeldOut):
             raise ComparisonError.not_held_out(name, type(one).__name__)

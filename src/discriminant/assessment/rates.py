@@ -23,10 +23,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
+from discriminant.errors import OptionError
 from discriminant.table.schema import Floats
 
 Average = Literal["macro", "micro", "weighted"]
@@ -137,6 +138,13 @@ def f_score(cells: Floats, *, beta: float = 1.0) -> Floats:
     """(..., K) F_beta of each class."""
     below = beta**2 * true(cells) + said(cells)
     return ratio(((1.0 + beta**2) * right(cells), below))
+
+
+def check_beta(beta: Any) -> float:
+    """A number, 0 or more: how much more recall counts than precision."""
+    if not isinstance(beta, int | float | np.floating | np.integer) or not 0 <= beta < np.inf:
+        raise OptionError.of("beta", beta, "a number, 0 or more: 1 counts recall as precision")
+    return float(beta)
 
 
 def balanced_accuracy(cells: Floats) -> Floats:

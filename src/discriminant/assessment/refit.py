@@ -6,6 +6,7 @@ A class that is missing from a training part cannot be predicted there: its log 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, cast
 
 import numpy as np
@@ -37,7 +38,7 @@ def refit_folds(
     for test in rows_by_fold(fold):
         train = np.setdiff1d(everybody, test, assume_unique=True)
         present = present_classes(codes[train], None if weight is None else weight[train], labels)
-        model = for_classes(clone(estimator), present)
+        model = for_classes(clone(estimator), present, labels)
         more = {} if weight is None else {"sample_weight": weight[train]}
         model.fit(_safe_indexing(X, train), labels[codes[train]], **more)
         found.ask(model, _safe_indexing(X, test), test)
@@ -69,13 +70,20 @@ def present_classes(codes: Codes, weight: Floats | None, labels: Labels) -> npt.
     return np.bincount(some, minlength=len(labels)) > 0
 
 
-def for_classes(estimator: Any, present: npt.NDArray[np.bool_]) -> Any:
+def for_classes(estimator: Any, present: npt.NDArray[np.bool_], labels: Labels) -> Any:
     """The estimator with its priors, if it was given any, for the classes present alone."""
     if present.all():
         return estimator
     found = given_prior(estimator)
-    if found is None or np.shape(found[1]) != present.shape:
+    if found is None or found[1] is None:
         return estimator
     name, prior = found
+    if isinstance(prior, Mapping):
+        some = labels[present].tolist()
+        total = sum(prior.get(label, 0.0) for label in some)
+        named = {label: prior[label] / total for label in some if label in prior}
+        return clone(estimator).set_params(**{name: named})
+    if np.shape(prior) != present.shape:
+        return estimator
     kept = np.asarray(prior, dtype=np.float64)[present]
     return clone(estimator).set_params(**{name: kept / kept.sum()})

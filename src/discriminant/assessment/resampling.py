@@ -17,9 +17,9 @@ from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import clone, is_classifier
+from sklearn.base import clone
 
-from discriminant.assessment.answers import Answers
+from discriminant.assessment.answers import Answers, check_classifier
 from discriminant.assessment.folds import (
     FoldNumbers,
     all_but_one,
@@ -288,21 +288,11 @@ def _score_folds(estimator: Any, table: Table, fold: FoldNumbers) -> Answers:
     parts = fold_moments(table, fold, estimator.detail)
     for rows, train in zip(rows_by_fold(fold), all_but_one(parts), strict=True):
         present = train.rows > 0
-        model = for_classes(estimator, present)
+        model = for_classes(estimator, present, table.schema.labels)
         rule = rule_without(model, only_present(train), table, rows)
         said = model.answers_by(rule, table.features[rows])
         found.put(rows, np.flatnonzero(present), *said)
     return found
-
-
-def check_classifier(estimator: Any) -> None:
-    """A classifier, and not a class of them."""
-    if isinstance(estimator, type):
-        name = estimator.__name__
-        raise OptionError.of("estimator", name, f"a model, not its class: {name}()")
-    if not is_classifier(estimator):
-        allowed = "a classifier: held-out posteriors are of classes"
-        raise OptionError.of("estimator", type(estimator).__name__, allowed)
 
 
 def _classes(X: Any, y: Any) -> tuple[Labels, Codes]:

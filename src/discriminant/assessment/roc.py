@@ -25,7 +25,14 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from discriminant.assessment.steps import exact_steps, judged, own_rows, steps_of
+from discriminant.assessment.rates import check_beta
+from discriminant.assessment.steps import (
+    check_ranking_alone,
+    exact_steps,
+    judged,
+    own_rows,
+    steps_of,
+)
 from discriminant.errors import OptionError, ScoreError
 from discriminant.moments.ranking import Ranking, Steps
 from discriminant.table.schema import Floats
@@ -108,6 +115,7 @@ class PrecisionRecall:
 
     def best(self, beta: float = 1.0) -> int:
         """Place of the largest F: recall counts beta times as much as precision."""
+        beta = check_beta(beta)
         below = beta**2 * self.precision + self.recall
         score = np.divide(
             (1 + beta**2) * self.precision * self.recall,
@@ -204,7 +212,10 @@ def average_precision(
     if average not in ("macro", "weighted", "micro"):
         raise OptionError.of("average", average, "'macro', 'weighted' or 'micro'")
     if isinstance(labels, Ranking):
-        return precision_recall(labels, scores).average_precision
+        check_ranking_alone(average=None if average == "macro" else average)
+        return precision_recall(
+            labels, scores, positive=positive, classes=classes, sample_weight=sample_weight
+        ).average_precision
     rows, one = judged(
         labels, scores, positive=positive, classes=classes, sample_weight=sample_weight
     )

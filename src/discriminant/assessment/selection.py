@@ -13,17 +13,17 @@ estimate of its error. Judge that on other rows, or by choosing anew within each
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, fields, replace
-from importlib import import_module
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
+from discriminant.assessment.answers import check_classifier
 from discriminant.assessment.folds import FoldNumbers, fold_numbers
 from discriminant.assessment.judging import Criterion, Judge, Refitting
-from discriminant.assessment.layout import Printed, number, table as laid_out
+from discriminant.assessment.layout import Printed, frame_of_steps, number, table as laid_out
 from discriminant.assessment.refit import made_from_moments
-from discriminant.assessment.resampling import check_classifier, warn_of_missing
+from discriminant.assessment.resampling import warn_of_missing
 from discriminant.assessment.searching import Direction, Stand, path
 from discriminant.assessment.swept_alone import SweptAlone
 from discriminant.assessment.swept_folds import SweptFolds, is_block_wise
@@ -107,9 +107,7 @@ class Selection(Printed):
 
     def frame(self) -> Any:
         """The path as a pandas frame, a model in each row."""
-        columns = [field.name for field in fields(Stage)]
-        rows = [asdict(stage) for stage in self.stages]
-        return import_module("pandas").DataFrame(rows, columns=columns).set_index("number")
+        return frame_of_steps(Stage, self.stages)
 
 
 def select_features(

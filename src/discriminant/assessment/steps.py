@@ -17,11 +17,11 @@ import numpy.typing as npt
 from discriminant.engines.local import available_threads
 from discriminant.errors import LabelError, OptionError, ScoreError
 from discriminant.moments.ranking import (
+    BINS,
     Ranking,
     Steps,
     as_numbers,
     check_missing,
-    positive_code,
     score_values,
 )
 from discriminant.table.labels import encode_labels
@@ -46,6 +46,45 @@ class Judged:
         return self.scores.ndim == 2
 
 
+def ranking(
+    labels: Any,
+    scores: Any,
+    *,
+    positive: Any = None,
+    sample_weight: Any = None,
+    bins: int = BINS,
+) -> Ranking:
+    """Rank the rows of a part by their scores, in bounded memory; rankings of parts add.
+
+    Parameters
+    ----------
+    labels
+        (n,) of these rows.
+    scores
+        (n,) higher where the row is rather of the positive class; float32 is as good.
+    positive
+        The label that high scores speak for; all others are negative. None: the second of two
+        labels in sorted order. Name it where a part may lack a class.
+    sample_weight
+        (n,) how many rows each counts for.
+    bins
+        Scores told apart. A bin takes 24 bytes.
+
+    Examples
+    --------
+    >>> first = ranking(["ill", "well"], [0.9, 0.2], positive="ill")
+    >>> later = ranking(["well", "well"], [0.9, 0.4], positive="ill")
+    >>> steps = (first + later).steps()
+    >>> steps.threshold.tolist(), steps.positive.tolist(), steps.negative.tolist()
+    ([0.2, 0.4, 0.9], [0.0, 0.0, 1.0], [1.0, 1.0, 1.0])
+    """
+    found, codes = encode_labels(labels)
+    positive, code = positive_code(found, positive, absent=True)
+    values = score_values(scores, len(codes), found.tolist())
+    weight = open_weight(sample_weight, len(codes), some=False)
+    return Ranking.of(values, codes == code, positive=positive, weight=weight, bins=bins)
+
+
 def judged(
     labels: Any, scores: Any, *, positive: Any = None, classes: Any = None, sample_weight: Any
 ) -> tuple[Judged, Any]:
@@ -53,6 +92,10 @@ def judged(
 
     A column is taken out of (N, K) scores where there are two classes or one is named.
     """
+    if isinstance(labels, Ranking):
+        raise ScoreError.without_rows(labels.positive)
+    if scores is None:
+        raise ScoreError.absent()
     found, codes = encode_labels(labels)
     weight = open_weight(sample_weight, len(codes))
     values = as_numbers(scores)
@@ -79,8 +122,8 @@ def steps_of(
 ) -> tuple[Steps, Any]:
     """Steps of rows, or of a Ranking in place of the labels; and the positive label."""
     if isinstance(labels, Ranking):
-        if scores is not None or positive is not None or sample_weight is not None:
-            raise OptionError.of("scores", "given", "left out: a Ranking has its own")
+        options = {"scores": scores, "positive": positive, "classes": classes}
+        check_ranking_alone(**options, sample_weight=sample_weight)
         steps, positive = labels.steps(), labels.positive
         kinds = [steps.negative.sum(), steps.positive.sum()]
         if not kinds[1]:
@@ -95,6 +138,28 @@ def steps_of(
         raise ScoreError.which_positive(rows.labels.tolist())
     own = own_rows(rows, positive)
     return exact_steps(rows.scores, own, rows.weight), positive
+
+
+def check_ranking_alone(**options: Any) -> None:
+    """Refuse what is said beside a Ranking, which is of one class, its rows, scores and weights."""
+    for name, value in options.items():
+        if value is not None:
+            allowed = "left out: a Ranking is of one class and has its rows, scores and weights"
+            raise OptionError.of(name, "given", allowed)
+
+
+def positive_code(labels: Any, positive: Any, *, absent: bool = False) -> tuple[Any, int]:
+    """The positive label and its code, -1 if no row has it and `absent` allows for that."""
+    names = labels.tolist()
+    if positive is None:
+        if len(names) != 2:
+            raise ScoreError.which_positive(names)
+        return names[1], 1
+    if positive in names:
+        return positive, names.index(positive)
+    if not absent:
+        raise LabelError.unknown([positive], names)
+    return positive, -1
 
 
 def own_rows(rows: Judged, positive: Any) -> npt.NDArray[np.bool_]:

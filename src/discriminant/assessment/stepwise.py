@@ -12,13 +12,12 @@ chosen on other rows. Selection by held-out error is in `assessment.selection`.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, fields
-from importlib import import_module
+from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 import numpy as np
 
-from discriminant.assessment.layout import Printed, chance, number, table
+from discriminant.assessment.layout import Printed, chance, frame_of_steps, number, table
 from discriminant.assessment.standard import standardised
 from discriminant.assessment.sweeping import Search, Step
 from discriminant.engines.local import blas_for
@@ -74,9 +73,7 @@ class Stepwise(Printed):
 
     def frame(self) -> Any:
         """The steps as a pandas frame, a row each."""
-        columns = [field.name for field in fields(Step)]
-        rows = [asdict(step) for step in self.steps]
-        return import_module("pandas").DataFrame(rows, columns=columns).set_index("number")
+        return frame_of_steps(Step, self.steps)
 
 
 def stepwise(

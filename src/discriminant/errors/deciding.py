@@ -149,7 +149,7 @@ class PosteriorError(InputError):
     def of_columns(cls, columns: int, labels: Sequence[object]) -> PosteriorError:
         return cls(
             f"Posteriors have {columns} column(s) and there are {len(labels)} classes, "
-            f"{listing(labels, 20)}: pass labels=, the class of each column in order."
+            f"{listing(labels, 20)}: pass classes=, the class of each column in order."
         )
 
     @classmethod
@@ -159,6 +159,18 @@ class PosteriorError(InputError):
             "not 1. Pass probabilities as posterior=, their logarithms as log_posterior=; scores "
             "that are neither have to be calibrated first."
         )
+
+    @classmethod
+    def not_logs(cls, row: int, total: float) -> PosteriorError:
+        return cls(
+            f"log_posterior of row {row} (counted from 0) makes probabilities that sum to "
+            f"{total:.6g}, not 1: pass the logarithms of posteriors, as predict_log_proba gives "
+            "them, and none that is NaN."
+        )
+
+    @classmethod
+    def not_a_table(cls) -> PosteriorError:
+        return cls("log_posterior is no table of numbers: pass (n, K) logarithms of posteriors.")
 
     @classmethod
     def none_kept(cls, measure: str) -> PosteriorError:

@@ -20,6 +20,20 @@ class ScoreError(InputError):
         )
 
     @classmethod
+    def absent(cls) -> ScoreError:
+        return cls(
+            "There are labels but no scores to rank them by: pass scores=, one number for each "
+            "row, such as model.predict_proba(X)[:, 1]; or a Ranking in place of the labels."
+        )
+
+    @classmethod
+    def without_rows(cls, positive: object) -> ScoreError:
+        return cls(
+            f"A Ranking of '{positive}' does not know which scores belong to one row, so that two "
+            "models cannot be compared by it: pass labels and both scores of the same rows."
+        )
+
+    @classmethod
     def not_numbers(cls, kind: str) -> ScoreError:
         return cls(f"scores hold {kind}, not numbers: pass one number for each row.")
 

@@ -29,8 +29,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from discriminant.errors import LabelError, OptionError, ScoreError, WeightError
-from discriminant.table.labels import encode_labels
+from discriminant.errors import OptionError, ScoreError
 from discriminant.table.schema import Block, Features, Floats
 
 Keys = npt.NDArray[np.uint64]
@@ -69,42 +68,35 @@ class Ranking:
     @classmethod
     def of(
         cls,
-        labels: Any,
-        scores: Any,
+        scores: npt.NDArray[Any],
+        own: npt.NDArray[np.bool_],
         *,
-        positive: Any = None,
-        sample_weight: Any = None,
+        positive: Any,
+        weight: Floats | None = None,
         bins: int = BINS,
     ) -> Ranking:
-        """Rank some rows; add what other rows give.
+        """Rank some rows; add what other rows give. For labels there is `discriminant.ranking`.
 
         Parameters
         ----------
-        labels
-            (n,) of these rows.
         scores
-            (n,) higher where the row is rather of the positive class; float32 is as good.
+            (n,) numbers, none of them NaN.
+        own
+            (n,) which rows are of the positive class.
         positive
-            The label that high scores speak for; all others are negative. None: the second of two
-            labels in sorted order. Name it where a part may lack a class.
-        sample_weight
-            (n,) how many rows each counts for.
+            Its label.
+        weight
+            (n,) how many rows each counts for; one of 0 is absent.
         bins
             Scores told apart. A bin takes 24 bytes.
 
         Examples
         --------
-        >>> first = Ranking.of(["ill", "well"], [0.9, 0.2], positive="ill")
-        >>> later = Ranking.of(["well", "well"], [0.9, 0.4], positive="ill")
-        >>> steps = (first + later).steps()
-        >>> steps.threshold.tolist(), steps.positive.tolist(), steps.negative.tolist()
-        ([0.2, 0.4, 0.9], [0.0, 0.0, 1.0], [1.0, 1.0, 1.0])
+        >>> one = Ranking.of(np.array([0.9, 0.2]), np.array([True, False]), positive="ill")
+        >>> one.steps().threshold.tolist(), one.steps().positive.tolist()
+        ([0.2, 0.9], [0.0, 1.0])
         """
-        found, codes = encode_labels(labels)
-        positive, code = positive_code(found, positive, absent=True)
-        values = score_values(scores, len(codes), found.tolist())
-        weight = None if sample_weight is None else _checked(sample_weight, len(codes))
-        return cls.empty(positive, bins=bins)._read(values, codes == code, weight)
+        return cls.empty(positive, bins=bins)._read(scores, own, weight)
 
     def __add__(self, other: Ranking) -> Ranking:
         """Over the rows of both."""
@@ -182,21 +174,7 @@ class RankingReading:
         scores = self.scores(block.features)
         values = score_values(scores, len(block), [self.positive], start=block.start)
         own = block.codes == self.code
-        return Ranking.empty(self.positive, bins=self.bins)._read(values, own, block.weight)
-
-
-def positive_code(labels: Any, positive: Any, *, absent: bool = False) -> tuple[Any, int]:
-    """The positive label and its code, -1 if no row has it and `absent` allows for that."""
-    names = labels.tolist()
-    if positive is None:
-        if len(names) != 2:
-            raise ScoreError.which_positive(names)
-        return names[1], 1
-    if positive in names:
-        return positive, names.index(positive)
-    if not absent:
-        raise LabelError.unknown([positive], names)
-    return positive, -1
+        return Ranking.of(values, own, positive=self.positive, weight=block.weight, bins=self.bins)
 
 
 def score_values(scores: Any, rows: int, labels: list[Any], *, start: int = 0) -> npt.NDArray[Any]:
@@ -224,16 +202,6 @@ def check_missing(scores: npt.NDArray[Any], column: object = None, *, start: int
     if scores.dtype.kind == "f" and np.isnan(scores).any():
         wrong = np.flatnonzero(np.isnan(scores))
         raise ScoreError.missing(start + int(wrong[0]), len(wrong), column)
-
-
-def _checked(weight: Any, rows: int) -> Floats:
-    found = np.asarray(weight, dtype=np.float64)
-    if found.shape != (rows,):
-        raise WeightError.wrong_shape(found.shape, rows)
-    for row in np.flatnonzero(~(np.isfinite(found) & (found >= 0)))[:1]:
-        wrong = WeightError.negative if found[row] < 0 else WeightError.not_finite
-        raise wrong(int(row), float(found[row]))
-    return found
 
 
 def keys_of(scores: npt.NDArray[Any]) -> Keys:

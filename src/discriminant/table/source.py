@@ -25,7 +25,6 @@ from discriminant.errors import (
     MissingValueError,
     ShapeError,
     TextInNumberError,
-    WeightError,
     tell,
 )
 from discriminant.table.labels import code_labels, encode_labels
@@ -42,6 +41,7 @@ from discriminant.table.schema import (
     numbered,
     row_slice,
 )
+from discriminant.table.weights import open_weight as open_weight
 
 _LOOK = 1 << 14  # rows looked at together when a bad cell is searched
 _SAMPLE = 101  # rows looked at to place the origin; odd, so that a median is one of the values
@@ -199,32 +199,6 @@ def open_features(
     if not isinstance(X, np.ndarray) and _is_frame(X):
         return _open_frame(X, match)
     return _open_array(X), None
-
-
-def open_weight(weight: Any, rows: int) -> Floats | None:
-    """Weights as float64, each finite and not negative; None stays None."""
-    if weight is None:
-        return None
-    try:
-        found = np.array(weight, dtype=np.float64)
-    except (TypeError, ValueError):
-        kind = np.asarray(weight, dtype=object).ravel()[:1]
-        raise WeightError.not_numbers(f"a {type(kind[0]).__name__}") from None
-    if found.ndim == 0:
-        found = np.full(rows, float(found))
-    if found.ndim != 1:
-        raise WeightError.wrong_shape(found.shape, rows)
-    if len(found) != rows:
-        raise ShapeError.of_lengths("sample_weight", len(found), rows)
-    if not np.isfinite(found).all():
-        row = int(np.argmin(np.isfinite(found)))
-        raise WeightError.not_finite(row, float(found[row]))
-    if (found < 0).any():
-        row = int(np.argmax(found < 0))
-        raise WeightError.negative(row, float(found[row]))
-    if not found.any():
-        raise WeightError.all_zero()
-    return found
 
 
 def _is_frame(X: Any) -> bool:

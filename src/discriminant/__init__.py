@@ -47,7 +47,10 @@ if TYPE_CHECKING:  # the same names again, for type checkers and editors
         Resampled as Resampled,
         Reweighted as Reweighted,
     )
-    from discriminant.estimators.imbalance_compared import compare_imbalance as compare_imbalance
+    from discriminant.estimators.imbalance_compared import (
+        compare_imbalance as compare_imbalance,
+        imbalance_ways as imbalance_ways,
+    )
     from discriminant.estimators.laplace import LaplaceNB as LaplaceNB
     from discriminant.estimators.least_squares import LeastSquares as LeastSquares
     from discriminant.estimators.logistic import Logistic as Logistic
@@ -92,6 +95,7 @@ _HOMES = {
     "Resampled": "estimators.imbalance",
     "EasyEnsemble": "estimators.easy_ensemble",
     "compare_imbalance": "estimators.imbalance_compared",
+    "imbalance_ways": "estimators.imbalance_compared",
     "REJECT": "decision.actions",
     "OUTLIER": "decision.actions",
     "estimated_prior": "posterior",

@@ -26,10 +26,12 @@ from discriminant.errors.base import (
     carried as carried,
     gathered as gathered,
     listing as listing,
+    speaking as speaking,
     tell as tell,
 )
 from discriminant.errors.coding import (
     CodeError as CodeError,
+    CouplingWarning as CouplingWarning,
     RepeatedColumnsWarning as RepeatedColumnsWarning,
 )
 from discriminant.errors.deciding import (
@@ -43,6 +45,7 @@ from discriminant.errors.deciding import (
 from discriminant.errors.edges import (
     BoundaryWarning as BoundaryWarning,
     NoEstimateError as NoEstimateError,
+    NoPenaltyWarning as NoPenaltyWarning,
 )
 from discriminant.errors.encoding import (
     BadNumberError as BadNumberError,
@@ -55,8 +58,8 @@ from discriminant.errors.encoding import (
     NoFeaturesError as NoFeaturesError,
     TargetError as TargetError,
 )
-from discriminant.errors.files import FileError as FileError
 from discriminant.errors.export import ExportError as ExportError
+from discriminant.errors.files import FileError as FileError
 from discriminant.errors.fitting import (
     BasisError as BasisError,
     ClassMissingWarning as ClassMissingWarning,

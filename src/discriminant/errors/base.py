@@ -68,6 +68,21 @@ def gathered() -> Iterator[None]:
         tell(kind(f"{first} (And {more} more warning(s) of this kind.)" if more else first))
 
 
+@contextmanager
+def speaking(of: str) -> Iterator[None]:
+    """Add to all that is told inside, errors and warnings, what it is said of."""
+    held: list[Warning] = []
+    token = _HELD.set(held)
+    try:
+        yield
+    except DiscriminantError as fault:
+        raise type(fault)(f"{fault} {of}") from fault
+    finally:
+        _HELD.reset(token)
+    for found in held:
+        tell(type(found)(f"{found} {of}"))
+
+
 def carried(work: Callable[P, R]) -> Callable[P, R]:
     """The same work for another thread, whose warnings are gathered with those of this one."""
     held = _HELD.get()

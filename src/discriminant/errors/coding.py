@@ -81,3 +81,15 @@ class RepeatedColumnsWarning(DiscriminantWarning):
             f"classifier: {told}{more}. They err together, so that the second corrects nothing: "
             "keep one of each."
         )
+
+
+class CouplingWarning(DiscriminantWarning):
+    """Probabilities of classes were not found to the last digit."""
+
+    @classmethod
+    def of(cls, rows: int, of_rows: int, steps: int, change: float) -> CouplingWarning:
+        return cls(
+            f"The coupled probabilities of {rows} of {of_rows} rows still change by {change:.1e} "
+            f"after {steps} steps: believe no more digits of them. Classes by `predict` do not "
+            "depend on them."
+        )

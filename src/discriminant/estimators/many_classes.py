@@ -114,7 +114,7 @@ class OutputCodes(Decomposition):
 
     A class is a word of sides; a row goes to the class whose word is nearest to what the
     classifiers say, so that a few of them may err. Probabilities are coupled by the generalised
-    Bradley-Terry model (for the code of pairs as in `OneVsOne`).
+    Bradley-Terry model, or where the code has zeros by least squares, as pairs are.
 
     Parameters
     ----------

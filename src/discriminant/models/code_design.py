@@ -20,7 +20,15 @@ from __future__ import annotations
 import numpy as np
 
 from discriminant.errors import CodeError
-from discriminant.models.codes import Signs, distinct, exhaustive, length_of, opposed
+from discriminant.models.codes import (
+    MOST,
+    Signs,
+    columns_by_lot,
+    distinct,
+    exhaustive,
+    length_of,
+    opposed,
+)
 from discriminant.moments.class_moments import ClassMoments
 from discriminant.table.schema import Floats
 
@@ -32,9 +40,10 @@ _WORK = 2e9  # multiplications that choosing may take
 def designed(moments: ClassMoments, columns: int | None, rng: np.random.Generator) -> Signs:
     """(K, M) a code without zeros, from moments of any detail."""
     K = len(moments.labels)
-    M, _ = length_of("dense", K, columns)
+    M, all_of_them = length_of("dense", K, columns)
     axes = whitened_means(moments)
-    tried = exhaustive(K) if K <= _ALL else _candidates(axes, M, rng)
+    few = K <= _ALL or all_of_them <= min(4 * M, MOST)
+    tried = exhaustive(K) if few else _candidates(axes, M, rng)
     good = separability(tried, axes, moments.weight / moments.weight.sum())
     chosen = tried[:, _greedy(tried, good, M)]
     if not opposed(chosen)[np.triu_indices(K, 1)].all():
@@ -71,7 +80,10 @@ def _candidates(axes: Floats, M: int, rng: np.random.Generator) -> Signs:
     lot = rng.choice(np.array([-1, 1], dtype=np.int8), size=(K, many))
     along = axes @ rng.standard_normal((r, many))
     cut = np.take_along_axis(np.sort(along, axis=0), rng.integers(1, K, size=(1, many)), axis=0)
-    return distinct(np.hstack([lot, np.where(along >= cut, 1, -1).astype(np.int8)]))
+    found = distinct(np.hstack([lot, np.where(along >= cut, 1, -1).astype(np.int8)]))
+    if found.shape[1] >= M:
+        return found
+    return distinct(np.hstack([found, columns_by_lot(K, M, rng, (-1, 1))]))
 
 
 def _greedy(tried: Signs, good: Floats, M: int) -> list[int]:
@@ -85,4 +97,5 @@ def _greedy(tried: Signs, good: Floats, M: int) -> list[int]:
         chosen.append(m)
         gain[m] = -1.0  # told is positive while any pair counts
         urgent[real[m][:, None] != real[m]] /= 2.0
+        urgent /= urgent.max()  # only shares count, and after a thousand halvings none would
     return chosen

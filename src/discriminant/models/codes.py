@@ -34,7 +34,7 @@ from itertools import combinations
 import numpy as np
 import numpy.typing as npt
 
-from discriminant.errors import CodeError, RepeatedColumnsWarning, tell
+from discriminant.errors import CodeError, RepeatedColumnsWarning, listing, tell
 from discriminant.table.schema import Labels
 
 Signs = npt.NDArray[np.int8]
@@ -74,6 +74,12 @@ class Code:
         repeated = _repeated(self.signs)
         if repeated:
             tell(RepeatedColumnsWarning.of_columns(repeated))
+
+    def sides(self, column: int) -> str:
+        """Which classes a column parts, in words."""
+        side = self.signs[:, column]
+        negative, positive = (listing(self.labels[side == s].tolist(), 3) for s in (-1, 1))
+        return f"(Said of a two-class problem: '0' is {negative}; '1' is {positive}.)"
 
     @property
     def binary(self) -> bool:
@@ -186,10 +192,10 @@ def _drawn(
 ) -> Signs:
     """The most distant of several codes drawn at random; the first of equals."""
     M, all_of_them = length_of(kind, K, columns)
-    if all_of_them <= max(2 * M, 64):
+    if all_of_them <= max(2 * M, 64) and (kind == "sparse" or all_of_them <= MOST):
         pool = every_ternary(K) if kind == "sparse" else exhaustive(K)
     else:
-        pool = _columns(K, min(4 * M, all_of_them // 2), rng, sides)
+        pool = columns_by_lot(K, max(min(4 * M, all_of_them // 2), M), rng, sides)
     if pool.shape[1] == M:
         return pool
     best, far = None, 0.0
@@ -203,8 +209,8 @@ def _drawn(
     return best
 
 
-def _columns(K: int, M: int, rng: np.random.Generator, sides: tuple[int, ...]) -> Signs:
-    """M different columns drawn at random, of which there are many more."""
+def columns_by_lot(K: int, M: int, rng: np.random.Generator, sides: tuple[int, ...]) -> Signs:
+    """M different columns drawn at random; the more of all there are, the longer it takes."""
     found = np.zeros((K, 0), dtype=np.int8)
     while found.shape[1] < M:
         more = rng.choice(np.array(sides, dtype=np.int8), size=(K, 2 * M))

@@ -8,30 +8,32 @@ problems than classes, so no p fits all of them.
            min over p of  sum over pairs of (r_kj p_j - r_jk p_k)^2,  sum of p = 1
            a linear system for each row; its solution is never negative.
 
-    codes  generalised Bradley-Terry (Zadrozny 2002; Huang, Weng & Lin 2006):
-           max over p of  G(p) = sum_m  r_m log q+_m + (1 - r_m) log q-_m - log(q+_m + q-_m)
-           by Newton steps inside p > 0 (primal and dual: p_k z_k = mu, mu falling), all rows at
-           once. It stops at mu = 1e-10, so that no class is quite impossible: log p is finite.
+    codes  without zeros: generalised Bradley-Terry (Zadrozny 2002; Huang, Weng & Lin 2006),
+           max over p of  sum_m  r_m log q+_m + (1 - r_m) log q-_m
+           with zeros that is not concave, so that its steps end where they happen to; then as for
+           pairs  min over p of  sum_m ((1 - r_m) q+_m - r_m q-_m)^2,  p >= 0
+           both by Newton steps inside p > 0 (primal and dual: p_k z_k = mu, mu falling), all rows
+           at once, to a mu at which no class is quite impossible: log p is finite.
 
-    rest   the same where each class stands against all others: with the price a of a sum of one,
-           a p_k^2 - (1 + a) p_k + r_k = 0, and a is the root of one equation for each row.
+    rest   Bradley-Terry where each class stands against all others: with the price a of a sum of
+           one, a p_k^2 - (1 + a) p_k + r_k = 0, and a is the root of one equation for each row.
 
-Both give back p where r comes from a p, and both are r itself where there are two classes.
+All give back p where r comes from a p, and are r itself where there are two classes.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from discriminant.errors import NotConvergedWarning, tell
+from discriminant.errors import CouplingWarning, tell
 from discriminant.models.codes import Signs, one_vs_rest
 from discriminant.table.schema import Floats
 
 _SURE = 1e-15  # nearer than this to 0 or 1 no two-class problem is believed
-_CENTRED = 1e-10  # p z in the end
 _TOLERANCE = 1e-9  # change of a probability in the last step
 _ENOUGH = 1e-5  # a change in the last of too many steps that nobody need be told of
 _STEPS = 150
@@ -109,42 +111,70 @@ def _root(one: Floats, price: Floats) -> tuple[Floats, Floats]:
 # --- codes ---------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Sides:
-    """G of a code, its slope and its curvature, for n rows at once."""
+class _Fit(Protocol):
+    """What p of n rows is to make large."""
 
+    @property
+    def centred(self) -> float:
+        """p z in the end."""
+        ...
+
+    def at(self, p: Floats) -> tuple[Floats, Floats]:
+        """Slope (n, K), and curvature (n, K, K) turned positive."""
+        ...
+
+    def take(self, rows: npt.NDArray[np.bool_]) -> _Fit:
+        """Of some rows."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Likelihood:
+    """sum_m r log q+ + (1 - r) log q-, where q+ and q- sum to one."""
+
+    one: Floats  # (n, M) r
     plus: Floats  # (K, M)
-    minus: Floats  # (K, M)
-    binary: bool
-    products: Floats  # (M or 2 M, K (K + 1) / 2) of the entries of each column, or side
-    unions: Floats  # (M, K (K + 1) / 2) those of both sides together
-    square: npt.NDArray[np.intp]  # (K, K) where each of them stands
+    products: Floats  # (M, K, K) of the entries of each column
+    centred: float = 1e-10
 
     @classmethod
-    def of(cls, signs: Signs) -> _Sides:
-        K = len(signs)
-        plus, minus = (signs == 1).astype(np.float64), (signs == -1).astype(np.float64)
-        binary = bool(signs.all())
-        # without zeros a step that keeps the sum changes q- by as much as q+, the other way
-        columns = plus if binary else np.hstack([plus, minus])
-        j, k = np.triu_indices(K)
-        square = np.zeros((K, K), dtype=np.intp)
-        square[j, k] = square[k, j] = np.arange(len(j))
-        products, used = columns.T[:, j] * columns.T[:, k], (plus + minus).T
-        return cls(plus, minus, binary, products, used[:, j] * used[:, k], square)
+    def of(cls, one: Floats, signs: Signs) -> _Likelihood:
+        plus = (signs == 1).astype(np.float64)
+        return cls(one, plus, np.einsum("jm,km->mjk", plus, plus))
 
-    def at(self, p: Floats, one: Floats) -> tuple[Floats, Floats, Floats | None]:
-        """Slope (n, K), and curvature (n, K, K) turned positive: of the two first terms, of all."""
-        up, down = np.dot(p, self.plus), np.dot(p, self.minus)
-        pull, push = one / up, (1.0 - one) / down
-        slope = np.dot(pull, self.plus.T) + np.dot(push, self.minus.T)
-        if self.binary:
-            return slope, np.dot(pull / up + push / down, self.products)[:, self.square], None
-        both = up + down
-        slope -= np.dot(1.0 / both, (self.plus + self.minus).T)
-        bent = np.dot(np.hstack([pull / up, push / down]), self.products)[:, self.square]
-        back = np.dot(1.0 / both**2, self.unions)[:, self.square]
-        return slope, bent, bent - back
+    def at(self, p: Floats) -> tuple[Floats, Floats]:
+        # a step that keeps the sum changes q- by as much as q+, the other way
+        up = np.dot(p, self.plus)
+        down = np.dot(p, 1.0 - self.plus)
+        pull, push = self.one / up, (1.0 - self.one) / down
+        slope = np.dot(pull, self.plus.T) + np.dot(push, 1.0 - self.plus.T)
+        return slope, np.tensordot(pull / up + push / down, self.products, axes=1)
+
+    def take(self, rows: npt.NDArray[np.bool_]) -> _Likelihood:
+        return replace(self, one=self.one[rows])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Squares:
+    """- sum_m ((1 - r) q+ - r q-)^2 / 2 = - p' Q p / 2."""
+
+    square: Floats  # (n, K, K) Q
+    centred: float = 1e-18
+
+    @classmethod
+    def of(cls, one: Floats, signs: Signs) -> _Squares:
+        plus, minus = (signs == 1).astype(np.float64), (signs == -1).astype(np.float64)
+        sides = (plus, plus), (minus, minus), (plus, minus), (minus, plus)
+        products = np.concatenate([np.einsum("jm,km->mjk", a, b) for a, b in sides])
+        across = -one * (1.0 - one)
+        shares = np.hstack([(1.0 - one) ** 2, one**2, across, across])
+        return cls(np.tensordot(shares, products, axes=1))
+
+    def at(self, p: Floats) -> tuple[Floats, Floats]:
+        return -np.matvec(self.square, p), self.square + 1.0  # no step changes the sum
+
+    def take(self, rows: npt.NDArray[np.bool_]) -> _Squares:
+        return replace(self, square=self.square[rows])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -157,22 +187,17 @@ class _Inside:
     def take(self, rows: npt.NDArray[np.bool_]) -> _Inside:
         return _Inside(self.p[rows], self.z[rows])
 
-    def step(self, one: Floats, sides: _Sides) -> tuple[_Inside, Floats]:
+    def step(self, fit: _Fit) -> tuple[_Inside, Floats]:
         """A Newton step toward a tenth of the present p z, and how far it goes, (n,)."""
         p, z = self.p, self.z
-        mu = np.maximum(0.1 * (p * z).mean(axis=1, keepdims=True), _CENTRED)
-        slope, curve, whole = sides.at(p, one)
-        uphill = slope + mu / p
-        dp = _newton(curve, uphill, z / p)
-        if whole is not None:  # G is not concave: its own step where that is short and leads up
-            bold = _newton(whole, uphill, z / p)
-            better = (np.vecdot(bold, uphill) > 0) & (np.abs(bold).max(axis=1) < 0.1)
-            dp = np.where(better[:, None], bold, dp)
+        mu = np.maximum(0.1 * (p * z).mean(axis=1, keepdims=True), fit.centred)
+        slope, curve = fit.at(p)
+        dp = _newton(curve, slope + mu / p, z / p)
         dz = mu / p - z - z / p * dp
         went = np.abs(dp).max(axis=1)
         p = p + _within(p, dp) * dp
         moved = replace(self, p=p / p.sum(axis=1, keepdims=True), z=z + _within(z, dz) * dz)
-        return moved, np.where(mu[:, 0] > _CENTRED, np.inf, went)
+        return moved, np.where(mu[:, 0] > fit.centred, np.inf, went)
 
 
 def _newton(curve: Floats, uphill: Floats, price: Floats) -> Floats:
@@ -193,19 +218,20 @@ def _within(value: Floats, change: Floats) -> Floats:
 
 
 def _sides(one: Floats, signs: Signs) -> Floats:
-    """Maximum of G for each row."""
-    sides, (n, K) = _Sides.of(signs), (len(one), len(signs))
+    """The best p of each row."""
+    n, K = len(one), len(signs)
+    fit: _Fit = _Likelihood.of(one, signs) if signs.all() else _Squares.of(one, signs)
     found, rows, went = np.empty((n, K)), np.arange(n), np.full(n, np.inf)
     state = _Inside(np.full((n, K), 1.0 / K), np.full((n, K), float(signs.shape[1])))
     for _ in range(_STEPS):
-        state, went = state.step(one[rows], sides)
+        state, went = state.step(fit)
         found[rows] = state.p
         left = went > _TOLERANCE
         if not left.any():
             return found
         if not left.all():
-            rows, state = rows[left], state.take(left)
+            rows, state, fit = rows[left], state.take(left), fit.take(left)
     worst = float(np.nanmax(went))
     if worst > _ENOUGH:
-        tell(NotConvergedWarning.of("The coupling of probabilities", _STEPS, worst, _ENOUGH))
+        tell(CouplingWarning.of(len(rows), n, _STEPS, worst))
     return found

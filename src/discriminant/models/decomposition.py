@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from scipy.special import expit
 
+from discriminant.errors import speaking
 from discriminant.models.codes import Code
 from discriminant.models.coupling import coupled
 from discriminant.models.indicator import IndicatorRule
@@ -85,7 +86,14 @@ def log_coupled(odds: Floats, code: Code) -> Floats:
 
 def fit_members(moments: Any, code: Code, *, rule_from: Callable[[Any], Rule]) -> tuple[Rule, ...]:
     """The rule of each column, from the moments of its two sides."""
-    return tuple(rule_from(sided(moments, code, m)) for m in range(code.signs.shape[1]))
+    columns = range(code.signs.shape[1])
+    return tuple(member_rule(moments, code, m, rule_from=rule_from) for m in columns)
+
+
+def member_rule(moments: Any, code: Code, column: int, *, rule_from: Callable[[Any], Rule]) -> Rule:
+    """The rule of one column; what it has to tell is told of the classes of its sides."""
+    with speaking(code.sides(column)):
+        return rule_from(sided(moments, code, column))
 
 
 def sided(moments: Any, code: Code, column: int) -> Any:

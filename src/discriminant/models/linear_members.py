@@ -20,7 +20,7 @@ from scipy.linalg import lapack
 
 from discriminant.models.codes import Code, Signs
 from discriminant.models.covariance import Denominator, shrink
-from discriminant.models.decomposition import Members, sided, stack
+from discriminant.models.decomposition import Members, member_rule, stack
 from discriminant.models.gaussian import Family
 from discriminant.models.rules import LinearRule, Rule
 from discriminant.moments.class_moments import ClassMoments
@@ -84,7 +84,7 @@ def linear_members(
         intercept[columns] = log_prior[:, 1] - log_prior[:, 0]
         intercept[columns] -= np.vecdot(coef[columns], middle)
     for m in np.flatnonzero(np.isnan(coef[:, 0])):
-        rule = rule_from(sided(moments, code, int(m)))
+        rule = member_rule(moments, code, int(m), rule_from=rule_from)
         assert isinstance(rule, LinearRule)
         line = stack([rule], anchor)
         coef[m], intercept[m] = line.coef[0], line.intercept[0]

@@ -237,7 +237,8 @@ PRIORS = [
     (41, "NaN for a prior", fit(X, prior=[0.5, 0.5, np.nan]), PriorError, r"class 'c' is nan.*drop it"),
     (41, "a prior of zero", fit(X, prior=[0.0, 0.5, 0.5]), PriorError, r"class 'a' is 0:.*drop it"),
     (41, "priors too few", fit(X, prior=[0.5, 0.5]), PriorError, r"2 entries for 3 classes.*'a', 'b', 'c'"),
-    (41, "priors by name", fit(X, prior={"a": 1.0}), PriorError, r"of type dict, not 3 numbers.*'a', 'b', 'c'"),
+    (41, "priors by name", fit(X, prior={"a": 1.0}), PriorError, r"no entry for class\(es\) 'b', 'c'.*'a', 'b', 'c'"),
+    (41, "priors of others", fit(X, prior={"a": 0.5, "z": 0.5}), LabelError, r"Unknown class\(es\) 'z'.*'a', 'b', 'c'"),
 ]  # fmt: skip
 
 TARGET = X[:, 0]

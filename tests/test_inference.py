@@ -5,9 +5,11 @@ from fractions import Fraction
 
 import mpmath
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, strategies as st
 from scipy import stats
+from scipy.optimize import brentq, minimize
 
 from discriminant import GLM, Logistic, LogLinear
 from discriminant.assessment.summary import stars
@@ -324,11 +326,125 @@ def test_other_rows_than_those_of_the_fit_are_refused_with_both_deviances():
         model.drop_each(X, y + 1)
 
 
-def test_what_starts_from_the_largest_likelihood_is_refused_elsewhere():
+def firth_value(rows, codes, beta):
+    """Minus the log likelihood and half the log determinant of the information, as Firth wrote."""
+    signed = np.where(codes == 1, 1.0, -1.0) * (rows @ beta)
+    mean = 1 / (1 + np.exp(-rows @ beta))
+    information = (rows * (mean * (1 - mean))[:, None]).T @ rows
+    return np.logaddexp(0, -signed).sum() - 0.5 * np.linalg.slogdet(information)[1]
+
+
+def firth_profile(rows, codes, place, value, start):
+    """Twice the least of `firth_value` with one coefficient held."""
+
+    def held(rest):
+        return firth_value(rows, codes, np.insert(rest, place, value))
+
+    found = minimize(held, np.delete(start, place), method="BFGS", options={"gtol": 1e-9})
+    return 2 * found.fun
+
+
+def test_profiles_after_firth_are_those_of_the_penalised_likelihood():
     X, codes = classes_of(K=2, n=40)
     model = Logistic(bias_reduction="jeffreys").fit(X, codes)
-    with pytest.raises(InferenceError, match=r"largest likelihood.*gradient is .*Wald"):
+    found, rows = model.inference(), np.column_stack([np.ones(len(X)), X])
+    least = 2 * firth_value(rows, codes, found.estimate)
+    limit = stats.chi2.ppf(0.95, 1)
+
+    def beyond(away):
+        return firth_profile(rows, codes, 1, found.estimate[1] + away, found.estimate) - least
+
+    far = 4 * found.std_error[1]
+    wanted = [brentq(lambda t: beyond(t) - limit, *ends) for ends in ((-far, 0), (0, far))]
+    ends = model.intervals(0.95, "profile", X, codes)[1] - found.estimate[1]
+    np.testing.assert_allclose(ends, wanted, rtol=1e-5)
+    assert model.drop_each(X, codes)[0].chi2 == pytest.approx(beyond(-found.estimate[1]), rel=1e-6)
+
+
+def test_profiles_of_endometrial_cancer_are_those_published_by_heinze(shared_data):
+    """Heinze & Schemper 2002, table II, and the example of R's logistf."""
+    table = pd.read_csv(shared_data / "sep_endometrial" / "endometrial.csv")
+    X, y = table[["NV", "PI", "EH"]], table["HG"]
+    found = Logistic(bias_reduction="jeffreys").fit(X, y).intervals(0.95, "profile", X, y)
+    assert found[1:].round(2).tolist() == [[0.61, 7.85], [-0.12, 0.04], [-4.37, -1.23]]
+
+
+def test_rows_that_differ_a_little_are_named_as_other_rows():
+    X, codes = classes_of(K=2, n=400)
+    model = Logistic().fit(X, codes)
+    nearly = X * (1 + 1e-3)  # at a maximum the deviance stands still for that, the gradient not
+    with pytest.raises(InferenceError, match=r"not the rows of the fit: it has converged"):
+        model.drop_each(nearly, codes)
+
+
+def test_a_fit_that_has_not_converged_has_no_profile():
+    X, codes = classes_of(K=2, n=400)
+    with pytest.warns(NotConvergedWarning):
+        model = Logistic(solver="gradient", max_iter=2).fit(X, codes)
+    with pytest.raises(InferenceError, match=r"this fit has not converged.*Raise max_iter"):
         model.intervals(0.95, "profile", X, codes)
+
+
+def test_profile_intervals_tell_how_far_they_are():
+    X, codes = classes_of(K=2)
+    told = []
+    Logistic().fit(X, codes).intervals(
+        0.95, "profile", X, codes, progress=lambda *at: told.append(at)
+    )
+    assert told == [(done, 6) for done in range(1, 7)]
+
+
+@pytest.mark.parametrize("link", ["logit", "probit"])
+def test_a_summary_of_two_classes_says_which_one_against_which(link):
+    X, codes = classes_of(K=2)
+    found = Logistic(link).fit(X, np.array(["none", "affair"])[codes]).summary()
+    what = "log odds" if link == "logit" else "scores"
+    assert f"Coefficients, {what} of 'none' against 'affair':" in found.text
+    assert (found.to_dict()["of"], found.to_dict()["against"]) == ("none", "affair")
+
+
+def test_a_summary_of_more_classes_says_what_they_are_compared_with():
+    found = Logistic().fit(*classes_of(K=3)).summary()
+    assert "log odds of each class against '0':" in found.text
+    assert (found.to_dict()["of"], found.to_dict()["against"]) == (None, 0)
+
+
+REFUSALS = [
+    ({"ridge": 0.1}, r"ridge=0.1 biases the estimates. Fit with ridge=0.$"),
+    ({"class_weight": "balanced"}, r"class_weight counts .* Fit without it.*Decision\)\.$"),
+    (
+        {"bias_reduction": "jeffreys", "max_iter": 1},
+        r"not converged \(the scaled gradient.*Raise max_iter.*drop columns[^:;]*\.$",
+    ),
+]
+
+
+@pytest.mark.filterwarnings("ignore::discriminant.errors.NotConvergedWarning")
+@pytest.mark.parametrize(("options", "words"), REFUSALS)
+def test_what_has_no_errors_says_why_and_only_the_way_out_of_that(options, words):
+    model = Logistic(**options).fit(*classes_of(K=2))
+    with pytest.raises(InferenceError, match=words):
+        model.summary()
+
+
+@pytest.mark.filterwarnings("ignore::discriminant.errors.SeparationWarning")
+def test_separated_classes_are_sent_to_firth_and_nowhere_else():
+    model = Logistic().fit(np.arange(6.0)[:, None], [0, 0, 0, 1, 1, 1])
+    with pytest.raises(InferenceError, match=r'separated \(complete\).*jeffreys" are.$'):
+        model.inference()
+
+
+def test_more_columns_than_rows_have_no_errors_and_are_told_so():
+    X = np.random.default_rng(0).standard_normal((20, 600))
+    model = Logistic(bias_reduction="jeffreys").fit(X, np.arange(20) % 2)
+    with pytest.raises(InferenceError, match=r"more columns than rows. Keep fewer columns.$"):
+        model.inference()
+
+
+def test_rows_in_the_place_of_a_level_are_not_printed():
+    X, codes = classes_of(K=2)
+    with pytest.raises(OptionError, match=r"level=<ndarray of shape \(150, 2\)>.*rows come after"):
+        Logistic().fit(X, codes).intervals(X, codes)
 
 
 def test_only_a_logit_has_odds():

@@ -7,9 +7,16 @@ import numpy as np
 import pytest
 from scipy import sparse
 from scipy.optimize import minimize
+from sklearn.datasets import load_digits
 
-from discriminant import GLM, Logistic
-from discriminant.errors import OptionError, SeparationWarning, ShapeError
+from discriminant import GLM, LDA, Fisher, Logistic
+from discriminant.errors import (
+    CollinearWarning,
+    NotConvergedWarning,
+    OptionError,
+    SeparationWarning,
+    ShapeError,
+)
 
 RNG = np.random.default_rng(0)
 
@@ -116,3 +123,75 @@ def test_a_way_that_is_not_there_is_refused():
     X, y = RNG.standard_normal((60, 2)), RNG.integers(0, 2, 60)
     with pytest.raises(OptionError, match="solver"):
         Logistic(bias_reduction="jeffreys", solver="gradient").fit(X, y)
+
+
+# --- separation and Jeffreys' prior ---------------------------------------------------------------
+
+
+def digits(classes):
+    X, y = load_digits(return_X_y=True)
+    return X[y < classes], y[y < classes]
+
+
+@pytest.mark.filterwarnings("ignore::discriminant.errors.ConstantColumnWarning")
+def test_separated_digits_are_told_of_in_a_few_passes():
+    with pytest.warns(SeparationWarning, match="completely separated"):
+        model = Logistic().fit(*digits(10))
+    assert (model.separation_, model.n_passes_ <= 40) == ("complete", True)
+
+
+@pytest.mark.parametrize("weight", [1e-9, 1.0, 1e9])
+@pytest.mark.parametrize("link", ["logit", "probit", "cloglog", "cauchit"])
+def test_light_rows_that_overlap_are_not_taken_for_separated(weight, link):
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((200, 1))
+    y = (X[:, 0] + rng.standard_normal(200) > 0).astype(int)
+    light = weight * rng.uniform(0.5, 1.0, 200)
+    model = Logistic(link).fit(X, y, sample_weight=light)
+    assert (model.separation_, model.converged_) == ("none", True)
+
+
+@pytest.mark.filterwarnings("ignore::discriminant.errors.ConstantColumnWarning")
+def test_jeffreys_of_collinear_columns_is_that_without_one_of_them():
+    X, y = digits(3)
+    with pytest.warns(CollinearWarning, match=r"'x48', 'x56'.*Drop 1 of them\.$"):
+        model = Logistic(bias_reduction="jeffreys").fit(X, y)
+    less = np.delete(X, 48, axis=1)
+    other = Logistic(bias_reduction="jeffreys").fit(less, y)
+    assert model.converged_ and np.isfinite(model.loss_path_).all()
+    np.testing.assert_allclose(model.predict_proba(X), other.predict_proba(less), atol=1e-7)
+
+
+def test_jeffreys_that_has_not_converged_does_not_advise_a_ridge():
+    X, y = RNG.standard_normal((40, 3)), np.arange(40) % 2
+    with pytest.warns(NotConvergedWarning, match=r"Raise max_iter, or drop columns[^;]*others\.$"):
+        Logistic(bias_reduction="jeffreys", max_iter=1).fit(X, y)
+
+
+def test_jeffreys_of_more_coefficients_than_can_be_is_refused_before_a_step():
+    X, y = RNG.standard_normal((9000, 500)), np.arange(9000) % 10
+    with pytest.raises(OptionError, match=r"4,509 coefficients and 9,000 rows.*ridge > 0.*merge"):
+        Logistic(bias_reduction="jeffreys").fit(X, y)
+
+
+# --- priors and costs -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", [LDA, Fisher, Logistic])
+def test_priors_by_label_are_those_in_the_order_of_labels(kind):
+    X, y = RNG.standard_normal((60, 2)), np.array(["low", "mid", "high"])[np.arange(60) % 3]
+    shares = {"mid": 0.2, "low": 0.5, "high": 0.3}
+    model, named = kind(prior=[0.3, 0.5, 0.2]).fit(X, y), kind(prior=shares).fit(X, y)
+    np.testing.assert_array_equal(named.predict_proba(X), model.predict_proba(X))
+    later = kind().fit(X, y).predict_proba(X, prior=shares)
+    np.testing.assert_allclose(later, model.predict_proba(X), rtol=1e-9)
+
+
+def test_decisions_with_costs_are_log_odds_plus_the_log_of_the_weights():
+    X = RNG.standard_normal((80, 2))
+    y = (X[:, 0] + RNG.standard_normal(80) > 0).astype(int)
+    model = Logistic(class_weight={1: 4.0}).fit(X, y)
+    log_zero, log_one = model.predict_log_proba(X).T
+    np.testing.assert_allclose(
+        model.decision_function(X), log_one - log_zero + np.log(4.0), rtol=1e-9, atol=1e-12
+    )

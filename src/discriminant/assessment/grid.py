@@ -17,6 +17,7 @@ the mixtures that are shrunk after mixing go through `models.gaussian` one by on
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -154,7 +155,9 @@ def _fold_losses(
     """Losses of the rows of one fold, some shrinkages at a time."""
     held, present = _HeldOut.of(table, rows, train), train.rows > 0
     train = only_present(train)
-    priors = [np.log(class_prior(train, _kept(prior, present))) for prior in candidates.prior]
+    priors = [
+        np.log(class_prior(train, _kept(prior, train, present))) for prior in candidates.prior
+    ]
     d = len(train.features)
     step = max(1, _ROOM // (len(train.labels) * d * (d + len(held.codes)) + 1))
     losses = []
@@ -279,11 +282,14 @@ def _amounts(train: Moments, candidates: Candidates) -> Floats:
     return np.array([member_shrinkage(train, member) for member in members])
 
 
-def _kept(prior: Any, present: npt.NDArray[np.bool_]) -> Any:
-    """A prior for the classes present; None stays None."""
+def _kept(prior: Any, train: Moments, present: npt.NDArray[np.bool_]) -> Any:
+    """A prior for the classes present, which are those of `train`; None stays None."""
     if prior is None or present.all():
         return prior
-    kept = np.asarray(prior, dtype=np.float64)[present]
+    if isinstance(prior, Mapping):
+        kept = np.array([prior[label] for label in train.labels.tolist()], dtype=np.float64)
+    else:
+        kept = np.asarray(prior, dtype=np.float64)[present]
     return kept / kept.sum()
 
 

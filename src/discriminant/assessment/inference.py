@@ -93,6 +93,7 @@ class Inference:
     passes: int = 0
     steps: int = 0
     first: object = None  # the class that the others are compared with
+    second: object = None  # the only other one, if there are two
     converged: bool = True
     std_error: Floats = field(init=False)  # (p,) NaN where the rows do not tell
 
@@ -216,6 +217,7 @@ def infer(
         passes,
         steps,
         None if labels is None else labels[0],
+        labels[1] if labels is not None and len(labels) == 2 else None,
         converged,
     )
 

@@ -15,7 +15,7 @@ from discriminant.moments.slope import Pass
 from discriminant.table.schema import Floats
 
 _STILL = 2e-9  # a longer last step changes digits of standard errors that a few rows can show
-_WORTH = 2e9  # products: a curvature that takes more is read only if the way asks for it
+_WORTH = 5e9  # products: a curvature that takes more is read only if the way asks for it
 _SHORT = 5e6  # numbers of a table that is quickly read once more
 
 

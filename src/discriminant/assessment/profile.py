@@ -12,6 +12,7 @@ Each evaluation is a fit, begun from where the last one ended.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -29,7 +30,7 @@ _CLOSE = 1e-11  # of the quantile
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Peak:
-    """An objective without penalty, and where it is least."""
+    """An objective, a likelihood or Jeffreys' penalised one, and where it is least."""
 
     objective: Objective  # mean loss
     theta: Floats  # (q, m)
@@ -38,6 +39,10 @@ class Peak:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "point", self.objective.at(self.theta, want="curvature"))
+
+    def rise(self, point: Point) -> float:
+        """Twice what the objective, summed over rows, is more at a point."""
+        return 2.0 * self.point.slope.weight * self.unit * (point.value - self.point.value)
 
     def spread(self, directions: Floats) -> Floats:
         """(q m, k) H^-1 A' for combinations A (k, q m)."""
@@ -80,16 +85,28 @@ class Dropped:
     aic: float
 
 
-def profile(peak: Peak, inference: Inference, *, level: float = 0.95) -> Floats:
-    """(p, 2) profile-likelihood intervals; an end that the likelihood never reaches is infinite."""
+def profile(
+    peak: Peak,
+    inference: Inference,
+    *,
+    level: float = 0.95,
+    progress: Callable[[int, int], object] | None = None,
+) -> Floats:
+    """(p, 2) profile-likelihood intervals; an end that the likelihood never reaches is infinite.
+
+    `progress` is called after each end with how many are done, and of how many.
+    """
     quantile = float(norm.isf(0.5 * (1.0 - level)))
     ends = np.full((len(inference.estimate), 2), np.nan)
-    for j in np.flatnonzero(np.isfinite(inference.std_error) & (inference.std_error > 0)):
+    places = np.flatnonzero(np.isfinite(inference.std_error) & (inference.std_error > 0))
+    for done, j in enumerate(places):
         for side in (0, 1):
             sign = 2 * side - 1
             ends[j, side] = inference.estimate[j] + _End(peak, inference, int(j)).reach(
                 sign * quantile
             )
+            if progress is not None:
+                progress(2 * done + side + 1, 2 * len(places))
     return ends
 
 
@@ -110,10 +127,10 @@ def _dropped(peak: Peak, inference: Inference, name: str) -> Dropped:
     rows = inference.directions[places]
     away = -inference.estimate[places]
     point = _fit_held(peak, rows, away)
-    rise = 2.0 * (point.slope.loss - peak.point.slope.loss)
-    deviance, df = likelihood.deviance + rise, len(places)
+    rise, df = peak.rise(point), len(places)
+    deviance = likelihood.deviance + 2.0 * (point.slope.loss - peak.point.slope.loss)
     ratio = rise / likelihood.dispersion
-    aic = likelihood.aic + ratio - 2.0 * df
+    aic = likelihood.aic + (deviance - likelihood.deviance) / likelihood.dispersion - 2.0 * df
     if likelihood.gaussian:
         ratio = likelihood.rows * float(np.log1p(rise / likelihood.deviance))
         aic = likelihood.aic + ratio - 2.0 * df
@@ -184,7 +201,7 @@ class _End:
 
     def _r(self, point: Point, sign: float) -> tuple[float, float]:
         """r and its slope: at a held least the gradient is a multiple of the direction."""
-        rise = 2.0 * (point.slope.loss - self.peak.point.slope.loss) / self.dispersion
+        rise = self.peak.rise(point) / self.dispersion
         found = sign * float(np.sqrt(max(rise, 0.0)))
         pull = float(self.direction @ point.gradient.T.ravel()) / float(
             self.direction @ self.direction

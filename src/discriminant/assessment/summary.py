@@ -31,7 +31,7 @@ class Summary:
         lines = [
             found.title,
             "",
-            "Coefficients:",
+            _head(found),
             *_table(found),
             "---",
             _LEGEND,
@@ -48,8 +48,6 @@ class Summary:
             f"Number of Fisher Scoring iterations: {found.steps} ({found.passes} passes over "
             f"{fit.rows} rows)",
         ]
-        if found.classes is not None:
-            lines[2] = f"Coefficients, each class against '{found.first}':"
         if not found.converged:
             lines.append(
                 "The fit has not converged: what is said here of its errors does not hold."
@@ -64,8 +62,9 @@ class Summary:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers, lists and texts."""
-        fit = self.inference.likelihood
-        return {
+        found, fit = self.inference, self.inference.likelihood
+        sides = {} if found.first is None else {"of": found.second, "against": found.first}
+        return sides | {
             "coefficients": self._coefficients(),
             "deviance": fit.deviance,
             "null_deviance": fit.null_deviance,
@@ -77,7 +76,7 @@ class Summary:
             "pseudo_r2": fit.pseudo_r2,
             "dispersion": fit.dispersion,
             "n": fit.rows,
-            "converged": self.inference.converged,
+            "converged": found.converged,
             "level": self.level,
         }
 
@@ -116,6 +115,16 @@ def stars(p: float) -> str:
     ('*', '')
     """
     return next((mark for most, mark in STARS if p <= most), "")
+
+
+def _head(found: Inference) -> str:
+    """What the coefficients are of: of classes, which one against which."""
+    if found.first is None:
+        return "Coefficients:"
+    what = "log odds" if found.odds else "scores"
+    if found.classes is not None:
+        return f"Coefficients, {what} of each class against '{found.first}':"
+    return f"Coefficients, {what} of '{found.second}' against '{found.first}':"
 
 
 def _table(found: Inference) -> list[str]:

@@ -335,6 +335,13 @@ class PriorError(InputError):
         )
 
     @classmethod
+    def of_missing(cls, missing: Sequence[object], labels: Sequence[object]) -> PriorError:
+        return cls(
+            f"prior has no entry for class(es) {listing(missing)}: pass one for each of "
+            f"{listing(labels)}."
+        )
+
+    @classmethod
     def of_sum(cls, total: float) -> PriorError:
         return cls(f"The priors sum to {total:.9g}, not 1: divide them by their sum.")
 
@@ -344,7 +351,7 @@ class OptionError(InputError):
 
     @classmethod
     def of(cls, name: str, value: object, allowed: str) -> OptionError:
-        return cls(f"{name}={value!r} is not possible: it must be {allowed}.")
+        return cls(f"{name}={_shown(value)} is not possible: it must be {allowed}.")
 
     @classmethod
     def beyond_reach(cls, asked: int, found: int, names: Sequence[str]) -> OptionError:
@@ -353,3 +360,12 @@ class OptionError(InputError):
             f"since each of {listing(names)} is constant or follows from these within classes. "
             f"Ask for at most {found}, or pass a smaller tolerance."
         )
+
+
+def _shown(value: object) -> str:
+    """A value as Python writes it; of rows given by mistake only the shape: they are private."""
+    shape = getattr(value, "shape", None)
+    if shape:
+        return f"<{type(value).__name__} of shape {tuple(shape)}>"
+    found = repr(value)
+    return found if len(found) <= 200 else f"{found[:100]}..."

@@ -46,3 +46,14 @@ class NoEstimateError(InferenceError):
             "to infinity, so that there is no finite estimate. Drop the column that separates, "
             "pass ridge > 0, or for two classes fit Logistic(bias_reduction='jeffreys')."
         )
+
+
+class NoPenaltyWarning(DiscriminantWarning):
+    """An option of the penalty was given, and there is no penalty."""
+
+    @classmethod
+    def of(cls, name: str, value: float) -> NoPenaltyWarning:
+        return cls(
+            f"{name}={value:g} does nothing without a penalty, and ridge is 0: this is maximum "
+            f"likelihood. Pass ridge > 0, which is how strong the penalty is, or leave out {name}."
+        )

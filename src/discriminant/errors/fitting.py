@@ -66,20 +66,21 @@ class CollinearWarning(DiscriminantWarning):
         rank: int,
         features: int,
         condition: float,
-        remedy: str = "shrinkage",
+        remedy: str | None = "shrinkage",
     ) -> CollinearWarning:
         digits = max(0.0, 16.0 - _log10(condition))
+        way_out = "" if remedy is None else f" or pass {remedy} > 0"
         if rank < features:
             return cls(
                 f"Column(s) {listing(columns)} depend linearly on one another: rank {rank} of "
                 f"{features}, condition number {condition:.1e}, 0 correct digits expected in their "
                 "coefficients. What they say twice is left out once. "
-                f"Drop {features - rank} of them or pass {remedy} > 0."
+                f"Drop {features - rank} of them{way_out}."
             )
         return cls(
             f"Column(s) {listing(columns)} almost depend linearly on one another: rank {rank} of "
             f"{features}, condition number {condition:.1e}, about {digits:.0f} correct digits "
-            f"expected in the coefficients. Drop one of them or pass {remedy} > 0."
+            f"expected in the coefficients. Drop one of them{way_out}."
         )
 
     @classmethod
@@ -127,12 +128,17 @@ class NotConvergedWarning(DiscriminantWarning):
 
     @classmethod
     def of_gradient(
-        cls, what: str, passes: int, steepness: float, tolerance: float
+        cls,
+        what: str,
+        passes: int,
+        steepness: float,
+        tolerance: float,
+        way_out: str = "pass ridge > 0 if the columns nearly depend on one another",
     ) -> NotConvergedWarning:
         return cls(
             f"{what} stopped after {passes} passes with a scaled gradient of {steepness:.1e} "
             f"(goal {tolerance:.1e}), so its last digits are not to be trusted. Raise max_iter, "
-            "or pass ridge > 0 if the columns nearly depend on one another."
+            f"or {way_out}."
         )
 
     @classmethod
@@ -295,11 +301,7 @@ class InferenceError(InputError):
 
     @classmethod
     def of_logistic(cls, why: str) -> InferenceError:
-        return cls(
-            f"There are no standard errors, intervals or tests: {why}. Fit with ridge=0 and "
-            "without class_weight; separated classes have finite estimates with "
-            'bias_reduction="jeffreys"; solver="newton" always reads the curvature.'
-        )
+        return cls(f"There are no standard errors, intervals or tests: {why}")
 
     @classmethod
     def needs_rows(cls, what: str) -> InferenceError:
@@ -325,9 +327,16 @@ class InferenceError(InputError):
     @classmethod
     def not_at_peak(cls, what: str, steepness: float) -> InferenceError:
         return cls(
-            f"{what} starts from the largest likelihood, and this fit is not there: the scaled "
-            f"gradient is {steepness:.1e}. It has not converged, or has a penalty "
-            "(bias_reduction). Wald intervals can still be had."
+            f"{what} starts from the largest likelihood, and this fit has not converged: the "
+            f"scaled gradient is {steepness:.1e}. Raise max_iter and fit again."
+        )
+
+    @classmethod
+    def other_values(cls, steepness: float) -> InferenceError:
+        return cls(
+            "These are not the rows of the fit: it has converged on its own rows, but on these the "
+            f"scaled gradient is {steepness:.1e}. Pass X, y, sample_weight and offset as they were "
+            "at fit."
         )
 
     @classmethod

@@ -6,6 +6,7 @@ rows again for what cannot be had without them.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from numbers import Real
 from typing import Any
 
@@ -43,12 +44,15 @@ class Inferring:
         y: Any = None,
         sample_weight: Any = None,
         offset: Any = None,
+        progress: Callable[[int, int], object] | None = None,
     ) -> Floats:
         """(p, 2) intervals of the estimates, in the order of `summary()`, the intercept first.
 
         `method`: 'wald' for estimate -+ quantile times standard error; 'profile' for where the
         likelihood, all else fitted anew, has fallen as far as chance allows. That fits many times,
         to X and y (and sample_weight, offset) as they were at fit: a model keeps no rows.
+        `progress` is called after each end of a profile interval with how many are done, and of
+        how many.
         """
         _checked(level)
         if method not in METHODS:
@@ -57,7 +61,7 @@ class Inferring:
             return self.inference().wald(level)
         found = self.inference()
         peak = self._again("A profile interval", X, y, sample_weight, offset)
-        return profile(peak, found, level=level)
+        return profile(peak, found, level=level, progress=progress)
 
     def drop_each(
         self, X: Any = None, y: Any = None, sample_weight: Any = None, offset: Any = None
@@ -73,6 +77,8 @@ class Inferring:
         found, fitted = 2.0 * peak.point.slope.loss, self.inference().likelihood.deviance
         if not abs(found - fitted) <= _SAME * max(abs(fitted), 1e-6):
             raise InferenceError.other_rows(found, fitted)
+        if peak.point.steepness > _LEVEL and self.inference().converged:
+            raise InferenceError.other_values(peak.point.steepness)
         if peak.point.steepness > _LEVEL:
             raise InferenceError.not_at_peak(what, peak.point.steepness)
         return peak
@@ -80,5 +86,6 @@ class Inferring:
 
 def _checked(level: Any) -> float:
     if not (isinstance(level, Real) and 0.0 < float(level) < 1.0):
-        raise OptionError.of("level", level, "between 0 and 1, say 0.95")
+        allowed = "between 0 and 1, say 0.95; the method and the rows come after it"
+        raise OptionError.of("level", level, allowed)
     return float(level)

@@ -43,11 +43,12 @@ class Outcome:
     rule: LinearRule  # K scores, or one for two classes
     apart: Separation | None = None  # None where it was not looked for
     kept: ClassFit | None = None  # for inference, where that is meaningful
+    wide: bool = False  # whether there are more features than rows
 
 
 def most_likely(table: Table, wish: Wish) -> Outcome:
     """Fit in the way that suits the table."""
-    wish = replace(wish, foresee=len(table) * table.width > _LONG)
+    wish = replace(wish, foresee=len(table) * table.width > _LONG, lightest=_lightest(table))
     if wish.ridge and wish.l1_ratio:
         return _net(table, wish)
     if is_large(table):
@@ -79,7 +80,7 @@ def _wide(table: Table, wish: Wish) -> Outcome:
     apart = found.apart
     if apart:
         apart = replace(apart, columns=table.schema.features, direction=None)
-    return Outcome(found.fit, spanned.widened(found.rule), apart)
+    return Outcome(found.fit, spanned.widened(found.rule), apart, wide=True)
 
 
 def _sparse(table: Table, wish: Wish) -> Outcome:
@@ -144,6 +145,13 @@ def column_sums(table: Table) -> ColumnSums:
     features = table.schema.features
     first: ColumnSums = fold(table, ColumnReading(features, np.zeros(table.width)))
     return fold(table, ColumnReading(features, first.mean))
+
+
+def _lightest(table: Table) -> float:
+    """The least weight of a row that counts."""
+    if table.weight is None:
+        return 1.0
+    return float(np.min(table.weight, where=table.weight > 0, initial=np.inf))
 
 
 def _class_weight(table: Table) -> Floats:

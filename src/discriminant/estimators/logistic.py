@@ -22,6 +22,7 @@ from discriminant.engines.engine import fold
 from discriminant.engines.local import one_blas_thread
 from discriminant.errors import (
     InferenceError,
+    NoPenaltyWarning,
     NotConvergedWarning,
     OptionError,
     SeparationWarning,
@@ -34,6 +35,7 @@ from discriminant.estimators.likelihood import Outcome, most_likely
 from discriminant.estimators.linear import LinearClassifier, class_factors, shares
 from discriminant.models.descent import GRADIENT, PenalisedLoss
 from discriminant.models.gaussian import checked_prior
+from discriminant.models.jeffreys import JeffreysLoss
 from discriminant.models.logistic import SOLVERS, Solver, Wish
 from discriminant.models.separation import Separation
 from discriminant.moments.losses import TWO_SIDED, Binary, LinkName, Softmax
@@ -65,7 +67,8 @@ class Logistic(Inferring, LinearClassifier):
         sampled: `predict` then need not be the most probable class. With intercept=False there is
         nothing to put back, and probabilities are those of the weighted rows.
     prior
-        (K,) priors to predict with, in place of the shares of the classes in the rows.
+        (K,) priors to predict with, in the order of the labels or as a dict by label, in place of
+        the shares of the classes in the rows.
     bias_reduction
         'jeffreys': Firth's penalty, finite for separated classes and less biased for few rows.
     solver
@@ -74,6 +77,29 @@ class Logistic(Inferring, LinearClassifier):
         Passes over the rows at most.
     progress
         Called after every pass with its number, the loss and the largest entry of the gradient.
+
+    Attributes
+    ----------
+    classes_
+        (K,) labels, sorted.
+    coef_, intercept_
+        In the user's numbers. Of two classes one row, (1, d) and (1,): the score of the second
+        class, `classes_[1]`. Of more, (K, d) and (K,), known up to a common row: they sum to zero.
+    prior_
+        (K,) priors of the posteriors: the shares of the rows, or `prior`.
+    separation_
+        'none', 'quasi' or 'complete'; None where a penalty makes it no matter.
+    separation_found_
+        By which columns which classes are separated, if they are.
+    converged_
+        Whether the gradient is at most 1e-8 in columns of standard deviation one, the Newton
+        decrement at most 1e-10, and no class separated.
+    n_passes_, n_iter_
+        How often the rows were read on the way down.
+    loss_path_
+        (passes,) mean loss and penalty at each of them.
+    link_, feature_names_in_, n_features_in_
+        The link, the names of the features if they have any, and how many there are.
     """
 
     link_: LinkName
@@ -122,6 +148,8 @@ class Logistic(Inferring, LinearClassifier):
         if len(labels) > 2 and wish.link != "logit":
             raise OptionError.of("link", wish.link, f"'logit' for {len(labels)} classes")
         with gathered(), one_blas_thread():
+            if wish.l1_ratio and not wish.ridge:
+                tell(NoPenaltyWarning.of("l1_ratio", wish.l1_ratio))
             self._fit(table, wish)
         return self
 
@@ -135,7 +163,8 @@ class Logistic(Inferring, LinearClassifier):
         self.converged_ = end.converged and not apart
         self.n_passes_ = self.n_iter_ = end.passes
         self.loss_path_ = np.array(end.path)
-        self._kept = found.kept if costs is None else None
+        whole = costs is None and (end.converged or not wish.jeffreys)
+        self._kept = found.kept if whole else None
         self._why_not = _why_no_inference(found, wish, weighted=costs is not None)
         self._tell_of_end(found)
         back = costs if wish.intercept else None  # with no intercept, none can be put back
@@ -175,7 +204,11 @@ class Logistic(Inferring, LinearClassifier):
         return posterior(self._log_scores(X, prior))
 
     def decision_function(self, X: Any) -> Floats:
-        """Scores (n, K), as `predict` compares them; with two classes the difference, (n,)."""
+        """Scores (n, K), as `predict` compares them; with two classes the difference, (n,).
+
+        These mind `class_weight`: there they are not the logs of `predict_proba`, which are taken
+        back to the population, but these plus the log of the weights.
+        """
         scores = self._log_scores(X, None) + self._log_cost
         return scores if scores.shape[1] > 2 else np.asarray(scores[:, 1] - scores[:, 0])
 
@@ -216,7 +249,9 @@ class Logistic(Inferring, LinearClassifier):
         loss = Softmax(K) if K > 2 else Binary(self.link_)
         read = partial(fold, table)
         objective = PenalisedLoss(read, kept.features, kept.anchor, loss, kept.coordinates, None)
-        return Peak(objective, kept.theta)
+        if self.bias_reduction is None:
+            return Peak(objective, kept.theta)
+        return Peak(JeffreysLoss(objective, kept.coordinates), kept.theta)
 
     # --- inside -----------------------------------------------------------------------------------
 
@@ -263,21 +298,40 @@ class Logistic(Inferring, LinearClassifier):
         if apart:
             tell(SeparationWarning.of(apart.kind, apart.columns, apart.classes))
         elif not end.converged:
-            tell(
-                NotConvergedWarning.of_gradient(
-                    "The fit", end.passes, end.point.steepness, GRADIENT
-                )
-            )
+            facts = "The fit", end.passes, end.point.steepness, GRADIENT
+            if self.bias_reduction:
+                drop = "drop columns that nearly depend on others"
+                tell(NotConvergedWarning.of_gradient(*facts, drop))
+            else:
+                tell(NotConvergedWarning.of_gradient(*facts))
 
 
 def _why_no_inference(found: Outcome, wish: Wish, *, weighted: bool) -> str:
-    if found.apart:
-        return f"the classes are separated ({found.apart.kind})"
-    if weighted:
-        return "class_weight counts rows of some classes more than once"
+    """Why, and the way out of that."""
     if wish.ridge:
-        return f"ridge={wish.ridge:g} biases the estimates"
-    return "there are so many coefficients that their curvature was not read"
+        return f"ridge={wish.ridge:g} biases the estimates. Fit with ridge=0."
+    if found.apart:
+        return (
+            f"the classes are separated ({found.apart.kind}), so that no estimate is finite. "
+            'Estimates with bias_reduction="jeffreys" are.'
+        )
+    if weighted:
+        return (
+            "class_weight counts rows of some classes more than once. Fit without it, and give "
+            "costs to the decision instead (Decision)."
+        )
+    if wish.jeffreys and not found.fit.descent.converged:
+        steep = found.fit.descent.point.steepness
+        return (
+            f"the fit has not converged (the scaled gradient is {steep:.1e}). Raise max_iter, or "
+            "drop columns that nearly depend on others."
+        )
+    if found.wide:
+        return "there are more columns than rows. Keep fewer columns."
+    return (
+        "there are so many coefficients that their curvature was not read. "
+        'solver="newton" always reads it.'
+    )
 
 
 def _weighted(table: Table, costs: Floats) -> Table:

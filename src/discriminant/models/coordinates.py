@@ -107,6 +107,7 @@ def white_coordinates(
     intercept: bool = True,
     ridged: Floats | None = None,
     read: Pass | None = None,
+    remedy: str | None = "ridge",
 ) -> Coordinates:
     """Coordinates in which the features that moments describe are white.
 
@@ -115,7 +116,7 @@ def white_coordinates(
     `ridged` (d,): what a ridge multiplies coefficients by before it squares them, if there is one.
     It chooses among the coefficients of columns made of others, and then these are no fault.
     `read`: the fold over the rows, which are read once more where their moments do not tell
-    whether columns are made of others.
+    whether columns are made of others. `remedy`: what to raise where they are.
     """
     mean = moments.centre if intercept else np.zeros(len(moments.features))
     apart = moments.mean - mean
@@ -140,7 +141,7 @@ def white_coordinates(
             found = on_subspace(kept, lost, np.zeros(lost.null.shape[1])).basis
             found = found if ridged is None else _cheapest(found, lost.sd, ridged[moving])
         if lost is not None and ridged is None and not (turned and lost.condition < _TOLD):
-            _tell_of(moments, lost, moving)
+            _tell_of(moments, lost, moving, remedy)
         basis = np.zeros((len(moving), found.shape[1]))
         basis[moving] = found
     frame = _frame(basis, mean, intercept)
@@ -208,7 +209,9 @@ def _frame(basis: Floats, mean: Floats, intercept: bool) -> Floats:
     return frame
 
 
-def _tell_of(moments: ClassMoments, lost: Deficiency, moving: npt.NDArray[np.bool_]) -> None:
+def _tell_of(
+    moments: ClassMoments, lost: Deficiency, moving: npt.NDArray[np.bool_], remedy: str | None
+) -> None:
     part = np.abs(lost.weakest).max(axis=1)
     names = np.array(moments.features, dtype=object)[moving][part > 1e-3 * part.max()]
     found = CollinearWarning.of_columns(
@@ -216,6 +219,6 @@ def _tell_of(moments: ClassMoments, lost: Deficiency, moving: npt.NDArray[np.boo
         rank=lost.rank,
         features=int(moving.sum()),
         condition=lost.condition,
-        remedy="ridge",
+        remedy=remedy,
     )
     tell(found)

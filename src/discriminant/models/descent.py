@@ -185,12 +185,13 @@ def newton(
     progress: Progress | None = None,
     goal: float = GRADIENT,
     foresee: bool = False,
+    stop: Callable[[Point], bool] | None = None,
 ) -> Descent:
     """Newton's steps, each halved until the value falls; with an expected curvature, Fisher's.
 
     When both tests are met one more step is taken without reading the rows again: it squares what
     is left of the error. With `foresee`, for the losses of which `foreseen` holds, it is enough
-    that they are proved to be met after that step.
+    that they are proved to be met after that step. It goes no further where `stop` says so.
     """
     way = Way(objective, most, progress)
     point = way.at(start, want="curvature")
@@ -203,7 +204,7 @@ def newton(
             ahead, left = foreseen(point, decrement)
             if ahead <= goal and left <= DECREMENT:
                 return replace(way.end(point, left, point.theta + step), converged=True)
-        if way.over:
+        if way.over or (stop is not None and stop(point)):
             return way.end(point, decrement)
         after = _halved(way, point, step, want="curvature")
         if after is None:
@@ -243,13 +244,14 @@ def lbfgs(
     enough: Callable[[Point], bool] | None = None,
     share: Callable[[Floats], float] | None = None,
     memory: int = _PAIRS,
+    stop: Callable[[Point], bool] | None = None,
 ) -> Descent:
     """Steps by a sketch of the curvature, corrected by what the last few passes found.
 
     The sketch is made at the start and once more after so many steps, where they have led; if that
     is None, before every step. Where the tests are met but `enough` says no, it goes on to a
     gradient of a hundredth, twice at most. `share`: how much of a step may be taken. `memory`: how
-    many passes correct the sketch.
+    many passes correct the sketch. It goes no further where `stop` says so.
     """
     way = Way(objective, most, progress)
     point = way.at(start)
@@ -263,7 +265,7 @@ def lbfgs(
             if enough is None or goal <= last or enough(point):
                 return way.end(point, decrement)
             goal *= 0.01
-        if way.over:
+        if way.over or (stop is not None and stop(point)):
             return way.end(point, decrement)
         if share is not None:
             step *= share(step)

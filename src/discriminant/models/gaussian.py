@@ -10,8 +10,9 @@ With weighting="friedman" (Friedman 1989) scatters and weights are mixed instead
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -60,7 +61,9 @@ class Family:
         return self.shrink == "mixed" or self.weighting == "friedman"
 
 
-def class_prior(moments: ClassMoments | ClassRows, prior: npt.ArrayLike | None) -> Floats:
+def class_prior(
+    moments: ClassMoments | ClassRows, prior: npt.ArrayLike | Mapping[Any, Any] | None
+) -> Floats:
     """(K,) checked prior; None is the share of each class in the weight."""
     if prior is None:
         for k in np.flatnonzero(moments.weight <= 0):
@@ -69,8 +72,13 @@ def class_prior(moments: ClassMoments | ClassRows, prior: npt.ArrayLike | None) 
     return checked_prior(prior, moments.labels)
 
 
-def checked_prior(prior: npt.ArrayLike, labels: Labels) -> Floats:
-    """(K,) a positive prior for each label, brought to a sum of exactly one."""
+def checked_prior(prior: npt.ArrayLike | Mapping[Any, Any], labels: Labels) -> Floats:
+    """(K,) a positive prior for each label, brought to a sum of exactly one.
+
+    `prior`: in the order of the labels, or by label.
+    """
+    if isinstance(prior, Mapping):
+        prior = _by_label(prior, labels.tolist())
     try:
         found = np.asarray(prior, dtype=np.float64)
     except (TypeError, ValueError):
@@ -83,6 +91,16 @@ def checked_prior(prior: npt.ArrayLike, labels: Labels) -> Floats:
     if abs(found.sum() - 1.0) > 1e-6:
         raise PriorError.of_sum(float(found.sum()))
     return np.asarray(found / found.sum())
+
+
+def _by_label(prior: Mapping[Any, Any], labels: list[Any]) -> list[Any]:
+    unknown = [label for label in prior if label not in labels]
+    if unknown:
+        raise LabelError.unknown(unknown, labels)
+    missing = [label for label in labels if label not in prior]
+    if missing:
+        raise PriorError.of_missing(missing, labels)
+    return [prior[label] for label in labels]
 
 
 def fit_gaussian(

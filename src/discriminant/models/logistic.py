@@ -15,11 +15,13 @@ hold. Where it does not, `models.separation` decides.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
+from discriminant.errors import OptionError
 from discriminant.models.coordinates import Coordinates, contrasts, white_coordinates
 from discriminant.models.descent import (
     GRADIENT,
@@ -53,6 +55,8 @@ _SOME = 1500  # coefficients; up to so many, it is better read than guessed for 
 _PATIENCE = 24  # passes
 _FAR = 3.0  # scores may change by so much in a step toward Jeffreys' prior
 _LONG_MEMORY = 100  # passes that correct a curvature which lacks that of the prior
+_MOST_NUMBERS = 4000  # coefficients with Jeffreys' prior: their curvature takes 128 MB
+_MOST_PRODUCTS = 3e10  # in a step toward it: some ten seconds, of which it takes hundreds
 _MANY = 50  # rows for each number, enough for a start
 _SLOW_GOAL = 1e-12  # largest gradient to aim at where the last step does not square the error
 
@@ -70,6 +74,7 @@ class Wish:
     most: int = 1000  # passes
     progress: Progress | None = None
     l1_ratio: float = 0.0  # share of the penalty that is on absolute values: `models.elastic`
+    lightest: float = 1.0  # weight of the lightest row that counts
     foresee: bool = False  # spare a pass that would only confirm what is proved: `foreseen`
 
 
@@ -108,8 +113,15 @@ def fit_logistic(read: Pass, moments: ClassMoments, sample: Block, wish: Wish) -
     if wish.ridge > 0:
         scale = penalty_scale(moments, standardize=wish.standardize, intercept=wish.intercept)
     coordinates = white_coordinates(
-        moments, classes=K if K > 2 else 0, intercept=wish.intercept, ridged=scale, read=read
+        moments,
+        classes=K if K > 2 else 0,
+        intercept=wish.intercept,
+        ridged=scale,
+        read=read,
+        remedy=None if wish.jeffreys else "ridge",
     )
+    if wish.jeffreys:
+        _feasible(moments, coordinates.size * (K - 1))
     penalty = None if scale is None else wish.ridge * coordinates.penalty(scale)
     plain = PenalisedLoss(read, moments.features, moments.anchor, loss, coordinates, penalty)
     objective: Objective = JeffreysLoss(plain, coordinates) if wish.jeffreys else plain
@@ -122,13 +134,39 @@ def fit_logistic(read: Pass, moments: ClassMoments, sample: Block, wish: Wish) -
             start = polished(some, start)
     descent = _descend(objective, start, some, wish)
     left = wish.most - descent.passes
-    if not descent.converged and left > 0:  # lost where the curvature is nothing: begin lower
+    if (
+        not descent.converged and left > 0 and not separates(descent.point, wish)
+    ):  # lost where the curvature is nothing: begin lower
         lower = level_start(moments, coordinates)
         again = _descend(objective, lower, some, _later_wish(wish, descent.passes))
         if again.converged or again.point.value < descent.point.value:
             descent = replace(again, path=descent.path + again.path)
     overlap = wish.ridge > 0 or wish.jeffreys or proves_overlap(descent.point, some, link=wish.link)
     return Fit(objective, coordinates, moments.anchor, descent, overlap)
+
+
+def _feasible(moments: ClassMoments, numbers: int) -> None:
+    """Jeffreys' prior needs the whole curvature in every pass."""
+    rows = int(moments.rows.sum())
+    if rows * float(numbers) ** 2 > _MOST_PRODUCTS or numbers > _MOST_NUMBERS:
+        raise OptionError.of(
+            "bias_reduction",
+            "jeffreys",
+            f"None for {numbers:,} coefficients and {rows:,} rows, since a step would take "
+            f"{rows * float(numbers) ** 2:.0e} products (at most {_MOST_PRODUCTS:.0e}, and "
+            f"{_MOST_NUMBERS:,} coefficients). Pass ridge > 0 instead, keep fewer columns, merge "
+            "classes, or fit to some of the rows",
+        )
+
+
+def separates(point: Point, wish: Wish) -> bool:
+    """Whether every row is proved to be on the side of its class: none can have lost log 2.
+
+    Then classes are completely separated, and there is no end to wait for.
+    """
+    if wish.ridge or wish.jeffreys or wish.link == "cloglog":
+        return False
+    return bool(point.slope.loss < 0.99 * np.log(2.0) * wish.lightest)
 
 
 def fit_scaled(
@@ -187,7 +225,7 @@ def _descend(objective: Objective, start: Floats, some: Sample, wish: Wish) -> D
     if wish.jeffreys:  # the curvature that is read is not that of the prior, so it is corrected
 
         def share(step: Floats) -> float:
-            """Where rows are far out there is next to no curvature, and a step would go anywhere."""
+            """Where rows are far out there is next to no curvature: a step would go anywhere."""
             return _FAR / max(float(np.abs(some.rows @ step).max(initial=0.0)), _FAR)
 
         return lbfgs(
@@ -201,6 +239,7 @@ def _descend(objective: Objective, start: Floats, some: Sample, wish: Wish) -> D
             share=share,
             memory=_LONG_MEMORY,
         )
+    stop = partial(separates, wish=wish)
     if solver == "newton" or (solver == "auto" and size <= _FEW):
         goal = GRADIENT if wish.link == "logit" else _SLOW_GOAL  # others expect their curvature
         return newton(
@@ -210,6 +249,7 @@ def _descend(objective: Objective, start: Floats, some: Sample, wish: Wish) -> D
             progress=wish.progress,
             goal=goal,
             foresee=wish.foresee and wish.link == "logit",
+            stop=stop,
         )
     if solver == "gradient":
         steep = some.bound()
@@ -224,11 +264,14 @@ def _descend(objective: Objective, start: Floats, some: Sample, wish: Wish) -> D
         most=patience,
         progress=wish.progress,
         enough=None if wish.ridge else lambda point: proves_overlap(point, some, link=wish.link),
+        stop=stop,
     )
     left = wish.most - found.passes
-    if found.converged or solver == "lbfgs" or size > _SOME or left < 1:
+    settled = found.converged or stop(found.point)
+    if settled or solver == "lbfgs" or size > _SOME or left < 1:
         return found
-    rest = newton(objective, found.theta, most=left, progress=later(wish.progress, found.passes))
+    progress = later(wish.progress, found.passes)
+    rest = newton(objective, found.theta, most=left, progress=progress, stop=stop)
     return replace(rest, path=found.path + rest.path)
 
 

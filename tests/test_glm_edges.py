@@ -106,3 +106,14 @@ def test_scaling_a_column_moves_nothing_at_the_edge():
     plain = quiet(GLM("poisson", "identity"), LINE, FALLING)
     scaled = quiet(GLM("poisson", "identity"), 1e6 * LINE, FALLING)
     np.testing.assert_allclose(scaled.coef_ * 1e6, plain.coef_, rtol=1e-11)
+
+
+@pytest.mark.parametrize("seed", [2, 8])
+def test_responses_far_from_their_means_still_come_to_the_score_equations(seed):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(12, 2))
+    y = np.exp(2 * rng.normal(size=12))
+    model = GLM("gamma", "log").fit(X, y)
+    assert model.converged_
+    rows = np.column_stack([np.ones(12), X])
+    np.testing.assert_allclose(rows.T @ (y / model.predict(X) - 1), 0.0, atol=1e-5)

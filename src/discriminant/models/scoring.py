@@ -1,7 +1,8 @@
 """Fisher's scoring: Newton's steps by the expected curvature, to an end that can be told.
 
 After the tests of `models.descent` are met, steps go on until the gradient is rounding: with a link
-that is not canonical they only gain some digits each. Where means end at a value that responses
+that is not canonical they only gain some digits each, and where responses are far from their means
+next to none: then L-BFGS corrects the curvature. Where means end at a value that responses
 have (a share of 1 by the log link, a count of 0 by the identity) the least may lie on that edge,
 and steps stop short of it: `models.edge` leads there.
 """
@@ -12,7 +13,15 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from discriminant.models.descent import Descent, PenalisedLoss, Point, Progress, newton
+from discriminant.models.descent import (
+    Descent,
+    PenalisedLoss,
+    Point,
+    Progress,
+    lbfgs,
+    newton,
+    read_curvature,
+)
 from discriminant.models.edge import to_edge
 from discriminant.models.logistic import later
 from discriminant.moments.barrier import EDGES
@@ -23,6 +32,7 @@ from discriminant.table.schema import Floats
 _SETTLED = 1e-14  # a gradient that is nearly rounding
 _FALLING = 0.9  # what is left of the gradient after a step that helps
 _STEPS = 40  # after the tests are met, at most
+_LONG = 40  # passes after which steps by the expected curvature alone have taken too long
 PATIENCE = 20  # passes after which the least is taken to lie on an edge, if there is one
 
 
@@ -61,7 +71,7 @@ def descend(
 ) -> Way:
     """Steps until the gradient is rounding, or along an edge that stands in their way."""
     edged = _edged(objective.objective)
-    few = min(most, PATIENCE) if edged else most
+    few = min(most, PATIENCE if edged else _LONG)
     start, descent = starts[0], newton(objective, starts[0], most=few, progress=progress)
     if not np.isfinite(descent.path[0]):
         start, descent = starts[1], newton(objective, starts[1], most=few, progress=progress)
@@ -69,9 +79,28 @@ def descend(
     if edged and short and np.isfinite(descent.path[0]):
         inside = starts[1] if objective.objective.coordinates.free else start
         return _along_edge(objective, inside, descent, most, progress)
-    end, more = settle(objective, descent, later(progress, descent.passes))
-    path = descent.path + more
+    path = descent.path
+    if short and np.isfinite(path[0]):
+        descent = _by_pairs(objective, descent, most, progress)
+        path += descent.path
+    end, more = settle(objective, descent, later(progress, len(path)))
+    path += more
     return Way(end, path, len(path), descent.converged)
+
+
+def _by_pairs(objective: Scaled, first: Descent, most: int, progress: Progress | None) -> Descent:
+    """Where the expected curvature is far from the observed one: corrected by what passes find."""
+    guess, done = read_curvature(first.point), first.passes
+    found = lbfgs(
+        objective,
+        first.point.theta,
+        sketch=lambda point: guess,
+        most=most - done,
+        progress=later(progress, done),
+    )
+    told = later(progress, done + found.passes)
+    rest = newton(objective, found.theta, most=1, progress=told)
+    return replace(rest, path=found.path + rest.path)
 
 
 def _edged(objective: PenalisedLoss) -> bool:

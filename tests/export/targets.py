@@ -83,13 +83,12 @@ def _declared(columns, names):
 
 def _duckdb(columns, table, query, connection):
     import duckdb
+    import pyarrow as pa
 
     with duckdb.connect() as database:
-        declared = _declared(columns, {"double": "DOUBLE", "date": "DATE"})
-        database.execute(f"CREATE TABLE {quoted(table)} ({declared})")
-        marks = ", ".join("?" for _ in columns)
-        rows = list(zip(*columns.values(), strict=True))
-        database.executemany(f"INSERT INTO {quoted(table)} VALUES ({marks})", rows)
+        given = pa.table([pa.array(values) for values in columns.values()], names=list(columns))
+        database.register("rows as given", given)
+        database.execute(f'CREATE TABLE {quoted(table)} AS SELECT * FROM "rows as given"')
         found = database.execute(query)
         return [column[0] for column in found.description], found.fetchall()
 

@@ -78,7 +78,7 @@ class _Names:
 
     def __init__(self, db: Database, taken: Sequence[str] = ()) -> None:
         self.db = db
-        self.taken = {self._folded(name) for name in taken}
+        self.taken = {self._folded(name) for name in (*taken, *db.reserved)}
 
     def of(self, wanted: str) -> str:
         """The name wanted, or that with a number, cut to what the database keeps."""
@@ -115,7 +115,8 @@ class _Writer:
     def __post_init__(self) -> None:
         self._check_columns()
         self.kept = written_out(self.plan.steps())
-        self.names = _Names(self.db, self.keep)
+        self.names = _Names(self.db)
+        self.carried = {name: self.names.of(name) for name in self.keep}
         self.tops = {id(s.of[0]): s for s in self.plan.steps() if s.op == "max"}
 
     # --- the whole --------------------------------------------------------------------------------
@@ -136,14 +137,17 @@ class _Writer:
         blocks = []
         for k, columns in enumerate(steps):
             source = self._table(table) if k == 0 else self.db.identifier(names[k - 1])
-            body = self._block(self._passed() + columns, source)
+            body = self._block(self._passed(first=k == 0) + columns, source)
             declared = f"{self.db.identifier(names[k])} {self.db.materialised}"
             blocks.append(f"{declared} (\n{body}{self.db.fence}\n)")
-        last = self._block(self._passed() + final, self.db.identifier(names[-1]))
+        kept = [(self._s(inside), name) for name, inside in self.carried.items()]
+        last = self._block(kept + final, self.db.identifier(names[-1]))
         return f"WITH {', '.join(blocks)}\n{last}"
 
-    def _passed(self) -> list[tuple[str, str]]:
-        return [(self._s(name), name) for name in self.keep]
+    def _passed(self, *, first: bool) -> list[tuple[str, str]]:
+        """Columns of the table that are passed on, under names of their own inside."""
+        each = self.carried.items()
+        return [(self._s(name if first else inside), inside) for name, inside in each]
 
     def _table(self, parts: tuple[str, ...]) -> str:
         return ".".join(self.db.identifier(part) for part in parts)

@@ -10,6 +10,7 @@ What differs, and matters:
     text     SQLite takes '12' and even 'abc' for a number when it is cast: only numbers are let in
     atof     SQLite may read the 17th digit of a literal wrong, so that what is subtracted from a
              large number is written in two parts: 15 digits, which are exact, and the rest
+    words    SQLite takes "true" in the columns of a subquery for the number 1, quoted or not
     inline   PostgreSQL and SQLite would write the expressions of a step into the next, over and
              over; a fence stops that
 """
@@ -37,6 +38,7 @@ class Database:
     folds_case: bool
     materialised: str  # what a step is declared as
     fence: str  # what it ends with
+    reserved: tuple[str, ...] = ()  # names that no column of a step can have
 
     def identifier(self, name: str) -> str:
         """A name, quoted."""
@@ -126,7 +128,8 @@ DATABASES = {
         " OFFSET 0",
     ),
     "sqlite": Database(
-        "sqlite", "SQLite", "REAL", "MAX", "MIN", None, True, "AS MATERIALIZED", ""
+        "sqlite", "SQLite", "REAL", "MAX", "MIN", None, True, "AS MATERIALIZED", "",
+        ("true", "false"),
     ),
 }  # fmt: skip
 

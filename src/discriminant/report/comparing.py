@@ -161,7 +161,8 @@ def _why(held: Mapping[str, HeldOut], taken: str, models: list[ModelFacts]) -> s
         if least and len(models) > 1
         else "was taken as asked"
     )
-    mistakes = f"It was wrong on {percent(own['error'])} of these rows."
+    share = percent(own["error"]) if own["error"] else "none"
+    mistakes = f"It was wrong on {share} of these rows."
     rivals = _rivals(held, taken, {model["name"]: model["label"] for model in models})
     return " ".join(filter(None, [f"{own['label']} {reason}.", mistakes, rivals]))
 

@@ -46,6 +46,7 @@ _KINDS = {
     "ConstantInClassWarning": "constant",
     "NotConvergedWarning": "not converged",
     "ClassMissingWarning": "missing class",
+    "ShrinkageChosenWarning": "few rows",
 }
 _PLAIN = {
     "masked": "A class hides between others, so that a rule by least squares hardly ever says it.",
@@ -61,6 +62,10 @@ _PLAIN = {
     "constant": (
         "Some columns have one value only, everywhere or within a class, so that they say nothing "
         "there."
+    ),
+    "few rows": (
+        "Some classes have too few rows, or columns that follow from others, for a spread of their "
+        "own: it was simplified as far as was needed."
     ),
     "not converged": "A fit had not settled when it was stopped, so its numbers are approximate.",
     "missing class": (

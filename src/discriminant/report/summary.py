@@ -70,7 +70,7 @@ def _best(facts: Facts) -> str:
         if count > 1
         else (f"The model is {shown(model['label'])}")
     )
-    wrong = percent(model["error"])
+    wrong = "none" if model["error"] == 0 else percent(model["error"])
     return f"{among}: it was wrong on {wrong} of the rows that it had not seen before."
 
 

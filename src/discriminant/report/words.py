@@ -37,15 +37,15 @@ def _unseen(char: str) -> bool:
 def percent(value: float | None, digits: int = 1) -> str:
     """A share as a person says it.
 
-    >>> percent(0.0266), percent(0.00042), percent(None), percent(1.0)
-    ('2.7%', '0.04%', '–', '100%')
+    >>> percent(0.0266), percent(0.00042), percent(0.99996), percent(None), percent(1.0)
+    ('2.7%', '0.04%', '99.996%', '–', '100%')
     """
     if value is None or not math.isfinite(value):
         return "–"
     scaled = 100.0 * value
     if scaled in (0.0, 100.0):
         return f"{scaled:.0f}%"
-    while abs(round(scaled, digits)) < 10.0**-digits and digits < 4:
+    while round(scaled, digits) in (0.0, 100.0) and digits < 4:  # not quite none, or all
         digits += 1
     return f"{scaled:.{digits}f}%"
 

@@ -12,7 +12,7 @@
     if (value === null || !Number.isFinite(value)) return "–";
     const scaled = 100 * value;
     if (scaled === 0 || scaled === 100) return `${scaled}%`;
-    while (Math.abs(Number(scaled.toFixed(digits))) < 10 ** -digits && digits < 4) digits += 1;
+    while ([0, 100].includes(Math.abs(Number(scaled.toFixed(digits)))) && digits < 4) digits += 1;
     return `${scaled.toFixed(digits)}%`;
   };
   const number = (value, digits = 3) => {

@@ -6,6 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from discriminant.engines.engine import moments
+from discriminant.export import export  # the function; the package goes by its full name
 from discriminant.moments.class_moments import ClassMoments
 
 if TYPE_CHECKING:  # the same names again, for type checkers and editors
@@ -123,7 +124,7 @@ _HOMES = {
     "save": "store",
     "load": "store",
 }
-__all__ = ["ClassMoments", "moments", *_HOMES]
+__all__ = ["ClassMoments", "export", "moments", *_HOMES]
 
 
 def __getattr__(name: str) -> Any:

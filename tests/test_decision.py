@@ -463,7 +463,7 @@ def test_a_whole_weight_is_a_repeated_row_on_a_risk_curve(seed):
     log_p, codes, cost = held_out(seed)
     weight = np.random.default_rng(seed).integers(0, 4, len(codes))
     costs = Costs(LABELS, tuple("abc"), cost)
-    weighed = risk_coverage(log_p, codes, weight=weight.astype(float), costs=costs)
+    weighed = risk_coverage(log_p, codes, sample_weight=weight.astype(float), costs=costs)
     repeated = risk_coverage(
         np.repeat(log_p, weight, axis=0), np.repeat(codes, weight), costs=costs
     )
@@ -545,7 +545,7 @@ BAD = [
     (41, {"prior": [1.0, 0.0, 0.0]}, PriorError, r"'versicolor' is 0"),
     (42, {"cost": np.ones((2, 3))}, CostError, r"\(2, 3\) for 3 classes.*'setosa', 'versicolor', 'virginica'"),
     (42, {"cost": {"setosa": {"rosa": 1}}}, CostError, r"'setosa' names the class 'rosa'.*'virginica'"),
-    (42, {"cost": {"setos": {"setosa": 1}, "setosa": {}}}, CostError, r"'setos' in cost is none of the classes.*'versicolor', 'virginica' has none"),
+    (42, {"cost": {"setos": {"setosa": 1}, "setosa": {}}}, CostError, r"'setos' in cost is none of the classes.*none is given for 'versicolor', 'virginica'\."),
     (42, {"cost": pd.DataFrame(np.zeros((3, 3)), columns=list("abc"))}, CostError, r"columns of cost are 'a', 'b', 'c', the classes are 'setosa'"),
     (42, {"cost": "cheap"}, CostError, r"cost is a str"),
     (43, {"cost": {"setosa": 3}}, CostError, r"cost of 'setosa' is 3: pass \{class: cost\}"),

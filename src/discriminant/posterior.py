@@ -8,7 +8,7 @@ of several sources. What is done about a posterior is not decided here: see `dec
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -125,7 +125,7 @@ def estimated_prior(
     sample_weight
         (n,) how often each row counts.
     """
-    logs, before = _checked_logs(log_posterior, np.size(old)), np.asarray(old)
+    logs, before = checked_logs(log_posterior, np.size(old)), np.asarray(old)
     before = checked_prior(before, np.arange(len(before)) if before.ndim == 1 else np.arange(1))
     weight = open_weight(sample_weight, len(logs))
     share = np.full(len(logs), 1.0) if weight is None else weight
@@ -148,18 +148,29 @@ def estimated_prior(
     return EstimatedPrior(prior, step, gap <= tolerance, statistic, degrees, p_value)
 
 
-def _checked_logs(log_posterior: npt.ArrayLike, classes: int) -> Floats:
-    """(n, K) logs of probabilities that sum to one in each row."""
+def checked_logs(log_posterior: npt.ArrayLike, classes: int | None = None) -> Floats:
+    """(n, K) logs of probabilities that sum to one in each row; `classes` of them, if it is said.
+
+    >>> checked_logs([[0.0, -np.inf]])
+    array([[  0., -inf]])
+    """
     try:
         found = np.asarray(log_posterior, dtype=np.float64)
     except (TypeError, ValueError):
         raise PosteriorError.not_a_table() from None
-    if found.ndim != 2 or found.shape[1] != classes or not len(found):
+    if found.ndim != 2 or not len(found) or found.shape[1] != (classes or found.shape[1]):
         raise PosteriorError.of_shape(found.shape, classes)
-    total = np.exp(np.minimum(found, 1.0)).sum(axis=1)
-    for row in np.flatnonzero(~(np.abs(total - 1.0) <= _CLOSE)):
-        raise PosteriorError.not_logs(int(row), float(total[row]))
+    for row, total in off_one(np.exp(np.minimum(found, 1.0))):
+        raise PosteriorError.not_logs(row, total)
     return found
+
+
+def off_one(probabilities: Floats) -> Iterator[tuple[int, float]]:
+    """The rows of (n, K) numbers that are no probabilities of sum one, and their sums."""
+    total = probabilities.sum(axis=1)
+    good = (np.abs(total - 1.0) <= _CLOSE) & (probabilities.min(axis=1, initial=0.0) >= 0)
+    for row in np.flatnonzero(~good):
+        yield int(row), float(total[row])
 
 
 # --- outlyingness --------------------------------------------------------------------------------

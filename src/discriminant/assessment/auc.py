@@ -5,7 +5,7 @@
     Var A = s^2(V over positive rows) / m + s^2(V over negative rows) / n     V: placements
 
     interval   A ± z sd, cut to [0, 1]                          ("delong", as R's pROC)
-               logit^-1( logit A ± z sd / (A (1 - A)) )         ("logit": never outside of (0, 1))
+               logit^-1( logit A ± z sd / (A (1 - A)) )         ("logit": inside of (0, 1) if A is)
 
 Two AUCs of the same rows: z = (A1 - A2) / sd, with the variance of the difference of placements, on
 a normal. Of different rows: t on Welch's degrees of freedom, as in pROC,
@@ -73,10 +73,11 @@ class AUC:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers and texts."""
-        names = ("value", "low", "high", "standard_error", "level", "weight", "error")
-        found = {name: getattr(self, name) for name in names}
+        names = ("value", "low", "high", "standard_error", "weight", "error")
+        found: dict[str, Any] = {name: float(getattr(self, name)) for name in names}
+        found |= {"level": None if self.level is None else float(self.level)}
         parts = self.parts or {}
-        return found | {"parts": [{"of": of, "value": value} for of, value in parts.items()]}
+        return found | {"parts": [{"of": of, "value": float(v)} for of, v in parts.items()]}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -147,7 +148,8 @@ def auc(
         With K > 2 columns: plain mean ("macro"), weighted by rows, or all scores as one list
         ("micro", against the rest only). versus="pairs" with "macro" is Hand and Till's M.
     method
-        "delong", or "logit", which is better near 1 and never leaves (0, 1).
+        "delong", or "logit", which is better near 1 and stays inside of (0, 1) if the AUC is; at 0
+        and 1 neither has any width.
     sample_weight
         (N,) how many rows each counts for.
 

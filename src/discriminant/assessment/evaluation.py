@@ -18,13 +18,13 @@ from discriminant.decision.actions import Reject, Verdict, decided as decided_by
 from discriminant.decision.costs import Costs
 from discriminant.errors import LabelError, OptionError, PosteriorError, ShapeError
 from discriminant.moments.tally import in_order
+from discriminant.posterior import off_one
+from discriminant.table.class_columns import classes_of_columns
 from discriminant.table.labels import check_kinds, encode_labels, joined, one_dimensional
 from discriminant.table.schema import Codes, Floats, Labels
 from discriminant.table.source import open_weight
 
 Unseen = Literal["error", "count"]
-
-_CLOSE = 1e-4  # that probabilities sum to one: float32 is good enough
 
 
 def assess(
@@ -50,10 +50,11 @@ def assess(
         (N,) what was decided: labels, REJECT, OUTLIER or one of `actions`. None: the most probable
         class, or what `cost` and `reject` make of the posteriors.
     log_posterior, posterior
-        (N, K) logarithms or probabilities, for losses and calibration; columns as in `classes`.
+        (N, K) logarithms or probabilities, for losses and calibration. The columns of a data frame
+        are named by the classes; those of an array are as in `classes`.
     classes
-        (K,) labels of the classes that the model knows. None: those of the truth, and of the
-        decisions.
+        (K,) labels of the classes that the model knows. None: those that the columns are named by,
+        or those of the truth, and of the decisions.
     actions
         Names of actions that are no classes, where `decided` has such.
     cost, reject
@@ -73,9 +74,10 @@ def assess(
     own, codes = encode_labels(truth)
     n = len(codes)
     _check_one_way(decided, cost, reject)
-    known, order = _known(classes, own)
+    known, order = _known(_named(log_posterior, posterior, own, classes), own)
     logs = _logs(log_posterior, posterior, n, known, order)
-    costs = None if cost is None else Costs.of(Costs.of(cost, known[np.argsort(order)]), known)
+    given = known if classes is None else known[_known(classes, own)[1]]  # as an array of costs is
+    costs = None if cost is None else Costs.of(Costs.of(cost, given), known)
     if decided is None:
         said, names = _from_posteriors(logs, known, costs, reject)
     else:
@@ -116,6 +118,9 @@ def evaluate(
         raise LabelError.absent("evaluate")
     check_classifier(model)
     said, others = said_by(model, X)
+    labels = one_dimensional(y)
+    if len(labels) != len(said):
+        raise ShapeError.of_truth(len(labels), len(said))
     return assess(
         y,
         said,
@@ -136,6 +141,13 @@ def _check_one_way(decided: Any, cost: Any, reject: Any) -> None:
 
 
 # --- posteriors ----------------------------------------------------------------------------------
+
+
+def _named(log_posterior: Any, posterior: Any, own: Labels, classes: Any) -> Any:
+    """The class of each column: as a data frame names it, or else as `classes` says."""
+    for name, given in (("log_posterior", log_posterior), ("posterior", posterior)):
+        classes = classes_of_columns(given, found=own.tolist(), classes=classes, what=name)
+    return classes
 
 
 def _known(classes: Any, own: Labels) -> tuple[Labels, npt.NDArray[np.intp]]:
@@ -164,10 +176,8 @@ def _logs(
         raise PosteriorError.of_columns(columns, known.tolist())
     if len(found) != n:
         raise ShapeError.of_lengths(name, len(found), n)
-    p = found if log_posterior is None else np.exp(np.minimum(found, 1.0))
-    total = p.sum(axis=1)
-    for row in np.flatnonzero(~(np.abs(total - 1.0) <= _CLOSE) | ~(p.min(axis=1) >= 0)):
-        raise PosteriorError.not_normalised(int(row), float(total[row]), name)
+    for row, total in off_one(found if log_posterior is None else np.exp(np.minimum(found, 1.0))):
+        raise PosteriorError.not_normalised(row, total, name)
     with np.errstate(divide="ignore"):
         logs = found if posterior is None else np.log(found)
     return logs if (order == np.arange(len(order))).all() else logs[:, np.argsort(order)]

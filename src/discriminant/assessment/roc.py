@@ -20,6 +20,7 @@ negative rows, after (TP, FP) above it, adds to P times the average precision
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from importlib import import_module
 from typing import Any, Literal
 
 import numpy as np
@@ -60,6 +61,10 @@ class Roc:
     def specificity(self) -> Floats:
         """(m,) share of the negative rows that are not called positive."""
         return np.asarray(1.0 - self.fpr)
+
+    def frame(self) -> Any:
+        """The points as a pandas frame, a row each."""
+        return _frame(threshold=self.threshold, fpr=self.fpr, tpr=self.tpr)
 
     def corners(self) -> Roc:
         """The same curve without the points on a straight line between their neighbours."""
@@ -113,6 +118,10 @@ class PrecisionRecall:
             f"average_precision={self.average_precision:.6g}{off})"
         )
 
+    def frame(self) -> Any:
+        """The points as a pandas frame, a row each."""
+        return _frame(threshold=self.threshold, precision=self.precision, recall=self.recall)
+
     def best(self, beta: float = 1.0) -> int:
         """Place of the largest F: recall counts beta times as much as precision."""
         beta = check_beta(beta)
@@ -145,7 +154,8 @@ def roc(
     positive
         The label that high scores speak for. None: the second of two labels in sorted order.
     classes
-        The labels of the columns of (N, K) scores; None: the labels found, sorted.
+        The labels of the columns of (N, K) scores; None: the names of the columns of a data frame,
+        or the labels found, sorted.
     sample_weight
         (N,) what each row counts for.
 
@@ -239,6 +249,10 @@ def area_error(steps: Steps) -> float:
         return 0.0
     kinds = float(steps.positive.sum()) * float(steps.negative.sum())
     return 0.5 * float(steps.positive @ steps.negative) / kinds
+
+
+def _frame(**columns: Floats) -> Any:
+    return import_module("pandas").DataFrame(columns)
 
 
 def _called(steps: Steps) -> tuple[Floats, Floats]:

@@ -24,6 +24,7 @@ from discriminant.moments.ranking import (
     check_missing,
     score_values,
 )
+from discriminant.table.class_columns import classes_of_columns
 from discriminant.table.labels import encode_labels
 from discriminant.table.schema import Codes, Floats, Labels
 from discriminant.table.source import open_weight
@@ -99,6 +100,7 @@ def judged(
     found, codes = encode_labels(labels)
     weight = open_weight(sample_weight, len(codes))
     values = as_numbers(scores)
+    classes = classes_of_columns(scores, found=found.tolist(), classes=classes, what="scores")
     if values.ndim == 2:
         found, codes = _ordered(found, codes, classes, values.shape)
         values = values[:, np.argsort(_order_of(found, classes))] if classes is not None else values
@@ -135,7 +137,7 @@ def steps_of(
         labels, scores, positive=positive, classes=classes, sample_weight=sample_weight
     )
     if rows.many:
-        raise ScoreError.which_positive(rows.labels.tolist())
+        raise ScoreError.which_column(rows.labels.tolist())
     own = own_rows(rows, positive)
     return exact_steps(rows.scores, own, rows.weight), positive
 

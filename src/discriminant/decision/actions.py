@@ -67,11 +67,11 @@ class Reject:
         if given is None or isinstance(given, Reject):
             return given or cls()
         if not isinstance(given, Mapping):
-            return cls(_reject_cost(given))
+            return cls(reject_cost(given))
         if not given or not set(given) <= {"cost", "threshold"}:
             raise OptionError.of("reject", given, "a cost, {'cost': ...} or {'threshold': ...}")
         limit = unit(given.get("threshold", 0.0), "The reject threshold")
-        return cls(_reject_cost(given.get("cost", np.inf)), limit)
+        return cls(reject_cost(given.get("cost", np.inf)), limit)
 
 
 def expected_cost(log_posterior: Floats, costs: Costs | None = None) -> Floats:
@@ -123,7 +123,8 @@ def decided(
     return found
 
 
-def _reject_cost(value: Any) -> float:
+def reject_cost(value: Any) -> float:
+    """A number of 0 or more, or the error that says what it is."""
     try:
         found = float(value)
     except (TypeError, ValueError):

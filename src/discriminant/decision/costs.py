@@ -21,7 +21,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from discriminant.errors import CostError, ThresholdError
+from discriminant.decision.frames import cost_rows, is_frame
+from discriminant.errors import CostError, NoClassDecidedWarning, ThresholdError, tell
 from discriminant.table.schema import Floats, Labels
 
 
@@ -50,8 +51,9 @@ class Costs:
         given
             {action: {class: cost}}: where nothing is said, a right decision costs 0 and a wrong one
             1; an action that is no class says its cost for every class, and a mapping without any
-            class has no other actions than its own. Or a (K, K) array, both sides in the order of
-            `labels`. Or a data frame of actions (index) by classes (columns), in any order.
+            class has no other actions than its own, which is told. Or a (K, K) array, both sides
+            in the order of `labels`. Or a data frame with classes as columns and actions as rows,
+            in any order, see `decision.frames`.
         labels
             (K,) the classes.
 
@@ -63,10 +65,12 @@ class Costs:
         """
         if isinstance(given, Costs):
             given = given._by_name()
+        elif isinstance(given, Mapping):
+            _tell_of_no_class(list(given), labels.tolist())
+        elif is_frame(given):
+            given = cost_rows(given, labels.tolist())
         if isinstance(given, Mapping):
             return cls._of_mapping(given, labels)
-        if hasattr(given, "columns") and hasattr(given, "index"):
-            return cls._of_frame(given, labels)
         try:
             found = np.array(given, dtype=np.float64)
         except (TypeError, ValueError):
@@ -106,18 +110,6 @@ class Costs:
             if action in given:
                 _fill(cost[a], action, given[action], place)
         return cls(labels, tuple(actions), cost)
-
-    @classmethod
-    def _of_frame(cls, given: Any, labels: Labels) -> Costs:
-        columns, actions = list(given.columns), list(given.index)
-        if len(columns) != len(labels) or any(name not in columns for name in labels.tolist()):
-            raise CostError.of_columns(columns, labels.tolist())
-        for place, action in enumerate(actions):
-            if action in actions[:place]:
-                raise CostError.of_twice(action)
-        values = np.asarray(given)
-        rows = {a: dict(zip(columns, values[i], strict=True)) for i, a in enumerate(actions)}
-        return cls._of_mapping(rows, labels)
 
     def over(self, places: npt.NDArray[np.intp]) -> Costs:
         """The actions at these places alone."""
@@ -187,6 +179,11 @@ def rescaled_odds(log_odds: Floats, *, positive: float, negative: float) -> Floa
 def _diagonal(actions: Sequence[Hashable], labels: list[Any]) -> list[tuple[int, int]]:
     place = {label: k for k, label in enumerate(labels)}
     return [(a, place[action]) for a, action in enumerate(actions) if action in place]
+
+
+def _tell_of_no_class(actions: list[Any], labels: list[Any]) -> None:
+    if actions and not set(actions) & set(labels):
+        tell(NoClassDecidedWarning.of_actions(actions, labels))
 
 
 def _fill(row: Floats, action: Hashable, given: Any, place: dict[Any, int]) -> None:

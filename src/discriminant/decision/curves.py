@@ -17,12 +17,14 @@ The area is 1/4 for scores that say nothing and 0 for perfect ones.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from discriminant.decision.actions import least_cost
 from discriminant.decision.costs import Costs
+from discriminant.decision.held_out import HeldOut
 from discriminant.errors import LabelError, PosteriorError
 from discriminant.table.schema import Codes, Floats
 
@@ -57,18 +59,40 @@ class CostCurve:
 
 
 def risk_coverage(
-    log_posterior: Floats, codes: Codes, *, weight: Floats | None = None, costs: Costs | None = None
+    log_posterior: Any,
+    truth: Any,
+    *,
+    classes: Any = None,
+    sample_weight: Any = None,
+    costs: Any = None,
 ) -> RiskCoverage:
     """Error, or cost, of the rows that are decided against their share.
 
+    Parameters
+    ----------
+    log_posterior
+        (n, K) logarithms of posteriors of rows that were not fitted.
+    truth
+        (n,) codes of the true classes, which count the columns from 0; or, with `classes`, labels.
+    classes
+        (K,) label of each column, such as `model.classes_`; a data frame may name its columns so.
+    sample_weight
+        (n,) how often each row counts.
+    costs
+        As the cost of `Decision`, or a `Costs`; None: every error costs 1.
+
+    Examples
+    --------
     >>> log_posterior = np.log([[0.9, 0.1], [0.8, 0.2], [0.4, 0.6], [0.3, 0.7]])
     >>> found = risk_coverage(log_posterior, np.array([0, 0, 0, 1]))
     >>> found.coverage.tolist(), found.risk.tolist()
     ([0.25, 0.5, 0.75, 1.0], [0.0, 0.0, 0.0, 0.25])
     """
-    best, doubt = least_cost(log_posterior, costs)
-    paid = paid_costs(best, codes, costs)
-    weight = np.ones(len(codes)) if weight is None else weight
+    rows = HeldOut.of(
+        log_posterior, truth, classes=classes, sample_weight=sample_weight, costs=costs
+    )
+    best, doubt = least_cost(rows.log_posterior, rows.costs)
+    paid, weight = paid_costs(best, rows.codes, rows.costs), rows.weight
     order = np.argsort(doubt, kind="stable")
     last = np.append(np.flatnonzero(np.diff(doubt[order]) > 0), len(order) - 1)
     decided = np.cumsum(weight[order])[last]
@@ -80,16 +104,21 @@ def risk_coverage(
     return RiskCoverage(coverage, risk, bound, area)
 
 
-def cost_curve(log_posterior: Floats, codes: Codes, *, weight: Floats | None = None) -> CostCurve:
+def cost_curve(
+    log_posterior: Any, truth: Any, *, classes: Any = None, sample_weight: Any = None
+) -> CostCurve:
     """Least normalised expected cost of two classes; the second one is the positive one.
+
+    The arguments are those of `risk_coverage`.
 
     >>> log_posterior = np.log([[0.9, 0.1], [0.8, 0.2], [0.4, 0.6], [0.3, 0.7]])
     >>> cost_curve(log_posterior, np.array([0, 0, 1, 1])).area
     0.0
     """
-    if log_posterior.shape[1] != 2:
-        raise PosteriorError.of_shape(log_posterior.shape, 2)
-    fpr, tpr, least = _roc(log_posterior, codes, weight)
+    rows = HeldOut.of(log_posterior, truth, classes=classes, sample_weight=sample_weight)
+    if rows.log_posterior.shape[1] != 2:
+        raise PosteriorError.of_shape(rows.log_posterior.shape, 2)
+    fpr, tpr, least = _roc(rows)
     keep = _hull(fpr, tpr)
     across, up = np.diff(fpr[keep]), np.diff(tpr[keep])
     corner = across / (across + up)
@@ -106,11 +135,9 @@ def paid_costs(decided: Codes, codes: Codes, costs: Costs | None) -> Floats:
     return np.asarray(costs.cost[decided, codes])
 
 
-def _roc(
-    log_posterior: Floats, codes: Codes, weight: Floats | None
-) -> tuple[Floats, Floats, Floats]:
+def _roc(rows: HeldOut) -> tuple[Floats, Floats, Floats]:
     """(m,) false and true positive rates from none to all, and the least posterior called +."""
-    weight = np.ones(len(codes)) if weight is None else weight
+    log_posterior, codes, weight = rows.log_posterior, rows.codes, rows.weight
     odds = log_posterior[:, 1] - log_posterior[:, 0]
     order = np.argsort(-odds, kind="stable")
     last = np.append(np.flatnonzero(np.diff(odds[order]) < 0), len(order) - 1)

@@ -13,15 +13,17 @@ bound, and class by class for K thresholds, until no single class can be moved t
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from discriminant.decision.actions import least_cost
-from discriminant.decision.costs import Costs, unit
+from discriminant.decision.actions import least_cost, reject_cost
+from discriminant.decision.costs import unit
 from discriminant.decision.curves import paid_costs
-from discriminant.errors import CostError, ThresholdError
-from discriminant.table.schema import Codes, Floats
+from discriminant.decision.held_out import HeldOut
+from discriminant.errors import ThresholdError
+from discriminant.table.schema import Floats
 
 _ROUNDS = 50  # over all classes
 
@@ -50,27 +52,34 @@ class TunedThreshold:
 
 
 def tuned_reject(
-    log_posterior: Floats,
-    codes: Codes,
+    log_posterior: Any,
+    truth: Any,
     *,
     reject: float,
-    costs: Costs | None = None,
-    weight: Floats | None = None,
+    classes: Any = None,
+    costs: Any = None,
+    sample_weight: Any = None,
 ) -> TunedReject:
     """The bound of doubt beyond which rejecting, at cost `reject`, was the cheaper.
+
+    The other arguments are those of `risk_coverage`.
 
     >>> log_posterior = np.log([[0.9, 0.1], [0.8, 0.2], [0.4, 0.6], [0.3, 0.7]])
     >>> found = tuned_reject(log_posterior, np.array([0, 0, 0, 1]), reject=0.3)
     >>> round(found.bound, 3), round(found.cost, 3)
     (0.35, 0.075)
     """
-    if not reject >= 0:
-        raise CostError.of_reject(f"{reject:g}")
-    best, doubt = least_cost(log_posterior, costs)
-    weight = np.ones(len(codes)) if weight is None else weight
+    reject = reject_cost(reject)
+    rows = HeldOut.of(
+        log_posterior, truth, classes=classes, sample_weight=sample_weight, costs=costs
+    )
+    best, doubt = least_cost(rows.log_posterior, rows.costs)
+    weight = rows.weight
     order = np.argsort(doubt, kind="stable")
     reject = min(reject, float(np.finfo(np.float64).max) / max(float(weight.sum()), 1.0) / 4)
-    gain = weight * (paid_costs(best, codes, costs) - reject)  # of deciding rather than rejecting
+    gain = weight * (
+        paid_costs(best, rows.codes, rows.costs) - reject
+    )  # of deciding rather than rejecting
     edge, total = _best_cut(doubt[order], gain[order])
     taken = weight[doubt <= edge].sum() / weight.sum()
     cost = max(total / float(weight.sum()) + reject, 0.0)
@@ -78,19 +87,20 @@ def tuned_reject(
 
 
 def tuned_threshold(
-    log_posterior: Floats,
-    codes: Codes,
+    log_posterior: Any,
+    truth: Any,
     *,
-    costs: Costs | None = None,
-    weight: Floats | None = None,
+    classes: Any = None,
+    costs: Any = None,
+    sample_weight: Any = None,
     thresholds: npt.ArrayLike | None = None,
 ) -> TunedThreshold:
     """Thresholds of least mean cost on held-out rows.
 
     Parameters
     ----------
-    log_posterior, codes, weight
-        (n, K), (n,) and (n,) of rows that were not fitted.
+    log_posterior, truth, classes, sample_weight
+        As in `risk_coverage`.
     costs
         Of deciding each class (other actions are left out); None: every error costs 1.
     thresholds
@@ -102,21 +112,24 @@ def tuned_threshold(
     >>> tuned_threshold(log_posterior, np.array([0, 0, 1, 1])).threshold.round(3)
     array([0.652, 0.348])
     """
-    K = log_posterior.shape[1]
-    costs = None if costs is None else costs.classes_only()
-    table = 1.0 - np.eye(K) if costs is None else costs.cost
-    weight = np.ones(len(codes)) if weight is None else weight
-    price = table[:, codes].T * (weight / weight.sum())[:, np.newaxis]  # (n, K) of each decision
-    untuned = float(price[np.arange(len(codes)), least_cost(log_posterior, costs)[0]].sum())
-    logs = np.maximum(log_posterior, -1e6)  # what is impossible stays last, and finite
+    rows = HeldOut.of(
+        log_posterior, truth, classes=classes, sample_weight=sample_weight, costs=costs
+    )
+    n, K = rows.log_posterior.shape
+    some = None if rows.costs is None else rows.costs.classes_only()
+    table = 1.0 - np.eye(K) if some is None else some.cost
+    share = rows.weight / rows.weight.sum()
+    price = table[:, rows.codes].T * share[:, np.newaxis]  # (n, K) of each decision
+    untuned = float(price[np.arange(n), least_cost(rows.log_posterior, some)[0]].sum())
+    logs = np.maximum(rows.log_posterior, -1e6)  # what is impossible stays last, and finite
     if thresholds is not None:
         return _of_candidates(logs, price, thresholds, untuned)
     usual = table.sum(axis=0) / (K - 1)
     starts = [np.zeros(K), np.log(np.maximum(usual, 1e-300))][: 1 if K == 2 else 2]
     tuned = [_descended(logs, price, start) for start in starts]
     shift, cost = min(tuned, key=lambda pair: pair[1])
-    share = np.exp(-(shift - shift.min()))
-    return TunedThreshold(share / share.sum(), cost, untuned)
+    limits = np.exp(-(shift - shift.min()))
+    return TunedThreshold(limits / limits.sum(), cost, untuned)
 
 
 def _descended(logs: Floats, price: Floats, shift: Floats) -> tuple[Floats, float]:

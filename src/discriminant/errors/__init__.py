@@ -38,6 +38,7 @@ from discriminant.errors.deciding import (
     CostError as CostError,
     FusionError as FusionError,
     NeverRejectsWarning as NeverRejectsWarning,
+    NoClassDecidedWarning as NoClassDecidedWarning,
     PosteriorError as PosteriorError,
     SharedColumnsWarning as SharedColumnsWarning,
     ThresholdError as ThresholdError,

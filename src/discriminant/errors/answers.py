@@ -96,6 +96,22 @@ class LabelError(InputError):
     def twice(cls, labels: Sequence[object]) -> LabelError:
         return cls(f"labels={list(labels)!r} names a class twice: name each once.")
 
+    @classmethod
+    def no_code(cls, row: int, code: int, classes: int) -> LabelError:
+        return cls(
+            f"The code of row {row} (counted from 0) is {code}, and log_posterior has {classes} "
+            f"columns: codes count them, 0 to {classes - 1}. For labels pass classes=, the label "
+            "of each column, such as model.classes_."
+        )
+
+    @classmethod
+    def uncoded(cls, labels: Sequence[object]) -> LabelError:
+        return cls(
+            f"The rows have labels, {listing(labels)}, and nothing says which column of "
+            "log_posterior is whose: pass classes=, the label of each column, such as "
+            "model.classes_."
+        )
+
 
 def _counted(counts: Mapping[object, int], most: int = 20) -> str:
     """Labels with their numbers of rows, the first few of them."""

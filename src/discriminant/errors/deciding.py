@@ -38,7 +38,16 @@ class CostError(InputError):
     ) -> CostError:
         return cls(
             f"'{action}' in cost is none of the classes {listing(labels, 20)}. An action of its "
-            f"own needs a cost for every class, and {listing(missing, 20)} has none."
+            f"own needs a cost for every class, and none is given for {listing(missing, 20)}."
+        )
+
+    @classmethod
+    def of_unnamed(cls, rows: int, columns: Sequence[object]) -> CostError:
+        return cls(
+            f"The {rows} rows of cost have no names. They would be the classes in the order of the "
+            f"columns, {listing(columns, 20)}, and for that there must be {len(columns)} rows with "
+            "0 where the two are the same. Name the decisions: by the index of a pandas frame, or "
+            "by a column of texts in any frame."
         )
 
     @classmethod
@@ -138,12 +147,24 @@ class PosteriorError(InputError):
         )
 
     @classmethod
+    def not_fused(cls, source: str, name: str) -> PosteriorError:
+        return cls(
+            f"Source '{source}' is {name}, which has neither predict_proba nor predict_log_proba, "
+            "and posteriors are what is fused. Wrap it in scikit-learn's CalibratedClassifierCV, "
+            f'or in Decision({name}(), calibrate="platt").'
+        )
+
+    @classmethod
     def no_number(cls, row: int, name: str) -> PosteriorError:
         return cls(f"The posterior that {name} gives for row {row} (counted from 0) is no number.")
 
     @classmethod
-    def of_shape(cls, shape: tuple[int, ...], classes: int) -> PosteriorError:
-        return cls(f"Posteriors have shape {shape} for {classes} classes: one column for each.")
+    def of_shape(cls, shape: tuple[int, ...], classes: int | None) -> PosteriorError:
+        many = "(rows, classes)" if classes is None else f"{classes} classes"
+        return cls(
+            f"Posteriors have shape {shape} for {many}: pass a row or more, and a column for each "
+            "class."
+        )
 
     @classmethod
     def of_columns(cls, columns: int, labels: Sequence[object]) -> PosteriorError:
@@ -200,6 +221,14 @@ class PosteriorError(InputError):
             "read. Fit once with outlier= at any level; the level can be changed afterwards."
         )
 
+    @classmethod
+    def of_fitted_without(cls, name: str) -> PosteriorError:
+        return cls(
+            f"{name} keeps no class means and covariance, and of_fitted reads no rows to find "
+            "them. Pass rows, which will not change the classifier: Decision(FrozenEstimator("
+            "model), outlier=...).fit(X, y), with scikit-learn's FrozenEstimator."
+        )
+
 
 class FusionError(InputError):
     """Sources cannot be fused."""
@@ -235,6 +264,21 @@ class NeverRejectsWarning(DiscriminantWarning):
             f"The cost of rejecting, {cost:g}, never pays: for any posterior there is a decision "
             f"that costs {most:g} or less on average, so no row is ever rejected. Pass a cost "
             "below that."
+        )
+
+
+class NoClassDecidedWarning(DiscriminantWarning):
+    """No action of a cost is a class."""
+
+    @classmethod
+    def of_actions(
+        cls, actions: Sequence[object], labels: Sequence[object]
+    ) -> NoClassDecidedWarning:
+        return cls(
+            f"cost names the action(s) {listing(actions)} and none of the classes "
+            f"{listing(labels)}, so that no class is ever decided. Name a class too, as "
+            f"{{{labels[0]!r}: {{}}, ...}}, and all of them can be. If none is meant to be, pass a "
+            "data frame of actions (rows) by classes (columns): of that nothing is told."
         )
 
 

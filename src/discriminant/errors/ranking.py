@@ -47,7 +47,17 @@ class ScoreError(InputError):
         )
 
     @classmethod
+    def which_column(cls, labels: Sequence[object]) -> ScoreError:
+        return cls(
+            f"Each of the classes {listing(labels, 20)} has a column of scores, and a curve is of "
+            "one of them against the others: pass positive=, its label. auc() and "
+            "average_precision() average over all."
+        )
+
+    @classmethod
     def which_positive(cls, labels: Sequence[object]) -> ScoreError:
+        if not labels:
+            return cls("There are no rows: pass labels and scores of rows of both kinds.")
         return cls(
             f"The labels are {listing(labels, 20)}, and one score a row ranks one class above the "
             "others: pass positive=, the label that high scores speak for, or a column of scores "

@@ -161,6 +161,10 @@ class ShapeError(InputError):
         return cls(f"{what} has {found} entries for {rows} rows: pass one for each row.")
 
     @classmethod
+    def of_truth(cls, labels: int, rows: int) -> ShapeError:
+        return cls(f"X has {rows} rows and y has {labels} labels: pass one label for each row.")
+
+    @classmethod
     def of_width(cls, found: int, fitted: int, name: str) -> ShapeError:
         return cls(
             f"X has {found} features, but {name} is expecting {fitted} features as input. "
@@ -170,6 +174,16 @@ class ShapeError(InputError):
 
 class ColumnNamesError(InputError):
     """Names of columns do not fit."""
+
+    @classmethod
+    def not_classes(
+        cls, what: str, names: Sequence[object], labels: Sequence[object]
+    ) -> ColumnNamesError:
+        return cls(
+            f"The columns of {what} are named {listing(names, 20)}, and the classes are "
+            f"{listing(labels, 20)}. Name each column by its class; or pass classes=, the class of "
+            "each column in order; or an array, its columns in the order of the sorted labels."
+        )
 
     @classmethod
     def of_missing(cls, missing: Sequence[str], extra: Sequence[str]) -> ColumnNamesError:

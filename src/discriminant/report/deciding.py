@@ -173,7 +173,7 @@ def _auc(own: Any, logs: Floats, k: int, weight: Floats | None) -> float | None:
 
 def _risk(logs: Floats, codes: Codes, weight: Floats | None, costs: Costs) -> dict[str, Any]:
     """Error of what is decided, the least doubtful rows first."""
-    found = risk_coverage(logs, codes, weight=weight)
+    found = risk_coverage(logs, codes, sample_weight=weight)
     some = _spaced(np.arange(len(found.coverage)), found.coverage, _RISK)
     return {
         "coverage": np.round(found.coverage[some], 5).tolist(),

@@ -5,10 +5,6 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from discriminant.engines.engine import moments
-from discriminant.export import export  # the function; the package goes by its full name
-from discriminant.moments.class_moments import ClassMoments
-
 if TYPE_CHECKING:  # the same names again, for type checkers and editors
     from discriminant.assessment.auc import auc as auc, compare_auc as compare_auc
     from discriminant.assessment.evaluation import assess as assess, evaluate as evaluate
@@ -32,6 +28,7 @@ if TYPE_CHECKING:  # the same names again, for type checkers and editors
     from discriminant.assessment.steps import ranking as ranking
     from discriminant.assessment.stepwise import stepwise as stepwise
     from discriminant.decision.actions import OUTLIER as OUTLIER, REJECT as REJECT
+    from discriminant.engines.engine import moments as moments
     from discriminant.estimators.basis import Basis as Basis
     from discriminant.estimators.decision import Decision as Decision
     from discriminant.estimators.easy_ensemble import EasyEnsemble as EasyEnsemble
@@ -64,10 +61,13 @@ if TYPE_CHECKING:  # the same names again, for type checkers and editors
     from discriminant.estimators.regression import LinearRegression as LinearRegression
     from discriminant.estimators.regularised import RDA as RDA
     from discriminant.estimators.svm import SVM as SVM
+    from discriminant.export import export as export
+    from discriminant.moments.class_moments import ClassMoments as ClassMoments
     from discriminant.moments.ranking import Ranking as Ranking
     from discriminant.posterior import estimated_prior as estimated_prior
-    from discriminant.table.opening import open_source as open_source
     from discriminant.store import load as load, save as save
+    from discriminant.study import study as study
+    from discriminant.table.opening import open_source as open_source
 
 __version__ = "0.1.0.dev0"
 
@@ -123,15 +123,27 @@ _HOMES = {
     "select_features": "assessment.selection",
     "save": "store",
     "load": "store",
+    "ClassMoments": "moments.class_moments",
+    "moments": "engines.engine",
+    "export": "export",
+    "study": "study",
 }
-__all__ = ["ClassMoments", "export", "moments", *_HOMES]
+__all__ = [*_HOMES]
+
+# Rooms that share their name with a function. Loaded now, while they are next to nothing, they do
+# not take that name later: `discriminant.moments` is the function, whatever else is imported.
+for _room in ("export", "moments", "study"):
+    import_module(f"discriminant.{_room}")
+    globals().pop(_room)
 
 
 def __getattr__(name: str) -> Any:
-    """Estimators are imported when they are first named, so that `import discriminant` is quick."""
+    """Everything is imported when it is first named, so that `import discriminant` is quick."""
     if name not in _HOMES:
         raise AttributeError(f"module 'discriminant' has no attribute {name!r}")
-    return getattr(import_module(f"discriminant.{_HOMES[name]}"), name)
+    found = getattr(import_module(f"discriminant.{_HOMES[name]}"), name)
+    globals()[name] = found
+    return found
 
 
 def __dir__() -> list[str]:

@@ -17,7 +17,7 @@ the mixtures that are shrunk after mixing go through `models.gaussian` one by on
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -78,6 +78,14 @@ class Grid:
             f"shrinkage={self.shrinkage[s]}, log_loss={self.log_loss[p, s, r]:.4g})"
         )
 
+    @classmethod
+    def of(cls, candidates: Candidates, sums: Sequence[Sums], fold: FoldNumbers) -> Grid:
+        """From sums over folds, some or all."""
+        loss, wrong = np.sum([found.losses for found in sums], axis=0)
+        weight = sum(found.weight for found in sums)
+        places = candidates.pooling, candidates.shrinkage, candidates.prior
+        return cls(*places, loss / weight, wrong / weight, fold)
+
     def best(self) -> tuple[int, int, int]:
         """Place of the least log loss; of equal ones that of more pooling, then more shrinkage."""
         least = float(self.log_loss.min())
@@ -109,17 +117,22 @@ def grid_losses(table: Table, candidates: Candidates, fold: FoldNumbers) -> Grid
     """
     auto = any(isinstance(s, str) for s in candidates.shrinkage)
     detail: Detail = "rows" if is_wide(len(table), table.width) else "fourth" if auto else "class"
-    with gathered(), one_blas_thread(), ThreadPoolExecutor(available_threads()) as pool:
+    with gathered():
         parts = fold_moments(table, fold, detail)
-        jobs = list(zip(rows_by_fold(fold), all_but_one(parts), strict=True))
-        for _, train in jobs:
-            _check_rows(train, candidates)
-        work = carried(lambda job: _fold_losses(table, job[0], job[1], candidates))
-        sums = list(pool.map(work, jobs))
-    loss, wrong = np.sum([found.losses for found in sums], axis=0)
-    weight = sum(found.weight for found in sums)
-    places = candidates.pooling, candidates.shrinkage, candidates.prior
-    return Grid(*places, loss / weight, wrong / weight, fold)
+        jobs = zip(rows_by_fold(fold), all_but_one(parts), strict=True)
+        sums = grid_sums([(table, rows, train) for rows, train in jobs], candidates)
+    return Grid.of(candidates, sums, fold)
+
+
+def grid_sums(
+    jobs: Sequence[tuple[Table, npt.NDArray[np.intp], Moments]], candidates: Candidates
+) -> list[Sums]:
+    """Sums over the rows of each fold: rows of a table, and the moments of the training part."""
+    for _, _, train in jobs:
+        _check_rows(train, candidates)
+    with gathered(), one_blas_thread(), ThreadPoolExecutor(available_threads()) as pool:
+        work = carried(lambda job: _fold_losses(job[0], job[1], job[2], candidates))
+        return list(pool.map(work, jobs))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -142,7 +155,7 @@ class _HeldOut:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Sums:
+class Sums:
     """Sums over the rows of a fold."""
 
     losses: Floats  # (2, P, S, R) of -log posterior of the true class, of the weight gone wrong
@@ -151,7 +164,7 @@ class _Sums:
 
 def _fold_losses(
     table: Table, rows: npt.NDArray[np.intp], train: Moments, candidates: Candidates
-) -> _Sums:
+) -> Sums:
     """Losses of the rows of one fold, some shrinkages at a time."""
     held, present = _HeldOut.of(table, rows, train), train.rows > 0
     train = only_present(train)
@@ -166,7 +179,7 @@ def _fold_losses(
         scores = candidate_scores(train, held.offsets, some)
         each = [_losses(scores + prior[:, None, None], held) for prior in priors]
         losses.append(np.stack(each, axis=-1))
-    return _Sums(np.concatenate(losses, axis=1).transpose(0, 2, 1, 3), float(held.weight.sum()))
+    return Sums(np.concatenate(losses, axis=1).transpose(0, 2, 1, 3), float(held.weight.sum()))
 
 
 def candidate_scores(train: Moments, offsets: Floats, candidates: Candidates) -> Floats:

@@ -98,6 +98,11 @@ from discriminant.errors.store import (
     StoredFileError as StoredFileError,
     WriteError as WriteError,
 )
+from discriminant.errors.studying import (
+    CommandError as CommandError,
+    ModelLeftOutWarning as ModelLeftOutWarning,
+    StudyError as StudyError,
+)
 from discriminant.errors.sums import (
     MomentsMismatchError as MomentsMismatchError,
     PrecisionLostError as PrecisionLostError,

@@ -169,7 +169,7 @@ def _space(space: SpaceFacts) -> list[str]:
         table(head, loadings) if loadings else "",
         table(["Direction", "Canonical correlation", "Share", "p"], directions),
         table(["Test of equal means", "Value", "F", "p"], tests) if tests else "",
-        spoken(space["calls_for"]),
+        spoken(space["calls_for"]) if space["calls_for"] else "",
         _bullets(space["notes"]),
     ]
 

@@ -1,0 +1,169 @@
+"""Rows dealt into folds once, summed once, for as many models as one likes.
+
+    part_f    rows of fold f, side by side in memory       moments_f    their moments
+    train_f = moments_0 + ... + moments_{F-1} without moments_f        whole = all of them
+
+`cross_validate` reads and sums the rows for one model. Here that is done for all: what is left of a
+model made from moments is algebra on `train_f` and one scoring of `part_f`. A model that must see
+rows is fitted to the other parts, or to some of their rows where these are very many; held out and
+scored are all rows in any case.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+
+from discriminant.assessment.answers import Answers, Gathered
+from discriminant.assessment.folds import (
+    FoldNumbers,
+    Places,
+    all_but_one,
+    only_present,
+    rows_by_fold,
+)
+from discriminant.assessment.grid import Candidates, Grid, grid_sums
+from discriminant.assessment.refit import for_classes, present_classes
+from discriminant.engines.engine import anchor_of, read_classes
+from discriminant.engines.local import available_threads, one_blas_thread
+from discriminant.errors import carried, gathered
+from discriminant.moments.class_moments import ClassMoments, Detail
+from discriminant.table.schema import Floats, dense, is_sparse
+from discriminant.table.source import Table
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Folded:
+    """A table in F parts, with the sums of all but each."""
+
+    table: Table
+    fold: FoldNumbers  # (N,)
+    rows: tuple[Places, ...]  # F: numbers of the rows of each part
+    parts: tuple[Table, ...]  # F
+    trains: tuple[ClassMoments, ...]  # F, or none where models are to be fitted to rows
+    whole: ClassMoments | None  # of all rows
+
+    @classmethod
+    def of(cls, table: Table, fold: FoldNumbers, *, detail: Detail | None) -> Folded:
+        """Deal out the rows, and sum them in a detail; None: do not sum."""
+        rows = tuple(rows_by_fold(fold))
+        with ThreadPoolExecutor(available_threads()) as pool:
+            parts = tuple(pool.map(lambda some: _together(table.take(some)), rows))
+        if detail is None:
+            return cls(table, fold, rows, parts, (), None)
+        anchor = anchor_of(table)
+        sums = [read_classes(part, detail, anchor=anchor) for part in parts]
+        trains = tuple(all_but_one(sums))
+        return cls(table, fold, rows, parts, trains, trains[0] + sums[0])
+
+    def answers(self, estimator: Any) -> Answers:
+        """What models made from the sums of all other parts say of each row."""
+        return self.answers_by(lambda f: estimator)
+
+    def answers_by(self, model_of: Callable[[int], Any]) -> Answers:
+        """The same with a model, not yet fitted, of each part's own."""
+        labels = self.table.schema.labels
+        found = Answers.blank(len(self.table), len(labels))
+
+        def work(f: int) -> None:
+            train = self.trains[f]
+            present = train.rows > 0
+            model = for_classes(model_of(f), present, labels)
+            own = only_present(train)
+            if model.needs_rows_for(own):
+                rule = model.rule_of(self.table.take(self._others(f)))
+            else:
+                rule = model.rule_from(own)
+            found.put(
+                self.rows[f],
+                np.flatnonzero(present),
+                *model.answers_by(rule, self.parts[f].features),
+            )
+
+        with one_blas_thread(), ThreadPoolExecutor(available_threads()) as pool:
+            list(pool.map(carried(work), range(len(self.rows))))
+        return found
+
+    def refitted(
+        self, estimator: Any, *, most: int, seed: int, told: Callable[[int], object] = id
+    ) -> Refitted:
+        """Models fitted to rows of all other parts, to at most so many of them."""
+        labels = self.table.schema.labels
+        gathering = Gathered(labels, len(self.table))
+        scores: Floats | None = None
+        converged, used = True, 0
+        draw = np.random.default_rng(seed)
+        for f, part in enumerate(self.parts):
+            told(f)
+            train = self.table.take(self._some(self._others(f), most, draw))
+            present = present_classes(train.codes, train.weight, labels)
+            model = for_classes(clone(estimator), present, labels)
+            more = {} if train.weight is None else {"sample_weight": train.weight}
+            model.fit(dense(train.features), labels[train.codes], **more)
+            if hasattr(model, "predict_log_proba"):
+                gathering.ask(model, part.features, self.rows[f])
+            else:
+                with gathered():
+                    gathering.ask(model, part.features, self.rows[f])
+                scores = _blank(scores, len(self.table), len(labels))
+                _put(scores, model, part.features, self.rows[f], present)
+            converged &= bool(getattr(model, "converged_", True))
+            used = max(used, len(train))
+        return Refitted(gathering.answers(), scores, used, converged)
+
+    def grid(self, candidates: Candidates, *, most: int, seed: int) -> tuple[Grid, list[Grid]]:
+        """Losses of RDA models on at most so many held-out rows: of all folds, of all but each."""
+        draw = np.random.default_rng(seed)
+        share = max(most // len(self.parts), 1)
+        jobs = [
+            (part, self._some(np.arange(len(part)), share, draw), train)
+            for part, train in zip(self.parts, self.trains, strict=True)
+        ]
+        sums = grid_sums(jobs, candidates)
+        others = [[one for g, one in enumerate(sums) if g != f] for f in range(len(sums))]
+        every = Grid.of(candidates, sums, self.fold)
+        return every, [Grid.of(candidates, some, self.fold) for some in others]
+
+    def _others(self, f: int) -> Places:
+        return np.flatnonzero(self.fold != f)
+
+    @staticmethod
+    def _some(rows: Places, most: int, draw: np.random.Generator) -> Places:
+        if len(rows) <= most:
+            return rows
+        return np.sort(draw.choice(rows, most, replace=False))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Refitted:
+    """What models fitted to rows say."""
+
+    answers: Answers
+    scores: Floats | None  # (N, K), of models without probabilities
+    used: int  # rows each was fitted to
+    converged: bool
+
+
+def _together(part: Table) -> Table:
+    """Rows side by side, each in one piece, as scoring likes them."""
+    if is_sparse(part.features):
+        return part
+    features = np.ascontiguousarray(dense(part.features), dtype=np.float64)
+    return Table(part.schema, features, part.codes, part.weight, part.responses)
+
+
+def _blank(scores: Floats | None, rows: int, classes: int) -> Floats:
+    return np.full((rows, classes), -np.inf) if scores is None else scores
+
+
+def _put(scores: Floats, model: Any, features: Any, rows: Places, present: Any) -> None:
+    """Scores by class; one of two classes is that of the second."""
+    said = np.asarray(model.decision_function(features))
+    if said.ndim == 1:
+        said = np.column_stack([-said, said]) / 2.0
+    scores[np.ix_(rows, np.flatnonzero(present))] = said

@@ -1,0 +1,89 @@
+"""What a study, or the command line, cannot do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from discriminant.errors.base import DiscriminantWarning, InputError, listing
+
+
+class StudyError(InputError):
+    """A study is asked for what it does not have."""
+
+    @classmethod
+    def unknown_model(cls, name: object, known: Sequence[str]) -> StudyError:
+        return cls(f"There is no model '{name}'. Choose among {listing(known, most=20)}.")
+
+    @classmethod
+    def no_models(cls) -> StudyError:
+        return cls("No model is named to compare. Name one or more, or none at all for all.")
+
+    @classmethod
+    def not_compared(cls, name: object, known: Sequence[str]) -> StudyError:
+        return cls(
+            f"Model '{name}' was not compared. Compared were {listing(known, most=20)}: choose one "
+            "of them, or compare again with it."
+        )
+
+    @classmethod
+    def none_left(cls, reasons: Sequence[tuple[str, str]]) -> StudyError:
+        told = " ".join(f"{name}: {why}" for name, why in reasons[:3])
+        return cls(f"No model could be fitted. {told}")
+
+    @classmethod
+    def no_probabilities(cls, name: object) -> StudyError:
+        return cls(
+            f"Model '{name}' gives no probabilities, which this needs. Take another, for example "
+            "'lda'."
+        )
+
+
+class ModelLeftOutWarning(DiscriminantWarning):
+    """A model of the family does not suit the rows and is not compared."""
+
+    @classmethod
+    def of(cls, name: str, why: str) -> ModelLeftOutWarning:
+        return cls(f"{name} is left out of the comparison: {why}")
+
+
+class CommandError(InputError):
+    """The command line asks for what cannot be."""
+
+    @classmethod
+    def not_moments(cls, path: object, kind: str) -> CommandError:
+        return cls(
+            f"{path} holds a {kind}, not moments. Make a file of moments with 'discriminant "
+            "moments'."
+        )
+
+    @classmethod
+    def not_a_model(cls, path: object, kind: str) -> CommandError:
+        return cls(f"{path} holds {kind}, not a model. Make a model with 'discriminant fit'.")
+
+    @classmethod
+    def needs_columns(cls, path: object, kind: str) -> CommandError:
+        return cls(
+            f"{path} holds a {kind} that knows no columns of a table. Use a model of 'discriminant "
+            "fit' or 'discriminant report', or save an Encoded(...) of it."
+        )
+
+    @classmethod
+    def bad_json(cls, option: str, text: str, why: str) -> CommandError:
+        return cls(f"{option} is no JSON ({why}): {text!r}. Write for example {_COST}.")
+
+    @classmethod
+    def same_file(cls, path: object) -> CommandError:
+        return cls(
+            f"{path} is both read and written. Name another file to write to, so that nothing is "
+            "lost."
+        )
+
+    @classmethod
+    def taken_column(cls, path: object, names: Sequence[str]) -> CommandError:
+        return cls(
+            f"{path} has already column(s) {listing(names)}, which the answer would repeat. Rename "
+            "them, or pass --prefix."
+        )
+
+
+_COST = '\'{"yes": {"no": 5}}\''

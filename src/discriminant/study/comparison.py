@@ -1,0 +1,343 @@
+"""What a comparison found: measures of each model on the same held-out rows, and which to take.
+
+    error        share of the rows in a wrong class, Wilson's interval
+    AUC          of the second of two classes, DeLong's interval; of more, the mean of each class
+                 against the rest
+    log loss, Brier, calibration error      of the probabilities, where a model gives any
+
+The one-standard-error rule: with c_f the criterion on fold f and se its standard error, of the best
+model, sqrt(mean_f (c_f - c)^2 / (F - 1)), take the simplest model with  c <= c_best + se_best.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from discriminant.assessment.auc import auc
+from discriminant.assessment.grid import Grid
+from discriminant.assessment.judging import Found
+from discriminant.assessment.layout import Printed, table
+from discriminant.assessment.model_comparison import mcnemar
+from discriminant.assessment.resampling import HeldOut
+from discriminant.errors import DiscriminantError, OptionError, StudyError
+from discriminant.report.comparing import held_auc, log_odds, surface_facts
+from discriminant.report.facts import ComparisonFacts, ModelFacts, plain
+from discriminant.report.words import counted, duration, fixed, number, percent, several
+from discriminant.study.members import SIMPLEST, Member
+from discriminant.table.schema import Floats
+
+LEVEL = 0.95
+CRITERIA = ("log_loss", "error", "brier")
+RULES = ("one_se", "least")
+_ALIKE = 0.05  # level below which two models are told apart
+_WORDS = {"error": "share of mistakes", "log_loss": "log loss", "brier": "Brier score"}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Outcome:
+    """How one model did."""
+
+    member: Member
+    facts: ModelFacts
+    spread: Mapping[str, float]  # {criterion: standard error over folds}
+    right: npt.NDArray[np.bool_]  # (N,)
+    held: HeldOut | None  # None where all of them would take too much room
+    warnings: tuple[Warning, ...]
+    converged: bool
+
+    @property
+    def name(self) -> str:
+        """In code."""
+        return self.member.name
+
+    @property
+    def title(self) -> str:
+        """For people."""
+        return self.member.title
+
+    def value(self, by: str) -> float | None:
+        """Of a criterion; None where it has none."""
+        found: float | None = self.facts[by]  # type: ignore[literal-required]
+        return found if found is not None and math.isfinite(found) else None
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The model taken, and why."""
+
+    name: str
+    title: str
+    by: str
+    rule: str
+    why: str
+
+    def __str__(self) -> str:
+        return self.why
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Comparison(Printed):
+    """What `Study.compare` returns: `print` it, or ask for `frame()` or `to_dict()`."""
+
+    outcomes: tuple[Outcome, ...]
+    left_out: tuple[tuple[str, str], ...]  # name and reason
+    folds: int
+    rows: int
+    baseline: float  # error of always saying the most frequent class
+    seconds: Mapping[str, float]  # reading, summing
+    surface: Grid | None
+    labels: tuple[str, ...]
+
+    def __getitem__(self, name: str) -> Outcome:
+        """The outcome of a model, by name."""
+        for outcome in self.outcomes:
+            if outcome.name == name:
+                return outcome
+        raise StudyError.not_compared(name, [outcome.name for outcome in self.outcomes])
+
+    @property
+    def text(self) -> str:
+        """One table, then what is to be known of some lines of it."""
+        title = (
+            f"{counted(self.rows, 'row')}, {counted(len(self.labels), 'class', 'classes')}, "
+            f"{self.folds} folds; every figure is of rows that the model had not seen"
+        )
+        head = ["", "Error", "95% interval", "AUC", "Log loss", "Brier", "Calibration", "Time"]
+        lines = table(title, head, [_cells(one.title, one.facts) for one in self.outcomes])
+        notes = [f"{one.title}: {one.facts['note']}" for one in self.outcomes if one.facts["note"]]
+        notes += [f"{name} is left out: {why}" for name, why in self.left_out]
+        base = f"Always saying the most frequent class: error {percent(self.baseline)}."
+        return "\n".join([*lines, "", base, *notes])
+
+    def frame(self) -> Any:
+        """A pandas frame, a row for each model."""
+        return import_module("pandas").DataFrame(self._records()).set_index("name")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers, lists and texts."""
+        found: dict[str, Any] = plain(
+            {
+                "models": self._records(),
+                "left_out": [{"name": name, "why": why} for name, why in self.left_out],
+                "folds": self.folds,
+                "rows": self.rows,
+                "baseline": self.baseline,
+                "seconds": dict(self.seconds),
+            }
+        )
+        if self.surface is not None:
+            found["surface"] = plain(surface_facts(self.surface))
+        return found
+
+    def choose(self, by: str = "log_loss", rule: str = "one_se") -> Choice:
+        """The model to take."""
+        if by not in CRITERIA:
+            raise OptionError.of("by", by, "'log_loss', 'error' or 'brier'")
+        if rule not in RULES:
+            raise OptionError.of("rule", rule, "'one_se' or 'least'")
+        able = [one for one in self.outcomes if one.value(by) is not None]
+        if not able:
+            raise StudyError.no_probabilities(self.outcomes[0].name)
+        best = min(able, key=lambda one: (_least(one, by), one.member.level))
+        taken = best if rule == "least" else _simplest(able, best, by)
+        return Choice(taken.name, taken.title, by, rule, self._why(taken, best, by, len(able)))
+
+    def named(self, name: str) -> Choice:
+        """A model that was asked for."""
+        one = self[name]
+        why = f"{one.title} was taken as asked. {_mistakes(one)} {self._rivals(one)}"
+        return Choice(name, one.title, "", "asked", why.strip())
+
+    def section(self, choice: Choice) -> ComparisonFacts:
+        """The section of a report."""
+        models = [
+            ModelFacts(**{**one.facts, "chosen": one.name == choice.name}) for one in self.outcomes
+        ]
+        found = ComparisonFacts(
+            models=models,
+            why=choice.why,
+            folds=f"{self.folds} folds",
+            level=LEVEL,
+            baseline=self.baseline,
+        )
+        if self.surface is not None:
+            found["surface"] = surface_facts(self.surface)
+        return found
+
+    def _records(self) -> list[dict[str, Any]]:
+        left = ("label", "chosen")
+        return [
+            {
+                "name": one.name,
+                "title": one.title,
+                **{key: value for key, value in one.facts.items() if key not in left},
+                **{f"{by}_se": se for by, se in one.spread.items()},
+                "converged": one.converged,
+            }
+            for one in self.outcomes
+        ]
+
+    def _why(self, taken: Outcome, best: Outcome, by: str, count: int) -> str:
+        said = percent if by == "error" else number
+        least, own, se = (said(v) for v in (_least(best, by), _least(taken, by), best.spread[by]))
+        what, among = _WORDS[by], f"of the {count} models compared by it"
+        as_good = [one for one in self.outcomes if one.value(by) == best.value(by)]
+        if count == 1:
+            reason = f"{taken.title} is the only model that was compared by {what}."
+        elif taken in as_good:
+            also = "" if len(as_good) == 1 else f" ({len(as_good) - 1} more had the same)"
+            reason = f"{taken.title} had the least {what} on held-out rows, {own}, {among}{also}."
+        else:
+            simple = (
+                f"it is simpler ({SIMPLEST[taken.member.level]})"
+                if taken.member.level < best.member.level
+                else "it is as simple"
+            )
+            reason = (
+                f"{taken.title} was taken: {simple}, and its {what} on held-out rows, "
+                f"{own}, is within one standard error ({se}) of the least {among}, {least} of "
+                f"{best.title}."
+            )
+        return " ".join(filter(None, [reason, _mistakes(taken), self._rivals(taken)]))
+
+    def _rivals(self, taken: Outcome) -> str:
+        """What McNemar's test says of the other models' mistakes."""
+        others = [one for one in self.outcomes if one is not taken]
+        if not others:
+            return ""
+        level = _ALIKE / len(others)  # Bonferroni: it holds for all of them together
+        tested = [(one.title, *_paired(taken, one)) for one in others]
+        better = [name for name, gain, p in tested if gain < 0 and p < level]
+        alike = [name for name, _, p in tested if p >= level]
+        if better:
+            return f"By number of mistakes alone, {several(better)} did better."
+        if not alike:
+            return "It made clearly fewer mistakes than every other model."
+        them = several(alike) if len(alike) <= 3 else counted(len(alike), "other model")
+        return f"By number of mistakes it cannot be told from {them}: the difference may be chance."
+
+
+def outcome_of(
+    member: Member,
+    held: HeldOut,
+    *,
+    seconds: float,
+    note: str = "",
+    scores: Floats | None = None,
+    warnings: tuple[Warning, ...] = (),
+    converged: bool = True,
+    keep: bool = True,
+) -> Outcome:
+    """All measures of what a model said of held-out rows.
+
+    `scores` (N, K) are those of a model without probabilities.
+    """
+    tally = held.tally
+    error = tally.interval("error", level=LEVEL)
+    able = scores is None
+    low, area, high = _area(held) if scores is None else _area_of_scores(held, scores)
+    endless = "Some rows were of a class that was given probability 0, so its log loss is infinite."
+    none = "It gives no probabilities, only classes."
+    notes = [note, "" if able else none, endless if able and math.isinf(tally.log_loss) else ""]
+    facts = ModelFacts(
+        name=member.name,
+        label=member.title,
+        error=float(error.value),
+        error_low=float(error.low),
+        error_high=float(error.high),
+        log_loss=_finite(tally.log_loss) if able else None,
+        auc=area,
+        auc_low=low,
+        auc_high=high,
+        brier=float(tally.brier) if able else None,
+        calibration=float(tally.calibration_error()) if able else None,
+        seconds=seconds,
+        note=" ".join(filter(None, notes)),
+        chosen=False,
+    )
+    right = np.asarray(held.decided == held.codes)
+    spread = _spread(held, able)
+    return Outcome(member, facts, spread, right, held if keep else None, warnings, converged)
+
+
+def _spread(held: HeldOut, able: bool) -> dict[str, float]:
+    """Standard errors over folds."""
+    weight = np.ones(len(held.codes)) if held.weight is None else held.weight
+    some = np.flatnonzero(weight > 0)
+    losses = {"error": held.wrong.astype(np.float64)}
+    if able:
+        own = held.log_posterior[np.arange(len(held.codes)), held.codes]
+        losses["log_loss"] = -own
+        p = np.exp(held.log_posterior)
+        brier = np.einsum("nk,nk->n", p, p) - 2.0 * np.exp(own) + 1.0
+        losses["brier"] = brier / 2.0 if p.shape[1] == 2 else brier
+    with np.errstate(invalid="ignore"):
+        found = {
+            by: float(Found.of_rows(loss[some], weight[some], held.fold[some]).se[0])
+            for by, loss in losses.items()
+        }
+    return {by: se if math.isfinite(se) else 0.0 for by, se in found.items()}
+
+
+def _area(held: HeldOut) -> tuple[float | None, float | None, float | None]:
+    found = held_auc(held, LEVEL)
+    return (None, None, None) if found is None else (found.low, found.value, found.high)
+
+
+def _area_of_scores(
+    held: HeldOut, scores: Floats
+) -> tuple[float | None, float | None, float | None]:
+    said = log_odds(scores) if scores.shape[1] == 2 else scores
+    try:
+        found = auc(held.codes, said, LEVEL, sample_weight=held.weight)
+    except DiscriminantError:
+        return None, None, None
+    return found.low, found.value, found.high
+
+
+def _simplest(able: list[Outcome], best: Outcome, by: str) -> Outcome:
+    limit = _least(best, by) + best.spread[by]
+    near = [one for one in able if _least(one, by) <= limit]
+    return min(near, key=lambda one: (one.member.level, _least(one, by)))
+
+
+def _least(one: Outcome, by: str) -> float:
+    value = one.value(by)
+    return math.inf if value is None else value
+
+
+def _mistakes(one: Outcome) -> str:
+    share = percent(one.facts["error"]) if one.facts["error"] else "none"
+    return f"It was wrong on {share} of these rows."
+
+
+def _paired(own: Outcome, other: Outcome) -> tuple[int, float]:
+    """How many more rows the first has right, and p of McNemar's test."""
+    b, c = int((own.right & ~other.right).sum()), int((other.right & ~own.right).sum())
+    return b - c, mcnemar(b, c, exact=b + c < 10_000)[2]
+
+
+def _finite(value: float) -> float | None:
+    return float(value) if math.isfinite(value) else None
+
+
+def _cells(title: str, facts: ModelFacts) -> list[str]:
+    low, high = facts["error_low"], facts["error_high"]
+    span = "–" if low is None or high is None else f"{percent(low)} to {percent(high)}"
+    return [
+        title,
+        percent(facts["error"]),
+        span,
+        fixed(facts["auc"], 3),
+        fixed(facts["log_loss"], 4),
+        fixed(facts["brier"], 4),
+        fixed(facts["calibration"], 4),
+        duration(facts["seconds"]),
+    ]

@@ -1,0 +1,218 @@
+"""Every model on the same folds, and the moments of these read once.
+
+Models made from moments are scored on all held-out rows. The dials of RDA are chosen, for each
+fold, on the other folds, so that no row helps to choose the model it is held out from. Models that
+read rows are fitted to at most `most` rows of each training part, and say so.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from discriminant.assessment.answers import Answers
+from discriminant.assessment.folded import Folded
+from discriminant.assessment.folds import FoldNumbers
+from discriminant.assessment.grid import STEPS, Candidates, Grid
+from discriminant.assessment.resampling import HeldOut, warn_of_missing
+from discriminant.errors import DiscriminantError, DiscriminantWarning, StudyError, gathered
+from discriminant.models.gaussian import Family
+from discriminant.moments.class_moments import ClassMoments, Detail
+from discriminant.study.comparison import Comparison, Outcome, outcome_of
+from discriminant.study.members import Member
+from discriminant.table.schema import Floats
+from discriminant.table.source import Table
+
+_GRID_ROWS = 50_000  # held-out rows on which the dials of RDA are chosen
+_MOMENTS_BYTES = 1 << 30  # of all folds together
+_KEPT_BYTES = 1 << 29  # of held-out posteriors of all models together
+Told = Callable[[str, int, int], object]
+
+
+@dataclass
+class Run:
+    """A comparison under way, and what it leaves for later: moments, the grid of RDA."""
+
+    table: Table
+    fold: FoldNumbers
+    seed: int
+    most: int
+    told: Told
+    seconds: dict[str, float]
+    _folded: Folded | None = None
+    surface: Grid | None = None
+    _by_fold: list[Grid] = field(default_factory=list)
+
+    @property
+    def folded(self) -> Folded:
+        """The rows in folds, dealt and summed when they are first asked for."""
+        if self._folded is None:
+            started = time.perf_counter()
+            self.told("summing", 0, 1)
+            self._folded = Folded.of(self.table, self.fold, detail=self.detail)
+            self.seconds["summing"] = time.perf_counter() - started
+        return self._folded
+
+    @property
+    def detail(self) -> Detail | None:
+        """What is summed: all there is use for, unless rows are the smaller thing."""
+        N, d, K = len(self.table), self.table.width, len(self.table.schema.labels)
+        if 2 * d > N:
+            return None
+        folds = int(self.fold.max()) + 1
+        return "fourth" if 24 * K * d * d * folds <= _MOMENTS_BYTES else "pooled"
+
+    @property
+    def moments(self) -> ClassMoments | None:
+        """Of all rows."""
+        return self.folded.whole
+
+    def compare(self, members: list[Member]) -> Comparison:
+        """The outcome of each."""
+        outcomes: list[Outcome] = []
+        left_out: list[tuple[str, str]] = []
+        K = len(self.table.schema.labels)
+        keep = 8 * len(self.table) * K * len(members) <= _KEPT_BYTES
+        for i, member in enumerate(members):
+            self.told(member.title, i, len(members))
+            try:
+                outcomes.append(self.outcome(member, keep=keep))
+            except DiscriminantError as reason:
+                left_out.append((member.title, str(reason)))
+        self.told("done", len(members), len(members))
+        if not outcomes:
+            raise StudyError.none_left(left_out)
+        shares = np.bincount(self.table.codes, self.table.weight)
+        return Comparison(
+            tuple(outcomes),
+            tuple(left_out),
+            int(self.fold.max()) + 1,
+            len(self.table),
+            float(1.0 - shares.max() / shares.sum()),
+            dict(self.seconds),
+            self.surface,
+            tuple(str(label) for label in self.table.schema.labels.tolist()),
+        )
+
+    def outcome(self, member: Member, *, keep: bool = True) -> Outcome:
+        """How one model does on held-out rows."""
+        folded = self.folded  # before the clock starts: it serves all
+        started = time.perf_counter()
+        codes, labels, weight = self.table.codes, self.table.schema.labels, self.table.weight
+        with recorded() as said, gathered():
+            found = self._said(member, folded)
+            warn_of_missing(codes, weight, labels, self.fold)
+        taken = time.perf_counter() - started
+        with recorded():  # an AUC of 1 has no spread: the table shows that
+            return outcome_of(
+                member,
+                HeldOut.of(labels, codes, self.fold, found.answers, weight),
+                seconds=taken,
+                note=found.note,
+                scores=found.scores,
+                warnings=tuple(said),
+                converged=found.converged,
+                keep=keep,
+            )
+
+    def held(self, outcome: Outcome) -> HeldOut:
+        """Held-out answers, worked out again where they were too many to be kept."""
+        if outcome.held is not None:
+            return outcome.held
+        again = self.outcome(outcome.member).held
+        assert again is not None
+        return again
+
+    def made(self, member: Member) -> Any:
+        """The classifier with the options that were chosen, not yet fitted."""
+        if not member.chosen or self.detail is None:
+            return member.make()
+        p, s, _ = self._surface(self.folded).best()
+        assert self.surface is not None
+        return _rda(self.surface, p, s)
+
+    def _said(self, member: Member, folded: Folded) -> _Said:
+        model = member.make()
+        if not member.by_moments or folded.whole is None:
+            return self._refitted(member, model, folded)
+        if not member.chosen:
+            if not folded.whole.holds(model.detail):
+                model.fit_moments(folded.whole)  # tells what is missing
+            return _Said(folded.answers(model))
+        self._surface(folded)
+        made = [_rda(grid, *grid.best()[:2]) for grid in self._by_fold]
+        return _Said(folded.answers_by(lambda f: made[f]), note=self._dials())
+
+    def _dials(self) -> str:
+        assert self.surface is not None
+        p, s, _ = self.surface.best()
+        pooling, shrinkage = self.surface.pooling[p], self.surface.shrinkage[s]
+        tried = len(self.surface.pooling) * len(self.surface.shrinkage)
+        part = (
+            ""
+            if len(self.table) <= _GRID_ROWS
+            else f" on {_GRID_ROWS:,} held-out rows drawn of all"
+        )
+        return (
+            f"Of {tried} settings, pooling {pooling:g} and shrinkage {shrinkage:g} were chosen"
+            f"{part}; for each fold, on the other folds."
+        )
+
+    def _surface(self, folded: Folded) -> Grid:
+        if self.surface is None:
+            tried = Candidates(Family(), np.array(STEPS), STEPS)
+            self.surface, self._by_fold = folded.grid(tried, most=_GRID_ROWS, seed=self.seed)
+        return self.surface
+
+    def _refitted(self, member: Member, model: Any, folded: Folded) -> _Said:
+        folds = len(folded.rows)
+        found = folded.refitted(
+            model,
+            most=self.most,
+            seed=self.seed,
+            told=lambda f: self.told(f"{member.title}, fold {f + 1} of {folds}", -1, 0),
+        )
+        note = ""
+        if found.used == self.most < len(self.table) - len(folded.rows[0]):
+            note = f"Fitted to {found.used:,} rows drawn of each training part."
+        if not found.converged and member.name != "perceptron":
+            note += " Some of its fits had not converged."
+        return _Said(found.answers, found.scores, note.strip(), found.converged)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Said:
+    answers: Answers
+    scores: Floats | None = None
+    note: str = ""
+    converged: bool = True
+
+
+def _rda(grid: Grid, p: int, s: int) -> Any:
+    from discriminant.estimators.regularised import RDA
+
+    return RDA(pooling=float(grid.pooling[p]), shrinkage=grid.shrinkage[s])
+
+
+@contextmanager
+def recorded() -> Iterator[list[Warning]]:
+    """Our warnings, kept instead of told; others go their way."""
+    found: list[Warning] = []
+    others: list[warnings.WarningMessage] = []
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", DiscriminantWarning)
+        yield found
+    for one in caught:
+        message = one.message
+        if isinstance(message, DiscriminantWarning):
+            found.append(message)
+        else:
+            others.append(one)
+    for one in others:
+        warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)

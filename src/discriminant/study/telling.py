@@ -1,0 +1,214 @@
+"""What a study says: the facts of its report, and the page.
+
+Sections come from `report`; here they are asked for, and one that the rows do not allow is left out
+rather than the page lost. A file is written beside its place and moved there, after all else went
+well: nothing is written where anything fails.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import tempfile
+from contextlib import suppress
+from datetime import date
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from discriminant.errors import DiscriminantError
+from discriminant.estimators.decision import Decision
+from discriminant.report.deciding import decision_section
+from discriminant.report.facts import (
+    DecisionFacts,
+    Facts,
+    Made,
+    MattersFacts,
+    SpaceFacts,
+    UseFacts,
+    facts,
+)
+from discriminant.report.finding import findings_of
+from discriminant.report.markdown import to_markdown
+from discriminant.report.mattering import coefficients_from, matters_section
+from discriminant.report.reading import read_section
+from discriminant.report.space import space_section
+from discriminant.report.using import use_section
+
+if TYPE_CHECKING:
+    from discriminant.study.workflow import Study
+
+_SQL = 40_000  # characters on a page
+_STEPS = 200  # features up to which the order of entry is worked out
+
+
+def facts_of(
+    study: Study, *, title: str | None = None, command: str | None = None, file: str = ""
+) -> Facts:
+    """All sections."""
+    compared, choice = study._compared(), study._chosen()
+    comparison = compared.section(choice)
+    opened = study.opened
+    read = read_section(
+        opened.table,
+        source=os.path.basename(study.source),
+        target=study.target,
+        columns=opened.encoding.columns,
+        missing={column.name: column.missing for column in opened.encoding.columns},
+        rows_read=opened.rows_read,
+        said=[*opened.said, *(f"{name} is left out: {why}" for name, why in compared.left_out)],
+        warnings=study.warnings,
+    )
+    return facts(
+        title or f"{study.target}: {Path(study.source).name}",
+        made=made(study, command),
+        read=read,
+        comparison=comparison,
+        space=_space(study, comparison),
+        decision=_decision(study),
+        matters=_matters(study),
+        use=_use(study, file),
+    )
+
+
+def made(study: Study, command: str | None) -> Made:
+    """How to make it again."""
+    found = Made(version=versions(), date=date.today().isoformat(), seed=study.seed)
+    if command:
+        found["command"] = command
+    return found
+
+
+def versions() -> str:
+    """Of this package, and of what it computes with.
+
+    >>> versions().split(" ")[0] != ""
+    True
+    """
+    import numpy
+    import scipy
+
+    from discriminant import __version__
+
+    return (
+        f"{__version__} (Python {platform.python_version()}, NumPy {numpy.__version__}, "
+        f"SciPy {scipy.__version__})"
+    )
+
+
+def explained(found: Facts) -> str:
+    """Of the report as Markdown, what tells the classes apart and what is odd."""
+    parts = to_markdown(found).split("\n## ")
+    wanted = ("The data in discriminant space", "What matters")
+    return "\n".join(f"## {part.strip()}\n" for part in parts if part.startswith(wanted))
+
+
+def write_report(
+    study: Study,
+    path: Path,
+    *,
+    save: str | os.PathLike[str] | None,
+    title: str | None,
+    command: str | None,
+) -> Facts:
+    """The page, and the model."""
+    from discriminant import store
+    from discriminant.report.render import render
+
+    for place in (path, save):
+        if place is not None:
+            store.check_place(place)
+    found = facts_of(
+        study, title=title, command=command, file="" if save is None else os.path.basename(save)
+    )
+    page = render(found)
+    if save is not None:
+        store.save(decided(study), save)
+    write_text(path, page)
+    return found
+
+
+def decided(study: Study) -> Any:
+    """The model taken, with the costs and the reject option that were asked for."""
+    model = study.model()
+    if not any(option is not None for option in study.options.values()):
+        return model
+    return Decision.of_fitted(model, **study.options)
+
+
+def write_text(path: Path, text: str) -> None:
+    """A file that is there whole or not at all."""
+    path = Path(os.path.realpath(path))
+    handle, beside = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(beside, 0o644)
+        os.replace(beside, path)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(beside)
+        raise
+
+
+def _space(study: Study, comparison: Any) -> SpaceFacts | None:
+    if study.moments is None or study.moments.detail not in ("class", "fourth"):
+        return None
+    return space_section(study.opened.table, study.moments, comparison=comparison, seed=study.seed)
+
+
+def _decision(study: Study) -> DecisionFacts | None:
+    outcome = study._compared()[study._chosen().name]
+    if outcome.facts["brier"] is None:  # no probabilities to decide by
+        return None
+    held = study._running().held(outcome)
+    return decision_section(
+        held.labels,
+        held.codes,
+        held.log_posterior,
+        weight=held.weight,
+        cost=study.options.get("cost"),
+        reject=study.options.get("reject"),
+        seed=study.seed,
+    )
+
+
+def _matters(study: Study) -> MattersFacts:
+    moments, table = study.moments, study.opened.table
+    outcome = study._compared()[study._chosen().name]
+    if moments is None or moments.detail not in ("class", "fourth"):
+        return MattersFacts(findings=[])
+    held = study._running().held(outcome) if outcome.facts["brier"] is not None else None
+    found = findings_of(table, moments, held=held, warnings=outcome.warnings)
+    coefficients = steps = None
+    with suppress(DiscriminantError):
+        coefficients = coefficients_from(moments)
+    if table.width <= _STEPS:
+        from discriminant.assessment.stepwise import stepwise
+
+        with suppress(DiscriminantError):
+            steps = stepwise(moments)
+    return matters_section(coefficients=coefficients, stepwise=steps, findings=found)
+
+
+def _use(study: Study, file: str) -> UseFacts | None:
+    table = Path(study.source).stem or "rows"
+    command = f"discriminant predict {_quoted(file)} new.csv --out predicted.csv" if file else ""
+    return use_section(file=file, sql=_sql(decided(study), table), command=command)
+
+
+def _sql(model: Any, table: str) -> str:
+    from discriminant.export import export
+
+    try:
+        text = str(export(model, "sql", table=table))
+    except (DiscriminantError, ImportError):
+        return ""
+    return text if len(text) <= _SQL else ""
+
+
+def _quoted(name: str) -> str:
+    import shlex
+
+    return shlex.quote(name)

@@ -1,0 +1,241 @@
+"""Study: one reading of a table, and all that a person asks of it afterwards."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+
+from discriminant.assessment.folds import fold_numbers
+from discriminant.errors import OptionError, StudyError
+from discriminant.estimators.decision import Decision
+from discriminant.estimators.encoded import Encoded
+from discriminant.moments.class_moments import ClassMoments
+from discriminant.report.facts import Facts
+from discriminant.study.comparison import Choice, Comparison
+from discriminant.study.members import Member, chosen_members, family
+from discriminant.study.running import Run, recorded
+from discriminant.table.opening import Opened, is_path, open_source
+
+_MOST = 50_000  # rows that a model which reads rows is fitted to, in each training part
+
+
+class Study:
+    """A table that was read, and what was found in it. Made by `discriminant.study`."""
+
+    def __init__(
+        self,
+        opened: Opened,
+        *,
+        source: str,
+        target: str,
+        seed: int,
+        folds: int,
+        reading: Sequence[Warning] = (),
+        seconds: float = 0.0,
+        progress: Callable[[str, int, int], object] | None = None,
+    ) -> None:
+        self.opened, self.source, self.target = opened, source, target
+        self.seed, self.folds = seed, folds
+        self.warnings: list[Warning] = list(reading)
+        self.comparison: Comparison | None = None
+        self.choice: Choice | None = None
+        self.options: dict[str, Any] = {}  # of the decision: cost, reject
+        self._told = progress or (lambda what, done, of: None)
+        self._seconds = {"reading": seconds}
+        self._models: dict[str, Any] = {}
+        self._members: dict[str, Member] = {}
+        self._run: Run | None = None
+
+    @classmethod
+    def of(
+        cls,
+        source: Any,
+        *,
+        target: str,
+        weight: str | None,
+        missing: str,
+        ordered: Mapping[str, Sequence[str]] | None,
+        seed: int,
+        folds: int,
+        progress: Callable[[str, int, int], object] | None,
+        reading: Mapping[str, Any],
+    ) -> Study:
+        """Read the source."""
+        if not isinstance(seed, int | np.integer) or seed < 0:
+            raise OptionError.of("seed", seed, "a whole number, 0 or more")
+        started = time.perf_counter()
+        if progress is not None:
+            progress("reading", 0, 1)
+        with recorded() as said:
+            opened = open_source(
+                source, target=target, weight=weight, missing=missing, ordered=ordered, **reading
+            )
+        made = cls(
+            opened,
+            source=os.fspath(source) if is_path(source) else type(source).__name__,
+            target=target,
+            seed=int(seed),
+            folds=folds,
+            reading=said,
+            seconds=time.perf_counter() - started,
+            progress=progress,
+        )
+        fold_numbers(folds, opened.table.codes, seed=seed)  # says now if they cannot be
+        return made
+
+    def __repr__(self) -> str:
+        """One line: what was read, and what was taken."""
+        table = self.opened.table
+        taken = "" if self.choice is None else f", {self.choice.title} taken"
+        return (
+            f"Study({self.source}: {len(table)} rows, {table.width} features, "
+            f"{len(table.schema.labels)} classes{taken})"
+        )
+
+    # --- comparing ------------------------------------------------------------------------------
+
+    def compare(self, models: Any = None, *, most: int = _MOST) -> Comparison:
+        """Every model on the same folds.
+
+        Parameters
+        ----------
+        models
+            Names of the family (`study.names`), or {name: classifier} of one's own; None: all.
+        most
+            Models that read rows are fitted to at most so many of each training part, drawn; their
+            lines say so. Models made from moments are always fitted to all.
+        """
+        members = chosen_members(models)
+        run = self._running(most)
+        self.comparison = run.compare(members)
+        self.choice = None
+        self._members = {member.name: member for member in members}
+        return self.comparison
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the family."""
+        return tuple(family())
+
+    @property
+    def moments(self) -> ClassMoments | None:
+        """Of all rows; None where features are so many that rows are kept instead."""
+        return self._running().moments
+
+    def choose(
+        self, name: str | None = None, *, by: str = "log_loss", rule: str = "one_se"
+    ) -> Choice:
+        """Take a model: one by name, or the one that did best.
+
+        Parameters
+        ----------
+        by
+            'log_loss', 'error' or 'brier', on held-out rows.
+        rule
+            'one_se': the simplest model within one standard error of the best; 'least': the best.
+        """
+        found = self._compared()
+        self.choice = found.choose(by, rule) if name is None else found.named(name)
+        return self.choice
+
+    # --- using ------------------------------------------------------------------------------------
+
+    def model(self, name: str | None = None) -> Encoded:
+        """A model fitted to all rows, that takes tables such as the one read; None: that chosen."""
+        if name is None:
+            name = self._chosen().name
+        if name not in self._models:
+            member = self._members.get(name) or chosen_members([name])[0]
+            self._models[name] = self._fitted(member)
+        return cast(Encoded, self._models[name])
+
+    def decide(self, cost: Any = None, reject: Any = None, *, name: str | None = None) -> Decision:
+        """The model with costs and a reject option; a report then shows these.
+
+        Parameters
+        ----------
+        cost
+            {said: {true: cost}}: what it costs to say the first where the second is true.
+        reject
+            The cost of passing a row on to a person.
+        """
+        if name is not None:
+            self.choose(name)
+        model = self.model()
+        if not hasattr(model, "predict_proba"):
+            raise StudyError.no_probabilities(self._chosen().name)
+        made = Decision.of_fitted(model, cost=cost, reject=reject)
+        made.predict_proba  # noqa: B018 -- the options are checked when they are first used
+        self.options = {"cost": cost, "reject": reject}
+        return made
+
+    def explain(self) -> str:
+        """What tells the classes apart, and what is odd about the rows: Markdown."""
+        from discriminant.study.telling import explained
+
+        return explained(self.facts())
+
+    def facts(self, *, title: str | None = None, command: str | None = None) -> Facts:
+        """All that a report says, as one plain dictionary."""
+        from discriminant.study.telling import facts_of
+
+        return facts_of(self, title=title, command=command)
+
+    def report(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        save: str | os.PathLike[str] | None = None,
+        title: str | None = None,
+        command: str | None = None,
+    ) -> Facts:
+        """Write the report as one HTML page, and the model taken beside it if `save` names a file.
+
+        Returns the facts of the page. Places are checked before there is any work.
+        """
+        from discriminant.study.telling import write_report
+
+        return write_report(self, Path(path), save=save, title=title, command=command)
+
+    # --- inside -----------------------------------------------------------------------------------
+
+    def _running(self, most: int = _MOST) -> Run:
+        if self._run is None:
+            table = self.opened.table
+            fold = fold_numbers(self.folds, table.codes, seed=self.seed)
+            self._run = Run(table, fold, self.seed, most, self._told, self._seconds)
+        self._run.most = most
+        return self._run
+
+    def _compared(self) -> Comparison:
+        return self.compare() if self.comparison is None else self.comparison
+
+    def _chosen(self) -> Choice:
+        return self.choose() if self.choice is None else self.choice
+
+    def _fitted(self, member: Member) -> Encoded:
+        run, table = self._running(), self.opened.table
+        model = run.made(member)
+        with recorded() as said:
+            if member.by_moments and run.moments is not None and run.moments.holds(model.detail):
+                model.fit_moments(run.moments)
+            else:
+                rows = _frame(table.schema.features, table.features)
+                more = {} if table.weight is None else {"sample_weight": table.weight}
+                model.fit(rows, table.schema.labels[table.codes], **more)
+        self.warnings += said
+        return Encoded.of_fitted(model, self.opened.encoding)
+
+
+def _frame(names: Sequence[str], features: Any) -> Any:
+    import pyarrow as pa
+
+    columns = getattr(features, "columns", None)
+    if columns is None:
+        columns = [np.ascontiguousarray(column) for column in np.asarray(features).T]
+    return pa.table(dict(zip(names, columns, strict=True)))

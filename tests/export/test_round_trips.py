@@ -67,7 +67,10 @@ TWO = {
     "decision under priors": Decision(QDA(), prior=[0.2, 0.8], reject={"threshold": 0.8}),
     "decision by threshold": Decision(Logistic(), threshold=0.3, outlier=0.05),
     "decision with an action": Decision(
-        LDA(), cost={"ask": {"yes": 0.3, "n\"o'; --": 0.4}}, outlier=0.2, reject=0.35
+        LDA(),
+        cost={"ask": {"yes": 0.3, "n\"o'; --": 0.4}, "yes": {"n\"o'; --": 2}},
+        outlier=0.2,
+        reject=0.35,
     ),
     "decision on least squares": Decision(LeastSquares(), prior=[0.4, 0.6], reject=0.1),
     "fusion": Fusion([("l", LDA(), [0, 1]), ("r", QDA(), [2]), ("q", Logistic(), [3])]),

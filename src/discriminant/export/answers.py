@@ -20,8 +20,6 @@ from discriminant.errors import ExportError
 from discriminant.export import rules
 from discriminant.export.links import LINKS
 from discriminant.export.steps import Step, constant, greater, stack
-from discriminant.models.decoding import Decoding
-from discriminant.models.decomposition import Members
 from discriminant.models.gaussian import checked_prior
 from discriminant.models.indicator import IndicatorRule
 from discriminant.models.laplace import LaplaceRule
@@ -113,11 +111,12 @@ def _known(model: Any, table: dict[str, Callable[..., Answer]]) -> Callable[...,
 def _by_moments(model: Any, x: Step) -> Answer:
     """LDA, QDA, RDA, NearestMean, Fisher, LaplaceNB."""
     labels = tuple(model.classes_.tolist())
-    score = _scores(x, model.rule_, texts(labels))
-    return Answer(labels, score, _decided(score), logs=score)
+    score = scores_of(x, model.rule_, texts(labels))
+    return Answer(labels, score, decided(score), logs=score)
 
 
-def _scores(x: Step, rule: Any, parts: tuple[str, ...]) -> Step:
+def scores_of(x: Step, rule: Any, parts: tuple[str, ...]) -> Step:
+    """(K,) scores of a rule, whichever it is."""
     if isinstance(rule, LinearRule):
         return rules.linear(x, rule, parts)
     if isinstance(rule, QuadraticRule):
@@ -133,17 +132,18 @@ def _least_squares(model: Any, x: Step) -> Answer:
     assert isinstance(rule, IndicatorRule)
     score = rules.fitted(x, rule, texts(labels))
     shares = rules.memberships(score, rule)
-    return Answer(labels, score, _decided(score), shares=shares)
+    return Answer(labels, score, decided(score), shares=shares)
 
 
 def _linear(model: Any, x: Step) -> Answer:
     """Perceptron and SVM: scores alone."""
     labels = tuple(model.classes_.tolist())
     score = rules.linear(x, model.rule_, texts(labels))
-    return Answer(labels, score, _decided(score))
+    return Answer(labels, score, decided(score))
 
 
-def _decided(score: Step) -> Step:
+def decided(score: Step) -> Step:
+    """(1,) the place of the largest score; of one score alone, the second class where it is > 0."""
     if score.width > 1:
         return score.first_max().named("code")
     return greater(score, 0.0, 1.0, 0.0).named("code")
@@ -156,11 +156,11 @@ def _logistic(model: Any, x: Step) -> Answer:
     line = rules.linear(x, model.rule_, texts(labels), "score" if plain else "linear")
     logs = line if line.width > 1 else LINKS[link](line)
     if plain:
-        return Answer(labels, line, _decided(line), logs=logs)
+        return Answer(labels, line, decided(line), logs=logs)
     if link != "logit":
         logs = logs + model._tilt
     score = (logs + model._log_cost).named("score", texts(labels))
-    return Answer(labels, score, _decided(score), logs=logs)
+    return Answer(labels, score, decided(score), logs=logs)
 
 
 # --- models of models ----------------------------------------------------------------------------
@@ -186,9 +186,9 @@ def _easy_ensemble(model: Any, x: Step) -> Answer:
     if not members[0].sure:
         score = _votes(stack(said).affine(sums, np.zeros(K)), members)
         score = score.named("score", texts(labels))
-        return Answer(labels, score, _decided(score))
+        return Answer(labels, score, decided(score))
     mean = stack(said).affine(sums / many, np.zeros(K)).named("mean_p", texts(labels))
-    return _as_they_came(model, Answer(labels, mean, _decided(mean), shares=mean))
+    return _as_they_came(model, Answer(labels, mean, decided(mean), shares=mean))
 
 
 def _votes(votes: Step, members: list[Answer]) -> Step:
@@ -306,125 +306,10 @@ def _encoded(model: Any, x: Step) -> Answer:
     return answer_of(model.estimator_, x)
 
 
-# --- many classes from two -----------------------------------------------------------------------
-
-
 def _decomposition(model: Any, x: Step) -> Answer:
-    """What members say, decoded; coupled probabilities of three or more classes are a search."""
-    labels, base = tuple(model.classes_.tolist()), model._base
-    signs = model._code.signs.astype(np.float64)
-    said, pairs = _said(model._members, x)
-    sure = hasattr(base, "predict_proba")
-    if signs.shape == (2, 1):
-        score = (said * 0.5).affine(signs, np.zeros(2)).named("score", texts(labels))
-        found = Answer(labels, score, _decided(score))
-        return _two_sided(found, pairs[0], signs[1, 0]) if sure else found
-    score = _decode(model, said, pairs, signs).named("score", texts(labels))
-    why = (name_of(model), "they are coupled by a search for each row") if sure else None
-    return Answer(labels, score, _decided(score), unable=why)
+    from discriminant.export.many_classes import decomposed
 
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Pair:
-    """What a member says of its two sides: log odds of the second, or shares of both."""
-
-    odds: Step | None  # (1,)
-    shares: Step | None = None  # (2,)
-
-    def word(self) -> Step:
-        """(1,) P(second) - P(first)."""
-        if self.shares is not None:
-            return (self.shares[1] - self.shares[0]) / self.shares.sum()
-        assert self.odds is not None
-        return _tanh_half(self.odds)
-
-
-def _two_sided(found: Answer, pair: _Pair, side: float) -> Answer:
-    if pair.shares is not None:
-        return replace(found, shares=pair.shares.pick([0, 1] if side > 0 else [1, 0]))
-    assert pair.odds is not None
-    return replace(found, logs=LINKS["logit"](pair.odds * side))
-
-
-def _said(members: Any, x: Step) -> tuple[Step, list[_Pair]]:
-    """(M,) what members say, and what each says of its sides."""
-    if not isinstance(members, Members):
-        both = [_said_by(member, answer_of(member, x)) for member in members.fitted]
-        return stack([said for said, _ in both]), [pair for _, pair in both]
-    pairs = [_pair_of(x, rule, m) for m, rule in enumerate(members.rules)]
-    if members.line is None:
-        return stack([pair.odds for pair in pairs if pair.odds is not None]), pairs
-    said = rules.linear(x, members.line, (), "said")
-    return said, pairs or [_Pair(said[m]) for m in range(said.width)]
-
-
-def _pair_of(x: Step, rule: Any, member: int) -> _Pair:
-    sides = (f"{member}_no", f"{member}_yes")
-    if isinstance(rule, IndicatorRule):
-        return _Pair(None, rules.memberships(rules.fitted(x, rule, sides), rule))
-    return _Pair(_between(_scores(x, rule, sides)))
-
-
-def _said_by(member: Any, found: Answer) -> tuple[Step, _Pair]:
-    """What a fitted member says of rows; as `estimators.members` has it."""
-    odds = None if found.logs is None else _between(found.logs)
-    pair = _Pair(odds, found.shares if odds is None else None)
-    if hasattr(member, "decision_function") and found.score is not None:
-        score = found.score
-        return (score if score.width == 1 else score[1] - score[0]), pair
-    if odds is None:
-        part = f"{name_of(member)} as a member of a code"
-        raise ExportError.of_part(part, "it has no scores", "Choose another classifier.")
-    return odds, pair
-
-
-def _between(score: Step) -> Step:
-    """(1,) second less first, cut where no probability is left."""
-    odds = score if score.width == 1 else score[1] - score[0]
-    return odds.smaller(745.0).larger(-745.0)
-
-
-def _decode(model: Any, said: Step, pairs: list[_Pair], signs: Floats) -> Step:
-    """(K,) scores; see `models.decoding`."""
-    kind = name_of(model)
-    if kind == "OneVsRest":
-        return said
-    decoding: Decoding = "hamming" if kind == "OneVsOne" else model.decoding
-    sure, none = hasattr(model._base, "predict_proba"), np.zeros(len(signs))
-    said = said.named("said")
-    if decoding == "hamming":
-        votes = said.sign().affine(0.5 * signs, np.full(len(signs), -0.5 * signs.shape[1]))
-        weighed = said.affine(signs, none).named("weighed")
-        most = weighed.abs().max().named("most")
-        return votes + weighed / (greater(most, 0.0, most, 1.0) * 6.0)
-    if decoding == "loss":
-        return _by_loss(said, signs, logistic=sure)
-    word = stack([pair.word() for pair in pairs]) if sure else said.smaller(1.0).larger(-1.0)
-    word = word.named("word")
-    length = word.squares().named("word_squared")
-    squares = word.affine(-2.0 * signs, (signs**2).sum(axis=1)) + length
-    return squares.larger(0.0).sqrt() * -1.0
-
-
-def _by_loss(said: Step, signs: Floats, *, logistic: bool) -> Step:
-    K = len(signs)
-    if logistic:
-        score = said.affine(0.5 * signs, -(signs == 0).sum(axis=1) * np.log(2.0))
-        if signs.all():
-            return score
-        away = said.abs().named("away")
-        even = away * 0.5 + ((constant(0.0) - away).exp() + 1.0).log()
-        return score - even.named("even").affine(np.abs(signs), np.zeros(K))
-    plus = (constant(1.0) - said).larger(0.0).affine((signs == 1) * -1.0, np.zeros(K))
-    minus = (said + 1.0).larger(0.0).affine((signs == -1) * -1.0, np.zeros(K))
-    found: Step = plus + minus - (signs == 0).sum(axis=1)
-    return found
-
-
-def _tanh_half(odds: Step) -> Step:
-    """tanh(z / 2) = sign(z) (1 - e^-|z|) / (1 + e^-|z|)."""
-    small = (constant(0.0) - odds.abs()).exp().named("odds_small")
-    return odds.sign() * (constant(1.0) - small) / (small + 1.0)
+    return decomposed(model, x)
 
 
 _ANSWERS: dict[str, Callable[..., Answer]] = {

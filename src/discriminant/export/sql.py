@@ -21,13 +21,12 @@ from typing import Any
 import numpy as np
 
 from discriminant.errors import ExportError
-from discriminant.export.features import Source
+from discriminant.export.expressions import cell, largest, tree
 from discriminant.export.plan import Output, Plan, plan_of
 from discriminant.export.steps import Step, written_out
 from discriminant.table.database import LARGEST, Database, database
 
 _WIDE = 500  # columns of a step; beyond, steps are taken one after the other
-_ARGUMENTS = 50  # of one function: SQLite takes 127
 
 Key = tuple[int, int]  # a step and the place of a number in it
 COMPLETE: Key = (-1, 0)
@@ -197,7 +196,7 @@ class _Writer:
         checked = [key for key in used if self.plan.sources[key[1]].kind != "missing"]
         checked += self._checks({self.plan.sources[place].column for _, place in used})
         tests = [f"ABS({self._s(self.columns[key].name)}) <= {LARGEST}" for key in checked]
-        text = _tree(tests, " AND ") if tests else "1 = 1"
+        text = tree(tests, " AND ") if tests else "1 = 1"
         self.columns[COMPLETE] = _Column(self._complete_name(), f"({text})", 1)
         self.refs[COMPLETE] = frozenset(checked)
         return COMPLETE
@@ -209,7 +208,7 @@ class _Writer:
             if source.column in columns:
                 key = CHECKS, place
                 name = self.names.of(source.feature)
-                self.columns[key] = _Column(name, _cell(self.db, source), 0)
+                self.columns[key] = _Column(name, cell(self.db, source), 0)
                 self.refs[key] = frozenset()
                 found.append(key)
         return found
@@ -274,7 +273,7 @@ class _Writer:
     def _define(self, key: Key, step: Step, place: int) -> None:
         if step.op == "features":
             source = self.plan.sources[place]
-            name, text = self.names.of(source.feature), _cell(self.db, source)
+            name, text = self.names.of(source.feature), cell(self.db, source)
             self.columns[key], self.refs[key] = _Column(name, text, 0), frozenset()
             return
         self._open.append(set())
@@ -292,7 +291,7 @@ class _Writer:
         if step.op in many:
             return many[step.op](step, place)
         if step.op == "max":
-            return _nested([self.text(step.of[0], i) for i in range(step.of[0].width)], self.db)
+            return largest([self.text(step.of[0], i) for i in range(step.of[0].width)], self.db)
         if step.op == "first_max":
             return self._first_max(step.of[0])
         if step.op == "sub" and step.of[1].op == "constant":
@@ -331,15 +330,15 @@ class _Writer:
             return self.db.typed(intercept)
         if intercept:
             terms.append(self.db.number(intercept))
-        return _tree(terms, " + ")
+        return tree(terms, " + ")
 
     def _squares(self, step: Step, place: int) -> str:
         each = [self.text(step.of[0], i) for i in range(step.of[0].width)]
-        return _tree([f"{one} * {one}" for one in each], " + ") if each else self.db.typed(0.0)
+        return tree([f"{one} * {one}" for one in each], " + ") if each else self.db.typed(0.0)
 
     def _sum(self, step: Step, place: int) -> str:
         each = [self.text(step.of[0], i) for i in range(step.of[0].width)]
-        return _tree(each, " + ") if each else self.db.typed(0.0)
+        return tree(each, " + ") if each else self.db.typed(0.0)
 
     def _first_max(self, of: Step) -> str:
         each = [self.text(of, i) for i in range(of.width)]
@@ -364,45 +363,3 @@ class _Writer:
 
 _SIGNS = {"add": "+", "sub": "-", "mul": "*", "div": "/"}
 _FUNCTIONS = {"exp": "EXP", "log": "LN", "abs": "ABS", "sqrt": "SQRT", "sign": "SIGN"}
-
-
-def _cell(db: Database, source: Source) -> str:
-    """A feature from the cells of the table."""
-    column = f"s.{db.identifier(source.column)}"
-    if source.kind == "text":
-        return _category(db, source, db.as_text(column))
-    if source.kind == "missing":
-        return f"CASE WHEN {column} IS NULL THEN {db.typed(1.0)} ELSE {db.typed(0.0)} END"
-    ways = {"boolean": db.as_truth, "date": db.days}
-    found = ways.get(source.kind, db.as_double)(column)
-    if source.fill is None:
-        return found
-    return f"CASE WHEN {db.is_missing(found)} THEN {db.typed(source.fill)} ELSE {found} END"
-
-
-def _category(db: Database, source: Source, column: str) -> str:
-    """A number for each category."""
-    whens = [
-        f"WHEN {column} IN ({', '.join(db.text(level) for level in levels)}) THEN {db.typed(value)}"
-        for value, levels in source.groups()
-    ]
-    missing = "NULL" if source.fill is None else db.typed(source.fill)
-    other = "NULL" if source.other is None else db.typed(source.other)
-    return f"CASE WHEN {column} IS NULL THEN {missing} {' '.join(whens)} ELSE {other} END"
-
-
-def _tree(terms: Sequence[str], sign: str) -> str:
-    """Terms joined pair by pair, so that the depth is the logarithm of their number."""
-    found = list(terms)
-    while len(found) > 1:
-        pairs = [sign.join(found[k : k + 2]) for k in range(0, len(found), 2)]
-        found = [f"({one})" if sign in one else one for one in pairs]
-    return found[0]
-
-
-def _nested(terms: list[str], db: Database) -> str:
-    """The largest of terms, in groups that a function takes."""
-    while len(terms) > 1:
-        groups = [terms[k : k + _ARGUMENTS] for k in range(0, len(terms), _ARGUMENTS)]
-        terms = [g[0] if len(g) == 1 else f"{db.larger}({', '.join(g)})" for g in groups]
-    return terms[0]

@@ -362,7 +362,7 @@ def test_profiles_after_firth_are_those_of_the_penalised_likelihood():
 
 
 def test_profiles_of_endometrial_cancer_are_those_published_by_heinze(shared_data):
-    """Heinze & Schemper 2002, table II, and the example of R's logistf."""
+    """Heinze & Schemper 2002 (Statistics in Medicine 21), to the two decimals given there."""
     table = pd.read_csv(shared_data / "sep_endometrial" / "endometrial.csv")
     X, y = table[["NV", "PI", "EH"]], table["HG"]
     found = Logistic(bias_reduction="jeffreys").fit(X, y).intervals(0.95, "profile", X, y)

@@ -8,6 +8,8 @@ from itertools import permutations
 
 import numpy as np
 import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 from hypothesis import given, strategies as st
 from scipy.stats import chi2, f
@@ -39,11 +41,15 @@ from discriminant.decision import (
     tuned_threshold,
 )
 from discriminant.errors import (
+    ColumnNamesError,
     CostError,
+    LabelError,
     NeverRejectsWarning,
+    NoClassDecidedWarning,
     OptionError,
     PosteriorError,
     PriorError,
+    ShapeError,
     ThresholdError,
     TooFewRowsError,
     WeightError,
@@ -123,8 +129,10 @@ def test_an_action_of_its_own_is_taken_where_it_costs_least():
 def test_actions_may_have_nothing_to_do_with_the_classes():
     cost = {"treat": {"versicolor": 1, "setosa": 1, "virginica": 0}}
     cost["wait"] = {"versicolor": 0, "setosa": 0, "virginica": 1}
-    model = Decision(LDA(), cost=cost).fit(X, SPECIES)
+    with pytest.warns(NoClassDecidedWarning, match=r"'treat', 'wait' .*decide\(\) never says a"):
+        model = Decision(LDA(), cost=cost).fit(X, SPECIES)
     assert model.actions_ == ("treat", "wait")
+    model.set_params(cost=pd.DataFrame(cost).T)  # as a frame it is meant, and nothing is told
     assert model.decide(X[[0, 149]]).tolist() == ["wait", "treat"]
     assert model.predict(X[[0, 149]]).tolist() == ["setosa", "virginica"]
 
@@ -137,10 +145,19 @@ def test_mapping_array_frame_and_reordered_frame_are_the_same_costs():
         {a: {b: cost[i, j] for j, b in enumerate("abc")} for i, a in enumerate("abc")},
         frame,
         frame.loc[list("cab"), list("bca")],
+        frame.loc[list("cab"), list("cab")].reset_index(drop=True),  # rows without names
+        pl.from_pandas(frame.loc[list("cab"), list("cab")]),
+        pl.from_pandas(frame.loc[list("cab"), list("bca")].reset_index()),  # rows named by a column
+        pa.Table.from_pandas(frame[list("bca")].reset_index(), preserve_index=False),
         Costs.of(cost, LABELS),
     ]
     for form in given:
         np.testing.assert_array_equal(Costs.of(form, LABELS).cost, cost)
+
+
+def test_labels_that_are_numbers_are_known_by_the_digits_in_the_names_of_a_frame():
+    cost = pl.DataFrame({"2": [0, 3], "1": [5, 0]})
+    assert Costs.of(cost, np.array([1, 2])).cost.tolist() == [[0, 3], [5, 0]]
 
 
 def test_where_nothing_is_said_errors_cost_one():
@@ -335,6 +352,14 @@ def test_uniform_priors_of_scikit_learn_are_known():
     counts = np.round(X * 10)[20:]
     model = Decision(MultinomialNB(fit_prior=False)).fit(counts, SPECIES[20:])
     np.testing.assert_allclose(model.fitted_prior_, [1 / 3] * 3)
+
+
+def test_priors_by_label_are_those_in_order():
+    named = {"virginica": 0.5, "setosa": 0.2, "versicolor": 0.3}
+    listed = [0.2, 0.3, 0.5]
+    by_name = Decision(LDA(), prior=named, fitted_prior=dict.fromkeys(named, 1 / 3)).fit(X, SPECIES)
+    in_order = Decision(LDA(), prior=listed, fitted_prior=[1 / 3] * 3).fit(X, SPECIES)
+    np.testing.assert_array_equal(by_name.predict_proba(X), in_order.predict_proba(X))
 
 
 def test_options_change_after_the_fit_without_another():
@@ -535,6 +560,44 @@ def test_tuned_thresholds_of_many_classes_are_better_than_many_drawn_at_random(s
     assert cost[chosen, codes].mean() == pytest.approx(found.cost, abs=1e-12)
 
 
+def test_labels_columns_by_name_and_codes_are_the_same_rows():
+    log_p, codes, cost = held_out(3)
+    costs = Costs(LABELS, tuple("abc"), cost)
+    frame = pd.DataFrame(log_p, columns=LABELS)
+    expected = risk_coverage(log_p, codes, costs=costs).area
+    for found in (
+        risk_coverage(log_p, LABELS[codes], classes=LABELS, costs=costs),
+        risk_coverage(log_p, LABELS[codes], costs=costs),
+        risk_coverage(frame[list("cab")], LABELS[codes], costs=costs),
+        risk_coverage(log_p, codes.astype(float), costs=costs),
+    ):
+        assert found.area == expected
+
+
+LOGS = np.log([[0.5, 0.3, 0.2], [0.2, 0.7, 0.1]])
+HELD_OUT = [
+    ("probabilities for logs", (np.exp(LOGS), [0, 1]), {}, PosteriorError, r"row 0 .*sum to 4\.21998, not 1: pass the logarithms"),
+    ("NaN", (np.where(np.isclose(LOGS, LOGS[1, 2]), np.nan, LOGS), [0, 1]), {}, PosteriorError, r"row 1 .*sum to nan.*none that is NaN"),
+    ("no rows", (LOGS[:0], []), {}, PosteriorError, r"shape \(0, 3\)"),
+    ("labels for codes", (LOGS, ["a", "b"]), {}, LabelError, r"labels, 'a', 'b', .*pass classes=.*model\.classes_"),
+    ("labels that are numbers", (LOGS, [1, 3]), {}, LabelError, r"row 1 .* is 3, .*0 to 2.*pass classes="),
+    ("an unknown label", (LOGS, ["a", "z"]), {"classes": LABELS}, LabelError, r"Unknown class\(es\) 'z'"),
+    ("a class twice", (LOGS, ["a", "b"]), {"classes": ["a", "b", "b"]}, LabelError, r"'b'"),
+    ("classes too few", (LOGS, ["a", "b"]), {"classes": ["a", "b"]}, PosteriorError, r"\(2, 3\) for 2 classes"),
+    ("other names", (pd.DataFrame(LOGS, columns=list("abz")), ["a", "b"]), {"classes": LABELS}, ColumnNamesError, r"named 'a', 'b', 'z', and the classes are 'a', 'b', 'c'"),
+    ("labels too few", (LOGS, [0]), {}, ShapeError, r"2 entries for 1 rows"),
+    ("a negative weight", (LOGS, [0, 1]), {"sample_weight": [1, -1]}, WeightError, r"row 1 .*is -1"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("asked", [risk_coverage, cost_curve, tuned_threshold, tuned_reject])
+@pytest.mark.parametrize(("what", "rows", "options", "error", "said"), HELD_OUT)
+def test_held_out_rows_are_checked_at_the_door(asked, what, rows, options, error, said):
+    more = {"reject": 0.1} if asked is tuned_reject else {}
+    with pytest.raises(error, match=said):
+        asked(*rows, **options, **more)
+
+
 # --- bad input: the numbers are those of the project's list of cases ------------------------------
 
 BAD = [
@@ -547,6 +610,9 @@ BAD = [
     (42, {"cost": {"setosa": {"rosa": 1}}}, CostError, r"'setosa' names the class 'rosa'.*'virginica'"),
     (42, {"cost": {"setos": {"setosa": 1}, "setosa": {}}}, CostError, r"'setos' in cost is none of the classes.*none is given for 'versicolor', 'virginica'\."),
     (42, {"cost": pd.DataFrame(np.zeros((3, 3)), columns=list("abc"))}, CostError, r"columns of cost are 'a', 'b', 'c', the classes are 'setosa'"),
+    (42, {"cost": pl.DataFrame(1 - np.eye(3))}, CostError, r"columns of cost are 'column_0', .* classes are 'setosa'"),
+    (42, {"cost": pl.DataFrame(1 - np.eye(3), schema=["virginica", "setosa", "versicolor"])[[1, 2, 0]]}, CostError, r"3 rows of cost have no names.*order of the columns, 'virginica', 'setosa', 'versicolor'.*Name the decisions"),
+    (42, {"cost": pd.DataFrame(np.ones((2, 3)), columns=["setosa", "versicolor", "virginica"])}, CostError, r"2 rows of cost have no names.*must be 3 rows"),
     (42, {"cost": "cheap"}, CostError, r"cost is a str"),
     (43, {"cost": {"setosa": 3}}, CostError, r"cost of 'setosa' is 3: pass \{class: cost\}"),
     (43, {"cost": [[0, 1, 1], [np.nan, 0, 1], [1, 1, 0]]}, CostError, r"'versicolor' where 'setosa' is true is nan"),
@@ -604,6 +670,14 @@ def test_candidates_for_a_threshold_must_increase_in_the_unit_interval(threshold
 def test_outliers_need_rows_enough():
     with pytest.raises(TooFewRowsError, match=r"6 row.* for 4 features and 3 classes.*from 7 rows"):
         Decision(GaussianNB(), outlier=0.01).fit(X[::25], SPECIES[::25])
+
+
+def test_outliers_of_a_fitted_model_need_rows_which_change_nothing_of_it():
+    fitted = GaussianNB().fit(X, SPECIES)
+    with pytest.raises(PosteriorError, match=r"Decision\(FrozenEstimator\(model\), outlier=...\)"):
+        Decision.of_fitted(fitted, outlier=0.01).decide(X)
+    found = Decision(FrozenEstimator(fitted), outlier=0.01).fit(X, SPECIES)
+    assert OUTLIER in found.decide(X + 10).tolist()
 
 
 def test_outliers_asked_for_after_the_fit_say_what_they_need():

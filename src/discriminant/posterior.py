@@ -8,15 +8,17 @@ of several sources. What is done about a posterior is not decided here: see `dec
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from scipy.special import chdtrc, fdtrc
 
-from discriminant.errors import NotConvergedWarning, PosteriorError, tell
+from discriminant.errors import NotConvergedWarning, PosteriorError, PriorError, tell
 from discriminant.models.gaussian import checked_prior
+from discriminant.table.class_columns import classes_of_columns
 from discriminant.table.schema import Floats
 from discriminant.table.weights import open_weight
 
@@ -103,8 +105,9 @@ class EstimatedPrior:
 
 def estimated_prior(
     log_posterior: npt.ArrayLike,
-    old: npt.ArrayLike,
+    old: npt.ArrayLike | Mapping[Any, float],
     *,
+    classes: npt.ArrayLike | None = None,
     sample_weight: npt.ArrayLike | None = None,
     tolerance: float = 1e-12,
     max_iter: int = 10_000,
@@ -121,12 +124,14 @@ def estimated_prior(
     log_posterior
         (n, K) of calibrated posteriors under the priors `old`.
     old
-        (K,) priors of the rows that were fitted, positive and of sum one.
+        (K,) priors of the rows that were fitted, positive and of sum one; or {label: prior}.
+    classes
+        (K,) label of each column, for priors by label; a data frame may name its columns so.
     sample_weight
         (n,) how often each row counts.
     """
-    logs, before = checked_logs(log_posterior, np.size(old)), np.asarray(old)
-    before = checked_prior(before, np.arange(len(before)) if before.ndim == 1 else np.arange(1))
+    logs = checked_logs(log_posterior)
+    before = _old_prior(old, log_posterior, classes, logs.shape[1])
     weight = open_weight(sample_weight, len(logs))
     share = np.full(len(logs), 1.0) if weight is None else weight
     ratio = logs - np.log(before)
@@ -146,6 +151,18 @@ def estimated_prior(
     degrees = len(prior) - 1
     p_value = float(chdtrc(degrees, statistic))
     return EstimatedPrior(prior, step, gap <= tolerance, statistic, degrees, p_value)
+
+
+def _old_prior(old: Any, log_posterior: Any, classes: Any, columns: int) -> Floats:
+    """(K,) priors in the order of the columns."""
+    known = list(old) if isinstance(old, Mapping) else []
+    named = classes_of_columns(log_posterior, found=known, classes=classes, what="log_posterior")
+    if isinstance(old, Mapping) and named is None:
+        raise PriorError.without_classes(known)
+    labels = np.arange(columns) if named is None else np.asarray(named)
+    if len(labels) != columns:
+        raise PosteriorError.of_columns(columns, labels.tolist())
+    return checked_prior(old, labels)
 
 
 def checked_logs(log_posterior: npt.ArrayLike, classes: int | None = None) -> Floats:

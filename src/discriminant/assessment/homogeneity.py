@@ -29,8 +29,8 @@ from scipy import special
 
 from discriminant.assessment.four_tests import FTest, f_chance
 from discriminant.assessment.layout import Printed, chance, degree, number, table
-from discriminant.assessment.standard import Standard, check_products, solid, standardised
-from discriminant.errors import InferenceError, MomentsMismatchError
+from discriminant.assessment.standard import Standard, solid, standardised, tested_moments
+from discriminant.errors import InferenceError
 from discriminant.models.support import rounding
 from discriminant.moments.class_moments import ClassMoments
 from discriminant.moments.naming import columns_of
@@ -101,13 +101,16 @@ class BoxM(Printed):
         ]
 
 
-def box_m(moments: ClassMoments) -> BoxM:
+def box_m(moments: Any, y: Any = None) -> BoxM:
     """Test whether all classes have the same covariance.
 
     Parameters
     ----------
     moments
-        Of detail 'class', with more rows than features in every class.
+        Of detail 'class', with more rows than features in every class; or rows X, with their
+        labels as `y`.
+    y
+        (N,) labels of rows; left out beside moments.
 
     Examples
     --------
@@ -118,9 +121,7 @@ def box_m(moments: ClassMoments) -> BoxM:
     >>> found.m, found.p
     (0.0, 1.0)
     """
-    check_products(moments, _WHAT)
-    if not moments.holds("class"):
-        raise MomentsMismatchError.needs_detail(_WHAT, "class", moments.detail)
+    moments = tested_moments(moments, y, _WHAT, detail="class")
     standard = standardised(moments, _WHAT)
     _check_weight(standard)
     pooled = standard.metric(_WHAT).logdet

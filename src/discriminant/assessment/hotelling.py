@@ -22,9 +22,10 @@ from scipy import special
 
 from discriminant.assessment.four_tests import FTest, f_chance
 from discriminant.assessment.layout import Printed, chance, degree, number, table
-from discriminant.assessment.standard import check_products, standardised
+from discriminant.assessment.standard import check_products, standardised, tested_moments
 from discriminant.errors import InferenceError
 from discriminant.moments.class_moments import ClassMoments
+from discriminant.moments.class_rows import ClassRows
 from discriminant.table.schema import Floats
 
 _WHAT = "Hotelling's T2"
@@ -97,8 +98,8 @@ class Hotelling(Printed):
 
 
 def hotelling(
-    moments: ClassMoments,
-    other: ClassMoments | Sequence[Any] | None = None,
+    moments: Any,
+    other: Any = None,
     *,
     labels: Sequence[Any] | None = None,
 ) -> Hotelling:
@@ -107,10 +108,10 @@ def hotelling(
     Parameters
     ----------
     moments
-        Of detail 'pooled' or finer; to choose among classes of detail 'class'.
+        Of detail 'pooled' or finer; to choose among classes of detail 'class'. Or rows X.
     other
         Moments of a second table of the same columns, for instance of a later month; or, with one
-        table, the two labels.
+        table, the two labels; or, with rows, their (N,) labels.
     labels
         Without `other`: the two classes to compare, None if there are two. With `other`: the
         classes whose rows are compared between the tables, None for all.
@@ -122,7 +123,9 @@ def hotelling(
     >>> round(found.t2.value, 6), round(found.d2, 6)  # 5 apart, variance 2
     (12.5, 12.5)
     """
-    if isinstance(other, list | tuple | np.ndarray):
+    if not isinstance(moments, (ClassMoments, ClassRows)):
+        moments, other = tested_moments(moments, other, _WHAT, detail="class"), None
+    if isinstance(other, list | tuple | np.ndarray) and np.ndim(other) == 1:
         return hotelling(moments, labels=list(other))
     chosen = _classes(moments, labels) if other is None else _tables(moments, other, labels)
     standard = standardised(chosen, _WHAT)

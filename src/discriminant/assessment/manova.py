@@ -21,9 +21,8 @@ import numpy as np
 from discriminant.assessment.canonical import Canonical, canonical
 from discriminant.assessment.four_tests import Degrees, FTest, f_chance, four_tests
 from discriminant.assessment.layout import Printed, chance, degree, matrix, number, table
-from discriminant.assessment.standard import Standard, standardised
+from discriminant.assessment.standard import Standard, standardised, tested_moments
 from discriminant.errors import OptionError
-from discriminant.moments.class_moments import ClassMoments
 from discriminant.table.schema import Floats, Labels
 
 _WHAT = "A multivariate analysis of variance"
@@ -128,13 +127,15 @@ _TITLES = {
 }
 
 
-def manova(moments: ClassMoments) -> Manova:
+def manova(moments: Any, y: Any = None) -> Manova:
     """Test whether class means differ, and along which directions.
 
     Parameters
     ----------
     moments
-        Of detail 'pooled' or finer, of two classes or more.
+        Of detail 'pooled' or finer, of two classes or more; or rows X, with their labels as `y`.
+    y
+        (N,) labels of rows; left out beside moments.
 
     Examples
     --------
@@ -143,7 +144,7 @@ def manova(moments: ClassMoments) -> Manova:
     >>> round(found.wilks.value, 4), round(found.wilks.f, 4)  # W = 4, B = 25, F = 25 / (4 / 2)
     (0.1379, 12.5)
     """
-    standard = standardised(moments, _WHAT)
+    standard = standardised(tested_moments(moments, y, _WHAT), _WHAT)
     metric = standard.metric(_WHAT)
     degrees = Degrees(len(standard.features), len(standard.labels) - 1, standard.degrees)
     directions = canonical(standard, metric=metric, degrees=degrees)

@@ -12,23 +12,28 @@ class but not between them has no test: its F is infinite, and that is said as a
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from discriminant.engines.engine import read_moments
 from discriminant.errors import (
     CollinearWarning,
     ConstantColumnWarning,
     InferenceError,
     LabelError,
     MomentsMismatchError,
+    OptionError,
     TooFewRowsError,
     tell,
 )
 from discriminant.models.metric import Deficiency, Metric, factor
 from discriminant.models.support import rounding
-from discriminant.moments.class_moments import ClassMoments
+from discriminant.moments.class_moments import ClassMoments, Detail
+from discriminant.moments.class_rows import ClassRows
 from discriminant.table.schema import Floats, Labels
+from discriminant.table.source import open_table
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -88,6 +93,20 @@ def standardised(moments: ClassMoments, what: str) -> Standard:
         moments.anchor.unit[moving],
         centre[moving],
     )
+
+
+def tested_moments(given: Any, y: Any, what: str, *, detail: Detail = "pooled") -> ClassMoments:
+    """Moments of this detail or finer: those given, or those of rows and labels; one door."""
+    if not isinstance(given, (ClassMoments, ClassRows)):
+        if y is None:
+            raise MomentsMismatchError.neither(what, type(given).__name__, detail)
+        given = read_moments(open_table(given, y, name=what), detail=detail)
+    elif y is not None:
+        raise OptionError.of("y", "given", "left out beside moments, which have their classes")
+    if isinstance(given, ClassMoments) and given.holds(detail):
+        return given
+    found = given.detail if isinstance(given, ClassMoments) else "rows"
+    raise MomentsMismatchError.needs_detail(what, detail, found)
 
 
 def check_products(moments: ClassMoments, what: str) -> None:

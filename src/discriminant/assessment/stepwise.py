@@ -18,11 +18,10 @@ from typing import Any, Literal
 import numpy as np
 
 from discriminant.assessment.layout import Printed, chance, frame_of_steps, number, table
-from discriminant.assessment.standard import standardised
+from discriminant.assessment.standard import standardised, tested_moments
 from discriminant.assessment.sweeping import Search, Step
 from discriminant.engines.local import blas_for
 from discriminant.errors import OptionError
-from discriminant.moments.class_moments import ClassMoments
 
 _WHAT = "Stepwise selection"
 Method = Literal["stepwise", "forward", "backward"]
@@ -77,7 +76,8 @@ class Stepwise(Printed):
 
 
 def stepwise(
-    moments: ClassMoments,
+    moments: Any,
+    y: Any = None,
     *,
     enter: float = 0.15,
     stay: float = 0.15,
@@ -89,7 +89,9 @@ def stepwise(
     Parameters
     ----------
     moments
-        Of detail 'pooled' or finer.
+        Of detail 'pooled' or finer; or rows X, with their labels as `y`.
+    y
+        (N,) labels of rows; left out beside moments.
     enter, stay
         Largest p of the partial F with which a feature enters, and with which it stays.
     method
@@ -105,7 +107,7 @@ def stepwise(
     ('x0',)
     """
     _check(enter, stay, method, tolerance)
-    search = Search(standardised(moments, _WHAT), tolerance)
+    search = Search(standardised(tested_moments(moments, y, _WHAT), _WHAT), tolerance)
     with blas_for(len(search.chosen)):  # its threads would wait for each other at every step
         if method == "backward":
             search.start_full()

@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discriminant.decision.frames import cost_rows, is_frame
-from discriminant.errors import CostError, NoClassDecidedWarning, ThresholdError, tell
+from discriminant.errors import CostError, ThresholdError
 from discriminant.table.schema import Floats, Labels
 
 
@@ -51,9 +51,9 @@ class Costs:
         given
             {action: {class: cost}}: where nothing is said, a right decision costs 0 and a wrong one
             1; an action that is no class says its cost for every class, and a mapping without any
-            class has no other actions than its own, which is told. Or a (K, K) array, both sides
-            in the order of `labels`. Or a data frame with classes as columns and actions as rows,
-            in any order, see `decision.frames`.
+            class has no other actions than its own. Or a (K, K) array, both sides in the order of
+            `labels`. Or a data frame with classes as columns and actions as rows, in any order:
+            see `decision.frames`.
         labels
             (K,) the classes.
 
@@ -65,8 +65,6 @@ class Costs:
         """
         if isinstance(given, Costs):
             given = given._by_name()
-        elif isinstance(given, Mapping):
-            _tell_of_no_class(list(given), labels.tolist())
         elif is_frame(given):
             given = cost_rows(given, labels.tolist())
         if isinstance(given, Mapping):
@@ -179,11 +177,6 @@ def rescaled_odds(log_odds: Floats, *, positive: float, negative: float) -> Floa
 def _diagonal(actions: Sequence[Hashable], labels: list[Any]) -> list[tuple[int, int]]:
     place = {label: k for k, label in enumerate(labels)}
     return [(a, place[action]) for a, action in enumerate(actions) if action in place]
-
-
-def _tell_of_no_class(actions: list[Any], labels: list[Any]) -> None:
-    if actions and not set(actions) & set(labels):
-        tell(NoClassDecidedWarning.of_actions(actions, labels))
 
 
 def _fill(row: Floats, action: Hashable, given: Any, place: dict[Any, int]) -> None:

@@ -161,8 +161,8 @@ class ResponseError(InputError):
     @classmethod
     def of_columns(cls, shape: tuple[int, ...]) -> ResponseError:
         return cls(
-            f"y has shape {shape}: pass one number a row. Only family='binomial' takes two columns, "
-            "of successes and of failures."
+            f"y has shape {shape}: pass one number a row. Only family='binomial' takes two "
+            "columns, of successes and of failures."
         )
 
     @classmethod
@@ -358,6 +358,14 @@ class PriorError(InputError):
         )
 
     @classmethod
+    def without_classes(cls, labels: Sequence[object]) -> PriorError:
+        return cls(
+            f"Priors are given by label, {listing(labels, 20)}, and nothing says which column of "
+            "log_posterior is whose: pass classes=, the label of each column, such as "
+            "model.classes_; or priors as a list in the order of the columns."
+        )
+
+    @classmethod
     def of_sum(cls, total: float) -> PriorError:
         return cls(f"The priors sum to {total:.9g}, not 1: divide them by their sum.")
 
@@ -372,8 +380,8 @@ class OptionError(InputError):
     @classmethod
     def beyond_reach(cls, asked: int, found: int, names: Sequence[str]) -> OptionError:
         return cls(
-            f"n_features={asked} is not possible: {found} feature(s) are in and no other can enter, "
-            f"since each of {listing(names)} is constant or follows from these within classes. "
+            f"n_features={asked} is not possible: {found} feature(s) are in and no other can "
+            f"enter, since each of {listing(names)} is constant or follows from these within classes. "
             f"Ask for at most {found}, or pass a smaller tolerance."
         )
 

@@ -224,9 +224,10 @@ class PosteriorError(InputError):
     @classmethod
     def of_fitted_without(cls, name: str) -> PosteriorError:
         return cls(
-            f"{name} keeps no class means and covariance, and of_fitted reads no rows to find "
-            "them. Pass rows, which will not change the classifier: Decision(FrozenEstimator("
-            "model), outlier=...).fit(X, y), with scikit-learn's FrozenEstimator."
+            f"{name} keeps no class means and covariance, and came fitted, so that no rows were "
+            "read to find them. Pass rows, which change nothing of the classifier: "
+            "Decision(FrozenEstimator(model), outlier=...).fit(X, y), with scikit-learn's "
+            "FrozenEstimator."
         )
 
 
@@ -276,7 +277,7 @@ class NoClassDecidedWarning(DiscriminantWarning):
     ) -> NoClassDecidedWarning:
         return cls(
             f"cost names the action(s) {listing(actions)} and none of the classes "
-            f"{listing(labels)}, so that no class is ever decided. Name a class too, as "
+            f"{listing(labels)}, so that decide() never says a class. Name a class too, as "
             f"{{{labels[0]!r}: {{}}, ...}}, and all of them can be. If none is meant to be, pass a "
             "data frame of actions (rows) by classes (columns): of that nothing is told."
         )

@@ -40,6 +40,13 @@ class MomentsMismatchError(InputError):
         )
 
     @classmethod
+    def neither(cls, what: str, kind: str, detail: str) -> MomentsMismatchError:
+        return cls(
+            f"{what} is found from rows and their labels, or from their moments, and this is a "
+            f"{kind} alone: pass X and y, or moments(X, y, detail='{detail}')."
+        )
+
+    @classmethod
     def of_shape(
         cls, name: str, found: tuple[int, ...], wanted: tuple[int, ...]
     ) -> MomentsMismatchError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Self
 
 import numpy as np
@@ -19,6 +20,7 @@ from discriminant.engines.engine import read_moments
 from discriminant.engines.local import map_rows
 from discriminant.errors import (
     NeverRejectsWarning,
+    NoClassDecidedWarning,
     OptionError,
     PosteriorError,
     ShapeError,
@@ -52,10 +54,11 @@ class Decision(ClassifierMixin, MetaEstimatorMixin, Saving, BaseEstimator):
         as it is inside scikit-learn's FrozenEstimator, or by `Decision.of_fitted`.
     cost
         What each action costs where each class is true: {action: {class: cost}}, a square array in
-        the order of the classes, or a data frame; see `decision.Costs.of`. None: an error costs 1.
+        the order of the classes, or a data frame; see `decision.Costs.of`. If none of the actions
+        named is a class, `decide` says no class. None: an error costs 1.
     prior
-        (K,) priors to decide under, in the order of the classes; None: those of the fit. Exact
-        where p(x|class) is as it was.
+        (K,) priors to decide under, in the order of the classes, or {class: prior}; None: those of
+        the fit. Exact where p(x|class) is as it was.
     reject
         The cost of rejecting (0 rejects every row, infinity none), or {"threshold": t}: reject
         where the most probable class has a posterior below t.
@@ -150,6 +153,7 @@ class Decision(ClassifierMixin, MetaEstimatorMixin, Saving, BaseEstimator):
         """(n,) the action of least expected cost, or REJECT, or OUTLIER."""
         self._need_fit()
         costs = self._costs()
+        self._tell_of_actions(costs)
         reject = self._reject(costs)
         outliers = None
         if self.outlier is not None:
@@ -264,6 +268,8 @@ class Decision(ClassifierMixin, MetaEstimatorMixin, Saving, BaseEstimator):
         for found in (self.moments_, getattr(self.estimator_, "moments_", None)):
             if isinstance(found, ClassMoments) and found.holds("pooled"):
                 return found
+        if isinstance(self.estimator, FrozenEstimator):
+            raise PosteriorError.of_fitted_without(type(self.estimator_).__name__)
         raise PosteriorError.without_moments("Decision")
 
     def _gaussian(self) -> tuple[ClassMoments, QuadraticRule, int]:
@@ -298,6 +304,16 @@ class Decision(ClassifierMixin, MetaEstimatorMixin, Saving, BaseEstimator):
             return Costs.of_threshold(self.threshold, self.classes_)
         return None if self.cost is None else Costs.of(self.cost, self.classes_)
 
+    def _tell_of_actions(self, costs: Costs | None) -> None:
+        """Where `decide` can say no class, which a few names too few may not have meant."""
+        labels = self.classes_.tolist()
+        if (
+            costs is not None
+            and isinstance(self.cost, Mapping)
+            and not {*costs.actions} & {*labels}
+        ):
+            tell(NoClassDecidedWarning.of_actions(costs.actions, labels))
+
     def _reject(self, costs: Costs | None) -> Reject | None:
         """When to reject; where that is never, it is told."""
         if self.reject is None:
@@ -313,7 +329,9 @@ class Decision(ClassifierMixin, MetaEstimatorMixin, Saving, BaseEstimator):
 
     def _check_options(self) -> None:
         """So that a bad option is told at the fit, and not only when it is used."""
-        self._reject(self._costs())
+        costs = self._costs()
+        self._tell_of_actions(costs)
+        self._reject(costs)
         if self.prior is not None:
             checked_prior(self.prior, self.classes_)
         if self.prior is not None or self.fitted_prior is not None:

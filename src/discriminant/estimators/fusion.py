@@ -44,8 +44,8 @@ class Fusion(ClassifierMixin, Saving, _BaseComposition):
         List of (name, classifier, columns); columns are names of a data frame, positions, a slice
         or a mask. Each classifier is cloned and fitted to its columns.
     prior
-        (K,) priors of the answer, in the order of the classes; None: shares of the fit. It is read
-        when it is used, so it may be changed after the fit.
+        (K,) priors of the answer, in the order of the classes, or {class: prior}; None: shares of
+        the fit. It is read when it is used, so it may be changed after the fit.
 
     Examples
     --------
@@ -74,9 +74,9 @@ class Fusion(ClassifierMixin, Saving, _BaseComposition):
         if y is None:
             raise LabelError.absent("Fusion")
         fitted = []
-        for (_, model, _), chosen in zip(members, places, strict=True):
+        for (name, model, _), chosen in zip(members, places, strict=True):
             part = _safe_indexing(X, chosen, axis=1)
-            fitted.append(_fitted(clone(model), part, y, sample_weight))
+            fitted.append(_fitted(name, clone(model), part, y, sample_weight))
         self.estimators_, self.columns_ = fitted, places
         self._remember(names, width)
         self._agree([name for name, _, _ in members])
@@ -211,14 +211,13 @@ class Fusion(ClassifierMixin, Saving, _BaseComposition):
         return [_safe_indexing(X, now[places], axis=1) for places in self.columns_]
 
 
-def _fitted(model: Any, part: Any, y: Any, sample_weight: Any) -> Any:
-    name = type(model).__name__
+def _fitted(source: str, model: Any, part: Any, y: Any, sample_weight: Any) -> Any:
     if not (hasattr(model, "predict_proba") or hasattr(model, "predict_log_proba")):
-        raise PosteriorError.absent(name)
+        raise PosteriorError.not_fused(source, type(model).__name__)
     if sample_weight is None:
         return model.fit(part, y)
     if not has_fit_parameter(model, "sample_weight"):
-        raise WeightError.not_taken(name)
+        raise WeightError.not_taken(type(model).__name__)
     return model.fit(part, y, sample_weight=sample_weight)
 
 

@@ -25,6 +25,7 @@ from discriminant.errors.base import (
     InputError as InputError,
     carried as carried,
     gathered as gathered,
+    kept as kept,
     listing as listing,
     speaking as speaking,
     tell as tell,
@@ -33,6 +34,13 @@ from discriminant.errors.coding import (
     CodeError as CodeError,
     CouplingWarning as CouplingWarning,
     RepeatedColumnsWarning as RepeatedColumnsWarning,
+)
+from discriminant.errors.columns import (
+    BasisError as BasisError,
+    CollinearWarning as CollinearWarning,
+    ConstantColumnWarning as ConstantColumnWarning,
+    ConstantInClassWarning as ConstantInClassWarning,
+    SeparatingColumnWarning as SeparatingColumnWarning,
 )
 from discriminant.errors.deciding import (
     CostError as CostError,
@@ -62,17 +70,12 @@ from discriminant.errors.encoding import (
 from discriminant.errors.export import ExportError as ExportError
 from discriminant.errors.files import FileError as FileError
 from discriminant.errors.fitting import (
-    BasisError as BasisError,
     ClassMissingWarning as ClassMissingWarning,
-    CollinearWarning as CollinearWarning,
-    ConstantColumnWarning as ConstantColumnWarning,
-    ConstantInClassWarning as ConstantInClassWarning,
     InferenceError as InferenceError,
     MaskedClassWarning as MaskedClassWarning,
     NoPosteriorWarning as NoPosteriorWarning,
     NotConvergedWarning as NotConvergedWarning,
     NotSeparatedWarning as NotSeparatedWarning,
-    SeparatingColumnWarning as SeparatingColumnWarning,
     SeparationWarning as SeparationWarning,
     ShrinkageChosenWarning as ShrinkageChosenWarning,
 )

@@ -381,8 +381,8 @@ class OptionError(InputError):
     def beyond_reach(cls, asked: int, found: int, names: Sequence[str]) -> OptionError:
         return cls(
             f"n_features={asked} is not possible: {found} feature(s) are in and no other can "
-            f"enter, since each of {listing(names)} is constant or follows from these within classes. "
-            f"Ask for at most {found}, or pass a smaller tolerance."
+            f"enter, since each of {listing(names)} is constant or follows from these within "
+            f"classes. Ask for at most {found}, or pass a smaller tolerance."
         )
 
 

@@ -60,12 +60,35 @@ def gathered() -> Iterator[None]:
         yield
     finally:
         _HELD.reset(token)
+    for found in _merged(held):
+        tell(found)
+
+
+@contextmanager
+def kept() -> Iterator[list[Warning]]:
+    """Keep our warnings instead of telling them: in the list, once it is over, one of each kind."""
+    held: list[Warning] = []
+    found: list[Warning] = []
+    token = _HELD.set(held)
+    try:
+        yield found
+    finally:
+        _HELD.reset(token)
+        found += _merged(held)
+
+
+def _merged(held: Sequence[Warning]) -> list[Warning]:
+    """The first of each kind, and how many others there were."""
     kinds: dict[type[Warning], dict[str, None]] = {}
     for found in held:
         kinds.setdefault(type(found), {})[str(found)] = None
+    merged = []
     for kind, texts in kinds.items():
         first, more = next(iter(texts)), len(texts) - 1
-        tell(kind(f"{first} (And {more} more warning(s) of this kind.)" if more else first))
+        merged.append(
+            kind(f"{first} (And {more} more warning(s) of this kind.)" if more else first)
+        )
+    return merged
 
 
 @contextmanager

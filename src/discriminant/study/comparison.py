@@ -269,21 +269,23 @@ def outcome_of(
 
 def _spread(held: HeldOut, able: bool) -> dict[str, float]:
     """Standard errors over folds."""
-    weight = np.ones(len(held.codes)) if held.weight is None else held.weight
-    some = np.flatnonzero(weight > 0)
     losses = {"error": held.wrong.astype(np.float64)}
     if able:
-        own = held.log_posterior[np.arange(len(held.codes)), held.codes]
-        losses["log_loss"] = -own
+        own = np.take_along_axis(held.log_posterior, held.codes[:, None].astype(np.intp), 1)[:, 0]
         p = np.exp(held.log_posterior)
         brier = np.einsum("nk,nk->n", p, p) - 2.0 * np.exp(own) + 1.0
-        losses["brier"] = brier / 2.0 if p.shape[1] == 2 else brier
+        losses |= {"log_loss": -own, "brier": brier / 2.0 if p.shape[1] == 2 else brier}
+    return {by: _se(loss, held) for by, loss in losses.items()}
+
+
+def _se(loss: Floats, held: HeldOut) -> float:
+    total = np.bincount(held.fold, held.weight).astype(np.float64)
     with np.errstate(invalid="ignore"):
-        found = {
-            by: float(Found.of_rows(loss[some], weight[some], held.fold[some]).se[0])
-            for by, loss in losses.items()
-        }
-    return {by: se if math.isfinite(se) else 0.0 for by, se in found.items()}
+        if held.weight is not None:
+            loss = np.where(held.weight > 0, loss * held.weight, 0.0)
+        sums = np.bincount(held.fold, loss).astype(np.float64)[total > 0]
+        se = float(Found.of_folds(sums[:, None], total[total > 0]).se[0])
+    return se if math.isfinite(se) else 0.0
 
 
 def _area(held: HeldOut) -> tuple[float | None, float | None, float | None]:

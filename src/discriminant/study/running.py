@@ -8,10 +8,9 @@ read rows are fitted to at most `most` rows of each training part, and say so.
 from __future__ import annotations
 
 import time
-import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -21,7 +20,8 @@ from discriminant.assessment.folded import Folded
 from discriminant.assessment.folds import FoldNumbers
 from discriminant.assessment.grid import STEPS, Candidates, Grid
 from discriminant.assessment.resampling import HeldOut, warn_of_missing
-from discriminant.errors import DiscriminantError, DiscriminantWarning, StudyError, gathered
+from discriminant.engines.local import available_threads
+from discriminant.errors import DiscriminantError, StudyError, kept
 from discriminant.models.gaussian import Family
 from discriminant.moments.class_moments import ClassMoments, Detail
 from discriminant.study.comparison import Comparison, Outcome, outcome_of
@@ -29,7 +29,7 @@ from discriminant.study.members import Member
 from discriminant.table.schema import Floats
 from discriminant.table.source import Table
 
-_GRID_ROWS = 50_000  # held-out rows on which the dials of RDA are chosen
+_GRID_ROWS = 20_000  # held-out rows on which the dials of RDA are chosen
 _MOMENTS_BYTES = 1 << 30  # of all folds together
 _KEPT_BYTES = 1 << 29  # of held-out posteriors of all models together
 Told = Callable[[str, int, int], object]
@@ -75,16 +75,22 @@ class Run:
 
     def compare(self, members: list[Member]) -> Comparison:
         """The outcome of each."""
-        outcomes: list[Outcome] = []
+        waiting: list[Future[Outcome]] = []
         left_out: list[tuple[str, str]] = []
         K = len(self.table.schema.labels)
         keep = 8 * len(self.table) * K * len(members) <= _KEPT_BYTES
-        for i, member in enumerate(members):
-            self.told(member.title, i, len(members))
-            try:
-                outcomes.append(self.outcome(member, keep=keep))
-            except DiscriminantError as reason:
-                left_out.append((member.title, str(reason)))
+        with ThreadPoolExecutor(available_threads()) as pool:  # measured while the next is scored
+            for i, member in enumerate(members):
+                self.told(member.title, i, len(members))
+                try:
+                    said = self._answered(member)
+                except DiscriminantError as reason:
+                    left_out.append((member.title, str(reason)))
+                    continue
+                waiting.append(pool.submit(self._measured, member, said, keep))
+                if not keep:
+                    waiting[-1].result()
+            outcomes = [found.result() for found in waiting]
         self.told("done", len(members), len(members))
         if not outcomes:
             raise StudyError.none_left(left_out)
@@ -100,24 +106,29 @@ class Run:
             tuple(str(label) for label in self.table.schema.labels.tolist()),
         )
 
-    def outcome(self, member: Member, *, keep: bool = True) -> Outcome:
-        """How one model does on held-out rows."""
+    def _answered(self, member: Member) -> _Said:
+        """What one model says of held-out rows, and how long it took."""
         folded = self.folded  # before the clock starts: it serves all
         started = time.perf_counter()
-        codes, labels, weight = self.table.codes, self.table.schema.labels, self.table.weight
-        with recorded() as said, gathered():
+        table = self.table
+        with kept() as told:
             found = self._said(member, folded)
-            warn_of_missing(codes, weight, labels, self.fold)
+            warn_of_missing(table.codes, table.weight, table.schema.labels, self.fold)
         taken = time.perf_counter() - started
-        with recorded():  # an AUC of 1 has no spread: the table shows that
+        return replace(found, seconds=taken, warnings=tuple(told))
+
+    def _measured(self, member: Member, said: _Said, keep: bool) -> Outcome:
+        table = self.table
+        held = HeldOut.of(table.schema.labels, table.codes, self.fold, said.answers, table.weight)
+        with kept():  # an AUC of 1 has no spread: the table shows that
             return outcome_of(
                 member,
-                HeldOut.of(labels, codes, self.fold, found.answers, weight),
-                seconds=taken,
-                note=found.note,
-                scores=found.scores,
-                warnings=tuple(said),
-                converged=found.converged,
+                held,
+                seconds=said.seconds,
+                note=said.note,
+                scores=said.scores,
+                warnings=said.warnings,
+                converged=said.converged,
                 keep=keep,
             )
 
@@ -125,7 +136,7 @@ class Run:
         """Held-out answers, worked out again where they were too many to be kept."""
         if outcome.held is not None:
             return outcome.held
-        again = self.outcome(outcome.member).held
+        again = self._measured(outcome.member, self._answered(outcome.member), True).held
         assert again is not None
         return again
 
@@ -192,27 +203,11 @@ class _Said:
     scores: Floats | None = None
     note: str = ""
     converged: bool = True
+    seconds: float = 0.0
+    warnings: tuple[Warning, ...] = ()
 
 
 def _rda(grid: Grid, p: int, s: int) -> Any:
     from discriminant.estimators.regularised import RDA
 
     return RDA(pooling=float(grid.pooling[p]), shrinkage=grid.shrinkage[s])
-
-
-@contextmanager
-def recorded() -> Iterator[list[Warning]]:
-    """Our warnings, kept instead of told; others go their way."""
-    found: list[Warning] = []
-    others: list[warnings.WarningMessage] = []
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", DiscriminantWarning)
-        yield found
-    for one in caught:
-        message = one.message
-        if isinstance(message, DiscriminantWarning):
-            found.append(message)
-        else:
-            others.append(one)
-    for one in others:
-        warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)

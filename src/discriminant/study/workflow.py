@@ -11,14 +11,14 @@ from typing import Any, cast
 import numpy as np
 
 from discriminant.assessment.folds import fold_numbers
-from discriminant.errors import OptionError, StudyError
+from discriminant.errors import OptionError, StudyError, kept
 from discriminant.estimators.decision import Decision
 from discriminant.estimators.encoded import Encoded
 from discriminant.moments.class_moments import ClassMoments
 from discriminant.report.facts import Facts
 from discriminant.study.comparison import Choice, Comparison
 from discriminant.study.members import Member, chosen_members, family
-from discriminant.study.running import Run, recorded
+from discriminant.study.running import Run
 from discriminant.table.opening import Opened, is_path, open_source
 
 _MOST = 50_000  # rows that a model which reads rows is fitted to, in each training part
@@ -71,7 +71,7 @@ class Study:
         started = time.perf_counter()
         if progress is not None:
             progress("reading", 0, 1)
-        with recorded() as said:
+        with kept() as said:
             opened = open_source(
                 source, target=target, weight=weight, missing=missing, ordered=ordered, **reading
             )
@@ -221,7 +221,7 @@ class Study:
     def _fitted(self, member: Member) -> Encoded:
         run, table = self._running(), self.opened.table
         model = run.made(member)
-        with recorded() as said:
+        with kept() as said:
             if member.by_moments and run.moments is not None and run.moments.holds(model.detail):
                 model.fit_moments(run.moments)
             else:

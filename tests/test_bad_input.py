@@ -3,7 +3,10 @@
 The number is that of the case in the list of bad inputs the project holds itself to (0: an option
 that cannot be). A case does one thing wrong to a good problem: 60 rows, columns u, v, w, classes a,
 b, c of 20 rows each. Every message has the place (row, column, class), the number and the way out,
-and so have the patterns below. Rows are counted from 0.
+and so have the patterns below. Rows are counted from 0. Cases of files and of
+categories are in test_bad_files.py; more of decisions (42 to 45) is in test_decision.py, of codes (47)
+in test_decomposition.py, of evaluation (10) in assessment/test_measures.py. A label tree (46) is not
+here: it comes with the classifier that has one.
 """
 
 # ruff: noqa: E501 -- a table of cases is read line by line
@@ -25,20 +28,28 @@ from discriminant import (
     QDA,
     RDA,
     SVM,
+    Decision,
     Fisher,
     LaplaceNB,
     LeastSquares,
     LinearRegression,
     Logistic,
     NearestMean,
+    OneVsOne,
+    OutputCodes,
     Perceptron,
+    assess,
+    evaluate,
 )
+from discriminant.decision import tuned_threshold
 from discriminant.errors import (
     CellTypeError,
+    CodeError,
     CollinearWarning,
     ColumnNamesError,
     ColumnTypeError,
     ConstantColumnWarning,
+    CostError,
     DiscriminantError,
     ExtraColumnsWarning,
     InfiniteValueError,
@@ -46,6 +57,7 @@ from discriminant.errors import (
     LabelError,
     LargeIntegerWarning,
     MissingValueError,
+    NeverRejectsWarning,
     NotConvergedWarning,
     NotSeparatedWarning,
     OptionError,
@@ -56,6 +68,7 @@ from discriminant.errors import (
     ShapeError,
     ShrinkageChosenWarning,
     TextInNumberError,
+    ThresholdError,
     TooFewRowsError,
     WeightError,
 )
@@ -306,6 +319,68 @@ GLM_ENDS = [
 ]  # fmt: skip
 
 
+# --- from posterior to action ---------------------------------------------------------------------
+
+
+def decide(**options):
+    return lambda model: Decision(model(), **options).fit(X, Y)
+
+
+def decide_later(**options):
+    return lambda model: Decision(model()).fit(X, Y).set_params(**options).decide(X)
+
+
+def costs(action, label, value):
+    """Every error costs 1, but for one cell."""
+    found = 1 - np.eye(3)
+    found["abc".index(action), "abc".index(label)] = value
+    return found
+
+
+def judge(labels):
+    return lambda model: evaluate(model().fit(X, Y), X, labels)
+
+
+def couple(code):
+    return lambda model: OutputCodes(model(), code=code).fit(X, Y)
+
+
+NEW = np.where(np.arange(60) >= 57, "d", Y)
+THIRDS = np.log(np.full((60, 3), 1 / 3))
+EVALUATION = [
+    (10, "a class that was not fitted", judge(NEW), LabelError, r"'d' \(3 rows\).*'a', 'b', 'c'.*unseen='count'"),
+    (10, "two of them", judge(np.where(np.arange(60) < 2, "e", NEW)), LabelError, r"'d' \(3 rows\), 'e' \(2 rows\)"),
+    (10, "and posteriors alone", lambda _: assess(NEW, posterior=np.exp(THIRDS), classes=list("abc")), LabelError, r"'d' \(3 rows\)"),
+    (39, "labels too few", judge(Y[:50]), ShapeError, r"X has 60 rows and y has 50 labels"),
+]  # fmt: skip
+
+SWAPPED = pd.DataFrame(1 - np.eye(3), columns=list("bac"))  # rows unnamed, so b, a, c as well
+DECISIONS = [
+    (42, "costs of another shape", decide(cost=np.ones((2, 3))), CostError, r"shape \(2, 3\) for 3 classes: pass \(3, 3\).*'a', 'b', 'c'"),
+    (42, "a frame of other classes", decide(cost=SWAPPED.set_axis(list("bad"), axis=1)), CostError, r"columns of cost are 'b', 'a', 'd', the classes are 'a', 'b', 'c'"),
+    (42, "rows in another order than columns", decide(cost=SWAPPED.iloc[[1, 0, 2]].reset_index(drop=True)), CostError, r"3 rows of cost have no names.*columns, 'b', 'a', 'c'.*Name the decisions"),
+    (42, "the same in polars", decide(cost=pl.from_pandas(SWAPPED.iloc[[1, 0, 2]])), CostError, r"3 rows of cost have no names"),
+    (42, "an unknown class", decide(cost={"a": {"z": 1}}), CostError, r"cost of 'a' names the class 'z'; the classes are 'a', 'b', 'c'"),
+    (42, "after the fit", decide_later(cost=np.ones((2, 3))), CostError, r"shape \(2, 3\)"),
+    *((43, f"a cost of {value}", decide(cost=costs("a", "c", value)), CostError, rf"deciding 'a' where 'c' is true is {value:g}: .*0 or more.*very large") for value in (np.nan, np.inf, -2.0)),
+    (43, "a right decision that costs", decide(cost=costs("b", "b", 0.5)), CostError, r"deciding 'b' where 'b' is true is 0\.5: a right decision costs 0\. Subtract"),
+    (44, "to reject for less than nothing", decide(reject=-0.1), CostError, r"cost of rejecting is -0\.1: .*from 0"),
+    (44, "to reject for NaN", decide(reject=np.nan), CostError, r"cost of rejecting is nan"),
+    (44, "never rejects", decide(reject=0.7), NeverRejectsWarning, r"rejecting, 0\.7, never pays.*costs 0\.666667 or less.*below that"),
+    (44, "never rejects at the largest cost", decide(reject=5.0, cost=costs("a", "c", 5.0)), NeverRejectsWarning, r"rejecting, 5, never pays"),
+    *((45, f"a threshold of {value}", decide(reject={"threshold": value}), ThresholdError, rf"threshold is {value:g}: .*in \[0, 1\]") for value in (1.2, -0.1, np.nan)),
+    *((45, f"a threshold of {value} for one class", decide(threshold=[0.2, value, 0.3]), ThresholdError, rf"threshold of 'b' is {value:g}: .*in \[0, 1\]") for value in (1.2, -0.1, np.nan)),
+    (45, "unsorted candidates", lambda _: tuned_threshold(THIRDS[:, :2] + np.log(1.5), np.arange(60) % 2, thresholds=[0.2, 0.6, 0.4]), ThresholdError, r"entry 2 .*is 0\.4 after 0\.6\. Sort"),
+    (45, "a level of outliers", decide(outlier=2.0), ThresholdError, r"outlier is 2: .*\[0, 1\]"),
+]  # fmt: skip
+
+CODES = [
+    (47, "a code with equal rows", couple([[1, -1], [1, -1], [-1, 1]]), CodeError, r"1 pair.*'a' and 'b'"),
+    (47, "a ternary code that leaves a pair apart nowhere", couple([[1, 0], [0, 1], [-1, -1]]), CodeError, r"1 pair.*'a' and 'b'"),
+    (47, "pairs of one class", lambda model: OneVsOne(model()).fit(X[:20], Y[:20]), LabelError, r"'a'"),
+]  # fmt: skip
+
+
 def over(models, *tables):
     for table in tables:
         for number, what, act, fault, words in table:
@@ -327,6 +402,7 @@ def over(models, *tables):
         *over((SVM,), SVM_OPTIONS),
         *over((Perceptron,), PERCEPTRON_ENDS),
         *over((GLM,), GLM_ENDS),
+        *over((LDA, Logistic), EVALUATION, DECISIONS, CODES),
     ],
 )
 def test_bad_input_is_told_by_place_number_and_way_out(model, act, fault, words):

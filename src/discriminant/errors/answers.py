@@ -94,7 +94,7 @@ class LabelError(InputError):
 
     @classmethod
     def twice(cls, labels: Sequence[object]) -> LabelError:
-        return cls(f"labels={list(labels)!r} names a class twice: name each once.")
+        return cls(f"classes={list(labels)!r} names a class twice: name each once.")
 
     @classmethod
     def no_code(cls, row: int, code: int, classes: int) -> LabelError:

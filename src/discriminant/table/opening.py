@@ -131,13 +131,18 @@ def open_source(
 
 
 def read_frame(
-    source: Any, *, encoding: Encoding | None = None, max_bytes: int = MAX_BYTES
+    source: Any,
+    *,
+    encoding: Encoding | None = None,
+    target: str | None = None,
+    max_bytes: int = MAX_BYTES,
 ) -> tuple[Frame, Format | None]:
     """The cells of a source, of the kinds that an encoding was learnt from.
 
-    So that a column that was text at the fit is read as text, whatever it looks like now.
+    So that a column that was text at the fit is read as text, whatever it looks like now; and
+    labels, if a `target` is named, as they are written.
     """
-    wishes = Wishes(missing_texts=None if encoding is None else encoding.missing_texts)
+    wishes = Wishes(target, missing_texts=None if encoding is None else encoding.missing_texts)
     style = dict.fromkeys(("encoding", "delimiter", "decimal"))
     return _read(source, wishes, encoding, max_bytes, style)
 

@@ -1,0 +1,18 @@
+"""The command line: `discriminant report loans.csv --target default`, and the rest.
+
+Only what `--help` needs is imported here and in `commands`; numbers come in when a command runs.
+
+    exit code   0 done   2 the input cannot be used   3 a fit had not converged   130 stopped
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+
+def main(args: Sequence[str] | None = None) -> None:
+    """Run a command and leave with its code."""
+    from discriminant.cli.door import run
+
+    sys.exit(run(list(sys.argv[1:] if args is None else args)))

@@ -1,0 +1,224 @@
+"""The commands: what they are called, what they take, what they print. The work is elsewhere."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import rich_click as click
+
+from discriminant.cli import options as given
+from discriminant.cli.door import Session
+
+_SOURCE = click.argument("source", type=click.Path())
+click.rich_click.COMMAND_GROUPS = {
+    "discriminant": [
+        {"name": "From a table to a decision", "commands": ["report", "compare", "explain"]},
+        {"name": "Models", "commands": ["fit", "predict", "assess", "export"]},
+        {"name": "Files of moments", "commands": ["moments", "merge", "forget", "drift"]},
+        {"name": "To begin with", "commands": ["examples"]},
+    ]
+}
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="discriminant", prog_name="discriminant")
+def cli() -> None:
+    """Linear classification: read a table once, compare every model, decide.
+
+    Begin with: discriminant examples
+    """
+
+
+def _session(options: dict[str, Any]) -> Session:
+    context = click.get_current_context()
+    command = str(context.obj) if context is not None else ""
+    return Session(
+        command, options.pop("as_json", False), options.pop("quiet", False), options.get("seed")
+    )
+
+
+@cli.command()
+@_SOURCE
+@click.option("--out", type=click.Path(), help="The page. Default: the name of SOURCE, .html")
+@click.option("--save", type=click.Path(), help="The model. Default: the name of SOURCE, .model")
+@click.option("--no-model", is_flag=True, help="Write no model.")
+@click.option("--facts", type=click.Path(), help="Also write what the page says as JSON.")
+@click.option("--markdown", type=click.Path(), help="Also write what the page says as Markdown.")
+@click.option("--title", help="Of the page.")
+@click.option("--model", help="Take this model, whatever the comparison says.")
+@given.reading
+@given.studying
+@given.choosing
+@given.deciding
+@given.plainly
+def report(source: str, **options: Any) -> int:
+    """Compare all models, take one, write a page that explains it, and the model.
+
+    discriminant report loans.csv --target default
+    """
+    from discriminant.cli.studying import report as work
+
+    return work(_session(options), source, options)
+
+
+@cli.command()
+@_SOURCE
+@given.reading
+@given.studying
+@given.choosing
+@given.plainly
+def compare(source: str, **options: Any) -> int:
+    """Compare all models on the same held-out rows, in one table."""
+    from discriminant.cli.studying import compare as work
+
+    return work(_session(options), source, options)
+
+
+@cli.command()
+@_SOURCE
+@click.option("--model", help="Of whose held-out rows to speak. Default: the one that is chosen.")
+@given.reading
+@given.studying
+@given.choosing
+@given.plainly
+def explain(source: str, **options: Any) -> int:
+    """Say what tells the classes apart, and what is odd about the rows."""
+    from discriminant.cli.studying import explain as work
+
+    return work(_session(options), source, options)
+
+
+@cli.command()
+@_SOURCE
+@click.option("--model", help="Which: lda, qda, logistic, ... Default: compare, and choose.")
+@click.option("--out", type=click.Path(), required=True, help="The file of the model.")
+@given.reading
+@given.studying
+@given.choosing
+@given.deciding
+@given.plainly
+def fit(source: str, **options: Any) -> int:
+    """Fit a model to all rows and save it."""
+    from discriminant.cli.studying import fit as work
+
+    return work(_session(options), source, options)
+
+
+@cli.command()
+@click.argument("model", type=click.Path())
+@_SOURCE
+@click.option("--out", type=click.Path(), required=True, help="A CSV: the rows, and the answers.")
+@click.option("--prefix", default="", help="Before the names of the columns that are added.")
+@click.option("--no-probabilities", is_flag=True, help="Only add the class.")
+@click.option("--raw-csv", is_flag=True, help="Do not make texts safe for spreadsheets.")
+@given.deciding
+@given.plainly
+def predict(model: str, source: str, **options: Any) -> int:
+    """Say of every row of a file which class it is, and how probable each is."""
+    from discriminant.cli.answering import predict as work
+
+    return work(_session(options), model, source, options)
+
+
+@cli.command()
+@click.argument("model", type=click.Path())
+@_SOURCE
+@click.option("--target", help="The column of true labels. Default: as when the model was fitted.")
+@click.option(
+    "--unknown",
+    type=click.Choice(("error", "count")),
+    default="error",
+    show_default=True,
+    help="Labels that the model does not know.",
+)
+@given.deciding
+@given.plainly
+def assess(model: str, source: str, **options: Any) -> int:
+    """Measure a model on rows whose classes are known."""
+    from discriminant.cli.answering import assess as work
+
+    return work(_session(options), model, source, options)
+
+
+@cli.command()
+@click.argument("model", type=click.Path())
+@click.option("--to", type=click.Choice(("sql", "onnx", "python")), required=True)
+@click.option("--out", type=click.Path(), help="Where to. Default: print it (not ONNX).")
+@click.option("--table", default="rows", show_default=True, help="Of SQL: the table to read.")
+@click.option(
+    "--dialect",
+    type=click.Choice(("duckdb", "postgres", "sqlite")),
+    default="duckdb",
+    show_default=True,
+    help="Of SQL.",
+)
+@given.plainly
+def export(model: str, **options: Any) -> int:
+    """Write a model as SQL, as ONNX or as plain Python."""
+    from discriminant.cli.answering import export as work
+
+    return work(_session(options), model, options)
+
+
+@cli.command()
+@_SOURCE
+@click.option("--out", type=click.Path(), required=True, help="The file of moments.")
+@click.option(
+    "--detail",
+    type=click.Choice(("diagonal", "pooled", "class", "fourth")),
+    default="class",
+    show_default=True,
+    help="How much is kept.",
+)
+@given.reading
+@given.plainly
+def moments(source: str, **options: Any) -> int:
+    """Read a table once into weights, means and scatters of its classes."""
+    from discriminant.cli.summing import moments as work
+
+    return work(_session(options), source, options)
+
+
+@cli.command()
+@click.argument("files", type=click.Path(), nargs=-1, required=True)
+@click.option("--out", type=click.Path(), required=True, help="The file of the sum.")
+@given.plainly
+def merge(files: tuple[str, ...], **options: Any) -> int:
+    """Add files of moments: of months, of sites, of machines."""
+    from discriminant.cli.summing import merge as work
+
+    return work(_session(options), files, options)
+
+
+@cli.command()
+@click.argument("whole", type=click.Path())
+@click.argument("part", type=click.Path())
+@click.option("--out", type=click.Path(), required=True, help="The file of what is left.")
+@given.plainly
+def forget(whole: str, part: str, **options: Any) -> int:
+    """Take the moments of some rows out of those of all, as if they had never been there."""
+    from discriminant.cli.summing import forget as work
+
+    return work(_session(options), whole, part, options)
+
+
+@cli.command()
+@click.argument("before", type=click.Path())
+@click.argument("after", type=click.Path())
+@click.option("--label", multiple=True, help="Compare only rows of this class. May be repeated.")
+@given.plainly
+def drift(before: str, after: str, **options: Any) -> int:
+    """Test whether the means of two files of moments differ: Hotelling's T2, and each feature."""
+    from discriminant.cli.summing import drift as work
+
+    return work(_session(options), before, after, options)
+
+
+@cli.command()
+@click.argument("folder", type=click.Path(), default=".")
+@given.plainly
+def examples(folder: str, **options: Any) -> int:
+    """Write some tables to try, with a command for each."""
+    from discriminant.cli.trying import examples as work
+
+    return work(_session(options), folder)

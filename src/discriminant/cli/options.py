@@ -1,0 +1,147 @@
+"""Options that several commands share, and how their texts are read."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import rich_click as click
+
+from discriminant.errors import CommandError
+
+Command = Callable[..., Any]
+MISSING = ("error", "drop", "mean", "indicator", "marginal")
+UNSEEN = ("error", "ignore", "reject")
+
+
+def _all(*options: Callable[[Command], Command]) -> Callable[[Command], Command]:
+    def add(command: Command) -> Command:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return add
+
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+quiet_option = click.option("--quiet", is_flag=True, help="Show no progress.")
+plainly = _all(json_option, quiet_option)
+
+reading = _all(
+    click.option("--target", required=True, help="The column to predict."),
+    click.option("--weight", help="The column of weights."),
+    click.option(
+        "--missing",
+        type=click.Choice(MISSING),
+        default="error",
+        show_default=True,
+        help="What to do about missing cells.",
+    ),
+    click.option(
+        "--unseen",
+        type=click.Choice(UNSEEN),
+        default="error",
+        show_default=True,
+        help="What a level shall be, when predicting, that was not there before.",
+    ),
+    click.option(
+        "--ordered",
+        multiple=True,
+        metavar="COLUMN=LOW,...,HIGH",
+        help="A column whose levels have an order. May be repeated.",
+    ),
+    click.option(
+        "--category", multiple=True, help="A column of numbers that are names. May be repeated."
+    ),
+    click.option("--exclude", multiple=True, help="A column not to use. May be repeated."),
+    click.option("--column", multiple=True, help="The only columns to use. May be repeated."),
+    click.option("--delimiter", help="Of a CSV, where it should not be guessed."),
+    click.option("--decimal", help="Of a CSV: . or ,"),
+    click.option("--encoding", help="Of a CSV, such as utf-8 or cp1252."),
+    click.option("--max-classes", type=int, default=1000, show_default=True, help="Refuse more."),
+    click.option("--max-bytes", type=int, help="Stop reading there."),
+)
+studying = _all(
+    click.option(
+        "--models", help="Names, with commas between: lda,qda,rda. All, if none are named."
+    ),
+    click.option("--folds", type=int, default=10, show_default=True, help="Held out in turn."),
+    click.option("--seed", type=int, default=0, show_default=True, help="Of the folds."),
+    click.option(
+        "--most",
+        type=click.IntRange(100),
+        default=50_000,
+        show_default=True,
+        help="Rows, in each training part, for models that must read rows.",
+    ),
+)
+choosing = _all(
+    click.option(
+        "--by",
+        type=click.Choice(("log_loss", "error", "brier")),
+        default="log_loss",
+        show_default=True,
+        help="What a model is chosen by.",
+    ),
+    click.option(
+        "--rule",
+        type=click.Choice(("one_se", "least")),
+        default="one_se",
+        show_default=True,
+        help="one_se: the simplest within one standard error of the best. least: the best.",
+    ),
+)
+deciding = _all(
+    click.option(
+        "--cost",
+        metavar="JSON",
+        help='What it costs to say one where another is true: \'{"yes": {"no": 5}}\'.',
+    ),
+    click.option("--reject", type=float, help="The cost of passing a row on to a person."),
+)
+
+
+def opening(given: dict[str, Any]) -> dict[str, Any]:
+    """The options of `open_source`, taken out of those of a command."""
+    ordered = dict(_levels(text) for text in given.pop("ordered"))
+    columns, most = given.pop("column"), given.pop("max_bytes")
+    found = {
+        "target": given.pop("target"),
+        "weight": given.pop("weight"),
+        "missing": given.pop("missing"),
+        "unseen": given.pop("unseen"),
+        "ordered": ordered or None,
+        "categories": given.pop("category"),
+        "exclude": given.pop("exclude"),
+        "columns": columns or None,
+        "delimiter": given.pop("delimiter"),
+        "decimal": given.pop("decimal"),
+        "encoding": given.pop("encoding"),
+        "max_classes": given.pop("max_classes"),
+    }
+    return found if most is None else {**found, "max_bytes": most}
+
+
+def named(models: str | None) -> list[str] | None:
+    """Names between commas."""
+    return None if models is None else [name.strip() for name in models.split(",") if name.strip()]
+
+
+def costs(text: str | None) -> Any:
+    """Costs from JSON."""
+    if text is None:
+        return None
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as fault:
+        raise CommandError.bad_json("--cost", text, fault.msg) from None
+
+
+def _levels(text: str) -> tuple[str, list[str]]:
+    name, found, levels = text.partition("=")
+    if not found:
+        raise click.BadParameter(
+            f"{text!r} has no '=': write COLUMN=LOW,...,HIGH", param_hint="--ordered"
+        )
+    return name, levels.split(",")

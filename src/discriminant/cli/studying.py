@@ -1,0 +1,144 @@
+"""report, compare, explain and fit: a study, from the command line."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from discriminant import store
+from discriminant.cli.door import DONE, NOT_CONVERGED, Session
+from discriminant.cli.options import costs, named, opening
+from discriminant.errors import CommandError
+from discriminant.report.facts import to_json
+from discriminant.report.markdown import to_markdown
+from discriminant.study import study
+from discriminant.study.telling import write_text
+from discriminant.study.workflow import Study
+
+
+@contextmanager
+def _opened(session: Session, source: str, options: dict[str, Any]) -> Iterator[Study]:
+    """The study of a file, while progress is shown."""
+    how = opening(options)
+    with session.progress() as shown:
+        found = study(source, seed=options["seed"], folds=options["folds"], progress=shown, **how)
+        rows, seconds = found.opened.rows_read, found._seconds["reading"]
+        session.say(
+            f"read {rows:,} rows in {seconds:.1f} s ({rows / max(seconds, 1e-9):,.0f} a second)"
+        )
+        for warning in found.warnings:
+            session.warn(warning)
+        yield found
+
+
+def report(session: Session, source: str, options: dict[str, Any]) -> int:
+    """The main job."""
+    stem = Path(source).name.removesuffix(".gz")
+    stem = Path(stem).stem or "report"
+    page = Path(options["out"] or f"{stem}.html")
+    model = None if options["no_model"] else Path(options["save"] or f"{stem}.model")
+    extra = {name: options[name] for name in ("facts", "markdown") if options[name]}
+    check_places(source, page, model, *extra.values())
+    cost, reject = costs(options["cost"]), options["reject"]
+    with _opened(session, source, options) as found:
+        compared = found.compare(named(options["models"]), most=options["most"])
+        choice = found.choose(options["model"], by=options["by"], rule=options["rule"])
+        if cost is not None or reject is not None:
+            found.decide(cost=cost, reject=reject)
+        session.say("writing ...")
+        facts = found.report(page, save=model, title=options["title"], command=session.command)
+    for name, path in extra.items():
+        write_text(Path(path), to_json(facts) if name == "facts" else to_markdown(facts))
+    written = {"page": page, "model": model, **extra}
+    session.tell(
+        {"chosen": choice.name, "why": choice.why, "comparison": compared.to_dict()},
+        f"{compared}\n\n{choice.why}\n",
+        written=written,
+    )
+    return DONE if compared[choice.name].converged else NOT_CONVERGED
+
+
+def compare(session: Session, source: str, options: dict[str, Any]) -> int:
+    """The table."""
+    with _opened(session, source, options) as found:
+        compared = found.compare(named(options["models"]), most=options["most"])
+        choice = found.choose(by=options["by"], rule=options["rule"])
+    session.tell(
+        {"chosen": choice.name, "why": choice.why, "comparison": compared.to_dict()},
+        f"{compared}\n\n{choice.why}",
+    )
+    return DONE
+
+
+def explain(session: Session, source: str, options: dict[str, Any]) -> int:
+    """Space and what matters."""
+    with _opened(session, source, options) as found:
+        models = named(options["models"])
+        if models is None and options["model"]:
+            models = [options["model"]]
+        found.compare(models, most=options["most"])
+        choice = found.choose(options["model"], by=options["by"], rule=options["rule"])
+        facts = found.facts(command=session.command)
+        text = found.explain()
+    kept: dict[str, Any] = {name: facts.get(name) for name in ("space", "matters")}
+    session.tell({"model": choice.name, **kept}, text)
+    return DONE
+
+
+def fit(session: Session, source: str, options: dict[str, Any]) -> int:
+    """A model, of a name or chosen."""
+    check_places(source, options["out"])
+    cost, reject = costs(options["cost"]), options["reject"]
+    with _opened(session, source, options) as found:
+        name, why = options["model"], "It was taken as asked, and not compared."
+        if name is None:
+            found.compare(named(options["models"]), most=options["most"])
+            choice = found.choose(by=options["by"], rule=options["rule"])
+            name, why = choice.name, choice.why
+        model = found.model(name)
+        if cost is not None or reject is not None:
+            model = decided_as(model, name, cost, reject)
+        store.save(model, options["out"])
+    inner = found.model(name).estimator_
+    converged = bool(getattr(inner, "converged_", True))
+    rows, features = len(found.opened.table), found.opened.table.width
+    session.tell(
+        {
+            "model": name,
+            "why": why,
+            "rows": rows,
+            "features": features,
+            "converged": converged,
+            "classes": [str(label) for label in found.opened.table.schema.labels.tolist()],
+        },
+        f"{type(inner).__name__} fitted to {rows:,} rows of {features} features. {why}",
+        written={"model": options["out"]},
+    )
+    if not converged:
+        session.warn(f"{type(inner).__name__} had not converged: exit code {NOT_CONVERGED}.")
+    return DONE if converged else NOT_CONVERGED
+
+
+def decided_as(model: Any, name: str, cost: Any, reject: Any) -> Any:
+    """The model with costs and a reject option, which are checked now."""
+    from discriminant.errors import StudyError
+    from discriminant.estimators.decision import Decision
+
+    if not hasattr(model, "predict_proba"):
+        raise StudyError.no_probabilities(name)
+    made = Decision.of_fitted(model, cost=cost, reject=reject)
+    made._check_options()
+    return made
+
+
+def check_places(source: str, *places: Any) -> None:
+    """Say now, before any work, if something cannot be written."""
+    for place in places:
+        if place is None:
+            continue
+        if os.path.exists(place) and os.path.exists(source) and os.path.samefile(place, source):
+            raise CommandError.same_file(source)
+        store.check_place(place)

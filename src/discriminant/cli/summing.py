@@ -1,0 +1,90 @@
+"""moments, merge, forget and drift: files of moments, which add and subtract."""
+
+from __future__ import annotations
+
+from functools import reduce
+from operator import add
+from typing import Any
+
+from discriminant import store
+from discriminant.assessment.hotelling import hotelling
+from discriminant.cli.door import DONE, Session
+from discriminant.cli.options import opening
+from discriminant.cli.studying import check_places
+from discriminant.engines.engine import read_moments
+from discriminant.errors import CommandError
+from discriminant.moments.class_moments import ClassMoments
+from discriminant.report.words import counted, number
+from discriminant.table.opening import open_source
+
+
+def moments(session: Session, source: str, options: dict[str, Any]) -> int:
+    """Of a table."""
+    check_places(source, options["out"])
+    session.say("reading ...")
+    opened = open_source(source, **opening(options))
+    found = read_moments(opened.table, detail=options["detail"])
+    store.save(found, options["out"])
+    return _told(session, found, options["out"], said=list(opened.said))
+
+
+def merge(session: Session, files: tuple[str, ...], options: dict[str, Any]) -> int:
+    """The sum of several files."""
+    for file in files:
+        check_places(file, options["out"])
+    found = reduce(add, [loaded(file) for file in files])
+    store.save(found, options["out"])
+    return _told(session, found, options["out"])
+
+
+def forget(session: Session, whole: str, part: str, options: dict[str, Any]) -> int:
+    """One file without another."""
+    for file in (whole, part):
+        check_places(file, options["out"])
+    found = loaded(whole) - loaded(part)
+    store.save(found, options["out"])
+    return _told(session, found, options["out"])
+
+
+def drift(session: Session, before: str, after: str, options: dict[str, Any]) -> int:
+    """Whether means differ, and of which features."""
+    first, second = loaded(before), loaded(after)
+    found = hotelling(first, second, labels=list(options["label"]) or None)
+    features = sorted(found.to_dict()["features"], key=lambda row: row["p"])
+    worst = features[0]
+    text = (
+        f"{found.text}\n\nThe most changed feature is {worst['feature']}: "
+        f"{number(worst['difference'])}, or {number(worst['effect'])} standard deviations."
+    )
+    session.tell({"before": before, "after": after, **found.to_dict()}, text)
+    return DONE
+
+
+def loaded(path: str) -> ClassMoments:
+    """Moments from a file."""
+    found = store.load(path)
+    if not isinstance(found, ClassMoments):
+        raise CommandError.not_moments(path, type(found).__name__)
+    return found
+
+
+def _told(session: Session, found: ClassMoments, out: str, *, said: list[str] | None = None) -> int:
+    labels = [str(label) for label in found.labels.tolist()]
+    rows = [int(n) for n in found.rows]
+    text = [
+        *(said or []),
+        f"Moments of {counted(sum(rows), 'row')}, {counted(len(found.features), 'feature')}, "
+        f"{counted(len(labels), 'class', 'classes')}, detail '{found.detail}':",
+        *(f"  {label}: {counted(n, 'row')}" for label, n in zip(labels, rows, strict=True)),
+    ]
+    session.tell(
+        {
+            "rows": sum(rows),
+            "features": list(found.features),
+            "detail": found.detail,
+            "classes": [{"label": k, "rows": n} for k, n in zip(labels, rows, strict=True)],
+        },
+        "\n".join(text),
+        written={"moments": out},
+    )
+    return DONE

@@ -211,7 +211,7 @@ def test_lists_are_as_good_as_arrays_for_new_priors():
         ([[np.nan, -2.0]], [0.5, 0.5], {}, PosteriorError, r"row 0 .*none that is NaN"),
         ([[0.5, 0.5]], [0.5, 0.5], {}, PosteriorError, "sum to 3.2.*logarithms"),
         ([["x", "y"]], [0.5, 0.5], {}, PosteriorError, "no table of numbers"),
-        (np.log(SURE), [0.2, 0.3, 0.5], {}, PosteriorError, r"shape \(6, 2\) for 3 classes"),
+        (np.log(SURE), [0.2, 0.3, 0.5], {}, PriorError, "3 entries for 2 classes"),
         (np.log(SURE), [1.0, 0.0], {}, PriorError, "class '1' is 0"),
         (np.log(SURE), [2.0, 1.0], {}, PriorError, "sum to 3"),
         (np.log(SURE), [0.5, 0.5], {"sample_weight": [-1] * 6}, WeightError, "row 0 .* is -1"),

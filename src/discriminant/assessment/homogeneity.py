@@ -29,7 +29,7 @@ from scipy import special
 
 from discriminant.assessment.four_tests import FTest, f_chance
 from discriminant.assessment.layout import Printed, chance, degree, number, table
-from discriminant.assessment.standard import Standard, solid, standardised, tested_moments
+from discriminant.assessment.standard import Standard, moments_of, solid, standardised
 from discriminant.errors import InferenceError
 from discriminant.models.support import rounding
 from discriminant.moments.class_moments import ClassMoments
@@ -121,7 +121,7 @@ def box_m(moments: Any, y: Any = None) -> BoxM:
     >>> found.m, found.p
     (0.0, 1.0)
     """
-    moments = tested_moments(moments, y, _WHAT, detail="class")
+    moments = moments_of(moments, y, _WHAT, detail="class")
     standard = standardised(moments, _WHAT)
     _check_weight(standard)
     pooled = standard.metric(_WHAT).logdet

@@ -22,7 +22,7 @@ from scipy import special
 
 from discriminant.assessment.four_tests import FTest, f_chance
 from discriminant.assessment.layout import Printed, chance, degree, number, table
-from discriminant.assessment.standard import check_products, standardised, tested_moments
+from discriminant.assessment.standard import check_products, moments_of, standardised
 from discriminant.errors import InferenceError
 from discriminant.moments.class_moments import ClassMoments
 from discriminant.moments.class_rows import ClassRows
@@ -124,7 +124,7 @@ def hotelling(
     (12.5, 12.5)
     """
     if not isinstance(moments, (ClassMoments, ClassRows)):
-        moments, other = tested_moments(moments, other, _WHAT, detail="class"), None
+        moments, other = moments_of(moments, other, _WHAT, detail="class"), None
     if isinstance(other, list | tuple | np.ndarray) and np.ndim(other) == 1:
         return hotelling(moments, labels=list(other))
     chosen = _classes(moments, labels) if other is None else _tables(moments, other, labels)

@@ -21,7 +21,7 @@ import numpy as np
 from discriminant.assessment.canonical import Canonical, canonical
 from discriminant.assessment.four_tests import Degrees, FTest, f_chance, four_tests
 from discriminant.assessment.layout import Printed, chance, degree, matrix, number, table
-from discriminant.assessment.standard import Standard, standardised, tested_moments
+from discriminant.assessment.standard import Standard, moments_of, standardised
 from discriminant.errors import OptionError
 from discriminant.table.schema import Floats, Labels
 
@@ -144,7 +144,7 @@ def manova(moments: Any, y: Any = None) -> Manova:
     >>> round(found.wilks.value, 4), round(found.wilks.f, 4)  # W = 4, B = 25, F = 25 / (4 / 2)
     (0.1379, 12.5)
     """
-    standard = standardised(tested_moments(moments, y, _WHAT), _WHAT)
+    standard = standardised(moments_of(moments, y, _WHAT), _WHAT)
     metric = standard.metric(_WHAT)
     degrees = Degrees(len(standard.features), len(standard.labels) - 1, standard.degrees)
     directions = canonical(standard, metric=metric, degrees=degrees)

@@ -95,7 +95,7 @@ def standardised(moments: ClassMoments, what: str) -> Standard:
     )
 
 
-def tested_moments(given: Any, y: Any, what: str, *, detail: Detail = "pooled") -> ClassMoments:
+def moments_of(given: Any, y: Any, what: str, *, detail: Detail = "pooled") -> ClassMoments:
     """Moments of this detail or finer: those given, or those of rows and labels; one door."""
     if not isinstance(given, (ClassMoments, ClassRows)):
         if y is None:

@@ -18,7 +18,7 @@ from typing import Any, Literal
 import numpy as np
 
 from discriminant.assessment.layout import Printed, chance, frame_of_steps, number, table
-from discriminant.assessment.standard import standardised, tested_moments
+from discriminant.assessment.standard import moments_of, standardised
 from discriminant.assessment.sweeping import Search, Step
 from discriminant.engines.local import blas_for
 from discriminant.errors import OptionError
@@ -107,7 +107,7 @@ def stepwise(
     ('x0',)
     """
     _check(enter, stay, method, tolerance)
-    search = Search(standardised(tested_moments(moments, y, _WHAT), _WHAT), tolerance)
+    search = Search(standardised(moments_of(moments, y, _WHAT), _WHAT), tolerance)
     with blas_for(len(search.chosen)):  # its threads would wait for each other at every step
         if method == "backward":
             search.start_full()

@@ -29,7 +29,8 @@ def run(args: list[str]) -> int:
 
     command = shlex.join(["discriminant", *args])
     try:
-        found = cli.main(args, prog_name="discriminant", standalone_mode=False, obj=command)
+        with warnings.catch_warnings():  # how they are shown is set by a session
+            found = cli.main(args, prog_name="discriminant", standalone_mode=False, obj=command)
         return found if isinstance(found, int) else DONE
     except click.ClickException as fault:
         if "--json" in args:

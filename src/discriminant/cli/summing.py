@@ -7,7 +7,7 @@ from operator import add
 from typing import Any
 
 from discriminant import store
-from discriminant.assessment.hotelling import hotelling
+from discriminant.assessment.hotelling import Hotelling, hotelling
 from discriminant.cli.door import DONE, Session
 from discriminant.cli.options import opening
 from discriminant.cli.studying import check_places
@@ -16,6 +16,8 @@ from discriminant.errors import CommandError
 from discriminant.moments.class_moments import ClassMoments
 from discriminant.report.words import counted, number
 from discriminant.table.opening import open_source
+
+_CHANCE = 0.05
 
 
 def moments(session: Session, source: str, options: dict[str, Any]) -> int:
@@ -50,14 +52,20 @@ def drift(session: Session, before: str, after: str, options: dict[str, Any]) ->
     """Whether means differ, and of which features."""
     first, second = loaded(before), loaded(after)
     found = hotelling(first, second, labels=list(options["label"]) or None)
-    features = sorted(found.to_dict()["features"], key=lambda row: row["p"])
-    worst = features[0]
-    text = (
-        f"{found.text}\n\nThe most changed feature is {worst['feature']}: "
-        f"{number(worst['difference'])}, or {number(worst['effect'])} standard deviations."
-    )
+    text = f"{found.text}\n\n{_most_changed(found)}"
     session.tell({"before": before, "after": after, **found.to_dict()}, text)
     return DONE
+
+
+def _most_changed(found: Hotelling) -> str:
+    """The feature whose mean differs most, if any differs beyond chance (Bonferroni)."""
+    worst = min(found.to_dict()["features"], key=lambda row: row["p"])
+    if worst["p"] * len(found.features) >= _CHANCE:
+        return "No feature on its own differs by more than chance would."
+    return (
+        f"The feature that differs most is {worst['feature']}: by {number(worst['difference'])}, "
+        f"or {number(worst['effect'])} standard deviations."
+    )
 
 
 def loaded(path: str) -> ClassMoments:

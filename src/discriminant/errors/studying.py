@@ -52,8 +52,7 @@ class CommandError(InputError):
     @classmethod
     def not_moments(cls, path: object, kind: str) -> CommandError:
         return cls(
-            f"{path} holds a {kind}, not moments. Make a file of moments with 'discriminant "
-            "moments'."
+            f"{path} holds {kind}, not moments. Make a file of moments with 'discriminant moments'."
         )
 
     @classmethod

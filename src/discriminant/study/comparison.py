@@ -187,10 +187,10 @@ class Comparison(Printed):
     def _why(self, taken: Outcome, best: Outcome, by: str, count: int) -> str:
         said = percent if by == "error" else number
         least, own, se = (said(v) for v in (_least(best, by), _least(taken, by), best.spread[by]))
-        what, among = _WORDS[by], f"of the {count} models compared by it"
+        what, among = _WORDS[by], f"of the {count} models that have one"
         as_good = [one for one in self.outcomes if one.value(by) == best.value(by)]
         if count == 1:
-            reason = f"{taken.title} is the only model that was compared by {what}."
+            reason = f"{taken.title} is the only model compared that has a {what}."
         elif taken in as_good:
             also = "" if len(as_good) == 1 else f" ({len(as_good) - 1} more had the same)"
             reason = f"{taken.title} had the least {what} on held-out rows, {own}, {among}{also}."

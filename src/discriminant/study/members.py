@@ -71,7 +71,7 @@ def family() -> dict[str, Member]:
         Member("logistic", "Logistic", lambda: Logistic(ridge=1e-4)),
         Member("logistic_ml", "Logistic, no penalty", Logistic),
         Member("svm", "SVM", lambda: SVM(standardize=True)),
-        Member("perceptron", "Perceptron", Perceptron),
+        Member("perceptron", "Perceptron", lambda: Perceptron(keep="average", max_passes=100)),
     )
     return {member.name: member for member in members}
 

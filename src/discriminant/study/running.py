@@ -165,15 +165,12 @@ class Run:
         p, s, _ = self.surface.best()
         pooling, shrinkage = self.surface.pooling[p], self.surface.shrinkage[s]
         tried = len(self.surface.pooling) * len(self.surface.shrinkage)
-        part = (
-            ""
-            if len(self.table) <= _GRID_ROWS
-            else f" on {_GRID_ROWS:,} held-out rows drawn of all"
-        )
-        return (
-            f"Of {tried} settings, pooling {pooling:g} and shrinkage {shrinkage:g} were chosen"
-            f"{part}; for each fold, on the other folds."
-        )
+        drawn = f" on {_GRID_ROWS:,} held-out rows drawn of all"
+        part = "" if len(self.table) <= _GRID_ROWS else drawn
+        taken = f"pooling {pooling:g} and shrinkage {shrinkage:g} were"
+        if pooling == 0:
+            taken = "pooling 0 (shrinkage then has no part) was"
+        return f"Of {tried} settings, {taken} chosen{part}; for each fold, on the other folds."
 
     def _surface(self, folded: Folded) -> Grid:
         if self.surface is None:

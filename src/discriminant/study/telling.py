@@ -13,7 +13,7 @@ import tempfile
 from contextlib import suppress
 from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from discriminant.errors import DiscriminantError
 from discriminant.estimators.decision import Decision
@@ -21,6 +21,7 @@ from discriminant.report.deciding import decision_section
 from discriminant.report.facts import (
     DecisionFacts,
     Facts,
+    FindingFacts,
     Made,
     MattersFacts,
     SpaceFacts,
@@ -181,6 +182,8 @@ def _matters(study: Study) -> MattersFacts:
         return MattersFacts(findings=[])
     held = study._running().held(outcome) if outcome.facts["brier"] is not None else None
     found = findings_of(table, moments, held=held, warnings=outcome.warnings)
+    if study.opened.rows_read != len(table):
+        found = [_among_kept(one) for one in found]
     coefficients = steps = None
     with suppress(DiscriminantError):
         coefficients = coefficients_from(moments)
@@ -190,6 +193,12 @@ def _matters(study: Study) -> MattersFacts:
         with suppress(DiscriminantError):
             steps = stepwise(moments)
     return matters_section(coefficients=coefficients, stepwise=steps, findings=found)
+
+
+def _among_kept(finding: FindingFacts) -> FindingFacts:
+    """Rows were dropped, so numbers of rows are not those of the file."""
+    text = finding["text"].replace("(counted from 0)", "(counted from 0 among the rows kept)")
+    return cast(FindingFacts, {**finding, "text": text})
 
 
 def _use(study: Study, file: str) -> UseFacts | None:

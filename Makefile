@@ -17,7 +17,10 @@ PYTEST := OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS)
 .PHONY: demo test check format bench soak clean
 
 demo: .venv/.installed
-	$(BIN)/python examples/compare.py
+	@mkdir -p build/demo
+	$(BIN)/discriminant examples build/demo --quiet
+	$(BIN)/discriminant report build/demo/wine.csv --target cultivar \
+		--out build/demo/wine.html --save build/demo/wine.model
 
 test: check
 	$(PYTEST)

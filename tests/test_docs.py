@@ -16,6 +16,11 @@ def code_of(guide):
     return re.findall(r"```python\n(.*?)```", guide.read_text(), flags=re.DOTALL)
 
 
+def prose_of(guide):
+    """What stands outside of blocks and spans of code."""
+    return re.sub(r"```.*?```|`[^`]*`", "", guide.read_text(), flags=re.DOTALL)
+
+
 def names_of(guides, *, sessions):
     """Guides whose code is a session with answers, or else plain lines."""
     found = [guide for guide in guides if code_of(guide)]
@@ -45,6 +50,6 @@ def test_every_page_that_a_guide_links_to_is_there():
     links = [
         (guide.parent / link)
         for guide in GUIDES
-        for link in re.findall(r"\]\((?!http)([^)#]+)", guide.read_text())
+        for link in re.findall(r"\]\((?!http)([^)#]+)", prose_of(guide))
     ]
     assert [str(link) for link in links if not link.exists()] == []

@@ -72,7 +72,8 @@ def separability(signs: Signs, axes: Floats, share: Floats) -> Floats:
     q = positive.sum(axis=0)
     away = positive.T @ axes
     spread = q * (1.0 - q)  # zero where one side has no weight: nothing is to be told there
-    return np.divide(np.vecdot(away, away), spread, out=np.zeros_like(q), where=spread > 0)
+    told = np.vecdot(away, away)
+    return np.asarray(np.divide(told, spread, out=np.zeros_like(q), where=spread > 0))
 
 
 def _candidates(axes: Floats, M: int, rng: np.random.Generator) -> Signs:

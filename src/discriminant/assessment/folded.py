@@ -36,6 +36,8 @@ from discriminant.moments.class_moments import ClassMoments, Detail
 from discriminant.table.schema import Floats, dense, is_sparse
 from discriminant.table.source import Table
 
+_PIECE = 8192  # rows scored at a time, so that they stay in the cache
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Folded:
@@ -79,11 +81,10 @@ class Folded:
                 rule = model.rule_of(self.table.take(self._others(f)))
             else:
                 rule = model.rule_from(own)
-            found.put(
-                self.rows[f],
-                np.flatnonzero(present),
-                *model.answers_by(rule, self.parts[f].features),
-            )
+            columns, rows, features = np.flatnonzero(present), self.rows[f], self.parts[f].features
+            for lo in range(0, len(rows), _PIECE):
+                some = slice(lo, lo + _PIECE)
+                found.put(rows[some], columns, *model.answers_by(rule, features[some]))
 
         with one_blas_thread(), ThreadPoolExecutor(available_threads()) as pool:
             list(pool.map(carried(work), range(len(self.rows))))

@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -31,7 +31,6 @@ from discriminant.errors import ScoreError
 from discriminant.table.schema import Floats
 
 Mask = npt.NDArray[np.bool_]
-_SIDES: tuple[Literal["left"], Literal["right"]] = ("left", "right")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -47,39 +46,42 @@ class Influences:
         return Influences(self.value - other.value, self.each - other.each, {})
 
 
-def placements(scores: npt.NDArray[Any], others: npt.NDArray[Any], weight: Floats | None) -> Floats:
-    """(n,) share of the others below each score, a tie half of one.
-
-    >>> placements(np.array([1, 2, 3]), np.array([0, 2]), None).tolist()
-    [0.5, 0.75, 1.0]
-    """
-    order = np.argsort(scores)  # looked up in order, what is needed is in the cache
-    keys = scores[order]
-    if weight is None:
-        others, total = np.sort(others), float(len(others))
-        left, right = (np.searchsorted(others, keys, side=side) for side in _SIDES)
-        below = np.add(left, right, dtype=np.float64)
-    else:
-        rank = np.argsort(others)
-        others, sums = others[rank], np.append(0.0, np.cumsum(weight[rank]))
-        total = float(sums[-1])
-        left, right = (np.searchsorted(others, keys, side=side) for side in _SIDES)
-        below = sums[left] + sums[right]
-    found = np.empty(len(scores))
-    found[order] = below / (2.0 * total)
-    return found
-
-
 def one_auc(scores: npt.NDArray[Any], own: Mask, weight: Floats | None) -> tuple[float, Floats]:
-    """The AUC of some rows above the others, and the influence of each."""
-    mine, theirs = (None, None) if weight is None else (weight[own], weight[~own])
-    upper, lower = scores[own], scores[~own]
-    placed = placements(upper, lower, theirs)
-    value = float(np.average(placed, weights=mine))
-    found = np.empty(len(scores))
-    found[own] = (placed - value) / _total(mine, upper)
-    found[~own] = (1.0 - placements(lower, upper, mine) - value) / _total(theirs, lower)
+    """The AUC of some rows above the others, and the influence of each.
+
+    All rows are sorted once; what lies below a row is the weight before its first equal, and half
+    of that of its equals.
+
+    >>> value, each = one_auc(np.array([1, 2, 3, 0, 2]), np.arange(5) < 3, None)
+    >>> value, (3 * each[:3] + value).tolist()  # the placements of the first three
+    (0.75, [0.5, 0.75, 1.0])
+    """
+    order = np.argsort(scores)
+    mine = own[order]
+    each = np.ones(len(order)) if weight is None else weight[order]
+    first, last = _equals(scores[order])
+    placed = np.empty(len(order))
+    totals = []
+    for kind, others in ((mine, ~mine), (~mine, mine)):
+        before = np.append(0.0, np.cumsum(np.where(others, each, 0.0)))
+        totals.append(float(before[-1]))
+        below = before[first] + before[last]
+        placed[kind] = below[kind] / (2.0 * totals[-1])
+    np.subtract(1.0, placed, out=placed, where=~mine)
+    value = float(np.average(placed[mine], weights=each[mine]))
+    found = np.empty(len(order))
+    found[order] = (placed - value) / np.where(mine, totals[1], totals[0])
     return value, found
+
+
+def _equals(keys: npt.NDArray[Any]) -> tuple[Any, Any]:
+    """Where the equals of each of some sorted keys begin, and where they have ended."""
+    fresh = np.append(True, keys[1:] != keys[:-1])
+    if fresh.all():
+        return slice(0, len(keys)), slice(1, len(keys) + 1)
+    starts = np.flatnonzero(fresh)
+    group = np.cumsum(fresh) - 1
+    return starts[group], np.append(starts[1:], len(keys))[group]
 
 
 def averaged(rows: Judged, *, versus: str, average: str) -> Influences:
@@ -148,7 +150,3 @@ def _micro(rows: Judged) -> Influences:
     weight = None if rows.weight is None else np.repeat(rows.weight, K)
     value, each = one_auc(rows.scores.ravel(), own, weight)
     return Influences(value, each.reshape(-1, K).sum(axis=1), {})
-
-
-def _total(weight: Floats | None, rows: npt.NDArray[Any]) -> float:
-    return float(len(rows)) if weight is None else float(weight.sum())

@@ -57,21 +57,25 @@ def one_auc(scores: npt.NDArray[Any], own: Mask, weight: Floats | None) -> tuple
     (0.75, [0.5, 0.75, 1.0])
     """
     order = np.argsort(scores)
-    mine = own[order]
-    each = np.ones(len(order)) if weight is None else weight[order]
+    mine, each = own[order], None if weight is None else weight[order]
+    before = _running(mine if each is None else np.where(mine, each, 0.0))
+    everybody = np.arange(len(order) + 1.0) if each is None else _running(each)
     first, last = _equals(scores[order])
-    placed = np.empty(len(order))
-    totals = []
-    for kind, others in ((mine, ~mine), (~mine, mine)):
-        before = np.append(0.0, np.cumsum(np.where(others, each, 0.0)))
-        totals.append(float(before[-1]))
-        below = before[first] + before[last]
-        placed[kind] = below[kind] / (2.0 * totals[-1])
-    np.subtract(1.0, placed, out=placed, where=~mine)
-    value = float(np.average(placed[mine], weights=each[mine]))
+    below = before[first] + before[last]
+    others = everybody[first] + everybody[last] - below
+    total, rest = float(before[-1]), float(everybody[-1] - before[-1])
+    placed = np.where(mine, others / (2.0 * rest), 1.0 - below / (2.0 * total))
+    value = float(np.average(placed[mine], weights=None if each is None else each[mine]))
     found = np.empty(len(order))
-    found[order] = (placed - value) / np.where(mine, totals[1], totals[0])
+    found[order] = (placed - value) / np.where(mine, total, rest)
     return value, found
+
+
+def _running(values: npt.NDArray[Any]) -> Floats:
+    """(n + 1,) sums of the first 0, 1, ... n values."""
+    found = np.zeros(len(values) + 1)
+    np.cumsum(values, out=found[1:])
+    return found
 
 
 def _equals(keys: npt.NDArray[Any]) -> tuple[Any, Any]:

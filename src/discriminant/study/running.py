@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -68,6 +69,14 @@ class Run:
         folds = int(self.fold.max()) + 1
         return "fourth" if 24 * K * d * d * folds <= _MOMENTS_BYTES else "pooled"
 
+    @cached_property
+    def _missing(self) -> tuple[Warning, ...]:
+        """Classes that some training part lacks, told of every model."""
+        table = self.table
+        with kept() as told:
+            warn_of_missing(table.codes, table.weight, table.schema.labels, self.fold)
+        return tuple(told)
+
     @property
     def moments(self) -> ClassMoments | None:
         """Of all rows."""
@@ -110,12 +119,10 @@ class Run:
         """What one model says of held-out rows, and how long it took."""
         folded = self.folded  # before the clock starts: it serves all
         started = time.perf_counter()
-        table = self.table
         with kept() as told:
             found = self._said(member, folded)
-            warn_of_missing(table.codes, table.weight, table.schema.labels, self.fold)
         taken = time.perf_counter() - started
-        return replace(found, seconds=taken, warnings=tuple(told))
+        return replace(found, seconds=taken, warnings=(*told, *self._missing))
 
     def _measured(self, member: Member, said: _Said, keep: bool) -> Outcome:
         table = self.table

@@ -219,6 +219,10 @@ BAD = {
         ["predict", "lda.model", "iris.csv", "--out", "x.csv", "--cost", "{yes"],
         "--cost is no JSON",
     ),
+    "costs of no class": (
+        ["report", "iris.csv", "--target", "species", "--cost", '{"rose": {"lily": 5}}'],
+        "rose",
+    ),
     "too many folds": (
         ["compare", "iris.csv", "--target", "species", "--folds", "1000"],
         "from 2 to the number of rows (150)",

@@ -159,14 +159,6 @@ def test_nothing_is_written_where_the_place_is_bad(wine, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_model_that_does_not_suit_the_rows_is_left_out_and_said():
-    rng = np.random.default_rng(0)
-    frame = pd.DataFrame(rng.normal(size=(12, 30)), columns=[f"x{j}" for j in range(30)])
-    study = dd.study(frame.assign(kind=list("ab") * 6), target="kind", folds=3)
-    compared = study.compare(["lda_shrunk", "rda", "nearest_mean"])
-    assert {one.name for one in compared.outcomes} >= {"lda_shrunk", "nearest_mean"}
-
-
 def test_unknown_models_and_options_are_named(wine):
     with pytest.raises(StudyError, match=r"no model 'forest'.*'lda'"):
         wine.compare(["forest"])
@@ -206,3 +198,58 @@ def test_penguins_with_missing_cells_and_categories():
     compared = study.compare(["lda", "qda"])
     assert compared["lda"].facts["error"] < 0.02
     assert study.opened.rows_read == 344 and len(study.opened.table) == 333
+
+
+def test_a_class_of_one_row_makes_log_losses_infinite_and_the_brier_score_decides():
+    rng = np.random.default_rng(1)
+    frame = pd.DataFrame(rng.normal(size=(41, 2)), columns=["u", "v"])
+    frame["kind"] = [*("ab" * 20), "lonely"]
+    study = dd.study(frame, target="kind", folds=4)
+    compared = study.compare(["lda", "nearest_mean", "perceptron"])
+    assert compared["lda"].facts["log_loss"] is None
+    choice = study.choose()
+    assert choice.by == "brier" and choice.why.startswith("No model has a finite log loss")
+
+
+def test_models_that_take_no_weights_are_left_out_of_a_weighted_study():
+    frame = frame_of(load_iris).assign(w=np.arange(150) % 3 + 1.0)
+    study = dd.study(frame, target="kind", weight="w", folds=3)
+    compared = study.compare(["lda", "perceptron"])
+    assert [name for name, _ in compared.left_out] == ["Perceptron"]
+    repeated = frame.loc[frame.index.repeat(frame["w"].astype(int))]
+    fold = np.repeat(compared["lda"].held.fold, frame["w"].astype(int))
+    X = repeated.drop(columns=["kind", "w"])
+    alone = dd.cross_validate(dd.LDA(), X, repeated["kind"], folds=fold)
+    assert compared["lda"].facts["error"] == pytest.approx(alone.error)
+
+
+def test_a_fit_that_had_not_converged_is_not_taken():
+    frame = frame_of(load_iris)
+    frame = frame[frame["kind"] != "virginica"]  # setosa lies apart
+    study = dd.study(frame, target="kind", folds=3)
+    compared = study.compare(["lda", "logistic_ml"])
+    assert not compared["logistic_ml"].converged
+    assert study.choose().name == "lda"
+
+
+def test_where_features_outnumber_rows_models_are_fitted_to_rows():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(30, 60))
+    frame = pd.DataFrame(X, columns=[f"x{j}" for j in range(60)]).assign(kind=list("ab") * 15)
+    study = dd.study(frame, target="kind", folds=3)
+    compared = study.compare(["lda_shrunk", "rda"])
+    assert compared.left_out[0][0] == "RDA" and "30 rows of 60 features" in compared.left_out[0][1]
+    found = compared["lda_shrunk"].held
+    alone = dd.cross_validate(dd.LDA(shrinkage="auto"), X, frame["kind"], folds=found.fold)
+    np.testing.assert_allclose(found.log_posterior, alone.log_posterior, atol=1e-8)
+
+
+def test_doing_without_missing_features_is_for_gaussian_models_only():
+    frame = frame_of(load_iris)
+    frame.iloc[[3, 70], 1] = np.nan
+    study = dd.study(frame, target="kind", missing="marginal", folds=3)
+    compared = study.compare(["lda", "logistic"])
+    assert [name for name, _ in compared.left_out] == ["Logistic"]
+    assert np.isfinite(study.model().predict_proba(frame)).all()
+    with pytest.raises(StudyError, match="marginal"):
+        study.model("logistic")

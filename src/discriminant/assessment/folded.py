@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import clone
+from sklearn.utils.validation import has_fit_parameter
 
 from discriminant.assessment.answers import Answers, Gathered
 from discriminant.assessment.folds import (
@@ -31,7 +32,7 @@ from discriminant.assessment.grid import Candidates, Grid, grid_sums
 from discriminant.assessment.refit import for_classes, present_classes
 from discriminant.engines.engine import anchor_of, read_classes
 from discriminant.engines.local import available_threads, one_blas_thread
-from discriminant.errors import carried, gathered
+from discriminant.errors import WeightError, carried, gathered
 from discriminant.moments.class_moments import ClassMoments, Detail
 from discriminant.table.schema import Floats, dense, is_sparse
 from discriminant.table.source import Table
@@ -95,6 +96,8 @@ class Folded:
     ) -> Refitted:
         """Models fitted to rows of all other parts, to at most so many of them."""
         labels = self.table.schema.labels
+        if self.table.weight is not None and not has_fit_parameter(estimator, "sample_weight"):
+            raise WeightError.not_taken(type(estimator).__name__)
         gathering = Gathered(labels, len(self.table))
         scores: Floats | None = None
         converged, used = True, 0

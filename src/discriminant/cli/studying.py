@@ -31,6 +31,7 @@ def _opened(session: Session, source: str, options: dict[str, Any]) -> Iterator[
         )
         for warning in found.warnings:
             session.warn(warning)
+        found.check_decision(costs(options.get("cost")), options.get("reject"))
         yield found
 
 

@@ -31,6 +31,20 @@ class StudyError(InputError):
         return cls(f"No model could be fitted. {told}")
 
     @classmethod
+    def not_gaussian(cls) -> StudyError:
+        return cls(
+            "missing='marginal' is for LDA, QDA, RDA and the nearest mean, which can do without a "
+            "feature. Use 'mean' or 'indicator' for the others."
+        )
+
+    @classmethod
+    def no_grid(cls, rows: int, features: int) -> StudyError:
+        return cls(
+            "its settings are searched only where rows are at least twice as many as features, and "
+            f"here are {rows} rows of {features} features. LDA with shrinkage serves there."
+        )
+
+    @classmethod
     def no_probabilities(cls, name: object) -> StudyError:
         return cls(
             f"Model '{name}' gives no probabilities, which this needs. Take another, for example "

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import Any
 
@@ -143,11 +143,20 @@ class Comparison(Printed):
         if rule not in RULES:
             raise OptionError.of("rule", rule, "'one_se' or 'least'")
         able = [one for one in self.outcomes if one.value(by) is not None]
+        if (
+            not able
+            and by == "log_loss"
+            and any(one.value("brier") is not None for one in self.outcomes)
+        ):
+            found = self.choose("brier", rule)
+            endless = "No model has a finite log loss, so the Brier score was asked."
+            return replace(found, why=f"{endless} {found.why}")
         if not able:
             raise StudyError.no_probabilities(self.outcomes[0].name)
+        able = [one for one in able if one.converged] or able
         best = min(able, key=lambda one: (_least(one, by), one.member.level))
         taken = best if rule == "least" else _simplest(able, best, by)
-        return Choice(taken.name, taken.title, by, rule, self._why(taken, best, by, len(able)))
+        return Choice(taken.name, taken.title, by, rule, self._why(taken, best, by, able))
 
     def named(self, name: str) -> Choice:
         """A model that was asked for."""
@@ -184,13 +193,14 @@ class Comparison(Printed):
             for one in self.outcomes
         ]
 
-    def _why(self, taken: Outcome, best: Outcome, by: str, count: int) -> str:
+    def _why(self, taken: Outcome, best: Outcome, by: str, able: list[Outcome]) -> str:
         said = percent if by == "error" else number
         least, own, se = (said(v) for v in (_least(best, by), _least(taken, by), best.spread[by]))
-        what, among = _WORDS[by], f"of the {count} models that have one"
-        as_good = [one for one in self.outcomes if one.value(by) == best.value(by)]
-        if count == 1:
-            reason = f"{taken.title} is the only model compared that has a {what}."
+        converged = " and had converged" if not all(one.converged for one in self.outcomes) else ""
+        what, among = _WORDS[by], f"of the {len(able)} models that have one{converged}"
+        as_good = [one for one in able if one.value(by) == best.value(by)]
+        if len(able) == 1:
+            reason = f"{taken.title} is the only model compared that has a {what}{converged}."
         elif taken in as_good:
             also = "" if len(as_good) == 1 else f" ({len(as_good) - 1} more had the same)"
             reason = f"{taken.title} had the least {what} on held-out rows, {own}, {among}{also}."

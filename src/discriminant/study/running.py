@@ -23,6 +23,7 @@ from discriminant.assessment.grid import STEPS, Candidates, Grid
 from discriminant.assessment.resampling import HeldOut, warn_of_missing
 from discriminant.engines.local import available_threads
 from discriminant.errors import DiscriminantError, StudyError, kept
+from discriminant.estimators.gaussian import GaussianClassifier
 from discriminant.models.gaussian import Family
 from discriminant.moments.class_moments import ClassMoments, Detail
 from discriminant.study.comparison import Comparison, Outcome, outcome_of
@@ -46,6 +47,7 @@ class Run:
     most: int
     told: Told
     seconds: dict[str, float]
+    marginal: bool = False  # whether models are to do without features that are missing
     _folded: Folded | None = None
     surface: Grid | None = None
     _by_fold: list[Grid] = field(default_factory=list)
@@ -155,8 +157,16 @@ class Run:
         assert self.surface is not None
         return _rda(self.surface, p, s)
 
+    def check(self, model: Any) -> None:
+        """Refuse a model that cannot do what is asked of all."""
+        if self.marginal and not isinstance(model, GaussianClassifier):
+            raise StudyError.not_gaussian()
+
     def _said(self, member: Member, folded: Folded) -> _Said:
         model = member.make()
+        self.check(model)
+        if member.chosen and (folded.whole is None or not folded.whole.holds("class")):
+            raise StudyError.no_grid(len(self.table), self.table.width)
         if not member.by_moments or folded.whole is None:
             return self._refitted(member, model, folded)
         if not member.chosen:
@@ -196,9 +206,12 @@ class Run:
         note = ""
         if found.used == self.most < len(self.table) - len(folded.rows[0]):
             note = f"Fitted to {found.used:,} rows drawn of each training part."
-        if not found.converged and member.name != "perceptron":
+        converged = (
+            found.converged or member.name == "perceptron"
+        )  # which rarely ends, and need not
+        if not converged:
             note += " Some of its fits had not converged."
-        return _Said(found.answers, found.scores, note.strip(), found.converged)
+        return _Said(found.answers, found.scores, note.strip(), converged)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

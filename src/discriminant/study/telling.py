@@ -15,7 +15,7 @@ from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from discriminant.errors import DiscriminantError
+from discriminant.errors import DiscriminantError, kept
 from discriminant.estimators.decision import Decision
 from discriminant.report.deciding import decision_section
 from discriminant.report.facts import (
@@ -59,16 +59,17 @@ def facts_of(
         said=[*opened.said, *(f"{name} is left out: {why}" for name, why in compared.left_out)],
         warnings=study.warnings,
     )
-    return facts(
-        title or f"{study.target}: {Path(study.source).name}",
-        made=made(study, command),
-        read=read,
-        comparison=comparison,
-        space=_space(study, comparison),
-        decision=_decision(study),
-        matters=_matters(study),
-        use=_use(study, file),
-    )
+    with kept():  # what there is to know is a finding, or a note
+        return facts(
+            title or f"{study.target}: {Path(study.source).name}",
+            made=made(study, command),
+            read=read,
+            comparison=comparison,
+            space=_space(study, comparison),
+            decision=_decision(study),
+            matters=_matters(study),
+            use=_use(study, file),
+        )
 
 
 def made(study: Study, command: str | None) -> Made:

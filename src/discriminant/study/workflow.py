@@ -11,6 +11,8 @@ from typing import Any, cast
 import numpy as np
 
 from discriminant.assessment.folds import fold_numbers
+from discriminant.decision.actions import Reject
+from discriminant.decision.costs import Costs
 from discriminant.errors import OptionError, StudyError, kept
 from discriminant.estimators.decision import Decision
 from discriminant.estimators.encoded import Encoded
@@ -169,10 +171,16 @@ class Study:
         model = self.model()
         if not hasattr(model, "predict_proba"):
             raise StudyError.no_probabilities(self._chosen().name)
+        self.check_decision(cost, reject)
         made = Decision.of_fitted(model, cost=cost, reject=reject)
-        made.predict_proba  # noqa: B018 -- the options are checked when they are first used
         self.options = {"cost": cost, "reject": reject}
         return made
+
+    def check_decision(self, cost: Any = None, reject: Any = None) -> None:
+        """Say now, before any work, if costs or a reject option cannot be."""
+        if cost is not None:
+            Costs.of(cost, self.opened.table.schema.labels)
+        Reject.of(reject)
 
     def explain(self) -> str:
         """What tells the classes apart, and what is odd about the rows: Markdown."""
@@ -209,6 +217,7 @@ class Study:
             table = self.opened.table
             fold = fold_numbers(self.folds, table.codes, seed=self.seed)
             self._run = Run(table, fold, self.seed, most, self._told, self._seconds)
+            self._run.marginal = self.opened.encoding.missing == "marginal"
         self._run.most = most
         return self._run
 
@@ -221,6 +230,7 @@ class Study:
     def _fitted(self, member: Member) -> Encoded:
         run, table = self._running(), self.opened.table
         model = run.made(member)
+        run.check(model)
         with kept() as said:
             if member.by_moments and run.moments is not None and run.moments.holds(model.detail):
                 model.fit_moments(run.moments)

@@ -221,12 +221,12 @@ def _roc(
 
 
 def _span(own: Any, scores: Floats, weight: Floats | None) -> tuple[float | None, float | None]:
-    """Ends of DeLong's interval of the AUC; None where a class has too few rows for one."""
+    """Ends of DeLong's interval of the AUC; None where there is none, or one without a width."""
     try:
         found = auc(own.astype(int), scores, positive=1, sample_weight=weight)
     except DiscriminantError:
         return None, None
-    return found.low, found.high
+    return (found.low, found.high) if found.low != found.high else (None, None)
 
 
 def _spaced(always: Any, rising: Floats, most: int) -> Any:

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from discriminant.assessment.auc import auc
+from discriminant.assessment.auc import AUC, auc
 from discriminant.assessment.grid import Grid
 from discriminant.assessment.judging import Found
 from discriminant.assessment.layout import Printed, table
@@ -298,20 +298,27 @@ def _se(loss: Floats, held: HeldOut) -> float:
     return se if math.isfinite(se) else 0.0
 
 
-def _area(held: HeldOut) -> tuple[float | None, float | None, float | None]:
-    found = held_auc(held, LEVEL)
-    return (None, None, None) if found is None else (found.low, found.value, found.high)
+Span = tuple[float | None, float | None, float | None]
 
 
-def _area_of_scores(
-    held: HeldOut, scores: Floats
-) -> tuple[float | None, float | None, float | None]:
+def _area(held: HeldOut) -> Span:
+    return _span(held_auc(held, LEVEL))
+
+
+def _area_of_scores(held: HeldOut, scores: Floats) -> Span:
     said = log_odds(scores) if scores.shape[1] == 2 else scores
     try:
-        found = auc(held.codes, said, LEVEL, sample_weight=held.weight)
+        return _span(auc(held.codes, said, LEVEL, sample_weight=held.weight))
     except DiscriminantError:
         return None, None, None
-    return found.low, found.value, found.high
+
+
+def _span(found: AUC | None) -> Span:
+    """Low end, value, high end; no ends where DeLong's interval has no width, as of an AUC of 1."""
+    if found is None:
+        return None, None, None
+    wide = found.low != found.high
+    return found.low if wide else None, found.value, found.high if wide else None
 
 
 def _simplest(able: list[Outcome], best: Outcome, by: str) -> Outcome:

@@ -69,7 +69,7 @@ def assess(session: Session, path: str, source: str, options: dict[str, Any]) ->
     model, encoding = loaded(path, options)
     target = options["target"] or encoding.target
     if target is None:
-        raise TargetError.absent("--target", [], None, what="target")
+        raise TargetError.no_column("--target", [], None, what="target")
     session.say("reading ...")
     frame, _ = read_frame(source, encoding=encoding, target=target)
     cells = frame[target].as_text()

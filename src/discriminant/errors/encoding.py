@@ -135,7 +135,7 @@ class TargetError(LabelError):
     """The column of labels cannot be used."""
 
     @classmethod
-    def absent(  # type: ignore[override]
+    def no_column(
         cls, target: str, columns: Sequence[str], nearest: str | None, *, what: str = "target"
     ) -> TargetError:
         guess = "" if nearest is None else f" Did you mean '{nearest}'?"

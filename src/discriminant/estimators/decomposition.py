@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from types import SimpleNamespace
-from typing import Any, Self, TypeVar, cast
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.utils import get_tags
-from sklearn.utils.metaestimators import available_if
 
 from discriminant.assessment.refit import made_from_moments
 from discriminant.engines.engine import read_classes, read_moments
@@ -27,6 +26,7 @@ from discriminant.errors import (
     WeightError,
     gathered,
 )
+from discriminant.estimators.available import only_if
 from discriminant.estimators.base import MomentClassifier, Rows
 from discriminant.estimators.gaussian import LinearClassifier
 from discriminant.estimators.members import FittedMembers, classes_of, fit_each, two_sided
@@ -48,13 +48,7 @@ from discriminant.posterior import log_posterior
 from discriminant.table.schema import Features, Floats, Labels
 from discriminant.table.source import Table, open_table
 
-F = TypeVar("F", bound=Callable[..., Any])
 Odds = Callable[[], Floats]  # (n, M) log odds of the positive sides, worked out when asked
-
-
-def _only_if(check: Callable[[Any], bool]) -> Callable[[F], F]:
-    """scikit-learn's `available_if`, typed."""
-    return cast(Callable[[F], F], available_if(check))
 
 
 def _by_moments(model: Any) -> bool:
@@ -115,7 +109,7 @@ class Decomposition(ClassifierMixin, MetaEstimatorMixin, Rows):
         moments = read_classes(table, self._detail_for(len(table), table.width))
         return self._fit_from(moments, table)
 
-    @_only_if(_needs_moments)
+    @only_if(_needs_moments)
     def fit_moments(self, moments: Any) -> Self:
         """Fit from moments: read earlier, merged, weighted or regrouped; no rows are needed."""
         if not isinstance(moments, ClassMoments | ClassRows):
@@ -136,13 +130,13 @@ class Decomposition(ClassifierMixin, MetaEstimatorMixin, Rows):
         """Whether moments are not enough."""
         return not _by_moments(self)
 
-    @_only_if(_needs_moments)
+    @only_if(_needs_moments)
     def rule_from(self, moments: Any) -> DecomposedRule:
         """The fitted rule, from moments alone; nothing is stored."""
         code = self._code_for(moments.labels, lambda: moments)
         return DecomposedRule(code, self._members_from(moments, code))
 
-    @_only_if(_needs_moments)
+    @only_if(_needs_moments)
     def rule_of(self, table: Table) -> DecomposedRule:
         """The fitted rule, from rows: where moments hold too few digits."""
         moments = read_classes(table, self.detail)
@@ -182,14 +176,14 @@ class Decomposition(ClassifierMixin, MetaEstimatorMixin, Rows):
             return scores
         return np.asarray(scores[:, 1] - scores[:, 0])
 
-    @_only_if(_has_probabilities)
+    @only_if(_has_probabilities)
     def predict_log_proba(self, X: Any) -> Floats:
         """(n, K) logs of the coupled probabilities."""
         return self._over_rows(
             lambda rows: log_coupled(self._members.log_odds(rows), self._code), X
         )
 
-    @_only_if(_has_probabilities)
+    @only_if(_has_probabilities)
     def predict_proba(self, X: Any) -> Floats:
         """(n, K) coupled probabilities: see `models.coupling`."""
         return np.asarray(np.exp(self.predict_log_proba(X)))

@@ -17,12 +17,12 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import clone
 from sklearn.utils import _safe_indexing, check_random_state
-from sklearn.utils.metaestimators import available_if
 
 from discriminant.assessment.refit import made_from_moments
 from discriminant.engines.engine import anchor_of, fold
 from discriminant.engines.local import blas_for
 from discriminant.errors import gathered
+from discriminant.estimators.available import only_if
 from discriminant.estimators.base import MomentClassifier
 from discriminant.estimators.posteriors import share_of
 from discriminant.estimators.rebalanced import (
@@ -131,7 +131,7 @@ class EasyEnsemble(Rebalanced):
         scores = self._votes(X) if _votes(self) else self._mean_posterior(X)
         return np.asarray(self.classes_[scores.argmax(axis=1)])
 
-    @available_if(has_posterior)  # type: ignore[untyped-decorator]
+    @only_if(has_posterior)
     def predict_proba(self, X: Any) -> Floats:
         """(n, K) posteriors: of the rows as they came, or with the classes as fitted."""
         self._need_fit()
@@ -141,7 +141,7 @@ class EasyEnsemble(Rebalanced):
             found /= found.sum(axis=1, keepdims=True)
         return found
 
-    @available_if(_votes)  # type: ignore[untyped-decorator]
+    @only_if(_votes)
     def decision_function(self, X: Any) -> Floats:
         """Votes, ties broken by how sure they are: (n, K), with two classes (n,)."""
         self._need_fit()

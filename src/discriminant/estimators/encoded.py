@@ -11,7 +11,6 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import get_tags
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import has_fit_parameter
 
 from discriminant.decision.actions import REJECT
@@ -24,6 +23,7 @@ from discriminant.errors import (
     WeightError,
     tell,
 )
+from discriminant.estimators.available import only_if
 from discriminant.estimators.base import Rows
 from discriminant.estimators.gaussian import GaussianClassifier
 from discriminant.estimators.saving import Saving
@@ -172,7 +172,7 @@ class Encoded(ClassifierMixin, MetaEstimatorMixin, Saving, BaseEstimator):
             return np.asarray(self.classes_[self._marginal(rows).argmax(axis=1)])
         return np.asarray(self.estimator_.predict(_given(self.estimator_, rows, self.encoding_)))
 
-    @available_if(_inner_has("predict_log_proba"))  # type: ignore[untyped-decorator]
+    @only_if(_inner_has("predict_log_proba"))
     def predict_log_proba(self, X: Any) -> Floats:
         """(n, K) log posteriors."""
         self._need_fit()
@@ -181,7 +181,7 @@ class Encoded(ClassifierMixin, MetaEstimatorMixin, Saving, BaseEstimator):
         with np.errstate(divide="ignore"):
             return np.asarray(np.log(self.predict_proba(X)))
 
-    @available_if(_inner_has("predict_proba"))  # type: ignore[untyped-decorator]
+    @only_if(_inner_has("predict_proba"))
     def predict_proba(self, X: Any) -> Floats:
         """(n, K) posteriors."""
         self._need_fit()
@@ -189,7 +189,7 @@ class Encoded(ClassifierMixin, MetaEstimatorMixin, Saving, BaseEstimator):
             return self._answer(X, "predict_proba", lambda s: np.exp(log_posterior(s)))
         return np.asarray(np.exp(self.predict_log_proba(X)))
 
-    @available_if(_inner_has("decision_function"))  # type: ignore[untyped-decorator]
+    @only_if(_inner_has("decision_function"))
     def decision_function(self, X: Any) -> Floats:
         """Scores (n, K), or (n,) of two classes, as the classifier gives them."""
         self._need_fit()

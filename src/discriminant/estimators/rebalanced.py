@@ -17,11 +17,11 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import get_tags
-from sklearn.utils.metaestimators import available_if
 
 from discriminant.assessment.refit import given_prior
 from discriminant.engines.local import map_rows
 from discriminant.errors import LabelError, OptionError, ResamplingError, ShapeError
+from discriminant.estimators.available import only_if
 from discriminant.estimators.posteriors import inmost, log_posterior_of, stated_prior
 from discriminant.estimators.saving import Saving
 from discriminant.posterior import log_posterior, reweighed
@@ -56,13 +56,13 @@ class Rebalanced(ClassifierMixin, MetaEstimatorMixin, Saving, BaseEstimator):
         self._need_fit()
         return np.asarray(self.estimator_.predict(X))
 
-    @available_if(_has_decision)  # type: ignore[untyped-decorator]
+    @only_if(_has_decision)
     def decision_function(self, X: Any) -> Floats:
         """What the classifier decides by, as it was fitted: (n, K), with two classes (n,)."""
         self._need_fit()
         return np.asarray(self.estimator_.decision_function(X), dtype=np.float64)
 
-    @available_if(has_posterior)  # type: ignore[untyped-decorator]
+    @only_if(has_posterior)
     def predict_log_proba(self, X: Any) -> Floats:
         """(n, K) log posteriors: of the rows as they came, or with the classes as fitted."""
         self._need_fit()
@@ -72,7 +72,7 @@ class Rebalanced(ClassifierMixin, MetaEstimatorMixin, Saving, BaseEstimator):
         old, new = self.fitted_prior_, self.class_shares_
         return map_rows(lambda logs: reweighed(logs, old, new), found)
 
-    @available_if(has_posterior)  # type: ignore[untyped-decorator]
+    @only_if(has_posterior)
     def predict_proba(self, X: Any) -> Floats:
         """(n, K) posteriors: of the rows as they came, or with the classes as fitted."""
         return map_rows(np.exp, self.predict_log_proba(X))

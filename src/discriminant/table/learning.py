@@ -82,7 +82,7 @@ class Wishes:
                 if name not in names:
                     if what == "target" and _values_for_names(names):
                         raise TargetError.headless(str(name), names)
-                    raise TargetError.absent(str(name), names, nearest(name, names), what=what)
+                    raise TargetError.no_column(str(name), names, nearest(name, names), what=what)
 
     def wanted(self, names: Sequence[str]) -> list[str]:
         """The columns to read, target and weight among them."""

@@ -1,0 +1,15 @@
+"""Methods that a classifier has only if what it is made of has them: scikit-learn's way, typed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
+
+from sklearn.utils.metaestimators import available_if
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def only_if(check: Callable[[Any], bool]) -> Callable[[F], F]:
+    """A method that is there only where `check` of its object is true."""
+    return cast(Callable[[F], F], available_if(check))

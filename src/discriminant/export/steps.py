@@ -13,23 +13,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
 
 from discriminant.table.schema import Floats
 
-Op = Literal[
-    "features",  # the numbers of a row, as encoded
-    "constant",
-    "affine",  # numbers = (m, d) slopes and (m,) intercepts
-    "squares",  # sum of squares
-    "sum",
-    "max",
-    "first_max",  # place of the largest, the first of equal ones
-    "stack",  # side by side
-    "pick",  # numbers = places
+Elementwise = Literal[
     "add",
     "sub",
     "mul",
@@ -43,22 +34,21 @@ Op = Literal[
     "sign",
     "greater",
 ]
-ELEMENTWISE: frozenset[str] = frozenset(
-    [
-        "add",
-        "sub",
-        "mul",
-        "div",
-        "larger",
-        "smaller",
-        "exp",
-        "log",
-        "abs",
-        "sqrt",
-        "sign",
-        "greater",
+Op = (
+    Literal[
+        "features",  # the numbers of a row, as encoded
+        "constant",
+        "affine",  # numbers = (m, d) slopes and (m,) intercepts
+        "squares",  # sum of squares
+        "sum",
+        "max",
+        "first_max",  # place of the largest, the first of equal ones
+        "stack",  # side by side
+        "pick",  # numbers = places
     ]
+    | Elementwise
 )
+ELEMENTWISE: frozenset[str] = frozenset(get_args(Elementwise))
 FLOOR = -700.0  # exp of less is no normal number, and some databases refuse it
 
 

@@ -2,7 +2,8 @@
 
 Only what `--help` needs is imported here and in `commands`; numbers come in when a command runs.
 
-    exit code   0 done   2 the input cannot be used   3 a fit had not converged   130 stopped
+    exit code   0 done   2 the input cannot be used   3 a fit had not converged
+                130 stopped by Ctrl-C   143 by SIGTERM   129 by a closed terminal
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from collections.abc import Sequence
 
 def main(args: Sequence[str] | None = None) -> None:
     """Run a command and leave with its code."""
-    from discriminant.cli.door import run
+    from discriminant.cli.door import run, stop_tidily
 
+    stop_tidily()
     sys.exit(run(list(sys.argv[1:] if args is None else args)))

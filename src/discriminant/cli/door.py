@@ -2,6 +2,9 @@
 
 Results go to stdout, as text or with --json as one JSON object and nothing else; progress, warnings
 and errors go to stderr. An error of the input is one message, never a traceback.
+
+A command that is stopped (Ctrl-C, SIGTERM, a terminal that is closed) ends with 128 + the number of
+the signal, and says which of its files are new and which are as they were: none is half written.
 """
 
 from __future__ import annotations
@@ -9,25 +12,74 @@ from __future__ import annotations
 import json
 import os
 import shlex
+import signal
 import sys
 import time
 import warnings
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any
+from types import FrameType
+from typing import Any, NoReturn
 
 from discriminant.errors import DiscriminantError
 
-DONE, BAD_INPUT, NOT_CONVERGED, STOPPED = 0, 2, 3, 130
+DONE, BAD_INPUT, NOT_CONVERGED = 0, 2, 3
+_STOPPING = ("SIGINT", "SIGTERM", "SIGHUP")  # not every system has them all
+
+_places: dict[str, object] = {}  # files that the command is to write, and how they were before
+
+
+class Stopped(BaseException):
+    """A signal has asked for the end. It passes through all that tidies up."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.number = number
+
+
+def stop_tidily() -> None:
+    """From now on a signal to stop is `Stopped`; a second one is as it ever was."""
+    numbers = [getattr(signal, name) for name in _STOPPING if hasattr(signal, name)]
+    heard = [number for number in numbers if signal.getsignal(number) is not signal.SIG_IGN]
+
+    def stop(number: int, frame: FrameType | None) -> NoReturn:
+        for other in heard:
+            signal.signal(other, signal.SIG_DFL)
+        raise Stopped(number)
+
+    for number in heard:
+        signal.signal(number, stop)
+
+
+def watch(place: Any) -> None:
+    """Remember how a file is before it is written, to tell afterwards whether it was."""
+    _places[os.fspath(place)] = _state(place)
+
+
+def _state(place: Any) -> object:
+    try:
+        found = os.stat(place)
+    except OSError:
+        return None
+    return found.st_ino, found.st_mtime_ns, found.st_size
 
 
 def run(args: list[str]) -> int:
     """Run what the arguments say; the exit code."""
+    command = shlex.join(["discriminant", *args])
+    _places.clear()
+    try:
+        return _run(args, command)
+    except Stopped as fault:
+        return _stopped(fault.number, command, args)
+
+
+def _run(args: list[str], command: str) -> int:
     import rich_click as click
 
     from discriminant.cli.commands import cli
 
-    command = shlex.join(["discriminant", *args])
     try:
         with warnings.catch_warnings():  # how they are shown is set by a session
             found = cli.main(args, prog_name="discriminant", standalone_mode=False, obj=command)
@@ -38,8 +90,7 @@ def run(args: list[str]) -> int:
         fault.show(sys.stderr)
         return BAD_INPUT
     except (click.Abort, KeyboardInterrupt):
-        print("\nStopped.", file=sys.stderr)
-        return STOPPED
+        return _stopped(signal.SIGINT, command, args)
     except DiscriminantError as fault:
         return _fail(fault, str(fault), command, args)
     except BrokenPipeError:
@@ -56,8 +107,21 @@ def run(args: list[str]) -> int:
 def _fail(fault: BaseException, text: str, command: str, args: list[str]) -> int:
     if "--json" in args:
         _fail_as_json(type(fault).__name__, text, command)
-    print(f"Error: {visible(text)}\n  in: {visible(command)}", file=sys.stderr)
+    print(f"Error: {visible(text)}\n  in: {inline(command)}", file=sys.stderr)
     return BAD_INPUT
+
+
+def _stopped(number: int, command: str, args: list[str]) -> int:
+    new = [place for place, before in _places.items() if _state(place) != before]
+    old = [place for place in _places if place not in new]
+    told = f"Stopped by {signal.Signals(number).name}; no file is half written."
+    told += f" Written: {', '.join(new)}." if new else ""
+    told += f" As before: {', '.join(old)}." if old else ""
+    with suppress(OSError):  # a terminal that is closed
+        if "--json" in args:
+            _fail_as_json("Stopped", told, command)
+        print(f"\n{inline(told)}\n  again: {inline(command)}", file=sys.stderr, flush=True)
+    return 128 + number
 
 
 def _fail_as_json(kind: str, text: str, command: str) -> None:
@@ -71,6 +135,15 @@ def visible(text: str) -> str:
     'a⟨U+001B⟩[2Jb'
     """
     return "".join(c if c in "\n\t" or c.isprintable() else f"⟨U+{ord(c):04X}⟩" for c in text)
+
+
+def inline(text: str) -> str:
+    """The same within a line: a name with a line end in it cannot pass for a line of ours.
+
+    >>> inline("a\\nb")
+    'a⟨U+000A⟩b'
+    """
+    return visible(text).replace("\n", "⟨U+000A⟩")
 
 
 @dataclass
@@ -99,9 +172,12 @@ class Session:
             whole = {**found, "written": files, "made": made}
             print(json.dumps(plain(whole), indent=1, allow_nan=False))
             return
-        lines = [text.rstrip(), *(f"Written: {path} ({name})" for name, path in files.items())]
+        lines = [
+            text.rstrip(),
+            *(f"Written: {inline(path)} ({name})" for name, path in files.items()),
+        ]
         seed = "" if self.seed is None else f", seed {self.seed}"
-        again = f"Made by discriminant {versions()}{seed}: {self.command}"
+        again = f"Made by discriminant {versions()}{seed}: {inline(self.command)}"
         print(visible("\n".join([*filter(None, lines), "", again])))
 
     def say(self, text: str) -> None:

@@ -1,18 +1,15 @@
 """Rows as they were, with answers beside them, as a CSV that is safe to open in a spreadsheet.
 
-A text that begins with = + - @ a tab or a carriage return is a formula to a spreadsheet. Such texts
-get a ' in front, header included; numbers are left as they are. Cells of a CSV are passed on as
-they were written; those of other files are written as Python writes them.
+A text that begins with = + - @ (of any width), a tab, a line end or a NUL may be a formula to a
+spreadsheet. Such texts get a ' in front, header included; numbers are left as they are. Cells of a
+CSV are passed on as they were written; those of other files are written as Python writes them.
 """
 
 from __future__ import annotations
 
 import csv
 import io
-import os
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -20,19 +17,20 @@ from typing import Any
 from discriminant.table.cells import Cells, Frame
 from discriminant.table.dialect import is_number
 from discriminant.table.files import Format
+from discriminant.table.replacing import replacing
 from discriminant.table.stream import Stream
 
-_RISKY = ("=", "+", "-", "@", "\t", "\r")
+_RISKY = ("=", "+", "-", "@", "\t", "\r", "\n", "\0", "＝", "＋", "－", "＠")
 _BATCH = 50_000  # rows written at a time
 
 
-def safe_cell(text: str) -> str:
+def safe_cell(text: str, decimal: str = ".") -> str:
     """A text that no spreadsheet takes for a formula.
 
     >>> [safe_cell(text) for text in ("=1+1", "-5.2", "-cmd", "plain")]
     ["'=1+1", '-5.2', "'-cmd", 'plain']
     """
-    if text.startswith(_RISKY) and not is_number(text):
+    if text.startswith(_RISKY) and not (is_number(text) or is_number(text, decimal)):
         return f"'{text}"
     return text
 
@@ -44,24 +42,16 @@ class Sheet:
         self.frame, self.format, self.safe = frame, format, safe
         self._text = format is not None and format.kind == "csv"
         self.names: tuple[str, ...] = frame.names
+        self.decimal = "."
         if format is not None and format.dialect is not None:
-            self.names = format.dialect.names
+            self.names, self.decimal = format.dialect.names, format.dialect.decimal
 
     def write(self, path: Path, added: Mapping[str, Sequence[Any]]) -> None:
         """Whole or not at all."""
-        path = Path(os.path.realpath(path))
-        handle, beside = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
-                self._fill(file, added)
-                file.flush()
-                os.fsync(file.fileno())
-            os.chmod(beside, 0o644)
-            os.replace(beside, path)
-        except BaseException:
-            with suppress(OSError):
-                os.unlink(beside)
-            raise
+        with replacing(path) as file:
+            text = io.TextIOWrapper(file, "utf-8", newline="", write_through=True)
+            self._fill(text, added)
+            text.detach()  # which `replacing` forces to the disk
 
     def _fill(self, file: Any, added: Mapping[str, Sequence[Any]]) -> None:
         out = csv.writer(file, lineterminator="\n")
@@ -75,7 +65,8 @@ class Sheet:
     def _safely(self, cells: Sequence[Any]) -> list[Any]:
         if not self.safe:
             return list(cells)
-        return [safe_cell(cell) if isinstance(cell, str) else cell for cell in cells]
+        sign = self.decimal
+        return [safe_cell(cell, sign) if isinstance(cell, str) else cell for cell in cells]
 
     def _written(self) -> Iterator[list[str]]:
         """Cells of a CSV as they stand there."""

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from discriminant import store
-from discriminant.cli.door import DONE, NOT_CONVERGED, Session
+from discriminant.cli.door import DONE, NOT_CONVERGED, Session, watch
 from discriminant.cli.options import costs, named, opening
 from discriminant.errors import CommandError
 from discriminant.report.facts import to_json
@@ -29,10 +29,15 @@ def _opened(session: Session, source: str, options: dict[str, Any]) -> Iterator[
         session.say(
             f"read {rows:,} rows in {seconds:.1f} s ({rows / max(seconds, 1e-9):,.0f} a second)"
         )
+        for line in found.opened.said:
+            session.say(line)
         for warning in found.warnings:
             session.warn(warning)
+        told = len(found.warnings)
         found.check_decision(costs(options.get("cost")), options.get("reject"))
         yield found
+        for warning in found.warnings[told:]:  # of the fit of the model that is kept
+            session.warn(warning)
 
 
 def report(session: Session, source: str, options: dict[str, Any]) -> int:
@@ -93,6 +98,8 @@ def fit(session: Session, source: str, options: dict[str, Any]) -> int:
     """A model, of a name or chosen."""
     check_places(source, options["out"])
     cost, reject = costs(options["cost"]), options["reject"]
+    if options["model"] is not None:
+        options = {**options, "folds": 2}  # none are made, so that few rows are no obstacle
     with _opened(session, source, options) as found:
         name, why = options["model"], "It was taken as asked, and not compared."
         if name is None:
@@ -143,3 +150,4 @@ def check_places(source: str, *places: Any) -> None:
         if os.path.exists(place) and os.path.exists(source) and os.path.samefile(place, source):
             raise CommandError.same_file(source)
         store.check_place(place)
+        watch(place)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import csv
-import os
+import io
 import shlex
 from pathlib import Path
 from typing import Any
 
 from discriminant import store
-from discriminant.cli.door import DONE, Session
+from discriminant.cli.door import DONE, Session, watch
 from discriminant.errors import FileError
+from discriminant.table.replacing import write_whole
 
 _SETS = {
     "iris": ("species", "150 flowers of three species: the classic of 1936."),
@@ -31,6 +32,7 @@ def examples(session: Session, folder: str) -> int:
     files = {name: place / f"{name}.csv" for name in _SETS}
     for file in files.values():
         store.check_place(file)
+        watch(file)
     found = [_written(name, file) for name, file in files.items()]
     lines = []
     for one in found:
@@ -46,12 +48,11 @@ def _written(name: str, file: Path) -> dict[str, Any]:
     bunch = getattr(datasets, f"load_{name}")()
     names = [str(column) for column in bunch.feature_names]
     labels = [str(label) for label in bunch.target_names[bunch.target].tolist()]
-    beside = file.with_name(f".{file.name}.tmp")
-    with open(beside, "w", encoding="utf-8", newline="") as text:
-        out = csv.writer(text, lineterminator="\n")
-        out.writerow([*names, target])
-        for row, label in zip(bunch.data.tolist(), labels, strict=True):
-            out.writerow([*(f"{value:g}" for value in row), label])
-    os.replace(beside, file)
+    text = io.StringIO(newline="")
+    out = csv.writer(text, lineterminator="\n")
+    out.writerow([*names, target])
+    for row, label in zip(bunch.data.tolist(), labels, strict=True):
+        out.writerow([*(f"{value:g}" for value in row), label])
+    write_whole(file, text.getvalue().encode("utf-8"))
     command = shlex.join(["discriminant", "report", str(file), "--target", target])
     return {"name": name, "file": str(file), "about": about, "target": target, "command": command}

@@ -62,6 +62,7 @@ class LabelError(InputError):
     def one_class(cls, label: object) -> LabelError:
         return cls(
             f"Only one class is present ('{label}'): a classifier needs rows of 2 or more classes."
+            " Add rows of another class, or name another target."
         )
 
     @classmethod
@@ -73,7 +74,8 @@ class LabelError(InputError):
         return cls(
             f"{sum(counts.values())} row(s) are of {len(counts)} class(es) that the model does not "
             f"know: {_counted(counts)}; its classes are {listing(known, 20)}. Drop or relabel "
-            "these rows, or pass unseen='count': then they count, and are never right."
+            "these rows, or pass unseen='count' (--unknown count): then they count, and are never "
+            "right."
         )
 
     @classmethod

@@ -13,15 +13,18 @@ class StoredFileError(InputError):
 
     @classmethod
     def absent(cls, path: object) -> StoredFileError:
-        return cls(f"There is no file {path}.")
+        return cls(f"There is no file {path}. Check the name and the folder.")
 
     @classmethod
     def not_a_file(cls, path: object, kind: str) -> StoredFileError:
-        return cls(f"{path} is a {kind}, and only a regular file can be loaded.")
+        return cls(
+            f"{path} is a {kind}, and only a regular file can be loaded. Pass the file of a model "
+            "or of moments."
+        )
 
     @classmethod
     def unreadable(cls, path: object, why: str) -> StoredFileError:
-        return cls(f"{path} cannot be read: {why}.")
+        return cls(f"{path} cannot be read: {why}. Check who may read it.")
 
     @classmethod
     def damaged(cls, path: object, byte: int, why: str) -> StoredFileError:
@@ -72,7 +75,10 @@ class StoredFileError(InputError):
 
     @classmethod
     def unsound(cls, path: object, part: str, why: str) -> StoredFileError:
-        return cls(f"{path} says what cannot be: {part}: {why}. Nothing was loaded.")
+        return cls(
+            f"{path} says what cannot be: {part}: {why}. Nothing was loaded; get the file again "
+            "from whoever made it, or save the model again."
+        )
 
     @classmethod
     def too_large(cls, path: object, size: int, most: int) -> StoredFileError:
@@ -120,6 +126,9 @@ class StateError(InputError):
         )
 
 
+_AS_IT_WAS = "A file that was there before is as it was."
+
+
 class WriteError(DiscriminantError, OSError):
     """A file cannot be written; what was there before is as it was."""
 
@@ -135,7 +144,17 @@ class WriteError(DiscriminantError, OSError):
         return cls._of(
             number,
             f"No room for {path}: it needs {needed:,} bytes, and {free:,} are free "
-            f"({os.strerror(number)}). A file that was there before is as it was.",
+            f"({os.strerror(number)}). {_AS_IT_WAS} Make room, or choose another folder.",
+        )
+
+    @classmethod
+    def no_room_after(cls, path: object, written: int, free: int, cause: OSError) -> WriteError:
+        number = cause.errno or errno.ENOSPC
+        return cls._of(
+            number,
+            f"No room for {path}: it needs more than the {written:,} bytes that could be written, "
+            f"and {free:,} are free ({os.strerror(number)}). {_AS_IT_WAS} Make room, or choose "
+            "another folder.",
         )
 
     @classmethod
@@ -166,6 +185,6 @@ class WriteError(DiscriminantError, OSError):
         number = cause.errno or errno.EIO
         return cls._of(
             number,
-            f"{path} could not be written: {os.strerror(number)}. A file that was there before is "
-            "as it was.",
+            f"{path} could not be written: {os.strerror(number)}. {_AS_IT_WAS} Choose another "
+            "folder, or see what is wrong with this one.",
         )

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
-from pathlib import Path
 from typing import Any
 
 from discriminant.errors import ExportError
+from discriminant.table.replacing import write_whole
 
 TARGETS = ("sql", "onnx", "python")
 
@@ -40,7 +38,7 @@ def export(model: Any, to: str, path: Any = None, **options: Any) -> str | bytes
     """
     made = _made(model, to, options)
     if path is not None:
-        _write(Path(path), made.encode() if isinstance(made, str) else made)
+        write_whole(path, made.encode() if isinstance(made, str) else made)
     return made
 
 
@@ -58,18 +56,3 @@ def _made(model: Any, to: str, options: dict[str, Any]) -> str | bytes:
 
         return to_python(model, **options)
     raise ExportError.of_target(to, TARGETS)
-
-
-def _write(path: Path, content: bytes) -> None:
-    """A file that is there whole or not at all: written beside its place, then moved there."""
-    handle, beside = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(beside, 0o644)
-        os.replace(beside, path)
-    except BaseException:
-        os.unlink(beside)
-        raise

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import platform
-import tempfile
 from contextlib import suppress
 from datetime import date
 from pathlib import Path
@@ -34,6 +33,7 @@ from discriminant.report.mattering import coefficients_from, matters_section
 from discriminant.report.reading import read_section
 from discriminant.report.space import space_section
 from discriminant.report.using import use_section
+from discriminant.table.replacing import write_whole
 
 if TYPE_CHECKING:
     from discriminant.study.workflow import Study
@@ -139,19 +139,7 @@ def decided(study: Study) -> Any:
 
 def write_text(path: Path, text: str) -> None:
     """A file that is there whole or not at all."""
-    path = Path(os.path.realpath(path))
-    handle, beside = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(beside, 0o644)
-        os.replace(beside, path)
-    except BaseException:
-        with suppress(OSError):
-            os.unlink(beside)
-        raise
+    write_whole(path, text.encode("utf-8"))
 
 
 def _space(study: Study, comparison: Any) -> SpaceFacts | None:

@@ -240,9 +240,9 @@ def _constant(values: npt.NDArray[Any]) -> str:
 
 
 def _row_numbers(values: npt.NDArray[Any]) -> bool:
-    """Whether the values are k, k+1, k+2, ... by row."""
+    """Whether the values are k, k+1, k+2, ... by row, k a whole number."""
     rows = len(values)
-    if rows < _FEW or values[1] - values[0] != 1 or values[-1] - values[0] != rows - 1:
+    if rows < _FEW or values[0] % 1 or values[1] - values[0] != 1 or values[-1] - values[0] != rows - 1:
         return False
     return bool(np.array_equal(values, np.arange(rows) + values[0]))
 

@@ -21,6 +21,7 @@ from discriminant.errors import (
     MissingCellError,
     OptionError,
     TargetError,
+    TooFewRowsError,
     WeightError,
     tell,
 )
@@ -279,6 +280,8 @@ def _labels(frame: Frame, cells: Cells, max_classes: int) -> tuple[Labels, Codes
         raise TargetError.all_unique(cells.name, rows)
     if classes > max_classes:
         raise TargetError.too_many(cells.name, classes, rows, max_classes)
+    if rows == 1:
+        raise TooFewRowsError.of_one_row("any classifier", 2)
     if classes < 2:
         raise LabelError.one_class(labels[0])
     pairs = lookalikes(texts)

@@ -14,7 +14,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Two test workers with a BLAS pool each would fight for the same cores.
 PYTEST := OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS)
 
-.PHONY: demo test check format bench soak clean
+.PHONY: demo test check format docs bench soak clean
 
 demo: .venv/.installed
 	@mkdir -p build/demo
@@ -35,6 +35,10 @@ format: .venv/.installed-test
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
+# The site, every figure of the gallery drawn, a warning an error: docs/_build/html/index.html
+docs: .venv/.installed-test
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m sphinx -W --keep-going -q docs docs/_build/html
+
 bench: .venv/.installed-bench
 	$(BIN)/python benchmarks/run.py
 
@@ -48,6 +52,7 @@ soak: .venv/.installed-test
 
 clean:
 	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf docs/_build docs/auto_gallery docs/reference docs/sg_execution_times.rst
 	find src tests examples benchmarks -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
 # A change of the pins starts from an empty environment; a change of pyproject installs again.

@@ -1,0 +1,87 @@
+"""How the pages of `docs` become a site: `make docs` writes docs/_build/html.
+
+Everything the site shows is in the site: no font, style or script is loaded from elsewhere.
+"""
+
+import os
+import sys
+from pathlib import Path
+
+import discriminant
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE / "_ext"))
+
+project = "discriminant"
+author = "The discriminant developers"
+copyright = author
+release = version = discriminant.__version__
+
+extensions = [
+    "public_names",  # ours: the pages of the reference, from the names that are public
+    "plain_docstrings",  # ours: docstrings as they are written, before numpydoc reads them
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "numpydoc",
+    "myst_parser",
+]
+exclude_patterns = ["_build", "**/README.md", "**/GALLERY_HEADER.rst", "gallery"]
+
+# Pages are Markdown. A heading can be linked to as code hosts do it: page.md#the-heading.
+myst_heading_anchors = 3
+highlight_language = "none"
+
+# Reference
+autosummary_generate = False  # public_names writes the pages
+autodoc_typehints = "none"  # shapes are in the words; types are in the source
+autodoc_member_order = "bysource"
+numpydoc_show_class_members = False
+numpydoc_class_members_toctree = False
+
+# Gallery: docs/gallery holds the scripts, docs/auto_gallery what they drew
+if any((HERE / "gallery").glob("*.py")):
+    extensions.append("sphinx_gallery.gen_gallery")
+    sphinx_gallery_conf = {
+        "examples_dirs": "gallery",
+        "gallery_dirs": "auto_gallery",
+        "filename_pattern": os.environ.get("GALLERY", r"\.py$"),
+        "download_all_examples": False,
+        "show_signature": False,
+        "abort_on_example_error": True,
+        "min_reported_time": 1e9,
+        "remove_config_comments": True,
+        "show_memory": False,
+    }
+
+# Look
+html_theme = "pydata_sphinx_theme"
+html_title = "discriminant"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_copy_source = False
+html_show_sourcelink = False
+html_show_sphinx = False
+html_theme_options = {
+    "navbar_align": "left",
+    "header_links_before_dropdown": 7,
+    "navigation_with_keys": False,
+    "show_prev_next": True,
+    "secondary_sidebar_items": ["page-toc"],
+    "footer_start": ["copyright"],
+    "footer_end": [],
+    "pygments_light_style": "a11y-high-contrast-light",
+    "pygments_dark_style": "a11y-high-contrast-dark",
+}
+html_sidebars = {"index": [], "start": []}
+
+# Links to files outside of docs work on a code host; here they lead to the pages that show them.
+OUTSIDE = {"../CHANGELOG.md": "changes.md", "../CONTRIBUTING.md": "contributing.md"}
+
+
+def lead_inside(app, name, source):
+    for link, page in OUTSIDE.items():
+        source[0] = source[0].replace(f"]({link})", f"]({page})")
+
+
+def setup(app):
+    app.connect("source-read", lead_inside)

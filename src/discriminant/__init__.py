@@ -65,6 +65,14 @@ if TYPE_CHECKING:  # the same names again, for type checkers and editors
     from discriminant.moments.class_moments import ClassMoments as ClassMoments
     from discriminant.moments.ranking import Ranking as Ranking
     from discriminant.posterior import estimated_prior as estimated_prior
+    from discriminant.report.plots.boundary import plot_boundary as plot_boundary
+    from discriminant.report.plots.confusion import plot_confusion as plot_confusion
+    from discriminant.report.plots.masking import plot_masking as plot_masking
+    from discriminant.report.plots.perceptron import plot_perceptron_path as plot_perceptron_path
+    from discriminant.report.plots.projection import plot_projection as plot_projection
+    from discriminant.report.plots.ranking import plot_roc as plot_roc
+    from discriminant.report.plots.reject import plot_reject as plot_reject
+    from discriminant.report.plots.surface import plot_surface as plot_surface
     from discriminant.store import load as load, save as save
     from discriminant.study import study as study
     from discriminant.table.opening import open_source as open_source
@@ -121,6 +129,14 @@ _HOMES = {
     "Ranking": "moments.ranking",
     "ranking": "assessment.steps",
     "select_features": "assessment.selection",
+    "plot_boundary": "report.plots.boundary",
+    "plot_projection": "report.plots.projection",
+    "plot_roc": "report.plots.ranking",
+    "plot_confusion": "report.plots.confusion",
+    "plot_surface": "report.plots.surface",
+    "plot_masking": "report.plots.masking",
+    "plot_reject": "report.plots.reject",
+    "plot_perceptron_path": "report.plots.perceptron",
     "save": "store",
     "load": "store",
     "ClassMoments": "moments.class_moments",

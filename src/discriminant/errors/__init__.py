@@ -79,6 +79,10 @@ from discriminant.errors.fitting import (
     SeparationWarning as SeparationWarning,
     ShrinkageChosenWarning as ShrinkageChosenWarning,
 )
+from discriminant.errors.plotting import (
+    LibraryMissingError as LibraryMissingError,
+    PlotError as PlotError,
+)
 from discriminant.errors.ranking import (
     ComparisonError as ComparisonError,
     NoSpreadWarning as NoSpreadWarning,

@@ -1,0 +1,194 @@
+"""The reject option: which rows are too doubtful to decide, and what that buys.
+
+Along a feature: posteriors of all classes, and the band where the model decides nothing. With every
+error costing 1 and rejecting costing c, that is where no posterior reaches 1 - c.
+
+Over held-out rows: the error of those that are decided against their share, as `decision.curves`
+has it: the more doubtful rows are given up, the fewer of the others are wrong.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from discriminant.assessment.answers import check_classifier
+from discriminant.assessment.resampling import HeldOut
+from discriminant.decision.actions import REJECT, Reject
+from discriminant.decision.curves import RiskCoverage, risk_coverage
+from discriminant.errors import PlotError, gathered
+from discriminant.report.plots.boundary import decided_over, held_words, known_labels, some_rows
+from discriminant.report.plots.canvas import Canvas, check_matplotlib, model_words
+from discriminant.report.plots.plane import Plane
+from discriminant.report.plots.regions import halved
+from discriminant.table.schema import Codes, Floats, Labels
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_NODES = 801
+_STYLES = ("-", "--", "-.", ":")
+
+
+def plot_reject(
+    found: Any,
+    X: Any = None,
+    y: Any = None,
+    *,
+    ax: Axes | None = None,
+    feature: Any = 0,
+    reject: float | None = None,
+    most: int = 600,
+    title: str | None = None,
+) -> Axes:
+    """The band that a Decision rejects, or error against the share that is decided.
+
+    Parameters
+    ----------
+    found
+        A fitted `Decision` (or any classifier with `decide` and `predict_proba`), with rows X; or
+        held-out rows, as `cross_validate` gives them; or what `risk_coverage` gave.
+    X, y
+        Rows, and labels if they are to be shown: of a Decision only.
+    ax
+        Where to draw; None: on a new figure.
+    feature
+        The one along which posteriors are shown, by place or name. All others stay at their mean.
+    reject
+        A cost of rejecting to be marked on the curve of held-out rows.
+    most
+        Rows drawn; of more, as many are drawn at random.
+    title
+        None: in a few words what is shown.
+    """
+    check_matplotlib()
+    if isinstance(found, HeldOut):
+        curve = risk_coverage(found.log_posterior, found.codes, sample_weight=found.weight)
+        words = "error of the rows that are decided"
+        return _draw_curve(Canvas.of(ax), curve, reject, title, words)
+    if isinstance(found, RiskCoverage):
+        words = "mean cost of a row that is decided"
+        return _draw_curve(Canvas.of(ax), found, reject, title, words)
+    check_classifier(found)
+    if not hasattr(found, "decide") or not hasattr(found, "predict_proba"):
+        instead = "Put it into Decision(..., reject=...)."
+        raise PlotError.of_model("plot_reject", type(found).__name__, "decide", instead)
+    if X is None:
+        raise PlotError.of_kind("plot_reject", "model without rows", "X, and y to show their class")
+    return _draw_band(found, X, y, ax, feature=feature, most=most, title=title)
+
+
+def bands_of(model: Any, plane: Plane, places: Floats) -> list[tuple[float, float]]:
+    """Intervals of the feature within which the model rejects, ends found by halving."""
+    actions: list[Any] = [REJECT]
+    decide = decided_over(model, plane, actions)
+
+    def rejects(points: Floats) -> npt.NDArray[np.intp]:
+        return np.asarray(decide(points) == 0, dtype=np.intp)
+
+    here = rejects(places[:, None])
+    turns = np.flatnonzero(np.diff(here))
+    ends = halved(rejects, places[turns, None], places[turns + 1, None], here[turns])[:, 0]
+    first, last = places[:1][here[:1] == 1], places[-1:][here[-1:] == 1]
+    found = np.concatenate([first, ends, last]).reshape(-1, 2)
+    return [(float(low), float(high)) for low, high in found]
+
+
+def _draw_band(
+    model: Any, X: Any, y: Any, ax: Axes | None, *, feature: Any, most: int, title: str | None
+) -> Axes:
+    plane = Plane.of(X, (feature,), names=getattr(model, "feature_names_in_", None))
+    places = np.linspace(*plane.window()[0], _NODES)
+    labels, codes = _labels(model, y, len(plane.points))
+    with gathered():
+        bands = bands_of(model, plane, places)
+        posterior = np.asarray(model.predict_proba(plane.rows(places[:, None])))
+    canvas = Canvas.of(ax)
+    handles = []
+    for k, label in enumerate(np.asarray(model.classes_).tolist()):
+        code = labels.tolist().index(label)
+        look: dict[str, Any] = {"color": canvas.colour(code), "linewidth": 2, "label": str(label)}
+        style = _STYLES[code % len(_STYLES)]
+        handles += canvas.ax.plot(places, posterior[:, k], style, zorder=3, **look)
+    handles += [_shade(canvas, band) for band in bands][:1]
+    handles += _limit(canvas, model)
+    if codes is not None:
+        _draw_feet(canvas, plane.points[:, 0], codes, most=most)
+    if title is None:
+        title = f"Where {model_words(model)} rejects{held_words(plane)}"
+    canvas.name(title=title, x=plane.labels[0], y="posterior of each class")
+    canvas.ax.set_xlim(*places[[0, -1]])
+    canvas.legend(handles)
+    return canvas.ax
+
+
+def _labels(model: Any, y: Any, rows: int) -> tuple[Labels, Codes | None]:
+    if y is None:
+        return np.asarray(model.classes_), None
+    return known_labels(model, y, rows)
+
+
+def _shade(canvas: Canvas, band: tuple[float, float]) -> Any:
+    from matplotlib.colors import to_rgba
+
+    return canvas.ax.axvspan(
+        *band,
+        facecolor=to_rgba(canvas.ink, 0.08),
+        edgecolor=to_rgba(canvas.ink, 0.35),
+        hatch="////",
+        linewidth=0.0,
+        label="rejected",
+        zorder=0.5,
+    )
+
+
+def _limit(canvas: Canvas, model: Any) -> list[Any]:
+    """The posterior below which rows are rejected, where that is one number for all classes."""
+    options = [getattr(model, name, None) for name in ("reject", "cost", "threshold")]
+    if options[0] is None or options[1] is not None or options[2] is not None:
+        return []
+    reject = Reject.of(options[0])
+    limit = max(reject.threshold, 1.0 - reject.cost)
+    if not 0.0 < limit <= 1.0:
+        return []
+    text = f"least posterior to decide: {limit:.3g}"
+    return [canvas.ax.axhline(limit, color=canvas.ink, linewidth=1, linestyle=":", label=text)]
+
+
+def _draw_feet(canvas: Canvas, along: Floats, codes: Codes, *, most: int) -> None:
+    some, present = some_rows(len(codes), most), np.unique(codes).tolist()
+    for j, k in enumerate(present):
+        own = along[some][codes[some] == k]
+        canvas.rows(np.column_stack([own, np.full(len(own), -0.05 * (j + 1))]), k, "_", alpha=0.7)
+    canvas.ax.set_ylim(-0.05 * (len(present) + 1), 1.03)
+    canvas.ax.set_yticks(np.linspace(0.0, 1.0, 6))  # below there is no scale
+
+
+def _draw_curve(
+    canvas: Canvas, curve: RiskCoverage, reject: float | None, title: str | None, words: str
+) -> Axes:
+    look: dict[str, Any] = {"color": canvas.colour(0), "linewidth": 2, "where": "post"}
+    handles = canvas.ax.step(
+        curve.coverage, curve.risk, **look, label="decided, least doubtful first"
+    )
+    whole = f"all rows: {curve.risk[-1]:.3g}"
+    (dot,) = canvas.ax.plot(
+        [1.0], curve.risk[-1:], "o", color=canvas.colour(0), label=whole, clip_on=False, zorder=4
+    )
+    handles.append(dot)
+    if reject is not None:
+        place = int(np.searchsorted(curve.bound, reject, side="right")) - 1
+        if place >= 0:
+            at = curve.coverage[place], curve.risk[place]
+            text = f"rejecting costs {reject:g}: {at[0]:.1%} decided, {at[1]:.3g}"
+            handles += canvas.ax.plot(
+                *([v] for v in at), "D", color=canvas.colour(1), label=text, zorder=5
+            )
+    name = "What is gained by not deciding"
+    canvas.name(title=name if title is None else title, x="share of the rows decided", y=words)
+    canvas.ax.set_xlim(0.0, 1.0)
+    canvas.ax.set_ylim(0.0, max(float(curve.risk.max()) * 1.08, 1e-3))
+    canvas.legend(handles)
+    return canvas.ax

@@ -9,19 +9,26 @@ import numpy as np
 import numpy.typing as npt
 
 from discriminant.engines import local
+from discriminant.engines.parted import AnyTable, Parted, in_memory
 from discriminant.errors import InfiniteValueError, OptionError
 from discriminant.moments.anchor import Anchor
 from discriminant.moments.class_moments import DETAILS, ClassMoments, Detail
 from discriminant.moments.class_rows import ClassRows, RowsReading
+from discriminant.moments.reach import ReachReading
 from discriminant.moments.reading import MomentsReading
-from discriminant.table.schema import Floats, dense, is_sparse
+from discriminant.moments.summary import Reading, Summary
+from discriminant.table.schema import Floats, is_sparse
 from discriminant.table.source import Table, open_table
 
-_LOOK = 1 << 14  # rows looked at together when sums call for it
-
 M = TypeVar("M", ClassMoments, ClassRows)
+S = TypeVar("S", bound=Summary)
 
-fold = local.fold
+
+def fold(table: AnyTable, reading: Reading[S], *, threads: int | None = None) -> S:
+    """The sum of a reading over all rows of a table, whoever does the summing."""
+    if isinstance(table, Parted):
+        return table.fold(reading)
+    return local.fold(table, reading, threads=threads)
 
 
 @overload
@@ -76,7 +83,7 @@ def moments(
 
 
 def read_moments(
-    table: Table, *, detail: Detail, anchor: Anchor | None = None, threads: int | None = None
+    table: AnyTable, *, detail: Detail, anchor: Anchor | None = None, threads: int | None = None
 ) -> ClassMoments:
     """Class moments of an open table, about `anchor` or one placed near its rows.
 
@@ -85,9 +92,11 @@ def read_moments(
     """
     if detail not in DETAILS:
         raise OptionError.of("detail", detail, f"one of {', '.join(DETAILS)}")
+    if isinstance(table, Parted) and table.moments.holds(detail) and anchor is None:
+        return table.moments.reduce(detail)  # they were read when it was opened
     anchor = anchor_of(table) if anchor is None else anchor
     names = table.schema.features
-    if table.responses is not None:
+    if isinstance(table, Table) and table.responses is not None:
         names = (*names, *(f"response {j}" for j in range(table.responses.shape[1])))
 
     def read(anchor: Anchor) -> ClassMoments:
@@ -109,15 +118,15 @@ def read_rows(table: Table, *, anchor: Anchor | None = None) -> ClassRows:
 
 
 def read_classes(
-    table: Table, detail: Detail, *, anchor: Anchor | None = None
+    table: AnyTable, detail: Detail, *, anchor: Anchor | None = None
 ) -> ClassMoments | ClassRows:
     """Moments of an open table in that detail, or its rows; about `anchor` or one of its own."""
     if detail == "rows":
-        return read_rows(table, anchor=anchor)
+        return read_rows(in_memory(table, "A model that keeps rows"), anchor=anchor)
     return read_moments(table, detail=detail, anchor=anchor)
 
 
-def _in_units_that_suit(table: Table, found: M, read: Callable[[Anchor], M]) -> M:
+def _in_units_that_suit(table: AnyTable, found: M, read: Callable[[Anchor], M]) -> M:
     """What was read, or where sums overflow or vanish what is read in other units."""
     columns = found.strained()
     if not columns.any():
@@ -132,22 +141,12 @@ def _in_units_that_suit(table: Table, found: M, read: Callable[[Anchor], M]) -> 
     return found
 
 
-def _spread(table: Table, anchor: Anchor, columns: npt.NDArray[np.intp]) -> Floats:
+def _spread(table: AnyTable, anchor: Anchor, columns: npt.NDArray[np.intp]) -> Floats:
     """How far from the origin rows of any weight go, in some columns."""
-    furthest = np.zeros(len(columns))
-    for block in table.blocks(_LOOK):
-        values = dense(block.features)
-        if block.responses is not None:
-            values = np.hstack([values, block.responses])
-        chosen = (
-            values[:, columns] if block.weight is None else values[block.weight > 0][:, columns]
-        )
-        with np.errstate(over="ignore"):
-            apart = np.abs(chosen - anchor.origin[columns])
-        furthest = np.maximum(furthest, apart.max(axis=0, initial=0.0))
-    return np.minimum(furthest, np.finfo(np.float64).max)
+    return fold(table, ReachReading(anchor.origin[columns], columns)).furthest
 
 
-def anchor_of(table: Table) -> Anchor:
+def anchor_of(table: AnyTable) -> Anchor:
     """Origin and unit near the rows of a table; a sparse table keeps its zeros."""
-    return Anchor.of(np.asarray(table.sample()), at_zero=is_sparse(table.features))
+    some = table.drawn if isinstance(table, Parted) else table
+    return Anchor.of(np.asarray(some.sample()), at_zero=is_sparse(some.features))

@@ -6,19 +6,23 @@ answer is the same to the last bit whatever the number of threads.
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
-from functools import lru_cache
 from typing import Any, Literal, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
+from discriminant.engines.summing import (
+    add_up as add_up,
+    available_threads as available_threads,
+    in_order,
+    one_blas_thread as one_blas_thread,
+)
 from discriminant.errors import MissingValueError
 from discriminant.moments.summary import Reading, Summary
-from discriminant.table.schema import Block, Features
+from discriminant.table.schema import Features
 from discriminant.table.source import Table
 
 _BLOCK_BYTES = 1 << 25
@@ -49,7 +53,7 @@ def _fold(table: Table, reading: Reading[S], threads: int | None) -> S:
         if threads == 1 or len(table) <= size:
             return add_up(reading.read(block) for block in blocks)
         with ThreadPoolExecutor(threads) as pool:
-            return add_up(_ordered(pool, reading, blocks, 2 * threads))
+            return add_up(in_order(pool, reading.read, blocks, 2 * threads))
 
 
 def map_rows(
@@ -98,64 +102,9 @@ def block_rows(rows: int, width: int, numbers: int) -> int:
     return size if rows <= size else -(-rows // (2 * pairs))
 
 
-def available_threads() -> int:
-    """Cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def one_blas_thread() -> Any:
-    """A context in which BLAS keeps to one thread, so that its threads do not fight with ours."""
-    return _blas().limit(limits=1)
-
-
 def blas_for(width: int) -> Any:
     """A context for work on matrices of that width: small ones keep BLAS to one thread.
 
     Its threads gain nothing on them, and on a busy machine they wait for each other.
     """
     return one_blas_thread() if width < _WORTH_THREADS else nullcontext()
-
-
-def _ordered(
-    pool: ThreadPoolExecutor, reading: Reading[S], blocks: Iterator[Block], ahead: int
-) -> Iterator[S]:
-    """Summaries in the order of their blocks, with only a few blocks under way at once."""
-    waiting: list[Any] = []
-    try:
-        for block in blocks:
-            waiting.append(pool.submit(reading.read, block))
-            if len(waiting) >= ahead:
-                yield waiting.pop(0).result()
-        while waiting:
-            yield waiting.pop(0).result()
-    finally:
-        for future in waiting:
-            future.cancel()
-
-
-def add_up(parts: Iterable[S]) -> S:
-    """The sum of one or more summaries, by a balanced tree over their order.
-
-    Rounding then grows with the logarithm of their number; one after the other it grows with the
-    number itself. Only sums of 1, 2, 4, ... parts are held at a time.
-    """
-    waiting: list[tuple[int, S]] = []
-    for part in parts:
-        size, total = 1, part
-        while waiting and waiting[-1][0] == size:
-            total = waiting.pop()[1] + total
-            size *= 2
-        waiting.append((size, total))
-    total = waiting.pop()[1]
-    while waiting:
-        total = waiting.pop()[1] + total
-    return total
-
-
-@lru_cache(maxsize=1)
-def _blas() -> Any:
-    """The BLAS libraries loaded; finding them takes longer than a small fit."""
-    import scipy.linalg  # noqa: F401 -- brings a BLAS of its own, which is to be found too
-    from threadpoolctl import ThreadpoolController
-
-    return ThreadpoolController()

@@ -79,6 +79,11 @@ from discriminant.errors.fitting import (
     SeparationWarning as SeparationWarning,
     ShrinkageChosenWarning as ShrinkageChosenWarning,
 )
+from discriminant.errors.parts import (
+    EngineError as EngineError,
+    NeedsMemoryError as NeedsMemoryError,
+    SourceChangedError as SourceChangedError,
+)
 from discriminant.errors.plotting import (
     LibraryMissingError as LibraryMissingError,
     PlotError as PlotError,

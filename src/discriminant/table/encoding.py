@@ -63,6 +63,14 @@ _UNKNOWN = -2  # code of a level that was not seen; -1 is missing
 _WORDS = {"number": "numbers", "boolean": "truth values", "date": "dates", "text": "texts"}
 
 
+class Unforeseen(Exception):  # noqa: N818 -- not a fault: whoever made the plan makes a wider one
+    """Rows of a fit hold a class or a level that is not among those foreseen."""
+
+    def __init__(self, column: str, level: Any) -> None:
+        super().__init__(column, level)
+        self.column, self.level = column, level
+
+
 @dataclass(frozen=True, slots=True)
 class Column:
     """What becomes of one column."""
@@ -259,6 +267,8 @@ class _Work:
 
     def _meet_unseen(self, column: Column, cells: Cells, new: npt.NDArray[np.bool_]) -> None:
         rows = np.flatnonzero(new)
+        if len(rows) and self.fitting:
+            raise Unforeseen(column.name, cells.levels[cells.values[rows[0]]])
         if len(rows) and self.unseen == "error":
             row = int(rows[0])
             raise CategoryError.unseen(

@@ -17,9 +17,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
 from discriminant.errors import (
     CategoryError,
     EmptyColumnError,
@@ -30,15 +27,14 @@ from discriminant.errors import (
     TargetError,
     tell,
 )
-from discriminant.table.cells import Cells, Frame, open_frame
+from discriminant.table.cells import Frame, open_frame
 from discriminant.table.dialect import DOUBTFUL, is_number
 from discriminant.table.encoding import MISSING, UNSEEN, Column, Encoding
 from discriminant.table.naming import lookalikes, nearest
 from discriminant.table.schema import Floats
+from discriminant.table.seen import CellsSeen, Seen, known_levels
 
 REFERENCES = ("frequent", "first", None)
-_EXACT = 2.0**53
-_FEW = 20  # rows below which 1, 2, 3, ... may well be a measurement
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +62,10 @@ class Wishes:
                 raise OptionError.of(name, getattr(self, name), f"one of {words}")
         if not isinstance(self.max_levels, int) or self.max_levels < 2:
             raise OptionError.of("max_levels", self.max_levels, "a whole number, 2 or more")
+
+    def by_level(self, name: str) -> bool:
+        """Whether a column is to be read as levels, whatever it looks like."""
+        return name in self.ordered or name in self.categories
 
     def check_names(self, names: Sequence[str]) -> None:
         """Refuse names that no column has."""
@@ -113,18 +113,32 @@ def learn(
 ) -> tuple[Encoding, list[str]]:
     """The encoding for the rows of a fit, and what is to be said of it."""
     wishes.check()
-    pairs = lookalikes((*frame.names, *frame.left_out))
+    seen = [
+        CellsSeen(cells, weight, cells.kind != "text" and wishes.by_level(cells.name))
+        for cells in frame.columns
+    ]
+    return learn_seen(seen, wishes, left_out=frame.left_out, named=frame.named)
+
+
+def learn_seen(
+    seen: Sequence[Seen], wishes: Wishes, *, left_out: Sequence[str] = (), named: bool = True
+) -> tuple[Encoding, list[str]]:
+    """The encoding from what is known of each column, and what is to be said of it."""
+    pairs = lookalikes((*(one.name for one in seen), *left_out))
     if pairs:
         tell(LookalikeWarning.of("column names", pairs))
-    columns = [_learn_column(cells, wishes, weight) for cells in frame.columns]
-    _warn_of_large([frame[column.name] for column in columns if column.kind == "number"])
-    columns += [Column(name, "dropped", note="excluded") for name in frame.left_out]
+    columns = [_learn_column(one, wishes) for one in seen]
+    numbers = {column.name for column in columns if column.kind == "number"}
+    large = [one.name for one in seen if one.name in numbers and one.large]
+    if large:
+        tell(LargeIntegerWarning.of_columns(large))
+    columns += [Column(name, "dropped", note="excluded") for name in left_out]
     encoding = Encoding(
         tuple(_distinct(columns)),
         wishes.target,
         wishes.missing,
         wishes.unseen,
-        frame.named,
+        named,
         wishes.missing_texts,
     )
     if not encoding.features:
@@ -132,138 +146,88 @@ def learn(
     return encoding, [line for column in encoding.columns for line in _said(column, wishes)]
 
 
-def _learn_column(cells: Cells, wishes: Wishes, weight: Floats | None) -> Column:
-    name = cells.name
+def _learn_column(seen: Seen, wishes: Wishes) -> Column:
+    name = seen.name
     if name in (wishes.target, wishes.weight):
         return Column(name, "target" if name == wishes.target else "weight")
-    gaps = cells.gaps
-    if gaps == len(cells) and gaps:
+    gaps = seen.gaps
+    if gaps == seen.rows and gaps:
         if wishes.columns and name in wishes.columns:
-            raise EmptyColumnError.of(name, len(cells))
+            raise EmptyColumnError.of(name, seen.rows)
         return Column(name, "dropped", missing=gaps, note="missing in every row")
     kept = wishes.columns is not None and name in wishes.columns
-    if name in wishes.ordered or (cells.ordered and name not in wishes.categories):
-        column = _ordered(cells.as_text(), wishes)
-    elif cells.kind == "text" or name in wishes.categories:
-        column = _category(cells.as_text(), wishes, kept)
+    if name in wishes.ordered or (seen.ordered and name not in wishes.categories):
+        column = _ordered(seen, wishes)
+    elif seen.kind == "text":
+        column = _category(seen, wishes, kept)
     else:
-        column = _number(cells, kept)
+        column = _number(seen, kept)
     column = replace(column, missing=gaps)
-    return _with_fill(column, cells, wishes, weight) if column.features else column
+    return _with_fill(column, seen, wishes) if column.features else column
 
 
-def _number(cells: Cells, kept: bool) -> Column:
-    values = cells.values
+def _number(seen: Seen, kept: bool) -> Column:
     if not kept:
-        note = _constant(values)
-        if note:
-            return Column(cells.name, "constant", note=note)
-        if cells.kind == "number" and _row_numbers(values):
-            return Column(cells.name, "identifier", note="whole numbers that count the rows")
-    note = "days since 1970-01-01" if cells.kind == "date" else ""
-    return Column(cells.name, cells.kind, features=(cells.name,), note=note)  # type: ignore[arg-type]
+        if seen.constant:
+            return Column(seen.name, "constant", note=seen.constant)
+        if seen.kind == "number" and seen.row_numbers:
+            return Column(seen.name, "identifier", note="whole numbers that count the rows")
+    note = "days since 1970-01-01" if seen.kind == "date" else ""
+    return Column(seen.name, seen.kind, features=(seen.name,), note=note)  # type: ignore[arg-type]
 
 
-def _category(cells: Cells, wishes: Wishes, kept: bool) -> Column:
-    counts = np.bincount(cells.values[cells.values >= 0], minlength=len(cells.levels))
-    present = np.flatnonzero(counts)
-    if len(present) == 1 and not kept:
-        return Column(cells.name, "constant", note=f"'{cells.levels[present[0]]}' in every row")
-    known = int(counts.sum())
-    if len(present) == known and not kept:
-        return Column(cells.name, "identifier", note=f"{known} texts, all different")
-    if len(present) > wishes.max_levels and not kept:
-        note = f"{len(present)} levels, more than max_levels={wishes.max_levels}"
-        return Column(cells.name, "dropped", note=note)
-    order = sorted(present.tolist(), key=lambda code: cells.levels[code])
-    levels = tuple(cells.levels[code] for code in order)
+def _category(seen: Seen, wishes: Wishes, kept: bool) -> Column:
+    rows = {level: int(n) for level, n in zip(seen.levels, seen.counts, strict=True) if n}
+    levels, known = tuple(sorted(rows)), sum(rows.values())
+    if len(levels) == 1 and not kept:
+        return Column(seen.name, "constant", note=f"'{levels[0]}' in every row")
+    if len(levels) == known and not kept and not seen.capped:
+        return Column(seen.name, "identifier", note=f"{known} texts, all different")
+    if len(levels) > wishes.max_levels and not kept:
+        more = " or more" if seen.capped else ""
+        note = f"{len(levels)} levels{more}, more than max_levels={wishes.max_levels}"
+        return Column(seen.name, "dropped", note=note)
     reference = None
     if wishes.reference is not None:
-        frequent = int(np.argmax(counts[order])) if wishes.reference == "frequent" else 0
-        reference = levels[frequent]
-    column = Column(cells.name, "category", levels, reference)
-    return replace(column, features=tuple(f"{cells.name}={level}" for level in column.kept))
+        frequent = max(levels, key=lambda level: rows[level])  # the first of those
+        reference = frequent if wishes.reference == "frequent" else levels[0]
+    column = Column(seen.name, "category", levels, reference)
+    return replace(column, features=tuple(f"{seen.name}={level}" for level in column.kept))
 
 
-def _ordered(cells: Cells, wishes: Wishes) -> Column:
-    present = [cells.levels[code] for code in np.unique(cells.values[cells.values >= 0])]
-    levels = tuple(str(level) for level in wishes.ordered.get(cells.name, cells.levels))
+def _ordered(seen: Seen, wishes: Wishes) -> Column:
+    present = known_levels(seen)
+    levels = tuple(str(level) for level in wishes.ordered.get(seen.name, seen.levels))
     if len(levels) < 2 or len(set(levels)) < len(levels):
         allowed = "two or more different levels, from lowest to highest"
-        raise OptionError.of(f"ordered['{cells.name}']", list(levels), allowed)
+        raise OptionError.of(f"ordered['{seen.name}']", list(levels), allowed)
     for level in present:
         if level not in levels:
-            raise CategoryError.of_order(cells.name, level, levels)
+            raise CategoryError.of_order(seen.name, level, levels)
     note = " < ".join(levels)
-    return Column(cells.name, "ordered", levels, features=(cells.name,), note=note)
+    return Column(seen.name, "ordered", levels, features=(seen.name,), note=note)
 
 
-def _with_fill(column: Column, cells: Cells, wishes: Wishes, weight: Floats | None) -> Column:
+def _with_fill(column: Column, seen: Seen, wishes: Wishes) -> Column:
     """The column with the means of its features, and the indicator of missing if it needs one."""
     filled = wishes.missing in ("mean", "indicator")
     if not filled and column.kind != "ordered":
         return column
-    fill = _means(column, cells, weight)
+    fill = _means(column, seen)
     indicator = wishes.missing == "indicator" and column.missing > 0
     more = (f"{column.name} missing",) if indicator else ()
     features = column.features + more
     return replace(column, fill=fill, indicator=indicator, features=features)
 
 
-def _means(column: Column, cells: Cells, weight: Floats | None) -> tuple[float, ...]:
-    known = ~cells.missing
-    by = None if weight is None else weight[known]
+def _means(column: Column, seen: Seen) -> tuple[float, ...]:
     if column.kind not in ("ordered", "category"):
-        values = cells.values[known].astype(np.float64, copy=False)
-        centre = float(values[0]) if len(values) and np.isfinite(values[0]) else 0.0
-        return (centre + float(np.average(values - centre, weights=by)),)
-    text = cells.as_text()
-    counts = np.bincount(text.values[known], by, minlength=len(text.levels)).astype(float)
-    share = dict(zip(text.levels, (counts / counts.sum()).tolist(), strict=True))
+        return (seen.mean,)
+    share = dict(zip(seen.levels, seen.shares.tolist(), strict=True))
     if column.kind == "category":
         return tuple(share.get(level, 0.0) for level in column.kept)
     top = len(column.levels) - 1
     return (sum(share.get(level, 0.0) * j / top for j, level in enumerate(column.levels)),)
-
-
-# --- what a column is like -----------------------------------------------------------------------
-
-
-def _constant(values: npt.NDArray[Any]) -> str:
-    """The value that all rows have, in words, or nothing."""
-    start = values[:100]
-    if len(values) < 2 or ((start != start[0]).any() and not np.isnan(float(start[0]))):
-        return ""
-    known = values[~np.isnan(values)] if values.dtype.kind == "f" else values
-    low, high = known.min(), known.max()
-    return f"{float(low):g} in every row" if low == high else ""
-
-
-def _row_numbers(values: npt.NDArray[Any]) -> bool:
-    """Whether the values are k, k+1, k+2, ... by row, k a whole number."""
-    rows = len(values)
-    if rows < _FEW or values[0] % 1 or values[1] - values[0] != 1 or values[-1] - values[0] != rows - 1:
-        return False
-    return bool(np.array_equal(values, np.arange(rows) + values[0]))
-
-
-def _warn_of_large(columns: Sequence[Cells]) -> None:
-    """Warn of whole numbers that float64 does not hold exactly."""
-    large = [cells.name for cells in columns if _is_large(cells.values)]
-    if large:
-        tell(LargeIntegerWarning.of_columns(large))
-
-
-def _is_large(values: npt.NDArray[Any]) -> bool:
-    if values.dtype.itemsize < 8 or not len(values):
-        return False
-    high, low = np.nanmax(values), np.nanmin(values)
-    if not (high > _EXACT or low < -_EXACT):
-        return False
-    if values.dtype.kind != "f":
-        return True
-    some = values[np.isfinite(values)]
-    return bool((some == np.floor(some)).all() and max(abs(high), abs(low)) < 2.0**64)
 
 
 def _values_for_names(names: Sequence[str]) -> bool:

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from discriminant.errors import (
     LabelError,
@@ -31,9 +30,9 @@ from discriminant.table.csv_files import CsvPlan, read_csv
 from discriminant.table.dialect import Kind, is_number
 from discriminant.table.encoding import Encoding
 from discriminant.table.files import Format, Identity, sniff
-from discriminant.table.labels import compact, encode_labels
 from discriminant.table.learning import Wishes, learn, open_chosen
 from discriminant.table.naming import lookalikes
+from discriminant.table.parts import label_codes, present
 from discriminant.table.schema import Codes, Floats, Labels, Schema
 from discriminant.table.source import Columns, Table, open_weight
 from discriminant.table.stream import MAX_BYTES
@@ -228,7 +227,7 @@ def _opened(frame: Frame, format: Format | None, wishes: Wishes, max_classes: in
         told.append(dropped(len(frame), len(keep), wishes.missing))
         _check_left(len(keep), len(frame), encoding)
         features = Columns(tuple(column[keep] for column in features.columns))
-        labels, codes = _present(labels, codes[keep])
+        labels, codes = present(labels, codes[keep])
         weight = None if weight is None else weight[keep]
     told += _filled(encoding)
     table = Table(Schema(encoding.features, labels, True), features, codes, weight)
@@ -269,50 +268,35 @@ def _weight(frame: Frame, wishes: Wishes) -> Floats | None:
 
 def _labels(frame: Frame, cells: Cells, max_classes: int) -> tuple[Labels, Codes]:
     """The classes, exactly as they are written, and the code of every row."""
+    labels, codes = label_codes(cells)
+    check_classes(cells.name, labels, len(frame), max_classes)
+    return labels, codes
+
+
+def check_classes(
+    name: str, labels: Labels, rows: int, max_classes: int, *, whole: bool = True
+) -> None:
+    """Refuse labels that are no classes: one for each row, too many, only one, or numbers.
+
+    Unless the rows are the `whole` table, one label for each is no reason.
+    """
     if not isinstance(max_classes, int) or max_classes < 2:
         raise OptionError.of("max_classes", max_classes, "a whole number, 2 or more")
-    labels, codes = _coded(cells)
-    rows, classes = len(frame), len(labels)
+    classes = len(labels)
     texts = [label for label in labels.tolist() if isinstance(label, str)]
     if len(texts) == classes > 20 and _continuous(texts):
-        raise TargetError.continuous_text(cells.name, classes, rows)
-    if classes == rows > 2:
-        raise TargetError.all_unique(cells.name, rows)
+        raise TargetError.continuous_text(name, classes, rows)
+    if whole and classes == rows > 2:
+        raise TargetError.all_unique(name, rows)
     if classes > max_classes:
-        raise TargetError.too_many(cells.name, classes, rows, max_classes)
-    if rows == 1:
+        raise TargetError.too_many(name, classes, rows, max_classes)
+    if whole and rows == 1:
         raise TooFewRowsError.of_one_row("any classifier", 2)
     if classes < 2:
         raise LabelError.one_class(labels[0])
     pairs = lookalikes(texts)
     if pairs:
-        tell(LookalikeWarning.of(f"labels (column '{cells.name}')", pairs))
-    return labels, codes
-
-
-def _coded(cells: Cells) -> tuple[Labels, Codes]:
-    if cells.gaps:
-        raise LabelError.missing(np.flatnonzero(cells.missing).tolist())
-    if cells.kind == "boolean":
-        return encode_labels(cells.values.astype(bool))
-    if cells.kind != "text":
-        return encode_labels(cells.values)
-    if cells.labels is not None:
-        return encode_labels(cells.labels[cells.values])
-    order = sorted(range(len(cells.levels)), key=lambda code: cells.levels[code])
-    place = np.empty(len(order), dtype=np.intp)
-    place[order] = np.arange(len(order))
-    labels = np.array([cells.levels[code] for code in order])
-    return _present(labels, compact(place, len(order))[cells.values])
-
-
-def _present(labels: Labels, codes: Codes) -> tuple[Labels, Codes]:
-    """Only the classes that have rows."""
-    present: npt.NDArray[np.bool_] = np.bincount(codes, minlength=len(labels)) > 0
-    if present.all():
-        return labels, codes
-    place = np.cumsum(present) - 1
-    return labels[present], compact(place[codes], int(present.sum()))
+        tell(LookalikeWarning.of(f"labels (column '{name}')", pairs))
 
 
 def _continuous(texts: Sequence[str]) -> bool:

@@ -1,0 +1,159 @@
+"""One door to rows wherever they are: the table of engines, and how a source in parts is opened.
+
+    source -> engine -> parts -> plan (from some rows) -> one reading of all -> Parted
+
+An engine is one file with two functions: `takes(source)`, whether it reads such a thing, and
+`source_of(source, **options)`, a `table.parts.Source`. It joins by its line in ENGINES.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from discriminant.engines.parted import Parted
+from discriminant.engines.summing import PartWork
+from discriminant.errors import EngineError, LabelError
+from discriminant.moments.anchor import Anchor
+from discriminant.moments.class_moments import ClassMoments, Detail
+from discriminant.moments.reach import ReachReading
+from discriminant.moments.reading import MomentsReading
+from discriminant.table.cells import Frame
+from discriminant.table.encoding import Unforeseen
+from discriminant.table.learning import Wishes
+from discriminant.table.parts import Plan, Source
+from discriminant.table.planning import planned, wider
+from discriminant.table.schema import Schema
+from discriminant.table.source import Table
+from discriminant.table.survey import Survey, surveyed
+
+ENGINES: Mapping[str, str] = {  # asked in this order
+    "files": "discriminant.engines.files",
+}
+_LOOK = 50_000  # rows that a plan is made from
+_ROOM = 1 << 29  # bytes of moments that are read when a source is opened
+
+
+def rows(
+    source: Any,
+    *,
+    target: str,
+    weight: str | None = None,
+    engine: str | None = None,
+    ordered: Mapping[str, Sequence[str]] | None = None,
+    categories: Iterable[str] = (),
+    missing: str = "error",
+    unseen: str = "error",
+    columns: Iterable[str] | None = None,
+    exclude: Iterable[str] = (),
+    reference: str | None = "frequent",
+    max_classes: int = 1000,
+    max_levels: int = 100,
+    detail: Detail | None = None,
+    **options: Any,
+) -> Parted:
+    """Open rows that need not fit into memory, and read them once.
+
+    Parameters
+    ----------
+    source
+        A file, several by a glob or a list, a folder, a Dask or Spark frame, or what
+        `discriminant.sql` returns.
+    engine
+        Who does the summing: 'files', 'dask', 'spark' or 'sql'. None: by the kind of source.
+    target, weight, ordered, categories, missing, unseen, columns, exclude, reference
+        As for `discriminant.open_source`.
+    max_classes, max_levels
+        More classes are refused; a category of more levels is set aside.
+    detail
+        Of the moments that are read. None: 'class' if there is room for it, else 'pooled'.
+    options
+        Of the engine.
+    """
+    wishes = Wishes(
+        target,
+        weight,
+        None if columns is None else tuple(columns),
+        tuple(exclude),
+        dict(ordered or {}),
+        tuple(categories),
+        missing,
+        unseen,
+        reference,
+        max_levels,
+    )
+    wishes.check()
+    found = source_of(source, engine=engine, **options)
+    return open_parted(found, wishes, max_classes=max_classes, detail=detail)
+
+
+def source_of(source: Any, *, engine: str | None = None, **options: Any) -> Source:
+    """The source in parts, by the engine that reads it."""
+    if engine is not None and engine not in ENGINES:
+        raise EngineError.unknown(engine, list(ENGINES))
+    for name in [engine] if engine else ENGINES:
+        room = import_module(ENGINES[name])
+        if engine or room.takes(source):
+            found: Source = room.source_of(source, **options)
+            return found
+    raise EngineError.of_source(type(source).__name__, list(ENGINES))
+
+
+def takes(source: Any) -> bool:
+    """Whether some engine other than memory reads such a thing."""
+    return any(import_module(room).takes(source) for room in ENGINES.values())
+
+
+def open_parted(
+    source: Source, wishes: Wishes, *, max_classes: int = 1000, detail: Detail | None = None
+) -> Parted:
+    """Plan, read once, and plan again if rows held what was not foreseen."""
+    wishes.check_names(source.names)
+    look = source.sample(wishes.wanted(source.names), _LOOK)
+    look = replace(look, left_out=tuple(n for n in source.names if n not in look.names))
+    survey: Survey | None = None
+    while True:
+        found = planned(look, wishes, survey=survey, max_classes=max_classes)
+        doubtful = found.doubtful
+        try:
+            if found.plan is not None:
+                return _read(source, look, found.plan, said=found.said, detail=detail)
+        except Unforeseen:
+            if survey is not None:  # all rows were surveyed: they have changed since
+                raise
+            doubtful = wider(look, wishes)
+        survey = surveyed(source, wishes, doubtful)
+
+
+def _read(
+    source: Source, look: Frame, plan: Plan, *, said: Sequence[str], detail: Detail | None
+) -> Parted:
+    block = plan.block(look)
+    schema = Schema(plan.encoding.features, plan.labels, True)
+    drawn = Table(schema, block.features, block.codes, block.weight)
+    anchor = Anchor.of(np.asarray(drawn.sample()))
+    K, d = len(plan.labels), drawn.width
+    wanted: Detail = detail or ("class" if 8 * K * d * d <= _ROOM else "pooled")
+    found = source.summed(
+        PartWork(plan, MomentsReading(plan.labels, schema.features, anchor, wanted))
+    ).checked()
+    if found.total is None:
+        raise LabelError.absent(source.name)
+    moments = _only_present(found.total)
+    made = Parted(schema, source, plan, drawn, moments, found.rows, said=(*source.said, *said))
+    if plan.weight is None:
+        return made
+    none = np.zeros(0)
+    reach = made.fold(ReachReading(none, none.astype(np.intp)))
+    return replace(made, lightest=reach.lightest)
+
+
+def _only_present(moments: ClassMoments) -> ClassMoments:
+    some = moments.weight > 0
+    if some.sum() < 2:
+        raise LabelError.one_class(moments.labels[int(np.argmax(some))])
+    return moments

@@ -1,0 +1,114 @@
+"""What all engines share: work on a part, the tree by which answers are added, BLAS on one thread.
+
+Whoever does the work, a part gives the same answer, and answers are added in the order of their
+parts by one balanced tree. So the sum is the same to the last bit on one core and on a cluster.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Executor, Future
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Generic, TypeVar
+
+from discriminant.errors import DiscriminantError
+from discriminant.moments.summary import Reading, Summary
+from discriminant.table.encoding import Unforeseen
+from discriminant.table.parts import Adds, Part, Partial, Plan
+
+S = TypeVar("S", bound=Summary)
+A = TypeVar("A", bound=Adds)
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PartWork(Generic[S]):
+    """Read a part: a pure function that travels to where the part is."""
+
+    plan: Plan
+    reading: Reading[S]
+
+    def __call__(self, part: Part) -> Partial[S]:
+        """The sum of the reading over the rows of a part."""
+        rows = 0
+        parts: list[tuple[int, S]] = []  # sums of 1, 2, 4, ... blocks
+        try:
+            with one_blas_thread():
+                for frame in part.frames(self.plan.columns):
+                    if not len(frame):
+                        continue
+                    block = self.plan.block(frame, part.start + rows)
+                    rows += len(frame)
+                    if len(block):
+                        push(parts, self.reading.read(block))
+        except (DiscriminantError, Unforeseen) as fault:
+            return Partial.of_fault(fault, part, rows)
+        return Partial(total(parts) if parts else None, rows)
+
+
+def add_up(parts: Iterable[A]) -> A:
+    """The sum of one or more summaries, by a balanced tree over their order.
+
+    Rounding then grows with the logarithm of their number; one after the other it grows with the
+    number itself. Only sums of 1, 2, 4, ... parts are held at a time.
+    """
+    waiting: list[tuple[int, A]] = []
+    for part in parts:
+        push(waiting, part)
+    return total(waiting)
+
+
+def push(waiting: list[tuple[int, A]], part: A) -> None:
+    """Add one more to the sums of 1, 2, 4, ... parts that are held."""
+    size, found = 1, part
+    while waiting and waiting[-1][0] == size:
+        found = waiting.pop()[1] + found
+        size *= 2
+    waiting.append((size, found))
+
+
+def total(waiting: list[tuple[int, A]]) -> A:
+    """The sum of what is held."""
+    held = [found for _, found in waiting]
+    found = held.pop()
+    while held:
+        found = held.pop() + found
+    return found
+
+
+def available_threads() -> int:
+    """Cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def one_blas_thread() -> Any:
+    """A context in which BLAS keeps to one thread, so that its threads do not fight with ours."""
+    return _blas().limit(limits=1)
+
+
+def in_order(
+    pool: Executor, work: Callable[[T], A], things: Iterable[T], ahead: int
+) -> Iterator[A]:
+    """Answers in the order of what they are about, with only a few under way at once."""
+    waiting: list[Future[A]] = []
+    try:
+        for thing in things:
+            waiting.append(pool.submit(work, thing))
+            if len(waiting) >= ahead:
+                yield waiting.pop(0).result()
+        while waiting:
+            yield waiting.pop(0).result()
+    finally:
+        for future in waiting:
+            future.cancel()
+
+
+@lru_cache(maxsize=1)
+def _blas() -> Any:
+    """The BLAS libraries loaded; finding them takes longer than a small fit."""
+    import scipy.linalg  # noqa: F401 -- brings a BLAS of its own, which is to be found too
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()

@@ -1,0 +1,185 @@
+"""A table in parts: rows that lie in files, on workers or in a database, read some at a time.
+
+A Source knows its columns and its parts, and has somebody do the work on them: threads, Dask, Spark
+or a database. Work is a pure function of a part whose answers add, so it does not matter who does
+it, in what order, or whether some of it is done twice because a worker was lost.
+
+A Plan says how the cells of a part become a Block. It is fixed before rows are read, so that every
+worker does the same; what it did not foresee, a class or a level of a category, is told by
+`Unforeseen`, and whoever made the plan makes a wider one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, Protocol, Self, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from discriminant.errors import LabelError
+from discriminant.table.cells import Cells, Frame
+from discriminant.table.encoding import Encoding, Unforeseen
+from discriminant.table.labels import compact, encode_labels
+from discriminant.table.schema import Block, Codes, Floats, Labels
+from discriminant.table.source import Columns, open_weight
+
+
+class Adds(Protocol):
+    """Something that adds: see `moments.summary`."""
+
+    def __add__(self, other: Self) -> Self: ...
+
+
+A = TypeVar("A", bound=Adds)
+
+
+class Part(Protocol):
+    """Some rows of a source that are read together: a row group, a partition, a range of lines.
+
+    A part travels to a worker, so it is small and can be pickled: it says where rows are.
+    """
+
+    @property
+    def name(self) -> str:
+        """Where it lies, for messages."""
+        ...
+
+    @property
+    def start(self) -> int:
+        """Number of its first row in the source where that is known, else 0; for messages."""
+        ...
+
+    def frames(self, columns: Sequence[str]) -> Iterator[Frame]:
+        """Its rows, some at a time and in their order; only these columns are read."""
+        ...
+
+
+class Source(Protocol):
+    """A table in parts, and who does the work on them."""
+
+    @property
+    def name(self) -> str:
+        """What is read, for messages."""
+        ...
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of all columns."""
+        ...
+
+    @property
+    def said(self) -> tuple[str, ...]:
+        """What was found out about it: format, number of files."""
+        ...
+
+    def sample(self, columns: Sequence[str], rows: int) -> Frame:
+        """Some rows, about so many or all there are, from parts all over the source."""
+        ...
+
+    def summed(self, work: Callable[[Part], A]) -> A:
+        """The sum of what `work` says of each part, every part counted exactly once."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Partial(Generic[A]):
+    """What was summed over some parts; or why that could not be.
+
+    Errors travel as answers: some engines give back only the text of what a worker raised.
+    """
+
+    total: A | None  # None of no rows
+    rows: int  # read, whether they count or not
+    fault: Exception | None = None  # the first in the order of the parts
+
+    @classmethod
+    def of_fault(cls, fault: Exception, part: Part, rows: int) -> Partial[A]:
+        """Why a part could not be summed."""
+        if not fault.args or part.name not in str(fault):
+            fault.add_note(f"in {part.name}")
+        return cls(None, rows, fault)
+
+    def __add__(self, other: Partial[A]) -> Partial[A]:
+        """Over the rows of both."""
+        if self.fault is not None or other.fault is not None:
+            return Partial(None, self.rows + other.rows, self.fault or other.fault)
+        if self.total is None or other.total is None:
+            total = other.total if self.total is None else self.total
+            return Partial(total, self.rows + other.rows)
+        return Partial(self.total + other.total, self.rows + other.rows)
+
+    def checked(self) -> Partial[A]:
+        """Itself, or the error."""
+        if self.fault is not None:
+            raise self.fault
+        return self
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Plan:
+    """How cells become a block of rows."""
+
+    encoding: Encoding
+    labels: Labels  # (K,) sorted and distinct
+    target: str
+    weight: str | None = None
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns to be read."""
+        used = [column.name for column in self.encoding.used]
+        return (*used, self.target, *([] if self.weight is None else [self.weight]))
+
+    def block(self, frame: Frame, start: int = 0) -> Block:
+        """The rows of a frame that count; `start` is the number of the first, for messages."""
+        codes = self._codes(frame[self.target])
+        rows = self.encoding.rows(frame, fitting=True)
+        weight = self._weight(frame)
+        features: Any = rows.features
+        if rows.gaps.any() and self.encoding.missing in ("drop", "marginal"):
+            keep = np.flatnonzero(~rows.gaps)
+            features = Columns(tuple(column[keep] for column in features.columns))
+            codes = codes[keep]
+            weight = None if weight is None else weight[keep]
+        return Block(features[:], codes, weight, start=start)
+
+    def _weight(self, frame: Frame) -> Floats | None:
+        if self.weight is None:
+            return None
+        return open_weight(frame[self.weight].values, len(frame), some=False)
+
+    def _codes(self, cells: Cells) -> Codes:
+        labels, codes = label_codes(cells)
+        place = np.searchsorted(self.labels, labels)
+        place[place == len(self.labels)] = 0
+        for label in labels[self.labels[place] != labels][:1].tolist():
+            raise Unforeseen(self.target, label)
+        return compact(place, len(self.labels))[codes]
+
+
+def label_codes(cells: Cells) -> tuple[Labels, Codes]:
+    """The classes of some rows exactly as they are written, sorted, and the code of every row."""
+    if cells.gaps:
+        raise LabelError.missing(np.flatnonzero(cells.missing).tolist())
+    if cells.kind == "boolean":
+        return encode_labels(cells.values.astype(bool))
+    if cells.kind != "text":
+        return encode_labels(cells.values)
+    if cells.labels is not None:
+        return encode_labels(cells.labels[cells.values])
+    order = sorted(range(len(cells.levels)), key=lambda code: cells.levels[code])
+    place = np.empty(len(order), dtype=np.intp)
+    place[order] = np.arange(len(order))
+    labels = np.array([cells.levels[code] for code in order])
+    return present(labels, compact(place, len(order))[cells.values])
+
+
+def present(labels: Labels, codes: Codes) -> tuple[Labels, Codes]:
+    """Only the classes that have rows."""
+    some: npt.NDArray[np.bool_] = np.bincount(codes, minlength=len(labels)) > 0
+    if some.all():
+        return labels, codes
+    place = np.cumsum(some) - 1
+    return labels[some], compact(place[codes], int(some.sum()))

@@ -1,0 +1,199 @@
+"""What there is to know of a column before it is said what becomes of it.
+
+Of columns in memory it is worked out when it is asked for (`CellsSeen`); of rows in parts it is
+summed over all of them (`table.survey`), and adds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from discriminant.table.cells import Cells, Kind
+from discriminant.table.schema import Floats
+
+_EXACT = 2.0**53
+_FEW = 20  # rows below which 1, 2, 3, ... may well be a measurement
+
+
+class Seen(Protocol):
+    """What the cells of a column are like."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def kind(self) -> Kind: ...
+
+    @property
+    def ordered(self) -> bool:
+        """Whether levels have an order of their own."""
+        ...
+
+    @property
+    def rows(self) -> int: ...
+
+    @property
+    def gaps(self) -> int:
+        """How many are missing."""
+        ...
+
+    @property
+    def constant(self) -> str:
+        """The number that all rows have, in words, or nothing."""
+        ...
+
+    @property
+    def row_numbers(self) -> bool:
+        """Whether the numbers are k, k+1, k+2, ... by row."""
+        ...
+
+    @property
+    def large(self) -> bool:
+        """Whether they are whole numbers that float64 does not hold exactly."""
+        ...
+
+    @property
+    def mean(self) -> float:
+        """Of the cells that are there, by weight."""
+        ...
+
+    @property
+    def levels(self) -> tuple[str, ...]:
+        """All that a category may be, in their own order if they have one."""
+        ...
+
+    @property
+    def counts(self) -> npt.NDArray[np.integer[Any]]:
+        """Rows of each level."""
+        ...
+
+    @property
+    def shares(self) -> Floats:
+        """Share of each level in the weight of the cells that are there."""
+        ...
+
+    @property
+    def capped(self) -> bool:
+        """Whether there are more levels than were kept."""
+        ...
+
+
+@dataclass(eq=False)
+class CellsSeen:
+    """Of a column in memory."""
+
+    cells: Cells
+    weight: Floats | None
+    as_text: bool = False  # a category, though it looks like numbers
+    capped: bool = False  # in memory all levels are kept
+
+    @property
+    def name(self) -> str:
+        """Of the column."""
+        return self.cells.name
+
+    @property
+    def kind(self) -> Kind:
+        """Of its cells."""
+        return "text" if self.as_text else self.cells.kind
+
+    @property
+    def ordered(self) -> bool:
+        """Whether levels have an order of their own."""
+        return self.cells.ordered
+
+    @property
+    def rows(self) -> int:
+        """How many."""
+        return len(self.cells)
+
+    @cached_property
+    def gaps(self) -> int:
+        """How many are missing."""
+        return self.cells.gaps
+
+    @cached_property
+    def constant(self) -> str:
+        """The number that all rows have, in words, or nothing; mostly seen at once."""
+        values = self.cells.values
+        start = values[:100]
+        if len(values) < 2 or ((start != start[0]).any() and not np.isnan(float(start[0]))):
+            return ""
+        known = values[~np.isnan(values)] if values.dtype.kind == "f" else values
+        low, high = known.min(), known.max()
+        return in_every_row(float(low)) if low == high else ""
+
+    @cached_property
+    def row_numbers(self) -> bool:
+        """Whether the numbers are k, k+1, k+2, ... by row."""
+        values, rows = self.cells.values, self.rows
+        if rows < _FEW or values[0] % 1 or values[1] - values[0] != 1:
+            return False
+        if values[-1] - values[0] != rows - 1:
+            return False
+        return bool(np.array_equal(values, np.arange(rows) + values[0]))
+
+    @cached_property
+    def large(self) -> bool:
+        """Whether they are whole numbers that float64 does not hold exactly."""
+        values = self.cells.values
+        if values.dtype.itemsize < 8 or not len(values):
+            return False
+        high, low = np.nanmax(values), np.nanmin(values)
+        if not (high > _EXACT or low < -_EXACT):
+            return False
+        if values.dtype.kind != "f":
+            return True
+        some = values[np.isfinite(values)]
+        return bool((some == np.floor(some)).all() and max(abs(high), abs(low)) < 2.0**64)
+
+    @cached_property
+    def mean(self) -> float:
+        """Of the cells that are there, by weight, about one of them."""
+        known = ~self.cells.missing
+        by = None if self.weight is None else self.weight[known]
+        values = self.cells.values[known].astype(np.float64, copy=False)
+        centre = float(values[0]) if len(values) and np.isfinite(values[0]) else 0.0
+        return centre + float(np.average(values - centre, weights=by))
+
+    @property
+    def levels(self) -> tuple[str, ...]:
+        """All that it may be."""
+        return self._text.levels
+
+    @cached_property
+    def counts(self) -> npt.NDArray[np.integer[Any]]:
+        """Rows of each level."""
+        return self._counted(None)
+
+    @cached_property
+    def shares(self) -> Floats:
+        """Share of each level."""
+        found = self._counted(self.weight).astype(np.float64)
+        return np.asarray(found / found.sum())
+
+    @cached_property
+    def _text(self) -> Cells:
+        return self.cells.as_text()
+
+    def _counted(self, weight: Floats | None) -> npt.NDArray[Any]:
+        codes = self._text.values
+        known = codes >= 0
+        by = None if weight is None else weight[known]
+        return np.bincount(codes[known], by, minlength=len(self.levels))
+
+
+def in_every_row(value: float) -> str:
+    """That a column is constant, in words."""
+    return f"{value:g} in every row"
+
+
+def known_levels(seen: Seen) -> Sequence[str]:
+    """Levels that some row has, sorted."""
+    return sorted(level for level, rows in zip(seen.levels, seen.counts, strict=True) if rows)

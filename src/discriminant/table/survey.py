@@ -1,0 +1,214 @@
+"""A survey of all rows: what the columns of a table in parts are like, summed over the parts.
+
+Only columns about which some rows leave a doubt need it: categories, whose levels must all be known
+before rows become features, columns that looked constant, and means that fill what is missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from discriminant.errors import DiscriminantError
+from discriminant.table.cells import Cells, Kind
+from discriminant.table.labels import joined
+from discriminant.table.learning import Wishes
+from discriminant.table.parts import Part, Partial, Source, label_codes
+from discriminant.table.schema import Floats, Labels
+from discriminant.table.seen import in_every_row
+from discriminant.table.weights import open_weight
+
+_MOST = 100_000  # levels of a column that are kept
+_FEW = 20  # rows below which 1, 2, 3, ... may well be a measurement
+_EXACT = 2.0**53
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ColumnSurvey:
+    """What the cells of a column add up to."""
+
+    name: str
+    kind: Kind
+    ordered: bool
+    rows: int
+    gaps: int
+    low: float = np.inf
+    high: float = -np.inf
+    whole: bool = True  # whether all numbers are
+    ends: tuple[float, float] | None = None  # first and last, if they count the rows
+    weight: float = 0.0  # of the cells that are there
+    mean: float = 0.0
+    tally: dict[str, tuple[int, float]] = field(default_factory=dict)  # rows and weight of levels
+    capped: bool = False
+
+    @classmethod
+    def of(cls, cells: Cells, weight: Floats | None) -> ColumnSurvey:
+        """Of some rows."""
+        rows, gaps = len(cells), cells.gaps
+        if cells.kind == "text":
+            return cls(cells.name, "text", cells.ordered, rows, gaps, tally=_tally(cells, weight))
+        known = ~cells.missing
+        values = cells.values[known].astype(np.float64)
+        by = None if weight is None else weight[known]
+        if not len(values):
+            return cls(cells.name, cells.kind, cells.ordered, rows, gaps)
+        mass = float(len(values) if by is None else by.sum())
+        centre = float(values[0]) if np.isfinite(values[0]) else 0.0
+        return cls(
+            cells.name,
+            cells.kind,
+            cells.ordered,
+            rows,
+            gaps,
+            float(values.min()),
+            float(values.max()),
+            bool((values == np.floor(values)).all()),
+            _ends(values) if not gaps else None,
+            mass,
+            centre + float(np.average(values - centre, weights=by)) if mass else 0.0,
+        )
+
+    def __add__(self, other: ColumnSurvey) -> ColumnSurvey:
+        """Of the rows of both, the other's after these."""
+        if not self.rows or not other.rows:
+            return other if not self.rows else self
+        weight = self.weight + other.weight
+        share = other.weight / weight if weight else 0.0
+        tally = dict(self.tally)
+        for level, (rows, mass) in other.tally.items():
+            before = tally.get(level, (0, 0.0))
+            if level in tally or len(tally) < _MOST:
+                tally[level] = before[0] + rows, before[1] + mass
+        capped = self.capped or other.capped or len(tally) == _MOST
+        kinds = (self.kind, other.kind)
+        return ColumnSurvey(
+            self.name,
+            "number" if kinds == ("boolean", "number") else kinds[0],
+            self.ordered and other.ordered,
+            self.rows + other.rows,
+            self.gaps + other.gaps,
+            min(self.low, other.low),
+            max(self.high, other.high),
+            self.whole and other.whole,
+            _joined_ends(self.ends, other.ends),
+            weight,
+            self.mean + share * (other.mean - self.mean),
+            tally,
+            capped,
+        )
+
+    @property
+    def constant(self) -> str:
+        """The number that all rows have, in words, or nothing."""
+        return in_every_row(self.low) if self.low == self.high else ""
+
+    @property
+    def row_numbers(self) -> bool:
+        """Whether the numbers are k, k+1, k+2, ... by row."""
+        return self.ends is not None and self.rows >= _FEW
+
+    @property
+    def large(self) -> bool:
+        """Whether they are whole numbers that float64 does not hold exactly."""
+        far = max(abs(self.low), abs(self.high))
+        return self.whole and _EXACT < far < 2.0**64
+
+    @property
+    def levels(self) -> tuple[str, ...]:
+        """All that were met."""
+        return tuple(self.tally)
+
+    @property
+    def counts(self) -> npt.NDArray[np.integer[Any]]:
+        """Rows of each level."""
+        return np.array([rows for rows, _ in self.tally.values()], dtype=np.int64)
+
+    @property
+    def shares(self) -> Floats:
+        """Share of each level in the weight."""
+        found = np.array([mass for _, mass in self.tally.values()])
+        return np.asarray(found / found.sum())
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Survey:
+    """Of all columns, and the classes."""
+
+    columns: tuple[ColumnSurvey, ...]
+    labels: Labels
+
+    def __add__(self, other: Survey) -> Survey:
+        """Of the rows of both."""
+        columns = tuple(a + b for a, b in zip(self.columns, other.columns, strict=True))
+        return Survey(columns, joined(self.labels, other.labels))
+
+    def __getitem__(self, name: str) -> ColumnSurvey:
+        return next(column for column in self.columns if column.name == name)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SurveyWork:
+    """Survey a part."""
+
+    wishes: Wishes
+    names: tuple[str, ...]
+
+    def __call__(self, part: Part) -> Partial[Survey]:
+        """Of the rows of a part."""
+        found: Survey | None = None
+        rows = 0
+        try:
+            for frame in part.frames(self.names):
+                if not len(frame):
+                    continue
+                rows += len(frame)
+                one = self._of([frame[name] for name in self.names], len(frame))
+                found = one if found is None else found + one
+        except DiscriminantError as fault:
+            return Partial.of_fault(fault, part, rows)
+        return Partial(found, rows)
+
+    def _of(self, columns: Sequence[Cells], rows: int) -> Survey:
+        place = {cells.name: cells for cells in columns}
+        weight = None
+        if self.wishes.weight is not None:
+            weight = open_weight(place[self.wishes.weight].values, rows, some=False)
+        assert self.wishes.target is not None
+        labels, _ = label_codes(place[self.wishes.target])
+        turned = (c.as_text() if self.wishes.by_level(c.name) else c for c in columns)
+        return Survey(tuple(ColumnSurvey.of(cells, weight) for cells in turned), labels)
+
+
+def surveyed(source: Source, wishes: Wishes, names: Sequence[str]) -> Survey:
+    """Read some columns of all rows, once."""
+    found = source.summed(SurveyWork(wishes, tuple(names))).checked().total
+    assert found is not None
+    return found
+
+
+def _tally(cells: Cells, weight: Floats | None) -> dict[str, tuple[int, float]]:
+    known = cells.values >= 0
+    codes = cells.values[known]
+    rows = np.bincount(codes, minlength=len(cells.levels))
+    by = None if weight is None else weight[known]
+    mass = np.bincount(codes, by, minlength=len(cells.levels))
+    return {
+        level: (int(rows[k]), float(mass[k])) for k, level in enumerate(cells.levels) if rows[k]
+    }
+
+
+def _ends(values: Floats) -> tuple[float, float] | None:
+    counting = np.array_equal(values, values[0] + np.arange(len(values)))
+    return (float(values[0]), float(values[-1])) if counting else None
+
+
+def _joined_ends(
+    left: tuple[float, float] | None, right: tuple[float, float] | None
+) -> tuple[float, float] | None:
+    if left is None or right is None or right[0] != left[1] + 1:
+        return None
+    return left[0], right[1]

@@ -32,6 +32,7 @@ from discriminant.table.source import Table
 from discriminant.table.survey import Survey, surveyed
 
 ENGINES: Mapping[str, str] = {  # asked in this order
+    "dask": "discriminant.engines.dask",
     "files": "discriminant.engines.files",
 }
 _LOOK = 50_000  # rows that a plan is made from

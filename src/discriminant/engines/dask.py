@@ -1,0 +1,206 @@
+"""Dask: parts are partitions, summed on whatever scheduler the user has.
+
+    delayed(work)(partition) for each, added by the same tree as everywhere, as one graph
+
+Tasks are pure: one that was lost with its worker is done again and gives the same bits. Rows never
+come to the client, but for the sample that a plan is made from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any, TypeVar
+
+import numpy as np
+
+from discriminant.engines.summing import add_up
+from discriminant.errors import EngineError, ShapeError
+from discriminant.table.cells import Cells, Frame, open_frame
+from discriminant.table.parts import Adds, Part
+from discriminant.table.schema import numbered
+
+A = TypeVar("A", bound=Adds)
+_BATCH = 1 << 16  # rows of a frame
+_TARGET, _WEIGHT = "y", "weight"  # names for arrays that have none
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Partition:
+    """Rows that Dask has put into the memory of a worker."""
+
+    number: int
+    columns: tuple[Any, ...]  # a frame, or the arrays of features, labels and weights
+    names: tuple[str, ...]
+    start: int = 0
+
+    @property
+    def name(self) -> str:
+        """Which it is."""
+        return f"partition {self.number}"
+
+    def frames(self, columns: Sequence[str]) -> Iterator[Frame]:
+        """Its rows, some at a time."""
+        rows = len(self.columns[0])
+        for lo in range(0, rows, _BATCH):
+            yield self._frame(slice(lo, min(lo + _BATCH, rows)), columns)
+
+    def _frame(self, rows: slice, columns: Sequence[str]) -> Frame:
+        if len(self.columns) == 1:
+            some = self.columns[0].iloc[rows]
+            return open_frame(some, wanted=lambda names: [n for n in names if n in set(columns)])
+        features = np.asarray(self.columns[0][rows])
+        found = [_cells(n, features[:, j]) for j, n in enumerate(self.names[: features.shape[1]])]
+        for name, values in zip(self.names[features.shape[1] :], self.columns[1:], strict=True):
+            found.append(_cells(name, np.asarray(values[rows])))
+        return Frame(tuple(c for c in found if c.name in columns), rows.stop - rows.start)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DaskSource:
+    """A data frame, delayed frames, or arrays of features, labels and weights."""
+
+    name: str
+    names: tuple[str, ...]
+    pieces: tuple[tuple[Any, ...], ...]  # delayed frame, or delayed arrays, of each partition
+    said: tuple[str, ...] = ()
+
+    def sample(self, columns: Sequence[str], rows: int) -> Frame:
+        """The first rows of partitions all over the source."""
+        dask = _dask()
+        some = range(0, len(self.pieces), max(len(self.pieces) // 16, 1))
+        head = dask.delayed(_head, pure=True)
+        found = [head(self._part(i), tuple(columns), -(-rows // len(some))) for i in some]
+        frames = [frame for frame in dask.compute(*found) if frame is not None]
+        if not frames:
+            raise ShapeError.no_rows(0)
+        return open_frame(_joined(frames))
+
+    def summed(self, work: Callable[[Part], A]) -> A:
+        """One graph: work on every partition, and the tree that adds."""
+        dask = _dask()
+        do = dask.delayed(_do, pure=True)
+        shared = dask.delayed(work, pure=False)  # sent once, not with every task
+        found: A = dask.compute(
+            add_up([do(shared, self._part(i)) for i in range(len(self.pieces))])
+        )[0]
+        return found
+
+    def _part(self, number: int) -> Any:
+        dask = _dask()
+        return dask.delayed(Partition, pure=True)(number, self.pieces[number], self.names)
+
+
+def takes(source: Any) -> bool:
+    """Whether it is a collection of Dask, or a list of delayed frames."""
+    if isinstance(source, list | tuple) and source:
+        source = source[0]
+    return type(source).__module__.partition(".")[0] in ("dask", "dask_expr")
+
+
+def source_of(source: Any, *, y: Any = None, weight: Any = None) -> DaskSource:
+    """Partitions of a data frame or of arrays.
+
+    Parameters
+    ----------
+    source
+        A Dask data frame that holds the target; a list of delayed pandas frames; or an array (or
+        frame) of features, with the labels in `y`.
+    y, weight
+        Labels and weights, if they are not columns of the source: Dask arrays or series.
+    """
+    if isinstance(source, list | tuple):
+        return _of_delayed(list(source))
+    if y is not None:
+        return _of_arrays(source, y, weight)
+    if not hasattr(source, "columns"):
+        raise EngineError.of_source(f"Dask {type(source).__name__} without labels", ["dask"])
+    pieces = tuple((piece,) for piece in source.to_delayed())
+    names = tuple(str(name) for name in source.columns)
+    return DaskSource("Dask frame", names, pieces, (_said(len(pieces)),))
+
+
+def _of_delayed(pieces: list[Any]) -> DaskSource:
+    dask = _dask()
+    names = dask.delayed(lambda frame: tuple(str(n) for n in frame.columns))(pieces[0]).compute()
+    made = tuple((piece,) for piece in pieces)
+    return DaskSource("delayed frames", names, made, (_said(len(made)),))
+
+
+def _of_arrays(X: Any, y: Any, weight: Any) -> DaskSource:
+    """Features, labels and weights cut at the same rows."""
+    names = tuple(str(name) for name in X.columns) if hasattr(X, "columns") else None
+    X, y, weight = (_array(one) for one in (X, y, weight))
+    if len(X.chunks[1]) > 1:
+        X = X.rechunk({1: -1})
+    others = [one for one in (y, weight) if one is not None]
+    for k, one in enumerate(others):
+        known = not np.isnan([*X.chunks[0], *one.chunks[0]]).any()
+        if known and sum(one.chunks[0]) != sum(X.chunks[0]):
+            what = "y" if k == 0 else "sample_weight"
+            raise ShapeError.of_lengths(what, int(sum(one.chunks[0])), int(sum(X.chunks[0])))
+        if known and one.chunks[0] != X.chunks[0]:
+            others[k] = one.rechunk({0: X.chunks[0]})
+    features = names or numbered(X.shape[1])
+    taken = (*features, _free(_TARGET, features), *([] if weight is None else [_WEIGHT]))
+    columns = [X.to_delayed()[:, 0], *(one.to_delayed() for one in others)]
+    pieces = tuple(zip(*columns, strict=True))
+    return DaskSource("Dask array", taken, pieces, (_said(len(pieces)),))
+
+
+def _array(one: Any) -> Any:
+    return one.to_dask_array() if hasattr(one, "to_dask_array") else one
+
+
+def _free(name: str, taken: Sequence[str]) -> str:
+    while name in taken:
+        name += "'"
+    return name
+
+
+def _dask() -> Any:
+    try:
+        return import_module("dask")
+    except ModuleNotFoundError:
+        raise EngineError.not_installed("Dask", "dask") from None
+
+
+def _do(work: Callable[[Part], A], part: Part) -> A:
+    return work(part)
+
+
+def _head(part: Partition, columns: Sequence[str], rows: int) -> Any:
+    """The first rows as an Arrow table; None of an empty partition."""
+    import pyarrow as pa
+
+    if not len(part.columns[0]):
+        return None
+    if len(part.columns) == 1:
+        return pa.Table.from_pandas(
+            part.columns[0].iloc[:rows][list(columns)], preserve_index=False
+        )
+    taken = [one[:rows] for one in part.columns]
+    features = np.asarray(taken[0])
+    values = [*features.T, *(np.asarray(one) for one in taken[1:])]
+    found = dict(zip(part.names, values, strict=True))
+    return pa.table({name: found[name] for name in columns})
+
+
+def _joined(frames: Sequence[Any]) -> Any:
+    import pyarrow as pa
+
+    return pa.concat_tables(frames, promote_options="permissive")
+
+
+def _cells(name: str, values: Any) -> Cells:
+    if values.dtype.kind in "fiu":
+        return Cells(name, "number", values)
+    if values.dtype.kind == "b":
+        return Cells(name, "boolean", values)
+    found = open_frame({name: values})
+    return found[name]
+
+
+def _said(pieces: int) -> str:
+    return f"Dask, {pieces} partition(s)."

@@ -35,6 +35,7 @@ highlight_language = "none"
 autosummary_generate = False  # public_names writes the pages
 autodoc_typehints = "none"  # shapes are in the words; types are in the source
 autodoc_member_order = "bysource"
+toc_object_entries_show_parents = "hide"
 numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False
 
@@ -58,6 +59,7 @@ html_theme = "pydata_sphinx_theme"
 html_title = "discriminant"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
+html_context = {"default_mode": "auto"}  # light or dark as the reader's system is
 html_copy_source = False
 html_show_sourcelink = False
 html_show_sphinx = False
@@ -75,13 +77,15 @@ html_theme_options = {
 html_sidebars = {"index": [], "start": []}
 
 # Links to files outside of docs work on a code host; here they lead to the pages that show them.
+# A block of code that ends in an empty line, as a session does, is shown without it.
 OUTSIDE = {"../CHANGELOG.md": "changes.md", "../CONTRIBUTING.md": "contributing.md"}
 
 
-def lead_inside(app, name, source):
+def adapt(app, name, source):
     for link, page in OUTSIDE.items():
         source[0] = source[0].replace(f"]({link})", f"]({page})")
+    source[0] = source[0].replace("\n\n```\n", "\n```\n")
 
 
 def setup(app):
-    app.connect("source-read", lead_inside)
+    app.connect("source-read", adapt)

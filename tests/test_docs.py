@@ -57,3 +57,16 @@ def test_every_page_that_a_guide_links_to_is_there():
         for link in re.findall(r"\]\((?!http)([^)#]+)", prose_of(guide))
     ]
     assert [str(link) for link in links if not link.exists()] == []
+
+
+def cells_of(page, columns):
+    """The cells of every row of a table that has at least so many."""
+    rows = [line.strip("| ").split("|") for line in page.read_text().split("\n") if line[:1] == "|"]
+    return [tuple(cell.strip() for cell in row)[:columns] for row in rows if len(row) >= columns]
+
+
+def test_the_figures_of_the_readme_are_those_of_the_benchmarks():
+    measured = set(cells_of(ROOT / "docs" / "benchmarks.md", 6))
+    shown = [row for row in cells_of(ROOT / "README.md", 6) if row[-1].endswith("×")]
+    assert shown
+    assert [row for row in shown if row not in measured] == []

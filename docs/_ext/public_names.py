@@ -1,8 +1,8 @@
 """The reference: a page for every public name, grouped by where it lives in the house.
 
 The pages are written before Sphinx reads its sources, from `discriminant.__all__` and from what
-`discriminant.errors`, `discriminant.decision` and `discriminant.plots` offer. So a new name has its
-page without anybody writing one. What is in no group below ends in the last one.
+`discriminant.errors` and `discriminant.decision` offer. So a new name has its page without anybody
+writing one. What is in no group below ends in the last one.
 """
 
 import importlib
@@ -26,11 +26,11 @@ GROUPS = (
      ("assessment",)),
     ("files", "Files and export", "Models and moments in files; models as SQL, ONNX and Python.",
      ("store", "export")),
-    ("plots", "Plots", "Figures with matplotlib (the extra `plot`).", ("plots",)),
+    ("plots", "Plots", "Figures with matplotlib (the extra ``plot``).", ("report",)),
     ("other", "Other names", "What belongs to no group above.", ()),
 )  # fmt: skip
 STRANGERS = ("BaseEstimator", "ClassifierMixin", "RegressorMixin", "TransformerMixin", "Exception")
-MORE = ("decision", "plots")  # rooms with names of their own beside the public ones
+MORE = ("decision",)  # rooms with names of their own beside the public ones
 
 
 def homes():

@@ -1,17 +1,25 @@
 """Section 4: what is decided about held-out rows, and what that costs.
 
 With posterior p and cost[action, class] the action of least expected cost is taken, and a row whose
-least expected cost exceeds the cost of passing it on is passed on. All of it is of held-out rows.
+least expected cost exceeds the cost of passing it on is passed on. Without costs and reject option
+it is the model itself that decides. All of it is of held-out rows.
 
 Two classes, a decision of class alone: everything follows from how many rows of either class have
-at least some probability, so the curve (at most 512 of its points, with exact counts) is all that a
-page needs. Otherwise a page gets held-out rows, drawn class by class, each with the number of rows
-it stands for, and posteriors as rounded logs: of 1000 log p no digit of a rare class is lost.
+at least some probability, so the curve is all that a page needs: some 512 of its points, with exact
+counts, and every point that a dial of the page can call for,
+
+    p >= alarm / (alarm + miss)      say the positive class
+    p >= 1 - aside / alarm           sure enough to say it
+    p >  aside / miss                not sure enough to say the other
+
+so that what a dial shows is exact too. Otherwise a page gets held-out rows, drawn class by class,
+each with the number of rows it stands for, and posteriors as rounded logs: of 1000 log p no digit
+of a rare class is lost.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -23,9 +31,14 @@ from discriminant.decision.curves import risk_coverage
 from discriminant.errors import DiscriminantError
 from discriminant.report.comparing import log_odds
 from discriminant.report.facts import DecisionFacts, HeldOutFacts, RocFacts
-from discriminant.table.schema import Codes, Floats, Labels
+from discriminant.table.schema import Codes, Floats, Labels, Places
 
-_CURVE = 512  # points of a ROC curve
+_CURVE = 512  # points of a ROC curve, besides those that dials call for
+_COSTS = (0.1, 0.2, 0.5, 1.0, 2.0, 3.0, 5.0, 10.0, 20.0, 50.0, 100.0)  # steps of a dial
+_ASIDE = (
+    *(0.01, 0.02, 0.03, 0.05, 0.075, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.75),
+    *(1.0, 1.5, 2.0, 3.0, 5.0, 10.0),
+)
 _RISK = 160  # points of a risk-coverage curve
 _CELLS = 60_000  # posteriors on a page
 _FAR = 99_999  # of -1000 log posterior
@@ -36,6 +49,7 @@ def decision_section(
     codes: Codes,
     log_posterior: Floats,
     *,
+    decided: Places | None = None,
     weight: Floats | None = None,
     positive: Any = None,
     cost: Any = None,
@@ -49,6 +63,9 @@ def decision_section(
     ----------
     labels, codes, log_posterior, weight
         As of `HeldOut`: (K,) labels, (N,) true codes, (N, K) held-out log posteriors, (N,) weights.
+    decided
+        (N,) codes that the model decided for, as of `HeldOut`; it is asked where there are neither
+        costs nor a reject option. None: the most probable class.
     positive
         Of two classes, the label that is looked for; None: the rarer one.
     cost, reject
@@ -59,23 +76,26 @@ def decision_section(
     costs = Costs.zero_one(labels) if cost is None else Costs.of(cost, labels)
     option = Reject.of(reject)
     logs = np.where(np.isnan(log_posterior), -np.inf, log_posterior)
-    done = _done(logs, codes, weight, costs=costs, option=option)
+    action = _action(logs, costs, option, decided if cost is None and reject is None else None)
+    done = _done(action, codes, weight, costs)
     section: DecisionFacts = DecisionFacts(
         labels=[str(label) for label in labels.tolist()],
         actions=[str(action) for action in costs.actions],
         positive=_positive(labels, codes, weight, positive),
         rows=float(len(codes) if weight is None else weight.sum()),
         cost=costs.cost.tolist(),
+        weighted=weight is not None,
         costs_given=cost is not None,
+        dials={"cost": list(_COSTS), "aside": list(_ASIDE)},
         reject=option.cost if np.isfinite(option.cost) else None,
         confusion=done.tolist(),
         **_rates(done, costs, option),  # type: ignore[typeddict-item]
-        by_class=_by_class(labels, codes, logs, weight, done),
-        risk_coverage=_risk(logs, codes, weight, costs),
+        by_class=_by_class(labels, codes, logs, weight, done=done, actions=len(costs.actions)),
+        risk_coverage=_risk(logs, codes, weight),
     )
     plainly = costs.actions == tuple(labels.tolist())
     if len(labels) == 2 and plainly and len(np.unique(codes)) == 2:
-        section["roc"] = _roc(codes, logs, weight, section["positive"] or 0, costs)
+        section["roc"] = _roc(codes, logs, weight, action, section)
     else:
         section["held"] = held_facts(codes, logs, weight, most=most, seed=seed)
     return section
@@ -114,16 +134,22 @@ def _whole_logs(logs: Floats) -> list[list[int]]:
     return found.tolist()  # type: ignore[no-any-return]
 
 
-def _done(
-    logs: Floats, codes: Codes, weight: Floats | None, *, costs: Costs, option: Reject
-) -> Floats:
+def _action(logs: Floats, costs: Costs, option: Reject, decided: Places | None) -> Places:
+    """(N,) place among the actions, or after them for what is passed on."""
+    A = len(costs.actions)
+    if decided is not None:
+        return np.minimum(decided, A)  # whatever is no class is left to somebody
+    action = least_cost(logs, costs)[0]
+    if np.isfinite(option.cost) or option.threshold > 0:
+        action = np.where(rejected(logs, option, costs), A, action)
+    return action
+
+
+def _done(action: Places, codes: Codes, weight: Floats | None, costs: Costs) -> Floats:
     """(A, K), or (A + 1, K) with what is passed on: weight by action and true class."""
     K, A = len(costs.labels), len(costs.actions)
-    action = least_cost(logs, costs)[0]
-    refuses = np.isfinite(option.cost) or option.threshold > 0
-    if refuses:
-        action = np.where(rejected(logs, option, costs), A, action)
-    found = np.bincount(action * K + codes, weight, minlength=(A + refuses) * K)
+    rows = A + bool((action == A).any())
+    found = np.bincount(action * K + codes, weight, minlength=rows * K)
     return found.reshape(-1, K).astype(float)
 
 
@@ -143,10 +169,17 @@ def _rates(done: Floats, costs: Costs, option: Reject) -> dict[str, float | None
 
 
 def _by_class(
-    labels: Labels, codes: Codes, logs: Floats, weight: Floats | None, done: Floats
+    labels: Labels,
+    codes: Codes,
+    logs: Floats,
+    weight: Floats | None,
+    *,
+    done: Floats,
+    actions: int,
 ) -> list[dict[str, Any]]:
     """Recall and precision of the decision, with the AUC of each class against the rest."""
     K = len(labels)
+    passes = len(done) > actions
     found = []
     for k in range(K):
         said, true = done[k].sum() if len(done) >= K else 0.0, done[:, k].sum()
@@ -157,6 +190,7 @@ def _by_class(
                 "rows": float(true),
                 "recall": float(right / true) if true else None,
                 "precision": float(right / said) if said else None,
+                "passed": float(done[-1, k] / true) if passes and true else 0.0,
                 "auc": _auc(codes == k, logs, k, weight),
             }
         )
@@ -171,10 +205,10 @@ def _auc(own: Any, logs: Floats, k: int, weight: Floats | None) -> float | None:
         return None
 
 
-def _risk(logs: Floats, codes: Codes, weight: Floats | None, costs: Costs) -> dict[str, Any]:
+def _risk(logs: Floats, codes: Codes, weight: Floats | None) -> dict[str, Any]:
     """Error of what is decided, the least doubtful rows first."""
     found = risk_coverage(logs, codes, sample_weight=weight)
-    some = _spaced(np.arange(len(found.coverage)), found.coverage, _RISK)
+    some = _spaced(found.coverage, _RISK)
     return {
         "coverage": np.round(found.coverage[some], 5).tolist(),
         "risk": np.round(found.risk[some], 6).tolist(),
@@ -192,23 +226,24 @@ def _positive(labels: Labels, codes: Codes, weight: Floats | None, positive: Any
 
 
 def _roc(
-    codes: Codes, logs: Floats, weight: Floats | None, positive: int, costs: Costs
+    codes: Codes, logs: Floats, weight: Floats | None, action: Places, section: DecisionFacts
 ) -> RocFacts:
     """The curve, thinned; the point of the decision stays, so its counts are exact."""
+    positive = section["positive"] or 0
     own = codes == positive
     scores = log_odds(logs) * (2 * positive - 1)
     curve = roc(own.astype(int), scores, positive=1, sample_weight=weight)
     total = np.bincount(own.astype(int), weight, minlength=2).astype(float)
     tp, fp = curve.tpr * total[1], curve.fpr * total[0]
-    said = least_cost(logs, costs)[0] == positive
-    called = float(said.sum() if weight is None else weight[said].sum())
-    start = int(np.argmin(np.abs(tp + fp - called)))
-    some = _spaced(np.array([start]), curve.tpr + curve.fpr, _CURVE)
-    low, high = _span(own, scores, weight)
     with np.errstate(over="ignore"):
-        threshold = 1.0 / (1.0 + np.exp(-curve.threshold[some]))
+        threshold = 1.0 / (1.0 + np.exp(-curve.threshold))
+    start = _start(section, threshold, tp + fp, weight, action == positive)
+    stops = _stops(section, threshold)
+    some = _spaced(curve.tpr + curve.fpr, _CURVE)
+    some = np.unique(np.concatenate([some, stops, [start]])).astype(int)
+    low, high = _span(own, scores, weight)
     return RocFacts(
-        threshold=[None, *threshold[1:].tolist()],
+        threshold=[None, *threshold[some][1:].tolist()],
         tp=tp[some].round(6).tolist(),
         fp=fp[some].round(6).tolist(),
         positives=float(total[1]),
@@ -220,6 +255,41 @@ def _roc(
     )
 
 
+def _start(
+    section: DecisionFacts, threshold: Floats, called: Floats, weight: Floats | None, said: Any
+) -> int:
+    """Place of the decision: by its threshold if rows are passed on, else by how many it calls."""
+    positive = section["positive"] or 0
+    if section["coverage"] != 1.0:
+        miss, alarm = (
+            section["cost"][1 - positive][positive],
+            section["cost"][positive][1 - positive],
+        )
+        return int(_from(threshold, np.array([alarm / max(alarm + miss, 1e-300)]), positive)[0])
+    many = float(said.sum() if weight is None else weight[said].sum())
+    return int(np.argmin(np.abs(called - many)))
+
+
+def _from(threshold: Floats, p: Floats, positive: int) -> Places:
+    """Place of the last point of at least probability p; a tie goes to the first of the classes."""
+    side: Literal["left", "right"] = "right" if positive == 0 else "left"
+    return np.asarray(np.maximum(np.searchsorted(-threshold, -p, side=side) - 1, 0))
+
+
+def _stops(section: DecisionFacts, threshold: Floats) -> Places:
+    """Places that dials can call for: see the head of this module."""
+    if len(threshold) <= _CURVE:
+        return np.arange(len(threshold))
+    costs = np.unique([*_COSTS, *np.ravel(section["cost"])])
+    costs = costs[costs > 0]
+    aside = np.unique([*_ASIDE, *([] if section["reject"] is None else [section["reject"]])])
+    decided = np.ravel(costs / (costs + costs[:, None]))
+    sure, clear = np.ravel(1.0 - aside[:, None] / costs), np.ravel(aside[:, None] / costs)
+    limits = np.concatenate([decided, sure, clear])
+    both = [_from(threshold, limits, positive) for positive in (0, 1)]
+    return np.unique(np.concatenate(both))
+
+
 def _span(own: Any, scores: Floats, weight: Floats | None) -> tuple[float | None, float | None]:
     """Ends of DeLong's interval of the AUC; None where there is none, or one without a width."""
     try:
@@ -229,11 +299,10 @@ def _span(own: Any, scores: Floats, weight: Floats | None) -> tuple[float | None
     return (found.low, found.high) if found.low != found.high else (None, None)
 
 
-def _spaced(always: Any, rising: Floats, most: int) -> Any:
+def _spaced(rising: Floats, most: int) -> Any:
     """Places of about so many entries, evenly along a rising curve, both ends among them."""
     if len(rising) <= most:
         return np.arange(len(rising))
     marks = np.linspace(rising[0], rising[-1], most - 2)
     near = np.searchsorted(rising, marks).clip(0, len(rising) - 1)
-    keep = always if len(always) < most else []
-    return np.unique(np.concatenate([[0, len(rising) - 1], near, keep])).astype(int)
+    return np.unique(np.concatenate([[0, len(rising) - 1], near])).astype(int)

@@ -53,6 +53,7 @@ class ReadFacts(TypedDict):
     rows: int  # that were used
     rows_read: int
     features: int
+    weighted: bool
     classes: list[ClassFacts]
     columns: list[ColumnFacts]
     said: list[str]
@@ -195,7 +196,9 @@ class DecisionFacts(TypedDict):
     positive: int | None  # code, of two classes
     rows: float
     cost: list[list[float]]  # (A, K)
+    weighted: bool  # whether counts are sums of weights
     costs_given: bool
+    dials: dict[str, list[float]]  # steps of costs, and of the cost of passing on
     reject: float | None  # cost of passing a row on; None: never
     confusion: list[list[float]]  # (A, K), or (A + 1, K) with rows passed on in the last
     error: float | None
@@ -224,7 +227,8 @@ class CoefficientsFacts(TypedDict):
     unit: str  # what a value of 1 means
     groups: list[str]  # classes, or directions
     rows: list[CoefficientFacts]
-    left_out: int
+    left_out: int  # features
+    groups_left_out: int
 
 
 class FindingFacts(TypedDict):

@@ -20,14 +20,14 @@ from discriminant.report.words import percent
 _ROW = 40.0
 
 
-def draw_intervals(comparison: ComparisonFacts) -> Svg:
+def draw_intervals(comparison: ComparisonFacts, *, weighted: bool = False) -> Svg:
     """A dot for each error and a bar for its interval; the model taken stands out."""
     models = sorted(comparison["models"], key=lambda model: model["error"] or 0.0)
     ends = [model["error_high"] or model["error"] or 0.0 for model in models]
     base = comparison["baseline"]
-    near = base is not None and base <= 1.6 * max(ends)
+    near = shows_baseline(comparison)
     high = max([*ends, base if near and base is not None else 0.0, 1e-3])
-    scale = Scale(0.0, 1.04 * high, 4.0, WIDTH - 14.0)
+    scale = Scale(0.0, 1.04 * high, 10.0, WIDTH - 14.0)
     foot = _ROW * len(models) + 8.0
     parts = axis_across(scale, 2.0, foot, as_percent(scale))
     if near and base is not None:
@@ -37,7 +37,7 @@ def draw_intervals(comparison: ComparisonFacts) -> Svg:
     parts.append(
         text(
             (WIDTH / 2, foot + 38),
-            "share of held-out rows given to a wrong class",
+            f"share of {'the weight of ' if weighted else ''}held-out rows given to a wrong class",
             "middle",
             "axis",
         )
@@ -46,12 +46,19 @@ def draw_intervals(comparison: ComparisonFacts) -> Svg:
     return figure("intervals", foot + 48, *parts, title=title)
 
 
+def shows_baseline(comparison: ComparisonFacts) -> bool:
+    """Whether there is room for the line of always saying the most frequent class."""
+    ends = [model["error_high"] or model["error"] or 0.0 for model in comparison["models"]]
+    base = comparison["baseline"]
+    return base is not None and base <= 1.6 * max(ends)
+
+
 def _model(model: ModelFacts, top: float, scale: Scale) -> list[Svg]:
     value = model["error"] or 0.0
     low, high = model["error_low"], model["error_high"]
     y = top + 29.0
     kind = "taken" if model["chosen"] else "other"
-    parts = [name_text((4.0, top + 17), model["label"], kind=f"label {kind}")]
+    parts = [name_text((10.0, top + 17), model["label"], kind=f"label {kind}")]
     parts.append(text((WIDTH - 14, top + 17), percent(value), "end", f"label {kind}"))
     if low is not None and high is not None:
         parts.append(line((scale(low), y), (scale(high), y), f"bar {kind}"))

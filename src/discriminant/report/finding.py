@@ -5,7 +5,9 @@ masked       a class that held-out rows are hardly ever given to
 collinear    features that the others say nearly all of: 1 / (1 - R^2) of at least 10, within
              classes
 outliers     rows far from the mean of their own class, by the chi-squared law of a Gaussian class
-surprising   held-out rows whose own class was given next to no probability
+surprising   held-out rows whose own class was given next to no probability: less than 0.01, and
+             less than a tenth of the share of the class
+wide         no more rows than features, or nearly so: what is left out for that
 ...          warnings of fits, by their class
 """
 
@@ -60,8 +62,8 @@ _PLAIN = {
         "coefficients cannot be told apart."
     ),
     "constant": (
-        "Some columns have one value only, everywhere or within a class, so that they say nothing "
-        "there."
+        "Some columns have one value only in all rows, in a class, or in the rows that a model was "
+        "fitted to, so that they say nothing there."
     ),
     "few rows": (
         "Some classes have too few rows, or columns that follow from others, for a spread of their "
@@ -77,16 +79,18 @@ _PLAIN = {
 
 def findings_of(
     table: Table,
-    moments: ClassMoments,
+    moments: ClassMoments | None,
     *,
     held: HeldOut | None = None,
     warnings: Iterable[Any] = (),
 ) -> list[FindingFacts]:
-    """All that is found: of the rows, of held-out rows of the model taken, and of warnings."""
+    """All that is found: of the rows, of held-out rows of the model taken, and of warnings.
+
+    Without moments, what needs them is left out, and that is a finding too.
+    """
     found = findings_of_warnings(warnings)
     found += _imbalance(table)
-    found += _collinear(moments)
-    found += _outliers(table, moments)
+    found += _wide(table) if moments is None else _collinear(moments) + _outliers(table, moments)
     if held is not None:
         found += _masked(held) + _surprising(held)
     return listed(found)
@@ -115,11 +119,26 @@ def _imbalance(table: Table) -> list[FindingFacts]:
     if share[k] * K >= 0.3:
         return []
     name = several([table.schema.labels[k]])
+    whole = "rows" if table.weight is None else "weight"
     text = (
-        f"Class {name} is rare: {percent(share[k])} of all rows. A model that never says {name} is "
-        f"wrong only that often, so look at recall and at costs, not at the error alone."
+        f"Class {name} is rare: {percent(share[k])} of all {whole}. A model that never says {name} "
+        "is wrong only that often, so look at recall (the share of its rows that is found) and at "
+        "costs, not at the error alone."
     )
     return [FindingFacts(kind="imbalance", text=text)]
+
+
+def _wide(table: Table) -> list[FindingFacts]:
+    why = (
+        f"There are {counted(table.width, 'feature')} for {counted(len(table), 'row')}"
+        if 2 * table.width > len(table)
+        else f"There are very many features ({table.width:,})"
+    )
+    text = (
+        f"{why}, so the directions that tell the classes apart, the tests of equal means and the "
+        "coefficients of features are left out of this report."
+    )
+    return [FindingFacts(kind="wide", text=text)]
 
 
 def _collinear(moments: ClassMoments) -> list[FindingFacts]:
@@ -193,11 +212,17 @@ def _masked(held: HeldOut) -> list[FindingFacts]:
     recall = np.bincount(held.codes, weight * right, minlength=K) / np.maximum(rows, 1e-300)
     lost = [k for k in range(K) if rows[k] > 0 and recall[k] < _NEVER]
     found = []
+    whole = "its held-out rows" if held.weight is None else "the weight of its held-out rows"
     for k in lost[:5]:
         name = several([held.labels[k]])
         text = (
-            f"Class {name} is hardly ever found: {percent(float(recall[k]))} of its held-out rows "
-            "are given to it. It may lie between other classes, overlap with a more frequent one, "
+            f"Class {name} is never found: none of its held-out rows is given to it. "
+            if recall[k] == 0
+            else f"Class {name} is hardly ever found: {percent(float(recall[k]))} of {whole} is "
+            "given to it. "
+        )
+        text += (
+            "It may lie between other classes, overlap with a more frequent one, "
             "or have too few rows; a higher cost of missing it would help the second case."
         )
         found.append(FindingFacts(kind="masked", text=text))
@@ -206,7 +231,11 @@ def _masked(held: HeldOut) -> list[FindingFacts]:
 
 def _surprising(held: HeldOut) -> list[FindingFacts]:
     own = held.log_posterior[np.arange(len(held.codes)), held.codes]
-    low = np.flatnonzero(own < np.log(_SURE))
+    share = np.bincount(held.codes, held.weight, minlength=len(held.labels))
+    with np.errstate(divide="ignore"):
+        limit = np.log(np.minimum(_SURE, 0.1 * share / share.sum()))
+    counts = True if held.weight is None else held.weight > 0
+    low = np.flatnonzero((own < limit[held.codes]) & counts)
     if not len(low):
         return []
     worst = int(low[np.argmin(own[low])])
@@ -220,7 +249,8 @@ def _surprising(held: HeldOut) -> list[FindingFacts]:
     whose = "its" if len(low) == 1 else "their"
     text = (
         f"{counted(len(low), 'held-out row')} surprised the model: {whose} true class had been "
-        f"given less than {percent(_SURE, 0)}. The most surprising is row {worst:,} (counted from "
+        f"given a probability of less than {percent(_SURE, 0)}, and of less than a tenth of how "
+        f"often that class occurs. The most surprising is row {worst:,} (counted from "
         f"0): it is {several([held.labels[held.codes[worst]]])}, which had been given {given}; the "
         f"model said {said}. Check its label first."
     )

@@ -38,6 +38,7 @@ _FEATURES = 24  # shown at most
 _GROUPS = 8  # classes shown
 _DOTS = 60  # shown of all classes together
 _WHAT = "Coefficients"
+_DONE = {"No other feature meets the significance to enter.": "No other feature comes so far."}
 
 
 def matters_section(
@@ -67,7 +68,8 @@ def coefficients_from(moments: ClassMoments, *, level: float = 0.95) -> Coeffici
     order = np.argsort(-np.abs(fitted.value[groups]).max(axis=0), kind="stable")
     order = order[: _room(len(groups))]
     return CoefficientsFacts(
-        title="least squares, each class against all others",
+        title="least squares, "
+        + ("one class against the other" if len(labels) == 2 else "each class against all others"),
         unit="change of the chance of the class for one typical step up",
         groups=[labels[k] for k in groups],
         rows=[
@@ -82,6 +84,7 @@ def coefficients_from(moments: ClassMoments, *, level: float = 0.95) -> Coeffici
             for j in order
         ],
         left_out=len(features) - len(order),
+        groups_left_out=0 if len(labels) == 2 else len(labels) - len(groups),
     )
 
 
@@ -105,7 +108,8 @@ def coefficients_of(
         for i, name in enumerate(inference.names)
         if name in sd
     ]
-    groups = list(dict.fromkeys(row["of"] or "" for row in rows))[:_GROUPS]
+    every = list(dict.fromkeys(row["of"] or "" for row in rows))
+    groups = every[:_GROUPS]
     size: dict[str, float] = {}
     for row in rows:
         size[row["feature"]] = max(size.get(row["feature"], 0.0), abs(row["value"] or 0.0))
@@ -121,6 +125,7 @@ def coefficients_of(
         groups=groups,
         rows=sorted(some, key=lambda r: (groups.index(r["of"] or ""), place[r["feature"]])),
         left_out=len(size) - len(kept),
+        groups_left_out=len(every) - len(groups),
     )
 
 
@@ -185,9 +190,12 @@ def _stepwise(found: Stepwise) -> dict[str, Any]:
             }
             for step in found.steps[:_FEATURES]
         ],
+        "left_out": max(len(found.steps) - _FEATURES, 0),
+        "enter": found.enter,
+        "stay": found.stay,
         "selected": list(found.selected),
         "features": len(found.features),
-        "reason": found.reason,
+        "reason": _DONE.get(found.reason, found.reason),
     }
 
 

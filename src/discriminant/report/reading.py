@@ -48,6 +48,7 @@ def read_section(
         rows=len(table),
         rows_read=len(table) if rows_read is None else rows_read,
         features=table.width,
+        weighted=table.weight is not None,
         classes=_classes(table),
         columns=found or [_number(name, gone) for name in table.schema.features],
         said=list(said),

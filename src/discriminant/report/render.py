@@ -23,10 +23,10 @@ from discriminant.report import svg, words
 from discriminant.report.facts import Facts, plain
 from discriminant.report.figure_coefficients import draw_coefficients
 from discriminant.report.figure_curves import draw_coverage, draw_roc
-from discriminant.report.figure_intervals import draw_intervals
+from discriminant.report.figure_intervals import draw_intervals, shows_baseline
 from discriminant.report.figure_space import draw_space
 from discriminant.report.figure_surface import draw_surface
-from discriminant.report.summary import in_short, tiles
+from discriminant.report.summary import chosen, in_short, tiles
 
 _SENTENCE = 2000  # characters of a sentence
 _TESTS = {
@@ -59,6 +59,10 @@ def render(facts: Facts) -> str:
         tiles=tiles(facts),
         tests=_TESTS,
         explained=_explained(),
+        used=_used(),
+        models=_models(facts),
+        least_squares=chosen(facts)["name"] == "least_squares",
+        shows_baseline=shows_baseline(facts["comparison"]),
     )
     return page
 
@@ -96,7 +100,7 @@ def embedded(facts: Facts) -> str:
 
 
 def _decision(decision: dict[str, Any]) -> dict[str, Any]:
-    wanted = ("positive", "rows", "cost", "reject", "roc", "held")
+    wanted = ("positive", "rows", "cost", "reject", "roc", "held", "confusion", "dials")
     found = {name: decision[name] for name in wanted if name in decision}
     actions = [words.shown(action) for action in decision["actions"]]
     labels = [words.shown(label) for label in decision["labels"]]
@@ -114,7 +118,7 @@ def _digest(text: str) -> str:
 def _figures(facts: Facts) -> dict[str, svg.Svg]:
     """Every drawing that there are facts for."""
     comparison = facts["comparison"]
-    found = {"intervals": draw_intervals(comparison)}
+    found = {"intervals": draw_intervals(comparison, weighted=facts["read"]["weighted"])}
     if "surface" in comparison:
         found["surface"] = draw_surface(comparison["surface"])
     if "space" in facts:
@@ -142,6 +146,22 @@ def _explained() -> Callable[..., list[tuple[str, str]]]:
         return [(term, meanings[term]) for term in fresh]
 
     return explained
+
+
+def _used() -> Callable[..., list[str]]:
+    """Of some terms, those that are in a text."""
+
+    def used(text: str, *terms: str) -> list[str]:
+        return [term for term in terms if term in text]
+
+    return used
+
+
+def _models(facts: Facts) -> list[tuple[str, str]]:
+    """What the models are, those that there are words for."""
+    meanings = json.loads(asset("models.json"))
+    labels = [model["label"] for model in facts["comparison"]["models"]]
+    return [(label, meanings[label]) for label in labels if label in meanings]
 
 
 def sentence(text: object) -> str:
@@ -179,9 +199,20 @@ def _template() -> Any:
         "colour": svg.colour,
         "shape": svg.shape,
         "shade": shade,
+        "taken_as": taken_as,
     }
     found.globals["counted"] = words.counted
     return found.from_string(asset("template.html"))
+
+
+def taken_as(kind: str) -> str:
+    """What a column was taken for, in words.
+
+    >>> taken_as("target"), taken_as("number")
+    ('what is predicted', 'number')
+    """
+    said = {"target": "what is predicted", "identifier": "left out", "constant": "left out"}
+    return said.get(kind, "left out" if kind == "dropped" else words.shown(kind))
 
 
 def shade(part: float, whole: float) -> str:

@@ -30,11 +30,13 @@ from discriminant.report.facts import (
     CanonicalFacts,
     ComparisonFacts,
     EllipseFacts,
+    ModelFacts,
     RegionFacts,
     SpaceFacts,
     StructureFacts,
     TestFacts,
 )
+from discriminant.report.reasons import in_words
 from discriminant.report.words import chance as chance_text, percent
 from discriminant.table.schema import Codes, Floats, dense
 from discriminant.table.source import Table
@@ -77,7 +79,7 @@ def space_section(
     found = _asked(manova, moments, notes) if found is None else found
     spread = _asked(box_m, moments, notes) if spread is None else spread
     along = _projected(rule, table)
-    structure = _structure(found)
+    structure = _structure(moments, rule, found)
     some = _sample(table.codes, most, seed)
     beside = [table.schema.features.index(name) for name in structure["features"][:_BESIDE]]
     section = SpaceFacts(
@@ -113,7 +115,7 @@ def _fisher(moments: ClassMoments, notes: list[str]) -> FisherRule | None:
         prior = moments.weight / moments.weight.sum()
         return fit_fisher(moments, family=Family(), prior=prior, projection=Projection())
     except DiscriminantError as reason:
-        notes.append(str(reason))
+        notes.append(in_words(reason))
         return None
 
 
@@ -121,7 +123,7 @@ def _asked(test: Any, moments: ClassMoments, notes: list[str]) -> Any:
     try:
         return test(moments)
     except DiscriminantError as reason:
-        notes.append(str(reason))
+        notes.append(in_words(reason))
         return None
 
 
@@ -254,17 +256,28 @@ def _bins(along: Floats, codes: Codes, weight: Floats | None, K: int) -> dict[st
     }
 
 
-def _structure(found: Manova | None) -> StructureFacts:
-    if found is None:
-        return StructureFacts(features=[], loadings=[], left_out=0)
-    loadings = found.canonical.structure
-    strength = np.abs(loadings) @ found.canonical.share
-    order = np.argsort(-strength, kind="stable")[:_FEATURES]
+def _structure(moments: ClassMoments, rule: FisherRule, found: Manova | None) -> StructureFacts:
+    names, share = moments.features, rule.share
+    loadings = _loadings(moments, rule)
+    if found is not None:
+        names, share = found.features, found.canonical.share
+        loadings = found.canonical.structure
+    order = np.argsort(-(np.abs(loadings) @ share), kind="stable")[:_FEATURES]
     return StructureFacts(
-        features=[found.features[j] for j in order],
+        features=[names[j] for j in order],
         loadings=np.round(loadings[order][:, :4], 4).tolist(),
-        left_out=len(found.features) - len(order),
+        left_out=len(names) - len(order),
     )
+
+
+def _loadings(moments: ClassMoments, rule: FisherRule) -> Floats:
+    """(d, r) correlations within classes, W a / sqrt(diag(W) a'Wa): no inverse is needed."""
+    covaries = moments.pooled @ rule.scalings
+    own = np.diagonal(moments.pooled)[:, None]
+    along = np.einsum("jr,jr->r", rule.scalings, covaries)
+    size = np.sqrt(np.maximum(own * along, 0.0))
+    found: Floats = np.divide(covaries, size, out=np.zeros_like(covaries), where=size > 0)
+    return found
 
 
 def _canonical(rule: FisherRule, found: Manova | None) -> list[CanonicalFacts]:
@@ -299,10 +312,10 @@ def _calls_for(spread: BoxM | None, comparison: ComparisonFacts | None) -> str:
         if spread.p < 0.05
         else f"Nothing speaks against classes that are spread alike (Box's M, {odds}): LDA will do."
     )
-    errors = {} if comparison is None else _errors(comparison)
-    if not {"lda", "qda"} <= set(errors):
+    models = {} if comparison is None else _models(comparison)
+    if not {"lda", "qda"} <= set(models):
         return said
-    lda, qda = errors["lda"], errors["qda"]
+    lda, qda = models["lda"]["error"] or 0.0, models["qda"]["error"] or 0.0
     pair = f"{percent(qda)} for QDA against {percent(lda)} for LDA"
     if qda < lda:
         held = f"On held-out rows curved borders erred less: {pair}."
@@ -310,13 +323,14 @@ def _calls_for(spread: BoxM | None, comparison: ComparisonFacts | None) -> str:
         held = f"On held-out rows straight borders erred less all the same: {pair}."
         held = held if spread.p < 0.05 else held.replace(" all the same", "")
     else:
-        held = f"On held-out rows both erred equally often: {percent(lda)}."
+        return f"{said} On held-out rows both erred equally often: {percent(lda)}."
+    ends = models["lda"]["error_low"], models["lda"]["error_high"]
+    if None not in ends and ends[0] <= qda <= ends[1]:  # type: ignore[operator]
+        held = held.removesuffix(".") + ", a difference that may be chance."
     return f"{said} {held}"
 
 
-def _errors(comparison: ComparisonFacts) -> dict[str, float]:
+def _models(comparison: ComparisonFacts) -> dict[str, ModelFacts]:
     return {
-        model["name"].lower(): model["error"]
-        for model in comparison["models"]
-        if model["error"] is not None
+        model["name"].lower(): model for model in comparison["models"] if model["error"] is not None
     }

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from discriminant.report.facts import Facts, ModelFacts
-from discriminant.report.words import counted, number, percent, shown, whole
+from discriminant.report.facts import DecisionFacts, Facts, ModelFacts
+from discriminant.report.words import counted, number, percent, told, whole
 
 
 def tiles(facts: Facts) -> list[dict[str, str]]:
@@ -17,7 +17,9 @@ def tiles(facts: Facts) -> list[dict[str, str]]:
         else f"{percent(1.0 - ends[1])} to {percent(1.0 - ends[0])} is plausible"
     )
     base = facts["comparison"]["baseline"]
-    found = [{"value": percent(right), "name": "right on rows not seen before", "note": span}]
+    weight = sum(row["weight"] for row in read["classes"])
+    by = ", by weight," if read["weighted"] else ""
+    found = [{"value": percent(right), "name": f"right{by} on rows not seen before", "note": span}]
     if base is not None:
         always = "by always saying the most frequent class"
         found.append({"value": percent(1.0 - base), "name": always, "note": "the bar to clear"})
@@ -28,7 +30,7 @@ def tiles(facts: Facts) -> list[dict[str, str]]:
     found.append(
         {
             "value": whole(read["rows"]),
-            "name": "rows",
+            "name": "rows" + (f", of weight {whole(weight)}" if read["weighted"] else ""),
             "note": f"{counted(read['features'], 'feature')}, "
             f"{counted(len(read['classes']), 'class', 'classes')}",
         }
@@ -42,13 +44,14 @@ def in_short(facts: Facts) -> list[str]:
     decision = facts.get("decision")
     if decision is not None and decision["costs_given"]:
         found.append(
-            f"With the costs given, deciding costs {number(decision['mean_cost'])} a row on "
-            "average (an ordinary mistake costs 1)."
+            f"With the costs given, deciding costs {number(100 * (decision['mean_cost'] or 0.0))} "
+            f"for {'a weight of 100' if decision['weighted'] else '100 rows'}, on average."
         )
-    if decision is not None and decision["reject"] is not None:
-        aside = 1.0 - (decision["coverage"] or 0.0)
+    aside = 0.0 if decision is None else _aside(decision)
+    if decision is not None and (decision["reject"] is not None or aside > 0):
         found.append(
-            f"{percent(aside)} of the rows are too doubtful and are passed on to a person."
+            f"{percent(aside)} of {_rows(facts)} "
+            f"{'is' if decision['weighted'] else 'are'} too doubtful and passed on to a person."
         )
     findings = facts["matters"]["findings"] if "matters" in facts else []
     if findings:
@@ -66,12 +69,25 @@ def chosen(facts: Facts) -> ModelFacts:
 def _best(facts: Facts) -> str:
     model, count = chosen(facts), len(facts["comparison"]["models"])
     among = (
-        f"Of {count} models, {shown(model['label'])} was taken"
+        f"Of {count} models, {told(model['label'])} was taken"
         if count > 1
-        else (f"The model is {shown(model['label'])}")
+        else f"The model is {told(model['label'])}"
     )
     wrong = "none" if model["error"] == 0 else percent(model["error"])
-    return f"{among}: it was wrong on {wrong} of the rows that it had not seen before."
+    return f"{among}: it was wrong on {wrong} of {_rows(facts)} that it had not seen before."
+
+
+def _aside(decision: DecisionFacts) -> float:
+    """Share of what is passed on."""
+    total = sum(map(sum, decision["confusion"]))
+    return (
+        sum(map(sum, decision["confusion"][len(decision["actions"]) :])) / total if total else 0.0
+    )
+
+
+def _rows(facts: Facts) -> str:
+    """What shares are of."""
+    return "the weight of the rows" if facts["read"]["weighted"] else "the rows"
 
 
 def _against_chance(facts: Facts) -> str:

@@ -28,6 +28,16 @@ def shown(name: object, longest: int = _LONGEST) -> str:
     return text or "⟨empty⟩"
 
 
+def told(name: object, longest: int = _LONGEST) -> str:
+    """A name within a sentence: in quotes where it has a comma, which would end it too early.
+
+    >>> told("LDA, shrunk"), told("LDA")
+    ('“LDA, shrunk”', 'LDA')
+    """
+    text = shown(name, longest)
+    return f"“{text}”" if "," in text else text
+
+
 def _unseen(char: str) -> bool:
     """Controls, format characters (bidirectional ones among them), surrogates, odd line ends."""
     joins = char in "\u200c\u200d"  # several scripts and emoji need these
@@ -123,12 +133,12 @@ def counted(n: int, noun: str, plural: str | None = None) -> str:
 
 
 def several(names: Sequence[object], most: int = 4) -> str:
-    """Names in a sentence.
+    """Names in a sentence; one that has a comma of its own is put in quotes.
 
-    >>> several(["a", "b", "c"]), several("abcdef", 2)
-    ('a, b and c', 'a, b and 4 more')
+    >>> several(["a", "b", "c"]), several("abcdef", 2), several(["a, b", "c"])
+    ('a, b and c', 'a, b and 4 more', '“a, b” and c')
     """
-    texts = [shown(name, 40) for name in names]
+    texts = [told(name, 40) for name in names]
     if len(texts) > most:
         return f"{', '.join(texts[:most])} and {len(texts) - most} more"
     return texts[0] if len(texts) == 1 else f"{', '.join(texts[:-1])} and {texts[-1]}"

@@ -29,7 +29,7 @@ from discriminant.assessment.resampling import HeldOut
 from discriminant.errors import DiscriminantError, OptionError, StudyError
 from discriminant.report.comparing import held_auc, log_odds, surface_facts
 from discriminant.report.facts import ComparisonFacts, ModelFacts, plain
-from discriminant.report.words import counted, duration, fixed, number, percent, several
+from discriminant.report.words import counted, duration, fixed, number, percent, several, told
 from discriminant.study.members import SIMPLEST, Member
 from discriminant.table.schema import Floats
 
@@ -161,7 +161,7 @@ class Comparison(Printed):
     def named(self, name: str) -> Choice:
         """A model that was asked for."""
         one = self[name]
-        why = f"{one.title} was taken as asked. {_mistakes(one)} {self._rivals(one)}"
+        why = f"{told(one.title)} was taken as asked. {_mistakes(one)} {self._rivals(one)}"
         return Choice(name, one.title, "", "asked", why.strip())
 
     def section(self, choice: Choice) -> ComparisonFacts:
@@ -200,10 +200,12 @@ class Comparison(Printed):
         what, among = _WORDS[by], f"of the {len(able)} models that have one{converged}"
         as_good = [one for one in able if one.value(by) == best.value(by)]
         if len(able) == 1:
-            reason = f"{taken.title} is the only model compared that has a {what}{converged}."
+            reason = f"{told(taken.title)} is the only model compared that has a {what}{converged}."
         elif taken in as_good:
             also = "" if len(as_good) == 1 else f" ({len(as_good) - 1} more had the same)"
-            reason = f"{taken.title} had the least {what} on held-out rows, {own}, {among}{also}."
+            reason = (
+                f"{told(taken.title)} had the least {what} on held-out rows, {own}, {among}{also}."
+            )
         else:
             simple = (
                 f"it is simpler ({SIMPLEST[taken.member.level]})"
@@ -211,9 +213,9 @@ class Comparison(Printed):
                 else "it is as simple"
             )
             reason = (
-                f"{taken.title} was taken: {simple}, and its {what} on held-out rows, "
+                f"{told(taken.title)} was taken: {simple}, and its {what} on held-out rows, "
                 f"{own}, is within one standard error ({se}) of the least {among}, {least} of "
-                f"{best.title}."
+                f"{told(best.title)}."
             )
         return " ".join(filter(None, [reason, _mistakes(taken), self._rivals(taken)]))
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import os
 import platform
+import re
+from collections.abc import Sequence
 from contextlib import suppress
 from datetime import date
 from pathlib import Path
@@ -23,6 +25,7 @@ from discriminant.report.facts import (
     FindingFacts,
     Made,
     MattersFacts,
+    ModelFacts,
     SpaceFacts,
     UseFacts,
     facts,
@@ -31,8 +34,10 @@ from discriminant.report.finding import findings_of
 from discriminant.report.markdown import to_markdown
 from discriminant.report.mattering import coefficients_from, matters_section
 from discriminant.report.reading import read_section
+from discriminant.report.reasons import in_words, left_out
 from discriminant.report.space import space_section
 from discriminant.report.using import use_section
+from discriminant.report.words import percent
 from discriminant.table.replacing import write_whole
 
 if TYPE_CHECKING:
@@ -47,8 +52,12 @@ def facts_of(
 ) -> Facts:
     """All sections."""
     compared, choice = study._compared(), study._chosen()
-    comparison = compared.section(choice)
     opened = study.opened
+    comparison = compared.section(choice)
+    if opened.table.weight is not None:  # what is said of rows there is of their weight
+        comparison["why"] = comparison["why"].replace(
+            "of these rows", "of the weight of these rows"
+        )
     read = read_section(
         opened.table,
         source=os.path.basename(study.source),
@@ -56,7 +65,7 @@ def facts_of(
         columns=opened.encoding.columns,
         missing={column.name: column.missing for column in opened.encoding.columns},
         rows_read=opened.rows_read,
-        said=[*opened.said, *(f"{name} is left out: {why}" for name, why in compared.left_out)],
+        said=[*map(in_words, opened.said), *left_out(compared.left_out)],
         warnings=study.warnings,
     )
     with kept():  # what there is to know is a finding, or a note
@@ -157,6 +166,7 @@ def _decision(study: Study) -> DecisionFacts | None:
         held.labels,
         held.codes,
         held.log_posterior,
+        decided=held.decided,
         weight=held.weight,
         cost=study.options.get("cost"),
         reject=study.options.get("reject"),
@@ -166,13 +176,16 @@ def _decision(study: Study) -> DecisionFacts | None:
 
 def _matters(study: Study) -> MattersFacts:
     moments, table = study.moments, study.opened.table
+    if moments is not None and moments.detail not in ("class", "fourth"):
+        moments = None
     outcome = study._compared()[study._chosen().name]
-    if moments is None or moments.detail not in ("class", "fourth"):
-        return MattersFacts(findings=[])
     held = study._running().held(outcome) if outcome.facts["brier"] is not None else None
-    found = findings_of(table, moments, held=held, warnings=outcome.warnings)
+    warnings = [_named(warning, table.schema.features) for warning in outcome.warnings]
+    found = _below_chance(outcome.facts) + findings_of(table, moments, held=held, warnings=warnings)
     if study.opened.rows_read != len(table):
         found = [_among_kept(one) for one in found]
+    if moments is None:
+        return MattersFacts(findings=found)
     coefficients = steps = None
     with suppress(DiscriminantError):
         coefficients = coefficients_from(moments)
@@ -182,6 +195,30 @@ def _matters(study: Study) -> MattersFacts:
         with suppress(DiscriminantError):
             steps = stepwise(moments)
     return matters_section(coefficients=coefficients, stepwise=steps, findings=found)
+
+
+def _named(warning: Warning, features: Sequence[str]) -> Warning:
+    """The warning with the names of features: fits to rows are told only their places, x0, x1..."""
+
+    def name(found: re.Match[str]) -> str:
+        place = int(found[1])
+        plain = found[0][1:-1] not in features and place < len(features)
+        return f"'{features[place]}'" if plain else found[0]
+
+    return type(warning)(re.sub(r"'x(\d+)'", name, str(warning)))
+
+
+def _below_chance(facts: ModelFacts) -> list[FindingFacts]:
+    if facts["auc_high"] is None or facts["auc_high"] >= 0.5:
+        return []
+    text = (
+        f"The model ranks held-out rows the wrong way round (AUC {percent(facts['auc'])}, and at "
+        "most "
+        f"{percent(facts['auc_high'])} is plausible), which a coin would not. Rows that belong "
+        "together, such as counts of one group or repeated measurements, may have been torn apart "
+        "by the folds; the figures of this report then say little of new rows."
+    )
+    return [FindingFacts(kind="worse than chance", text=text)]
 
 
 def _among_kept(finding: FindingFacts) -> FindingFacts:

@@ -131,11 +131,12 @@
     input.value = all.indexOf(start);
     return { get value() { return all[input.value]; }, write };
   };
-  const COSTS = [0.1, 0.2, 0.5, 1, 2, 3, 5, 10, 20, 50, 100];
-  const ASIDE = [0.01, 0.02, 0.03, 0.05, 0.075, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.75, 1, 1.5, 2, 3, 5, 10, NEVER];
-  const aside = steps(by("aside"), ASIDE, decision.reject === null ? NEVER : decision.reject, (value) =>
+  const COSTS = decision.dials.cost;
+  const aside = steps(by("aside"), [...decision.dials.aside, NEVER], decision.reject === null ? NEVER : decision.reject, (value) =>
     value === NEVER ? "never done" : String(value));
 
+  // As long as nothing is moved, the table is that of the facts: the model may decide in its own way.
+  const moved = () => [...form.querySelectorAll("input")].some((input) => input.value !== input.defaultValue);
   const table = () => Array.from({ length: A + 1 }, () => new Array(K).fill(0));
 
   // What a table of decisions comes to, and the page with it.
@@ -183,15 +184,18 @@
     const no = 1 - yes;
     const slider = by("threshold");
     const at = (i) => (roc.threshold[i] === null ? Infinity : roc.threshold[i]);
-    // The last point whose threshold is at least p: how many rows have that probability or more.
-    const from = (p) => {
+    // The last point whose threshold is at least p, or above it: how many rows are so probable.
+    const last = (holds) => {
       let low = 0, high = roc.tp.length - 1;
       while (low < high) {
         const middle = (low + high + 1) >> 1;
-        if (at(middle) >= p) low = middle; else high = middle - 1;
+        if (holds(at(middle))) low = middle; else high = middle - 1;
       }
       return low;
     };
+    // A tie goes to the first of the two classes.
+    const from = (p) => last((t) => (yes === 0 ? t >= p : t > p));
+    const even = () => alarm.value / (alarm.value + miss.value);
     const miss = steps(by("miss"), COSTS, decision.cost[no][yes], String);
     const alarm = steps(by("alarm"), COSTS, decision.cost[yes][no], String);
     const update = () => {
@@ -201,18 +205,20 @@
       cost[no][yes] = miss.value;
       cost[yes][no] = alarm.value;
       const r = aside.value;
-      const sure = r === NEVER ? i : Math.min(i, from(1 - r / alarm.value));
-      const clear = r === NEVER ? i : Math.max(i, from(r / miss.value));
+      const sure = r === NEVER ? i : Math.min(i, last((p) => p >= 1 - r / alarm.value));
+      const clear = r === NEVER ? i : Math.max(i, last((p) => p > r / miss.value));
       const done = table();
-      done[yes][yes] = roc.tp[sure];
-      done[yes][no] = roc.fp[sure];
-      done[no][yes] = roc.positives - roc.tp[clear];
-      done[no][no] = roc.negatives - roc.fp[clear];
-      done[2][yes] = roc.tp[clear] - roc.tp[sure];
-      done[2][no] = roc.fp[clear] - roc.fp[sure];
+      if (moved()) {
+        done[yes][yes] = roc.tp[sure];
+        done[yes][no] = roc.fp[sure];
+        done[no][yes] = roc.positives - roc.tp[clear];
+        done[no][no] = roc.negatives - roc.fp[clear];
+        done[2][yes] = roc.tp[clear] - roc.tp[sure];
+        done[2][no] = roc.fp[clear] - roc.fp[sure];
+      } else decision.confusion.forEach((row, a) => { done[a] = row; });
       show(done, cost);
       by("found").textContent = percent(done[yes][yes] / roc.positives);
-      const text = t === Infinity ? "never" : percent(t);
+      const text = i === from(even()) ? percent(even()) : t === Infinity ? "never" : percent(t);
       by("threshold-says").textContent = text;
       slider.setAttribute("aria-valuetext", text);
       move(document.querySelector("svg.roc"), roc.fp[i] / roc.negatives, roc.tp[i] / roc.positives);
@@ -220,7 +226,7 @@
     };
     // Other costs call for another threshold: p miss > (1 - p) alarm.
     const follow = () => {
-      slider.value = from(alarm.value / (alarm.value + miss.value));
+      slider.value = from(even());
       update();
     };
     form.addEventListener("input", (event) => (event.target.dataset.cost ? follow() : update()));
@@ -251,7 +257,8 @@
   const update = () => {
     const cost = decision.cost.map((line) => line.map((value, k) => value * (dials[k] ? dials[k].value : 1)));
     const done = table();
-    rows.forEach((p, i) => {
+    if (!moved()) decision.confusion.forEach((row, a) => { done[a] = row; });
+    else rows.forEach((p, i) => {
       let best = 0, least = Infinity;
       for (let a = 0; a < A; a += 1) {
         let expected = 0;

@@ -7,16 +7,22 @@ is known that most models need: `moments` of all rows, and `drawn`, rows spread 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TypeAlias, TypeVar
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias, TypeVar
+
+import numpy as np
 
 from discriminant.engines.summing import PartWork
 from discriminant.errors import NeedsMemoryError, SourceChangedError
+from discriminant.moments.anchor import Anchor
 from discriminant.moments.class_moments import ClassMoments
+from discriminant.moments.reading import MomentsReading
 from discriminant.moments.summary import Reading, Summary
+from discriminant.table.basis import Expanded
 from discriminant.table.parts import Plan, Source
-from discriminant.table.schema import Schema
+from discriminant.table.schema import Floats, Schema
 from discriminant.table.source import Table
+from discriminant.table.steps import Expanding, Weighed
 
 S = TypeVar("S", bound=Summary)
 
@@ -56,6 +62,36 @@ class Parted:
         assert found.total is not None
         return found.total
 
+    def weighed(self, factors: Floats) -> Parted:
+        """The same rows, those of each class counted so many times."""
+        drawn = self.drawn
+        each = factors[drawn.codes]
+        drawn = replace(drawn, weight=each if drawn.weight is None else each * drawn.weight)
+        made = replace(self, plan=self.plan.and_then(Weighed(factors)), drawn=drawn)
+        made = replace(made, lightest=self.lightest * float(factors.min()))
+        if self.moments.detail != "pooled":
+            return replace(made, moments=self.moments.scale(factors))
+        return made._read_again(self.moments.anchor)
+
+    def expanded(self, basis: Any) -> Parted:
+        """The same rows in the features that a basis makes of theirs; they are read once."""
+        schema = replace(self.schema, features=basis.names)
+        drawn = replace(self.drawn, schema=schema, features=Expanded(self.drawn.features, basis))
+        plan = self.plan.and_then(Expanding(basis))
+        made = replace(self, schema=schema, plan=plan, drawn=drawn)
+        return made._read_again(Anchor.of(np.asarray(drawn.sample())))
+
+    def _read_again(self, anchor: Anchor) -> Parted:
+        labels, features = self.schema.labels, self.schema.features
+        return replace(self, moments=self.fold(MomentsReading(labels, features, anchor, "pooled")))
+
+    @property
+    def whole(self) -> bool:
+        """Whether `drawn` holds all rows that count."""
+        weight = self.drawn.weight
+        held = len(self.drawn) if weight is None else int(np.count_nonzero(weight))
+        return held == len(self)
+
     def __repr__(self) -> str:
         """One line: where it is, and how many rows, features and classes."""
         return (
@@ -68,7 +104,9 @@ AnyTable: TypeAlias = Table | Parted
 
 
 def in_memory(table: AnyTable, who: str) -> Table:
-    """A table whose rows are at hand; refuses one whose rows are not."""
+    """A table whose rows are at hand; refuses one whose rows are not, unless they are few."""
     if isinstance(table, Parted):
+        if table.whole:
+            return table.drawn
         raise NeedsMemoryError.of(who, table.source.name, len(table), len(table.drawn))
     return table

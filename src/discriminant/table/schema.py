@@ -42,6 +42,7 @@ class Block:
     weight: Floats | None = None  # (n,) None is one for every row
     responses: Floats | None = None  # (n, m) numbers to regress on, read as m more columns
     start: int = 0  # number of the first row in its table, for messages
+    fold: Places | None = None  # (n,) the fold that holds a row out, where rows are dealt
 
     def __len__(self) -> int:
         return len(self.codes)
@@ -56,7 +57,25 @@ class Block:
             None if self.weight is None else self.weight[lo:hi],
             None if self.responses is None else self.responses[lo:hi],
             self.start + lo,
+            None if self.fold is None else self.fold[lo:hi],
         )
+
+    def take(self, rows: npt.NDArray[np.intp]) -> Block:
+        """The rows named, in that order."""
+        if len(rows) == len(self) and bool((rows == np.arange(len(rows))).all()):
+            return self
+        return Block(
+            self.features[rows],
+            self.codes[rows],
+            None if self.weight is None else self.weight[rows],
+            None if self.responses is None else self.responses[rows],
+            self.start,
+            None if self.fold is None else self.fold[rows],
+        )
+
+    def dealt(self, fold: Places) -> Block:
+        """The same rows, with the fold of each."""
+        return Block(self.features, self.codes, self.weight, self.responses, self.start, fold)
 
     def blame(self, names: Sequence[str], *, extent: tuple[int, int] | None = None) -> None:
         """Raise the error that names the first cell that is no finite number, if any.

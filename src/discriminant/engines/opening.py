@@ -17,7 +17,7 @@ import numpy as np
 
 from discriminant.engines.parted import Parted
 from discriminant.engines.summing import PartWork
-from discriminant.errors import EngineError, LabelError
+from discriminant.errors import DiscriminantError, EngineError, LabelError
 from discriminant.moments.anchor import Anchor
 from discriminant.moments.class_moments import ClassMoments, Detail
 from discriminant.moments.reach import ReachReading
@@ -133,7 +133,13 @@ def open_parted(
 def _read(
     source: Source, look: Frame, plan: Plan, *, said: Sequence[str], detail: Detail | None
 ) -> Parted:
-    block = plan.block(look)
+    none = np.zeros(0)
+    nothing = ReachReading(none, none.astype(np.intp))
+    try:
+        block = plan.block(look)
+    except DiscriminantError:  # some rows do not know where they lie: read on to the place
+        source.summed(PartWork(plan, nothing)).checked()
+        raise
     schema = Schema(plan.encoding.features, plan.labels, True)
     drawn = Table(schema, block.features, block.codes, block.weight)
     anchor = Anchor.of(np.asarray(drawn.sample()))
@@ -148,9 +154,7 @@ def _read(
     made = Parted(schema, source, plan, drawn, moments, found.rows, said=(*source.said, *said))
     if plan.weight is None:
         return made
-    none = np.zeros(0)
-    reach = made.fold(ReachReading(none, none.astype(np.intp)))
-    return replace(made, lightest=reach.lightest)
+    return replace(made, lightest=made.fold(nothing).lightest)
 
 
 def _only_present(moments: ClassMoments) -> ClassMoments:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor, Future
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Generic, TypeVar
 
@@ -39,7 +39,7 @@ class PartWork(Generic[S]):
                 for frame in part.frames(self.plan.columns):
                     if not len(frame):
                         continue
-                    block = self.plan.block(frame, part.start + rows)
+                    block = self.plan.block(replace(frame, start=part.start + rows))
                     rows += len(frame)
                     if len(block):
                         push(parts, self.reading.read(block))

@@ -82,6 +82,7 @@ class Frame:
     text_of: Callable[[int, str], str] | None = None  # what is written in a cell of the file
     named: bool = True  # whether the names are the user's
     left_out: tuple[str, ...] = ()  # columns of the source that are not here
+    start: int = 0  # number of the first row in its source, for messages
     places: dict[str, int] = field(init=False)
 
     def __post_init__(self) -> None:

@@ -208,7 +208,7 @@ class _Work:
             return
         row, column = self._first
         raise MissingCellError.of(
-            row,
+            self.frame.start + row,
             column,
             rows=int(self.gaps.sum()),
             columns=self._columns,
@@ -235,7 +235,8 @@ class _Work:
             row = int(rows[0])
             text = cells.levels[cells.values[row]]
             word = {"date": "date", "boolean": "truth value"}.get(column.kind, "number")
-            raise BadNumberError.of(row, column.name, text, line=self.frame.line(row), kind=word)
+            place = self.frame.start + row
+            raise BadNumberError.of(place, column.name, text, line=self.frame.line(row), kind=word)
         table = [float(text) if is_number(text) else np.nan for text in cells.levels]
         return np.asarray(np.array([*table, np.nan])[cells.values])
 
@@ -243,7 +244,7 @@ class _Work:
         for row in np.flatnonzero(np.isinf(values))[:1].tolist():
             text = None if self.frame.text_of is None else self.frame.text_of(row, column.name)
             line = self.frame.line(row)
-            raise InfiniteCellError.of(row, column.name, text=text, line=line)
+            raise InfiniteCellError.of(self.frame.start + row, column.name, text=text, line=line)
 
     def _levels(self, column: Column, cells: Cells) -> list[npt.NDArray[Any]]:
         codes = self._codes(column, cells.as_text())
@@ -272,7 +273,7 @@ class _Work:
         if len(rows) and self.unseen == "error":
             row = int(rows[0])
             raise CategoryError.unseen(
-                row,
+                self.frame.start + row,
                 column.name,
                 cells.levels[cells.values[row]],
                 known=column.levels,

@@ -13,7 +13,7 @@ from discriminant.decision.actions import OUTLIER, REJECT, Verdict
 from discriminant.errors import OptionError, PlotError, ShapeError, gathered
 from discriminant.report.plots.canvas import Canvas, action_words, check_matplotlib, model_words
 from discriminant.report.plots.plane import Plane
-from discriminant.report.plots.regions import Decide, Regions, places
+from discriminant.report.plots.regions import Decide, Regions, Window, places
 from discriminant.table.labels import code_labels, encode_labels, joined
 from discriminant.table.schema import Codes, Floats, Labels
 
@@ -31,6 +31,7 @@ def plot_boundary(
     *,
     ax: Axes | None = None,
     features: Sequence[Any] = (0, 1),
+    window: Window | None = None,
     nodes: int = 241,
     most: int = 2000,
     title: str | None = None,
@@ -43,13 +44,15 @@ def plot_boundary(
         A fitted classifier. One that has `decide`, as `Decision`, shows the regions where it
         rejects (hatched) and its other actions too.
     X, y
-        Rows and their labels; the window is theirs.
+        Rows and their labels.
     ax
         Where to draw; None: on a new figure.
     features
         The two that make the axes, by place or by name. Where there are more, all others stay at
         their mean (what is no number at its most frequent value), and the title says so: rows
         may then lie in a region that is not theirs.
+    window
+        ((least, largest) along x, the same along y) to be shown; None: as far as the rows go.
     nodes
         The grid is nodes x nodes. Borders are exact where they cross it.
     most
@@ -71,7 +74,7 @@ def plot_boundary(
     plane = plane_of(model, X, features, "plot_boundary")
     labels, codes = known_labels(model, y, len(plane.points))
     with gathered():
-        regions, actions = regions_of(model, plane, nodes=nodes)
+        regions, actions = regions_of(model, plane, nodes=nodes, window=window)
     canvas = Canvas.of(ax)
     shown = [*labels.tolist(), *(a for a in actions if a not in set(labels.tolist()))]
     patches = _draw_regions(canvas, regions, actions, shown)
@@ -121,9 +124,9 @@ def decided_over(model: Any, plane: Plane, actions: list[Hashable]) -> Decide:
 
 
 def regions_of(
-    model: Any, plane: Plane, *, nodes: int, window: Any = None
+    model: Any, plane: Plane, *, nodes: int, window: Window | None = None
 ) -> tuple[Regions, list[Hashable]]:
-    """What is decided over the window of the rows, and the actions that the codes stand for."""
+    """What is decided over a window, that of the rows unless given, and what codes stand for."""
     actions: list[Hashable] = np.asarray(model.classes_).tolist()
     decide = decided_over(model, plane, actions)
     return Regions.of(decide, window or plane.window(), nodes=nodes), actions

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _TEXTS = 15  # classes whose cells have texts
+_CONTRAST = 3.0
 
 
 def plot_confusion(
@@ -89,22 +90,23 @@ def _draw_cells(canvas: Canvas, shares: Floats, cells: Floats, *, share: bool) -
     if max(cells.shape) > _TEXTS:
         return
     for (i, j), value in np.ndenumerate(cells):
-        colour = _readable(colours(shown[i, j]), (canvas.ink, canvas.paper))
+        colour = _readable(colours(shown[i, j]), canvas.ink, canvas.paper)
         text = _written(float(value), share=share)
         canvas.ax.text(j, i, text, ha="center", va="center", color=colour)
 
 
-def _readable(ground: Any, choices: tuple[Any, Any]) -> Any:
-    """Which of two colours stands out more, by the contrast ratio of WCAG 2."""
+def _readable(ground: Any, ink: Any, paper: Any) -> Any:
+    """The paper's colour, as soon as it stands out from the ground; until then the ink's."""
     from matplotlib.colors import to_rgb
 
-    def light(colour: Any) -> float:
-        linear = [
+    def light(colour: Any) -> float:  # relative luminance, as WCAG 2 has it
+        parts = (
             v / 12.92 if v <= 0.04045 else ((v + 0.055) / 1.055) ** 2.4 for v in to_rgb(colour)
-        ]
-        return float(np.dot((0.2126, 0.7152, 0.0722), linear)) + 0.05
+        )
+        return 0.05 + sum(a * b for a, b in zip((0.2126, 0.7152, 0.0722), parts, strict=True))
 
-    return max(choices, key=lambda colour: abs(np.log(light(colour) / light(ground))))
+    contrast = light(paper) / light(ground)
+    return paper if max(contrast, 1.0 / contrast) >= _CONTRAST else ink
 
 
 def _written(value: float, *, share: bool) -> str:

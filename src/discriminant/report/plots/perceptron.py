@@ -137,7 +137,7 @@ def _draw_border(canvas: Canvas, lines: list[Floats], step: int, steps: int, lab
         linewidths=look["linewidth"],
         linestyles=[look["linestyle"]],
     )
-    return Line2D([], [], label=label, **look)
+    return Line2D([], [], label=label if lines else f"{label}, out of sight", **look)
 
 
 def _draw_moves(canvas: Canvas, model: Any, title: str | None) -> Axes:

@@ -12,7 +12,7 @@ which is where three regions meet, to within the cell.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +22,7 @@ import numpy.typing as npt
 from discriminant.table.schema import Floats
 
 Decide = Callable[[Floats], npt.NDArray[np.intp]]  # of (m, 2) points, (m,) places of actions
+Window = Sequence[tuple[float, float]]  # least and largest along x, and along y
 _HALVINGS = 24
 
 
@@ -36,7 +37,7 @@ class Regions:
     borders: Floats  # (s, 2, 2) pieces of borders, from point to point
 
     @classmethod
-    def of(cls, decide: Decide, window: tuple[tuple[float, float], ...], *, nodes: int) -> Regions:
+    def of(cls, decide: Decide, window: Window, *, nodes: int) -> Regions:
         """Ask over the whole window."""
         x, y = (np.linspace(*ends, nodes) for ends in window)
         grid = np.stack(np.meshgrid(x, y), axis=-1)  # (g, g, 2)

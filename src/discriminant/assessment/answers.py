@@ -7,6 +7,7 @@ is measured is what the model itself would do: `decide` where it has it, else `p
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Any
@@ -31,14 +32,24 @@ class Answers:
     @classmethod
     def blank(cls, rows: int, classes: int) -> Answers:
         """To be filled in."""
-        logs = np.full((rows, classes), -np.inf)
+        logs = np.full((classes, rows), -np.inf).T  # those of a class side by side
         return cls(logs, np.zeros(rows, dtype=np.intp))
 
+    def of(self, rows: Places) -> Answers:
+        """What is said of some of them."""
+        logs = np.array([column[rows] for column in self.log_posterior.T]).T
+        return Answers(logs, self.decided[rows], self.others)
+
     def put(
-        self, rows: Places, columns: Places, log_posterior: Floats, codes: npt.NDArray[Any]
+        self,
+        rows: Places | slice,
+        columns: Places,
+        log_posterior: Floats,
+        codes: npt.NDArray[Any],
     ) -> None:
         """Fill in some rows by a model that knows the classes in `columns` alone."""
-        self.log_posterior[np.ix_(rows, columns)] = log_posterior
+        for k, column in zip(columns, log_posterior.T, strict=True):
+            self.log_posterior[rows, k] = column
         self.decided[rows] = columns[codes]
 
 
@@ -77,8 +88,8 @@ class Gathered:
 
     def __init__(self, labels: Labels, rows: int) -> None:
         self.labels = labels
-        self.log_posterior = np.full((rows, len(labels)), -np.inf)
-        self.said = np.empty(rows, dtype=object)
+        self.found = Answers.blank(rows, len(labels))
+        self.said: list[tuple[Places, npt.NDArray[Any]]] = []  # rows, and what is decided of them
         self.others: set[Hashable] = set()
 
     def ask(self, model: Any, X: Any, rows: Places) -> None:
@@ -87,7 +98,7 @@ class Gathered:
         Without posteriors it is taken to be sure of what it predicts.
         """
         said, others = said_by(model, X)
-        self.said[rows] = said.tolist()
+        self.said.append((rows, said))
         self.others.update(others)
         logs = log_posterior_or_none(model, X)
         if logs is None:
@@ -95,17 +106,35 @@ class Gathered:
             chosen = np.asarray(model.predict(X))[:, None] == np.asarray(model.classes_)
             with np.errstate(divide="ignore"):
                 logs = np.log(chosen.astype(np.float64))
-        columns = np.searchsorted(self.labels, model.classes_)
-        self.log_posterior[np.ix_(rows, columns)] = logs
+        for k, column in zip(np.searchsorted(self.labels, model.classes_), logs.T, strict=True):
+            self.found.log_posterior[rows, k] = column
 
     def answers(self) -> Answers:
         """Decisions by their places."""
         names = self.labels.tolist()
         others = in_order(self.others.difference(names))
-        place = {name: a for a, name in enumerate([*names, *others])}
-        said = self.said.tolist()
-        strange = [name for name in said if name not in place]
+        place: dict[Any, int] = {name: a for a, name in enumerate([*names, *others])}
+        strange: Counter[Any] = Counter()
+        for rows, said in self.said:
+            distinct, which = _distinct(said, self.labels)
+            counts = np.bincount(which, minlength=len(distinct)).tolist()
+            strange.update({n: c for n, c in zip(distinct, counts, strict=True) if n not in place})
+            self.found.decided[rows] = np.array([place.get(n, -1) for n in distinct])[which]
         if strange:
-            raise LabelError.strange({n: strange.count(n) for n in dict.fromkeys(strange)}, names)
-        decided = np.fromiter((place[name] for name in said), dtype=np.intp, count=len(said))
-        return Answers(self.log_posterior, decided, tuple(others))
+            raise LabelError.strange(dict(strange), names)
+        return Answers(self.found.log_posterior, self.found.decided, tuple(others))
+
+
+def _distinct(said: npt.NDArray[Any], labels: Labels) -> tuple[list[Any], Places]:
+    """Different decisions, and which of them each is; they need not be alike enough to be sorted.
+
+    >>> _distinct(np.array(["no", "yes", "no"], dtype=object), np.array(["no", "yes"]))
+    (['no', 'yes'], array([0, 1, 0]))
+    """
+    if said.dtype != object and said.dtype.kind == labels.dtype.kind:
+        which = np.minimum(np.searchsorted(labels, said), len(labels) - 1)
+        if np.array_equal(labels[which], said):
+            return labels.tolist(), which
+    known: dict[Any, int] = {}
+    which = np.fromiter((known.setdefault(one, len(known)) for one in said.tolist()), dtype=np.intp)
+    return list(known), which

@@ -26,7 +26,13 @@ from scipy import special
 
 from discriminant.assessment.intervals import check_level
 from discriminant.assessment.layout import chance, number, table
-from discriminant.assessment.placements import Influences, averaged, one_auc, variance
+from discriminant.assessment.placements import (
+    Influences,
+    averaged,
+    one_auc,
+    two_kinds,
+    variance,
+)
 from discriminant.assessment.roc import Average, area_error
 from discriminant.assessment.steps import (
     Judged,
@@ -168,8 +174,10 @@ def auc(
         if rows.many:
             return _of_classes(rows, versus, average, interval, method)
         rows, own = one_above(rows, one)
-        steps = exact_steps(rows.scores, own, rows.weight)
         names = rows.labels.tolist()
+        if rows.weight is None:
+            return _of_rows(rows.scores, own, names, interval, method)
+        steps = exact_steps(rows.scores, own, rows.weight)
     else:
         check_ranking_alone(
             versus=None if versus == "rest" else versus,
@@ -286,29 +294,57 @@ def _of_classes(
     return AUC(found.value, low, high, spread, interval, total, None, parts)
 
 
+def _of_rows(
+    scores: Any, own: Any, names: list[Any], interval: float | None, method: Method
+) -> AUC:
+    """Of rows that count as one each."""
+    value, spread = two_kinds(scores, own)
+    m = float(np.count_nonzero(own))
+    found = AUC(value, np.nan, np.nan, np.nan, None, float(len(own)), names[1])
+    constant = spread == 0.0 and bool((scores == scores[0]).all())
+    kinds = dict(zip(names, (found.weight - m, m), strict=True))
+    return _within(found, interval, method, variance=spread, kinds=kinds, constant=constant)
+
+
 def _of_steps(steps: Steps, names: list[Any], interval: float | None, method: Method) -> AUC:
     """From the weights of both kinds at each score."""
     m, n = float(steps.positive.sum()), float(steps.negative.sum())
     below = np.cumsum(steps.negative)
     below -= 0.5 * steps.negative
     value = float(steps.positive @ below) / m / n
-    error, positive = area_error(steps), names[1]
-    if interval is None:
-        return AUC(value, np.nan, np.nan, np.nan, None, m + n, positive, error=error)
-    for name, total in zip(names, (n, m), strict=True):
-        if total <= 1.0:
-            raise ScoreError.too_few(name, total)
+    error = area_error(steps)
+    found = AUC(value, np.nan, np.nan, np.nan, None, m + n, names[1], error=error)
     above = np.cumsum(steps.positive[::-1])[::-1] - 0.5 * steps.positive
     spread = _spread(below / n - value, steps.positive, m)
-    spread = np.sqrt(spread + _spread(above / m - value, steps.negative, n))
-    _warn(value, spread, len(steps.threshold) == 1, m + n)
-    low, high = _span(value, spread, interval, method)
-    return AUC(value, low, high, spread, interval, m + n, positive, error=error)
+    spread += _spread(above / m - value, steps.negative, n)
+    kinds, constant = dict(zip(names, (n, m), strict=True)), len(steps.threshold) == 1
+    return _within(found, interval, method, variance=spread, kinds=kinds, constant=constant)
+
+
+def _within(
+    found: AUC,
+    level: float | None,
+    method: Method,
+    *,
+    variance: float,
+    kinds: dict[Any, float],
+    constant: bool,
+) -> AUC:
+    """With its interval if one is asked for; `kinds` are the weights of both."""
+    if level is None:
+        return found
+    for name, total in kinds.items():
+        if total <= 1.0:
+            raise ScoreError.too_few(name, total)
+    spread = float(np.sqrt(variance))
+    _warn(found.value, spread, constant, found.weight)
+    low, high = _span(found.value, spread, level, method)
+    return replace(found, low=low, high=high, standard_error=spread, level=level)
 
 
 def _spread(apart: Floats, weight: Floats, total: float) -> float:
     """Variance of a mean, from distances from the mean."""
-    return float(weight @ np.square(apart)) / (total - 1.0) / total
+    return float(weight @ np.square(apart)) / (total - 1.0) / total if total > 1.0 else np.nan
 
 
 def _span(value: float, spread: float, level: float, method: Method) -> tuple[float, float]:

@@ -29,6 +29,7 @@ from discriminant.assessment.folds import (
     rows_by_fold,
 )
 from discriminant.assessment.grid import Candidates, Grid, grid_sums
+from discriminant.assessment.measures import Assessment
 from discriminant.assessment.refit import for_classes, present_classes
 from discriminant.engines.engine import anchor_of, read_classes
 from discriminant.engines.local import available_threads, one_blas_thread
@@ -64,32 +65,55 @@ class Folded:
         trains = tuple(all_but_one(sums))
         return cls(table, fold, rows, parts, trains, trains[0] + sums[0])
 
-    def answers(self, estimator: Any) -> Answers:
-        """What models made from the sums of all other parts say of each row."""
+    def answers(self, estimator: Any) -> tuple[Answers, tuple[Assessment, ...]]:
+        """What models made from the sums of all other parts say of each row, and how each did."""
         return self.answers_by(lambda f: estimator)
 
-    def answers_by(self, model_of: Callable[[int], Any]) -> Answers:
+    def answers_by(self, model_of: Callable[[int], Any]) -> tuple[Answers, tuple[Assessment, ...]]:
         """The same with a model, not yet fitted, of each part's own."""
-        labels = self.table.schema.labels
-        found = Answers.blank(len(self.table), len(labels))
+        found = Answers.blank(len(self.table), len(self.table.schema.labels))
 
-        def work(f: int) -> None:
-            train = self.trains[f]
-            present = train.rows > 0
-            model = for_classes(model_of(f), present, labels)
-            own = only_present(train)
-            if model.needs_rows_for(own):
-                rule = model.rule_of(self.table.take(self._others(f)))
-            else:
-                rule = model.rule_from(own)
-            columns, rows, features = np.flatnonzero(present), self.rows[f], self.parts[f].features
-            for lo in range(0, len(rows), _PIECE):
-                some = slice(lo, lo + _PIECE)
-                found.put(rows[some], columns, *model.answers_by(rule, features[some]))
+        def work(f: int) -> Assessment:
+            said = self._scored(f, model_of(f))
+            found.put(
+                self.rows[f], np.arange(len(said.log_posterior.T)), said.log_posterior, said.decided
+            )
+            return self.tally(f, said)
 
         with one_blas_thread(), ThreadPoolExecutor(available_threads()) as pool:
-            list(pool.map(carried(work), range(len(self.rows))))
+            return found, tuple(pool.map(carried(work), range(len(self.rows))))
+
+    def _scored(self, f: int, estimator: Any) -> Answers:
+        """What is said of the rows of a part, in their order there."""
+        labels, train, part = self.table.schema.labels, self.trains[f], self.parts[f]
+        present = train.rows > 0
+        model = for_classes(estimator, present, labels)
+        own = only_present(train)
+        if model.needs_rows_for(own):
+            rule = model.rule_of(self.table.take(self._others(f)))
+        else:
+            rule = model.rule_from(own)
+        found, columns = Answers.blank(len(part), len(labels)), np.flatnonzero(present)
+        for lo in range(0, len(part), _PIECE):
+            some = slice(lo, lo + _PIECE)
+            found.put(some, columns, *model.answers_by(rule, part.features[some]))
         return found
+
+    def tally(self, f: int, said: Answers) -> Assessment:
+        """How a model did that said so of the rows of a part."""
+        part = self.parts[f]
+        return Assessment.of(
+            part.codes,
+            said.decided,
+            labels=part.schema.labels,
+            others=said.others,
+            log_posterior=said.log_posterior,
+            weight=part.weight,
+        )
+
+    def tallies(self, said: Answers) -> tuple[Assessment, ...]:
+        """The same of all parts, from what was said of all rows."""
+        return tuple(self.tally(f, said.of(rows)) for f, rows in enumerate(self.rows))
 
     def refitted(
         self, estimator: Any, *, most: int, seed: int, told: Callable[[int], object] = id

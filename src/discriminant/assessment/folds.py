@@ -85,7 +85,8 @@ def dealt(codes: Codes, folds: int, seed: Any) -> FoldNumbers:
 
 def rows_by_fold(fold: FoldNumbers) -> list[Places]:
     """The rows of each fold, in order."""
-    order = np.argsort(fold, kind="stable")
+    small = fold.max(initial=0) < 1 << 16  # then they are sorted by their digits, ten times as fast
+    order = np.argsort(fold.astype(np.uint16) if small else fold, kind="stable")
     return np.split(order, np.cumsum(np.bincount(fold))[:-1])
 
 

@@ -46,26 +46,76 @@ class Influences:
         return Influences(self.value - other.value, self.each - other.each, {})
 
 
+def two_kinds(scores: npt.NDArray[Any], own: Mask) -> tuple[float, float]:
+    """The AUC of some rows above the others, each of weight one, and DeLong's variance of it.
+
+    The kinds are sorted apart and nothing is put back in order, which is the quickest way.
+
+    >>> two_kinds(np.array([1, 2, 3, 0, 2]), np.arange(5) < 3)
+    (0.75, 0.08333333333333333)
+    """
+    mine, others = (np.sort(scores[np.flatnonzero(some)]) for some in (own, ~own))
+    placed = _placements(mine, others)
+    value = float(placed[0].mean())
+    return value, sum(_variance_of_mean(each, value) for each in placed)
+
+
 def one_auc(scores: npt.NDArray[Any], own: Mask, weight: Floats | None) -> tuple[float, Floats]:
     """The AUC of some rows above the others, and the influence of each.
-
-    All rows are sorted once; what lies below a row is the weight before its first equal, and half
-    of that of its equals.
 
     >>> value, each = one_auc(np.array([1, 2, 3, 0, 2]), np.arange(5) < 3, None)
     >>> value, (3 * each[:3] + value).tolist()  # the placements of the first three
     (0.75, [0.5, 0.75, 1.0])
     """
+    if weight is not None:
+        return _weighed_auc(scores, own, weight)
+    kinds = np.flatnonzero(own), np.flatnonzero(~own)
+    ordered = [rows[np.argsort(scores[rows])] for rows in kinds]
+    placed = _placements(scores[ordered[0]], scores[ordered[1]])
+    value, found = float(placed[0].mean()), np.empty(len(own))
+    for rows, each in zip(ordered, placed, strict=True):
+        each -= value
+        each /= len(rows)
+        found[rows] = each
+    return value, found
+
+
+def _placements(mine: npt.NDArray[Any], others: npt.NDArray[Any]) -> tuple[Floats, Floats]:
+    """Of m sorted scores and of n others, sorted: the share of the other kind below, and above.
+
+    Others below i are counted by looking it up. Of mine, those below j are the ones that have at
+    most j others below or beside them, so a running sum of these numbers counts them.
+    """
+    m, n = len(mine), len(others)
+    below = np.searchsorted(others, mine)
+    lower = np.cumsum(np.bincount(below, minlength=n)[:n])
+    if not (others.take(below, mode="clip") == mine).any():
+        return below / n, 1.0 - lower / m
+    upto = np.searchsorted(others, mine, side="right")
+    lower += np.cumsum(np.bincount(upto, minlength=n)[:n])
+    return (below + upto) / (2.0 * n), 1.0 - lower / (2.0 * m)
+
+
+def _variance_of_mean(placed: Floats, mean: float) -> float:
+    """NaN of a single row; what is handed in is used up."""
+    m = len(placed)
+    placed -= mean
+    return float(np.dot(placed, placed)) / (m - 1) / m if m > 1 else np.nan
+
+
+def _weighed_auc(scores: npt.NDArray[Any], own: Mask, weight: Floats) -> tuple[float, Floats]:
+    """All rows are sorted once; what lies below a row is the weight before its first equal, and
+    half of that of its equals.
+    """
     order = np.argsort(scores)
-    mine, each = own[order], None if weight is None else weight[order]
-    before = _running(mine if each is None else np.where(mine, each, 0.0))
-    everybody = np.arange(len(order) + 1.0) if each is None else _running(each)
+    mine, each = own[order], weight[order]
+    before, everybody = _running(np.where(mine, each, 0.0)), _running(each)
     first, last = _equals(scores[order])
     below = before[first] + before[last]
     others = everybody[first] + everybody[last] - below
     total, rest = float(before[-1]), float(everybody[-1] - before[-1])
     placed = np.where(mine, others / (2.0 * rest), 1.0 - below / (2.0 * total))
-    value = float(np.average(placed[mine], weights=None if each is None else each[mine]))
+    value = float(np.average(placed[mine], weights=each[mine]))
     found = np.empty(len(order))
     found[order] = (placed - value) / np.where(mine, total, rest)
     return value, found

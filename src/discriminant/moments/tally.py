@@ -91,14 +91,15 @@ class Tally:
         A, K = found.weight.shape
         cell = decided.astype(np.intp) * K + codes
         rows = np.bincount(cell, minlength=A * K).reshape(A, K)
-        ones = np.ones(len(codes)) if weight is None else weight
-        sums = [
-            np.asarray(np.bincount(cell, value, minlength=A * K), dtype=np.float64).reshape(A, K)
-            for value in (ones, ones**2)
-        ]
+        sums = [rows.astype(np.float64)] * 2
+        if weight is not None:
+            sums = [
+                np.asarray(np.bincount(cell, each, minlength=A * K), np.float64).reshape(A, K)
+                for each in (weight, weight**2)
+            ]
         scored = found.scored
         if log_posterior is not None and len(codes):
-            scored = Scored.of(log_posterior, codes, ones, bins=bins)
+            scored = Scored.of(log_posterior, codes, weight, bins=bins)
         return replace(found, rows=rows, weight=sums[0], weight2=sums[1], scored=scored)
 
     def among(self, labels: Labels, others: Iterable[Hashable] = ()) -> Self:

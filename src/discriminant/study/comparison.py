@@ -12,7 +12,7 @@ model, sqrt(mean_f (c_f - c)^2 / (F - 1)), take the simplest model with  c <= c_
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import Any
@@ -24,6 +24,7 @@ from discriminant.assessment.auc import AUC, auc
 from discriminant.assessment.grid import Grid
 from discriminant.assessment.judging import Found
 from discriminant.assessment.layout import Printed, table
+from discriminant.assessment.measures import Assessment
 from discriminant.assessment.model_comparison import mcnemar
 from discriminant.assessment.resampling import HeldOut
 from discriminant.errors import DiscriminantError, OptionError, StudyError
@@ -240,6 +241,7 @@ def outcome_of(
     member: Member,
     held: HeldOut,
     *,
+    tallies: Sequence[Assessment],
     seconds: float,
     note: str = "",
     scores: Floats | None = None,
@@ -249,9 +251,9 @@ def outcome_of(
 ) -> Outcome:
     """All measures of what a model said of held-out rows.
 
-    `scores` (N, K) are those of a model without probabilities.
+    `tallies` are those of the folds; `scores` (N, K) those of a model without probabilities.
     """
-    tally = held.tally
+    tally = sum(tallies[1:], tallies[0])
     error = tally.interval("error", level=LEVEL)
     able = scores is None
     low, area, high = _area(held) if scores is None else _area_of_scores(held, scores)
@@ -275,28 +277,17 @@ def outcome_of(
         chosen=False,
     )
     right = np.asarray(held.decided == held.codes)
-    spread = _spread(held, able)
+    spread = {by: _se(by, tallies) for by in (CRITERIA if able else ("error",))}
     return Outcome(member, facts, spread, right, held if keep else None, warnings, converged)
 
 
-def _spread(held: HeldOut, able: bool) -> dict[str, float]:
-    """Standard errors over folds."""
-    losses = {"error": held.wrong.astype(np.float64)}
-    if able:
-        own = np.take_along_axis(held.log_posterior, held.codes[:, None].astype(np.intp), 1)[:, 0]
-        p = np.exp(held.log_posterior)
-        brier = np.einsum("nk,nk->n", p, p) - 2.0 * np.exp(own) + 1.0
-        losses |= {"log_loss": -own, "brier": brier / 2.0 if p.shape[1] == 2 else brier}
-    return {by: _se(loss, held) for by, loss in losses.items()}
-
-
-def _se(loss: Floats, held: HeldOut) -> float:
-    total = np.bincount(held.fold, held.weight).astype(np.float64)
+def _se(by: str, tallies: Sequence[Assessment]) -> float:
+    """Standard error over folds."""
+    weight = np.array([tally.weight.sum() for tally in tallies])
+    mean = np.array([getattr(tally, by) for tally in tallies])
+    some = weight > 0
     with np.errstate(invalid="ignore"):
-        if held.weight is not None:
-            loss = np.where(held.weight > 0, loss * held.weight, 0.0)
-        sums = np.bincount(held.fold, loss).astype(np.float64)[total > 0]
-        se = float(Found.of_folds(sums[:, None], total[total > 0]).se[0])
+        se = float(Found.of_folds((mean * weight)[some, None], weight[some]).se[0])
     return se if math.isfinite(se) else 0.0
 
 

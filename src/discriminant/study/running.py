@@ -20,6 +20,7 @@ from discriminant.assessment.answers import Answers
 from discriminant.assessment.folded import Folded
 from discriminant.assessment.folds import FoldNumbers
 from discriminant.assessment.grid import STEPS, Candidates, Grid
+from discriminant.assessment.measures import Assessment
 from discriminant.assessment.resampling import HeldOut, warn_of_missing
 from discriminant.engines.local import available_threads
 from discriminant.errors import DiscriminantError, StudyError, kept
@@ -133,6 +134,7 @@ class Run:
             return outcome_of(
                 member,
                 held,
+                tallies=said.tallies or self.folded.tallies(said.answers),
                 seconds=said.seconds,
                 note=said.note,
                 scores=said.scores,
@@ -172,10 +174,10 @@ class Run:
         if not member.chosen:
             if not folded.whole.holds(model.detail):
                 model.fit_moments(folded.whole)  # tells what is missing
-            return _Said(folded.answers(model))
+            return _Said(*folded.answers(model))
         self._surface(folded)
         made = [_rda(grid, *grid.best()[:2]) for grid in self._by_fold]
-        return _Said(folded.answers_by(lambda f: made[f]), note=self._dials())
+        return _Said(*folded.answers_by(lambda f: made[f]), note=self._dials())
 
     def _dials(self) -> str:
         assert self.surface is not None
@@ -211,12 +213,13 @@ class Run:
         )  # which rarely ends, and need not
         if not converged:
             note += " Some of its fits had not converged."
-        return _Said(found.answers, found.scores, note.strip(), converged)
+        return _Said(found.answers, (), found.scores, note.strip(), converged)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Said:
     answers: Answers
+    tallies: tuple[Assessment, ...] = ()  # of each fold, if they are at hand
     scores: Floats | None = None
     note: str = ""
     converged: bool = True

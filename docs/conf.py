@@ -3,7 +3,6 @@
 Everything the site shows is in the site: no font, style or script is loaded from elsewhere.
 """
 
-import os
 import sys
 from pathlib import Path
 
@@ -20,6 +19,7 @@ release = version = discriminant.__version__
 extensions = [
     "public_names",  # ours: the pages of the reference, from the names that are public
     "plain_docstrings",  # ours: docstrings as they are written, before numpydoc reads them
+    "mathml",  # ours: formulas without a script
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
     "numpydoc",
@@ -30,6 +30,7 @@ exclude_patterns = ["_build", "**/README.md", "**/GALLERY_HEADER.rst", "gallery"
 # Pages are Markdown. A heading can be linked to as code hosts do it: page.md#the-heading.
 myst_heading_anchors = 3
 highlight_language = "none"
+html_math_renderer = "mathml"
 
 # Reference
 autosummary_generate = False  # public_names writes the pages
@@ -45,11 +46,10 @@ if any((HERE / "gallery").glob("*.py")):
     sphinx_gallery_conf = {
         "examples_dirs": "gallery",
         "gallery_dirs": "auto_gallery",
-        "filename_pattern": os.environ.get("GALLERY", r"\.py$"),
         "download_all_examples": False,
         "show_signature": False,
         "abort_on_example_error": True,
-        "min_reported_time": 1e9,
+        "write_computation_times": False,  # that page would load scripts from elsewhere
         "remove_config_comments": True,
         "show_memory": False,
     }
@@ -76,9 +76,16 @@ html_theme_options = {
 }
 html_sidebars = {"index": [], "start": []}
 
-# Links to files outside of docs work on a code host; here they lead to the pages that show them.
+# Links that work on a code host lead, here, to the pages that are made of what they lead to there.
 # A block of code that ends in an empty line, as a session does, is shown without it.
-OUTSIDE = {"../CHANGELOG.md": "changes.md", "../CONTRIBUTING.md": "contributing.md"}
+OUTSIDE = {
+    "../CHANGELOG.md": "changes.md",
+    "../CONTRIBUTING.md": "contributing.md",
+    "../src/discriminant/__init__.py": "reference/index.rst",
+    "../../src/discriminant/__init__.py": "../reference/index.rst",
+    "gallery": "auto_gallery/index.rst",
+    "gallery/GALLERY_HEADER.rst": "auto_gallery/index.rst",
+}
 
 
 def adapt(app, name, source):

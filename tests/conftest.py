@@ -24,6 +24,10 @@ settings.register_profile("same", derandomize=True, max_examples=50, **_COMMON)
 settings.register_profile("new", max_examples=100, print_blob=True, **_COMMON)
 
 
+def pytest_addoption(parser):
+    parser.addoption("--kills", type=int, help="how often tests/trust/test_kills.py kills a writer")
+
+
 def pytest_configure(config):
     if config.getoption("--hypothesis-profile", None) is None:
         seeded = config.getoption("--hypothesis-seed", None) is not None

@@ -268,7 +268,7 @@ def test_a_fit_that_does_not_converge_ends_with_3(tmp_path):
 # --- safe to open --------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("text", ["=1+1", "+cmd", "-cmd", "@SUM(A1)", "\tx", "\rx"])
+@pytest.mark.parametrize("text", ["=1+1", "+cmd", "-cmd", "@SUM(A1)", "\tx", "\rx", "＝1"])
 def test_texts_that_a_spreadsheet_would_run_are_quoted(text):
     assert safe_cell(text) == "'" + text
 

@@ -307,25 +307,6 @@ def test_only_models_and_moments_are_saved(place):
 # --- damaged and changed files ----------------------------------------------------------------
 
 
-def test_a_file_cut_at_any_byte_is_refused_with_that_byte(place):
-    LDA(prior=np.arange(9.0)).save(place)
-    content = place.read_bytes()
-    for size in range(len(content)):
-        place.write_bytes(content[:size])
-        with pytest.raises(StoredFileError, match=f"damaged at byte {size:,}:"):
-            dd.load(place)
-
-
-@pytest.mark.parametrize("mmap", [False, True], ids=["read", "mapped"])
-def test_a_bit_flipped_anywhere_is_found(content, place, mmap):
-    for byte in range(0, len(content), 17 if mmap else 2):
-        changed = bytearray(content)
-        changed[byte] ^= 1 << byte % 8
-        place.write_bytes(changed)
-        with pytest.raises(StoredFileError):
-            dd.load(place, mmap=mmap)
-
-
 def test_a_number_changed_in_a_file_is_told_by_its_digest(content, place):
     place.write_bytes(content[:-8] + b"\0" * 7 + b"\x40")
     with pytest.raises(StoredFileError, match=r"changed after it was saved: its SHA-256"):

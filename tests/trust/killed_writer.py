@@ -1,10 +1,10 @@
-"""Kill a process while it saves, many times over: the file is always one of the two it writes.
+"""Kill a process while it writes a file, many times over: the file is always one of two.
 
-    python tests/trust/killed_writer.py FOLDER KILLS SEED
+    python tests/trust/killed_writer.py FOLDER KILLS SEED [model|text]
 
-A child saves two models in turn over one file, as fast as it can; the parent kills it after a
-random while and loads the file. Prints how many files were lost, and how many kills came while it
-was being written.
+A child writes two models (or two texts, as pages and tables are written) in turn over one file, as
+fast as it can; the parent kills it after a random while and reads the file. Prints how many files
+were lost, and how many kills came while it was being written.
 """
 
 import json
@@ -19,47 +19,75 @@ import numpy as np
 
 import discriminant as dd
 from discriminant.errors import DiscriminantError
+from discriminant.table.replacing import write_whole
 
 SIZE = 100_000  # numbers in an array of the model: some milliseconds to write
 
 
-def model(value):
-    return dd.LDA(prior=np.full(SIZE, value), shrinkage=value)
+def save_model(place, value):
+    dd.save(dd.LDA(prior=np.full(SIZE, value), shrinkage=value), place)
 
 
-def save_for_ever(place, models):
+def load_model(place):
+    """Which of the two it is; None if neither."""
+    try:
+        found = dd.load(place)
+    except DiscriminantError:
+        return None
+    whole = (found.prior == found.shrinkage).all() and len(found.prior) == SIZE
+    return found.shrinkage if whole else None
+
+
+def save_text(place, value):
+    write_whole(place, str(int(value)).encode() * 8 * SIZE)
+
+
+def load_text(place):
+    found = place.read_bytes()
+    whole = len(found) == 8 * SIZE and len(set(found)) == 1
+    return float(chr(found[0])) if whole else None
+
+
+KINDS = {"model": (save_model, load_model), "text": (save_text, load_text)}
+
+
+def write_for_ever(save, place):
     while True:
-        for each in models:
-            dd.save(each, place)
+        for value in (1.0, 2.0):
+            save(place, value)
 
 
-def main(folder, kills, seed):
-    place, models, draw = folder / "model.dd", [model(1.0), model(2.0)], random.Random(seed)
-    dd.save(models[0], place)
-    told = {"kills": 0, "lost": 0, "while writing": 0, "first": 0, "second": 0}
+def main(folder, kills, seed, kind="model"):
+    place, draw, (save, load) = folder / "file.dd", random.Random(seed), KINDS[kind]
+    save(place, 1.0)
     started = time.perf_counter()
-    dd.save(models[0], place)
+    save(place, 1.0)
     one = time.perf_counter() - started
+    told = {"kills": 0, "lost": 0, "while writing": 0, 1.0: 0, 2.0: 0}
     for _ in range(kills):
         child = os.fork()
         if child == 0:
-            save_for_ever(place, models)
+            write_for_ever(save, place)
         time.sleep(draw.uniform(0.0, 4.0 * one))
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
+        found, beside = load(place), [left for left in _beside(folder) if left.suffix != ".lock"]
         told["kills"] += 1
-        told["while writing"] += (folder / ".model.dd.tmp").exists()
-        try:
-            found = dd.load(place)
-            whole = (found.prior == found.shrinkage).all() and len(found.prior) == SIZE
-            told["first" if found.shrinkage == 1.0 else "second"] += 1
-            told["lost"] += not whole
-        except DiscriminantError:
-            told["lost"] += 1
-    dd.save(models[0], place)  # whatever the last one left is no obstacle
-    told["left over"] = len(list(folder.iterdir())) - 1
+        told["lost"] += found is None
+        told["while writing"] += bool(beside)
+        if found is not None:
+            told[found] += 1
+        if kind == "text":  # each has a name of its own, so that none finds that of another
+            for left in beside:
+                left.unlink()
+    save(place, 1.0)  # whatever the last one left is no obstacle
+    told["left over"] = len(_beside(folder))
     print(json.dumps(told))
 
 
+def _beside(folder):
+    return [left for left in folder.iterdir() if left.name.startswith(".file.dd.")]
+
+
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]))
+    main(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), *sys.argv[4:])

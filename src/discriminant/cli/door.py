@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any, NoReturn
 
-from discriminant.errors import DiscriminantError
+from discriminant.errors import DiscriminantError, DiscriminantWarning
 
 DONE, BAD_INPUT, NOT_CONVERGED = 0, 2, 3
 _STOPPING = ("SIGINT", "SIGTERM", "SIGHUP")  # not every system has them all
@@ -158,6 +158,7 @@ class Session:
 
     def __post_init__(self) -> None:
         warnings.showwarning = self._warned
+        warnings.simplefilter("always", DiscriminantWarning)
 
     def tell(
         self, found: Mapping[str, Any], text: str, *, written: Mapping[str, Any] | None = None

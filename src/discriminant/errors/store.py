@@ -181,6 +181,12 @@ class WriteError(DiscriminantError, OSError):
         )
 
     @classmethod
+    def not_a_name(cls, path: object, why: object) -> WriteError:
+        return cls._of(
+            errno.EINVAL, f"{str(path)!r} cannot be written: {why}. Choose another name."
+        )
+
+    @classmethod
     def failed(cls, path: object, cause: OSError) -> WriteError:
         number = cause.errno or errno.EIO
         return cls._of(

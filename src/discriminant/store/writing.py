@@ -26,6 +26,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discriminant.errors import WriteError
+from discriminant.table.replacing import force_folder, mode_of, real_place
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _CHUNK = 1 << 24  # bytes given to the system at a time
@@ -35,7 +36,7 @@ _NOT_LINKED = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
 @contextmanager
 def claimed(path: Path) -> Iterator[Path]:
     """Hold a name for writing; says at once if it cannot be written. Links lead to their file."""
-    path = Path(os.path.realpath(path))
+    path = real_place(path)
     kind = kind_of_file(path)
     if kind not in (None, "file"):
         raise WriteError.not_a_file(path, str(kind))
@@ -69,9 +70,9 @@ def write(path: Path, header: bytes, digest_at: int, arrays: Sequence[npt.NDArra
     try:
         with suppress(FileNotFoundError):
             os.unlink(temporary)
-        digest = _fill(temporary, _mode_of(path), header, digest_at, arrays, size)
+        digest = _fill(temporary, mode_of(path, 0o666), header, digest_at, arrays, size)
         os.replace(temporary, path)
-        _force_folder(path.parent)
+        force_folder(path.parent)
     except OSError as fault:
         with suppress(OSError):
             os.unlink(temporary)
@@ -120,24 +121,6 @@ def _put(handle: int, part: memoryview, digest: Any) -> None:
         digest.update(chunk)
         while len(chunk):
             chunk = chunk[os.write(handle, chunk) :]
-
-
-def _mode_of(path: Path) -> int:
-    """Who may read the new file: those who may read the old one."""
-    try:
-        return stat.S_IMODE(os.stat(path).st_mode)
-    except FileNotFoundError:
-        return 0o666
-
-
-def _force_folder(folder: Path) -> None:
-    """So that the new name, too, is on the disk; not every system lets a folder be opened."""
-    with suppress(OSError):
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
 
 
 def _locked(lock: Path, path: Path) -> int:

@@ -33,7 +33,7 @@ def replacing(path: str | os.PathLike[str], *, size: int | None = None) -> Itera
     size
         The bytes that it will have, where they are known: told if there is no room for them.
     """
-    place = Path(os.path.realpath(path))
+    place = real_place(path)
     try:
         handle, beside = tempfile.mkstemp(dir=place.parent, prefix=f".{place.name[:_LONGEST]}.")
     except OSError as fault:
@@ -43,9 +43,9 @@ def replacing(path: str | os.PathLike[str], *, size: int | None = None) -> Itera
             yield file
             file.flush()
             os.fsync(file.fileno())
-        os.chmod(beside, _mode_of(place))
+        os.chmod(beside, mode_of(place, 0o644))
         os.replace(beside, place)
-        _force_folder(place.parent)
+        force_folder(place.parent)
     except OSError as fault:
         told = _no_room(place, beside, size, fault) if fault.errno in _FULL else fault
         _remove(beside)
@@ -61,6 +61,14 @@ def write_whole(path: str | os.PathLike[str], content: bytes) -> None:
         file.write(content)
 
 
+def real_place(path: str | os.PathLike[str]) -> Path:
+    """Where a file is written: links lead to their file."""
+    try:
+        return Path(os.path.realpath(path))
+    except ValueError as fault:  # a NUL
+        raise WriteError.not_a_name(path, fault) from None
+
+
 def _no_room(place: Path, beside: str, size: int | None, fault: OSError) -> WriteError:
     free = shutil.disk_usage(place.parent).free
     if size is not None:
@@ -73,15 +81,15 @@ def _remove(beside: str) -> None:
         os.unlink(beside)
 
 
-def _mode_of(place: Path) -> int:
+def mode_of(place: Path, otherwise: int) -> int:
     """Who may read the new file: those who may read the old one."""
     try:
         return stat.S_IMODE(os.stat(place).st_mode)
     except FileNotFoundError:
-        return 0o644
+        return otherwise
 
 
-def _force_folder(folder: Path) -> None:
+def force_folder(folder: Path) -> None:
     """So that the new name, too, is on the disk; not every system lets a folder be opened."""
     with suppress(OSError):
         handle = os.open(folder, os.O_RDONLY)

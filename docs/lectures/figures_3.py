@@ -1,0 +1,124 @@
+"""Figures of lecture 3: masking, the logit, curved borders, regularisation."""
+
+from __future__ import annotations
+
+import numpy as np
+from drawing import BLUE, GREEN, GREY, OCHRE, RED, axes, figure
+from sklearn.datasets import load_digits, load_wine
+from sklearn.pipeline import make_pipeline
+
+import discriminant as dd
+
+WINE = load_wine(as_frame=True)
+CULTIVAR = WINE.target_names[WINE.target]
+
+
+@figure
+def masking():
+    """Fitted values of three classes in a row."""
+    rng = np.random.default_rng(0)
+    X = np.concatenate([rng.normal(centre, 0.6, 100) for centre in (-4, 0, 4)])[:, None]
+    y = np.repeat(["left", "middle", "right"], 100)
+    drawn, both = axes(2, width=4.6, height=3.4)
+    for ax, degree, title in zip(both, (1, 2), ("Straight lines", "Parabolas"), strict=True):
+        model = dd.LeastSquares(degree=degree).fit(X, y)
+        dd.plot_masking(
+            model, X, y, ax=ax, most=150, title=f"{title}: {1 - model.score(X, y):.0%} wrong"
+        )
+    return drawn
+
+
+@figure
+def logit():
+    """The logistic curve."""
+    z = np.linspace(-6, 6, 200)
+    drawn, ax = axes(width=4.6, height=3.0)
+    ax.plot(z, 1 / (1 + np.exp(-z)), color=BLUE)
+    ax.axhline(0.5, color=GREY, linestyle=":", linewidth=1)
+    ax.axvline(0, color=GREY, linestyle=":", linewidth=1)
+    ax.set(xlabel="log odds, β₀ + x'β", ylabel="probability", title="From log odds to probability")
+    return drawn
+
+
+@figure
+def curved():
+    """LDA, LDA in five columns, QDA."""
+    X = WINE.data[["alcohol", "flavanoids"]].to_numpy()
+    models = {
+        "LDA": dd.LDA(),
+        "LDA in five columns": make_pipeline(dd.Basis(degree=2), dd.LDA()),
+        "QDA": dd.QDA(),
+    }
+    drawn, three = axes(3, width=3.5, height=3.2)
+    for ax, (title, model) in zip(three, models.items(), strict=True):
+        dd.plot_boundary(
+            model.fit(X, CULTIVAR), X, CULTIVAR, ax=ax, nodes=61, most=120, title=title
+        )
+        ax.set(xlabel="alcohol", ylabel="flavanoids")
+        if ax is not three[0] and ax.get_legend():
+            ax.get_legend().remove()
+    return drawn
+
+
+@figure
+def shrinkage():
+    """What a little of the diagonal does where rows are few."""
+    gammas = np.array([0.0, 0.1, 0.25, 0.4, 0.55, 0.7, 0.8, 0.9, 0.95, 1.0])
+    X, right = WINE.data.to_numpy(), np.zeros((30, len(gammas)))
+    rng = np.random.default_rng(0)
+    for draw in range(30):
+        order = rng.permutation(len(X))
+        few, rest = order[:18], order[18:]
+        for place, gamma in enumerate(gammas):
+            model = dd.LDA(shrinkage=1 - gamma).fit(X[few], CULTIVAR[few])
+            right[draw, place] = model.score(X[rest], CULTIVAR[rest])
+    drawn, ax = axes(width=5.0, height=3.2)
+    ax.plot(gammas, right.mean(axis=0), color=BLUE, marker="o")
+    low, high = np.quantile(right, [0.1, 0.9], axis=0)
+    ax.fill_between(gammas, low, high, color=BLUE, alpha=0.18, label="8 draws in 10")
+    ax.set(
+        xlabel="γ: 0 is diagonal LDA, 1 is LDA",
+        ylabel="share right",
+        title="Eighteen wines, 13 features",
+    )
+    ax.legend(loc="lower left")
+    return drawn
+
+
+@figure
+def surface():
+    """Held-out loss of all members between LDA and QDA."""
+    drawn, ax = axes(width=5.4, height=4.2)
+    dd.plot_surface(dd.RDA(pooling="cv", shrinkage="cv").fit(WINE.data, CULTIVAR), ax=ax)
+    return drawn
+
+
+@figure
+def learning():
+    """Bias and variance: four members as rows come in."""
+    digits, number = load_digits(return_X_y=True)
+    rng = np.random.default_rng(3)
+    digits = digits + rng.normal(0, 0.1, digits.shape)
+    order = rng.permutation(len(digits))
+    X, y = digits[order], number[order]
+    members = {
+        "diagonal LDA": (dd.LDA(shrinkage=1), OCHRE),
+        "LDA": (dd.LDA(), BLUE),
+        "QDA": (dd.QDA(), RED),
+        "RDA": (dd.RDA(pooling=0.7, shrinkage=0.3), GREEN),
+    }
+    counts = [100, 150, 200, 300, 450, 700, 1200]
+    drawn, ax = axes(width=5.2, height=3.5)
+    for title, (model, colour) in members.items():
+        right = [model.fit(X[:n], y[:n]).score(X[1200:], y[1200:]) for n in counts]
+        ax.plot(counts, right, color=colour, marker="o", markersize=4, label=title)
+    ax.set(
+        xscale="log",
+        xlabel="training rows",
+        ylabel="share of new digits right",
+        title="Ten digits, 64 pixels",
+    )
+    ax.set_xticks(counts, [str(n) for n in counts])
+    ax.minorticks_off()
+    ax.legend(loc="lower left")
+    return drawn

@@ -44,11 +44,12 @@ from discriminant.models.covariance import (
 )
 from discriminant.models.gaussian import Family, check_classes, class_prior
 from discriminant.models.member import fit_member, member_shrinkage
+from discriminant.models.rules import Rule
 from discriminant.models.support import rounding
 from discriminant.models.wide import is_wide
 from discriminant.moments.class_moments import ClassMoments, Detail
 from discriminant.moments.class_rows import ClassRows
-from discriminant.table.schema import Codes, Floats
+from discriminant.table.schema import Block, Codes, Floats
 from discriminant.table.source import Table
 
 Moments = ClassMoments | ClassRows
@@ -67,7 +68,7 @@ class Grid:
     prior: tuple[Any, ...]  # R: (K,) each, or None for the shares of the training rows
     log_loss: Floats  # (P, S, R) mean of -log posterior of the true class
     error: Floats  # (P, S, R) share of the weight in a wrong class
-    fold: FoldNumbers  # (N,)
+    fold: FoldNumbers  # (N,); of rows in parts (0,)
 
     def __repr__(self) -> str:
         """One line: what was tried, and what was best."""
@@ -129,22 +130,26 @@ def grid_sums(
 ) -> list[Sums]:
     """Sums over the rows of each fold: rows of a table, and the moments of the training part."""
     for _, _, train in jobs:
-        _check_rows(train, candidates)
+        check_training(train, candidates)
     with gathered(), one_blas_thread(), ThreadPoolExecutor(available_threads()) as pool:
         work = carried(lambda job: _fold_losses(job[0], job[1], job[2], candidates))
         return list(pool.map(work, jobs))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _HeldOut:
+class HeldOutRows:
     """The rows of a fold, those of a class together."""
 
     offsets: Floats  # (n, d)
     codes: Codes  # (n,) rising, among the classes present in training
     weight: Floats  # (n,)
 
+    def rows(self, lo: int, hi: int) -> HeldOutRows:
+        """Some of them, in order."""
+        return HeldOutRows(self.offsets[lo:hi], self.codes[lo:hi], self.weight[lo:hi])
+
     @classmethod
-    def of(cls, table: Table, rows: npt.NDArray[np.intp], train: Moments) -> _HeldOut:
+    def of(cls, table: Table | Block, rows: npt.NDArray[np.intp], train: Moments) -> HeldOutRows:
         known = train.rows > 0
         codes = table.codes[rows].astype(np.intp)
         rows, codes = rows[known[codes]], (np.cumsum(known) - 1)[codes[known[codes]]]
@@ -161,46 +166,91 @@ class Sums:
     losses: Floats  # (2, P, S, R) of -log posterior of the true class, of the weight gone wrong
     weight: float
 
+    def __add__(self, other: Sums) -> Sums:
+        """Over the rows of both."""
+        return Sums(self.losses + other.losses, self.weight + other.weight)
+
 
 def _fold_losses(
     table: Table, rows: npt.NDArray[np.intp], train: Moments, candidates: Candidates
 ) -> Sums:
     """Losses of the rows of one fold, some shrinkages at a time."""
-    held, present = _HeldOut.of(table, rows, train), train.rows > 0
+    held = HeldOutRows.of(table, rows, train)
+    priors = log_priors(train, candidates)
     train = only_present(train)
-    priors = [
-        np.log(class_prior(train, _kept(prior, train, present))) for prior in candidates.prior
-    ]
     d = len(train.features)
     step = max(1, _ROOM // (len(train.labels) * d * (d + len(held.codes)) + 1))
-    losses = []
+    found = []
     for lo in range(0, len(candidates.shrinkage), step):
         some = replace(candidates, shrinkage=candidates.shrinkage[lo : lo + step])
         scores = candidate_scores(train, held.offsets, some)
-        each = [_losses(scores + prior[:, None, None], held) for prior in priors]
-        losses.append(np.stack(each, axis=-1))
-    return Sums(np.concatenate(losses, axis=1).transpose(0, 2, 1, 3), float(held.weight.sum()))
+        each = [losses(scores + prior[:, None, None], held) for prior in priors]
+        found.append(np.stack(each, axis=-1))
+    return Sums(np.concatenate(found, axis=1).transpose(0, 2, 1, 3), float(held.weight.sum()))
 
 
 def candidate_scores(train: Moments, offsets: Floats, candidates: Candidates) -> Floats:
     """(S, K, n, P) scores without priors of every candidate fitted to `train`."""
-    amounts = _amounts(train, candidates)
-    shape = len(amounts), len(train.labels), len(offsets), len(candidates.pooling)
-    scores, clear = np.empty(shape), np.zeros((shape[0], shape[3]), dtype=np.bool_)
-    if candidates.together and isinstance(train, ClassMoments):
-        bases = _bases(train, candidates.family, amounts)
+    return Fitted.of(train, candidates).scores(offsets)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Fitted:
+    """Every candidate fitted to a training part, ready for rows."""
+
+    train: Moments  # of classes that all have rows
+    bases: _Bases | None
+    e: Floats  # (S, K, d, P) where the bases are; 1 where it is too uneven
+    clear: npt.NDArray[np.bool_]  # (S, P) which candidates go by the bases
+    rules: Mapping[tuple[int, int], Rule]  # of those that do not, by their places
+
+    @classmethod
+    def of(cls, train: Moments, candidates: Candidates) -> Fitted:
+        """One eigenproblem a class and shrinkage, or a fit for each candidate."""
+        amounts, pooling = _amounts(train, candidates), candidates.pooling
+        clear, e = np.zeros((len(amounts), len(pooling)), dtype=np.bool_), np.zeros(0)
+        bases = None
+        if candidates.together and isinstance(train, ClassMoments):
+            bases = _bases(train, candidates.family, amounts)
         if bases is not None:
-            clear = _spread(scores, bases, offsets[None] - train.mean[:, None], candidates.pooling)
-    one_by_one: dict[tuple[float, float], Floats] = {}
-    for s, p in np.argwhere(~clear):
+            e, clear = _evened(bases, pooling)
+        return cls(train, bases, e, clear, _one_by_one(train, candidates, amounts, clear))
+
+    def scores(self, offsets: Floats) -> Floats:
+        """(S, K, n, P) scores without priors."""
+        S, P = self.clear.shape
+        found = np.empty((S, len(self.train.labels), len(offsets), P))
+        if self.bases is not None:
+            assert isinstance(self.train, ClassMoments)
+            along = np.matmul(offsets[None] - self.train.mean[:, None], self.bases.basis)
+            np.square(along, out=along)
+            np.matmul(along, -0.5 / self.e, out=found)
+            found -= 0.5 * np.log(self.e).sum(axis=2)[:, :, None]
+        said: dict[int, Floats] = {}  # a rule may stand for several candidates
+        rows = self.train.anchor.values(offsets) if self.rules else offsets
+        for (s, p), rule in self.rules.items():
+            if id(rule) not in said:
+                said[id(rule)] = rule.scores(rows)
+            found[s, :, :, p] = said[id(rule)].T
+        return found
+
+
+def _one_by_one(
+    train: Moments, candidates: Candidates, amounts: Floats, clear: npt.NDArray[np.bool_]
+) -> dict[tuple[int, int], Rule]:
+    """Rules without priors of the candidates that do not go by the bases."""
+    K = len(train.labels)
+    made: dict[tuple[float, float], Rule] = {}
+    found: dict[tuple[int, int], Rule] = {}
+    for s, p in np.argwhere(~clear).tolist():
         pooling, amount = float(candidates.pooling[p]), float(amounts[s])
         free = pooling == 0.0 and candidates.family.shrink == "pooled"  # shrinkage has no part
         key = (pooling, 0.0 if free else amount)
-        if key not in one_by_one:
+        if key not in made:
             family = replace(candidates.family, pooling=pooling, shrinkage=key[1])
-            one_by_one[key] = _plain_scores(train, offsets, family)
-        scores[s, :, :, p] = one_by_one[key].T
-    return scores
+            made[key] = fit_member(train, family=family, prior=np.full(K, 1.0 / K))
+        found[s, p] = made[key]
+    return found
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -237,29 +287,20 @@ def _bases(train: ClassMoments, family: Family, amounts: Floats) -> _Bases | Non
     return _Bases(basis, np.maximum(values, 0.0))
 
 
-def _spread(
-    scores: Floats, bases: _Bases, centred: Floats, pooling: Floats
-) -> npt.NDArray[np.bool_]:
-    """Fill in the scores (S, K, n, P); (S, P) which of them keep their digits."""
-    along = np.matmul(centred, bases.basis)  # (S, K, n, d)
-    np.square(along, out=along)
-    e = (1 - pooling) * bases.values[..., None] + pooling  # (S, K, d, P)
+def _evened(bases: _Bases, pooling: Floats) -> tuple[Floats, npt.NDArray[np.bool_]]:
+    """(S, K, d, P) e, and (S, P) which candidates keep their digits."""
+    e = (1 - pooling) * bases.values[..., None] + pooling
     clear = e.min(axis=2) > _UNEVEN * e.max(axis=2)
-    e = np.where(clear[:, :, None], e, 1.0)
-    np.matmul(along, -0.5 / e, out=scores)
-    scores -= 0.5 * np.log(e).sum(axis=2)[:, :, None]
-    return np.asarray(clear.all(axis=1))
+    return np.where(clear[:, :, None], e, 1.0), np.asarray(clear.all(axis=1))
 
 
-def _plain_scores(train: Moments, offsets: Floats, family: Family) -> Floats:
-    """(n, K) scores of one candidate without priors, by the general way."""
-    K = len(train.labels)
-    prior = np.full(K, 1.0 / K)
-    rule = fit_member(train, family=family, prior=prior)
-    return rule.scores(train.anchor.values(offsets))
+def log_priors(train: Moments, candidates: Candidates) -> list[Floats]:
+    """Of each prior that is tried, for the classes that have rows."""
+    present, own = train.rows > 0, only_present(train)
+    return [np.log(class_prior(own, _kept(prior, own, present))) for prior in candidates.prior]
 
 
-def _losses(joint: Floats, held: _HeldOut) -> Floats:
+def losses(joint: Floats, held: HeldOutRows) -> Floats:
     """(2, S, P) sums over rows of -log posterior of the true class, and of wrong weight.
 
     `joint` (S, K, n, P) are scores with priors; it is used up.
@@ -306,7 +347,7 @@ def _kept(prior: Any, train: Moments, present: npt.NDArray[np.bool_]) -> Any:
     return kept / kept.sum()
 
 
-def _check_rows(train: Any, candidates: Candidates) -> None:
+def check_training(train: Any, candidates: Candidates) -> None:
     """Two classes in each training part, and every one with a covariance of its own."""
     check_classes(only_present(train))
     if candidates.pooling.min() == 1.0:

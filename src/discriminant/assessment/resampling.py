@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -38,7 +38,10 @@ from discriminant.assessment.refit import (
     refit_folds,
     rule_without,
 )
+from discriminant.assessment.streamed import HeldOutTally, cross_validate_rows
+from discriminant.assessment.streamed_grid import grid_rows
 from discriminant.engines.local import blas_for
+from discriminant.engines.parted import Parted
 from discriminant.errors import (
     ClassMissingWarning,
     LabelError,
@@ -131,16 +134,42 @@ class HeldOut:
         )
 
 
+@overload
+def cross_validate(
+    estimator: Any,
+    X: Parted,
+    y: None = None,
+    folds: Any = None,
+    *,
+    groups: Any = None,
+    sample_weight: None = None,
+    seed: Any = 0,
+) -> HeldOutTally: ...
+
+
+@overload
 def cross_validate(
     estimator: Any,
     X: Any,
-    y: Any,
+    y: Any = None,
     folds: Any = None,
     *,
     groups: Any = None,
     sample_weight: Any = None,
     seed: Any = 0,
-) -> HeldOut:
+) -> HeldOut: ...
+
+
+def cross_validate(
+    estimator: Any,
+    X: Any,
+    y: Any = None,
+    folds: Any = None,
+    *,
+    groups: Any = None,
+    sample_weight: Any = None,
+    seed: Any = 0,
+) -> HeldOut | HeldOutTally:
     """What a model fitted without its fold says of every row: log posteriors and decisions.
 
     Parameters
@@ -158,6 +187,15 @@ def cross_validate(
     seed
         Of the shuffling.
 
+    Notes
+    -----
+    Of rows in parts (`discriminant.rows`, without y) only sums come back, a `HeldOutTally`: error,
+    log_loss, auc, tally, tallies. Rows are read twice. The fold of a row is found from its own
+    values and `seed`, since such rows have no order: equal rows are held out together, and classes
+    are spread by chance. `folds` may be the name of a column, a fold for each of its values;
+    `groups` one whose values stay together. A model that needs more than moments (Logistic) reads
+    all rows once for each step of each fold.
+
     Examples
     --------
     >>> from discriminant import LDA
@@ -166,6 +204,11 @@ def cross_validate(
     ((6, 2), 0.0)
     """
     check_classifier(estimator)
+    if isinstance(X, Parted):
+        _alone(y, sample_weight)
+        return cross_validate_rows(estimator, X, folds, groups=groups, seed=seed)
+    if y is None:
+        raise LabelError.absent("cross_validate")
     labels, codes = _classes(X, y)
     weight = open_weight(sample_weight, len(codes))
     fold = fold_numbers(folds, codes, groups=groups, seed=seed, X=X)
@@ -232,7 +275,7 @@ def leave_one_out(
 
 def rda_grid(
     X: Any,
-    y: Any,
+    y: Any = None,
     folds: Any = None,
     *,
     pooling: Sequence[float] = STEPS,
@@ -262,12 +305,15 @@ def rda_grid(
     >>> tried.log_loss.shape, tried.error.max()
     ((2, 1, 1), np.float64(0.0))
     """
+    poolings = np.sort(np.asarray(pooling, dtype=np.float64))
+    tried = Candidates(family or Family(), poolings, tuple(shrinkage), tuple(prior))
+    if isinstance(X, Parted):
+        _alone(y, sample_weight)
+        return grid_rows(X, tried, folds, groups=groups, seed=seed)
     table = open_table(X, y, weight=sample_weight, name="The RDA grid")
     if len(table.schema.labels) < 2:
         raise LabelError.one_class(table.schema.labels[0])
     fold = fold_numbers(folds, table.codes, groups=groups, seed=seed, X=X)
-    poolings = np.sort(np.asarray(pooling, dtype=np.float64))
-    tried = Candidates(family or Family(), poolings, tuple(shrinkage), tuple(prior))
     return grid_losses(table, tried, fold)
 
 
@@ -293,6 +339,12 @@ def _score_folds(estimator: Any, table: Table, fold: FoldNumbers) -> Answers:
         said = model.answers_by(rule, table.features[rows])
         found.put(rows, np.flatnonzero(present), *said)
     return found
+
+
+def _alone(y: Any, sample_weight: Any) -> None:
+    for name, given in (("y", y), ("sample_weight", sample_weight)):
+        if given is not None:
+            raise OptionError.of(name, "given", "left out: rows in parts know their own")
 
 
 def _classes(X: Any, y: Any) -> tuple[Labels, Codes]:
@@ -323,9 +375,9 @@ def _with_shares(estimator: Any, codes: Codes, weight: Floats | None) -> Any:
 
 def warn_of_missing(codes: Codes, weight: Floats | None, labels: Labels, fold: FoldNumbers) -> None:
     """Name every class that some training part lacks: all its rows are in one fold."""
-    ones = np.ones(len(codes)) if weight is None else (weight > 0).astype(np.float64)
-    table = np.zeros((int(fold.max()) + 1, len(labels)))
-    np.add.at(table, (fold, codes), ones)
+    F, K = int(fold.max()) + 1, len(labels)
+    some = None if weight is None else weight > 0
+    table = np.bincount(fold * K + codes, some, minlength=F * K).reshape(F, K)
     for k in np.flatnonzero((table > 0).sum(axis=0) == 1):
         f = int(np.flatnonzero(table[:, k])[0])
         found = ClassMissingWarning.of_class(labels[k], f, int(table[f, k]))

@@ -30,6 +30,11 @@ class PartWork(Generic[S]):
     plan: Plan
     reading: Reading[S]
 
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that the plan reads."""
+        return self.plan.columns
+
     def __call__(self, part: Part) -> Partial[S]:
         """The sum of the reading over the rows of a part."""
         rows = 0

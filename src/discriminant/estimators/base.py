@@ -17,6 +17,7 @@ from sklearn.exceptions import NotFittedError
 
 from discriminant.engines.engine import read_classes
 from discriminant.engines.local import blas_for, map_rows
+from discriminant.engines.parted import AnyTable
 from discriminant.errors import (
     LabelError,
     MomentsMismatchError,
@@ -27,11 +28,13 @@ from discriminant.errors import (
     gathered,
     tell,
 )
+from discriminant.estimators.in_parts import parted
 from discriminant.estimators.saving import Saving
 from discriminant.models.gaussian import class_prior
 from discriminant.models.rules import LinearRule, Rule
 from discriminant.moments.class_moments import ClassMoments, Detail
 from discriminant.moments.class_rows import ClassRows
+from discriminant.moments.scored import first_largest
 from discriminant.posterior import log_posterior, posterior
 from discriminant.table.schema import Block, Features, Floats, Schema, numbered
 from discriminant.table.source import Table, open_features, open_table
@@ -153,12 +156,12 @@ class MomentClassifier(ClassifierMixin, Rows):
     def answers_by(self, rule: Rule, features: Features) -> tuple[Floats, npt.NDArray[np.intp]]:
         """(n, K) log posteriors, and (n,) codes of the classes that `predict` says, by a rule."""
         scores = rule.scores(features)
-        return log_posterior(scores), scores.argmax(axis=1)
+        return log_posterior(scores), first_largest(scores.T)[1]
 
     # --- fitting ----------------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Read the rows once and fit."""
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Read the rows once and fit; of rows in parts (`discriminant.rows`) without y."""
         self.__dict__.pop("_allowed", None)
         table = self._open(X, y, sample_weight)
         if len(table) == 1:
@@ -263,11 +266,11 @@ class MomentClassifier(ClassifierMixin, Rows):
 
     # --- inside -----------------------------------------------------------------------------------
 
-    def _fit_table(self, table: Table) -> Self:
+    def _fit_table(self, table: AnyTable) -> Self:
         moments = read_classes(table, self.detail_for(len(table), table.width))
         return self._fit_from(moments, named=table.schema.named)
 
-    def _read_more(self, table: Table) -> Any:
+    def _read_more(self, table: AnyTable) -> Any:
         """More rows: moments about an origin of their own, rows so that equal ones stay equal."""
         held = self.moments_
         anchor = held.anchor if held.detail == "rows" else None
@@ -315,8 +318,11 @@ class MomentClassifier(ClassifierMixin, Rows):
 
     def _open(
         self, X: Any, y: Any, weight: Any, labels: Any = None, *, more: bool = False
-    ) -> Table:
+    ) -> AnyTable:
         """Rows at the door; `more` of them go by the column names of those before."""
+        found = parted(X, y, weight)
+        if found is not None:
+            return found
         match = self._schema if more and hasattr(self, "_schema") else None
         return open_table(
             X, y, weight=weight, labels=labels, name=self.__class__.__name__, match=match

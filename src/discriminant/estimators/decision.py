@@ -29,6 +29,7 @@ from discriminant.errors import (
     WeightError,
     tell,
 )
+from discriminant.estimators.in_parts import at_hand, parted
 from discriminant.estimators.posteriors import log_posterior_of, share_of, stated_prior
 from discriminant.estimators.saving import Saving
 from discriminant.models.gaussian import Family, checked_prior, pooled_metric, quadratic_rule
@@ -123,17 +124,25 @@ class Decision(ClassifierMixin, MetaEstimatorMixin, Saving, BaseEstimator):
         made.moments_ = made._classes = None
         return made
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit a clone of the classifier; read the class shares, and for `outlier` the moments."""
         model = self._to_fit()
-        if sample_weight is None:
+        found = parted(X, y, sample_weight)
+        if self.calibrate is not None:
+            X, y, sample_weight = at_hand(X, y, sample_weight, "Decision(calibrate=...)")
+        if found is not None and self.calibrate is None:
+            model.fit(found)
+        elif sample_weight is None:
             model.fit(X, y)
         elif has_fit_parameter(model, "sample_weight"):
             model.fit(X, y, sample_weight=sample_weight)
         else:
             raise WeightError.not_taken(type(model).__name__)
         self._hold(model)
-        self.fitted_prior_ = self._prior_of_fit(y, sample_weight)
+        told = (y, sample_weight)
+        if found is not None:
+            told = (found.schema.labels, found.moments.weight)  # of all rows of a class together
+        self.fitted_prior_ = self._prior_of_fit(*told)
         self.moments_ = None if self.outlier is None else self._read(X, y, sample_weight)
         self._classes = None
         self._check_options()
@@ -254,7 +263,7 @@ class Decision(ClassifierMixin, MetaEstimatorMixin, Saving, BaseEstimator):
         return share_of(told, y, sample_weight, self.classes_)
 
     def _read(self, X: Any, y: Any, sample_weight: Any) -> ClassMoments:
-        table = open_table(X, y, weight=sample_weight, name="Decision(outlier=...)")
+        table = parted(X) or open_table(X, y, weight=sample_weight, name="Decision(outlier=...)")
         moments = read_moments(table, detail="pooled")
         needed = len(moments.labels) + len(moments.features)
         if moments.weight.sum() < needed:

@@ -18,6 +18,7 @@ from sklearn.utils import get_tags
 from discriminant.assessment.refit import made_from_moments
 from discriminant.engines.engine import read_classes, read_moments
 from discriminant.engines.local import blas_for
+from discriminant.engines.parted import AnyTable, in_memory
 from discriminant.errors import (
     LabelError,
     MomentsMismatchError,
@@ -29,6 +30,7 @@ from discriminant.errors import (
 from discriminant.estimators.available import only_if
 from discriminant.estimators.base import MomentClassifier, Rows
 from discriminant.estimators.gaussian import LinearClassifier
+from discriminant.estimators.in_parts import at_hand, parted
 from discriminant.estimators.members import FittedMembers, classes_of, fit_each, two_sided
 from discriminant.models.codes import Code, Signs
 from discriminant.models.coupling import is_rest
@@ -98,12 +100,17 @@ class Decomposition(ClassifierMixin, MetaEstimatorMixin, Rows):
 
     # --- fitting ----------------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Fit the two-class classifiers: from moments read once, or one by one."""
-        if not _by_moments(self):
-            return self._fit_rows(X, y, sample_weight)
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Fit the two-class classifiers: from moments read once, or one by one.
+
+        Rows in parts (`discriminant.rows`) come without y, and are many only of a classifier that
+        is made from moments.
+        """
         name = type(self).__name__
-        table = open_table(X, y, weight=sample_weight, name=name)
+        if not _by_moments(self):
+            who = f"{name} of {type(self.estimator).__name__}"
+            return self._fit_rows(*at_hand(X, y, sample_weight, who))
+        table = parted(X, y, sample_weight) or open_table(X, y, weight=sample_weight, name=name)
         if len(table) == 1:
             raise TooFewRowsError.of_one_row(name, 4)
         moments = read_classes(table, self._detail_for(len(table), table.width))
@@ -137,7 +144,7 @@ class Decomposition(ClassifierMixin, MetaEstimatorMixin, Rows):
         return DecomposedRule(code, self._members_from(moments, code))
 
     @only_if(_needs_moments)
-    def rule_of(self, table: Table) -> DecomposedRule:
+    def rule_of(self, table: AnyTable) -> DecomposedRule:
         """The fitted rule, from rows: where moments hold too few digits."""
         moments = read_classes(table, self.detail)
         code = self._code_for(table.schema.labels, lambda: moments)
@@ -252,7 +259,7 @@ class Decomposition(ClassifierMixin, MetaEstimatorMixin, Rows):
             raise LabelError.one_class(labels[0] if len(labels) else "none")
         return self._made(labels, read)
 
-    def _fit_from(self, moments: Any, table: Table | None) -> Self:
+    def _fit_from(self, moments: Any, table: AnyTable | None) -> Self:
         """Members from moments, or from the table where these leave too few digits."""
         if not moments.holds(self.detail):
             name = type(self).__name__
@@ -281,7 +288,8 @@ class Decomposition(ClassifierMixin, MetaEstimatorMixin, Rows):
             rule_from=base.rule_from,
         )
 
-    def _members_of(self, table: Table, code: Code, moments: Any) -> Members:
+    def _members_of(self, table: AnyTable, code: Code, moments: Any) -> Members:
+        table = in_memory(table, f"{type(self).__name__} of columns that nearly depend")
         rules = [self.estimator.rule_of(two_sided(table, column)) for column in code.signs.T]
         return Members.of(rules, moments.anchor.moved(moments.centre)[0])
 

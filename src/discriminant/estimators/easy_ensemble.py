@@ -24,6 +24,7 @@ from discriminant.engines.local import blas_for
 from discriminant.errors import gathered
 from discriminant.estimators.available import only_if
 from discriminant.estimators.base import MomentClassifier
+from discriminant.estimators.in_parts import at_hand
 from discriminant.estimators.posteriors import share_of
 from discriminant.estimators.rebalanced import (
     Rebalanced,
@@ -106,9 +107,12 @@ class EasyEnsemble(Rebalanced):
         self.keep_probabilities = keep_probabilities
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any, **others: Any) -> Self:
+    def fit(self, X: Any, y: Any = None, **others: Any) -> Self:
         """Draw the under-samples and fit a classifier to each; rows have no weights."""
         no_weights(self, others)
+        X, y, weight = at_hand(X, y, None, "EasyEnsemble")
+        if weight is not None:
+            no_weights(self, {"sample_weight": weight})
         whole_number("subsets", self.subsets)
         X = arrayed(X)
         labels, codes = classes_of(X, y)

@@ -26,6 +26,7 @@ from discriminant.errors import (
 from discriminant.estimators.available import only_if
 from discriminant.estimators.base import Rows
 from discriminant.estimators.gaussian import GaussianClassifier
+from discriminant.estimators.in_parts import parted
 from discriminant.estimators.saving import Saving
 from discriminant.models.marginal import marginal_scores
 from discriminant.moments.class_moments import ClassMoments
@@ -128,9 +129,19 @@ class Encoded(ClassifierMixin, MetaEstimatorMixin, Saving, BaseEstimator):
         made._remember_names(encoding)
         return made
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Learn what becomes of each column, and fit a clone of the classifier."""
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Learn what becomes of each column, and fit a clone of the classifier.
+
+        Rows in parts (`discriminant.rows`, without y) know what becomes of their columns: the
+        options of this classifier are then those given to `rows`.
+        """
         model, wishes = clone(self.estimator), self._wishes()
+        found = parted(X, y, sample_weight)
+        if found is not None:
+            model.fit(found)
+            self._hold(model, found.plan.encoding, found.said, found.rows_read - len(found))
+            self._remember_names(found.plan.encoding)
+            return self
         wishes.check()
         if wishes.missing == "marginal" and not isinstance(model, GaussianClassifier):
             allowed = "'mean' or 'indicator': only LDA, QDA, RDA and NearestMean can do without"

@@ -23,6 +23,7 @@ from discriminant.errors import (
     WeightError,
     tell,
 )
+from discriminant.estimators.in_parts import at_hand
 from discriminant.estimators.posteriors import log_posterior_of, share_of, stated_prior
 from discriminant.estimators.saving import Saving
 from discriminant.models.gaussian import checked_prior
@@ -64,9 +65,10 @@ class Fusion(ClassifierMixin, Saving, _BaseComposition):
         self.estimators = estimators
         self.prior = prior
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit each classifier to its columns."""
         members = self._members()
+        X, y, sample_weight = at_hand(X, y, sample_weight, "Fusion")
         X, names = _opened(X)
         width = int(X.shape[1])
         places = [_places(name, columns, names, width) for name, _, columns in members]

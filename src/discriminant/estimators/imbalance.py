@@ -20,7 +20,9 @@ from discriminant.assessment.folds import only_present
 from discriminant.assessment.refit import made_from_moments
 from discriminant.engines.engine import read_moments
 from discriminant.engines.local import available_threads, one_blas_thread
+from discriminant.engines.parted import Parted
 from discriminant.errors import ClassWeightError, OptionError, WeightError
+from discriminant.estimators.in_parts import at_hand, parted
 from discriminant.estimators.posteriors import share_of
 from discriminant.estimators.rebalanced import (
     Rebalanced,
@@ -91,11 +93,14 @@ class Reweighted(Rebalanced):
         self.beta = beta
         self.keep_probabilities = keep_probabilities
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit a clone of the classifier to the rows, each with the weight of its class."""
         model = clone(self.estimator)
         if not has_fit_parameter(model, "sample_weight"):
             raise ClassWeightError.not_taken(type(model).__name__)
+        found = parted(X, y, sample_weight)
+        if found is not None:
+            return self._fit_parted(model, found)
         X = arrayed(X)
         labels, codes = classes_of(X, y)
         weight = open_weight(sample_weight, len(codes))
@@ -107,6 +112,16 @@ class Reweighted(Rebalanced):
         model.fit(X, y, sample_weight=row)
         self.estimator_, self.weights_ = model, factor
         self._hold(model, count, share_of(model, labels[codes], row, labels))
+        return self
+
+    def _fit_parted(self, model: Any, rows: Parted) -> Self:
+        count = rows.moments.weight
+        for k in np.flatnonzero(count == 0):
+            raise WeightError.class_without(rows.schema.labels[k])
+        factor = class_weights(count, rows.schema.labels, self.weights, beta=self.beta)
+        model.fit(rows.weighed(factor))
+        self.estimator_, self.weights_ = model, factor
+        self._hold(model, count, count * factor)
         return self
 
     def fit_moments(self, moments: ClassMoments) -> Self:
@@ -194,12 +209,16 @@ class Resampled(Rebalanced):
         self.keep_probabilities = keep_probabilities
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any, **others: Any) -> Self:
+    def fit(self, X: Any, y: Any = None, **others: Any) -> Self:
         """Resample, and fit a clone of the classifier to what there is then; rows have no weights.
 
-        What is not drawn is fitted as `expected` says.
+        What is not drawn is fitted as `expected` says. Rows in parts must be few; of many there is
+        `fit_moments(rows.moments)`.
         """
         no_weights(self, others)
+        X, y, weight = at_hand(X, y, None, "Resampled")
+        if weight is not None:
+            no_weights(self, {"sample_weight": weight})
         X, labels, codes, target = self._asked(X, y)
         model, fitted = clone(self.estimator), target.wanted.astype(np.float64)
         self.expected_ = self._without_draw(model, X) and self._fit_expected(model, X, y, target)

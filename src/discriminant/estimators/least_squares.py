@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from discriminant.assessment.leverage import without_each
 from discriminant.engines.engine import anchor_of, fold, read_classes, read_moments
+from discriminant.engines.parted import AnyTable, Parted
 from discriminant.errors import MaskedClassWarning, OptionError, ShapeError, tell
 from discriminant.estimators.base import LinearScores
 from discriminant.estimators.regression import PRECISIONS, check_ridge
@@ -129,7 +130,7 @@ class LeastSquares(LinearScores):
             )
         return self._rule(moments, self._problem(moments))
 
-    def rule_of(self, table: Table) -> IndicatorRule:
+    def rule_of(self, table: AnyTable) -> IndicatorRule:
         """The fitted rule, from rows: what `fit` finds."""
         self._checked()
         table = _only_present(table)
@@ -148,8 +149,12 @@ class LeastSquares(LinearScores):
         """(N, K) log memberships of each row by the fit to all others, by its leverage."""
         return without_each(self.rule_from(moments), moments, table, ridge=self.ridge)
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Read the rows once and fit, then look whether a class is masked."""
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Read the rows once and fit, then look whether a class is masked.
+
+        Rows in parts (`discriminant.rows`, without y) are read once more for that only if a class
+        is masked among those drawn, and for products of features with `degree`.
+        """
         self._basis = None
         return super().fit(X, y, sample_weight)
 
@@ -208,7 +213,7 @@ class LeastSquares(LinearScores):
 
     def _open(
         self, X: Any, y: Any, weight: Any, labels: Any = None, *, more: bool = False
-    ) -> Table:
+    ) -> AnyTable:
         self._checked()
         table = super()._open(X, y, weight, labels, more=more)
         if self.degree == 1:
@@ -218,10 +223,12 @@ class LeastSquares(LinearScores):
             basis = self._basis = _basis_of(table, self.degree)
         if table.width != len(basis.features):
             raise ShapeError.of_width(table.width, len(basis.features), type(self).__name__)
+        if isinstance(table, Parted):
+            return table.expanded(basis)
         schema = type(table.schema)(basis.names, table.schema.labels, table.schema.named)
         return Table(schema, Expanded(table.features, basis), table.codes, table.weight)
 
-    def _fit_table(self, table: Table) -> Self:
+    def _fit_table(self, table: AnyTable) -> Self:
         moments = read_classes(table, self.detail_for(len(table), table.width))
         rule, factor = self._sharpened(moments, table)
         self._hold(moments, rule, named=table.schema.named)
@@ -229,7 +236,9 @@ class LeastSquares(LinearScores):
         self.masked_ = _masked(table, rule)
         return self
 
-    def _sharpened(self, moments: Any, table: Table) -> tuple[IndicatorRule, ScatterFactor | None]:
+    def _sharpened(
+        self, moments: Any, table: AnyTable
+    ) -> tuple[IndicatorRule, ScatterFactor | None]:
         """The rule of moments, or of the factor of their rows if those leave too few digits."""
         problem = self._problem(moments)
         few = problem.solver.digits < _ENOUGH and self.precision == "auto"
@@ -285,7 +294,7 @@ class LeastSquares(LinearScores):
         return self._finite(rule.fitted, X)
 
 
-def _basis_of(table: Table, degree: int) -> PolynomialBasis:
+def _basis_of(table: AnyTable, degree: int) -> PolynomialBasis:
     """Products about the mean of the rows: weights and repeated rows give the same."""
     found = read_moments(table, detail="diagonal")
     weight, apart = found.weight, found.mean - found.centre
@@ -299,7 +308,7 @@ def _basis_of(table: Table, degree: int) -> PolynomialBasis:
     )
 
 
-def _factor_of(table: Table, labels: Labels) -> ScatterFactor:
+def _factor_of(table: AnyTable, labels: Labels) -> ScatterFactor:
     """Factor of the features and of the indicators of these classes, the table's among them."""
     K = len(labels)
     anchor = coded_anchor(anchor_of(table), K)
@@ -321,8 +330,10 @@ def _columns(features: tuple[str, ...], classes: int) -> tuple[str, ...]:
     return (*features, *(f"class {k}" for k in range(classes)))
 
 
-def _only_present(table: Table) -> Table:
+def _only_present(table: AnyTable) -> AnyTable:
     """The rows of positive weight and the classes they have."""
+    if isinstance(table, Parted):
+        return table  # its training parts know only classes that they have
     if table.weight is not None:
         table = table.take(np.flatnonzero(table.weight > 0))
     present, codes = np.unique(table.codes, return_inverse=True)
@@ -330,7 +341,7 @@ def _only_present(table: Table) -> Table:
     return replace(table, schema=schema, codes=codes)
 
 
-def _masked(table: Table, rule: IndicatorRule) -> Labels:
+def _masked(table: AnyTable, rule: IndicatorRule) -> Labels:
     """Classes that no row of positive weight is given to.
 
     A row or two of each class usually show that there are none. If not, a class is looked for among
@@ -338,8 +349,9 @@ def _masked(table: Table, rule: IndicatorRule) -> Labels:
     """
     line = rule.line
     reading = ToldReading(table.schema.features, line.anchor, line.coef, line.intercept)
-    told = fold(table.take(_two_of_each(table)), reading).told
-    if not told.all():
+    some = table.drawn if isinstance(table, Parted) else table.take(_two_of_each(table))
+    told = fold(some, reading).told
+    if not told.all() and isinstance(table, Table):
         own = np.flatnonzero((told == 0)[table.codes])
         told = told + fold(table.take(own), reading).told
     if not told.all():

@@ -16,6 +16,7 @@ import numpy as np
 from discriminant.assessment.class_inference import ClassFit
 from discriminant.assessment.kept import kept_for_inference
 from discriminant.engines.engine import anchor_of, fold, read_moments
+from discriminant.engines.parted import AnyTable, Parted, in_memory
 from discriminant.errors import OptionError
 from discriminant.estimators.spanned import Spanned
 from discriminant.models.elastic import Columns, fit_net
@@ -46,19 +47,19 @@ class Outcome:
     wide: bool = False  # whether there are more features than rows
 
 
-def most_likely(table: Table, wish: Wish) -> Outcome:
+def most_likely(table: AnyTable, wish: Wish) -> Outcome:
     """Fit in the way that suits the table."""
     wish = replace(wish, foresee=len(table) * table.width > _LONG, lightest=_lightest(table))
     if wish.ridge and wish.l1_ratio:
         return _net(table, wish)
     if is_large(table):
-        return _sparse(table, wish)
+        return _sparse(in_memory(table, "A fit to sparse rows"), wish)
     if is_wide(len(table), table.width):
-        return _wide(table, wish)
+        return _wide(in_memory(table, "A fit to fewer rows than features"), wish)
     return _tall(table, wish)
 
 
-def _tall(table: Table, wish: Wish) -> Outcome:
+def _tall(table: AnyTable, wish: Wish) -> Outcome:
     read = partial(fold, table)
     moments = read_moments(table, detail="pooled")
     found = fit_logistic(read, moments, sample_of(table), wish)
@@ -105,8 +106,8 @@ def _sparse(table: Table, wish: Wish) -> Outcome:
     return Outcome(found, found.rule(table.schema.labels))
 
 
-def _net(table: Table, wish: Wish) -> Outcome:
-    if is_large(table):
+def _net(table: AnyTable, wish: Wish) -> Outcome:
+    if isinstance(table, Table) and is_large(table):
         weight, features = _class_weight(table), table.schema.features
         columns = Columns.of_sums(column_sums(table), features=features, weight=weight)
     else:
@@ -116,8 +117,10 @@ def _net(table: Table, wish: Wish) -> Outcome:
     return Outcome(found, found.rule(table.schema.labels))
 
 
-def is_large(table: Table) -> bool:
+def is_large(table: AnyTable) -> bool:
     """Whether rows are sparse and their columns too many for products."""
+    if isinstance(table, Parted):
+        return False
     return is_sparse(table.features) and table.width > _LARGE
 
 
@@ -147,8 +150,10 @@ def column_sums(table: Table) -> ColumnSums:
     return fold(table, ColumnReading(features, first.mean))
 
 
-def _lightest(table: Table) -> float:
+def _lightest(table: AnyTable) -> float:
     """The least weight of a row that counts."""
+    if isinstance(table, Parted):
+        return table.lightest
     if table.weight is None:
         return 1.0
     return float(np.min(table.weight, where=table.weight > 0, initial=np.inf))
@@ -159,8 +164,10 @@ def _class_weight(table: Table) -> Floats:
     return np.asarray(found, dtype=np.float64)
 
 
-def sample_of(table: Table) -> Block:
+def sample_of(table: AnyTable) -> Block:
     """Rows that count, spread over the table, in no step with whatever it repeats; none twice."""
+    if isinstance(table, Parted):
+        table = table.drawn
     some = None if table.weight is None else np.flatnonzero(table.weight > 0)
     rows = len(table) if some is None else len(some)
     count = min(rows, int(np.clip(_SAMPLE // table.held, 2048, 32768)))

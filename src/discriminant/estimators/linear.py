@@ -19,11 +19,13 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import ClassifierMixin
 
+from discriminant.engines.parted import AnyTable, Parted
 from discriminant.errors import LabelError, OptionError, TooFewRowsError, WeightError
 from discriminant.estimators.base import Rows
+from discriminant.estimators.in_parts import parted
 from discriminant.models.rules import LinearRule
 from discriminant.table.schema import Floats
-from discriminant.table.source import Table, open_table
+from discriminant.table.source import open_table
 
 
 class LinearClassifier(ClassifierMixin, Rows):
@@ -61,21 +63,21 @@ class LinearClassifier(ClassifierMixin, Rows):
 
     # --- for the classes ----------------------------------------------------------------------
 
-    def _open(self, X: Any, y: Any, weight: Any = None) -> Table:
+    def _open(self, X: Any, y: Any, weight: Any = None) -> AnyTable:
         """Rows at the door: two classes or more, each with rows that count."""
-        table = open_table(X, y, weight=weight, name=self.__class__.__name__)
+        table = parted(X, y, weight) or open_table(
+            X, y, weight=weight, name=self.__class__.__name__
+        )
         if len(table) == 1:
             raise TooFewRowsError.of_one_row(self.__class__.__name__, 2)
         labels = table.schema.labels
         if len(labels) < 2:
             raise LabelError.one_class(labels[0])
-        if table.weight is not None:
-            sums = np.bincount(table.codes, table.weight, minlength=len(labels))
-            for k in np.flatnonzero(sums == 0):
-                raise WeightError.class_without(labels[k])
+        for k in np.flatnonzero(class_sums(table) == 0):
+            raise WeightError.class_without(labels[k])
         return table
 
-    def _keep(self, table: Table, rule: LinearRule) -> None:
+    def _keep(self, table: AnyTable, rule: LinearRule) -> None:
         """Remember the columns of the table, and the rule found."""
         self._remember(table.schema.features, table.schema.named)
         self.classes_ = np.asarray(rule.labels)
@@ -96,13 +98,21 @@ class LinearClassifier(ClassifierMixin, Rows):
         return slope, intercept
 
 
-def shares(table: Table) -> Floats:
+def class_sums(table: AnyTable) -> Floats:
+    """(K,) weight of the rows of each class."""
+    if isinstance(table, Parted):
+        return table.moments.weight
+    found = np.bincount(table.codes, table.weight, minlength=len(table.schema.labels))
+    return np.asarray(found, dtype=np.float64)
+
+
+def shares(table: AnyTable) -> Floats:
     """(K,) share of each class in the weight of the rows."""
-    count = np.bincount(table.codes, table.weight, minlength=len(table.schema.labels))
+    count = class_sums(table)
     return np.asarray(count / count.sum())
 
 
-def class_factors(class_weight: Any, table: Table) -> Floats | None:
+def class_factors(class_weight: Any, table: AnyTable) -> Floats | None:
     """(K,) what `class_weight` multiplies the weights of rows of each class by; None for nothing.
 
     'balanced' makes classes count alike and leaves the sum of weights as it is.

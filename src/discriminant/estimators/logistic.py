@@ -20,6 +20,7 @@ from discriminant.assessment.inference import Inference
 from discriminant.assessment.profile import Peak
 from discriminant.engines.engine import fold
 from discriminant.engines.local import one_blas_thread
+from discriminant.engines.parted import AnyTable, Parted
 from discriminant.errors import (
     InferenceError,
     NoPenaltyWarning,
@@ -30,6 +31,7 @@ from discriminant.errors import (
     gathered,
     tell,
 )
+from discriminant.estimators.in_parts import parted
 from discriminant.estimators.inferring import Inferring
 from discriminant.estimators.likelihood import Outcome, most_likely
 from discriminant.estimators.linear import LinearClassifier, class_factors, shares
@@ -41,7 +43,7 @@ from discriminant.models.separation import Separation
 from discriminant.moments.losses import TWO_SIDED, Binary, LinkName, Softmax
 from discriminant.posterior import log_posterior, posterior
 from discriminant.table.schema import Floats, Labels
-from discriminant.table.source import Table, open_table
+from discriminant.table.source import open_table
 
 
 class Logistic(Inferring, LinearClassifier):
@@ -140,8 +142,11 @@ class Logistic(Inferring, LinearClassifier):
         tags.classifier_tags.poor_score = not self.intercept
         return tags
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Read the rows until the most likely coefficients are found."""
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Read the rows until the most likely coefficients are found.
+
+        Rows in parts (`discriminant.rows`, without y) are read once for every step.
+        """
         wish = self._wish()
         table = self._open(X, y, sample_weight)
         labels = table.schema.labels
@@ -153,7 +158,7 @@ class Logistic(Inferring, LinearClassifier):
             self._fit(table, wish)
         return self
 
-    def _fit(self, table: Table, wish: Wish) -> None:
+    def _fit(self, table: AnyTable, wish: Wish) -> None:
         costs = class_factors(self.class_weight, table)
         found = most_likely(table if costs is None else _weighted(table, costs), wish)
         end, apart = found.fit.descent, found.apart
@@ -242,7 +247,9 @@ class Logistic(Inferring, LinearClassifier):
         assert self._kept is not None
         kept = self._kept
         names = self._schema if self._schema.named else None
-        table = open_table(X, y, weight=weight, labels=self.classes_, name="Logistic", match=names)
+        table: AnyTable = parted(X, y, weight) or open_table(
+            X, y, weight=weight, labels=self.classes_, name="Logistic", match=names
+        )
         if table.width != self.n_features_in_:
             raise ShapeError.of_width(table.width, self.n_features_in_, "Logistic")
         K = len(self.classes_)
@@ -334,6 +341,8 @@ def _why_no_inference(found: Outcome, wish: Wish, *, weighted: bool) -> str:
     )
 
 
-def _weighted(table: Table, costs: Floats) -> Table:
+def _weighted(table: AnyTable, costs: Floats) -> AnyTable:
+    if isinstance(table, Parted):
+        return table.weighed(costs)
     weight = costs[table.codes]
     return replace(table, weight=weight if table.weight is None else weight * table.weight)

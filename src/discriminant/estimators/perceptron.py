@@ -11,6 +11,7 @@ import numpy.typing as npt
 from sklearn.utils import check_random_state
 
 from discriminant.engines.engine import fold
+from discriminant.engines.parted import in_memory
 from discriminant.errors import NotSeparatedWarning, OptionError, tell
 from discriminant.estimators.linear import LinearClassifier
 from discriminant.estimators.units import Units, units_of
@@ -108,10 +109,13 @@ class Perceptron(LinearClassifier):
         self.shuffle = shuffle
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any) -> Self:
-        """Walk over the rows until all are right, or the passes are spent."""
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Walk over the rows until all are right, or the passes are spent.
+
+        It walks in the order of the rows, so rows in parts must be few.
+        """
         self._check_options()
-        table = self._open(X, y)
+        table = in_memory(self._open(X, y), "Perceptron")
         units = units_of(table, at_zero=not (self.intercept and self.standardize))
         gain = units.gain if self.standardize else np.where(units.spread > 0, units.anchor.unit, 0)
         stand = Stand(units.anchor.origin, gain / units.anchor.unit, float(self.intercept))

@@ -8,12 +8,16 @@ import numpy as np
 
 from discriminant.assessment.folds import fold_numbers
 from discriminant.assessment.grid import STEPS, Candidates, Grid, grid_losses
+from discriminant.assessment.streamed_grid import grid_rows
 from discriminant.engines.engine import read_classes
+from discriminant.engines.parted import Parted
 from discriminant.errors import LabelError, OptionError
 from discriminant.estimators.gaussian import GaussianClassifier, checked
 from discriminant.models.gaussian import Family
 from discriminant.moments.class_moments import ClassMoments
 from discriminant.moments.class_rows import ClassRows
+
+_SEED = 1  # of the folds of rows in parts; those of a cross-validation around it have others
 
 
 class RDA(GaussianClassifier):
@@ -95,16 +99,22 @@ class RDA(GaussianClassifier):
         self._need_fit()
         return float(self._asked.family.pooling)
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Read the rows once and fit; with 'cv', first score every candidate on held-out rows."""
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Read the rows once and fit; with 'cv', first score every candidate on held-out rows.
+
+        Rows in parts (`discriminant.rows`) come without y; 'cv' reads them twice more.
+        """
         self.cv_ = None
         if not self.needs_rows:
             return super().fit(X, y, sample_weight)
         table = self._open(X, y, sample_weight)
         if len(table.schema.labels) < 2:
             raise LabelError.one_class(table.schema.labels[0])
-        fold = fold_numbers(self.folds, table.codes)
-        self.cv_ = grid_losses(table, self._candidates(), fold)
+        if isinstance(table, Parted):
+            self.cv_ = grid_rows(table, self._candidates(), self.folds, seed=_SEED)
+        else:
+            fold = fold_numbers(self.folds, table.codes)
+            self.cv_ = grid_losses(table, self._candidates(), fold)
         moments = read_classes(table, self.detail_for(len(table), table.width))
         return self._fit_from(moments, named=table.schema.named)
 

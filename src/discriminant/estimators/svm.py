@@ -11,6 +11,7 @@ from scipy import sparse
 
 from discriminant.engines.engine import fold
 from discriminant.engines.local import available_threads, map_rows
+from discriminant.engines.parted import in_memory
 from discriminant.errors import NotConvergedWarning, OptionError, tell
 from discriminant.estimators.linear import LinearClassifier, class_factors
 from discriminant.estimators.units import Units, units_of
@@ -113,10 +114,10 @@ class SVM(LinearClassifier):
         self.max_steps = max_steps
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Find the weights of each class against the others."""
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Find the weights of each class against the others; rows in parts must be few."""
         self._check_options()
-        table = self._open(X, y, sample_weight)
+        table = in_memory(self._open(X, y, sample_weight), "SVM")
         units = units_of(table, at_zero=not self.intercept)
         labels = table.schema.labels
         weight = _class_weighted(table, self.class_weight)

@@ -138,6 +138,11 @@ class LevelsWork:
 
     column: str
 
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """That column alone."""
+        return (self.column,)
+
     def __call__(self, part: Part) -> Partial[Levels]:
         """The levels of its rows."""
         found: frozenset[str] = frozenset()

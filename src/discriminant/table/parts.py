@@ -12,18 +12,21 @@ worker does the same; what it did not foresee, a class or a level of a category,
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any, Generic, Protocol, Self, TypeVar
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from discriminant.errors import LabelError
+from discriminant.errors import DiscriminantError, LabelError
 from discriminant.table.cells import Cells, Frame
 from discriminant.table.encoding import Encoding, Unforeseen
 from discriminant.table.labels import compact, encode_labels
 from discriminant.table.schema import Block, Codes, Floats, Labels
 from discriminant.table.source import Columns, open_weight
+
+if TYPE_CHECKING:
+    from discriminant.table.dealing import ByColumn
 
 
 class Adds(Protocol):
@@ -33,6 +36,8 @@ class Adds(Protocol):
 
 
 A = TypeVar("A", bound=Adds)
+B = TypeVar("B", bound=Adds, covariant=True)
+Step = Callable[[Block], Block]  # what is done to rows once they are features: `table.steps`
 
 
 class Part(Protocol):
@@ -53,6 +58,19 @@ class Part(Protocol):
 
     def frames(self, columns: Sequence[str]) -> Iterator[Frame]:
         """Its rows, some at a time and in their order; only these columns are read."""
+        ...
+
+
+class Work(Protocol[B]):
+    """A pure function of a part, which travels to where the part is; its answers add."""
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that it reads."""
+        ...
+
+    def __call__(self, part: Part) -> B:
+        """What it says of a part."""
         ...
 
 
@@ -78,7 +96,7 @@ class Source(Protocol):
         """Some rows, about so many or all there are, from parts all over the source."""
         ...
 
-    def summed(self, work: Callable[[Part], A]) -> A:
+    def summed(self, work: Work[A]) -> A:
         """The sum of what `work` says of each part, every part counted exactly once."""
         ...
 
@@ -96,9 +114,9 @@ class Partial(Generic[A]):
 
     @classmethod
     def of_fault(cls, fault: Exception, part: Part, rows: int) -> Partial[A]:
-        """Why a part could not be summed."""
-        if not fault.args or part.name not in str(fault):
-            fault.add_note(f"in {part.name}")
+        """Why a part could not be summed; an error says where it lies."""
+        if isinstance(fault, DiscriminantError):
+            fault = type(fault)(f"{fault} This was in {part.name}.")
         return cls(None, rows, fault)
 
     def __add__(self, other: Partial[A]) -> Partial[A]:
@@ -125,25 +143,47 @@ class Plan:
     labels: Labels  # (K,) sorted and distinct
     target: str
     weight: str | None = None
+    dealing: ByColumn | None = None  # how a column deals rows into folds
+    then: tuple[Step, ...] = ()  # done to the rows afterwards, one after the other
 
     @property
     def columns(self) -> tuple[str, ...]:
         """The columns to be read."""
+        more = [self.weight, None if self.dealing is None else self.dealing.column]
         used = [column.name for column in self.encoding.used]
-        return (*used, self.target, *([] if self.weight is None else [self.weight]))
+        return tuple(dict.fromkeys([*used, self.target, *(name for name in more if name)]))
 
-    def block(self, frame: Frame, start: int = 0) -> Block:
-        """The rows of a frame that count; `start` is the number of the first, for messages."""
+    @property
+    def plain(self) -> bool:
+        """Whether rows are taken as they come: none left out, weighed again or expanded."""
+        return self.dealing is None and not self.then
+
+    def and_then(self, *steps: Step) -> Plan:
+        """The plan with more steps."""
+        return replace(self, then=(*self.then, *steps))
+
+    def block(self, frame: Frame) -> Block:
+        """The rows of a frame that count."""
+        found = self._block(frame)
+        for step in self.then:
+            if not len(found):
+                break
+            found = step(found)
+        return found
+
+    def _block(self, frame: Frame) -> Block:
         codes = self._codes(frame[self.target])
         rows = self.encoding.rows(frame, fitting=True)
         weight = self._weight(frame)
+        fold = None if self.dealing is None else self.dealing.numbers(frame)
         features: Any = rows.features
         if rows.gaps.any() and self.encoding.missing in ("drop", "marginal"):
             keep = np.flatnonzero(~rows.gaps)
             features = Columns(tuple(column[keep] for column in features.columns))
             codes = codes[keep]
             weight = None if weight is None else weight[keep]
-        return Block(features[:], codes, weight, start=start)
+            fold = None if fold is None else fold[keep]
+        return Block(features[:], codes, weight, start=frame.start, fold=fold)
 
     def _weight(self, frame: Frame) -> Floats | None:
         if self.weight is None:

@@ -84,7 +84,6 @@ OUTSIDE = {
     "../src/discriminant/__init__.py": "reference/index.rst",
     "../../src/discriminant/__init__.py": "../reference/index.rst",
     "gallery": "auto_gallery/index.rst",
-    "gallery/GALLERY_HEADER.rst": "auto_gallery/index.rst",
 }
 
 

@@ -27,9 +27,8 @@ y = np.repeat(list(centres), 150)
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     squares = dd.LeastSquares().fit(X, y)
-print(
-    "masked:", squares.masked_, " rows wrong:", int((squares.predict(X) != y).sum()), "of", len(y)
-)
+wrong = int((squares.predict(X) != y).sum())
+print(f"masked: {squares.masked_}, {wrong} of {len(y)} rows wrong")
 
 dd.plot_masking(squares, X, y)
 plt.show()

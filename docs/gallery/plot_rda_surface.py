@@ -3,15 +3,13 @@ RDA: how much to pool, how much to shrink
 =========================================
 
 Between QDA and LDA, and between LDA and features taken for independent, there is a square of
-models (Friedman 1989):
+models (Friedman 1989)::
 
-.. math::
+    (1 - pooling) C_k + pooling [(1 - shrinkage) C + shrinkage diag(C)]
 
-   \\hat\\Sigma_k = (1 - pooling) \\, \\hat\\Sigma_k + pooling \\, [(1 - shrinkage) \\, \\hat\\Sigma
-   + shrinkage \\, \\mathrm{diag}\\, \\hat\\Sigma]
-
-With few rows for the features, somewhere between is often better than any corner. (Where a
-lecture writes :math:`\\alpha` and :math:`\\gamma`, they are 1 - pooling and 1 - shrinkage.)
+is the covariance of class k, made of its own, C_k, and of the pooled one, C. With few rows for
+the features, somewhere between is often better than any corner. (Where a lecture writes
+:math:`\\alpha` and :math:`\\gamma`, they are 1 - pooling and 1 - shrinkage.)
 """
 
 import matplotlib.pyplot as plt

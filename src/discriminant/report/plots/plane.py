@@ -1,32 +1,33 @@
-"""Two features out of many: rows as points, and points as rows again.
+"""A few features out of many: rows as points, and points as rows again.
 
-A model asks for all its features. Where two of them make the axes, all others stay where they are
+A model asks for all its features. Where some of them make the axes, all others stay where they are
 in the middle: numbers at their mean, anything else at its most frequent value.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from discriminant.errors import PlotError, ShapeError
-from discriminant.table.schema import Floats, dense, is_sparse, numbered
+from discriminant.errors import PlotError
+from discriminant.table.schema import Floats, dense, numbered
+from discriminant.table.source import open_features
 
 _EDGE = 0.06  # of the range of the rows, left free around them
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Plane:
-    """Where two features vary, and all others do not."""
+    """Where some features vary, and all others do not."""
 
     names: tuple[str, ...]  # d: of all features
     axes: tuple[int, ...]  # places of those that vary
     points: Floats  # (n, len(axes)) the rows there
-    middle: tuple[Any, ...]  # d: where the others stay
-    frame: Any  # the user's frame; None for an array
+    middle: Floats  # (d,) of an array: where the others stay
+    frame: Any  # the user's frame, as narwhals has it; None for an array
 
     @classmethod
     def of(cls, X: Any, features: Sequence[Any] | None, *, names: Any = None) -> Plane:
@@ -35,14 +36,25 @@ class Plane:
         `names` are for an array, which has none.
         """
         if hasattr(X, "columns") or hasattr(X, "column_names"):
-            columns, frame = _columns_of(X), X
-        else:
-            columns, frame = dict(_array_columns(X, names)), None
-        told, values = tuple(columns), list(columns.values())
-        asked = told if features is None else features
-        axes = tuple(_place(feature, told) for feature in asked)
-        points = np.column_stack([_numbers(values[j], told[j]) for j in axes])
-        return cls(told, axes, points, tuple(_middle(v) for v in values), frame)
+            return cls._of_frame(X, features)
+        table = dense(open_features(X)[0]).astype(np.float64, copy=False)
+        width = table.shape[1]
+        named = names is not None and len(names) == width
+        told = tuple(map(str, names)) if named else numbered(width)
+        axes = _places(features, told)
+        points = np.column_stack([_numbers(table[:, j], told[j]) for j in axes])
+        return cls(told, axes, points, table.mean(axis=0), None)
+
+    @classmethod
+    def _of_frame(cls, X: Any, features: Sequence[Any] | None) -> Plane:
+        import narwhals as nw
+
+        whole = nw.from_native(X, eager_only=True)
+        told = tuple(map(str, whole.columns))
+        axes = _places(features, told)
+        columns = list(whole.iter_columns())
+        points = np.column_stack([_numbers(columns[j].to_numpy(), told[j]) for j in axes])
+        return cls(told, axes, points, np.zeros(0), whole)
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -55,21 +67,24 @@ class Plane:
         return len(self.names) - len(self.axes)
 
     def rows(self, points: Floats) -> Any:
-        """(m, len(axes)) points as rows that the model takes."""
+        """(m, len(axes)) points as rows that the model takes: a frame if it was fitted to one."""
         if self.frame is None:
-            found = np.tile(np.array(self.middle, dtype=np.float64), (len(points), 1))
+            found = np.tile(self.middle, (len(points), 1))
             found[:, list(self.axes)] = points
             return found
         import narwhals as nw
 
-        whole = nw.from_native(self.frame, eager_only=True)
-        columns = {}
-        for j, (name, series) in enumerate(zip(whole.columns, whole.iter_columns(), strict=True)):
-            vary = j in self.axes
-            values = points[:, self.axes.index(j)] if vary else [self.middle[j]] * len(points)
-            kind = nw.Float64() if vary or series.dtype.is_numeric() else series.dtype
-            columns[name] = nw.new_series(name, values, kind, backend=whole.implementation)
-        return nw.from_dict(columns, backend=whole.implementation).to_native()
+        backend, columns = self.frame.implementation, {}
+        for j, series in enumerate(self.frame.iter_columns()):
+            if j in self.axes:
+                values = points[:, self.axes.index(j)]
+            elif series.dtype.is_numeric():
+                values = np.full(len(points), series.mean())
+            else:  # as many of one of its own values: so it stays of its kind
+                columns[series.name] = series[[_frequent(series)] * len(points)]
+                continue
+            columns[series.name] = nw.new_series(series.name, values, backend=backend)
+        return nw.from_dict(columns, backend=backend).to_native()
 
     def window(self) -> tuple[tuple[float, float], ...]:
         """Least and largest value shown of each axis."""
@@ -78,20 +93,10 @@ class Plane:
         return tuple(zip((low - room).tolist(), (high + room).tolist(), strict=True))
 
 
-def _columns_of(X: Any) -> dict[str, Any]:
-    import narwhals as nw
-
-    whole = nw.from_native(X, eager_only=True)
-    return {str(series.name): series for series in whole.iter_columns()}
-
-
-def _array_columns(X: Any, names: Any) -> Iterator[tuple[str, Any]]:
-    table = dense(X) if is_sparse(X) else np.asarray(X)
-    if table.ndim != 2:
-        raise ShapeError.not_a_table(f"an array of {table.ndim} dimension(s)")
-    width = table.shape[1]
-    known = numbered(width) if names is None or len(names) != width else map(str, names)
-    return zip(known, table.T, strict=True)
+def _places(features: Sequence[Any] | None, names: tuple[str, ...]) -> tuple[int, ...]:
+    if features is None:
+        return tuple(range(len(names)))
+    return tuple(_place(feature, names) for feature in features)
 
 
 def _place(feature: Any, names: tuple[str, ...]) -> int:
@@ -104,7 +109,7 @@ def _place(feature: Any, names: tuple[str, ...]) -> int:
 
 def _numbers(values: Any, name: str) -> Floats:
     try:
-        found = np.asarray(values.to_numpy() if hasattr(values, "to_numpy") else values, np.float64)
+        found = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError):
         raise PlotError.of_column(name) from None
     if not len(found) or not np.isfinite(found).all():
@@ -112,12 +117,9 @@ def _numbers(values: Any, name: str) -> Floats:
     return found
 
 
-def _middle(values: Any) -> Any:
-    """Mean of numbers; of anything else the most frequent value, the first of equal ones."""
-    found = np.asarray(values.to_numpy() if hasattr(values, "to_numpy") else values)
-    if found.dtype.kind in "iuf":
-        return float(np.nanmean(found.astype(np.float64)))
-    counts: dict[Any, int] = {}
-    for value in found.tolist():
-        counts[value] = counts.get(value, 0) + 1
-    return max(counts, key=lambda value: counts[value])
+def _frequent(series: Any) -> int:
+    """Number of the first row with the most frequent value."""
+    counts: dict[Any, list[int]] = {}
+    for row, value in enumerate(series.to_list()):
+        counts.setdefault(value, []).append(row)
+    return max(counts.values(), key=len)[0]

@@ -8,7 +8,7 @@ come to the client, but for the sample that a plan is made from.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, TypeVar
@@ -18,7 +18,7 @@ import numpy as np
 from discriminant.engines.summing import add_up
 from discriminant.errors import EngineError, ShapeError
 from discriminant.table.cells import Cells, Frame, open_frame
-from discriminant.table.parts import Adds, Part
+from discriminant.table.parts import Adds, Part, Work
 from discriminant.table.schema import numbered
 
 A = TypeVar("A", bound=Adds)
@@ -63,33 +63,37 @@ class DaskSource:
 
     name: str
     names: tuple[str, ...]
-    pieces: tuple[tuple[Any, ...], ...]  # delayed frame, or delayed arrays, of each partition
+    pieces: tuple[tuple[Any, ...], ...] = ()  # delayed frame, or delayed arrays, of each partition
+    frame: Any = None  # a data frame instead of pieces
     said: tuple[str, ...] = ()
 
     def sample(self, columns: Sequence[str], rows: int) -> Frame:
         """The first rows of partitions all over the source."""
-        dask = _dask()
-        some = range(0, len(self.pieces), max(len(self.pieces) // 16, 1))
+        dask, parts = _dask(), self._parts(columns)
+        some = parts[:: max(len(parts) // 16, 1)]
         head = dask.delayed(_head, pure=True)
-        found = [head(self._part(i), tuple(columns), -(-rows // len(some))) for i in some]
+        found = [head(part, tuple(columns), -(-rows // len(some))) for part in some]
         frames = [frame for frame in dask.compute(*found) if frame is not None]
         if not frames:
             raise ShapeError.no_rows(0)
         return open_frame(_joined(frames))
 
-    def summed(self, work: Callable[[Part], A]) -> A:
+    def summed(self, work: Work[A]) -> A:
         """One graph: work on every partition, and the tree that adds."""
         dask = _dask()
         do = dask.delayed(_do, pure=True)
         shared = dask.delayed(work, pure=False)  # sent once, not with every task
-        found: A = dask.compute(
-            add_up([do(shared, self._part(i)) for i in range(len(self.pieces))])
-        )[0]
+        whole = add_up([do(shared, part) for part in self._parts(work.columns)])
+        found: A = dask.compute(whole)[0]
         return found
 
-    def _part(self, number: int) -> Any:
-        dask = _dask()
-        return dask.delayed(Partition, pure=True)(number, self.pieces[number], self.names)
+    def _parts(self, columns: Sequence[str]) -> list[Any]:
+        """Delayed partitions; of a frame only the columns asked for are read."""
+        pieces = self.pieces
+        if self.frame is not None:
+            pieces = tuple((piece,) for piece in self.frame[list(columns)].to_delayed())
+        make = _dask().delayed(Partition, pure=True)
+        return [make(number, piece, self.names) for number, piece in enumerate(pieces)]
 
 
 def takes(source: Any) -> bool:
@@ -116,16 +120,15 @@ def source_of(source: Any, *, y: Any = None, weight: Any = None) -> DaskSource:
         return _of_arrays(source, y, weight)
     if not hasattr(source, "columns"):
         raise EngineError.of_source(f"Dask {type(source).__name__} without labels", ["dask"])
-    pieces = tuple((piece,) for piece in source.to_delayed())
     names = tuple(str(name) for name in source.columns)
-    return DaskSource("Dask frame", names, pieces, (_said(len(pieces)),))
+    return DaskSource("Dask frame", names, frame=source, said=(_said(source.npartitions),))
 
 
 def _of_delayed(pieces: list[Any]) -> DaskSource:
     dask = _dask()
     names = dask.delayed(lambda frame: tuple(str(n) for n in frame.columns))(pieces[0]).compute()
     made = tuple((piece,) for piece in pieces)
-    return DaskSource("delayed frames", names, made, (_said(len(made)),))
+    return DaskSource("delayed frames", names, made, said=(_said(len(made)),))
 
 
 def _of_arrays(X: Any, y: Any, weight: Any) -> DaskSource:
@@ -146,7 +149,7 @@ def _of_arrays(X: Any, y: Any, weight: Any) -> DaskSource:
     taken = (*features, _free(_TARGET, features), *([] if weight is None else [_WEIGHT]))
     columns = [X.to_delayed()[:, 0], *(one.to_delayed() for one in others)]
     pieces = tuple(zip(*columns, strict=True))
-    return DaskSource("Dask array", taken, pieces, (_said(len(pieces)),))
+    return DaskSource("Dask array", taken, pieces, said=(_said(len(pieces)),))
 
 
 def _array(one: Any) -> Any:
@@ -166,7 +169,7 @@ def _dask() -> Any:
         raise EngineError.not_installed("Dask", "dask") from None
 
 
-def _do(work: Callable[[Part], A], part: Part) -> A:
+def _do(work: Work[A], part: Part) -> A:
     return work(part)
 
 

@@ -25,13 +25,14 @@ from discriminant.moments.reading import MomentsReading
 from discriminant.table.cells import Frame
 from discriminant.table.encoding import Unforeseen
 from discriminant.table.learning import Wishes
-from discriminant.table.parts import Plan, Source
+from discriminant.table.parts import Plan, Source, Wishful
 from discriminant.table.planning import planned, wider
 from discriminant.table.schema import Schema
 from discriminant.table.source import Table
 from discriminant.table.survey import Survey, surveyed
 
 ENGINES: Mapping[str, str] = {  # asked in this order
+    "sql": "discriminant.engines.sql",
     "dask": "discriminant.engines.dask",
     "files": "discriminant.engines.files",
 }
@@ -114,6 +115,8 @@ def open_parted(
 ) -> Parted:
     """Plan, read once, and plan again if rows held what was not foreseen."""
     wishes.check_names(source.names)
+    if isinstance(source, Wishful):
+        source = source.wishing(wishes)
     look = source.sample(wishes.wanted(source.names), _LOOK)
     look = replace(look, left_out=tuple(n for n in source.names if n not in look.names))
     survey: Survey | None = None

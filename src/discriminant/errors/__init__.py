@@ -80,8 +80,11 @@ from discriminant.errors.fitting import (
     ShrinkageChosenWarning as ShrinkageChosenWarning,
 )
 from discriminant.errors.parts import (
+    CheckpointError as CheckpointError,
+    DatabaseError as DatabaseError,
     EngineError as EngineError,
     NeedsMemoryError as NeedsMemoryError,
+    PartSchemaError as PartSchemaError,
     SourceChangedError as SourceChangedError,
 )
 from discriminant.errors.plotting import (

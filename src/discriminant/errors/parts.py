@@ -47,3 +47,111 @@ class EngineError(InputError):
         return cls(
             f"This needs {library}, which is not installed: pip install 'discriminant[{extra}]'."
         )
+
+
+class PartSchemaError(InputError):
+    """Files of one source have different columns."""
+
+    @classmethod
+    def of_type(cls, path: str, column: str, kind: str, other: str, first: str) -> PartSchemaError:
+        return cls(
+            f"{path}: column '{column}' is {kind}, and {first} in {other}. Files that are read "
+            "as one table have one schema: write the file again with that type, leave it out, or "
+            "name the column in exclude= (of text also in categories=)."
+        )
+
+    @classmethod
+    def of_columns(
+        cls, path: str, absent: list[str], extra: list[str], other: str
+    ) -> PartSchemaError:
+        facts = [f"lacks {', '.join(map(repr, absent[:5]))}"] if absent else []
+        facts += [f"has also {', '.join(map(repr, extra[:5]))}"] if extra else []
+        return cls(
+            f"{path} {' and '.join(facts)}, beside {other}. Files that are read as one table have "
+            "the same columns: write it again, or leave it out."
+        )
+
+    @classmethod
+    def of_formats(cls, path: str, kind: str, other: str, first: str) -> PartSchemaError:
+        return cls(
+            f"{path} is {kind}, and {other} is {first}. Pass files of one format, by a glob such "
+            f"as '*.{first}'."
+        )
+
+
+class CheckpointError(DiscriminantError):
+    """A checkpoint belongs to other work, or cannot be kept."""
+
+    @classmethod
+    def of_other(cls, path: str, what: str, was: str, now: str) -> CheckpointError:
+        return cls(
+            f"{path} is a checkpoint of another run: {what} was {was}, and is {now} now. Sums of "
+            "both would be of neither. Remove it to begin anew, or pass another path."
+        )
+
+    @classmethod
+    def foreign(cls, path: str) -> CheckpointError:
+        return cls(
+            f"{path} is there and is no checkpoint. Pass a path that does not exist yet, or one "
+            "where a run was stopped."
+        )
+
+    @classmethod
+    def damaged(cls, path: str, reason: str) -> CheckpointError:
+        return cls(f"{path} is damaged ({reason}). Remove it: its part of the work is done again.")
+
+
+class DatabaseError(InputError):
+    """A database cannot be read, or went away."""
+
+    @classmethod
+    def no_query(cls, given: object) -> DatabaseError:
+        return cls(f"{given!r} names no rows. Pass the name of a table or view, or a SELECT.")
+
+    @classmethod
+    def no_rows(cls, name: str) -> DatabaseError:
+        return cls(f"{name}: no rows. Is it the right table, and does a condition hold for any?")
+
+    @classmethod
+    def unknown_url(cls, scheme: str, known: list[str]) -> DatabaseError:
+        return cls(f"No database is known by '{scheme}:'. URLs begin with {', '.join(known)}.")
+
+    @classmethod
+    def unknown_connection(cls, kind: str) -> DatabaseError:
+        return cls(
+            f"A {kind} is no connection that is known here: DuckDB, psycopg 3 and sqlite3 are. "
+            "Pass one of these, or a URL such as duckdb:///file.db."
+        )
+
+    @classmethod
+    def not_reached(cls, title: str, reason: str) -> DatabaseError:
+        return cls(f"{title} could not be reached: {reason}. Check the URL and that it runs.")
+
+    @classmethod
+    def of(cls, name: str, title: str, reason: str) -> DatabaseError:
+        return cls(
+            f"{name}: {title} stopped: {reason}. Nothing was changed there; when it answers "
+            "again, run the same again."
+        )
+
+    @classmethod
+    def mixed(cls, column: str, kinds: list[str]) -> DatabaseError:
+        return cls(
+            f"Column '{column}' holds cells of several kinds: {', '.join(kinds)}. Cast it in the "
+            f"query, or leave it out (exclude=['{column}'])."
+        )
+
+    @classmethod
+    def missing(cls, name: str, column: str, rows: int) -> DatabaseError:
+        return cls(
+            f"{name}: column '{column}' is missing in {rows:,} row(s). Pass missing='drop', 'mean' "
+            "or 'indicator', or leave these rows out in the query; of the target no cell may be."
+        )
+
+    @classmethod
+    def must_stay(cls, name: str, what: str) -> DatabaseError:
+        return cls(
+            f"{name}: {what} needs rows, and pushdown=True keeps them in the database. Fit a model "
+            "made from moments (LDA, QDA, RDA, NearestMean, Fisher, LeastSquares), or pass "
+            "pushdown=False."
+        )

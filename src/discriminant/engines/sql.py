@@ -276,7 +276,9 @@ def _short(fault: BaseException) -> str:
 def _from_duckdb(connection: Any, query: str) -> Iterator[Any]:
     import pyarrow as pa
 
-    for batch in connection.cursor().sql(query).fetch_record_batch(_BATCH):
+    found = connection.cursor().sql(query)
+    read = getattr(found, "to_arrow_reader", None) or found.fetch_record_batch  # before DuckDB 2
+    for batch in read(_BATCH):
         if batch.num_rows:
             yield pa.Table.from_batches([batch])
 

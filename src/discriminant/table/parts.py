@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +27,7 @@ from discriminant.table.source import Columns, open_weight
 
 if TYPE_CHECKING:
     from discriminant.table.dealing import ByColumn
+    from discriminant.table.learning import Wishes
 
 
 class Adds(Protocol):
@@ -98,6 +99,15 @@ class Source(Protocol):
 
     def summed(self, work: Work[A]) -> A:
         """The sum of what `work` says of each part, every part counted exactly once."""
+        ...
+
+
+@runtime_checkable
+class Wishful(Protocol):
+    """A source of texts, whose columns are read as what is wished of them."""
+
+    def wishing(self, wishes: Wishes, fitted: Encoding | None = None) -> Source:
+        """The source that reads labels and categories as texts, others as a fit had them."""
         ...
 
 

@@ -155,18 +155,18 @@ class SurveyWork:
     """Survey a part."""
 
     wishes: Wishes
-    names: tuple[str, ...]
+    columns: tuple[str, ...]
 
     def __call__(self, part: Part) -> Partial[Survey]:
         """Of the rows of a part."""
         found: Survey | None = None
         rows = 0
         try:
-            for frame in part.frames(self.names):
+            for frame in part.frames(self.columns):
                 if not len(frame):
                     continue
                 rows += len(frame)
-                one = self._of([frame[name] for name in self.names], len(frame))
+                one = self._of([frame[name] for name in self.columns], len(frame))
                 found = one if found is None else found + one
         except DiscriminantError as fault:
             return Partial.of_fault(fault, part, rows)

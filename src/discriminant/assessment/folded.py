@@ -11,12 +11,14 @@ scored are all rows in any case.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from sklearn.base import clone
 from sklearn.utils.validation import has_fit_parameter
 
@@ -57,7 +59,7 @@ class Folded:
         """Deal out the rows, and sum them in a detail; None: do not sum."""
         rows = tuple(rows_by_fold(fold))
         with ThreadPoolExecutor(available_threads()) as pool:
-            parts = tuple(pool.map(lambda some: _together(table.take(some)), rows))
+            parts = tuple(pool.map(lambda some: _in_rows(table.take(some)), rows))
         if detail is None:
             return cls(table, fold, rows, parts, (), None)
         anchor = anchor_of(table)
@@ -123,26 +125,38 @@ class Folded:
         if self.table.weight is not None and not has_fit_parameter(estimator, "sample_weight"):
             raise WeightError.not_taken(type(estimator).__name__)
         gathering = Gathered(labels, len(self.table))
-        scores: Floats | None = None
-        converged, used = True, 0
         draw = np.random.default_rng(seed)
-        for f, part in enumerate(self.parts):
+        drawn = [self._some(self._others(f), most, draw) for f in range(len(self.parts))]
+
+        def work(f: int) -> tuple[bool, Floats | None]:
             told(f)
-            train = self.table.take(self._some(self._others(f), most, draw))
+            train, features = self.table.take(drawn[f]), self.parts[f].features
             present = present_classes(train.codes, train.weight, labels)
             model = for_classes(clone(estimator), present, labels)
             more = {} if train.weight is None else {"sample_weight": train.weight}
             model.fit(dense(train.features), labels[train.codes], **more)
-            if hasattr(model, "predict_log_proba"):
-                gathering.ask(model, part.features, self.rows[f])
-            else:
-                with gathered():
-                    gathering.ask(model, part.features, self.rows[f])
-                scores = _blank(scores, len(self.table), len(labels))
-                _put(scores, model, part.features, self.rows[f], present)
-            converged &= bool(getattr(model, "converged_", True))
-            used = max(used, len(train))
-        return Refitted(gathering.answers(), scores, used, converged)
+            able = hasattr(model, "predict_log_proba")
+            with nullcontext() if able else gathered():
+                gathering.ask(model, features, self.rows[f])
+            scores = None if able else _scores(model, features, present)
+            return bool(getattr(model, "converged_", True)), scores
+
+        threads = available_threads() if _our_own(estimator) else 1
+        held = one_blas_thread() if threads > 1 else nullcontext()
+        with held, ThreadPoolExecutor(threads) as pool:
+            done = list(pool.map(carried(work), range(len(self.parts))))
+        converged = all(ended for ended, _ in done)
+        scores = self._together([scores for _, scores in done])
+        return Refitted(gathering.answers(), scores, max(map(len, drawn)), converged)
+
+    def _together(self, scores: Sequence[Floats | None]) -> Floats | None:
+        """(N, K) scores of all rows from those of the parts."""
+        if scores[0] is None:
+            return None
+        found = np.empty((scores[0].shape[1], len(self.table))).T
+        for rows, some in zip(self.rows, scores, strict=True):
+            found[rows] = some
+        return found
 
     def grid(self, candidates: Candidates, *, most: int, seed: int) -> tuple[Grid, list[Grid]]:
         """Losses of RDA models on at most so many held-out rows: of all folds, of all but each."""
@@ -177,7 +191,7 @@ class Refitted:
     converged: bool
 
 
-def _together(part: Table) -> Table:
+def _in_rows(part: Table) -> Table:
     """Rows side by side, each in one piece, as scoring likes them."""
     if is_sparse(part.features):
         return part
@@ -185,13 +199,16 @@ def _together(part: Table) -> Table:
     return Table(part.schema, features, part.codes, part.weight, part.responses)
 
 
-def _blank(scores: Floats | None, rows: int, classes: int) -> Floats:
-    return np.full((rows, classes), -np.inf) if scores is None else scores
+def _our_own(estimator: Any) -> bool:
+    """Whether two of them may be fitted at the same time: others need not allow for that."""
+    return type(estimator).__module__.startswith("discriminant.")
 
 
-def _put(scores: Floats, model: Any, features: Any, rows: Places, present: Any) -> None:
-    """Scores by class; one of two classes is that of the second."""
+def _scores(model: Any, features: Any, present: npt.NDArray[np.bool_]) -> Floats:
+    """(n, K) scores by class; one of two classes is that of the second."""
     said = np.asarray(model.decision_function(features))
     if said.ndim == 1:
         said = np.column_stack([-said, said]) / 2.0
-    scores[np.ix_(rows, np.flatnonzero(present))] = said
+    found = np.full((len(said), len(present)), -np.inf)
+    found[:, present] = said
+    return found

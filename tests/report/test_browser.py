@@ -1,10 +1,17 @@
 """The page in a real browser: nothing leaves it, nothing overflows, what is moved is counted."""
 
+import functools
 import re
 import shutil
+from itertools import pairwise
 
+import numpy as np
 import pytest
+from scipy.special import log_softmax
+from sklearn.metrics import confusion_matrix
 
+from discriminant.report.deciding import decision_section
+from discriminant.report.facts import plain
 from discriminant.report.render import render
 from tests.report.samples import CORPUS, cancer, hostile, iris
 from tests.report.test_render import named
@@ -272,3 +279,202 @@ def test_of_three_hundred_hostile_names_none_comes_alive(opened, part):
         " document.querySelectorAll('iframe, object, base, video, body *[style], [onload]').length]"
     )
     assert (len(names), page.wrong, page.title() != "owned", alive) == (78, [], True, [2, 0, 1, 0])
+
+
+# --- for all: the keyboard, readers of screens, contrast, paper --------------------------------
+
+LUMINANCE = """
+(() => {
+  const parts = (text) => {
+    const [r, g, b, a] = text.match(/[\\d.]+(e-?\\d+)?/g).map(Number);
+    const size = text.startsWith("color(srgb") ? 255 : 1;
+    return [size * r, size * g, size * b, a];
+  };
+  const over = (top, under) => {
+    const [r, g, b, a = 1] = top;
+    return [r, g, b].map((c, i) => a * c + (1 - a) * under[i]);
+  };
+  const ground = (one) => {
+    const layers = [];
+    for (let at = one; at; at = at.parentElement) {
+      layers.push(parts(getComputedStyle(at).backgroundColor));
+    }
+    return layers.reverse().reduce((under, top) => over(top, under), [255, 255, 255]);
+  };
+  const light = (rgb) => {
+    const bent = (c) => (c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4);
+    const [r, g, b] = rgb.map((c) => bent(c / 255));
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  };
+  return [...document.querySelectorAll("body *")]
+    .filter((one) => [...one.childNodes].some((n) => n.nodeType === 3 && n.textContent.trim()))
+    .filter((one) => one.getClientRects().length && !one.closest("script, .skip, .unseen, #tip"))
+    .map((one) => {
+      const style = getComputedStyle(one);
+      const svg = one instanceof SVGElement;
+      const under = ground(svg ? one.closest("svg").parentElement : one);
+      const top = over(parts(svg ? style.fill : style.color), under);
+      const [a, b] = [light(top), light(under)];
+      const ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+      return [ratio, one.textContent.trim().slice(0, 30)];
+    })
+    .filter((found) => found[0] < 4.5);
+})()
+"""
+
+
+@pytest.mark.parametrize("made", [iris, cancer], ids=["many", "two"])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_all_text_stands_out_from_its_ground(opened, made, scheme):
+    assert opened(made(), 1280, scheme).evaluate(LUMINANCE) == []
+
+
+@pytest.mark.parametrize("made", PAGES.values(), ids=PAGES)
+def test_headings_go_down_one_step_at_a_time(opened, made):
+    levels = opened(made()).eval_on_selector_all(
+        "h1, h2, h3, h4", "all => all.map(one => Number(one.tagName[1]))"
+    )
+    steps = [after - before for before, after in pairwise(levels)]
+    assert (levels[0], levels.count(1), max(steps)) == (1, 1, 1)
+
+
+@pytest.mark.parametrize("made", PAGES.values(), ids=PAGES)
+def test_every_drawing_has_a_name_or_is_no_news(opened, made):
+    nameless = opened(made()).evaluate(
+        "[...document.querySelectorAll('svg')].filter(one =>"
+        " one.getAttribute('aria-hidden') !== 'true' &&"
+        " !(one.getAttribute('role') === 'img' && one.getAttribute('aria-label') &&"
+        " one.querySelector('title'))).length"
+    )
+    assert nameless == 0
+
+
+@pytest.mark.parametrize("made", [iris, cancer], ids=["many", "two"])
+def test_every_control_has_a_name(opened, made):
+    nameless = opened(made()).evaluate(
+        "[...document.querySelectorAll('input, button, [tabindex=\"0\"]')].filter(one =>"
+        " !(one.labels && one.labels.length) && !one.textContent.trim() &&"
+        " !one.getAttribute('aria-label')).length"
+    )
+    assert nameless == 0
+
+
+def test_with_the_tab_key_all_controls_are_reached_and_the_focus_is_seen(opened):
+    page, reached, unseen = opened(cancer()), set(), []
+    for _ in range(60):
+        page.keyboard.press("Tab")
+        name, line = page.evaluate(
+            "[document.activeElement.id || document.activeElement.tagName,"
+            " getComputedStyle(document.activeElement).outlineStyle]"
+        )
+        if name == "BODY":
+            break
+        reached.add(name)
+        unseen += [name] if line == "none" else []
+    wanted = {"theme", "threshold", "miss", "alarm", "aside"}
+    assert (wanted - reached, unseen) == (set(), [])
+
+
+def test_with_an_arrow_key_a_cost_moves_the_table(opened):
+    page = opened(iris())
+    before = cells(page)
+    page.focus("#cost-1")
+    for _ in range(5):
+        page.keyboard.press("ArrowRight")
+    assert (page.get_attribute("#cost-1", "aria-valuetext"), cells(page) != before) == (
+        "× 20",
+        True,
+    )
+
+
+def test_who_wants_no_motion_gets_none(browser, tmp_path):
+    file = tmp_path / "report.html"
+    file.write_text(render(iris()), encoding="utf-8")
+    with browser.new_context(reduced_motion="reduce") as context:
+        page = context.new_page()
+        page.goto(file.as_uri())
+        moving = page.evaluate(
+            "[getComputedStyle(document.documentElement).scrollBehavior,"
+            " ...[...document.querySelectorAll('*')].map(one => getComputedStyle(one))"
+            ".filter(one => one.animationName !== 'none' ||"
+            " one.transitionDuration !== '0s').map(one => one.animationName)]"
+        )
+    assert moving == ["auto"]
+
+
+def test_the_policy_stops_a_script_a_style_and_a_request_that_are_not_the_pages_own(opened):
+    page = opened(iris())
+    page.evaluate(
+        "() => {"
+        " const script = document.createElement('script');"
+        " script.textContent = 'document.title = \"owned\"'; document.body.append(script);"
+        " const style = document.createElement('style');"
+        " style.textContent = 'body { display: none }'; document.head.append(style);"
+        " const image = new Image(); image.src = 'https://example.org/x.png';"
+        " return fetch('https://example.org').catch(() => 0); }"
+    )
+    shown = page.evaluate("getComputedStyle(document.body).display")
+    refused = [line for line in page.wrong if "Content Security Policy" in line]
+    assert (page.title() != "owned", shown, len(refused) >= 4) == (True, "block", True)
+
+
+@pytest.mark.parametrize("made", PAGES.values(), ids=PAGES)
+def test_on_paper_there_are_no_controls_and_the_ground_is_white(opened, made):
+    page = opened(made(), 680, "dark")
+    page.emulate_media(media="print")
+    seen = page.evaluate(
+        "[[...document.querySelectorAll('input, button, nav, .script, pre.long')]"
+        ".filter(one => one.getClientRects().length).length,"
+        " getComputedStyle(document.body).backgroundColor]"
+    )
+    assert seen == [0, "rgb(255, 255, 255)"]
+
+
+# --- what a slider shows is what the model would do --------------------------------------------
+
+
+@functools.cache
+def many():
+    """Some thousands of rows with costs and a reject option, so that the curve is thinned."""
+    draw = np.random.default_rng(3)
+    codes = (draw.random(6000) < 0.2).astype(int)
+    logs = log_softmax(np.c_[np.zeros(6000), draw.normal(size=6000) + 2.4 * codes - 2.0], axis=1)
+    labels = np.array(["no", "yes"], dtype=object)
+    return labels, codes, logs
+
+
+def paged(section):
+    found = cancer()
+    return {**found, "decision": plain(section)}
+
+
+def test_at_first_the_page_shows_the_decision_asked_for_to_the_last_row(opened):
+    section = decision_section(*many(), cost={"no": {"yes": 7}}, reject=0.13)
+    page = opened(paged(section))
+    expected = [f"{cell:,.0f}" for row in section["confusion"] for cell in row]
+    assert cells(page) == expected
+
+
+@pytest.mark.parametrize(("miss", "aside"), [(5.0, 0.1), (0.5, 0.3), (20.0, 0.05), (1.0, 0.2)])
+def test_where_dials_are_moved_to_the_counts_are_those_of_a_decision_with_these_costs(
+    opened, miss, aside
+):
+    section = decision_section(*many())
+    page = opened(paged(section))
+    slide(page, "miss", section["dials"]["cost"].index(miss))
+    slide(page, "aside", section["dials"]["aside"].index(aside))
+    wanted = decision_section(*many(), cost={"no": {"yes": miss}}, reject=aside)["confusion"]
+    assert cells(page) == [f"{cell:,.0f}" for row in wanted for cell in row]
+
+
+def test_a_model_that_does_not_decide_by_the_largest_probability_is_shown_as_it_decides(opened):
+    labels, codes, logs = many()
+    decided = (logs[:, 1] > np.log(0.3)).astype(int)
+    decided[:7] = 1 - decided[:7]  # no threshold does that
+    section = decision_section(labels, codes, logs, decided=decided)
+    exact = confusion_matrix(codes, decided).T
+    page = opened(paged(section))
+    slide(page, "aside", 3)
+    page.click("button[type=reset]")
+    page.wait_for_function("document.querySelector('#passed').textContent === '0%'")
+    assert cells(page)[:4] == [f"{cell:,}" for cell in exact.ravel()]

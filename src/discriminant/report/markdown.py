@@ -108,14 +108,21 @@ def _read(read: ReadFacts) -> list[str]:
         for column in read["columns"]
     ]
     classes = [
-        [plainly(row["label"]), whole(row["rows"]), percent(row["weight"] / total)]
+        [
+            plainly(row["label"]),
+            whole(row["rows"]),
+            *([whole(row["weight"])] if read["weighted"] else []),
+            percent(row["weight"] / total),
+        ]
         for row in read["classes"]
     ]
+    head = ["Class", "Rows", *(["Weight"] if read["weighted"] else []), "Share"]
     return [
         "## What was read",
         f"{counted(read['rows'], 'row')} of {plainly(read['source'], 90)}, "
         f"{counted(read['features'], 'feature')}.",
-        table(["Class", "Rows", "Share"], classes),
+        "Shares, here and below, are of weight, not of rows." if read["weighted"] else "",
+        table(head, classes),
         _bullets([*read["said"], *read["warnings"]]),
         table(["Column", "Taken as", "Features", "Missing"], columns),
     ]
@@ -192,13 +199,16 @@ def _decision(decision: DecisionFacts) -> list[str]:
     ]
     wide = len(decision["labels"]) > _MOST
     head = ["Decided, by true class", *(plainly(label) for label in decision["labels"])]
-    cost = f"Mean cost of a row: {number(decision['mean_cost'])}."
+    what = "the weight" if decision["weighted"] else "the rows"
+    hundred = "a weight of 100" if decision["weighted"] else "100 rows"
+    cost = f"Cost of {hundred}: {number(100 * (decision['mean_cost'] or 0.0))}."
+    size = "Weight" if decision["weighted"] else "Rows"
     return [
         "## The decision",
-        f"Of the decided rows {percent(decision['error'])} are wrong; "
-        f"{percent(decision['coverage'])} are decided. {cost}",
+        f"Decided: {percent(decision['coverage'])} of {what}. "
+        f"Wrong: {percent(decision['error'])} of {what} decided. {cost}",
         "" if wide else table(head, rows),
-        table(["Class", "Rows", "Recall", "Precision", "AUC"], classes),
+        table(["Class", size, "Recall", "Precision", "AUC"], classes),
     ]
 
 
@@ -229,6 +239,8 @@ def _matters(matters: MattersFacts) -> list[str]:
             for step in matters["stepwise"]["steps"]
         ]
         parts.append(table(["Step", "Partial F", "p", "Wilks' lambda"], steps))
+        later = matters["stepwise"]["left_out"]
+        parts.append(f"{counted(later, 'later step')} left out." if later else "")
     return parts
 
 

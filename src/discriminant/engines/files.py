@@ -1,100 +1,181 @@
-"""Files larger than memory: parts read, decoded and summed on all cores."""
+"""Files larger than memory: parts read, decoded and summed on all cores.
+
+    Parquet, Arrow IPC      row groups, record batches: small ones together
+    CSV, JSON lines         ranges of lines; a packed file is one part
+
+Each core takes a part at a time, and reads it in small batches: while one waits for the disk or
+decodes, another sums. Answers are added in the order of the parts. All files have one schema.
+"""
 
 from __future__ import annotations
 
-import glob
 import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, TypeVar
 
+from discriminant.engines.checkpoint import Journal
+from discriminant.engines.keeping import digest
 from discriminant.engines.summing import add_up, available_threads, in_order
 from discriminant.errors import FileError
-from discriminant.table.cells import Frame, from_arrow
-from discriminant.table.parts import Adds, Part
+from discriminant.table.cells import Frame
+from discriminant.table.encoding import Encoding
+from discriminant.table.file_parts import FilePart
+from discriminant.table.files import Identity
+from discriminant.table.filing import Filed, filed
+from discriminant.table.folders import listed
+from discriminant.table.learning import Wishes
+from discriminant.table.parts import Adds, Work
+from discriminant.table.text_parts import Recut
 
 A = TypeVar("A", bound=Adds)
-_BATCH = 1 << 16  # rows
+Progress = Callable[[int, int | None], None]
+_LOOKS = 32  # parts that a sample is drawn from
 
 
-@dataclass(frozen=True, slots=True)
-class ParquetPart:
-    """A row group of a Parquet file."""
-
-    path: str
-    group: int
-    start: int
-
-    @property
-    def name(self) -> str:
-        """Where it lies."""
-        return f"{self.path}, row group {self.group}"
-
-    def frames(self, columns: Sequence[str]) -> Iterator[Frame]:
-        """Its rows, some at a time."""
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-
-        with pq.ParquetFile(self.path, pre_buffer=False) as file:
-            for batch in file.iter_batches(
-                _BATCH, row_groups=[self.group], columns=list(columns), use_threads=False
-            ):
-                yield Frame(from_arrow(pa.table(batch)), batch.num_rows)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class FilesSource:
     """Files of one schema."""
 
     name: str
-    names: tuple[str, ...]
-    parts: tuple[Part, ...]
-    said: tuple[str, ...] = ()
+    filed: Filed
+    progress: Progress | None = None
+    journal: Journal | None = None
+    parts: tuple[FilePart, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.parts = self.filed.parts()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of all columns."""
+        return self.filed.names
+
+    @property
+    def said(self) -> tuple[str, ...]:
+        """Formats and number of files."""
+        return self.filed.said
+
+    @property
+    def identities(self) -> tuple[Identity, ...]:
+        """What tells whether the files are still the same."""
+        return self.filed.identities
+
+    def wishing(self, wishes: Wishes, fitted: Encoding | None = None) -> FilesSource:
+        """The source with the columns of texts read as these wishes, or a fit, want them."""
+        found = self.filed.wishing(wishes, fitted)
+        return FilesSource(self.name, found, self.progress, self.journal)
+
+    def resuming(self, journal: Journal) -> FilesSource:
+        """The source with its sums kept in a journal."""
+        return FilesSource(self.name, self.filed, self.progress, journal)
 
     def sample(self, columns: Sequence[str], rows: int) -> Frame:
         """The first rows of parts all over the files."""
-        import pyarrow as pa
-        import pyarrow.parquet as pq
+        while True:
+            try:
+                return self._sample(columns, rows)
+            except Recut as found:
+                self._cut_again(found)
 
-        step = max(len(self.parts) // 16, 1)
-        some = self.parts[::step]
-        each = -(-rows // len(some))
-        found = []
-        for part in some:
-            with pq.ParquetFile(part.path, pre_buffer=False) as file:  # type: ignore[attr-defined]
-                group = part.group  # type: ignore[attr-defined]
-                batch = next(file.iter_batches(each, row_groups=[group], columns=list(columns)))
-                found.append(batch)
-        table = pa.Table.from_batches(found).select(list(columns))
-        return Frame(from_arrow(table), table.num_rows)
-
-    def summed(self, work: Callable[[Part], A]) -> A:
+    def summed(self, work: Work[A]) -> A:
         """On all cores, added in the order of the parts."""
+        while True:
+            try:
+                if self.journal is None:
+                    return add_up(self.answers(work))
+                found: A = self.journal.resumed(work, self.cut, partial(self.answers, work))
+                return found
+            except Recut as recut:
+                self._cut_again(recut)
+
+    @property
+    def cut(self) -> str:
+        """What tells whether the parts are still the same."""
+        return digest([repr(part) for part in self.parts])
+
+    def answers(self, work: Work[A], start: int = 0) -> Iterator[A]:
+        """What work says of the parts from one on, in their order; a fault is the last."""
         threads = available_threads()
-        with ThreadPoolExecutor(threads) as pool:
-            return add_up(in_order(pool, work, self.parts, 2 * threads))
+        done, told = sum(part.share for part in self.parts[:start]), 0
+        whole = sum(part.share for part in self.parts)
+        pool = ThreadPoolExecutor(threads)
+        try:
+            found = in_order(pool, work, self.parts[start:], 2 * threads)
+            for part, answer in zip(self.parts[start:], found, strict=True):
+                if getattr(answer, "fault", None) is not None:
+                    yield work(part.placed())
+                    return
+                done, told = done + part.share, told + getattr(answer, "rows", 0)
+                if self.progress is not None:
+                    self.progress(*self._progress(done, told, whole, start))
+                yield answer
+        finally:
+            pool.shutdown(cancel_futures=True)
+        for identity in self.identities:
+            identity.check()
+
+    # --- inside ---------------------------------------------------------------------------------
+
+    def _progress(self, done: int, told: int, whole: int, start: int) -> tuple[int, int | None]:
+        """Rows read, and rows in all: of text an estimate from the bytes."""
+        if self.filed.counted:
+            return done, whole
+        before = sum(part.share for part in self.parts[:start])
+        rate = told / max(done - before, 1)
+        return round(done * rate), round(whole * rate)
+
+    def _sample(self, columns: Sequence[str], rows: int) -> Frame:
+        import pyarrow as pa
+
+        count = len(self.parts)
+        if not count:
+            raise FileError.no_rows(self.name, len(self.names))
+        some = [self.parts[k * count // min(count, _LOOKS)] for k in range(min(count, _LOOKS))]
+        tables, found = [], 0
+        for place, part in enumerate(some):
+            each = -(-(rows - found) // (len(some) - place))
+            drawn = _head(part, columns, each)
+            tables += drawn
+            found += sum(table.num_rows for table in drawn)
+        if not found:
+            raise FileError.no_rows(self.name, len(self.names))
+        table = pa.concat_tables([one.select(list(columns)) for one in tables])
+        return some[0].frame(table)
+
+    def _cut_again(self, found: Recut) -> None:
+        self.filed = self.filed.cut_again(found)
+        self.parts = self.filed.parts()
+
+
+def _head(part: FilePart, columns: Sequence[str], rows: int) -> list[Any]:
+    found: list[Any] = []
+    for table in part.tables(columns):
+        found.append(table.slice(0, rows))
+        rows -= len(found[-1])
+        if rows <= 0:
+            break
+    return found
 
 
 def takes(source: Any) -> bool:
     """Whether it names files."""
+    if isinstance(source, list | tuple):
+        return bool(source) and all(takes(one) for one in source)
     return isinstance(source, str | os.PathLike)
 
 
-def source_of(source: Any) -> FilesSource:
-    """Parts of Parquet files."""
-    import pyarrow.parquet as pq
-
-    paths = sorted(glob.glob(os.fspath(source)))
-    if not paths:
-        raise FileError.absent(os.fspath(source))
-    parts: list[ParquetPart] = []
-    start = 0
-    names: tuple[str, ...] = ()
-    for path in paths:
-        with pq.ParquetFile(path, pre_buffer=False) as file:
-            names = tuple(file.schema_arrow.names)
-            for group in range(file.num_row_groups):
-                parts.append(ParquetPart(path, group, start))
-                start += file.metadata.row_group(group).num_rows
-    return FilesSource(os.fspath(source), names, tuple(parts))
+def source_of(
+    source: Any,
+    *,
+    progress: Progress | None = None,
+    encoding: str | None = None,
+    delimiter: str | None = None,
+    decimal: str | None = None,
+) -> FilesSource:
+    """Parts of the files that a path, a glob, a folder or a list names."""
+    found = listed(source)
+    style = {"encoding": encoding, "delimiter": delimiter, "decimal": decimal}
+    return FilesSource(found.name, filed(found, style), progress)

@@ -8,6 +8,7 @@ An engine is one file with two functions: `takes(source)`, whether it reads such
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from importlib import import_module
@@ -15,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from discriminant.engines.checkpoint import with_checkpoint
 from discriminant.engines.parted import Parted
 from discriminant.engines.summing import PartWork
 from discriminant.errors import DiscriminantError, EngineError, LabelError
@@ -56,6 +58,8 @@ def rows(
     max_classes: int = 1000,
     max_levels: int = 100,
     detail: Detail | None = None,
+    missing_texts: Iterable[str] | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
     **options: Any,
 ) -> Parted:
     """Open rows that need not fit into memory, and read them once.
@@ -73,8 +77,15 @@ def rows(
         More classes are refused; a category of more levels is set aside.
     detail
         Of the moments that are read. None: 'class' if there is room for it, else 'pooled'.
+    missing_texts
+        Texts of a CSV that stand for a missing cell, as for `discriminant.open_source`.
+    checkpoint
+        A folder in which all sums over these rows are kept, those under way too: a run that was
+        stopped and is started again goes on where it was, and gives the same to the last bit.
+        `complete()` of what is returned removes it.
     options
-        Of the engine.
+        Of the engine. Files: `progress`, called with the rows read and the rows in all (of text
+        an estimate), and of CSV `encoding`, `delimiter` and `decimal`.
     """
     wishes = Wishes(
         target,
@@ -87,9 +98,12 @@ def rows(
         unseen,
         reference,
         max_levels,
+        None if missing_texts is None else ("", *missing_texts),
     )
     wishes.check()
     found = source_of(source, engine=engine, **options)
+    if checkpoint is not None:
+        found = with_checkpoint(found, checkpoint)
     return open_parted(found, wishes, max_classes=max_classes, detail=detail)
 
 

@@ -92,6 +92,12 @@ class Parted:
         held = len(self.drawn) if weight is None else int(np.count_nonzero(weight))
         return held == len(self)
 
+    def complete(self) -> None:
+        """Remove the checkpoint, if there is one: all that was to be done is done."""
+        journal = getattr(self.source, "journal", None)
+        if journal is not None:
+            journal.complete()
+
     def __repr__(self) -> str:
         """One line: where it is, and how many rows, features and classes."""
         return (

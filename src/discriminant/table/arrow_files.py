@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -23,12 +23,17 @@ _MARK = b"ARROW:extension:name"
 
 def arrow_names(format: Format) -> tuple[str, ...]:
     """Names of the columns of a Parquet or Arrow file; extension types are refused."""
-    with _guarded(format):
+    return tuple(arrow_schema(format).names)
+
+
+def arrow_schema(format: Format) -> Any:
+    """Columns of a Parquet or Arrow file; extension types are refused."""
+    with guarded(format):
         schema = _schema(format)
         for field in schema:
             _refuse_extensions(format.path, field.name, field)
         _check_names(schema.names)
-        return tuple(schema.names)
+        return schema
 
 
 def read_arrow(format: Format, names: Sequence[str], wanted: Sequence[str]) -> Frame:
@@ -58,7 +63,7 @@ def _read_json(format: Format, max_bytes: int) -> tuple[tuple[str, ...], Any]:
         try:
             table = arrow_json.read_json(stream)
         except pa.ArrowInvalid as fault:
-            _blame_json(format)
+            blame_json(format)
             raise FileError.damaged(format.path, "the text", str(fault)) from None
     _check_names(table.column_names)
     return tuple(table.column_names), table
@@ -86,28 +91,33 @@ def _schema(format: Format) -> Any:
         with pq.ParquetFile(format.path, pre_buffer=False) as file:
             return file.schema_arrow
     with pa.OSFile(format.path) as source:
-        return _ipc_reader(source).schema
+        return ipc_reader(source).schema
 
 
 def _parquet(format: Format, names: Sequence[str]) -> Any:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    with _guarded(format):
+    with guarded(format):
         file = pq.ParquetFile(format.path, pre_buffer=False, page_checksum_verification=True)
     with file:
         try:
             return file.read(columns=list(names))
         except (pa.ArrowException, OSError, UnicodeDecodeError) as fault:
-            _blame_parquet(format.path, file, names)
-            raise FileError.damaged(format.path, "the rows", _short(fault)) from None
+            blame_parquet(format.path, file, names, range(file.num_row_groups))
+            raise unreadable(format.path, fault) from None
 
 
-def _blame_parquet(path: str, file: Any, names: Sequence[str]) -> None:
+def unreadable(path: str, fault: BaseException) -> FileError:
+    """The error for rows that cannot be read."""
+    return FileError.damaged(path, "the rows", _short(fault))
+
+
+def blame_parquet(path: str, file: Any, names: Sequence[str], groups: Iterable[int]) -> None:
     """Name the first column and part (row group) that cannot be read."""
     import pyarrow as pa
 
-    for group in range(file.num_row_groups):
+    for group in groups:
         for name in names:
             try:
                 file.read_row_group(group, columns=[name])
@@ -119,23 +129,26 @@ def _blame_parquet(path: str, file: Any, names: Sequence[str]) -> None:
 def _ipc(format: Format, names: Sequence[str]) -> Any:
     import pyarrow as pa
 
-    with _guarded(format), pa.OSFile(format.path) as source:
-        reader = _ipc_reader(source)
+    with guarded(format), pa.OSFile(format.path) as source:
+        reader = ipc_reader(source)
         table = reader.read_all()
         table.validate(full=True)
         return table.select(list(names))
 
 
-def _ipc_reader(source: Any) -> Any:
+def ipc_reader(source: Any, columns: Sequence[int] = ()) -> Any:
+    """Reader of an Arrow file or stream; of some of its columns, or of all."""
     import pyarrow as pa
 
     start = source.read(6)
     source.seek(0)
-    return pa.ipc.open_file(source) if start == b"ARROW1" else pa.ipc.open_stream(source)
+    some = pa.ipc.IpcReadOptions(included_fields=list(columns))
+    way = pa.ipc.open_file if start == b"ARROW1" else pa.ipc.open_stream
+    return way(source, options=some)
 
 
 @contextmanager
-def _guarded(format: Format) -> Iterator[None]:
+def guarded(format: Format) -> Iterator[None]:
     """Tell a file that is cut off or damaged as such."""
     import pyarrow as pa
 
@@ -177,7 +190,7 @@ def _short(fault: BaseException) -> str:
 # --- JSON ----------------------------------------------------------------------------------------
 
 
-def _blame_json(format: Format) -> None:
+def blame_json(format: Format) -> None:
     """Raise the error for the first line that is no object, or not like the first one."""
     kinds: dict[str, str] = {}
     with Stream(format.path, gzip=format.gzip, encoding=format.encoding) as stream:

@@ -61,6 +61,11 @@ def cell_at(format: Format, row: int, column: str) -> str:
     return _row(format, row).fields[_dialect(format).names.index(column)]
 
 
+def rows_before(format: Format, byte: int) -> int:
+    """How many rows of the file end before a byte that a line begins at."""
+    return max(sum(1 for _ in _lines(format, (0, byte))) - 1, 0)
+
+
 def _row(format: Format, row: int) -> Line:
     with closing(_lines(format)) as rows:  # type: ignore[type-var]
         return next(islice(rows, row + 1, None))
@@ -77,12 +82,12 @@ def _check_cell(
         raise BadNumberError.of(row, name, text, line=line.number, kind=word)
 
 
-def _lines(format: Format) -> Iterator[Line]:
+def _lines(format: Format, span: tuple[int, int] | None = None) -> Iterator[Line]:
     """The rows of a file, the header among them; empty lines are none."""
     dialect = _dialect(format)
     with (
         field_limit(),
-        Stream(format.path, gzip=format.gzip, encoding=format.encoding) as stream,
+        Stream(format.path, gzip=format.gzip, encoding=format.encoding, span=span) as stream,
         io.TextIOWrapper(io.BufferedReader(stream), encoding="utf-8", newline="") as text,
     ):
         source = _Source(text, format.path, dialect.quote)

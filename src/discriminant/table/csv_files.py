@@ -47,7 +47,7 @@ def read_csv(plan: CsvPlan) -> tuple[Frame, Format]:
         assert plan.format.dialect is not None
         raise FileError.no_rows(plan.format.path, len(plan.format.dialect.names))
     assert plan.format.dialect is not None
-    rows, cells = table.num_rows, _cells(table, plan)
+    rows, cells = table.num_rows, csv_cells(table, plan)
     others = tuple(name for name in plan.format.dialect.names if name not in plan.kinds)
     frame = Frame(
         cells,
@@ -99,14 +99,15 @@ def _attempt(plan: CsvPlan, *, broken: bool, block: int) -> Any:
             parse_options=csv.ParseOptions(
                 delimiter=dialect.delimiter, quote_char=dialect.quote, newlines_in_values=broken
             ),
-            convert_options=_conversion(plan),
+            convert_options=conversion(plan),
         )
         if stream.quotes % 2:
             blame(plan.format, plan.kinds, plan.missing)
     return table.rename_columns(list(plan.kinds))
 
 
-def _conversion(plan: CsvPlan) -> Any:
+def conversion(plan: CsvPlan) -> Any:
+    """How pyarrow shall turn the columns to be read."""
     from pyarrow import csv
 
     dialect = plan.format.dialect
@@ -136,7 +137,7 @@ def _type(kind: Kind, varied: bool) -> Any:
     return known.get(kind, pa.timestamp("us"))
 
 
-def _cells(table: Any, plan: CsvPlan) -> tuple[Cells, ...]:
+def csv_cells(table: Any, plan: CsvPlan) -> tuple[Cells, ...]:
     """Cells column by column, each let go by Arrow when it is turned."""
     assert plan.format.dialect is not None
     names, columns = table.column_names, list(table.columns)

@@ -181,7 +181,7 @@ def _read_file(
         assert format.dialect is not None
         names = format.dialect.names
         wishes.check_names(names)
-        kinds = _csv_kinds(dict(zip(names, format.dialect.kinds, strict=True)), wishes, fitted)
+        kinds = csv_kinds(dict(zip(names, format.dialect.kinds, strict=True)), wishes, fitted)
         texts = wishes.missing_texts
         gone = {} if texts is None else {"missing": texts, "empty": texts}
         target = wishes.target if fitted is None else fitted.target
@@ -195,7 +195,7 @@ def _read_file(
     return read_arrow(format, names, wishes.wanted(names)), format
 
 
-def _csv_kinds(
+def csv_kinds(
     found: Mapping[str, Kind], wishes: Wishes, fitted: Encoding | None
 ) -> dict[str, Kind]:
     """What each column to be read is read as."""

@@ -68,6 +68,7 @@ class Stream(io.RawIOBase):
         encoding: Encoding | None,
         max_bytes: int = MAX_BYTES,
         quote: str = '"',
+        span: tuple[int, int] | None = None,
     ) -> None:
         self._path = path
         self._file: BinaryIO = open(path, "rb", buffering=0)  # noqa: SIM115 -- closed by close
@@ -75,13 +76,16 @@ class Stream(io.RawIOBase):
         self._packed = gzip
         self._encoding = encoding
         self._decoder = None if encoding is None else _decoder(encoding.name)
-        self._given = 0  # bytes unpacked so far
+        self._given = 0 if span is None else span[0]  # bytes unpacked so far
+        self._end = None if span is None else span[1]  # where to stop, of some lines of a file
+        if span is not None:
+            self._file.seek(span[0])
         self._most = max_bytes
         self._quote = quote.encode()
         self.quotes = 0  # quotes seen: an odd number is one that was not closed
         self._ended = False
         self._rest = b""  # read and not yet given: letters may take more bytes than they took
-        if encoding is not None and encoding.mark:
+        if encoding is not None and encoding.mark and not self._given:
             self._raw(encoding.mark)
 
     def readable(self) -> bool:
@@ -155,6 +159,8 @@ class Stream(io.RawIOBase):
         return str(self._decoder.decode(piece, final=self._ended)).encode("utf-8")
 
     def _raw(self, size: int) -> bytes:
+        if self._end is not None:
+            size = min(size, self._end - self._given)
         try:
             piece: bytes = self._source.read(size) or b""
         except EOFError:

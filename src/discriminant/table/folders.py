@@ -1,0 +1,97 @@
+"""Which files a path, a glob, a folder or a list of them names, and what their folders say.
+
+A folder is read with all folders below it, in the order of the names; what begins with `.` or `_`
+is not (writers leave marks of that name). Folders named `key=value` below the one that all files
+share give every row of a file that value, as Hive and Spark write partitions: whole numbers if all
+values of a key are, else texts.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+from discriminant.errors import FileError
+from discriminant.table.file_parts import Keys
+
+_ABSENT = "__HIVE_DEFAULT_PARTITION__"
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """Files in their order, and the keys of each."""
+
+    name: str
+    paths: tuple[str, ...]
+    keys: tuple[Keys, ...]
+
+
+def listed(source: Any) -> Listed:
+    """The files that a source names."""
+    if isinstance(source, str | os.PathLike):
+        name = os.fspath(source)
+        paths = _named(name)
+    else:
+        some = [os.fspath(one) for one in source]
+        name = f"{some[0]} and {len(some) - 1} more" if len(some) > 1 else "".join(some[:1])
+        paths = [path for one in some for path in _named(one)]
+    if not paths:
+        raise FileError.absent(name)
+    folder = name if os.path.isdir(name) else os.path.commonpath([_folder(p) for p in paths])
+    return Listed(name, tuple(paths), _keys(paths, folder))
+
+
+def _named(name: str) -> list[str]:
+    if os.path.isdir(name):
+        return _below(name)
+    if os.path.lexists(name) or not glob.has_magic(name):
+        return [name]
+    found = sorted(glob.glob(name, recursive=True))
+    return [path for one in found for path in (_below(one) if os.path.isdir(one) else [one])]
+
+
+def _below(folder: str) -> list[str]:
+    found = []
+    for place, folders, names in os.walk(folder):
+        folders[:] = sorted(one for one in folders if not _hidden(one))
+        found += [os.path.join(place, one) for one in names if not _hidden(one)]
+    return sorted(found)
+
+
+def _hidden(name: str) -> bool:
+    return name.startswith(("_", ".")) and "=" not in name
+
+
+def _folder(path: str) -> str:
+    return os.path.dirname(os.path.abspath(path))
+
+
+def _keys(paths: Sequence[str], folder: str) -> tuple[Keys, ...]:
+    top = os.path.abspath(folder)
+    found = [_pairs(Path(os.path.relpath(_folder(path), top)).parts) for path in paths]
+    whole = {name for name in {n for one in found for n in one} if _whole(name, found)}
+    return tuple(
+        Keys(tuple((name, _value(text, name in whole)) for name, text in one.items()))
+        for one in found
+    )
+
+
+def _pairs(folders: Iterable[str]) -> dict[str, str]:
+    split = (folder.partition("=") for folder in folders)
+    return {unquote(name): unquote(text) for name, mark, text in split if mark and name}
+
+
+def _whole(name: str, found: Sequence[dict[str, str]]) -> bool:
+    texts = [one[name] for one in found if name in one and one[name] != _ABSENT]
+    return all(text.lstrip("-").isdecimal() and text.isascii() for text in texts)
+
+
+def _value(text: str, whole: bool) -> int | str | None:
+    if text == _ABSENT:
+        return None
+    return int(text) if whole else text

@@ -1,0 +1,261 @@
+"""Ranges of lines of a text file, CSV or JSON lines, that can be read apart from the others.
+
+A file is cut at line ends. A line end in a quoted field is none: whether a cut lies in one shows in
+the quotes before it, of which there is then an odd number. Since every part counts its own, all
+cuts are right if all counts are even; else the file is read again in one part, as is one that is
+packed. `Recut` says so to whoever reads the parts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any
+
+from discriminant.errors import FileError
+from discriminant.table.arrow_files import blame_json
+from discriminant.table.cells import Frame, from_arrow
+from discriminant.table.csv_faults import blame, cell_at, line_at, rows_before
+from discriminant.table.csv_files import CsvPlan, conversion, csv_cells
+from discriminant.table.dialect import MAX_LINE
+from discriminant.table.file_parts import BATCH, Keys, framed
+from discriminant.table.files import Format, Identity
+from discriminant.table.stream import Encoding, Recoded, Stream
+
+RANGE = 1 << 25  # bytes of text in a part
+_BLOCK = 1 << 22  # bytes parsed at a time
+_PIECE = 1 << 20
+
+
+class Recut(Exception):  # noqa: N818 -- not a fault: the file is to be cut another way
+    """A file cannot be read by the parts that it was cut into."""
+
+    def __init__(self, path: str, *, encoding: Encoding | None = None, long: bool = False) -> None:
+        super().__init__(path)
+        self.path, self.encoding, self.long = path, encoding, long
+
+
+@dataclass(frozen=True, slots=True)
+class CsvPart:
+    """Some lines of a CSV."""
+
+    plan: CsvPlan
+    identity: Identity
+    span: tuple[int, int] | None  # bytes; None: all
+    start: int = 0  # known of the first part, and when it is asked for by `placed`
+    before: int = 0  # rows of the file before it, likewise
+    base: int = 0  # rows of the files before
+    keys: Keys = Keys()  # noqa: RUF009 -- frozen
+    long: bool = False  # lines are longer than a block
+
+    @property
+    def name(self) -> str:
+        """Where it lies."""
+        if self.span is None:
+            return self.identity.path
+        return f"{self.identity.path}, bytes {self.span[0]} to {self.span[1]}"
+
+    @property
+    def share(self) -> int:
+        """Bytes."""
+        return self.identity.size if self.span is None else self.span[1] - self.span[0]
+
+    def placed(self) -> CsvPart:
+        """Itself with its start: all lines before are counted."""
+        if self.span is None or not self.span[0]:
+            return self
+        before = rows_before(self.plan.format, self.span[0])
+        return replace(self, start=self.base + before, before=before)
+
+    def frames(self, columns: Sequence[str]) -> Iterator[Frame]:
+        """Its rows, some at a time."""
+        return framed(self, columns)
+
+    def frame(self, table: Any, *, place: int = 0) -> Frame:
+        """Cells of an Arrow table."""
+        rows, path = table.num_rows, self.plan.format
+        known = [name for name in table.column_names if name not in self.keys.names]
+        first = self.before + place
+        also = [name for name in table.column_names if name in self.keys.names]
+        cells = (
+            *csv_cells(table.select(known), self.plan),
+            *from_arrow(table.select(also)),
+        )
+        return Frame(
+            cells,
+            rows,
+            line_of=lambda row: line_at(path, first + row),
+            text_of=lambda row, column: cell_at(path, first + row, column),
+        )
+
+    def tables(self, columns: Sequence[str]) -> Iterator[Any]:
+        """Arrow tables of its rows."""
+        import pyarrow as pa
+
+        format = self.plan.format
+        names = self.keys.apart(columns) or list(self.plan.kinds)[:1]
+        plan = replace(self.plan, kinds={name: self.plan.kinds[name] for name in names})
+        try:
+            for batch in self._batches(plan):
+                table = pa.table(batch).rename_columns(names)
+                for lo in range(0, table.num_rows, BATCH):
+                    yield self.keys.joined(table.slice(lo, BATCH), columns)
+        except Recoded as found:
+            raise Recut(format.path, encoding=found.encoding) from None
+        except pa.ArrowInvalid as fault:
+            self._explain(str(fault))
+
+    # --- inside ---------------------------------------------------------------------------------
+
+    def _batches(self, plan: CsvPlan) -> Iterator[Any]:
+        from pyarrow import csv
+
+        dialect, format = plan.format.dialect, plan.format
+        assert dialect is not None
+        headless = self.span is not None and self.span[0] > 0
+        with Stream(
+            format.path,
+            gzip=format.gzip,
+            encoding=format.encoding,
+            max_bytes=plan.max_bytes,
+            quote=dialect.quote,
+            span=self.span,
+        ) as stream:
+            yield from csv.open_csv(
+                stream,
+                read_options=csv.ReadOptions(
+                    use_threads=self.span is None,
+                    block_size=4 * MAX_LINE if self.long else _BLOCK,
+                    column_names=list(dialect.header) if headless else None,
+                ),
+                parse_options=csv.ParseOptions(
+                    delimiter=dialect.delimiter,
+                    quote_char=dialect.quote,
+                    newlines_in_values=self.span is None,
+                ),
+                convert_options=conversion(plan),
+            )
+            if stream.quotes % 2:
+                self._whole_or_blame()
+
+    def _explain(self, text: str) -> None:
+        """Raise the error for what stopped pyarrow, or ask for another cut."""
+        format = self.plan.format
+        if "straddl" in text and not self.long:
+            raise Recut(format.path, long=True)
+        if "Empty CSV" in text:
+            return
+        if "out of sync" in text or self._odd_before():
+            self._whole_or_blame()
+        self._blame()
+        raise FileError.damaged(format.path, "the text", text) from None
+
+    def _odd_before(self) -> bool:
+        """Whether the part begins in a quoted field."""
+        if self.span is None or not self.span[0]:
+            return False
+        dialect = self.plan.format.dialect
+        assert dialect is not None
+        return _count(self.identity.path, dialect.quote.encode(), self.span[0]) % 2 == 1
+
+    def _whole_or_blame(self) -> None:
+        if self.span is not None:
+            raise Recut(self.plan.format.path)
+        self._blame()
+
+    def _blame(self) -> None:
+        self.identity.check()
+        blame(self.plan.format, self.plan.kinds, self.plan.missing)
+
+
+@dataclass(frozen=True, slots=True)
+class JsonPart:
+    """Some lines of JSON."""
+
+    format: Format
+    identity: Identity
+    schema: Any  # of Arrow
+    span: tuple[int, int] | None
+    start: int = 0
+    keys: Keys = Keys()  # noqa: RUF009 -- frozen
+
+    @property
+    def name(self) -> str:
+        """Where it lies."""
+        if self.span is None:
+            return self.identity.path
+        return f"{self.identity.path}, bytes {self.span[0]} to {self.span[1]}"
+
+    @property
+    def share(self) -> int:
+        """Bytes."""
+        return self.identity.size if self.span is None else self.span[1] - self.span[0]
+
+    def placed(self) -> JsonPart:
+        """Itself."""
+        return self
+
+    def frames(self, columns: Sequence[str]) -> Iterator[Frame]:
+        """Its rows, some at a time."""
+        return framed(self, columns)
+
+    def frame(self, table: Any, *, place: int = 0) -> Frame:
+        """Cells of an Arrow table."""
+        return Frame(from_arrow(table), table.num_rows)
+
+    def tables(self, columns: Sequence[str]) -> Iterator[Any]:
+        """Arrow tables of its rows."""
+        import pyarrow as pa
+
+        try:
+            table = read_json_lines(self.format, span=self.span, schema=self.schema)
+        except Recoded as found:
+            raise Recut(self.format.path, encoding=found.encoding) from None
+        except pa.ArrowInvalid as fault:
+            self.identity.check()
+            blame_json(self.format)
+            raise FileError.damaged(self.format.path, "the text", str(fault)) from None
+        held = table.select(self.keys.apart(columns) or table.column_names[:1])
+        for lo in range(0, table.num_rows, BATCH):
+            yield self.keys.joined(held.slice(lo, BATCH), columns)
+
+
+def read_json_lines(format: Format, *, span: tuple[int, int] | None, schema: Any = None) -> Any:
+    """Some lines as an Arrow table, of the kinds that the first ones had."""
+    from pyarrow import json
+
+    with Stream(format.path, gzip=format.gzip, encoding=format.encoding, span=span) as stream:
+        return json.read_json(
+            stream,
+            read_options=json.ReadOptions(use_threads=False),
+            parse_options=json.ParseOptions(
+                explicit_schema=schema,
+                unexpected_field_behavior="infer" if schema is None else "ignore",
+            ),
+        )
+
+
+def line_ranges(format: Format, size: int) -> list[tuple[int, int]] | None:
+    """Where a text may be cut, if it may."""
+    wide = format.encoding.name.startswith("utf-16")
+    if format.gzip or wide or (format.dialect is not None and format.dialect.broken):
+        return None
+    ends = [0]
+    with open(format.path, "rb") as file:
+        while ends[-1] + RANGE < size:
+            file.seek(ends[-1] + RANGE)
+            if not file.readline(MAX_LINE).endswith(b"\n"):
+                break
+            ends.append(min(file.tell(), size))
+    if ends[-1] < size:
+        ends.append(size)
+    return list(pairwise(ends))
+
+
+def _count(path: str, mark: bytes, end: int) -> int:
+    found = 0
+    with open(path, "rb") as file:
+        while end > 0 and (piece := file.read(min(_PIECE, end))):
+            found, end = found + piece.count(mark), end - len(piece)
+    return found

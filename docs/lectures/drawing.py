@@ -101,13 +101,15 @@ def write(name: str) -> Path:
 
 def _brief(text: str) -> str:
     """The same picture in fewer bytes: hundredths of a point, and each repeated style once."""
-    text = re.sub(
-        r"-?\d+\.\d{3,}", lambda number: f"{float(number[0]):.2f}".rstrip("0").rstrip("."), text
-    )
+    text = re.sub(r"<[^>]*>", lambda tag: re.sub(r"-?\d+\.\d{3,}", _rounded, tag[0]), text)
     text = re.sub(r"\n\s+", "\n", text)
-    styles = re.findall(r'(?<=<use )(xlink:href="[^"]+" x="[^"]+" y="[^"]+") style="([^"]+)"', text)
-    often = [style for style, count in Counter(style for _, style in styles).items() if count > 8]
+    marks = re.findall(r'<use xlink:href="[^"]+" x="[^"]+" y="[^"]+" style="([^"]+)"', text)
+    often = [style for style, count in Counter(marks).items() if count > 8]
     for number, style in enumerate(often):
         text = text.replace(f' style="{style}"/>', f' class="s{number}"/>')
     rules = "".join(f".s{number}{{{style}}}" for number, style in enumerate(often))
     return text.replace("</style>", rules + "</style>", 1)
+
+
+def _rounded(number: re.Match[str]) -> str:
+    return f"{float(number[0]):.2f}".rstrip("0").rstrip(".")

@@ -77,20 +77,23 @@ html_theme_options = {
 html_sidebars = {"index": [], "start": []}
 
 # Links that work on a code host lead, here, to the pages that are made of what they lead to there.
-# A block of code that ends in an empty line, as a session does, is shown without it.
 OUTSIDE = {
     "../CHANGELOG.md": "changes.md",
     "../CONTRIBUTING.md": "contributing.md",
     "../src/discriminant/__init__.py": "reference/index.rst",
-    "../../src/discriminant/__init__.py": "../reference/index.rst",
     "gallery": "auto_gallery/index.rst",
 }
+LECTURES = "\n```{toctree}\n:hidden:\n:glob:\nlecture_*\n```\n"
 
 
 def adapt(app, name, source):
+    """What pages need only here, so that a code host can show them too."""
+    up = "../" * name.count("/")
     for link, page in OUTSIDE.items():
-        source[0] = source[0].replace(f"]({link})", f"]({page})")
-    source[0] = source[0].replace("\n\n```\n", "\n```\n")
+        source[0] = source[0].replace(f"]({up}{link})", f"]({up}{page})")
+    source[0] = source[0].replace("\n\n```\n", "\n```\n")  # a session ends in an empty line
+    if name == "lectures/index":
+        source[0] += LECTURES
 
 
 def setup(app):

@@ -21,7 +21,7 @@ ROOT = Path(__file__).parent.parent
 MADE = shutil.ignore_patterns("_build", "auto_gallery", "reference", "__pycache__")
 SECTIONS = (
     "start",
-    "guide",
+    "lectures/index",
     "how_to",
     "topics",
     "auto_gallery/index",

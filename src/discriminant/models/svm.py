@@ -124,6 +124,8 @@ def _search(
     P, w, s = problem.penalty, weights[:-1], step[:-1]
     level, rise = float(P @ (w * s)), float(P @ (s * s))
     heavy = 2.0 * problem.cost * change
+    # What the slope is a difference of: less than its rounding cannot be told from zero.
+    summed = float(np.abs(heavy) @ np.maximum(1.0 - margin, 0.0))
     far, lo, hi = 1.0, 0.0, np.inf
     for _ in range(60):
         short = 1.0 - margin - far * change
@@ -131,7 +133,7 @@ def _search(
         slope = level + far * rise - float(heavy @ np.where(active, short, 0.0))
         steep = rise + float(heavy @ np.where(active, change, 0.0))
         lo, hi = (far, hi) if slope < 0 else (lo, far)
-        if steep <= 0 or abs(slope) <= 1e-14 * (abs(level) + abs(far * rise)):
+        if steep <= 0 or abs(slope) <= 1e-14 * (abs(level) + abs(far * rise) + summed):
             break
         near = far - slope / steep
         near = near if lo < near < hi else (lo + hi) / 2 if hi < np.inf else 2 * far

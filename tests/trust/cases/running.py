@@ -105,13 +105,15 @@ class Cost(NamedTuple):
 
 
 _COSTS = """
-import json, os, resource, shlex, sys, time
+import json, re, shlex, sys, time
+from pathlib import Path
 from discriminant.cli import door
 
 for line in json.load(sys.stdin):
     started = time.process_time()
     code = door.run(shlex.split(line))
-    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    # not ru_maxrss, which begins with that of the parent
+    most = 1024 * int(re.search(r"VmHWM:\\s+(\\d+)", Path("/proc/self/status").read_text())[1])
     print(json.dumps([code, time.process_time() - started, most]), file=sys.__stdout__)
 """
 

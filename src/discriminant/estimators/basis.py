@@ -132,6 +132,12 @@ class Basis(TransformerMixin, Rows):
         self.width_ = None if kernels is None else kernels.spread
         return self
 
+    @property
+    def basis_(self) -> JoinedBasis:
+        """The functions that the columns are."""
+        self._need_fit()
+        return self._basis
+
     def transform(self, X: Any) -> Any:
         """(n, columns) float64; CSR for sparse rows where zeros stay zeros."""
         self._need_fit()

@@ -281,6 +281,26 @@ class Decision(ClassifierMixin, MetaEstimatorMixin, Saving, BaseEstimator):
             raise PosteriorError.of_fitted_without(type(self.estimator_).__name__)
         raise PosteriorError.without_moments("Decision")
 
+    # --- its parts, as an export writes them down ------------------------------------------------
+
+    @property
+    def known_prior_(self) -> Floats:
+        """(K,) the prior that the posteriors of the classifier have in them."""
+        self._need_fit()
+        return self._known_prior()
+
+    @property
+    def costs_(self) -> Costs | None:
+        """What actions cost, by `cost` or `threshold`; None where every error costs the same."""
+        self._need_fit()
+        return self._costs()
+
+    @property
+    def gaussian_classes_(self) -> tuple[ClassMoments, QuadraticRule, int]:
+        """What outliers are judged by: moments, classes of one covariance, and its rank."""
+        self._need_fit()
+        return self._gaussian()
+
     def _gaussian(self) -> tuple[ClassMoments, QuadraticRule, int]:
         """Classes as Gaussians of one covariance, and how many directions that has."""
         if self._classes is None:

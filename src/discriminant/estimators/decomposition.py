@@ -216,6 +216,18 @@ class Decomposition(ClassifierMixin, MetaEstimatorMixin, Rows):
         return self._code.signs
 
     @property
+    def members_(self) -> Members | FittedMembers:
+        """The two-class rules as they were fitted: what an export writes down."""
+        self._need_fit()
+        return self._members
+
+    @property
+    def base_(self) -> Any:
+        """The classifier of two classes, not fitted, as it was at the fit."""
+        self._need_fit()
+        return self._base
+
+    @property
     def distance_(self) -> float:
         """Least distance between the code words of two classes."""
         self._need_fit()

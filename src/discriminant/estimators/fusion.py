@@ -86,6 +86,12 @@ class Fusion(ClassifierMixin, Saving, _BaseComposition):
         self.fitted_prior_ = share_of(None, y, sample_weight, self.classes_)
         return self
 
+    @property
+    def member_priors_(self) -> list[Floats]:
+        """(K,) of each member: the prior that its posteriors have in them."""
+        self._need_fit()
+        return self._priors
+
     def predict(self, X: Any) -> npt.NDArray[Any]:
         """The most probable class of each row."""
         best = self.predict_log_proba(X).argmax(axis=1)

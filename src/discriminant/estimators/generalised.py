@@ -88,6 +88,20 @@ class Generalised(RegressorMixin, Inferring, Rows):
     max_iter: Any
     progress: Progress | None
 
+    # --- its parts, besides `rule_` --------------------------------------------------------------
+
+    @property
+    def link_(self) -> str:
+        """The function of the mean that the score is."""
+        self._need_fit()
+        return self._kept.deviance.link
+
+    @property
+    def with_offset_(self) -> bool:
+        """Whether it was fitted with an offset, which `rule_` does not hold."""
+        self._need_fit()
+        return self._kept.offset
+
     # --- fitting ----------------------------------------------------------------------------------
 
     def _fit(self, X: Any, response: Floats, weight: Any, offset: Any, deviance: Deviance) -> None:

@@ -193,6 +193,20 @@ class Logistic(Inferring, LinearClassifier):
         tilt = self._tilt if len(rule.intercept) > 1 else self._tilt[1:] - self._tilt[:1]
         return replace(rule, intercept=rule.intercept + tilt)
 
+    # --- its parts: posteriors are those of `rule_` and these two --------------------------------
+
+    @property
+    def cost_lift_(self) -> Floats:
+        """(K,) log of what an error costs, added to log posteriors by the decision alone."""
+        self._need_fit()
+        return self._log_cost
+
+    @property
+    def prior_lift_(self) -> Floats:
+        """(K,) added to log posteriors by other priors and weights; with the logit, in `rule_`."""
+        self._need_fit()
+        return self._tilt
+
     # --- using ------------------------------------------------------------------------------------
 
     def predict(self, X: Any, prior: npt.ArrayLike | None = None) -> npt.NDArray[Any]:

@@ -181,6 +181,11 @@ class LinearRegression(RegressorMixin, Rows):
         return found[:, 0] if self._flat else found
 
     @property
+    def rule_(self) -> LinearRule:
+        """The line itself: a score for each response."""
+        return self._fit_().rule
+
+    @property
     def coef_(self) -> Floats:
         """Slopes in the user's numbers."""
         slope = self._fit_().slope

@@ -152,14 +152,14 @@ def decided(score: Step) -> Step:
 def _logistic(model: Any, x: Step) -> Answer:
     """Posteriors by the link; what errors cost is minded by the decision alone."""
     labels, link = tuple(model.classes_.tolist()), model.link_
-    plain = link == "logit" and not np.any(model._log_cost)
+    plain = link == "logit" and not np.any(model.cost_lift_)
     line = rules.linear(x, model.rule_, texts(labels), "score" if plain else "linear")
     logs = line if line.width > 1 else LINKS[link](line)
     if plain:
         return Answer(labels, line, decided(line), logs=logs)
     if link != "logit":
-        logs = logs + model._tilt
-    score = (logs + model._log_cost).named("score", texts(labels))
+        logs = logs + model.prior_lift_
+    score = (logs + model.cost_lift_).named("score", texts(labels))
     return Answer(labels, score, decided(score), logs=logs)
 
 
@@ -223,7 +223,9 @@ def _fusion(model: Any, x: Step) -> Answer:
     logs: Step | None = None
     shares: Step | None = None
     lift = np.log(prior)
-    for member, columns, old in zip(model.estimators_, model.columns_, model._priors, strict=True):
+    for member, columns, old in zip(
+        model.estimators_, model.columns_, model.member_priors_, strict=True
+    ):
         found = answer_of(member, x.pick(columns))
         _need_probabilities(found, name_of(member))
         lift = lift - np.log(old)
@@ -253,8 +255,8 @@ def _decision(model: Any, x: Step) -> Answer:
     _need_probabilities(found, name_of(model.estimator_))
     if model.prior is not None:
         new = checked_prior(model.prior, model.classes_)
-        found = found.reweighed(model._known_prior(), new)
-    costs = model._costs()
+        found = found.reweighed(model.known_prior_, new)
+    costs = model.costs_
     only = None if costs is None else costs.classes_only()
     log_p, p = found.posterior()
     ranked = log_p if log_p is not None else p
@@ -279,7 +281,7 @@ def _pipeline(model: Any, x: Step) -> Answer:
 def _transformed(stage: Any, x: Step) -> Step:
     title = name_of(stage)
     if title == "Basis" and type(stage).__module__.startswith("discriminant."):
-        return rules.expanded(x, stage._basis)
+        return rules.expanded(x, stage.basis_)
     if title == "StandardScaler" and type(stage).__module__.startswith("sklearn."):
         mean = 0.0 if stage.mean_ is None else stage.mean_
         scale = 1.0 if stage.scale_ is None else stage.scale_

@@ -24,9 +24,9 @@ from discriminant.table.schema import Floats
 
 def decomposed(model: Any, x: Step) -> Answer:
     """What members say, decoded; coupled probabilities of three or more classes are a search."""
-    labels, base = tuple(model.classes_.tolist()), model._base
-    signs = model._code.signs.astype(np.float64)
-    said, pairs = _said(model._members, x)
+    labels, base = tuple(model.classes_.tolist()), model.base_
+    signs = model.code_.astype(np.float64)
+    said, pairs = _said(model.members_, x)
     sure = hasattr(base, "predict_proba")
     if signs.shape == (2, 1):
         score = (said * 0.5).affine(signs, np.zeros(2)).named("score", texts(labels))
@@ -103,7 +103,7 @@ def _decode(model: Any, said: Step, pairs: list[_Pair], signs: Floats) -> Step:
     if kind == "OneVsRest":
         return said
     decoding: Decoding = "hamming" if kind == "OneVsOne" else model.decoding
-    sure, none = hasattr(model._base, "predict_proba"), np.zeros(len(signs))
+    sure, none = hasattr(model.base_, "predict_proba"), np.zeros(len(signs))
     said = said.named("said")
     if decoding == "hamming":
         votes = said.sign().affine(0.5 * signs, np.full(len(signs), -0.5 * signs.shape[1]))

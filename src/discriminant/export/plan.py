@@ -168,7 +168,7 @@ def _output(name: str, step: Step, found: Answer) -> Output:
 
 def _decision(model: Any, x: Step, found: Answer) -> list[Output]:
     """Expected costs, and the action: least cost, then reject, then outlier."""
-    costs = model._costs()
+    costs = model.costs_
     log_p, p = found.posterior()
     outputs = []
     largest = p.max().named("p_largest")
@@ -215,7 +215,7 @@ def _outlying(code: Step, model: Any, x: Step, parts: Sequence[str], place: floa
     """Outliers are where every squared distance is beyond what its p-value allows."""
     from scipy.stats import f
 
-    moments, rule, width = model._gaussian()
+    moments, rule, width = model.gaussian_classes_
     if len(moments.features) != x.width:
         why = "its distances are those of other columns than the classifier has"
         raise ExportError.of_part("outlier", why, "Leave it out.")
@@ -239,15 +239,15 @@ def _of_regression(model: Any, x: Step) -> list[Output]:
         if kind.__module__.startswith("discriminant.estimators")
     }
     if "LinearRegression" in kinds:
-        line = rules.linear(x, model._fit_().rule, (), "value")
+        line = rules.linear(x, model.rule_, (), "value")
         return [Output("value", line, tuple(map(str, range(line.width))) * (line.width > 1))]
     if "Generalised" not in kinds:
         raise ExportError.of_model(name_of(model))
-    if model._kept.offset:
+    if model.with_offset_:
         why = "it was fitted with an offset, which is no column"
         raise ExportError.of_part(name_of(model), why, "Fit the offset as a column.")
     score = rules.linear(x, model.rule_, (), "linear")
     if "LogLinear" in kinds:
         ways = {"median": 1.0, "mean": np.exp(0.5 * model.dispersion_), "smearing": model.smearing_}
         return [Output("value", (score.exp() * ways[model.predicted]).named("value"))]
-    return [Output("value", mean(score, model._kept.deviance.link).named("value"))]
+    return [Output("value", mean(score, model.link_).named("value"))]

@@ -29,6 +29,7 @@ if TYPE_CHECKING:  # the same names again, for type checkers and editors
     from discriminant.assessment.stepwise import stepwise as stepwise
     from discriminant.decision.actions import OUTLIER as OUTLIER, REJECT as REJECT
     from discriminant.engines.engine import moments as moments
+    from discriminant.engines.opening import rows as rows
     from discriminant.estimators.basis import Basis as Basis
     from discriminant.estimators.decision import Decision as Decision
     from discriminant.estimators.easy_ensemble import EasyEnsemble as EasyEnsemble
@@ -141,6 +142,7 @@ _HOMES = {
     "load": "store",
     "ClassMoments": "moments.class_moments",
     "moments": "engines.engine",
+    "rows": "engines.opening",
     "export": "export",
     "study": "study",
 }

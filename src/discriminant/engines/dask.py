@@ -72,8 +72,12 @@ class DaskSource:
         dask, parts = _dask(), self._parts(columns)
         some = parts[:: max(len(parts) // 16, 1)]
         head = dask.delayed(_head, pure=True)
-        found = [head(part, tuple(columns), -(-rows // len(some))) for part in some]
-        frames = [frame for frame in dask.compute(*found) if frame is not None]
+        frames: list[Any] = []
+        for chosen in (some, parts):  # all of them only if those chosen have no rows
+            found = [head(part, tuple(columns), -(-rows // len(chosen))) for part in chosen]
+            frames = [frame for frame in dask.compute(*found) if frame is not None]
+            if frames:
+                break
         if not frames:
             raise ShapeError.no_rows(0)
         return open_frame(_joined(frames))

@@ -33,40 +33,62 @@ def fold(table: AnyTable, reading: Reading[S], *, threads: int | None = None) ->
 
 @overload
 def moments(
-    X: Any, y: Any, weight: Any = None, *, detail: Literal["rows"], threads: int | None = None
+    X: Any,
+    y: Any = None,
+    weight: Any = None,
+    *,
+    detail: Literal["rows"],
+    threads: int | None = None,
+    target: None = None,
 ) -> ClassRows: ...
 
 
 @overload
 def moments(
     X: Any,
-    y: Any,
+    y: Any = None,
     weight: Any = None,
     detail: Literal["diagonal", "pooled", "class", "fourth"] = "class",
     *,
     threads: int | None = None,
+    target: str | None = None,
+    **options: Any,
 ) -> ClassMoments: ...
 
 
 def moments(
-    X: Any, y: Any, weight: Any = None, detail: Detail = "class", *, threads: int | None = None
+    X: Any,
+    y: Any = None,
+    weight: Any = None,
+    detail: Detail = "class",
+    *,
+    threads: int | None = None,
+    target: str | None = None,
+    **options: Any,
 ) -> ClassMoments | ClassRows:
     """Read the rows once: weight, mean and scatter of every class.
 
     Parameters
     ----------
     X
-        (N, d) array of any order and number type, SciPy sparse matrix, or data frame.
+        (N, d) array of any order and number type, SciPy sparse matrix, or data frame. With a
+        `target` any source of rows: files that need not fit into memory (a path, a glob, a
+        folder, a list), a Dask or Spark frame, a database (`discriminant.sql`), a data frame.
     y
         (N,) labels.
     weight
-        (N,) weight of each row: how often it counts. None is once.
+        (N,) weight of each row: how often it counts. None is once. With a `target` the name of
+        the column.
     detail
         'class' for everything; 'pooled' if classes share a covariance; 'diagonal' for variances
         only; 'fourth' also has what the best shrinkage needs; 'rows' keeps the rows themselves,
         which is the least where there are fewer rows than features.
     threads
         None: all cores.
+    target
+        The column of labels.
+    options
+        With a `target`: all that `discriminant.rows` takes.
 
     Examples
     --------
@@ -76,10 +98,29 @@ def moments(
     """
     if detail not in (*DETAILS, "rows"):
         raise OptionError.of("detail", detail, f"one of {', '.join(DETAILS)} or rows")
+    if target is not None:
+        return _of_source(X, y, detail, target=target, weight=weight, **options)
+    for name in options:
+        raise OptionError.of(name, options[name], "left out, or given along with target=")
+    if y is None:
+        raise OptionError.of("y", None, "the labels; or name their column by target=")
     table = open_table(X, y, weight=weight)
     if detail == "rows":
         return read_rows(table)
     return read_moments(table, detail=detail, threads=threads)
+
+
+def _of_source(source: Any, y: Any, detail: Detail, **options: Any) -> ClassMoments | ClassRows:
+    """Moments of rows that have their labels in a column, wherever they are."""
+    from discriminant.engines.opening import rows, takes
+    from discriminant.table.opening import open_source
+
+    if y is not None:
+        raise OptionError.of("y", "labels", "left out, since target= names their column")
+    if takes(source) and detail != "rows":
+        return read_moments(rows(source, detail=detail, **options), detail=detail)
+    opened = open_source(source, **options).table
+    return read_rows(opened) if detail == "rows" else read_moments(opened, detail=detail)
 
 
 def read_moments(

@@ -131,16 +131,9 @@ class FilesSource:
         import pyarrow as pa
 
         count = len(self.parts)
-        if not count:
-            raise FileError.no_rows(self.name, len(self.names))
         some = [self.parts[k * count // min(count, _LOOKS)] for k in range(min(count, _LOOKS))]
-        tables, found = [], 0
-        for place, part in enumerate(some):
-            each = -(-(rows - found) // (len(some) - place))
-            drawn = _head(part, columns, each)
-            tables += drawn
-            found += sum(table.num_rows for table in drawn)
-        if not found:
+        tables = _heads(some, columns, rows) or _heads(self.parts, columns, rows)
+        if not tables:
             raise FileError.no_rows(self.name, len(self.names))
         table = pa.concat_tables([one.select(list(columns)) for one in tables])
         return some[0].frame(table)
@@ -150,6 +143,15 @@ class FilesSource:
         self.parts = self.filed.parts()
 
 
+def _heads(parts: Sequence[FilePart], columns: Sequence[str], rows: int) -> list[Any]:
+    """The first rows of each, so many in all."""
+    found: list[Any] = []
+    for place, part in enumerate(parts):
+        left = rows - sum(len(table) for table in found)
+        found += _head(part, columns, -(-left // (len(parts) - place)))
+    return found
+
+
 def _head(part: FilePart, columns: Sequence[str], rows: int) -> list[Any]:
     found: list[Any] = []
     for table in part.tables(columns):
@@ -157,7 +159,7 @@ def _head(part: FilePart, columns: Sequence[str], rows: int) -> list[Any]:
         rows -= len(found[-1])
         if rows <= 0:
             break
-    return found
+    return [table for table in found if len(table)]
 
 
 def takes(source: Any) -> bool:

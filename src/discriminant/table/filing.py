@@ -152,12 +152,32 @@ def filed(found: Listed, style: Mapping[str, str | None]) -> Filed:
         raise FileError.empty(found.name)
     for file in files[1:]:
         _check_same(file, files[0])
+    files = _alike(files)
     said = [files[0].format.said]
     if len(files) > 1:
         said.append(f"{len(files)} files are read as one table.")
     if empty:
         said.append(f"{len(empty)} empty file(s) are left out: {', '.join(empty[:3])}.")
     return Filed(tuple(files), tuple(said))
+
+
+def _alike(files: list[File]) -> list[File]:
+    """With a column of texts read the same way from all files of CSV."""
+    varied = {
+        name
+        for file in files
+        if file.format.dialect is not None
+        for name, many in zip(file.format.dialect.names, file.format.dialect.varied, strict=True)
+        if many
+    }
+    return [replace(file, format=_with_varied(file.format, varied)) for file in files]
+
+
+def _with_varied(format: Format, varied: set[str]) -> Format:
+    if format.dialect is None:
+        return format
+    many = tuple(name in varied for name in format.dialect.names)
+    return replace(format, dialect=replace(format.dialect, varied=many))
 
 
 def _is_empty(path: str) -> bool:

@@ -1,0 +1,26 @@
+"""The engines, one after the other."""
+
+import pytest
+
+from tests.engines.kinds import ENGINES
+
+
+@pytest.fixture(params=ENGINES, ids=repr)
+def engine(request):
+    """Who does the summing."""
+    for module in request.param.needs:
+        pytest.importorskip(module, reason=f"{module} is not installed")
+    why_not = request.param.ready()
+    if why_not:
+        pytest.skip(why_not)
+    return request.param
+
+
+@pytest.fixture(autouse=True)
+def small_parts(monkeypatch):
+    """Files are cut as if they were large."""
+    from discriminant.table import file_parts, text_parts
+
+    monkeypatch.setattr(file_parts, "SMALL", 1)
+    monkeypatch.setattr(file_parts, "BATCH", 64)
+    monkeypatch.setattr(text_parts, "RANGE", 4000)

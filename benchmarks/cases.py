@@ -11,6 +11,7 @@ from logistic import big_logistic, logistic_fit, sparse_logistic
 from margins import perceptron, sparse_perceptron, sparse_svm, svm
 from predictions import batch, single
 from ranking import auc, auc_interval, average_precision, roc
+from reports import MOMENTS, ROWS, comparison, moment_part, whole_report
 from selection import selection
 from validations import leave_one_out, rda_grid
 
@@ -65,6 +66,10 @@ CASES = [
     easy_ensemble(100_000, 50),
     pairs(100_000, 50, 30),
     codes(100_000, 50, 30, 300),
+    moment_part(1_000_000, 30, 2),
+    whole_report(1_000_000, 30, 2),
+    comparison("peers", 100_000, 30, 2, MOMENTS + ROWS),
+    comparison("peers-moments", 1_000_000, 30, 2, MOMENTS),
     start("import", "import discriminant"),
     start("import-lda", "from discriminant import LDA"),
 ]

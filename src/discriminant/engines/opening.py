@@ -35,6 +35,7 @@ from discriminant.table.survey import Survey, surveyed
 
 ENGINES: Mapping[str, str] = {  # asked in this order
     "sql": "discriminant.engines.sql",
+    "spark": "discriminant.engines.spark",
     "dask": "discriminant.engines.dask",
     "files": "discriminant.engines.files",
 }

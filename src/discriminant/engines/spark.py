@@ -1,0 +1,135 @@
+"""Spark: parts are partitions, summed by `mapInArrow` on the executors.
+
+Each partition gives one row: its number and the sum over its rows. Of many partitions these are
+added on the executors in groups of neighbours, by the same tree as everywhere, and only the sums of
+groups come to the driver. What a task that failed had summed is thrown away by Spark with the task;
+nothing is added on the side, so a row is counted once however often its task was tried.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any, TypeVar, cast
+
+from discriminant.engines.summing import add_up
+from discriminant.errors import EngineError, ShapeError
+from discriminant.table.cells import Frame, from_arrow
+from discriminant.table.parts import Adds, Work
+
+A = TypeVar("A", bound=Adds)
+_GROUP = 64  # partitions whose sums are added on an executor: a power of two keeps the tree
+_SUMS = "part long, total binary"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Partition:
+    """Rows that Spark gives to a task, some at a time, once."""
+
+    number: int
+    batches: Any  # iterator of Arrow batches
+    names: tuple[str, ...]  # of their columns
+    start: int = 0
+
+    @property
+    def name(self) -> str:
+        """Which it is."""
+        return f"partition {self.number}"
+
+    def frames(self, columns: Sequence[str]) -> Iterator[Frame]:
+        """Its rows."""
+        import pyarrow as pa
+
+        for batch in self.batches:
+            if batch.num_rows:
+                table = pa.Table.from_batches([batch]).rename_columns(list(self.names))
+                yield Frame(from_arrow(table.select(list(columns))), table.num_rows)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SparkSource:
+    """A Spark data frame."""
+
+    frame: Any
+    names: tuple[str, ...]
+    name: str = "Spark frame"
+    said: tuple[str, ...] = ("Spark.",)
+
+    def sample(self, columns: Sequence[str], rows: int) -> Frame:
+        """Rows drawn from all partitions, by the same seed every time."""
+        some = self._select(columns)
+        count = some.count()
+        if not count:
+            raise ShapeError.no_rows(0)
+        if count > rows:
+            some = some.sample(fraction=min(1.1 * rows / count, 1.0), seed=1)
+        table = some.toArrow().combine_chunks().rename_columns(list(columns))
+        return Frame(from_arrow(table), table.num_rows)
+
+    def summed(self, work: Work[A]) -> A:
+        """One row for each partition or group of them, added here in their order."""
+        told = self._select(work.columns).mapInArrow(_summing(work), _SUMS)
+        if self.frame.rdd.getNumPartitions() > _GROUP:
+            told = told.groupBy((told["part"] / _GROUP).cast("long").alias("group"))
+            told = told.applyInArrow(_adding, _SUMS)
+        found = sorted((int(row["part"]), bytes(row["total"])) for row in told.collect())
+        return cast(A, add_up(pickle.loads(total) for _, total in found))
+
+    def _select(self, columns: Sequence[str]) -> Any:
+        """Some columns by other names: Spark trips over dots and quotes in them."""
+        col = import_module("pyspark.sql.functions").col
+        named = (col(_quoted(name)).alias(f"c{j}") for j, name in enumerate(columns))
+        return self.frame.select(*named)
+
+
+def takes(source: Any) -> bool:
+    """Whether it is a Spark data frame."""
+    return type(source).__module__.startswith("pyspark.sql")
+
+
+def source_of(source: Any) -> SparkSource:
+    """Partitions of a data frame."""
+    if not takes(source):
+        raise EngineError.of_source(type(source).__name__, ["spark"])
+    return SparkSource(source, tuple(source.columns))
+
+
+def _summing(work: Work[A]) -> Callable[[Iterator[Any]], Iterator[Any]]:
+    """What a task does with its partition."""
+
+    def run(batches: Iterator[Any]) -> Iterator[Any]:
+        import pyarrow as pa
+        from pyspark import TaskContext
+
+        context = TaskContext.get()
+        number = context.partitionId() if context is not None else 0
+        found = work(Partition(number, batches, work.columns))
+        for _ in batches:  # a fault leaves rows behind, and Spark wants all to be taken
+            pass
+        rows = {"part": [number], "total": [pickle.dumps(found)]}
+        yield pa.RecordBatch.from_pydict(rows, schema=_sums_schema())
+
+    return run
+
+
+def _adding(sums: Any) -> Any:
+    """Add the sums of neighbours in their order."""
+    import pyarrow as pa
+
+    found = sorted(zip(sums["part"].to_pylist(), sums["total"].to_pylist(), strict=True))
+    total: Any = add_up(pickle.loads(one) for _, one in found)
+    rows = {"part": [found[0][0]], "total": [pickle.dumps(total)]}
+    return pa.Table.from_pydict(rows, schema=_sums_schema())
+
+
+def _sums_schema() -> Any:
+    import pyarrow as pa
+
+    return pa.schema([("part", pa.int64()), ("total", pa.binary())])
+
+
+def _quoted(name: str) -> str:
+    """A column by its name, whatever is in it."""
+    return f"`{name.replace('`', '``')}`"

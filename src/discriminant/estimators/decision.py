@@ -283,20 +283,17 @@ class Decision(ClassifierMixin, MetaEstimatorMixin, Saving, BaseEstimator):
 
     # --- its parts, as an export writes them down ------------------------------------------------
 
-    @property
-    def known_prior_(self) -> Floats:
+    def known_prior(self) -> Floats:
         """(K,) the prior that the posteriors of the classifier have in them."""
         self._need_fit()
         return self._known_prior()
 
-    @property
-    def costs_(self) -> Costs | None:
+    def costs(self) -> Costs | None:
         """What actions cost, by `cost` or `threshold`; None where every error costs the same."""
         self._need_fit()
         return self._costs()
 
-    @property
-    def gaussian_classes_(self) -> tuple[ClassMoments, QuadraticRule, int]:
+    def gaussian_classes(self) -> tuple[ClassMoments, QuadraticRule, int]:
         """What outliers are judged by: moments, classes of one covariance, and its rank."""
         self._need_fit()
         return self._gaussian()

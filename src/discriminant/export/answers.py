@@ -255,8 +255,8 @@ def _decision(model: Any, x: Step) -> Answer:
     _need_probabilities(found, name_of(model.estimator_))
     if model.prior is not None:
         new = checked_prior(model.prior, model.classes_)
-        found = found.reweighed(model.known_prior_, new)
-    costs = model.costs_
+        found = found.reweighed(model.known_prior(), new)
+    costs = model.costs()
     only = None if costs is None else costs.classes_only()
     log_p, p = found.posterior()
     ranked = log_p if log_p is not None else p

@@ -168,7 +168,7 @@ def _output(name: str, step: Step, found: Answer) -> Output:
 
 def _decision(model: Any, x: Step, found: Answer) -> list[Output]:
     """Expected costs, and the action: least cost, then reject, then outlier."""
-    costs = model.costs_
+    costs = model.costs()
     log_p, p = found.posterior()
     outputs = []
     largest = p.max().named("p_largest")
@@ -215,7 +215,7 @@ def _outlying(code: Step, model: Any, x: Step, parts: Sequence[str], place: floa
     """Outliers are where every squared distance is beyond what its p-value allows."""
     from scipy.stats import f
 
-    moments, rule, width = model.gaussian_classes_
+    moments, rule, width = model.gaussian_classes()
     if len(moments.features) != x.width:
         why = "its distances are those of other columns than the classifier has"
         raise ExportError.of_part("outlier", why, "Leave it out.")

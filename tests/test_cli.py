@@ -18,7 +18,7 @@ from sklearn.datasets import load_iris
 
 import discriminant as dd
 from discriminant.cli import door
-from discriminant.cli.sheets import safe_cell
+from discriminant.study.sheets import safe_cell
 
 SHARED = Path("/work/shared/data")
 

@@ -70,7 +70,7 @@ def test_losses_are_those_of_every_candidate_by_itself(prior, weighted):
 
 def test_poolings_together_do_without_a_fit_each(monkeypatch):
     X, y = unequal_classes(120)
-    monkeypatch.setattr(room, "_plain_scores", None)
+    monkeypatch.setattr(room, "fit_member", None)
     fold = np.arange(len(y)) % 5
     found = losses(X, y, Candidates(Family(), _POOLING, _SHRINKAGE), fold)
     assert np.isfinite(found.log_loss).all()

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,13 +13,15 @@ from discriminant import store
 from discriminant.assessment.evaluation import evaluate
 from discriminant.cli.door import DONE, Session
 from discriminant.cli.options import costs
-from discriminant.cli.sheets import Sheet
 from discriminant.cli.studying import check_places, decided_as
 from discriminant.errors import CommandError, LabelError, TargetError
 from discriminant.export import export as exported
 from discriminant.report.words import counted
+from discriminant.study.scoring import encoding_of, predict_file
 from discriminant.table.encoding import Encoding
 from discriminant.table.opening import read_frame
+
+_OFTEN = 1_000_000  # rows
 
 
 def predict(session: Session, path: str, source: str, options: dict[str, Any]) -> int:
@@ -26,42 +29,38 @@ def predict(session: Session, path: str, source: str, options: dict[str, Any]) -
     out = options["out"]
     check_places(source, out)
     check_places(path, out)
-    model, encoding = loaded(path, options)
-    session.say("reading ...")
-    frame, format = read_frame(source, encoding=encoding)
-    session.say(f"deciding about {len(frame):,} rows ...")
-    added = _answers(model, frame, options)
-    sheet = Sheet(frame, format, safe=not options["raw_csv"])
-    clash = [name for name in added if name in sheet.names]
-    if clash:
-        raise CommandError.taken_column(source, clash)
-    sheet.write(Path(out), added)
-    counts = Counter(added[f"{options['prefix']}{'decision' if _decides(model) else 'predicted'}"])
-    found = {"rows": len(frame), "counts": dict(counts), "columns": list(added)}
-    lines = [f"  {name}: {counted(n, 'row')}" for name, n in counts.most_common(20)]
-    text = "\n".join([f"{counted(len(frame), 'row')}:", *lines])
+    model, _ = loaded(path, options)
+    session.say("reading and deciding ...")
+    with session.progress() as show:
+        done = predict_file(
+            model,
+            source,
+            out,
+            prefix=options["prefix"],
+            probabilities=not options["no_probabilities"],
+            safe=not options["raw_csv"],
+            progress=_showing(session, show),
+        )
+    found = {"rows": done.rows, "counts": done.counts, "columns": list(done.columns)}
+    most = Counter(done.counts).most_common(20)
+    lines = [f"  {name}: {counted(n, 'row')}" for name, n in most]
+    text = "\n".join([f"{counted(done.rows, 'row')}:", *lines])
     session.tell(found, text, written={"answers": out})
     return DONE
 
 
-def _answers(model: Any, frame: Any, options: dict[str, Any]) -> dict[str, list[Any]]:
-    """The columns to add: class, decision, probabilities."""
-    prefix = options["prefix"]
-    found: dict[str, list[Any]] = {f"{prefix}predicted": [str(v) for v in model.predict(frame)]}
-    if _decides(model):
-        found[f"{prefix}decision"] = [str(v) for v in model.decide(frame)]
-    if hasattr(model, "predict_proba") and not options["no_probabilities"]:
-        p = np.asarray(model.predict_proba(frame))
-        for k, label in enumerate(model.classes_.tolist()):
-            found[f"{prefix}p({label})"] = p[:, k].tolist()
-    return found
+def _showing(session: Session, show: Callable[[str, int, int], None]) -> Callable[[int, int], None]:
+    """A bar on a terminal; elsewhere a line for every million rows."""
+    told = [0]
 
+    def shown(rows: int, of: int) -> None:
+        if sys.stderr.isatty():
+            show(f"{rows:,} rows", rows, of)
+        elif rows // _OFTEN > told[0]:
+            told[0] = rows // _OFTEN
+            session.say(f"{rows:,} rows" + (f" of {of:,}" if of else ""))
 
-def _decides(model: Any) -> bool:
-    """Whether it may decide for something else than the most probable class."""
-    costly = any(getattr(model, name, None) is not None for name in ("cost", "reject", "outlier"))
-    rejects = encoding_of(model).unseen == "reject"
-    return costly or rejects
+    return shown
 
 
 def assess(session: Session, path: str, source: str, options: dict[str, Any]) -> int:
@@ -118,12 +117,3 @@ def loaded(path: str, options: dict[str, Any]) -> tuple[Any, Encoding]:
     if found is None:
         raise CommandError.needs_columns(path, type(model).__name__)
     return model, found
-
-
-def encoding_of(model: Any) -> Any:
-    """What the model knows of columns, however deep inside; None if nothing."""
-    while model is not None:
-        if hasattr(model, "encoding_"):
-            return model.encoding_
-        model = getattr(model, "estimator_", None)
-    return None

@@ -107,7 +107,12 @@ def fit(source: str, **options: Any) -> int:
 @cli.command()
 @click.argument("model", type=click.Path())
 @_SOURCE
-@click.option("--out", type=click.Path(), required=True, help="A CSV: the rows, and the answers.")
+@click.option(
+    "--out",
+    type=click.Path(),
+    required=True,
+    help="The rows and the answers: a CSV, or by its name .parquet, .arrow.",
+)
 @click.option("--prefix", default="", help="Before the names of the columns that are added.")
 @click.option("--no-probabilities", is_flag=True, help="Only add the class.")
 @click.option("--raw-csv", is_flag=True, help="Do not make texts safe for spreadsheets.")

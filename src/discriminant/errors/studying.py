@@ -95,7 +95,7 @@ class CommandError(InputError):
     def taken_column(cls, path: object, names: Sequence[str]) -> CommandError:
         return cls(
             f"{path} has already column(s) {listing(names)}, which the answer would repeat. Rename "
-            "them, or pass --prefix."
+            "them, or pass a prefix (--prefix)."
         )
 
 

@@ -1,0 +1,243 @@
+"""Predict file to file: rows are read, answered and written some thousand at a time.
+
+Memory does not grow with the rows. The answers take the place of an old file whole or not at all:
+whatever stops the work in the middle leaves what was there.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from discriminant.errors import (
+    CategoryError,
+    CommandError,
+    FileError,
+    MissingCellError,
+    OptionError,
+)
+from discriminant.estimators.encoded import Encoded
+from discriminant.study.sheets import ArrowSheet, CsvSheet, Sheet
+from discriminant.table.cells import Frame
+from discriminant.table.encoding import Column, Encoding
+from discriminant.table.files import Format
+from discriminant.table.filing import Filed, filed
+from discriminant.table.folders import listed
+from discriminant.table.learning import Wishes
+from discriminant.table.opening import read_frame
+from discriminant.table.replacing import replacing
+from discriminant.table.text_parts import CsvPart, Recut
+
+Progress = Callable[[int, int], object]
+_STYLE = dict.fromkeys(("encoding", "delimiter", "decimal"))
+_READ_AGAIN = 1 << 28  # bytes; up to so many a fault is told as of the whole file
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """What was written."""
+
+    rows: int
+    counts: dict[str, int]  # rows of each class, or decision
+    columns: tuple[str, ...]  # those added
+
+
+def predict_file(
+    model: Any,
+    source: Any,
+    out: str | os.PathLike[str],
+    *,
+    prefix: str = "",
+    probabilities: bool = True,
+    safe: bool = True,
+    progress: Progress | None = None,
+) -> Answered:
+    """Say of every row of a file which class it is, and write the rows with the answers.
+
+    Parameters
+    ----------
+    model
+        A fitted classifier that takes tables (`Encoded`, or what a study makes), or one that was
+        fitted to named columns, which are then numbers.
+    source
+        A file, or several of one schema: CSV, Parquet, Arrow IPC or JSON lines.
+    out
+        The file to write: Parquet if it ends with .parquet, Arrow IPC with .arrow or .feather,
+        else a CSV. Written whole, or not at all.
+    prefix
+        Before the names of the columns that are added: predicted, decision (of a model with
+        costs or a reject option), and p(label) of each class.
+    probabilities
+        Whether to add p(label).
+    safe
+        Whether texts in a CSV are made safe for spreadsheets.
+    progress
+        Called as progress(rows, of) while there is work; of is 0 where it is not known.
+
+    Examples
+    --------
+    >>> import tempfile, pandas as pd, discriminant as dd
+    >>> frame = pd.DataFrame({"size": [1.0, 2.0, 6.0, 9.0], "kind": list("aabb")})
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     frame.to_csv(f"{folder}/rows.csv", index=False)
+    ...     model = dd.Encoded(dd.NearestMean()).fit(frame[["size"]], frame["kind"])
+    ...     predict_file(model, f"{folder}/rows.csv", f"{folder}/said.csv").counts
+    {'a': 2, 'b': 2}
+    """
+    model, encoding = with_encoding(model)
+    answering = _Answering(model, encoding, Path(out), prefix, probabilities, safe)
+    found = filed(listed(source), _STYLE)
+    found = found.wishing(Wishes(missing_texts=encoding.missing_texts), encoding)
+    while True:
+        try:
+            return answering.written(found, progress or (lambda rows, of: None))
+        except Recut as other:
+            found = found.cut_again(other)
+
+
+def with_encoding(model: Any) -> tuple[Any, Encoding]:
+    """A model that takes tables, and what it knows of their columns."""
+    found = encoding_of(model)
+    if found is not None:
+        return model, found
+    names = getattr(model, "feature_names_in_", None)
+    if names is None:
+        allowed = "one that knows its columns: Encoded(...), or fitted to a frame with names"
+        raise OptionError.of("model", type(model).__name__, allowed)
+    columns = tuple(Column(str(name), "number", features=(str(name),)) for name in names)
+    made = Encoded.of_fitted(model, Encoding(columns))
+    return made, made.encoding_
+
+
+def encoding_of(model: Any) -> Any:
+    """What the model knows of columns, however deep inside; None if nothing."""
+    while model is not None:
+        if hasattr(model, "encoding_"):
+            return model.encoding_
+        model = getattr(model, "estimator_", None)
+    return None
+
+
+def decides(model: Any) -> bool:
+    """Whether it may decide for something else than the most probable class."""
+    costly = any(getattr(model, name, None) is not None for name in ("cost", "reject", "outlier"))
+    return costly or encoding_of(model).unseen == "reject"
+
+
+@dataclass(frozen=True, slots=True)
+class _Answering:
+    """One file answered."""
+
+    model: Any
+    encoding: Encoding
+    out: Path
+    prefix: str
+    probabilities: bool
+    safe: bool
+
+    def written(self, source: Filed, progress: Progress) -> Answered:
+        """Read, answer and write, some rows at a time."""
+        self._check_names(source)
+        rows, counts = 0, Counter[str]()
+        told = f"{self.prefix}{'decision' if decides(self.model) else 'predicted'}"
+        total = sum(part.share for part in source.parts()) if source.counted else 0
+        with replacing(self.out) as file:
+            sheet = self._sheet(file, source)
+            for table, frame in self._batches(source):
+                said = self._answers(frame, source)
+                sheet.add(table, frame, said)
+                counts.update(said[told])
+                rows += len(frame)
+                progress(rows, total)
+            if not rows:
+                raise FileError.no_rows(source.files[0].format.path, len(source.names))
+            sheet.close()
+        return Answered(rows, dict(counts), self._added())
+
+    def _batches(self, source: Filed) -> Iterator[tuple[Any, Frame]]:
+        """Rows in their order, as Arrow has them and as cells."""
+        wanted, others = self._wanted(source)
+        place = 0
+        for part in source.parts():
+            part.identity.check()
+            if isinstance(part, CsvPart) and len(source.files) == 1:
+                part = replace(part, start=place, before=place)
+            begun = place
+            for table in part.tables(wanted):
+                frame = part.frame(table, place=place - begun)
+                yield table, replace(frame, start=place, left_out=others)
+                place, others = place + len(frame), ()  # what is too much is told once
+            part.identity.check()
+
+    def _wanted(self, source: Filed) -> tuple[list[str], tuple[str, ...]]:
+        """The columns to read, and those that need not be: a CSV passes its text on."""
+        if not self._passes(source):
+            return list(source.names), ()
+        used = {column.name for column in self.encoding.used}
+        wanted = [name for name in source.names if name in used]
+        return wanted, tuple(name for name in source.names if name not in used)
+
+    def _passes(self, source: Filed) -> bool:
+        keyed = any(file.keys.names for file in source.files)
+        text = source.files[0].format.kind == "csv"
+        return text and not keyed and self.out.suffix not in (".parquet", ".arrow", ".feather")
+
+    def _sheet(self, file: Any, source: Filed) -> Sheet:
+        if self.out.suffix in (".parquet", ".arrow", ".feather"):
+            return ArrowSheet(file, parquet=self.out.suffix == ".parquet")
+        formats: list[Format] = []
+        if self._passes(source):
+            formats = [one.format for one in source.files]
+        names = [*source.names, *self._added()]
+        return CsvSheet(file, names, safe=self.safe, formats=formats)
+
+    def _answers(self, frame: Frame, source: Filed) -> dict[str, Any]:
+        """The columns to add: class and decision as texts, probabilities as numbers."""
+        try:
+            return self._said(frame)
+        except (MissingCellError, CategoryError):
+            self._blame(source)
+            raise
+
+    def _said(self, frame: Frame) -> dict[str, Any]:
+        model, prefix = self.model, self.prefix
+        found: dict[str, Any] = {f"{prefix}predicted": _texts(model.predict(frame))}
+        if decides(model):
+            found[f"{prefix}decision"] = _texts(model.decide(frame))
+        if self._probable:
+            p = np.asarray(model.predict_proba(frame))
+            for k, label in enumerate(model.classes_.tolist()):
+                found[f"{prefix}p({label})"] = p[:, k]
+        return found
+
+    def _blame(self, source: Filed) -> None:
+        """Raise the fault as of all rows: how many there are of it can be counted only there."""
+        files = source.files
+        if len(files) == 1 and files[0].identity.size <= _READ_AGAIN:
+            frame, _ = read_frame(files[0].format.path, encoding=self.encoding)
+            self.model.predict(frame)
+
+    @property
+    def _probable(self) -> bool:
+        return self.probabilities and hasattr(self.model, "predict_proba")
+
+    def _added(self) -> tuple[str, ...]:
+        names = ["predicted", *(["decision"] if decides(self.model) else [])]
+        if self._probable:
+            names += [f"p({label})" for label in self.model.classes_.tolist()]
+        return tuple(f"{self.prefix}{name}" for name in names)
+
+    def _check_names(self, source: Filed) -> None:
+        clash = [name for name in self._added() if name in source.names]
+        if clash:
+            raise CommandError.taken_column(source.files[0].format.path, clash)
+
+
+def _texts(values: Any) -> list[str]:
+    return [str(value) for value in values.tolist()]

@@ -16,6 +16,7 @@ from discriminant.assessment.answers import check_classifier, log_posterior_or_n
 from discriminant.assessment.measures import Assessment
 from discriminant.decision.actions import Reject, Verdict, decided as decided_by, least_cost
 from discriminant.decision.costs import Costs
+from discriminant.engines.parted import Parted, alone
 from discriminant.errors import LabelError, OptionError, PosteriorError, ShapeError
 from discriminant.moments.tally import in_order
 from discriminant.posterior import off_one
@@ -102,21 +103,30 @@ def assess(
 
 
 def evaluate(
-    model: Any, X: Any, y: Any, *, sample_weight: Any = None, unseen: Unseen = "error"
+    model: Any, X: Any, y: Any = None, *, sample_weight: Any = None, unseen: Unseen = "error"
 ) -> Assessment:
     """Measure a fitted classifier, ours or any, on rows whose labels are known.
 
     What it decides is measured where it has `decide`, as `Decision` has, so that rejected rows
     show; else what it predicts. Its posteriors are measured if it has any.
 
+    Rows in parts (`discriminant.rows`) come without y and are read once; what is found then has
+    `auc` too. A model that takes tables (`Encoded`) encodes their columns itself, another is given
+    the features that these rows became.
+
     >>> from discriminant import LDA
     >>> model = LDA().fit([[0.0], [1.0], [2.0], [5.0], [6.0], [7.0]], list("aaabbb"))
     >>> evaluate(model, [[0.5], [4.5], [6.0]], list("aab")).recall.tolist()
     [0.5, 1.0]
     """
+    check_classifier(model)
+    if isinstance(X, Parted):
+        from discriminant.assessment.evaluated import evaluate_rows
+
+        alone(y, sample_weight)
+        return evaluate_rows(model, X, unseen=unseen)
     if y is None:
         raise LabelError.absent("evaluate")
-    check_classifier(model)
     said, others = said_by(model, X)
     labels = one_dimensional(y)
     if len(labels) != len(said):

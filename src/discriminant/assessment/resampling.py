@@ -41,7 +41,7 @@ from discriminant.assessment.refit import (
 from discriminant.assessment.streamed import HeldOutTally, cross_validate_rows
 from discriminant.assessment.streamed_grid import grid_rows
 from discriminant.engines.local import blas_for
-from discriminant.engines.parted import Parted
+from discriminant.engines.parted import Parted, alone
 from discriminant.errors import (
     ClassMissingWarning,
     LabelError,
@@ -205,7 +205,7 @@ def cross_validate(
     """
     check_classifier(estimator)
     if isinstance(X, Parted):
-        _alone(y, sample_weight)
+        alone(y, sample_weight)
         return cross_validate_rows(estimator, X, folds, groups=groups, seed=seed)
     if y is None:
         raise LabelError.absent("cross_validate")
@@ -308,7 +308,7 @@ def rda_grid(
     poolings = np.sort(np.asarray(pooling, dtype=np.float64))
     tried = Candidates(family or Family(), poolings, tuple(shrinkage), tuple(prior))
     if isinstance(X, Parted):
-        _alone(y, sample_weight)
+        alone(y, sample_weight)
         return grid_rows(X, tried, folds, groups=groups, seed=seed)
     table = open_table(X, y, weight=sample_weight, name="The RDA grid")
     if len(table.schema.labels) < 2:
@@ -339,12 +339,6 @@ def _score_folds(estimator: Any, table: Table, fold: FoldNumbers) -> Answers:
         said = model.answers_by(rule, table.features[rows])
         found.put(rows, np.flatnonzero(present), *said)
     return found
-
-
-def _alone(y: Any, sample_weight: Any) -> None:
-    for name, given in (("y", y), ("sample_weight", sample_weight)):
-        if given is not None:
-            raise OptionError.of(name, "given", "left out: rows in parts know their own")
 
 
 def _classes(X: Any, y: Any) -> tuple[Labels, Codes]:

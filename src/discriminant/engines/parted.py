@@ -13,7 +13,7 @@ from typing import Any, TypeAlias, TypeVar
 import numpy as np
 
 from discriminant.engines.summing import PartWork
-from discriminant.errors import NeedsMemoryError, SourceChangedError
+from discriminant.errors import NeedsMemoryError, OptionError, SourceChangedError
 from discriminant.moments.anchor import Anchor
 from discriminant.moments.class_moments import ClassMoments
 from discriminant.moments.reading import MomentsReading
@@ -116,3 +116,11 @@ def in_memory(table: AnyTable, who: str) -> Table:
             return table.drawn
         raise NeedsMemoryError.of(who, table.source.name, len(table), len(table.drawn))
     return table
+
+
+def alone(y: object, weight: object) -> None:
+    """Refuse labels and weights beside rows in parts, which know their own."""
+    for name, given in (("y", y), ("sample_weight", weight)):
+        if given is not None:
+            allowed = "left out: rows in parts know their own (target=, weight= of rows)"
+            raise OptionError.of(name, "given", allowed)

@@ -15,8 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from discriminant.engines.parted import Parted, in_memory
-from discriminant.errors import OptionError
+from discriminant.engines.parted import Parted, alone, in_memory
 from discriminant.table.schema import dense
 
 
@@ -24,10 +23,7 @@ def parted(X: Any, y: Any = None, weight: Any = None) -> Parted | None:
     """Rows in parts, if these are such; None: they are not."""
     if not isinstance(X, Parted):
         return None
-    for name, given in (("y", y), ("sample_weight", weight)):
-        if given is not None:
-            allowed = "left out: rows in parts know their own (target=, weight= of rows)"
-            raise OptionError.of(name, "given", allowed)
+    alone(y, weight)
     return X
 
 

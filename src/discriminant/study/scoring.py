@@ -172,7 +172,7 @@ class _Answering:
             for table in part.tables(wanted):
                 frame = part.frame(table, place=place - begun)
                 yield table, replace(frame, start=place, left_out=others)
-                place, others = place + len(frame), ()  # what is too much is told once
+                place, others = place + len(frame), ()
             part.identity.check()
 
     def _wanted(self, source: Filed) -> tuple[list[str], tuple[str, ...]]:
@@ -207,7 +207,13 @@ class _Answering:
 
     def _said(self, frame: Frame) -> dict[str, Any]:
         model, prefix = self.model, self.prefix
+        used = tuple(
+            frame[column.name] for column in self.encoding.used if column.name in frame.places
+        )
+        if frame.start:  # what is too much is told once
+            frame = replace(frame, columns=used)
         found: dict[str, Any] = {f"{prefix}predicted": _texts(model.predict(frame))}
+        frame = replace(frame, columns=used, left_out=())
         if decides(model):
             found[f"{prefix}decision"] = _texts(model.decide(frame))
         if self._probable:

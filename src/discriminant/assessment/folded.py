@@ -33,7 +33,7 @@ from discriminant.assessment.folds import (
 from discriminant.assessment.grid import Candidates, Grid, grid_sums
 from discriminant.assessment.measures import Assessment
 from discriminant.assessment.refit import for_classes, present_classes
-from discriminant.engines.engine import anchor_of, read_classes
+from discriminant.engines.engine import anchor_of, read_moments
 from discriminant.engines.local import available_threads, one_blas_thread
 from discriminant.errors import WeightError, carried, gathered
 from discriminant.moments.class_moments import ClassMoments, Detail
@@ -58,12 +58,18 @@ class Folded:
     def of(cls, table: Table, fold: FoldNumbers, *, detail: Detail | None) -> Folded:
         """Deal out the rows, and sum them in a detail; None: do not sum."""
         rows = tuple(rows_by_fold(fold))
-        with ThreadPoolExecutor(available_threads()) as pool:
-            parts = tuple(pool.map(lambda some: _in_rows(table.take(some)), rows))
+        anchor = None if detail is None else anchor_of(table)
+
+        def work(some: Places) -> tuple[Table, ClassMoments | None]:
+            part = _in_rows(table.take(some))
+            return part, None if detail is None else read_moments(
+                part, detail=detail, anchor=anchor
+            )
+
+        with one_blas_thread(), ThreadPoolExecutor(available_threads()) as pool:
+            parts, sums = zip(*pool.map(carried(work), rows), strict=True)
         if detail is None:
             return cls(table, fold, rows, parts, (), None)
-        anchor = anchor_of(table)
-        sums = [read_classes(part, detail, anchor=anchor) for part in parts]
         trains = tuple(all_but_one(sums))
         return cls(table, fold, rows, parts, trains, trains[0] + sums[0])
 

@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from discriminant.assessment.folds import fold_numbers
+from discriminant.assessment.folds import FoldNumbers, fold_numbers
 from discriminant.decision.actions import Reject
 from discriminant.decision.costs import Costs
 from discriminant.errors import OptionError, StudyError, kept
@@ -51,6 +51,7 @@ class Study:
         self._seconds = {"reading": seconds}
         self._models: dict[str, Any] = {}
         self._members: dict[str, Member] = {}
+        self._fold: FoldNumbers | None = None
         self._run: Run | None = None
 
     @classmethod
@@ -87,7 +88,9 @@ class Study:
             seconds=time.perf_counter() - started,
             progress=progress,
         )
-        fold_numbers(folds, opened.table.codes, seed=seed)  # says now if they cannot be
+        made._fold = fold_numbers(
+            folds, opened.table.codes, seed=seed
+        )  # says now if they cannot be
         return made
 
     def __repr__(self) -> str:
@@ -215,7 +218,9 @@ class Study:
     def _running(self, most: int = _MOST) -> Run:
         if self._run is None:
             table = self.opened.table
-            fold = fold_numbers(self.folds, table.codes, seed=self.seed)
+            fold = self._fold
+            if fold is None:
+                fold = fold_numbers(self.folds, table.codes, seed=self.seed)
             self._run = Run(table, fold, self.seed, most, self._told, self._seconds)
             self._run.marginal = self.opened.encoding.missing == "marginal"
         self._run.most = most

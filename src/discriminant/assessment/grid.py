@@ -34,7 +34,7 @@ from discriminant.assessment.folds import (
     rows_by_fold,
 )
 from discriminant.engines.local import available_threads, one_blas_thread
-from discriminant.errors import TooFewRowsError, carried, gathered
+from discriminant.errors import ScarceRowsWarning, TooFewRowsError, carried, gathered, kept, tell
 from discriminant.models.covariance import (
     Shrinkage,
     class_covariances,
@@ -248,7 +248,11 @@ def _one_by_one(
         key = (pooling, 0.0 if free else amount)
         if key not in made:
             family = replace(candidates.family, pooling=pooling, shrinkage=key[1])
-            made[key] = fit_member(train, family=family, prior=np.full(K, 1.0 / K))
+            with kept() as told:
+                made[key] = fit_member(train, family=family, prior=np.full(K, 1.0 / K))
+            for warning in told:
+                if not isinstance(warning, ScarceRowsWarning):  # held-out rows judge that
+                    tell(warning)
         found[s, p] = made[key]
     return found
 

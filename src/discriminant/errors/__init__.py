@@ -76,6 +76,7 @@ from discriminant.errors.fitting import (
     NoPosteriorWarning as NoPosteriorWarning,
     NotConvergedWarning as NotConvergedWarning,
     NotSeparatedWarning as NotSeparatedWarning,
+    ScarceRowsWarning as ScarceRowsWarning,
     SeparationWarning as SeparationWarning,
     ShrinkageChosenWarning as ShrinkageChosenWarning,
 )

@@ -40,6 +40,17 @@ class SeparatingColumnWarning(DiscriminantWarning):
             "posteriors are 0 or 1. If a column was made from the label, drop it."
         )
 
+    @classmethod
+    def of_direction(
+        cls, columns: Sequence[str], labels: Sequence[object]
+    ) -> SeparatingColumnWarning:
+        return cls(
+            f"A combination of column(s) {listing(columns)} does not vary within class "
+            f"{listing(labels)} but differs between classes: it separates these classes perfectly "
+            "and decides alone, so that posteriors are 0 or 1. If a column was made from the "
+            "label, drop it; if many rows are copies of a few, pass shrinkage='auto'."
+        )
+
 
 class CollinearWarning(DiscriminantWarning):
     """Columns depend on one another within classes."""

@@ -21,6 +21,25 @@ class ShrinkageChosenWarning(DiscriminantWarning):
         )
 
 
+class ScarceRowsWarning(DiscriminantWarning):
+    """A covariance has an inverse, but from so few rows that new rows are told apart badly.
+
+    Of m degrees of freedom and d features the inverse is m / (m - d - 1) times the true one on
+    average, if rows are Gaussian.
+    """
+
+    @classmethod
+    def of(cls, what: str, *, rows: int, degrees: int, features: int) -> ScarceRowsWarning:
+        left = degrees - features - 1
+        factor = f"by a factor of {degrees / left:.2g}" if left > 0 else "without bound"
+        return cls(
+            f"{what} of {features} features comes from {rows} rows ({degrees} degrees of freedom), "
+            f"fewer than two a feature: its inverse is too large {factor} on average, mostly by "
+            "chance, so that new rows are told apart worse than need be. Pass shrinkage='auto', "
+            f"use RDA(pooling='cv', shrinkage='cv'), or keep at most {degrees // 2} features."
+        )
+
+
 class MaskedClassWarning(DiscriminantWarning):
     """A class is never predicted on the rows the rule was fitted to."""
 

@@ -206,14 +206,31 @@ def pooled_metric(moments: ClassMoments, family: Family) -> Metric:
         variance = target_diagonal(diagonal, family.target, moments.anchor.unit)
         return diagonal_metric(floored(moments, variance))
     covariance = shrink(pooled, amount, family.target, moments.anchor.unit)
-    return shared_metric(moments, covariance)
+    return shared_metric(moments, covariance, degrees=rank_allowed(moments, amount))
 
 
 def class_metrics(moments: ClassMoments, family: Family) -> tuple[Metric, ...]:
     """Metric of each class's covariance."""
     check_own_rows(moments, family)
-    covariances = mixed_covariances(moments, family)
-    return tuple(class_metric(moments, covariance, k) for k, covariance in enumerate(covariances))
+    each = zip(mixed_covariances(moments, family), ranks_allowed(moments, family), strict=True)
+    return tuple(
+        class_metric(moments, covariance, k, degrees=degrees)
+        for k, (covariance, degrees) in enumerate(each)
+    )
+
+
+def rank_allowed(moments: ClassMoments, amount: float) -> float:
+    """The most that the rank of the pooled covariance can be, for its rows; shrunk, any."""
+    return np.inf if amount else float(moments.rows.sum() - len(moments.labels))
+
+
+def ranks_allowed(moments: ClassMoments, family: Family) -> list[float]:
+    """The same of each class: of its own rows, or where covariances are mixed, of all."""
+    if family.pooling == 0.0 and not family.late:  # then shrinkage has no part
+        return [float(rows - 1) for rows in moments.rows]
+    amounts = np.broadcast_to(shrinkage_of(moments, family), len(moments.labels))
+    rows = moments.rows.sum() - len(moments.labels) if family.pooling > 0.0 else moments.rows - 1
+    return [float(most) for most in np.where(amounts > 0.0, np.inf, rows)]
 
 
 def mixed_covariances(moments: ClassMoments, family: Family) -> Floats:

@@ -24,6 +24,8 @@ from discriminant.models.gaussian import (
     linear_rule,
     mixed_covariances,
     quadratic_rule,
+    rank_allowed,
+    ranks_allowed,
     shrinkage_of,
 )
 from discriminant.models.metric import diagonal_metric
@@ -80,6 +82,9 @@ def _rule(
             return linear_rule(part, metric=metric, prior=prior)
         block = covariance[..., kept[:, None], kept]
         if family.linear:
-            return linear_rule(part, metric=shared_metric(part, block), prior=prior)
-        metrics = tuple(class_metric(part, own, k) for k, own in enumerate(block))
+            degrees = rank_allowed(moments, float(shrinkage_of(moments, family)))
+            metric = shared_metric(part, block, degrees=degrees)
+            return linear_rule(part, metric=metric, prior=prior)
+        each = enumerate(zip(block, ranks_allowed(moments, family), strict=True))
+        metrics = tuple(class_metric(part, own, k, degrees=most) for k, (own, most) in each)
         return quadratic_rule(part, metrics=metrics, prior=prior)

@@ -7,7 +7,11 @@
     a dependence that no class mean breaks     its direction is left out, as MASS does; where each
                                                class has a covariance, a column for all classes
     one direction that only means break        kept with a floor, as for a column
-    many of them: too few rows for the columns shrunk toward the diagonal, as much as OAS says
+    many of them, or fewer rows than it takes  shrunk toward the diagonal, as much as OAS says
+    fewer than two rows a column               used as it is
+
+The rank that rows allow is known: a scatter about class means of n rows in K classes has n - K at
+most. Directions beyond it are no finding about the columns, however few they are.
 
 Each is told in a warning that names the columns, so that a user can do better.
 """
@@ -23,6 +27,7 @@ from discriminant.errors import (
     CollinearWarning,
     ConstantColumnWarning,
     ConstantInClassWarning,
+    ScarceRowsWarning,
     SeparatingColumnWarning,
     ShrinkageChosenWarning,
     tell,
@@ -42,45 +47,72 @@ from discriminant.table.schema import Floats
 
 _EPS = float(np.finfo(np.float64).eps)
 _FLOOR = 1e-12  # variance, relative to the total, of what does not vary within a class
+# With m degrees of freedom, d features tell classes apart as if their distance were
+# sqrt(m / (m - d)) times shorter (T_Sigma of Raudys and Young 2004, "Results in statistical
+# discriminant analysis", J. Multivariate Anal. 89; the squared cosine between C^-1 a and S^-1 a in
+# the metric of C has mean (m - d + 2) / (m + 1)): by sqrt(2) at m = 2 d, without bound down to d.
+_PER_FEATURE = 2.0
 
 Columns = npt.NDArray[np.bool_]
 
 
-def shared_metric(moments: ClassMoments, covariance: Floats) -> Metric:
-    """Metric of one covariance for all classes."""
-    covariance, moving = _moving(moments, covariance)
+def shared_metric(moments: ClassMoments, covariance: Floats, *, degrees: float = np.inf) -> Metric:
+    """Metric of one covariance for all classes; `degrees` is the rank that its rows allow."""
+    covariance, moving, varying = _moving(moments, covariance)
     if not moving.any():
         return diagonal_metric(np.zeros(len(moving)))
+    what = "The pooled covariance"
     metric, lost = factor(covariance)
+    floor = np.zeros(0) if lost is None else _null_floor(moments, lost, moving)
+    dependent = lost is not None and metric is None and not floor.any()
+    if not dependent and (degrees < varying or (metric is None and (floor > 0).sum() > 1)):
+        weight = float(moments.weight.sum())
+        most = degrees + len(covariance) - varying
+        return embedded(_shrunk(covariance, weight, _rank(lost, most), what), moving)
     if lost is not None:
-        floor = _null_floor(moments, lost, moving)
-        if metric is None and (floor > 0).sum() > 1:
-            metric = _shrunk(covariance, float(moments.weight.sum()), lost, "The pooled covariance")
-        else:
-            _warn_of(moments, lost, moving, separating=bool(floor.any()))
-            metric = on_subspace(covariance, lost, floor) if metric is None else metric
+        _warn_of(moments, lost, moving, separating=bool(floor.any()))
+        metric = on_subspace(covariance, lost, floor) if metric is None else metric
+        varying = min(varying, lost.rank)
     assert metric is not None
+    _tell_if_scarce(what, int(moments.rows.sum()), degrees, varying)
     return embedded(metric, moving)
 
 
-def class_metric(moments: ClassMoments, covariance: Floats, code: int) -> Metric:
-    """Metric of the covariance of one class."""
-    label = moments.labels[code]
-    covariance, moving = _moving(moments, covariance, code)
+def class_metric(
+    moments: ClassMoments, covariance: Floats, code: int, *, degrees: float = np.inf
+) -> Metric:
+    """Metric of the covariance of one class; `degrees` is the rank that its rows allow."""
+    covariance, moving, varying = _moving(moments, covariance, code)
     if not moving.any():
         return diagonal_metric(np.zeros(len(moving)))
+    what = f"The covariance of class '{moments.labels[code]}'"
     metric, lost = factor(covariance)
-    if lost is not None and metric is None:
-        if _shared(moments, lost, moving):
-            _warn_of(moments, lost, moving, separating=False)
-            return _without_copies(moments, covariance, moving)
-        else:
-            weight = float(moments.weight[code])
-            metric = _shrunk(covariance, weight, lost, f"The covariance of class '{label}'")
-    elif lost is not None:
+    if lost is not None and metric is None and _shared(moments, lost, moving):
         _warn_of(moments, lost, moving, separating=False)
-    assert metric is not None
+        return _without_copies(moments, covariance, moving)
+    if metric is None or degrees < varying:
+        weight = float(moments.weight[code])
+        most = degrees + len(covariance) - varying
+        return embedded(_shrunk(covariance, weight, _rank(lost, most), what), moving)
+    if lost is not None:
+        _warn_of(moments, lost, moving, separating=False)
+    if degrees < moments.rows[code]:  # else it is mixed with that of other classes
+        _tell_if_scarce(what, int(moments.rows[code]), degrees, varying)
     return embedded(metric, moving)
+
+
+def _rank(lost: Deficiency | None, most: float) -> int:
+    """The rank that was found, or if rounding hides that it is less, the one that rows allow."""
+    return int(most if lost is None else min(lost.rank, most))
+
+
+def _tell_if_scarce(what: str, rows: int, degrees: float, features: int) -> None:
+    """Tell of a covariance that has an inverse, but from too few rows to be of use.
+
+    One feature is spared: its variance alone moves no direction.
+    """
+    if features > 1 and degrees < _PER_FEATURE * features:
+        tell(ScarceRowsWarning.of(what, rows=rows, degrees=int(degrees), features=features))
 
 
 def _without_copies(moments: ClassMoments, covariance: Floats, moving: Columns) -> Metric:
@@ -144,21 +176,26 @@ def _tell_of(
 
 def _moving(
     moments: ClassMoments, covariance: Floats, code: int | None = None
-) -> tuple[Floats, Columns]:
-    """The covariance of the columns that are not constant, its diagonal floored."""
+) -> tuple[Floats, Columns, int]:
+    """The covariance of the columns that are not constant, its diagonal floored where it must be.
+
+    And how many of these columns are as they were: their variances are what takes rows.
+    """
     variance = floored(moments, np.diagonal(covariance), code)
     moving = variance > 0
+    varying = int((variance[moving] == np.diagonal(covariance)[moving]).sum())
     kept = covariance.copy() if moving.all() else covariance[np.ix_(moving, moving)]
     np.fill_diagonal(kept, variance[moving])
-    return kept, moving
+    return kept, moving, varying
 
 
-def _shrunk(covariance: Floats, weight: float, lost: Deficiency, what: str) -> Metric:
+def _shrunk(covariance: Floats, weight: float, rank: int, what: str) -> Metric:
     """Metric of the covariance shrunk toward its diagonal by OAS."""
-    amount = oas(*size_of(covariance / lost.sd[:, None] / lost.sd), weight)
+    sd = np.sqrt(np.diagonal(covariance))
+    amount = oas(*size_of(covariance / sd[:, None] / sd), weight)
     shrunk = (1.0 - amount) * covariance
     np.fill_diagonal(shrunk, np.diagonal(covariance))
-    tell(ShrinkageChosenWarning.of(what, lost.rank, len(covariance), amount))
+    tell(ShrinkageChosenWarning.of(what, rank, len(covariance), amount))
     metric, _ = factor(shrunk)
     if metric is None:
         return replace(diagonal_metric(np.diagonal(covariance)), shrunk=1.0)
@@ -185,7 +222,7 @@ def _null_floor(moments: ClassMoments, lost: Deficiency, moving: Columns) -> Flo
 def _warn_of(moments: ClassMoments, lost: Deficiency, moving: Columns, *, separating: bool) -> None:
     columns = _involved(moments, lost, moving)
     if separating:
-        found: Warning = SeparatingColumnWarning.of_columns(columns, moments.labels.tolist())
+        found: Warning = SeparatingColumnWarning.of_direction(columns, moments.labels.tolist())
     else:
         found = CollinearWarning.of_columns(
             columns, rank=lost.rank, features=int(moving.sum()), condition=lost.condition

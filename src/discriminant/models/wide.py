@@ -202,7 +202,8 @@ def _metric(spread: _Spread, mixture: _Mixture) -> Metric:
         diagonal = np.where(still, variance, mixture.diagonal)[moving]
         return embedded(_plus_diagonal(part, diagonal), moving)
     if len(part) >= part.shape[1]:
-        return embedded(_narrow(spread, part, variance, moving, code), moving)
+        degrees = len(part) - len(np.unique(spread.rows.codes[counted]))
+        return embedded(_narrow(spread, part, variance, moving, code, degrees), moving)
     return embedded(_unshrunk(spread, part, variance, moving, still[moving], code), moving)
 
 
@@ -225,15 +226,20 @@ def _round_plus(root: Floats, extra: Floats, basis: Floats) -> Metric:
 
 
 def _narrow(
-    spread: _Spread, part: Floats, variance: Floats, moving: Columns, code: int | None
+    spread: _Spread,
+    part: Floats,
+    variance: Floats,
+    moving: Columns,
+    code: int | None,
+    degrees: int,
 ) -> Metric:
     """So many columns are constant that the others are fewer than the rows: as ever, then."""
     moments: ClassMoments = spread.rows.select(np.flatnonzero(moving).tolist()).reduce("class")
     covariance = part.T @ part
     np.fill_diagonal(covariance, variance[moving])
     if code is None:
-        return shared_metric(moments, covariance)
-    return class_metric(moments, covariance, code)
+        return shared_metric(moments, covariance, degrees=degrees)
+    return class_metric(moments, covariance, code, degrees=degrees)
 
 
 def _unshrunk(

@@ -49,6 +49,7 @@ _KINDS = {
     "NotConvergedWarning": "not converged",
     "ClassMissingWarning": "missing class",
     "ShrinkageChosenWarning": "few rows",
+    "ScarceRowsWarning": "scarce rows",
 }
 _PLAIN = {
     "masked": "A class hides between others, so that a rule by least squares hardly ever says it.",
@@ -68,6 +69,10 @@ _PLAIN = {
     "few rows": (
         "Some classes have too few rows, or columns that follow from others, for a spread of their "
         "own: it was simplified as far as was needed."
+    ),
+    "scarce rows": (
+        "Some classes have hardly more rows than features: a model that measures their spread as "
+        "it is, such as LDA or QDA, does worse on new rows than one that shrinks it, such as RDA."
     ),
     "not converged": "A fit had not settled when it was stopped, so its numbers are approximate.",
     "missing class": (

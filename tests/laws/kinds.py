@@ -22,10 +22,12 @@ from scipy.special import gammaln
 
 from discriminant.imbalance.subsets import SubsetMoments, SubsetsReading
 from discriminant.moments.anchor import Anchor
+from discriminant.moments.by_fold import ByFold, ByFoldReading
 from discriminant.moments.class_moments import DETAILS, ClassMoments
 from discriminant.moments.class_rows import ClassRows, RowsReading
 from discriminant.moments.factor import FactorReading, ScatterFactor
 from discriminant.moments.families import Deviance
+from discriminant.moments.held_out import HeldOutReading, HeldOutSums, ModelSums
 from discriminant.moments.judgement import Judgement, JudgeReading, Stand, Weights
 from discriminant.moments.leverage import LeverageReading, Pulled
 from discriminant.moments.losses import Softmax
@@ -38,6 +40,7 @@ from discriminant.moments.slope import Slope, SlopeReading
 from discriminant.moments.tally import Tally, TallyReading
 from discriminant.moments.told import Told, ToldReading
 from discriminant.moments.weighed import Products, ProductsReading
+from discriminant.table.dealing import ByRow, dealt_by_row
 from tests.blocks import LABELS, Rows, assert_facts, expected, frame_of, near, seen
 
 
@@ -417,6 +420,110 @@ TALLY = Kind(
 )
 
 
+# --- by fold, and held out ------------------------------------------------------------------------
+
+_FOLDS = 3
+
+
+@dataclass(frozen=True)
+class Dealt:
+    """A reading of rows that are dealt into folds by what they hold."""
+
+    reading: Any
+    places: np.ndarray
+
+    @property
+    def numbers(self):
+        return self.reading.numbers
+
+    def read(self, block):
+        return self.reading.read(ByRow(_FOLDS)(replace(block, codes=self.places[block.codes])))
+
+
+def _folds(rows):
+    own = np.searchsorted(LABELS, rows.labels)[rows.codes]
+    return dealt_by_row(rows.features, own, _FOLDS)
+
+
+def _by_fold(facts):
+    return {f"{name} {f}": value for f, one in enumerate(facts) for name, value in one.items()}
+
+
+def _by_fold_seen(found, frame):
+    none = Tally.empty(LABELS, others=(_CALL,))
+    return _by_fold([_tally_seen(none if one is None else one, frame) for one in found.parts])
+
+
+def _by_fold_bits(found, labels):
+    if len(labels) == 1:  # which fold a row is dealt to depends on its class
+        return []
+    return [*_by_fold_seen(found, None).values()]
+
+
+_COUNTS = tuple(f"{name} {f}" for name in TALLY.counts for f in range(_FOLDS))
+
+BY_FOLD = Kind(
+    name="ByFold",
+    reading=lambda rows, anchor: Dealt(
+        ByFoldReading(TallyReading(LABELS, _logs, _bold, (_CALL,)), _FOLDS),
+        np.searchsorted(LABELS, rows.labels),
+    ),
+    empty=lambda rows, anchor: ByFold((None,) * _FOLDS),
+    expected=lambda rows, frame: _by_fold(
+        [_tally_expected(rows.take(_folds(rows) == f), frame) for f in range(_FOLDS)]
+    ),
+    seen=_by_fold_seen,
+    bits=_by_fold_bits,
+    counts=_COUNTS,
+    anchored=False,
+)
+
+
+@dataclass(frozen=True)
+class Said:
+    """A model that is bold, or takes the most probable class."""
+
+    bold: bool
+
+    def said(self, features):
+        logs = _logs(features)
+        return logs, _bold(logs) if self.bold else logs.argmax(axis=1), (_CALL,)
+
+
+def _held_out_expected(rows, frame):
+    own = np.searchsorted(LABELS, rows.labels)[rows.codes]
+    logs = _logs(rows.features)
+    right = np.array([_bold(logs) == own, logs.argmax(axis=1) == own]).astype(float)
+    parts = [_tally_expected(rows.take(_folds(rows) == f), frame) for f in range(_FOLDS)]
+    return _by_fold(parts) | {"right": (right * rows.ones) @ right.T, "weight": rows.ones.sum()}
+
+
+def _held_out_seen(found, frame):
+    tallies = [one.among(LABELS, (_CALL,)) for one in found.models[0].tallies]
+    facts = _by_fold([_tally_seen(one, frame) for one in tallies])
+    return facts | {"right": found.right, "weight": np.asarray(found.weight)}
+
+
+def _held_out_empty(rows, anchor):
+    none = ModelSums((Tally.empty(LABELS, others=(_CALL,)),) * _FOLDS, ())
+    return HeldOutSums((none, none), np.zeros((2, 2)), 0.0)
+
+
+HELD_OUT = Kind(
+    name="HeldOutSums",
+    reading=lambda rows, anchor: Dealt(
+        HeldOutReading(LABELS, tuple((Said(bold),) * _FOLDS for bold in (True, False)), False),
+        np.searchsorted(LABELS, rows.labels),
+    ),
+    empty=_held_out_empty,
+    expected=_held_out_expected,
+    seen=_held_out_seen,
+    bits=lambda found, labels: [] if len(labels) == 1 else [*_held_out_seen(found, None).values()],
+    counts=_COUNTS,
+    anchored=False,
+)
+
+
 # --- loss and derivatives of a score --------------------------------------------------------------
 
 _SCORES = 0.1 * np.random.default_rng(1).standard_normal((9, 3))  # slopes of three scores
@@ -757,6 +864,8 @@ KINDS = [
     *(pull_kind(exact) for exact in (False, True)),
     TOLD,
     TALLY,
+    BY_FOLD,
+    HELD_OUT,
     MARGINS,
     slope_kind(Softmax(3), _softmax),
     slope_kind(Deviance("poisson", "log"), _poisson),

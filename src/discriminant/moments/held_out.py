@@ -86,6 +86,8 @@ class HeldOutReading:
         """Of the rows of one block; without folds, all rows are of fold 0."""
         if block.fold is None:
             block = block.dealt(np.zeros(len(block), dtype=np.intp))
+        if not len(block):
+            return self.empty()
         folds = [*fold_blocks(block)]
         together = np.concatenate([part.codes for _, part in folds])
         weight = _joined(folds)
@@ -100,6 +102,13 @@ class HeldOutReading:
         heavy = right if weight is None else right * weight
         total = float(len(block)) if weight is None else float(weight.sum())
         return HeldOutSums(tuple(models), np.dot(heavy, right.T), total)
+
+    def empty(self) -> HeldOutSums:
+        """Of no rows."""
+        M, F = len(self.scorers), len(self.scorers[0])
+        ranked = tuple(Ranking.empty(label) for _, label in self._positive())
+        none = ModelSums((Tally.empty(self.labels),) * F, ranked)
+        return HeldOutSums((none,) * M, np.zeros((M, M)), 0.0)
 
     def _scored(self, scorer: Scorer | None, part: Block) -> tuple[Floats, Places, Actions]:
         """Piece by piece."""

@@ -30,6 +30,7 @@ if TYPE_CHECKING:  # the same names again, for type checkers and editors
     from discriminant.decision.actions import OUTLIER as OUTLIER, REJECT as REJECT
     from discriminant.engines.engine import moments as moments
     from discriminant.engines.opening import rows as rows
+    from discriminant.engines.sql import sql as sql
     from discriminant.estimators.basis import Basis as Basis
     from discriminant.estimators.decision import Decision as Decision
     from discriminant.estimators.easy_ensemble import EasyEnsemble as EasyEnsemble
@@ -76,6 +77,7 @@ if TYPE_CHECKING:  # the same names again, for type checkers and editors
     from discriminant.report.plots.surface import plot_surface as plot_surface
     from discriminant.store import load as load, save as save
     from discriminant.study import study as study
+    from discriminant.study.scoring import predict_file as predict_file
     from discriminant.table.opening import open_source as open_source
 
 __version__ = "0.1.0.dev0"
@@ -143,8 +145,10 @@ _HOMES = {
     "ClassMoments": "moments.class_moments",
     "moments": "engines.engine",
     "rows": "engines.opening",
+    "sql": "engines.sql",
     "export": "export",
     "study": "study",
+    "predict_file": "study.scoring",
 }
 __all__ = [*_HOMES]
 

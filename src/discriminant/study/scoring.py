@@ -85,7 +85,7 @@ def predict_file(
     >>> import tempfile, pandas as pd, discriminant as dd
     >>> frame = pd.DataFrame({"size": [1.0, 2.0, 6.0, 9.0], "kind": list("aabb")})
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     frame.to_csv(f"{folder}/rows.csv", index=False)
+    ...     frame[["size"]].to_csv(f"{folder}/rows.csv", index=False)
     ...     model = dd.Encoded(dd.NearestMean()).fit(frame[["size"]], frame["kind"])
     ...     predict_file(model, f"{folder}/rows.csv", f"{folder}/said.csv").counts
     {'a': 2, 'b': 2}

@@ -136,7 +136,7 @@ class Folded:
 
         def work(f: int) -> tuple[bool, Floats | None]:
             told(f)
-            train, features = self.table.take(drawn[f]), self.parts[f].features
+            train, features = _in_rows(self.table.take(drawn[f])), self.parts[f].features
             present = present_classes(train.codes, train.weight, labels)
             model = for_classes(clone(estimator), present, labels)
             more = {} if train.weight is None else {"sample_weight": train.weight}
@@ -198,7 +198,7 @@ class Refitted:
 
 
 def _in_rows(part: Table) -> Table:
-    """Rows side by side, each in one piece, as scoring likes them."""
+    """Rows side by side, each in one piece, as scoring and the perceptron like them."""
     if is_sparse(part.features):
         return part
     features = np.ascontiguousarray(dense(part.features), dtype=np.float64)

@@ -7,6 +7,7 @@ from decompositions import codes, pairs
 from fits import big_moments, lda_fit, qda_fit, wide_fit
 from imbalance import easy_ensemble, smote
 from imports import start
+from larger import larger_logistic, larger_moments
 from logistic import big_logistic, logistic_fit, sparse_logistic
 from margins import perceptron, sparse_perceptron, sparse_svm, svm
 from predictions import batch, single
@@ -43,6 +44,8 @@ CASES = [
     big_moments(1_000_000, 250, 5, order="C", dtype=np.float64),
     big_moments(1_000_000, 250, 5, order="F", dtype=np.float64),
     big_moments(2_000_000, 250, 5, order="C", dtype=np.float32),
+    larger_moments(20_000_000, 30, 5),
+    larger_logistic(20_000_000, 30, 5),
     perceptron(1_000_000, 20, 2),
     perceptron(200_000, 100, 10),
     sparse_perceptron(100_000, 100_000, 50),
@@ -69,7 +72,7 @@ CASES = [
     moment_part(1_000_000, 30, 2),
     whole_report(1_000_000, 30, 2),
     comparison("peers", 100_000, 30, 2, MOMENTS + ROWS),
-    comparison("peers-moments", 1_000_000, 30, 2, MOMENTS),
+    comparison("peers-moments", 200_000, 30, 2, MOMENTS),
     start("import", "import discriminant"),
     start("import-lda", "from discriminant import LDA"),
 ]

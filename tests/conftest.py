@@ -1,6 +1,7 @@
 """What all tests share: how Hypothesis draws, and where real data lie, if they do."""
 
 import os
+import sys
 
 # SciPy looks at this once, when it is first imported; without it scikit-learn's check that arrays
 # are taken under array_api_dispatch is skipped.
@@ -41,3 +42,24 @@ def shared_data():
     if not folder.is_dir():
         pytest.skip("the real data sets are not here: no ../shared/data beside the project")
     return folder
+
+
+@pytest.fixture(scope="session")
+def postgres():
+    """A connection to a server that lives as long as the tests."""
+    from tests import databases
+
+    url, why_not = databases.postgres()
+    if why_not:
+        pytest.skip(why_not)
+    import psycopg
+
+    with psycopg.connect(url, autocommit=True) as connection:
+        yield connection
+
+
+def pytest_sessionfinish(session):
+    """Stop the servers that tests have started."""
+    for name in ("tests.databases", "tests.sparks"):
+        if name in sys.modules:
+            sys.modules[name].stop()

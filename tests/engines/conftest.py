@@ -18,9 +18,11 @@ def engine(request):
 
 @pytest.fixture(autouse=True)
 def small_parts(monkeypatch):
-    """Files are cut as if they were large."""
+    """Files and tables are cut as if they were large."""
+    from discriminant.engines import unloading
     from discriminant.table import file_parts, text_parts
 
     monkeypatch.setattr(file_parts, "SMALL", 1)
     monkeypatch.setattr(file_parts, "BATCH", 64)
     monkeypatch.setattr(text_parts, "RANGE", 4000)
+    monkeypatch.setattr(unloading, "_BATCH", 64)

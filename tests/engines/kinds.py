@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import discriminant as dd
+from tests import databases
 
 
 @dataclass(frozen=True)
@@ -26,6 +27,7 @@ class Engine:
     needs: tuple[str, ...] = ()  # modules
     options: dict[str, Any] = field(default_factory=dict)  # of `discriminant.rows`
     ready: Callable[[], str] = lambda: ""  # why it cannot be had here, if it cannot
+    inside: bool = False  # whether rows stay where they are, and only sums come
 
     def __repr__(self):
         return self.name
@@ -90,6 +92,18 @@ def _dask(frame, parts, folder):
     return [dask.delayed(piece) for piece in pieces_of(frame, parts)]
 
 
+def _database(kind, pushdown=False):
+    def laid(frame, parts, folder):
+        connection = databases.connect(kind)
+        return dd.sql(connection, (databases.lay(connection, frame),), pushdown=pushdown)
+
+    return laid
+
+
+def _server():
+    return databases.postgres()[1]
+
+
 ENGINES = [
     Engine("files-parquet", _files("parquet", _parquet)),
     Engine("files-row-groups", _row_groups),
@@ -97,4 +111,10 @@ ENGINES = [
     Engine("files-csv", _files("csv", _csv)),
     Engine("files-csv-gzip", _files("csv.gz", _gzip)),
     Engine("dask", _dask, needs=("dask", "distributed")),
+    Engine("sql-duckdb", _database("duckdb"), needs=("duckdb",)),
+    Engine("sql-sqlite", _database("sqlite")),
+    Engine("sql-postgres", _database("postgres"), needs=("psycopg",), ready=_server),
+    Engine("sql-duckdb-inside", _database("duckdb", True), needs=("duckdb",), inside=True),
+    Engine("sql-sqlite-inside", _database("sqlite", True), inside=True),
+    Engine("sql-postgres-inside", _database("postgres", True), ready=_server, inside=True),
 ]

@@ -6,6 +6,7 @@ import pytest
 
 import discriminant as dd
 from discriminant.engines.engine import read_moments
+from discriminant.errors import DatabaseError
 from discriminant.moments.reading import MomentsReading
 from tests.engines.kinds import pieces_of
 
@@ -96,7 +97,12 @@ MODELS = [
 def test_every_engine_fits_the_same_model(engine, model, tmp_path):
     frame = numbers(5)
     X, y = frame.drop(columns="y"), frame["y"]
-    ours = type(model)(**model.get_params()).fit(engine.rows(frame, 6, tmp_path, target="y"))
+    rows = engine.rows(frame, 6, tmp_path, target="y")
+    if engine.inside and isinstance(model, dd.Logistic):  # which needs rows that may not leave
+        with pytest.raises(DatabaseError, match="pushdown=True keeps them in the database"):
+            model.fit(rows)
+        return
+    ours = type(model)(**model.get_params()).fit(rows)
     theirs = type(model)(**model.get_params()).fit(X, y)
     assert _coefficients_apart(ours, theirs, X) <= ALIKE
 

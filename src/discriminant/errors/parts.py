@@ -149,6 +149,27 @@ class DatabaseError(InputError):
         )
 
     @classmethod
+    def infinite(cls, name: str, column: str, rows: int) -> DatabaseError:
+        return cls(
+            f"{name}: column '{column}' is infinite in {rows:,} row(s), or too large for float64. "
+            "Leave these rows out in the query; of a ratio, the denominator may be zero."
+        )
+
+    @classmethod
+    def weights(cls, name: str, column: str, rows: int) -> DatabaseError:
+        return cls(
+            f"{name}: weight '{column}' is missing, negative or infinite in {rows:,} row(s). To "
+            "leave a row out, give it weight 0."
+        )
+
+    @classmethod
+    def no_table(cls, scheme: str) -> DatabaseError:
+        return cls(
+            f"A URL of a database names no rows. Add the table or view, {scheme}://...#table, or "
+            "pass discriminant.sql(url, table_or_query)."
+        )
+
+    @classmethod
     def must_stay(cls, name: str, what: str) -> DatabaseError:
         return cls(
             f"{name}: {what} needs rows, and pushdown=True keeps them in the database. Fit a model "

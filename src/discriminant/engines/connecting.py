@@ -1,0 +1,163 @@
+"""Connections to databases: whose they are, what they may do, and what is set back afterwards.
+
+All that is done through one is read, in one snapshot where that can be had:
+
+    PostgreSQL   a transaction of our own, REPEATABLE READ and READ ONLY; if the user has one under
+                 way, a savepoint in it. Rolled back either way, so that settings made for our
+                 statements (no JIT, doubles to the last bit) are gone, and the user's go on
+    DuckDB       a transaction of our own that is rolled back, unless one is under way
+    SQLite       likewise
+
+Nobody's transaction is ended but ours. A connection made from a URL is closed again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from importlib import import_module
+from typing import Any, Literal
+from urllib.parse import quote
+
+from discriminant.errors import DatabaseError, EngineError
+from discriminant.table.database import Database
+
+Kind = Literal["duckdb", "postgres", "sqlite"]
+URLS: dict[str, Kind] = {
+    "duckdb": "duckdb",
+    "sqlite": "sqlite",
+    "postgres": "postgres",
+    "postgresql": "postgres",
+}
+_MODULES: dict[str, Kind] = {
+    "duckdb": "duckdb",
+    "_duckdb": "duckdb",
+    "sqlite3": "sqlite",
+    "psycopg": "postgres",
+}
+_SETTINGS = (  # compiling so many products takes longer than they do
+    "jit = off",
+    "extra_float_digits = 3",
+)
+
+
+def kind_of(connection: Any) -> Kind:
+    """Which database a connection or a URL leads to."""
+    if isinstance(connection, str):
+        scheme = connection.partition(":")[0].partition("+")[0].lower()
+        if scheme not in URLS:
+            raise DatabaseError.unknown_url(scheme, [f"{name}:" for name in URLS])
+        return URLS[scheme]
+    name = type(connection).__name__
+    for base in type(connection).__mro__:
+        found = _MODULES.get(base.__module__.partition(".")[0])
+        if found is not None and not name.startswith("Async"):
+            return found
+    raise DatabaseError.unknown_connection(name)
+
+
+@contextmanager
+def opened(connection: Any, name: str, database: Database) -> Iterator[Any]:
+    """The user's connection, or one of our own that is closed again; faults are named."""
+    given = not isinstance(connection, str)
+    try:
+        found = connection if given else _connect(connection)
+    except EngineError:
+        raise
+    except Exception as fault:
+        raise DatabaseError.not_reached(database.title, short(fault)) from fault
+    try:
+        with _reading(found, database):
+            yield found
+    except faults(database) as fault:
+        raise DatabaseError.of(name, database.title, short(fault)) from fault
+    finally:
+        if not given:
+            found.close()
+
+
+def short(fault: BaseException) -> str:
+    """The first line of what a driver says."""
+    return str(fault).strip().split("\n")[0][:300].rstrip(".")
+
+
+def faults(database: Database) -> tuple[type[BaseException], ...]:
+    """What the driver raises; of DuckDB also Arrow, which carries its answers."""
+    if database.name == "sqlite":
+        import sqlite3
+
+        return (sqlite3.Error,)
+    library = import_module("duckdb" if database.name == "duckdb" else "psycopg")
+    if database.name == "postgres":
+        return (library.Error,)
+    import pyarrow as pa
+
+    return (library.Error, pa.ArrowException, OSError)
+
+
+def cursor_of(connection: Any, database: Database) -> Any:
+    """Something that executes and fetches tuples, whatever rows the user likes."""
+    if database.name == "duckdb":  # a cursor of it would not see its temporary tables and views
+        return connection
+    cursor = connection.cursor()
+    if database.name == "sqlite":
+        cursor.row_factory = None
+    else:
+        cursor.row_factory = import_module("psycopg.rows").tuple_row
+    return cursor
+
+
+@contextmanager
+def _reading(connection: Any, database: Database) -> Iterator[None]:
+    """A transaction that reads; it leaves no trace."""
+    if database.name == "postgres":
+        status = import_module("psycopg").pq.TransactionStatus.IDLE
+        idle = connection.info.transaction_status == status
+        with connection.transaction(force_rollback=True):
+            cursor = connection.cursor()
+            if idle:
+                cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+            for setting in _SETTINGS:
+                cursor.execute(f"SET LOCAL {setting}")
+            yield
+        return
+    ours = _begun(connection, database)
+    try:
+        yield
+    finally:
+        if ours:
+            with suppress(*faults(database)):  # the connection may be gone, and the work with it
+                connection.execute("ROLLBACK")
+
+
+def _begun(connection: Any, database: Database) -> bool:
+    """Begin a transaction, unless one is under way."""
+    if database.name == "sqlite":
+        if connection.in_transaction:
+            return False
+        connection.execute("BEGIN")
+        return True
+    try:
+        connection.execute("BEGIN TRANSACTION")
+    except import_module("duckdb").TransactionException:
+        return False
+    return True
+
+
+def _connect(url: str) -> Any:
+    kind = kind_of(url)
+    if kind == "postgres":
+        return _library("psycopg").connect(f"postgresql:{url.partition(':')[2]}")
+    path = url.partition(":///")[2] or ":memory:"
+    if kind == "duckdb":
+        return _library("duckdb").connect(path, read_only=path != ":memory:")
+    import sqlite3
+
+    return sqlite3.connect(f"file:{quote(path)}?mode=ro", uri=True)
+
+
+def _library(name: str) -> Any:
+    try:
+        return import_module(name)
+    except ModuleNotFoundError:
+        raise EngineError.not_installed(name, "sql") from None

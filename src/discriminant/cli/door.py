@@ -20,9 +20,10 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from types import FrameType
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
-from discriminant.errors import DiscriminantError, DiscriminantWarning
+if TYPE_CHECKING:
+    from discriminant.errors import DiscriminantError
 
 DONE, BAD_INPUT, NOT_CONVERGED = 0, 2, 3
 _STOPPING = ("SIGINT", "SIGTERM", "SIGHUP")  # not every system has them all
@@ -91,7 +92,7 @@ def _run(args: list[str], command: str) -> int:
         return BAD_INPUT
     except (click.Abort, KeyboardInterrupt):
         return _stopped(signal.SIGINT, command, args)
-    except DiscriminantError as fault:
+    except _our_own() as fault:
         return _fail(fault, str(fault), command, args)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -102,6 +103,13 @@ def _run(args: list[str], command: str) -> int:
     except OSError as fault:
         place = f"{fault.filename}: " if fault.filename else ""
         return _fail(fault, f"{place}{fault.strerror or fault}.", command, args)
+
+
+def _our_own() -> type[DiscriminantError]:
+    """Errors that are messages, imported once there is an error: `--help` does without them."""
+    from discriminant.errors import DiscriminantError
+
+    return DiscriminantError
 
 
 def _fail(fault: BaseException, text: str, command: str, args: list[str]) -> int:
@@ -157,6 +165,8 @@ class Session:
     started: float = field(default_factory=time.perf_counter)
 
     def __post_init__(self) -> None:
+        from discriminant.errors import DiscriminantWarning
+
         warnings.showwarning = self._warned
         warnings.simplefilter("always", DiscriminantWarning)
 

@@ -8,8 +8,6 @@ from typing import Any
 
 import rich_click as click
 
-from discriminant.errors import CommandError
-
 Command = Callable[..., Any]
 MISSING = ("error", "drop", "mean", "indicator", "marginal")
 UNSEEN = ("error", "ignore", "reject")
@@ -135,6 +133,8 @@ def costs(text: str | None) -> Any:
     try:
         return json.loads(text)
     except json.JSONDecodeError as fault:
+        from discriminant.errors import CommandError
+
         raise CommandError.bad_json("--cost", text, fault.msg) from None
 
 

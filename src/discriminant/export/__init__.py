@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from discriminant.errors import ExportError
-from discriminant.table.replacing import write_whole
-
 TARGETS = ("sql", "onnx", "python")
 
 
@@ -38,6 +35,8 @@ def export(model: Any, to: str, path: Any = None, **options: Any) -> str | bytes
     """
     made = _made(model, to, options)
     if path is not None:
+        from discriminant.table.replacing import write_whole
+
         write_whole(path, made.encode() if isinstance(made, str) else made)
     return made
 
@@ -55,4 +54,6 @@ def _made(model: Any, to: str, options: dict[str, Any]) -> str | bytes:
         from discriminant.export.python import to_python
 
         return to_python(model, **options)
+    from discriminant.errors import ExportError
+
     raise ExportError.of_target(to, TARGETS)

@@ -75,4 +75,5 @@ CASES = [
     comparison("peers-moments", 200_000, 30, 2, MOMENTS),
     start("import", "import discriminant"),
     start("import-lda", "from discriminant import LDA"),
+    start("help", "import discriminant.cli as c; c.main(['--help'])", "`discriminant --help`"),
 ]

@@ -1,4 +1,4 @@
-"""Imports, each in a new interpreter."""
+"""Imports and the help of the command line, each in a new interpreter."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ import sys
 from contest import OURS, Case, Contest, Goal
 
 
-def start(name, statement):
+def start(name, statement, job=None):
     return Case(
         name,
-        statement,
+        job or statement,
         "a new interpreter",
         _contest(statement),
         (Goal("import sklearn.linear_model", at_least=1.0), Goal("python -c pass")),
@@ -24,7 +24,9 @@ def _contest(statement):
 
     def prepare(share):
         ways = {
-            name: lambda code=code: subprocess.run([sys.executable, "-c", code], check=True)
+            name: lambda code=code: subprocess.run(
+                [sys.executable, "-c", code], check=True, stdout=subprocess.DEVNULL
+            )
             for name, code in {OURS: statement, **peers}.items()
         }
         return Contest(ways, lambda result: [], 0)

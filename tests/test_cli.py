@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import os
+import resource
 import subprocess
 import sys
 from contextlib import chdir, redirect_stderr, redirect_stdout
@@ -65,7 +66,7 @@ def place(tmp_path_factory):
 
 
 def test_help_imports_nothing_that_computes():
-    heavy = "numpy scipy sklearn pandas pyarrow jinja2 numba sqlglot narwhals"
+    heavy = "numpy scipy sklearn pandas pyarrow jinja2 numba sqlglot narwhals discriminant.errors"
     code = (
         "import sys\n"
         "from discriminant.cli.door import run\n"
@@ -77,6 +78,20 @@ def test_help_imports_nothing_that_computes():
             [sys.executable, "-c", code, *args], capture_output=True, text=True, check=True
         )
         assert found.stdout.strip().endswith("[]")
+
+
+def test_help_is_there_in_less_than_three_tenths_of_a_second():
+    spent = (_seconds_of_help() for _ in range(10))  # the best of ten: others are at work as well
+    assert any(seconds < 0.3 for seconds in spent)
+
+
+def _seconds_of_help():
+    """Of the processor, which other work on the machine hardly changes."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    command = [sys.executable, "-m", "discriminant.cli", "--help"]
+    subprocess.run(command, capture_output=True, check=True)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
 def test_every_command_takes_json_and_help(tmp_path):

@@ -83,6 +83,16 @@ def log_posterior_or_none(model: Any, X: Any) -> Floats | None:
     return None
 
 
+def class_scores(model: Any, features: Any, labels: Labels) -> Floats:
+    """(n, K) scores of all classes; one of two classes is that of the second."""
+    said = np.asarray(model.decision_function(features))
+    if said.ndim == 1:
+        said = np.column_stack([-said, said]) / 2.0
+    found = np.full((len(said), len(labels)), -np.inf)
+    found[:, np.searchsorted(labels, model.classes_)] = said
+    return found
+
+
 class Gathered:
     """Answers of several fitted classifiers, each about some of N rows."""
 

@@ -76,6 +76,11 @@ class Dealt:
         """How many, empty ones too."""
         return len(self.parts)
 
+    @property
+    def some(self) -> list[int]:
+        """The folds that have rows."""
+        return [f for f, part in enumerate(self.parts) if part.rows.any()]
+
     def training(self, fold: int) -> Parted:
         """The rows of all other folds, of the classes that are left."""
         rows, train = self.rows, self.trains[fold]

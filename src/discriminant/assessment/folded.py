@@ -15,14 +15,13 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.base import clone
 from sklearn.utils.validation import has_fit_parameter
 
-from discriminant.assessment.answers import Answers, Gathered
+from discriminant.assessment.answers import Answers, Gathered, class_scores
 from discriminant.assessment.folds import (
     FoldNumbers,
     Places,
@@ -40,6 +39,7 @@ from discriminant.moments.class_moments import ClassMoments, Detail
 from discriminant.table.schema import Floats, dense, is_sparse
 from discriminant.table.source import Table
 
+T = TypeVar("T")
 _PIECE = 8192  # rows scored at a time, so that they stay in the cache
 
 
@@ -72,6 +72,15 @@ class Folded:
             return cls(table, fold, rows, parts, (), None)
         trains = tuple(all_but_one(sums))
         return cls(table, fold, rows, parts, trains, trains[0] + sums[0])
+
+    @classmethod
+    def around(
+        cls, table: Table, fold: FoldNumbers, trains: Sequence[ClassMoments], whole: ClassMoments
+    ) -> Folded:
+        """Some rows of a larger table, with the sums over all rows of that."""
+        rows = tuple(np.flatnonzero(fold == f) for f in range(len(trains)))
+        parts = tuple(_in_rows(table.take(some)) for some in rows)
+        return cls(table, fold, rows, parts, tuple(trains), whole)
 
     def answers(self, estimator: Any) -> tuple[Answers, tuple[Assessment, ...]]:
         """What models made from the sums of all other parts say of each row, and how each did."""
@@ -127,33 +136,58 @@ class Folded:
         self, estimator: Any, *, most: int, seed: int, told: Callable[[int], object] = id
     ) -> Refitted:
         """Models fitted to rows of all other parts, to at most so many of them."""
-        labels = self.table.schema.labels
-        if self.table.weight is not None and not has_fit_parameter(estimator, "sample_weight"):
-            raise WeightError.not_taken(type(estimator).__name__)
-        gathering = Gathered(labels, len(self.table))
-        draw = np.random.default_rng(seed)
-        drawn = [self._some(self._others(f), most, draw) for f in range(len(self.parts))]
+        gathering = Gathered(self.table.schema.labels, len(self.table))
+        fit = self.fitting(estimator, most=most, seed=seed, told=told)
 
         def work(f: int) -> tuple[bool, Floats | None]:
-            told(f)
-            train, features = _in_rows(self.table.take(drawn[f])), self.parts[f].features
-            present = present_classes(train.codes, train.weight, labels)
-            model = for_classes(clone(estimator), present, labels)
-            more = {} if train.weight is None else {"sample_weight": train.weight}
-            model.fit(dense(train.features), labels[train.codes], **more)
+            model, features = fit(f), self.parts[f].features
             able = hasattr(model, "predict_log_proba")
             with nullcontext() if able else gathered():
                 gathering.ask(model, features, self.rows[f])
-            scores = None if able else _scores(model, features, present)
+            scores = None if able else class_scores(model, features, gathering.labels)
             return bool(getattr(model, "converged_", True)), scores
 
+        done = self._each(estimator, work)
+        converged = all(ended for ended, _ in done)
+        scores = self._together([scores for _, scores in done])
+        return Refitted(gathering.answers(), scores, self.drawn(most), converged)
+
+    def refits(
+        self, estimator: Any, *, most: int, seed: int, told: Callable[[int], object] = id
+    ) -> list[Any]:
+        """The models themselves, without any asked of rows."""
+        return self._each(estimator, self.fitting(estimator, most=most, seed=seed, told=told))
+
+    def fitting(
+        self, estimator: Any, *, most: int, seed: int, told: Callable[[int], object]
+    ) -> Callable[[int], Any]:
+        """What fits the model to at most so many rows of all parts but one."""
+        labels = self.table.schema.labels
+        if self.table.weight is not None and not has_fit_parameter(estimator, "sample_weight"):
+            raise WeightError.not_taken(type(estimator).__name__)
+        draw = np.random.default_rng(seed)
+        drawn = [self._some(self._others(f), most, draw) for f in range(len(self.parts))]
+
+        def fit(f: int) -> Any:
+            told(f)
+            train = _in_rows(self.table.take(drawn[f]))
+            present = present_classes(train.codes, train.weight, labels)
+            model = for_classes(clone(estimator), present, labels)
+            more = {} if train.weight is None else {"sample_weight": train.weight}
+            return model.fit(dense(train.features), labels[train.codes], **more)
+
+        return fit
+
+    def drawn(self, most: int) -> int:
+        """How many rows a model is fitted to, in the largest training part."""
+        return min(most, len(self.table) - min(map(len, self.rows)))
+
+    def _each(self, estimator: Any, work: Callable[[int], T]) -> list[T]:
+        """Work on all parts, on all cores if that is safe."""
         threads = available_threads() if _our_own(estimator) else 1
         held = one_blas_thread() if threads > 1 else nullcontext()
         with held, ThreadPoolExecutor(threads) as pool:
-            done = list(pool.map(carried(work), range(len(self.parts))))
-        converged = all(ended for ended, _ in done)
-        scores = self._together([scores for _, scores in done])
-        return Refitted(gathering.answers(), scores, max(map(len, drawn)), converged)
+            return list(pool.map(carried(work), range(len(self.parts))))
 
     def _together(self, scores: Sequence[Floats | None]) -> Floats | None:
         """(N, K) scores of all rows from those of the parts."""
@@ -208,13 +242,3 @@ def _in_rows(part: Table) -> Table:
 def _our_own(estimator: Any) -> bool:
     """Whether two of them may be fitted at the same time: others need not allow for that."""
     return type(estimator).__module__.startswith("discriminant.")
-
-
-def _scores(model: Any, features: Any, present: npt.NDArray[np.bool_]) -> Floats:
-    """(n, K) scores by class; one of two classes is that of the second."""
-    said = np.asarray(model.decision_function(features))
-    if said.ndim == 1:
-        said = np.column_stack([-said, said]) / 2.0
-    found = np.full((len(said), len(present)), -np.inf)
-    found[:, present] = said
-    return found

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from discriminant.assessment.answers import Gathered
+from discriminant.assessment.answers import Gathered, class_scores
 from discriminant.models.rules import Rule
 from discriminant.moments.tally import Actions
 from discriminant.table.schema import Features, Floats, Labels, Places, dense
@@ -56,6 +56,27 @@ class ByModel:
     def _plain(self) -> bool:
         """Whether it decides for classes that it gives a probability, and nothing else."""
         return hasattr(self.model, "predict_log_proba") and not hasattr(self.model, "decide")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ByScores:
+    """A fitted model without posteriors: it is sure of what it says, and ranks rows by scores."""
+
+    model: Any
+    labels: Labels  # (K,) all classes
+
+    def said(self, features: Features) -> tuple[Floats, Places, Actions]:
+        """All belief in the class that is said."""
+        rows = np.asarray(dense(features), dtype=np.float64)
+        codes = np.searchsorted(self.labels, self.model.predict(rows))
+        logs = np.full((len(codes), len(self.labels)), -np.inf)
+        logs[np.arange(len(codes)), codes] = 0.0
+        return logs, codes, ()
+
+    def scores(self, features: Features) -> Floats:
+        """(n, K) by which rows are ranked."""
+        rows = np.asarray(dense(features), dtype=np.float64)
+        return class_scores(self.model, rows, self.labels)
 
 
 def unnamed(model: Any) -> Any:

@@ -15,7 +15,7 @@ same folds the numbers are those of `cross_validate` in memory.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial, reduce
@@ -148,21 +148,26 @@ def compared(
 
 def fold_scorers(model: Any, dealt: Dealt) -> list[Scorer | None]:
     """The model without each fold, ready to score the rows of that fold; None of no rows."""
-    some = [f for f in range(dealt.folds) if dealt.parts[f].rows.any()]
+    if made_from_moments(model):
+        return ruled(lambda f: model, dealt)
     found: list[Scorer | None] = [None] * dealt.folds
-    if not made_from_moments(model):
-        for f in some:
-            found[f] = _refitted(model, dealt, f)
-        return found
+    for f in dealt.some:
+        found[f] = _refitted(model, dealt, f)
+    return found
+
+
+def ruled(model_of: Callable[[int], Any], dealt: Dealt) -> list[Scorer | None]:
+    """The same of models made from moments, one for each fold, not yet fitted."""
+    found: list[Scorer | None] = [None] * dealt.folds
     with one_blas_thread(), ThreadPoolExecutor(available_threads()) as pool:
-        rules = pool.map(carried(partial(_ruled, model, dealt)), some)
-        for f, scorer in zip(some, rules, strict=True):
+        rules = pool.map(carried(partial(_ruled, model_of, dealt)), dealt.some)
+        for f, scorer in zip(dealt.some, rules, strict=True):
             found[f] = scorer
     return found
 
 
-def _ruled(model: Any, dealt: Dealt, f: int) -> ByRule:
-    train = dealt.trains[f]
+def _ruled(model_of: Callable[[int], Any], dealt: Dealt, f: int) -> ByRule:
+    model, train = model_of(f), dealt.trains[f]
     present = train.rows > 0
     model = for_classes(model, present, dealt.rows.schema.labels)
     own = only_present(train).reduce(model.detail)
@@ -212,12 +217,13 @@ def _detail_of_rows(model: Any) -> bool:
     return made_from_moments(model) and getattr(model, "detail", None) == "rows"
 
 
-def auc_of(rankings: Sequence[Ranking]) -> AUC | None:
-    """Of one class against the other, or the mean of each against the rest."""
+def auc_of(rankings: Sequence[Ranking], interval: float | None = None) -> AUC | None:
+    """Of one class against the other, with an interval; or the mean of each against the rest."""
     if not rankings:
         return None
+    level = interval if len(rankings) == 1 else None
     try:
-        each = [auc(ranking, interval=None) for ranking in rankings]
+        each = [auc(ranking, interval=level) for ranking in rankings]
     except DiscriminantError:  # a class without rows
         return None
     if len(each) == 1:

@@ -50,7 +50,7 @@ def grid_rows(
 
 def grid_sums_by_fold(dealt: Dealt, candidates: Candidates) -> list[Sums]:
     """Sums over the held-out rows of each fold that has any."""
-    some = [f for f in range(dealt.folds) if dealt.parts[f].rows.any()]
+    some = dealt.some
     for f in some:
         check_training(dealt.trains[f], candidates)
     d, K = len(dealt.parts[0].features), len(dealt.parts[0].labels)

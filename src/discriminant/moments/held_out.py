@@ -28,7 +28,10 @@ _RANKED = 20  # classes; of more, no ranking is kept
 
 
 class Scorer(Protocol):
-    """A fitted model, ready for rows of a block; it can be pickled."""
+    """A fitted model, ready for rows of a block; it can be pickled.
+
+    One without posteriors may have `scores(features)`, (n, K), by which rows are then ranked.
+    """
 
     def said(self, features: Features) -> tuple[Floats, Places, Actions]:
         """(n, K) log posteriors, (n,) places of decisions, and those that are no classes."""
@@ -98,7 +101,9 @@ class HeldOutReading:
             decided = np.concatenate([one[1] for one in found])
             right[m] = decided == together
             places = [f for f, _ in folds]
-            models.append(self._sums(places, [part for _, part in folds], found))
+            ranks = [self._ranks(scorers[f], part) for f, part in folds]
+            parts = [part for _, part in folds]
+            models.append(self._sums(places, parts, found, _together(ranks)))
         heavy = right if weight is None else right * weight
         total = float(len(block)) if weight is None else float(weight.sum())
         return HeldOutSums(tuple(models), np.dot(heavy, right.T), total)
@@ -124,8 +129,17 @@ class HeldOutReading:
             return scorer.said(part.features)
         return logs, decided, pieces[0][2]
 
+    def _ranks(self, scorer: Scorer | None, part: Block) -> Floats | None:
+        """(n, K) scores of a model that has no posteriors to be ranked by."""
+        scores = getattr(scorer, "scores", None)
+        return None if scores is None or not self._positive() else scores(part.features)
+
     def _sums(
-        self, places: list[int], parts: list[Block], found: list[tuple[Floats, Places, Actions]]
+        self,
+        places: list[int],
+        parts: list[Block],
+        found: list[tuple[Floats, Places, Actions]],
+        ranks: Floats | None,
     ) -> ModelSums:
         tallies = [Tally.empty(self.labels)] * len(self.scorers[0])
         for f, part, (logs, decided, others) in zip(places, parts, found, strict=True):
@@ -137,7 +151,7 @@ class HeldOutReading:
                 log_posterior=logs,
                 weight=part.weight,
             )
-        logs = np.concatenate([one[0] for one in found])
+        logs = np.concatenate([one[0] for one in found]) if ranks is None else ranks
         codes = np.concatenate([part.codes for part in parts])
         weight = _joined([*zip(places, parts, strict=True)])
         rankings = tuple(
@@ -161,6 +175,11 @@ def _score(logs: Floats, k: int) -> Floats:
     with np.errstate(invalid="ignore"):
         found = logs[:, 1] - logs[:, 0]
     return np.where(np.isnan(found), 0.0, found)
+
+
+def _together(ranks: list[Floats | None]) -> Floats | None:
+    some = [one for one in ranks if one is not None]
+    return np.concatenate(some) if len(some) == len(ranks) else None
 
 
 def _joined(folds: list[tuple[int, Block]]) -> Floats | None:

@@ -17,7 +17,7 @@ from discriminant.table import file_parts
 
 def main(folder, model, pause="0"):
     file_parts.SMALL = 1
-    checkpoint._EVERY = 0.02  # as often as if it took minutes
+    checkpoint._EVERY, checkpoint._SHARE = 0.02, 0  # as often as if it took minutes
     folder = Path(folder)
     told = []
 

@@ -48,23 +48,26 @@ class _Gathered:
     anchor: Anchor
     origin: Floats  # (d,) where values count from; zero if they are offsets already
     ready: bool  # rows of the block can be taken as they are
+    columnar: bool  # columns of the block can
     room: Floats  # (m, d)
     away: Floats  # (m, d)
 
     @classmethod
     def of(cls, block: Block, anchor: Anchor, most: int) -> _Gathered:
         rows, origin = block.features, anchor.origin
-        ready = (
+        plain = (
             anchor.plain
             and block.responses is None
             and isinstance(rows, np.ndarray)
             and rows.dtype == np.float64
-            and rows.flags.c_contiguous
         )
+        ready = plain and rows.flags.c_contiguous
+        columnar = plain and not ready and rows.flags.f_contiguous
         d = len(origin)
         size = int(np.clip(max(_BYTES // (8 * d), 2 * d), 256, 8192))
         room, away = np.empty((2, min(size, most), d))
-        return cls(block, anchor, origin if anchor.plain else np.zeros(d), bool(ready), room, away)
+        start = origin if anchor.plain else np.zeros(d)
+        return cls(block, anchor, start, bool(ready), bool(columnar), room, away)
 
     def moments_of(self, rows: Places, weight: float) -> tuple[Floats, Floats]:
         """Mean, as an offset, and scatter of the rows of one class."""
@@ -126,7 +129,7 @@ class _Gathered:
         for lo in range(0, len(rows), size):
             some = rows[lo : lo + size]
             part = self._values(some)
-            part -= away[: len(some)]
+            part -= place if self.columnar else away[: len(some)]
             yield part, ones[: len(some)] if weight is None else weight[some]
 
     def _values(self, rows: Places) -> Floats:
@@ -134,6 +137,9 @@ class _Gathered:
         features, room = self.block.features, self.room[: len(rows)]
         if self.ready:
             return np.asarray(features.take(rows, axis=0, out=room, mode="clip"))
+        if self.columnar:  # a column at a time, and side by side: so they are quick to multiply
+            columns = room.reshape(-1, len(rows))
+            return np.asarray(features.T.take(rows, axis=1, out=columns, mode="clip").T)
         found = dense(features[rows])
         if self.block.responses is not None:
             found = np.hstack([found, self.block.responses[rows]])

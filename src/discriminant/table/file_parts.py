@@ -21,7 +21,7 @@ from discriminant.table.arrow_files import (
 from discriminant.table.cells import Frame, from_arrow
 from discriminant.table.files import Format, Identity
 
-BATCH = 1 << 15  # rows turned and summed at a time
+BATCH = 1 << 16  # rows turned and summed at a time
 SMALL = 1 << 16  # rows; row groups and batches that are smaller are read together
 _BUFFER = 1 << 20  # bytes of a column read ahead; without it a whole row group is
 
@@ -112,7 +112,7 @@ class ParquetPart:
         import pyarrow as pa
 
         path, held = self.identity.path, self.keys.apart(columns)
-        with open_parquet(self.identity) as file:
+        with open_parquet(self.identity, held) as file:
             if not held:
                 empty = pa.table({"": pa.nulls(self.rows)})
                 yield self.keys.joined(empty, columns).select(list(columns))
@@ -252,15 +252,17 @@ def _runs(sizes: Sequence[int]) -> list[tuple[int, int]]:
     return [*runs, (lo, len(sizes))] if rows else runs
 
 
-def open_parquet(identity: Identity) -> Any:
-    """A Parquet file, its footer read once by each process."""
+def open_parquet(identity: Identity, columns: Sequence[str]) -> Any:
+    """A Parquet file of which these columns are read; texts come as the codes that they are in."""
     import pyarrow.parquet as pq
 
     footer = _footer(identity)
+    texts = _texts(identity)
     with guarded(Format(identity.path, "parquet")):
         return pq.ParquetFile(
             identity.path,
             metadata=footer,
+            read_dictionary=[name for name in columns if name in texts],
             pre_buffer=False,
             buffer_size=_BUFFER,
             page_checksum_verification=True,
@@ -269,7 +271,16 @@ def open_parquet(identity: Identity) -> Any:
 
 @lru_cache(maxsize=64)
 def _footer(identity: Identity) -> Any:
+    """Read once by each process."""
     import pyarrow.parquet as pq
 
     with guarded(Format(identity.path, "parquet")):
         return pq.read_metadata(identity.path)
+
+
+@lru_cache(maxsize=64)
+def _texts(identity: Identity) -> frozenset[str]:
+    from pyarrow import types
+
+    schema = _footer(identity).schema.to_arrow_schema()
+    return frozenset(one.name for one in schema if types.is_string(one.type))

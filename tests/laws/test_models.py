@@ -159,6 +159,17 @@ def test_fitting_from_moments_is_fitting_from_rows(model, rows):
     )
 
 
+@pytest.mark.parametrize("model", [NearestMean(), LDA(shrinkage=1.0)], ids=repr)
+@given(rows=enough())
+def test_variances_that_classes_share_are_those_of_pooled_moments(model, rows):
+    moments = discriminant.moments(rows.features, rows.y, rows.weight, detail="pooled")
+    found = type(model)(**model.get_params()).fit_moments(moments)
+    same(
+        found.predict_log_proba(rows.features),
+        fitted(model, rows).predict_log_proba(rows.features),
+    )
+
+
 # --- corners of the family -----------------------------------------------------------------------
 
 

@@ -138,6 +138,10 @@ class MomentClassifier(ClassifierMixin, Rows):
         """What is kept of a table of that shape: `detail`, or more if more takes less room."""
         return self.detail
 
+    def suffices(self, moments: ClassMoments | ClassRows) -> bool:
+        """Whether moments hold what a fit needs: `detail`, or something else that does as well."""
+        return moments.holds(self.detail)
+
     def prior_from(self, moments: ClassMoments | ClassRows) -> Floats:
         """(K,) the priors that a fit to these moments has."""
         return class_prior(moments, self.prior)
@@ -180,7 +184,7 @@ class MomentClassifier(ClassifierMixin, Rows):
         return self._fit_from(moments)
 
     def _fit_from(self, moments: ClassMoments | ClassRows, named: bool | None = None) -> Self:
-        if not moments.holds(self.detail):
+        if not self.suffices(moments):
             raise MomentsMismatchError.needs_detail(
                 self.__class__.__name__, self.detail, moments.detail
             )

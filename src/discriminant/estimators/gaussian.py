@@ -50,6 +50,10 @@ class GaussianClassifier(MomentClassifier):
         """What is kept of a table: its rows, where they are few and their products would not be."""
         return "rows" if self.detail != "diagonal" and is_wide(rows, width) else self.detail
 
+    def suffices(self, moments: ClassMoments | ClassRows) -> bool:
+        """As of every classifier; where variances are shared, pooled scatters have them too."""
+        return moments.holds(self.detail) or (self.detail == "diagonal" and moments.holds("pooled"))
+
     def rule_from(self, moments: ClassMoments | ClassRows) -> Rule:
         """The fitted rule, from moments alone."""
         return fit_member(moments, family=self.family, prior=self.prior_from(moments))

@@ -80,6 +80,7 @@ from discriminant.errors.fitting import (
     SeparationWarning as SeparationWarning,
     ShrinkageChosenWarning as ShrinkageChosenWarning,
 )
+from discriminant.errors.options import UnknownOptionError as UnknownOptionError
 from discriminant.errors.parts import (
     CheckpointError as CheckpointError,
     DatabaseError as DatabaseError,

@@ -3,6 +3,7 @@
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.stats import invwishart
 from sklearn.covariance import oas
@@ -18,6 +19,7 @@ from discriminant import (
     leave_one_out,
     moments,
     rda_grid,
+    study,
 )
 from discriminant.errors import (
     CollinearWarning,
@@ -223,3 +225,14 @@ def test_a_grid_that_is_judged_on_held_out_rows_does_not_speak_of_scarce_ones():
     X, y = wines(60)
     kinds, _ = told(lambda: rda_grid(X, y, 3, pooling=[0.0, 0.5, 1.0], shrinkage=[0.0, 0.5]))
     assert ScarceRowsWarning not in kinds
+
+
+def test_a_study_says_it_once_of_each_model_that_it_holds_of():
+    X, y = wines(60)
+    compared = study(pd.DataFrame(X).assign(kind=y).rename(columns=str), target="kind", folds=3)
+    compared.compare(["lda", "qda", "nearest_mean"])
+    said = [
+        [type(one) for one in compared.comparison[name].warnings].count(ScarceRowsWarning)
+        for name in ("lda", "qda", "nearest_mean")
+    ]
+    assert said == [0, 1, 0]

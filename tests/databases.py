@@ -87,7 +87,8 @@ def insert(connection, name, rows):
         connection.execute(f"INSERT INTO {quoted(name)} SELECT * FROM laid")
         connection.unregister("laid")
     else:
-        connection.cursor().executemany(f"INSERT INTO {quoted(name)} VALUES ({marks})", rows)
+        into = quoted(name).replace("%", "%%") if mark == "%s" else quoted(name)
+        connection.cursor().executemany(f"INSERT INTO {into} VALUES ({marks})", rows)
 
 
 def quoted(name):

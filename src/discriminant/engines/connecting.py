@@ -137,11 +137,16 @@ def _begun(connection: Any, database: Database) -> bool:
             return False
         connection.execute("BEGIN")
         return True
-    try:
-        connection.execute("BEGIN TRANSACTION")
-    except import_module("duckdb").TransactionException:
+    first, then = (_transaction(connection) for _ in range(2))
+    if first == then:  # to begin another would abort it
         return False
+    connection.execute("BEGIN TRANSACTION")
     return True
+
+
+def _transaction(connection: Any) -> int:
+    """The number of DuckDB's transaction: another for each statement, unless one is under way."""
+    return int(connection.execute("SELECT TXID_CURRENT()").fetchall()[0][0])
 
 
 def _connect(url: str) -> Any:

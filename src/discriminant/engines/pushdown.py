@@ -172,6 +172,7 @@ def _blocks(columns: int) -> Iterator[list[int]]:
 
 def _lightest(inside: Inside, plan: Plan) -> Reach:
     base = Base(inside, plan)
+    base.check()
     least = inside.ask(f"SELECT MIN(w) FROM ({base([])}) AS b WHERE w > 0")[0][0]
     return Reach(np.zeros(0), np.inf if least is None else float(least))
 

@@ -253,9 +253,14 @@ def _columns(connection: Any, database: Database, query: str) -> list[tuple[str,
     if database.name == "duckdb":
         cursor.execute(f"DESCRIBE SELECT * FROM ({query}) AS rows")
         return [(row[0], str(row[1]).lower()) for row in cursor.fetchall()]
-    cursor.execute(f"SELECT * FROM ({query}) AS rows LIMIT 0")
     if database.name == "sqlite":
-        return [(column[0], "") for column in cursor.description]
+        cursor.execute(query)  # which gives rows only when they are fetched
+        names = [column[0] for column in cursor.description]
+        cursor.close()
+        for name in (name for name in names if name.lower() in database.reserved):
+            raise DatabaseError.reserved(name, database.title)
+        return [(name, "") for name in names]
+    cursor.execute(f"SELECT * FROM ({query}) AS rows LIMIT 0")
     return [(c.name, _POSTGRES.get(c.type_code, "text")) for c in cursor.description]
 
 

@@ -48,6 +48,13 @@ class EngineError(InputError):
             f"This needs {library}, which is not installed: pip install 'discriminant[{extra}]'."
         )
 
+    @classmethod
+    def stopped(cls, engine: str, reason: str) -> EngineError:
+        return cls(
+            f"{engine} stopped: {reason}. Nothing was changed; the whole text of it is what "
+            "caused this error."
+        )
+
 
 class PartSchemaError(InputError):
     """Files of one source have different columns."""
@@ -160,6 +167,13 @@ class DatabaseError(InputError):
         return cls(
             f"{name}: weight '{column}' is missing, negative or infinite in {rows:,} row(s). To "
             "leave a row out, give it weight 0."
+        )
+
+    @classmethod
+    def reserved(cls, column: str, title: str) -> DatabaseError:
+        return cls(
+            f"Column '{column}': {title} takes that name for a truth value. Give it another in the "
+            f'query: SELECT "{column}" AS other ...'
         )
 
     @classmethod

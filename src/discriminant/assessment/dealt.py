@@ -121,6 +121,20 @@ def _checked_seed(seed: Any) -> int:
     return int(seed)
 
 
+def check_folds(folds: Any, rows: Parted) -> None:
+    """Refuse, before there is any work, folds that cannot be."""
+    if isinstance(folds, str):
+        _check_column(folds, rows, "folds")
+    else:
+        _checked(folds, rows)
+
+
+def _check_column(name: str, rows: Parted, option: str) -> None:
+    if name not in rows.source.names:
+        allowed = f"a number, or one of the columns of {rows.source.name}"
+        raise OptionError.of(option, name, allowed)
+
+
 def _dealt(rows: Parted, folds: Any, groups: Any, seed: int) -> tuple[Parted, int, Places]:
     """The rows with a plan that deals, how many folds there are, and those of the drawn rows."""
     by = folds if isinstance(folds, str) else groups
@@ -130,9 +144,7 @@ def _dealt(rows: Parted, folds: Any, groups: Any, seed: int) -> tuple[Parted, in
         drawn = deal(rows.drawn.block(0, len(rows.drawn))).fold
         assert drawn is not None
         return replace(rows, plan=rows.plan.and_then(deal)), many, np.asarray(drawn)
-    if by not in rows.source.names:
-        allowed = f"a number, or one of the columns of {rows.source.name}"
-        raise OptionError.of("folds" if by is folds else "groups", by, allowed)
+    _check_column(by, rows, "folds" if by is folds else "groups")
     hashed = by is not folds and folds is not None
     dealing = _by_column(rows, by, _checked(folds, rows) if hashed else None, seed)
     return _drawn_again(rows, dealing)

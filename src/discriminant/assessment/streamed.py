@@ -201,8 +201,13 @@ def check_streams(model: Any, rows: Parted) -> None:
     if hasattr(model, "encode"):
         allowed = f"the classifier inside of {name}: rows in parts are encoded already"
         raise OptionError.of("estimator", name, allowed)
-    if not rows.whole and (not _ours(model) or _detail_of_rows(model)):
+    if not streams(model, rows):
         raise NeedsMemoryError.of(name, rows.source.name, len(rows), len(rows.drawn))
+
+
+def streams(model: Any, rows: Parted) -> bool:
+    """Whether a model can be fitted to rows in parts, as far as its class tells."""
+    return rows.whole or (_ours(model) and not _detail_of_rows(model))
 
 
 def _ours(model: Any) -> bool:

@@ -120,9 +120,15 @@ def source_of(source: Any, *, engine: str | None = None, **options: Any) -> Sour
     raise EngineError.of_source(type(source).__name__, list(ENGINES))
 
 
+def engine_of(source: Any) -> str | None:
+    """The engine other than memory that reads such a thing, if there is one."""
+    found = (name for name, room in ENGINES.items() if import_module(room).takes(source))
+    return next(found, None)
+
+
 def takes(source: Any) -> bool:
     """Whether some engine other than memory reads such a thing."""
-    return any(import_module(room).takes(source) for room in ENGINES.values())
+    return engine_of(source) is not None
 
 
 def open_parted(

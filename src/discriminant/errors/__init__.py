@@ -117,6 +117,7 @@ from discriminant.errors.store import (
 )
 from discriminant.errors.studying import (
     CommandError as CommandError,
+    DrawnRowsWarning as DrawnRowsWarning,
     ModelLeftOutWarning as ModelLeftOutWarning,
     StudyError as StudyError,
 )

@@ -60,6 +60,17 @@ class ModelLeftOutWarning(DiscriminantWarning):
         return cls(f"{name} is left out of the comparison: {why}")
 
 
+class DrawnRowsWarning(DiscriminantWarning):
+    """A model was fitted to some rows of many."""
+
+    @classmethod
+    def of(cls, name: str, drawn: int, rows: int) -> DrawnRowsWarning:
+        return cls(
+            f"{name} must see rows, and was fitted to {drawn:,} drawn of {rows:,} that are in "
+            "parts. Models made from moments, and Logistic, are fitted to all."
+        )
+
+
 class CommandError(InputError):
     """The command line asks for what cannot be."""
 

@@ -208,6 +208,7 @@ class DecisionFacts(TypedDict):
     roc: NotRequired[RocFacts]
     held: NotRequired[HeldOutFacts]
     risk_coverage: dict[str, Any]  # coverage, risk, area
+    drawn: NotRequired[str]  # of how many rows, where these are not all
 
 
 class CoefficientFacts(TypedDict):

@@ -205,6 +205,7 @@ def _decision(decision: DecisionFacts) -> list[str]:
     size = "Weight" if decision["weighted"] else "Rows"
     return [
         "## The decision",
+        *([decision["drawn"]] if "drawn" in decision else []),
         f"Decided: {percent(decision['coverage'])} of {what}. "
         f"Wrong: {percent(decision['error'])} of {what} decided. {cost}",
         "" if wide else table(head, rows),

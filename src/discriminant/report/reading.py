@@ -6,13 +6,14 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
+from discriminant.engines.parted import AnyTable, Parted
 from discriminant.report.facts import ClassFacts, ColumnFacts, ReadFacts
-from discriminant.table.source import Table
 
 
 def read_section(
-    table: Table,
+    table: AnyTable,
     *,
     source: str,
     target: str = "",
@@ -27,7 +28,7 @@ def read_section(
     Parameters
     ----------
     table
-        The rows that are used.
+        The rows that are used: all of them, be they in memory or in parts.
     source, target
         What they were read from, and the column that is predicted.
     columns
@@ -48,7 +49,7 @@ def read_section(
         rows=len(table),
         rows_read=len(table) if rows_read is None else rows_read,
         features=table.width,
-        weighted=table.weight is not None,
+        weighted=_weighted(table),
         classes=_classes(table),
         columns=found or [_number(name, gone) for name in table.schema.features],
         said=list(said),
@@ -65,10 +66,20 @@ def message(warning: Any) -> str:
     return str(getattr(warning, "message", warning))
 
 
-def _classes(table: Table) -> list[ClassFacts]:
-    K = len(table.schema.labels)
-    rows = np.bincount(table.codes, minlength=K)
-    weight = rows if table.weight is None else np.bincount(table.codes, table.weight, minlength=K)
+def _weighted(table: AnyTable) -> bool:
+    return (table.plan if isinstance(table, Parted) else table).weight is not None
+
+
+def _classes(table: AnyTable) -> list[ClassFacts]:
+    rows: npt.NDArray[Any]
+    weight: npt.NDArray[Any]
+    if isinstance(table, Parted):
+        rows, weight = table.moments.rows, table.moments.weight
+    else:
+        K = len(table.schema.labels)
+        rows = weight = np.bincount(table.codes, minlength=K)
+        if table.weight is not None:
+            weight = np.bincount(table.codes, table.weight, minlength=K)
     return [
         ClassFacts(label=str(label), rows=int(n), weight=float(w))
         for label, n, w in zip(table.schema.labels.tolist(), rows, weight, strict=True)

@@ -5,6 +5,7 @@ Nothing heavy is imported before a study is made.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +21,9 @@ def study(
     missing: str = "error",
     ordered: Mapping[str, Sequence[str]] | None = None,
     seed: int = 0,
-    folds: int = 10,
+    folds: int | str = 10,
+    engine: str | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
     progress: Callable[[str, int, int], object] | None = None,
     **reading: Any,
 ) -> Study:
@@ -29,7 +32,10 @@ def study(
     Parameters
     ----------
     source
-        The path of a file (CSV, Parquet, Arrow, JSON lines), a data frame, or an Arrow stream.
+        The path of a file (CSV, Parquet, Arrow, JSON lines), a data frame, or an Arrow stream. Or
+        rows that need not fit into memory: a large file, several (a list, a glob, a folder), a
+        Dask or Spark frame, what `discriminant.sql` or `discriminant.rows` returns, or the URL of
+        a database with `table=` or `query=`.
     target, weight
         The column to predict, and that of weights.
     missing
@@ -37,11 +43,20 @@ def study(
     ordered
         {column: levels from lowest to highest}.
     seed, folds
-        How rows are dealt into folds, and into how many; all models are compared on the same.
+        How rows are dealt into folds, and into how many; all models are compared on the same. Or
+        the name of a column: rows with one cell in it are held out together.
+    engine
+        Who reads: 'memory', 'files', 'dask', 'spark' or 'sql'. None: files of up to 256 MB, or an
+        eighth of the memory that is free, are read into memory; the rest stays where it is, and
+        is read in parts (`study.opened.said` tells).
+    checkpoint
+        A folder in which sums over rows in parts are kept, so that a run that was stopped goes on
+        where it was; `study.complete()` removes it.
     progress
-        Called as progress(what, done, of) while there is work.
+        Called as progress(what, done, of) while there is work; done is -1 of a step within.
     reading
-        Other options of `open_source`: columns, exclude, categories, delimiter, decimal, ...
+        Other options of `open_source` or `rows`: columns, exclude, categories, delimiter, decimal,
+        ...; and `table`, `query` of a database.
 
     Examples
     --------
@@ -53,14 +68,14 @@ def study(
     """
     from discriminant.study.workflow import Study
 
+    reading = {
+        "weight": weight,
+        "missing": missing,
+        "ordered": ordered,
+        "engine": engine,
+        "checkpoint": checkpoint,
+        **reading,
+    }
     return Study.of(
-        source,
-        target=target,
-        weight=weight,
-        missing=missing,
-        ordered=ordered,
-        seed=seed,
-        folds=folds,
-        progress=progress,
-        reading=reading,
+        source, target=target, seed=seed, folds=folds, progress=progress, reading=reading
     )

@@ -48,7 +48,6 @@ class Outcome:
     member: Member
     facts: ModelFacts
     spread: Mapping[str, float]  # {criterion: standard error over folds}
-    right: npt.NDArray[np.bool_]  # (N,)
     held: HeldOut | None  # None where all of them would take too much room
     warnings: tuple[Warning, ...]
     converged: bool
@@ -87,7 +86,8 @@ class Choice:
 class Comparison(Printed):
     """What `Study.compare` returns: `print` it, or ask for `frame()` or `to_dict()`."""
 
-    outcomes: tuple[Outcome, ...]
+    outcomes: tuple[Outcome, ...]  # M
+    right: Floats  # (M, M) weight of the rows that both of two models have right
     left_out: tuple[tuple[str, str], ...]  # name and reason
     folds: int
     rows: int
@@ -226,7 +226,7 @@ class Comparison(Printed):
         if not others:
             return ""
         level = _ALIKE / len(others)  # Bonferroni: it holds for all of them together
-        tested = [(one.title, *_paired(taken, one)) for one in others]
+        tested = [(one.title, *self._paired(taken, one)) for one in others]
         better = [name for name, gain, p in tested if gain < 0 and p < level]
         alike = [name for name, _, p in tested if p >= level]
         if better:
@@ -236,27 +236,34 @@ class Comparison(Printed):
         them = several(alike) if len(alike) <= 3 else counted(len(alike), "other model")
         return f"By number of mistakes it cannot be told from {them}: the difference may be chance."
 
+    def _paired(self, own: Outcome, other: Outcome) -> tuple[float, float]:
+        """How many more rows the first has right, and p of McNemar's test."""
+        i, j = self.outcomes.index(own), self.outcomes.index(other)
+        b, c = (float(self.right[m, m] - self.right[i, j]) for m in (i, j))
+        exact = b + c < 10_000 and b.is_integer() and c.is_integer()
+        return b - c, mcnemar(b, c, exact=exact)[2]
+
 
 def outcome_of(
     member: Member,
-    held: HeldOut,
-    *,
     tallies: Sequence[Assessment],
+    *,
+    area: AUC | None,
+    able: bool,
     seconds: float,
     note: str = "",
-    scores: Floats | None = None,
     warnings: tuple[Warning, ...] = (),
     converged: bool = True,
-    keep: bool = True,
+    held: HeldOut | None = None,
 ) -> Outcome:
     """All measures of what a model said of held-out rows.
 
-    `tallies` are those of the folds; `scores` (N, K) those of a model without probabilities.
+    `tallies` are those of the folds; `able` is a model that gives probabilities.
     """
+    tallies = [tally for tally in tallies if tally.rows.any()]
     tally = sum(tallies[1:], tallies[0])
     error = tally.interval("error", level=LEVEL)
-    able = scores is None
-    low, area, high = _area(held) if scores is None else _area_of_scores(held, scores)
+    low, value, high = _span(area)
     endless = "Some rows were of a class that was given probability 0, so its log loss is infinite."
     none = "It gives no probabilities, only classes."
     notes = [note, "" if able else none, endless if able and math.isinf(tally.log_loss) else ""]
@@ -267,7 +274,7 @@ def outcome_of(
         error_low=float(error.low),
         error_high=float(error.high),
         log_loss=_finite(tally.log_loss) if able else None,
-        auc=area,
+        auc=value,
         auc_low=low,
         auc_high=high,
         brier=float(tally.brier) if able else None,
@@ -276,9 +283,28 @@ def outcome_of(
         note=" ".join(filter(None, notes)),
         chosen=False,
     )
-    right = np.asarray(held.decided == held.codes)
     spread = {by: _se(by, tallies) for by in (CRITERIA if able else ("error",))}
-    return Outcome(member, facts, spread, right, held if keep else None, warnings, converged)
+    return Outcome(member, facts, spread, held, warnings, converged)
+
+
+def area_of(held: HeldOut, scores: Floats | None = None) -> AUC | None:
+    """Of what a model said of rows; `scores` (N, K) are those of one without probabilities."""
+    if scores is None:
+        return held_auc(held, LEVEL)
+    said = log_odds(scores) if scores.shape[1] == 2 else scores
+    try:
+        return auc(held.codes, said, LEVEL, sample_weight=held.weight)
+    except DiscriminantError:
+        return None
+
+
+def right_together(right: npt.NDArray[np.bool_], weight: Floats | None) -> Floats:
+    """(M, M) weight of the rows that both of two models have right, of (M, N) who is right."""
+    if weight is not None:
+        return np.asarray(np.dot(right * weight, right.T), dtype=np.float64)
+    bits = np.packbits(right, axis=1)
+    counts = [np.bitwise_count(bits & one).sum(axis=1, dtype=np.int64) for one in bits]
+    return np.array(counts, dtype=np.float64)
 
 
 def _se(by: str, tallies: Sequence[Assessment]) -> float:
@@ -294,23 +320,11 @@ def _se(by: str, tallies: Sequence[Assessment]) -> float:
 Span = tuple[float | None, float | None, float | None]
 
 
-def _area(held: HeldOut) -> Span:
-    return _span(held_auc(held, LEVEL))
-
-
-def _area_of_scores(held: HeldOut, scores: Floats) -> Span:
-    said = log_odds(scores) if scores.shape[1] == 2 else scores
-    try:
-        return _span(auc(held.codes, said, LEVEL, sample_weight=held.weight))
-    except DiscriminantError:
-        return None, None, None
-
-
 def _span(found: AUC | None) -> Span:
     """Low end, value, high end; no ends where DeLong's interval has no width, as of an AUC of 1."""
     if found is None:
         return None, None, None
-    wide = found.low != found.high
+    wide = found.low < found.high
     return found.low if wide else None, found.value, found.high if wide else None
 
 
@@ -328,12 +342,6 @@ def _least(one: Outcome, by: str) -> float:
 def _mistakes(one: Outcome) -> str:
     share = percent(one.facts["error"]) if one.facts["error"] else "none"
     return f"It was wrong on {share} of these rows."
-
-
-def _paired(own: Outcome, other: Outcome) -> tuple[int, float]:
-    """How many more rows the first has right, and p of McNemar's test."""
-    b, c = int((own.right & ~other.right).sum()), int((other.right & ~own.right).sum())
-    return b - c, mcnemar(b, c, exact=b + c < 10_000)[2]
 
 
 def _finite(value: float) -> float | None:

@@ -35,6 +35,7 @@ class Member:
     make: Callable[[], Any]  # the classifier, not yet fitted
     level: int = 2  # of simplicity
     chosen: bool = False  # whether its options are chosen on held-out rows
+    unending: bool = False  # whether its fit rarely ends by itself, and need not
 
     @property
     def by_moments(self) -> bool:
@@ -71,7 +72,12 @@ def family() -> dict[str, Member]:
         Member("logistic", "Logistic", lambda: Logistic(ridge=1e-4)),
         Member("logistic_ml", "Logistic, no penalty", Logistic),
         Member("svm", "SVM", lambda: SVM(standardize=True)),
-        Member("perceptron", "Perceptron", lambda: Perceptron(keep="average", max_passes=100)),
+        Member(
+            "perceptron",
+            "Perceptron",
+            lambda: Perceptron(keep="average", max_passes=100),
+            unending=True,
+        ),
     )
     return {member.name: member for member in members}
 

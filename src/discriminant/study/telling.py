@@ -59,7 +59,7 @@ def facts_of(
             "of these rows", "of the weight of these rows"
         )
     read = read_section(
-        opened.table,
+        study.rows,
         source=os.path.basename(study.source),
         target=study.target,
         columns=opened.encoding.columns,
@@ -154,7 +154,11 @@ def write_text(path: Path, text: str) -> None:
 def _space(study: Study, comparison: Any) -> SpaceFacts | None:
     if study.moments is None or study.moments.detail not in ("class", "fourth"):
         return None
-    return space_section(study.opened.table, study.moments, comparison=comparison, seed=study.seed)
+    table = study._running().table
+    found = space_section(table, study.moments, comparison=comparison, seed=study.seed)
+    if found is not None and len(table) < len(study.rows):
+        found["notes"].insert(0, f"The rows shown are {_drawn(study)}; means and tests are of all.")
+    return found
 
 
 def _decision(study: Study) -> DecisionFacts | None:
@@ -162,7 +166,7 @@ def _decision(study: Study) -> DecisionFacts | None:
     if outcome.facts["brier"] is None:  # no probabilities to decide by
         return None
     held = study._running().held(outcome)
-    return decision_section(
+    found = decision_section(
         held.labels,
         held.codes,
         held.log_posterior,
@@ -172,10 +176,17 @@ def _decision(study: Study) -> DecisionFacts | None:
         reject=study.options.get("reject"),
         seed=study.seed,
     )
+    if len(held.codes) < len(study.rows):
+        found["drawn"] = f"Counts and curves here are of {_drawn(study)}."
+    return found
+
+
+def _drawn(study: Study) -> str:
+    return f"{len(study._running().table):,} rows drawn from {len(study.rows):,}"
 
 
 def _matters(study: Study) -> MattersFacts:
-    moments, table = study.moments, study.opened.table
+    moments, table = study.moments, study._running().table
     if moments is not None and moments.detail not in ("class", "fourth"):
         moments = None
     outcome = study._compared()[study._chosen().name]
@@ -183,7 +194,8 @@ def _matters(study: Study) -> MattersFacts:
     warnings = [_named(warning, table.schema.features) for warning in outcome.warnings]
     found = _below_chance(outcome.facts) + findings_of(table, moments, held=held, warnings=warnings)
     if study.opened.rows_read != len(table):
-        found = [_among_kept(one) for one in found]
+        which = "kept" if len(table) == len(study.rows) else "drawn"
+        found = [_among(which, one) for one in found]
     if moments is None:
         return MattersFacts(findings=found)
     coefficients = steps = None
@@ -221,9 +233,9 @@ def _below_chance(facts: ModelFacts) -> list[FindingFacts]:
     return [FindingFacts(kind="worse than chance", text=text)]
 
 
-def _among_kept(finding: FindingFacts) -> FindingFacts:
-    """Rows were dropped, so numbers of rows are not those of the file."""
-    text = finding["text"].replace("(counted from 0)", "(counted from 0 among the rows kept)")
+def _among(which: str, finding: FindingFacts) -> FindingFacts:
+    """Rows were dropped, or drawn, so numbers of rows are not those of the file."""
+    text = finding["text"].replace("(counted from 0)", f"(counted from 0 among the rows {which})")
     return cast(FindingFacts, {**finding, "text": text})
 
 

@@ -10,18 +10,32 @@ from typing import Any, cast
 
 import numpy as np
 
-from discriminant.assessment.folds import FoldNumbers, fold_numbers
+from discriminant.assessment.dealt import check_folds
+from discriminant.assessment.folds import FoldNumbers
+from discriminant.assessment.streamed import streams
 from discriminant.decision.actions import Reject
 from discriminant.decision.costs import Costs
-from discriminant.errors import OptionError, StudyError, kept
+from discriminant.engines.parted import AnyTable
+from discriminant.errors import (
+    DrawnRowsWarning,
+    NeedsMemoryError,
+    OptionError,
+    StudyError,
+    kept,
+    tell,
+)
 from discriminant.estimators.decision import Decision
 from discriminant.estimators.encoded import Encoded
 from discriminant.moments.class_moments import ClassMoments
 from discriminant.report.facts import Facts
 from discriminant.study.comparison import Choice, Comparison
+from discriminant.study.in_memory import RunInMemory
+from discriminant.study.in_parts import RunInParts
 from discriminant.study.members import Member, chosen_members, family
+from discriminant.study.pace import Pace
 from discriminant.study.running import Run
-from discriminant.table.opening import Opened, is_path, open_source
+from discriminant.study.sources import Taken, folds_of, take
+from discriminant.table.opening import Opened
 
 _MOST = 50_000  # rows that a model which reads rows is fitted to, in each training part
 
@@ -31,23 +45,22 @@ class Study:
 
     def __init__(
         self,
-        opened: Opened,
+        taken: Taken,
         *,
-        source: str,
         target: str,
         seed: int,
-        folds: int,
+        folds: Any,
         reading: Sequence[Warning] = (),
         seconds: float = 0.0,
         progress: Callable[[str, int, int], object] | None = None,
     ) -> None:
-        self.opened, self.source, self.target = opened, source, target
+        self.taken, self.source, self.target = taken, taken.name, target
         self.seed, self.folds = seed, folds
         self.warnings: list[Warning] = list(reading)
         self.comparison: Comparison | None = None
         self.choice: Choice | None = None
         self.options: dict[str, Any] = {}  # of the decision: cost, reject
-        self._told = progress or (lambda what, done, of: None)
+        self._told = Pace(progress) if progress is None else progress
         self._seconds = {"reading": seconds}
         self._models: dict[str, Any] = {}
         self._members: dict[str, Member] = {}
@@ -60,47 +73,58 @@ class Study:
         source: Any,
         *,
         target: str,
-        weight: str | None,
-        missing: str,
-        ordered: Mapping[str, Sequence[str]] | None,
         seed: int,
-        folds: int,
+        folds: Any,
         progress: Callable[[str, int, int], object] | None,
         reading: Mapping[str, Any],
     ) -> Study:
         """Read the source."""
         if not isinstance(seed, int | np.integer) or seed < 0:
             raise OptionError.of("seed", seed, "a whole number, 0 or more")
-        started = time.perf_counter()
-        if progress is not None:
-            progress("reading", 0, 1)
+        started, pace = time.perf_counter(), Pace(progress)
+        pace("reading", 0, 1)
+        if isinstance(folds, str):  # who is held out is no feature
+            reading = {**reading, "exclude": (*(reading.get("exclude") or ()), folds)}
         with kept() as said:
-            opened = open_source(
-                source, target=target, weight=weight, missing=missing, ordered=ordered, **reading
-            )
+            taken = take(source, target=target, progress=pace.rows, **reading)
         made = cls(
-            opened,
-            source=os.fspath(source) if is_path(source) else type(source).__name__,
+            taken,
             target=target,
             seed=int(seed),
             folds=folds,
             reading=said,
             seconds=time.perf_counter() - started,
-            progress=progress,
+            progress=pace,
         )
-        made._fold = fold_numbers(
-            folds, opened.table.codes, seed=seed
-        )  # says now if they cannot be
+        if taken.parted is None:  # say now if they cannot be
+            made._fold = folds_of(taken, source, folds, seed=made.seed)
+        else:
+            check_folds(folds, taken.parted)
         return made
 
     def __repr__(self) -> str:
         """One line: what was read, and what was taken."""
-        table = self.opened.table
+        table = self.rows
         taken = "" if self.choice is None else f", {self.choice.title} taken"
         return (
             f"Study({self.source}: {len(table)} rows, {table.width} features, "
             f"{len(table.schema.labels)} classes{taken})"
         )
+
+    @property
+    def opened(self) -> Opened:
+        """The rows in memory, what the columns became, and what was said of it."""
+        return self.taken.opened
+
+    @property
+    def rows(self) -> AnyTable:
+        """All rows: a table in memory, or rows in parts."""
+        return self.taken.rows
+
+    def complete(self) -> None:
+        """Remove the checkpoint, if there is one: all that was to be done is done."""
+        if self.taken.parted is not None:
+            self.taken.parted.complete()
 
     # --- comparing ------------------------------------------------------------------------------
 
@@ -182,7 +206,7 @@ class Study:
     def check_decision(self, cost: Any = None, reject: Any = None) -> None:
         """Say now, before any work, if costs or a reject option cannot be."""
         if cost is not None:
-            Costs.of(cost, self.opened.table.schema.labels)
+            Costs.of(cost, self.rows.schema.labels)
         Reject.of(reject)
 
     def explain(self) -> str:
@@ -217,12 +241,16 @@ class Study:
 
     def _running(self, most: int = _MOST) -> Run:
         if self._run is None:
-            table = self.opened.table
-            fold = self._fold
-            if fold is None:
-                fold = fold_numbers(self.folds, table.codes, seed=self.seed)
-            self._run = Run(table, fold, self.seed, most, self._told, self._seconds)
-            self._run.marginal = self.opened.encoding.missing == "marginal"
+            shared = self.seed, most, self._told, self._seconds
+            marginal = self.opened.encoding.missing == "marginal"
+            if self.taken.parted is not None:
+                self._run = RunInParts(
+                    *shared, marginal, parted=self.taken.parted, dealing=self.folds
+                )
+            else:
+                assert self._fold is not None
+                table = self.opened.table
+                self._run = RunInMemory(*shared, marginal, all_rows=table, fold=self._fold)
         self._run.most = most
         return self._run
 
@@ -233,18 +261,37 @@ class Study:
         return self.choose() if self.choice is None else self.choice
 
     def _fitted(self, member: Member) -> Encoded:
-        run, table = self._running(), self.opened.table
+        run = self._running()
         model = run.made(member)
         run.check(model)
         with kept() as said:
             if member.by_moments and run.moments is not None and run.moments.holds(model.detail):
                 model.fit_moments(run.moments)
-            else:
-                rows = _frame(table.schema.features, table.features)
-                more = {} if table.weight is None else {"sample_weight": table.weight}
-                model.fit(rows, table.schema.labels[table.codes], **more)
+            elif not self._fitted_to_parts(model):
+                self._fit_to_rows(model)
         self.warnings += said
         return Encoded.of_fitted(model, self.opened.encoding)
+
+    def _fitted_to_parts(self, model: Any) -> bool:
+        """Whether it could be fitted to all rows where they are."""
+        parted = self.taken.parted
+        if parted is None or not streams(model, parted):
+            return False
+        self._told(f"fitting {type(model).__name__} to all rows", 0, 1)
+        try:
+            model.fit(parted)
+        except NeedsMemoryError:
+            return False
+        return True
+
+    def _fit_to_rows(self, model: Any) -> None:
+        """To those in memory, which may be some of all."""
+        table = self.opened.table
+        if len(table) < len(self.rows):
+            tell(DrawnRowsWarning.of(type(model).__name__, len(table), len(self.rows)))
+        rows = _frame(table.schema.features, table.features)
+        more = {} if table.weight is None else {"sample_weight": table.weight}
+        model.fit(rows, table.schema.labels[table.codes], **more)
 
 
 def _frame(names: Sequence[str], features: Any) -> Any:

@@ -33,7 +33,7 @@ from discriminant.table.files import Format, Identity, sniff
 from discriminant.table.learning import Wishes, learn, open_chosen
 from discriminant.table.naming import lookalikes
 from discriminant.table.parts import label_codes, present
-from discriminant.table.schema import Codes, Floats, Labels, Schema
+from discriminant.table.schema import Codes, Floats, Labels, Places, Schema
 from discriminant.table.source import Columns, Table, open_weight
 from discriminant.table.stream import MAX_BYTES
 
@@ -55,6 +55,7 @@ class Opened:
     said: tuple[str, ...]
     format: Format | None  # None of a frame
     rows_read: int  # before rows with missing cells were dropped
+    kept: Places | None = None  # numbers of those that were not, where some were
 
     def __repr__(self) -> str:
         """One line: how many rows, features and classes."""
@@ -222,6 +223,7 @@ def _opened(frame: Frame, format: Format | None, wishes: Wishes, max_classes: in
     encoding, told = learn(frame, wishes, weight=weight)
     rows = encoding.rows(frame, fitting=True)
     features: Any = rows.features
+    keep = None
     if rows.gaps.any() and wishes.missing in ("drop", "marginal"):
         keep = np.flatnonzero(~rows.gaps)
         told.append(dropped(len(frame), len(keep), wishes.missing))
@@ -231,7 +233,7 @@ def _opened(frame: Frame, format: Format | None, wishes: Wishes, max_classes: in
         weight = None if weight is None else weight[keep]
     told += _filled(encoding)
     table = Table(Schema(encoding.features, labels, True), features, codes, weight)
-    return Opened(table, encoding, tuple(said + told), format, len(frame))
+    return Opened(table, encoding, tuple(said + told), format, len(frame), keep)
 
 
 def dropped(rows: int, kept: int, missing: str) -> str:

@@ -1,0 +1,194 @@
+"""What a study reads, and where its rows then are: in memory, or in parts.
+
+One rule, unless `engine` says otherwise:
+
+    a file of at most 256 MB, or an eighth of the memory that is free       into memory
+    a larger file, several (a list, a glob, a folder)                       in parts: files
+    a Dask or Spark frame, `discriminant.sql(...)`, the URL of a database   in parts: by their kind
+    rows that `discriminant.rows` opened                                    in parts, as they are
+    anything else: a data frame, an Arrow stream                            in memory already
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from discriminant.assessment.folds import FoldNumbers, fold_numbers
+from discriminant.engines.opening import ENGINES, engine_of, rows
+from discriminant.engines.parted import AnyTable, Parted
+from discriminant.engines.sql import Query, sql
+from discriminant.errors import EngineError, OptionError
+from discriminant.table.opening import Opened, is_path, open_source, read_frame
+
+SMALL = 1 << 28  # bytes of a file that is read into memory whatever there is of it
+_SHARE = 8  # of the memory that is free, for a file
+_OF_FILES = ("encoding", "delimiter", "decimal", "progress")
+MEMORY = "memory"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Taken:
+    """A source that was read once."""
+
+    name: str  # for people
+    opened: Opened  # the rows in memory: all of them, or some
+    parted: Parted | None = None  # all of them, where these are in parts
+
+    @property
+    def rows(self) -> AnyTable:
+        """All of them."""
+        return self.opened.table if self.parted is None else self.parted
+
+
+def take(
+    source: Any,
+    *,
+    target: str,
+    engine: str | None = None,
+    table: Any = None,
+    query: str | None = None,
+    checkpoint: Any = None,
+    progress: Callable[[int, int | None], None] | None = None,
+    **reading: Any,
+) -> Taken:
+    """Read a source once, into memory or in parts."""
+    source = _of_database(source, table, query)
+    name = name_of(source)
+    if isinstance(source, Parted):
+        return Taken(name, _some(_same(source, target, reading), "opened before"), source)
+    whole = MEMORY if reading.get("max_bytes") is not None else None  # what only memory knows of
+    way = way_of(source, engine=engine or whole, in_parts=checkpoint is not None)
+    if way == MEMORY:
+        return Taken(name, open_source(source, target=target, **reading))
+    given = {**reading, "progress": progress}
+    if way != "files":
+        given = {key: value for key, value in given.items() if key not in _OF_FILES}
+    found = rows(source, target=target, engine=way, checkpoint=checkpoint, **given)
+    return Taken(name, _some(found, way), found)
+
+
+def way_of(source: Any, *, engine: str | None = None, in_parts: bool = False) -> str:
+    """The engine that is to read a source: 'memory', or one that reads parts."""
+    if engine is not None:
+        if engine not in (*ENGINES, MEMORY):
+            raise EngineError.unknown(engine, [*ENGINES, MEMORY])
+        if engine == MEMORY and is_path(source) and not os.path.isfile(source):
+            allowed = "'files' or left out: into memory goes one file, or a data frame"
+            raise OptionError.of("engine", engine, allowed)
+        return engine
+    found = engine_of(source)
+    small = found == "files" and is_path(source) and _fits(os.fspath(source))
+    return found if found is not None and (in_parts or not small) else MEMORY
+
+
+def name_of(source: Any) -> str:
+    """What is read, for people; never a URL, which may hold a password."""
+    if isinstance(source, Parted):
+        return source.source.name
+    if isinstance(source, Query):
+        text = source.text if isinstance(source.text, str) else ".".join(source.text)
+        return "query" if len(text.split()) > 1 else text
+    if is_path(source):
+        return str(os.fspath(source))
+    if isinstance(source, list | tuple) and source and is_path(source[0]):
+        return f"{os.fspath(source[0])} and {len(source) - 1} more"
+    return type(source).__name__
+
+
+def folds_of(taken: Taken, source: Any, folds: Any, *, seed: int) -> FoldNumbers:
+    """The fold of each row in memory; `folds` is how many, or a column whose cells say them."""
+    table = taken.opened.table
+    if isinstance(folds, str):
+        folds = _column(taken.opened, source, folds)
+    return fold_numbers(folds, table.codes, seed=seed)
+
+
+def memory_free() -> int:
+    """Bytes that a process may take before others have to give way; 0 where nobody says."""
+    found = [_number("/proc/meminfo", "MemAvailable:", 1024)]
+    limit = _number("/sys/fs/cgroup/memory.max", "", 1)
+    if limit is not None:
+        found.append(max(limit - (_number("/sys/fs/cgroup/memory.current", "", 1) or 0), 0))
+    return min((one for one in found if one is not None), default=0)
+
+
+# --- inside ---------------------------------------------------------------------------------------
+
+
+def _of_database(source: Any, table: Any, query: str | None) -> Any:
+    """A URL or connection with what is to be read from it, as one thing."""
+    if isinstance(source, list | tuple) and len(source) == 1:
+        source = source[0]
+    if table is not None and query is not None:
+        raise OptionError.of("query", query, "left out where table= names what is read")
+    given = table if query is None else query
+    if given is None and isinstance(source, str) and engine_of(source) == "sql":
+        url, _, given = source.partition("#")
+        return sql(url, given) if given else source  # whose engine says what is missing
+    return source if given is None else sql(source, given)
+
+
+def _same(source: Parted, target: str, reading: Mapping[str, Any]) -> Parted:
+    if target != source.plan.target:
+        raise OptionError.of("target", target, f"'{source.plan.target}', as these rows have it")
+    usual = {"missing": source.plan.encoding.missing, "weight": source.plan.weight}
+    for name, value in reading.items():
+        if value not in (None, (), usual.get(name)):
+            raise OptionError.of(name, value, "left out: these rows are opened already")
+    return source
+
+
+def _some(found: Parted, way: str) -> Opened:
+    """Some rows in memory, with what is to be said of all."""
+    N, drawn = len(found), len(found.drawn)
+    some = "all of which are also at hand" if found.whole else f"of which {drawn:,} are drawn"
+    said = (
+        f"The rows are read in parts ({way}): {N:,} rows, {some}. Models made from moments are "
+        "fitted to all rows, and every model is measured on all of them."
+    )
+    if not found.whole:
+        said += " Models that must see rows are fitted to drawn ones, and pictures show these."
+    told = (*found.said, said)
+    return Opened(found.drawn, found.plan.encoding, told, None, found.rows_read)
+
+
+def _fits(path: str) -> bool:
+    """Whether a file is small enough for memory; one that is not there is, and then says so."""
+    if os.path.isdir(path):
+        return False
+    try:
+        size = os.stat(path).st_size
+    except OSError:
+        return not any(mark in path for mark in "*?[")
+    return size <= max(SMALL, memory_free() // _SHARE)
+
+
+def _column(opened: Opened, source: Any, name: str) -> Any:
+    """Cells of a column that says the folds."""
+    frame, _ = read_frame(source)
+    if name not in frame.names:
+        raise OptionError.of("folds", name, "how many, or the name of a column")
+    cells = frame[name].as_text()
+    if cells.gaps:
+        raise OptionError.of("folds", name, f"a column without gaps (there are {cells.gaps})")
+    places = {level: f for f, level in enumerate(sorted(cells.levels))}
+    folds = np.array([places[level] for level in cells.levels], dtype=np.intp)[cells.values]
+    return folds if opened.kept is None else folds[opened.kept]
+
+
+def _number(path: str, name: str, unit: int) -> int | None:
+    """A number in a file of the system: after a name, or the only one."""
+    try:
+        lines = Path(path).read_text().splitlines()
+    except OSError:
+        return None
+    for line in lines:
+        if line.startswith(name) and line.removeprefix(name).split()[0].isdigit():
+            return int(line.removeprefix(name).split()[0]) * unit
+    return None

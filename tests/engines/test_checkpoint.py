@@ -114,7 +114,7 @@ def test_a_checkpoint_of_other_rows_is_refused_and_kept(tmp_path):
 def test_a_checkpoint_of_another_version_is_refused(tmp_path, monkeypatch):
     path = lay_rows(tmp_path)
     dd.rows(path, target="y", checkpoint=tmp_path / "kept")
-    monkeypatch.setattr(dd, "__version__", "99.0")
+    monkeypatch.setattr(checkpoint, "version", lambda name: "99.0")
     with pytest.raises(CheckpointError, match=r"discriminant's version was .*, and is 99\.0 now"):
         dd.rows(path, target="y", checkpoint=tmp_path / "kept")
 

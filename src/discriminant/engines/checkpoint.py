@@ -24,6 +24,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Protocol, Self, TypeVar, runtime_checkable
 
@@ -217,22 +218,22 @@ def _answer(kept: Any) -> Any:
 
 def _origin(source: Source) -> dict[str, Any]:
     """What a journal is of."""
-    import numpy
-    import scipy
-
-    import discriminant
-
     files: Sequence[Identity] = getattr(source, "identities", ())
     return {
         "format": _FORMAT,
         "versions": {
-            "discriminant": discriminant.__version__,
-            "numpy": numpy.__version__,
-            "scipy": scipy.__version__,
+            name: _version(name) for name in ("discriminant", "numpy", "scipy", "pyarrow")
         },
         "source": source.name,
         "files": [[os.path.abspath(one.path), one.size, one.changed] for one in files],
     }
+
+
+def _version(name: str) -> str:
+    try:
+        return version(name)
+    except PackageNotFoundError:  # run from its folder, without being installed
+        return "unknown"
 
 
 def _check_same(folder: Path, now: dict[str, Any]) -> None:

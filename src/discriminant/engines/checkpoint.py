@@ -243,8 +243,8 @@ def _check_same(folder: Path, now: dict[str, Any]) -> None:
         raise CheckpointError.damaged(os.fspath(folder / "journal.json"), str(fault)) from None
     for what in ("format", "source"):
         _compare(folder, what, was.get(what), now[what])
-    for library, version in now["versions"].items():
-        _compare(folder, f"{library}'s version", was["versions"].get(library), version)
+    for library, found in now["versions"].items():
+        _compare(folder, f"{library}'s version", was["versions"].get(library), found)
     _compare(folder, "the number of files", len(was["files"]), len(now["files"]))
     for one, other in zip(was["files"], now["files"], strict=True):
         _compare(folder, "a file", one[0], other[0])

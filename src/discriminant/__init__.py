@@ -77,6 +77,7 @@ if TYPE_CHECKING:  # the same names again, for type checkers and editors
     from discriminant.report.plots.surface import plot_surface as plot_surface
     from discriminant.store import load as load, save as save
     from discriminant.study import study as study
+    from discriminant.study.lazy import predict_frame as predict_frame
     from discriminant.study.scoring import predict_file as predict_file
     from discriminant.table.opening import open_source as open_source
 
@@ -144,6 +145,7 @@ _HOMES = {
     "load": "store",
     "ClassMoments": "moments.class_moments",
     "moments": "engines.engine",
+    "predict_frame": "study.lazy",
     "rows": "engines.opening",
     "sql": "engines.sql",
     "export": "export",

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import discriminant as dd
-from tests import databases
+from tests import databases, sparks
 
 
 @dataclass(frozen=True)
@@ -92,6 +92,10 @@ def _dask(frame, parts, folder):
     return [dask.delayed(piece) for piece in pieces_of(frame, parts)]
 
 
+def _spark(frame, parts, folder):
+    return sparks.lay(frame, min(parts, 9))  # a task takes its time; more in test_spark.py
+
+
 def _database(kind, pushdown=False):
     def laid(frame, parts, folder):
         connection = databases.connect(kind)
@@ -111,6 +115,7 @@ ENGINES = [
     Engine("files-csv", _files("csv", _csv)),
     Engine("files-csv-gzip", _files("csv.gz", _gzip)),
     Engine("dask", _dask, needs=("dask", "distributed")),
+    Engine("spark", _spark, needs=("pyspark",)),
     Engine("sql-duckdb", _database("duckdb"), needs=("duckdb",)),
     Engine("sql-sqlite", _database("sqlite")),
     Engine("sql-postgres", _database("postgres"), needs=("psycopg",), ready=_server),

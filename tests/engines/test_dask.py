@@ -119,3 +119,42 @@ def test_labels_of_another_length_are_refused_with_both_lengths():
     X, y = da.zeros((30, 2), chunks=10), da.zeros(29, chunks=10)
     with pytest.raises(dd.errors.ShapeError, match=r"29.*30"):
         rows(X, y=y, target="y")
+
+
+# --- predictions ----------------------------------------------------------------------------------
+
+
+def test_predictions_on_a_frame_stay_lazy_and_are_those_in_memory():
+    frame = frame_of(6)
+    model = dd.LDA().fit(frame.drop(columns="y"), frame["y"])
+    asked = []
+    pieces = [
+        dask.delayed(lambda part: asked.append(1) or part)(frame.iloc[i::3]) for i in range(3)
+    ]
+    lazy = dd.predict_frame(model, ddf.from_delayed(pieces, meta=frame.iloc[:0]))
+    assert not asked
+    found = lazy.compute().sort_index()
+    assert found["predicted"].tolist() == model.predict(frame.drop(columns="y")).tolist()
+    assert found[["p(low)", "p(mid)", "p(top)"]].to_numpy() == pytest.approx(
+        model.predict_proba(frame.drop(columns="y")), abs=1e-15
+    )
+
+
+def test_predictions_on_an_array_are_an_array():
+    frame = frame_of(7)
+    X = frame.drop(columns="y").to_numpy()
+    model = dd.QDA().fit(X, frame["y"])
+    lazy = da.from_array(X, chunks=(130, 3))
+    posterior = dd.predict_frame(model, lazy)
+    assert posterior.shape == (600, 3)
+    np.testing.assert_allclose(posterior.compute(), model.predict_proba(X), rtol=1e-12)
+    labels = dd.predict_frame(model, lazy, probabilities=False).compute()
+    assert labels.tolist() == model.predict(X).tolist()
+
+
+def test_a_logistic_model_is_fitted_on_the_cluster(cluster):
+    frame = frame_of(8)
+    X, y = frame.drop(columns="y"), frame["y"]
+    found = dd.Logistic().fit(rows(ddf.from_pandas(frame, npartitions=5), target="y"))
+    wanted = dd.Logistic().fit(X, y)
+    np.testing.assert_allclose(found.coef_, wanted.coef_, rtol=1e-9)

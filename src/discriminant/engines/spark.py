@@ -1,27 +1,31 @@
 """Spark: parts are partitions, summed by `mapInArrow` on the executors.
 
-Each partition gives one row: its number and the sum over its rows. Of many partitions these are
-added on the executors in groups of neighbours, by the same tree as everywhere, and only the sums of
-groups come to the driver. What a task that failed had summed is thrown away by Spark with the task;
+Each partition gives one row: its number and the sum over its rows. Large sums are added on the
+executors in groups of neighbours, by the same tree as everywhere, and only the sums of groups come
+to the driver. What a task that failed had summed is thrown away by Spark with the task;
 nothing is added on the side, so a row is counted once however often its task was tried.
 """
 
 from __future__ import annotations
 
 import pickle
+import re
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, TypeVar, cast
 
 from discriminant.engines.summing import add_up
-from discriminant.errors import EngineError, ShapeError
+from discriminant.errors import ColumnNamesError, DiscriminantError, EngineError, ShapeError
 from discriminant.table.cells import Frame, from_arrow
 from discriminant.table.parts import Adds, Work
 
 A = TypeVar("A", bound=Adds)
 _GROUP = 64  # partitions whose sums are added on an executor: a power of two keeps the tree
+_LIGHT = 8192  # numbers of a sum; such sums of all partitions come to the driver
 _SUMS = "part long, total binary"
+_ERROR = re.compile(r"[A-Za-z_.]*(Error|Exception): ")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -60,21 +64,23 @@ class SparkSource:
     def sample(self, columns: Sequence[str], rows: int) -> Frame:
         """Rows drawn from all partitions, by the same seed every time."""
         some = self._select(columns)
-        count = some.count()
-        if not count:
-            raise ShapeError.no_rows(0)
-        if count > rows:
-            some = some.sample(fraction=min(1.1 * rows / count, 1.0), seed=1)
-        table = some.toArrow().combine_chunks().rename_columns(list(columns))
+        with _told():
+            count = some.count()
+            if not count:
+                raise ShapeError.no_rows(0)
+            if count > rows:
+                some = some.sample(fraction=min(1.1 * rows / count, 1.0), seed=1)
+            table = some.toArrow().combine_chunks().rename_columns(list(columns))
         return Frame(from_arrow(table), table.num_rows)
 
     def summed(self, work: Work[A]) -> A:
         """One row for each partition or group of them, added here in their order."""
         told = self._select(work.columns).mapInArrow(_summing(work), _SUMS)
-        if self.frame.rdd.getNumPartitions() > _GROUP:
+        if getattr(getattr(work, "reading", None), "numbers", _LIGHT + 1) > _LIGHT:
             told = told.groupBy((told["part"] / _GROUP).cast("long").alias("group"))
             told = told.applyInArrow(_adding, _SUMS)
-        found = sorted((int(row["part"]), bytes(row["total"])) for row in told.collect())
+        with _told():
+            found = sorted((int(row["part"]), bytes(row["total"])) for row in told.collect())
         return cast(A, add_up(pickle.loads(total) for _, total in found))
 
     def _select(self, columns: Sequence[str]) -> Any:
@@ -85,15 +91,43 @@ class SparkSource:
 
 
 def takes(source: Any) -> bool:
-    """Whether it is a Spark data frame."""
-    return type(source).__module__.startswith("pyspark.sql")
+    """Whether it is a Spark data frame, with or without Connect, or one of pandas on Spark."""
+    module, name = type(source).__module__, type(source).__name__
+    return name == "DataFrame" and module.startswith(("pyspark.sql", "pyspark.pandas"))
 
 
 def source_of(source: Any) -> SparkSource:
     """Partitions of a data frame."""
     if not takes(source):
         raise EngineError.of_source(type(source).__name__, ["spark"])
-    return SparkSource(source, tuple(source.columns))
+    if type(source).__module__.startswith("pyspark.pandas"):
+        source = source.to_spark()
+    names = tuple(source.columns)
+    for name in (n for j, n in enumerate(names) if n in names[:j]):
+        places = [j for j, other in enumerate(names) if other == name]
+        raise ColumnNamesError.of_duplicates(name, places)
+    return SparkSource(source, names)
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    """Faults of Spark, whose texts fill pages, by what caused them."""
+    try:
+        yield
+    except DiscriminantError:
+        raise
+    except Exception as fault:
+        module = type(fault).__module__.partition(".")[0]
+        if module not in ("pyspark", "py4j", "grpc"):
+            raise
+        raise EngineError.stopped("Spark", _cause(str(fault))) from fault
+
+
+def _cause(text: str) -> str:
+    """The last error that a worker's traceback names, or the first line."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    errors = [line for line in lines if _ERROR.match(line)]
+    return (errors or lines or [""])[-1 if errors else 0][:300].rstrip(".")
 
 
 def _summing(work: Work[A]) -> Callable[[Iterator[Any]], Iterator[Any]]:

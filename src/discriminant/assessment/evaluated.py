@@ -16,11 +16,12 @@ from discriminant.assessment.scorers import unnamed
 from discriminant.assessment.streamed import auc_of
 from discriminant.engines.parted import Parted
 from discriminant.engines.summing import one_blas_thread, push, total
-from discriminant.errors import ColumnNamesError, DiscriminantError, SourceChangedError
+from discriminant.errors import ColumnNamesError, DiscriminantError, ShapeError, SourceChangedError
 from discriminant.moments.ranking import Ranking
 from discriminant.moments.tally import Tally
 from discriminant.table.cells import Frame
-from discriminant.table.parts import Part, Partial, label_codes
+from discriminant.table.learning import Wishes
+from discriminant.table.parts import Part, Partial, Source, label_codes
 from discriminant.table.schema import Block, Floats, Labels, Places, dense
 from discriminant.table.weights import open_weight
 
@@ -59,12 +60,31 @@ def evaluate_rows(model: Any, rows: Parted, *, unseen: Unseen = "error") -> Rank
         reading = EvaluationReading(unnamed(model), rows.schema.labels, places, unseen)
         return rows.fold(reading)
     plan = rows.plan
-    used = [column.name for column in knows.used]
-    work = EvaluationWork(model, tuple(used), plan.target, plan.weight, unseen)
-    found = rows.source.summed(work).checked()
-    if found.rows != rows.rows_read:
-        raise SourceChangedError.of_rows(rows.source.name, rows.rows_read, found.rows)
-    assert found.total is not None
+    more = {"target": plan.target, "weight": plan.weight, "unseen": unseen}
+    return evaluate_source(model, rows.source, rows=rows.rows_read, **more)
+
+
+def evaluate_source(
+    model: Any,
+    source: Source,
+    *,
+    target: str,
+    weight: str | None = None,
+    unseen: Unseen = "error",
+    rows: int | None = None,
+) -> RankedAssessment:
+    """Measure a classifier that takes tables on a source that was not opened: it knows columns.
+
+    `rows` is how many there are to be, where that is known.
+    """
+    used = [column.name for column in _encoding_of(model).used]
+    work = EvaluationWork(model, tuple(used), target, weight, unseen)
+    Wishes(target, weight, columns=tuple(used)).check_names(source.names)
+    found = source.summed(work).checked()
+    if rows is not None and found.rows != rows:
+        raise SourceChangedError.of_rows(source.name, rows, found.rows)
+    if found.total is None:
+        raise ShapeError.no_rows(0)
     return found.total
 
 
@@ -124,6 +144,7 @@ class EvaluationWork:
 
     def _of(self, frame: Frame) -> RankedAssessment:
         labels, codes = label_codes(frame[self.target])
+        labels = _as_known(labels, self.model.classes_)
         weight = None
         if self.weight is not None:
             weight = open_weight(frame[self.weight].values, len(frame), some=False)
@@ -172,6 +193,12 @@ def _rankings(
         Ranking.of(score, np.asarray(truth == name), positive=name, weight=weight)
         for name, score in zip(names, scores, strict=True)
     )
+
+
+def _as_known(labels: Labels, classes: Labels) -> Labels:
+    """Labels as the model has them: a file may hold as text what another holds as numbers."""
+    known = {str(label): label for label in np.asarray(classes).tolist()}
+    return np.array([known.get(str(label), label) for label in labels.tolist()])
 
 
 def _encoding_of(model: Any) -> Any:

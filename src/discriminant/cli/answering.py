@@ -10,23 +10,31 @@ from typing import Any
 import numpy as np
 
 from discriminant import store
+from discriminant.assessment.evaluated import evaluate_source
 from discriminant.assessment.evaluation import evaluate
 from discriminant.cli.door import DONE, Session
-from discriminant.cli.options import costs
+from discriminant.cli.options import costs, one_or_all, placing
 from discriminant.cli.studying import check_places, decided_as
 from discriminant.errors import CommandError, LabelError, TargetError
 from discriminant.export import export as exported
 from discriminant.report.words import counted
+from discriminant.study.pace import Pace
 from discriminant.study.scoring import encoding_of, predict_file
+from discriminant.study.sources import in_parts, parts_of
 from discriminant.table.encoding import Encoding
+from discriminant.table.learning import Wishes
 from discriminant.table.opening import read_frame
+from discriminant.table.parts import reading_as
 
 _OFTEN = 1_000_000  # rows
 
 
-def predict(session: Session, path: str, source: str, options: dict[str, Any]) -> int:
+def predict(session: Session, path: str, source: tuple[str, ...], options: dict[str, Any]) -> int:
     """File to file."""
     out = options["out"]
+    for url in source:
+        if "://" in url:
+            raise CommandError.not_a_file(path)
     check_places(source, out)
     check_places(path, out)
     model, _ = loaded(path, options)
@@ -34,7 +42,7 @@ def predict(session: Session, path: str, source: str, options: dict[str, Any]) -
     with session.progress() as show:
         done = predict_file(
             model,
-            source,
+            one_or_all(source),
             out,
             prefix=options["prefix"],
             probabilities=not options["no_probabilities"],
@@ -63,14 +71,17 @@ def _showing(session: Session, show: Callable[[str, int, int], None]) -> Callabl
     return shown
 
 
-def assess(session: Session, path: str, source: str, options: dict[str, Any]) -> int:
+def assess(session: Session, path: str, source: tuple[str, ...], options: dict[str, Any]) -> int:
     """On rows of known classes."""
     model, encoding = loaded(path, options)
     target = options["target"] or encoding.target
     if target is None:
         raise TargetError.no_column("--target", [], None, what="target")
+    given, place = one_or_all(source), placing(options)
+    if in_parts(given, **place):
+        return _assessed(session, model, encoding, given, target, place, options)
     session.say("reading ...")
-    frame, _ = read_frame(source, encoding=encoding, target=target)
+    frame, _ = read_frame(given, encoding=encoding, target=target)
     cells = frame[target].as_text()
     if cells.gaps:
         raise LabelError.missing(np.flatnonzero(cells.missing).tolist())
@@ -79,6 +90,31 @@ def assess(session: Session, path: str, source: str, options: dict[str, Any]) ->
     truth = np.array([own.get(label, label) for label in truth.tolist()])
     found = evaluate(model, frame, truth, unseen=options["unknown"])
     session.tell({"rows": len(frame), **found.to_dict()}, str(found))
+    return DONE
+
+
+def _assessed(
+    session: Session,
+    model: Any,
+    encoding: Encoding,
+    given: Any,
+    target: str,
+    place: dict[str, Any],
+    options: dict[str, Any],
+) -> int:
+    """Rows in parts: one pass, and only sums come back."""
+    with session.progress() as shown:
+        pace = Pace(shown)
+        pace("reading", 0, 1)
+        source = parts_of(given, progress=pace.rows, **place)
+        wishes = Wishes(target, missing_texts=encoding.missing_texts)
+        found = evaluate_source(
+            model, reading_as(source, wishes, encoding), target=target, unseen=options["unknown"]
+        )
+    area = found.auc
+    more = {} if area is None else {"auc": area.to_dict()}
+    text = str(found) if area is None else f"{found}\nAUC: {area.value:.4f}"
+    session.tell({"rows": int(found.rows.sum()), **found.to_dict(), **more}, text)
     return DONE
 
 

@@ -9,7 +9,14 @@ import rich_click as click
 from discriminant.cli import options as given
 from discriminant.cli.door import Session
 
-_SOURCE = click.argument("source", type=click.Path())
+_SOURCE = click.argument(
+    "source",
+    type=click.Path(),
+    nargs=-1,
+    required=True,
+    metavar="SOURCE...",
+    help="A file, several, a glob, a folder; or the URL of a database, with --table or --query.",
+)
 click.rich_click.COMMAND_GROUPS = {
     "discriminant": [
         {"name": "From a table to a decision", "commands": ["report", "compare", "explain"]},
@@ -51,10 +58,12 @@ def _session(options: dict[str, Any]) -> Session:
 @given.choosing
 @given.deciding
 @given.plainly
-def report(source: str, **options: Any) -> int:
+def report(source: tuple[str, ...], **options: Any) -> int:
     """Compare all models, take one, write a page that explains it, and the model.
 
     discriminant report loans.csv --target default
+
+    discriminant report 'loans/*.parquet' --target default --checkpoint loans.run
     """
     from discriminant.cli.studying import report as work
 
@@ -67,7 +76,7 @@ def report(source: str, **options: Any) -> int:
 @given.studying
 @given.choosing
 @given.plainly
-def compare(source: str, **options: Any) -> int:
+def compare(source: tuple[str, ...], **options: Any) -> int:
     """Compare all models on the same held-out rows, in one table."""
     from discriminant.cli.studying import compare as work
 
@@ -81,7 +90,7 @@ def compare(source: str, **options: Any) -> int:
 @given.studying
 @given.choosing
 @given.plainly
-def explain(source: str, **options: Any) -> int:
+def explain(source: tuple[str, ...], **options: Any) -> int:
     """Say what tells the classes apart, and what is odd about the rows."""
     from discriminant.cli.studying import explain as work
 
@@ -97,7 +106,7 @@ def explain(source: str, **options: Any) -> int:
 @given.choosing
 @given.deciding
 @given.plainly
-def fit(source: str, **options: Any) -> int:
+def fit(source: tuple[str, ...], **options: Any) -> int:
     """Fit a model to all rows and save it."""
     from discriminant.cli.studying import fit as work
 
@@ -118,7 +127,7 @@ def fit(source: str, **options: Any) -> int:
 @click.option("--raw-csv", is_flag=True, help="Do not make texts safe for spreadsheets.")
 @given.deciding
 @given.plainly
-def predict(model: str, source: str, **options: Any) -> int:
+def predict(model: str, source: tuple[str, ...], **options: Any) -> int:
     """Say of every row of a file which class it is, and how probable each is."""
     from discriminant.cli.answering import predict as work
 
@@ -136,9 +145,10 @@ def predict(model: str, source: str, **options: Any) -> int:
     show_default=True,
     help="Labels that the model does not know.",
 )
+@given.place
 @given.deciding
 @given.plainly
-def assess(model: str, source: str, **options: Any) -> int:
+def assess(model: str, source: tuple[str, ...], **options: Any) -> int:
     """Measure a model on rows whose classes are known."""
     from discriminant.cli.answering import assess as work
 
@@ -177,7 +187,7 @@ def export(model: str, **options: Any) -> int:
 )
 @given.reading
 @given.plainly
-def moments(source: str, **options: Any) -> int:
+def moments(source: tuple[str, ...], **options: Any) -> int:
     """Read a table once into weights, means and scatters of its classes."""
     from discriminant.cli.summing import moments as work
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
 import signal
 import sys
@@ -19,6 +20,7 @@ import warnings
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import pairwise
 from types import FrameType
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from discriminant.errors import DiscriminantError
 
 DONE, BAD_INPUT, NOT_CONVERGED = 0, 2, 3
+_EVERY = 10.0  # seconds between two lines about one step
 _STOPPING = ("SIGINT", "SIGTERM", "SIGHUP")  # not every system has them all
 
 _places: dict[str, object] = {}  # files that the command is to write, and how they were before
@@ -68,7 +71,7 @@ def _state(place: Any) -> object:
 
 def run(args: list[str]) -> int:
     """Run what the arguments say; the exit code."""
-    command = shlex.join(["discriminant", *args])
+    command = shlex.join(["discriminant", *map(_without_password, args)])
     _places.clear()
     try:
         return _run(args, command)
@@ -125,11 +128,34 @@ def _stopped(number: int, command: str, args: list[str]) -> int:
     told = f"Stopped by {signal.Signals(number).name}; no file is half written."
     told += f" Written: {', '.join(new)}." if new else ""
     told += f" As before: {', '.join(old)}." if old else ""
+    told += f" {_goes_on(args)}" if _goes_on(args) else ""
     with suppress(OSError):  # a terminal that is closed
         if "--json" in args:
             _fail_as_json("Stopped", told, command)
         print(f"\n{inline(told)}\n  again: {inline(command)}", file=sys.stderr, flush=True)
     return 128 + number
+
+
+def _goes_on(args: list[str]) -> str:
+    """Where the sums of a run with a checkpoint are kept, if there are any."""
+    given = dict(pairwise(args))
+    given |= {name: value for name, mark, value in (one.partition("=") for one in args) if mark}
+    place = given.get("--checkpoint")
+    if place is None or not os.path.isdir(place):
+        return ""
+    return f"Sums are kept in {place}: the same command goes on there."
+
+
+def _without_password(text: str) -> str:
+    """A URL as it may be shown.
+
+    >>> _without_password("postgresql://ann:secret@host/db?password=x")
+    'postgresql://ann:***@host/db?password=***'
+    """
+    if "://" not in text:
+        return text
+    text = re.sub(r"(://[^/?#@:]*):[^/?#]*@", r"\1:***@", text)
+    return re.sub(r"([?&]password=)[^&#]*", r"\1***", text)
 
 
 def _fail_as_json(kind: str, text: str, command: str) -> None:
@@ -215,6 +241,7 @@ class Progress:
         self.session = session
         self._bar: Any = None
         self._task: Any = None
+        self._said = time.monotonic()
 
     def __enter__(self) -> Callable[[str, int, int], None]:
         if sys.stderr.isatty() and not self.session.quiet:
@@ -240,4 +267,8 @@ class Progress:
             steps = {} if done < 0 else {"completed": done, "total": of if of > 1 else None}
             self._bar.update(self._task, description=visible(what), **steps)
         elif done >= 0 and what != "done":
+            self._said = time.monotonic()
             self.session.say(f"[{done + 1}/{of}] {what}" if of > 1 else f"{what} ...")
+        elif done < 0 and time.monotonic() - self._said > _EVERY:
+            self._said = time.monotonic()
+            self.session.say(what)

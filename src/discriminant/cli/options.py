@@ -26,7 +26,23 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print one JS
 quiet_option = click.option("--quiet", is_flag=True, help="Show no progress.")
 plainly = _all(json_option, quiet_option)
 
+place = _all(
+    click.option("--table", help="Of a database: the table or view to read."),
+    click.option("--query", help="Of a database: the SELECT to read."),
+    click.option(
+        "--engine",
+        type=click.Choice(("memory", "files", "sql")),
+        help="Who reads. Default: a file of up to 256 MB, or an eighth of the memory that is free, "
+        "is read into memory; the rest in parts.",
+    ),
+)
 reading = _all(
+    place,
+    click.option(
+        "--checkpoint",
+        type=click.Path(),
+        help="A folder for sums under way: the same command goes on there if it was stopped.",
+    ),
     click.option("--target", required=True, help="The column to predict."),
     click.option("--weight", help="The column of weights."),
     click.option(
@@ -100,8 +116,13 @@ deciding = _all(
 )
 
 
+def one_or_all(source: tuple[str, ...]) -> Any:
+    """What a command reads: one thing, or several files."""
+    return source[0] if len(source) == 1 else list(source)
+
+
 def opening(given: dict[str, Any]) -> dict[str, Any]:
-    """The options of `open_source`, taken out of those of a command."""
+    """The options of a reading, taken out of those of a command."""
     ordered = dict(_levels(text) for text in given.pop("ordered"))
     columns, most = given.pop("column"), given.pop("max_bytes")
     found = {
@@ -117,8 +138,15 @@ def opening(given: dict[str, Any]) -> dict[str, Any]:
         "decimal": given.pop("decimal"),
         "encoding": given.pop("encoding"),
         "max_classes": given.pop("max_classes"),
+        "checkpoint": given.pop("checkpoint"),
+        **placing(given),
     }
     return found if most is None else {**found, "max_bytes": most}
+
+
+def placing(given: dict[str, Any]) -> dict[str, Any]:
+    """Which part of a source is read, and who reads it."""
+    return {name: given.pop(name) for name in ("table", "query", "engine")}
 
 
 def named(models: str | None) -> list[str] | None:

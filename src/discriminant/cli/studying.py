@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 
 from discriminant import store
 from discriminant.cli.door import DONE, NOT_CONVERGED, Session, watch
-from discriminant.cli.options import costs, named, opening
+from discriminant.cli.options import costs, named, one_or_all, opening
 from discriminant.errors import CommandError
 from discriminant.report.facts import to_json
 from discriminant.report.markdown import to_markdown
@@ -20,11 +21,13 @@ from discriminant.study.workflow import Study
 
 
 @contextmanager
-def _opened(session: Session, source: str, options: dict[str, Any]) -> Iterator[Study]:
-    """The study of a file, while progress is shown."""
+def _opened(session: Session, source: tuple[str, ...], options: dict[str, Any]) -> Iterator[Study]:
+    """The study of some files or a table, while progress is shown; its checkpoint ends with it."""
     how = opening(options)
     with session.progress() as shown:
-        found = study(source, seed=options["seed"], folds=options["folds"], progress=shown, **how)
+        found = study(
+            one_or_all(source), seed=options["seed"], folds=options["folds"], progress=shown, **how
+        )
         rows, seconds = found.opened.rows_read, found._seconds["reading"]
         session.say(
             f"read {rows:,} rows in {seconds:.1f} s ({rows / max(seconds, 1e-9):,.0f} a second)"
@@ -38,12 +41,12 @@ def _opened(session: Session, source: str, options: dict[str, Any]) -> Iterator[
         yield found
         for warning in found.warnings[told:]:  # of the fit of the model that is kept
             session.warn(warning)
+        found.complete()
 
 
-def report(session: Session, source: str, options: dict[str, Any]) -> int:
+def report(session: Session, source: tuple[str, ...], options: dict[str, Any]) -> int:
     """The main job."""
-    stem = Path(source).name.removesuffix(".gz")
-    stem = Path(stem).stem or "report"
+    stem = stem_of(source, options["table"])
     page = Path(options["out"] or f"{stem}.html")
     model = None if options["no_model"] else Path(options["save"] or f"{stem}.model")
     extra = {name: options[name] for name in ("facts", "markdown") if options[name]}
@@ -67,7 +70,7 @@ def report(session: Session, source: str, options: dict[str, Any]) -> int:
     return DONE if compared[choice.name].converged else NOT_CONVERGED
 
 
-def compare(session: Session, source: str, options: dict[str, Any]) -> int:
+def compare(session: Session, source: tuple[str, ...], options: dict[str, Any]) -> int:
     """The table."""
     with _opened(session, source, options) as found:
         compared = found.compare(named(options["models"]), most=options["most"])
@@ -79,7 +82,7 @@ def compare(session: Session, source: str, options: dict[str, Any]) -> int:
     return DONE
 
 
-def explain(session: Session, source: str, options: dict[str, Any]) -> int:
+def explain(session: Session, source: tuple[str, ...], options: dict[str, Any]) -> int:
     """Space and what matters."""
     with _opened(session, source, options) as found:
         models = named(options["models"])
@@ -94,7 +97,7 @@ def explain(session: Session, source: str, options: dict[str, Any]) -> int:
     return DONE
 
 
-def fit(session: Session, source: str, options: dict[str, Any]) -> int:
+def fit(session: Session, source: tuple[str, ...], options: dict[str, Any]) -> int:
     """A model, of a name or chosen."""
     check_places(source, options["out"])
     cost, reject = costs(options["cost"]), options["reject"]
@@ -112,7 +115,7 @@ def fit(session: Session, source: str, options: dict[str, Any]) -> int:
         store.save(model, options["out"])
     inner = found.model(name).estimator_
     converged = bool(getattr(inner, "converged_", True))
-    rows, features = len(found.opened.table), found.opened.table.width
+    rows, features = len(found.rows), found.rows.width
     session.tell(
         {
             "model": name,
@@ -120,7 +123,7 @@ def fit(session: Session, source: str, options: dict[str, Any]) -> int:
             "rows": rows,
             "features": features,
             "converged": converged,
-            "classes": [str(label) for label in found.opened.table.schema.labels.tolist()],
+            "classes": [str(label) for label in found.rows.schema.labels.tolist()],
         },
         f"{type(inner).__name__} fitted to {rows:,} rows of {features} features. {why}",
         written={"model": options["out"]},
@@ -142,12 +145,25 @@ def decided_as(model: Any, name: str, cost: Any, reject: Any) -> Any:
     return made
 
 
-def check_places(source: str, *places: Any) -> None:
+def stem_of(source: tuple[str, ...], table: str | None) -> str:
+    """What files that are written are called, after what is read."""
+    name = Path(source[0]).name.removesuffix(".gz")
+    if table is not None or "://" in source[0]:
+        name = table or source[0].partition("#")[2]
+    elif any(mark in name for mark in "*?["):
+        name = Path(source[0]).parent.name
+    stem = name if Path(source[0]).is_dir() else Path(name).stem
+    return re.sub(r"[^\w. -]", "_", stem).strip(". ") or "report"
+
+
+def check_places(source: str | tuple[str, ...], *places: Any) -> None:
     """Say now, before any work, if something cannot be written."""
+    read = [one for one in ([source] if isinstance(source, str) else source) if os.path.exists(one)]
     for place in places:
         if place is None:
             continue
-        if os.path.exists(place) and os.path.exists(source) and os.path.samefile(place, source):
-            raise CommandError.same_file(source)
+        for one in read if os.path.exists(place) else ():
+            if os.path.samefile(place, one):
+                raise CommandError.same_file(one)
         store.check_place(place)
         watch(place)

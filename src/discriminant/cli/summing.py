@@ -9,25 +9,30 @@ from typing import Any
 from discriminant import store
 from discriminant.assessment.hotelling import Hotelling, hotelling
 from discriminant.cli.door import DONE, Session
-from discriminant.cli.options import opening
+from discriminant.cli.options import one_or_all, opening
 from discriminant.cli.studying import check_places
 from discriminant.engines.engine import read_moments
 from discriminant.errors import CommandError
 from discriminant.moments.class_moments import ClassMoments
 from discriminant.report.words import counted, number
-from discriminant.table.opening import open_source
+from discriminant.study.pace import Pace
+from discriminant.study.sources import take
 
 _CHANCE = 0.05
 
 
-def moments(session: Session, source: str, options: dict[str, Any]) -> int:
+def moments(session: Session, source: tuple[str, ...], options: dict[str, Any]) -> int:
     """Of a table."""
     check_places(source, options["out"])
-    session.say("reading ...")
-    opened = open_source(source, **opening(options))
-    found = read_moments(opened.table, detail=options["detail"])
+    detail, how = options["detail"], opening(options)
+    with session.progress() as shown:
+        pace = Pace(shown)
+        pace("reading", 0, 1)
+        taken = take(one_or_all(source), detail=detail, progress=pace.rows, **how)
+        found = read_moments(taken.rows, detail=detail)
     store.save(found, options["out"])
-    return _told(session, found, options["out"], said=list(opened.said))
+    taken.complete()
+    return _told(session, found, options["out"], said=list(taken.opened.said))
 
 
 def merge(session: Session, files: tuple[str, ...], options: dict[str, Any]) -> int:

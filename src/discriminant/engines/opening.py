@@ -27,7 +27,7 @@ from discriminant.moments.reading import MomentsReading
 from discriminant.table.cells import Frame
 from discriminant.table.encoding import Unforeseen
 from discriminant.table.learning import Wishes
-from discriminant.table.parts import Plan, Source, Wishful
+from discriminant.table.parts import Plan, Source, reading_as
 from discriminant.table.planning import planned, wider
 from discriminant.table.schema import Schema
 from discriminant.table.source import Table
@@ -136,8 +136,7 @@ def open_parted(
 ) -> Parted:
     """Plan, read once, and plan again if rows held what was not foreseen."""
     wishes.check_names(source.names)
-    if isinstance(source, Wishful):
-        source = source.wishing(wishes)
+    source = reading_as(source, wishes)
     look = source.sample(wishes.wanted(source.names), _LOOK)
     look = replace(look, left_out=tuple(n for n in source.names if n not in look.names))
     survey: Survey | None = None

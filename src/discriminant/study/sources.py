@@ -20,11 +20,13 @@ from typing import Any
 import numpy as np
 
 from discriminant.assessment.folds import FoldNumbers, fold_numbers
-from discriminant.engines.opening import ENGINES, engine_of, rows
+from discriminant.engines.opening import ENGINES, engine_of, rows, source_of
 from discriminant.engines.parted import AnyTable, Parted
 from discriminant.engines.sql import Query, sql
 from discriminant.errors import EngineError, OptionError
+from discriminant.moments.class_moments import Detail
 from discriminant.table.opening import Opened, is_path, open_source, read_frame
+from discriminant.table.parts import Source
 
 SMALL = 1 << 28  # bytes of a file that is read into memory whatever there is of it
 _SHARE = 8  # of the memory that is free, for a file
@@ -45,6 +47,11 @@ class Taken:
         """All of them."""
         return self.opened.table if self.parted is None else self.parted
 
+    def complete(self) -> None:
+        """Remove the checkpoint, if there is one: all that was to be done is done."""
+        if self.parted is not None:
+            self.parted.complete()
+
 
 def take(
     source: Any,
@@ -54,6 +61,7 @@ def take(
     table: Any = None,
     query: str | None = None,
     checkpoint: Any = None,
+    detail: Detail | None = None,
     progress: Callable[[int, int | None], None] | None = None,
     **reading: Any,
 ) -> Taken:
@@ -66,11 +74,30 @@ def take(
     way = way_of(source, engine=engine or whole, in_parts=checkpoint is not None)
     if way == MEMORY:
         return Taken(name, open_source(source, target=target, **reading))
-    given = {**reading, "progress": progress}
+    given = {**reading, "detail": detail, "progress": progress}
     if way != "files":
         given = {key: value for key, value in given.items() if key not in _OF_FILES}
     found = rows(source, target=target, engine=way, checkpoint=checkpoint, **given)
     return Taken(name, _some(found, way), found)
+
+
+def in_parts(source: Any, *, engine: str | None, table: Any = None, query: Any = None) -> bool:
+    """Whether a source is to be read in parts."""
+    return way_of(_of_database(source, table, query), engine=engine) != MEMORY
+
+
+def parts_of(
+    source: Any,
+    *,
+    engine: str | None,
+    table: Any = None,
+    query: Any = None,
+    progress: Callable[[int, int | None], None] | None = None,
+) -> Source:
+    """The parts of a source, none of which is read yet."""
+    source = _of_database(source, table, query)
+    way = way_of(source, engine=engine, in_parts=True)
+    return source_of(source, engine=way, **({"progress": progress} if way == "files" else {}))
 
 
 def way_of(source: Any, *, engine: str | None = None, in_parts: bool = False) -> str:

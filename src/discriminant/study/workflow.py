@@ -123,8 +123,7 @@ class Study:
 
     def complete(self) -> None:
         """Remove the checkpoint, if there is one: all that was to be done is done."""
-        if self.taken.parted is not None:
-            self.taken.parted.complete()
+        self.taken.complete()
 
     # --- comparing ------------------------------------------------------------------------------
 

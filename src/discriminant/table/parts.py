@@ -111,6 +111,11 @@ class Wishful(Protocol):
         ...
 
 
+def reading_as(source: Source, wishes: Wishes, fitted: Encoding | None = None) -> Source:
+    """The source with its columns read as what is wished of them, or as a fit had them."""
+    return source.wishing(wishes, fitted) if isinstance(source, Wishful) else source
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Partial(Generic[A]):
     """What was summed over some parts; or why that could not be.

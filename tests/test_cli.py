@@ -263,6 +263,15 @@ def test_bad_input_is_one_message_code_2_and_nothing_written(case, place):
     assert {file: file.stat().st_mtime_ns for file in place.iterdir()} == before
 
 
+@pytest.mark.parametrize("option", ["--save", "--facts", "--markdown"])
+def test_two_outputs_in_one_file_are_refused_before_any_work(option, place, tmp_path):
+    (tmp_path / "link").symlink_to(tmp_path)
+    args = ("report", place / "iris.csv", "--target", "species", "--out", "same")
+    said = run(*args, option, "link/same", cwd=tmp_path, code=2)
+    assert "one file, would be written twice" in said.stderr
+    assert not (tmp_path / "same").exists()
+
+
 def test_errors_of_a_row_name_line_and_column_and_are_json_too(tmp_path):
     lines = ["x,y", *(f"{i}.5,{'ab'[i % 2]}" for i in range(30)), "n/a,b"]
     (tmp_path / "rows.csv").write_text("\n".join(lines) + "\n")

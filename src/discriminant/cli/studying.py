@@ -159,9 +159,12 @@ def stem_of(source: tuple[str, ...], table: str | None) -> str:
 def check_places(source: str | tuple[str, ...], *places: Any) -> None:
     """Say now, before any work, if something cannot be written."""
     read = [one for one in ([source] if isinstance(source, str) else source) if os.path.exists(one)]
+    written: dict[str, Any] = {}  # the first that was to be written at each real place
     for place in places:
         if place is None:
             continue
+        if (first := written.setdefault(os.path.realpath(place), place)) is not place:
+            raise CommandError.same_place(first, place)
         for one in read if os.path.exists(place) else ():
             if os.path.samefile(place, one):
                 raise CommandError.same_file(one)

@@ -110,6 +110,14 @@ class CommandError(InputError):
         )
 
     @classmethod
+    def same_place(cls, first: object, second: object) -> CommandError:
+        them = f"{first}" if str(first) == str(second) else f"{first} and {second}, one file,"
+        return cls(
+            f"{them} would be written twice, and what is written first would be lost. Name "
+            "another file for one of them."
+        )
+
+    @classmethod
     def taken_column(cls, path: object, names: Sequence[str]) -> CommandError:
         return cls(
             f"{path} has already column(s) {listing(names)}, which the answer would repeat. Rename "

@@ -272,6 +272,19 @@ def test_two_outputs_in_one_file_are_refused_before_any_work(option, place, tmp_
     assert not (tmp_path / "same").exists()
 
 
+def test_examples_make_their_folder_and_write_over_nothing_unless_forced(tmp_path):
+    run("examples", "new/tables", cwd=tmp_path)
+    own = tmp_path / "new" / "tables" / "wine.csv"
+    written = own.read_bytes()
+    run("examples", "new/tables", cwd=tmp_path)  # the same again is no loss
+    own.write_text("mine\n")
+    (own.parent / "iris.csv").unlink()
+    assert "--force" in run("examples", "new/tables", cwd=tmp_path, code=2).stderr
+    assert own.read_text() == "mine\n" and not (own.parent / "iris.csv").exists()
+    run("examples", "new/tables", "--force", cwd=tmp_path)
+    assert own.read_bytes() == written
+
+
 def test_errors_of_a_row_name_line_and_column_and_are_json_too(tmp_path):
     lines = ["x,y", *(f"{i}.5,{'ab'[i % 2]}" for i in range(30)), "n/a,b"]
     (tmp_path / "rows.csv").write_text("\n".join(lines) + "\n")

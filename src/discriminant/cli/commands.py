@@ -231,9 +231,10 @@ def drift(before: str, after: str, **options: Any) -> int:
 
 @cli.command()
 @click.argument("folder", type=click.Path(), default=".")
+@click.option("--force", is_flag=True, help="Write over files of these names.")
 @given.plainly
 def examples(folder: str, **options: Any) -> int:
-    """Write some tables to try, with a command for each."""
+    """Write some tables to try, with a command for each. The folder is made if there is none."""
     from discriminant.cli.trying import examples as work
 
-    return work(_session(options), folder)
+    return work(_session(options), folder, force=options["force"])

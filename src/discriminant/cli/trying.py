@@ -10,7 +10,7 @@ from typing import Any
 
 from discriminant import store
 from discriminant.cli.door import DONE, Session, watch
-from discriminant.errors import FileError
+from discriminant.errors import CommandError
 from discriminant.table.replacing import write_whole
 
 _SETS = {
@@ -24,16 +24,23 @@ _SETS = {
 }
 
 
-def examples(session: Session, folder: str) -> int:
-    """Write them all."""
-    place = Path(folder)
-    if not place.is_dir():
-        raise FileError.absent(str(place))
-    files = {name: place / f"{name}.csv" for name in _SETS}
-    for file in files.values():
+def examples(session: Session, folder: str, *, force: bool = False) -> int:
+    """Write them all; a file of the same name that holds something else is kept, unless forced."""
+    texts = {Path(folder) / f"{name}.csv": _text(name) for name in _SETS}
+    for file, text in texts.items():
+        if not force and file.exists() and not _holds(file, text):
+            raise CommandError.would_overwrite(file)
+    try:
+        Path(folder).mkdir(parents=True, exist_ok=True)
+    except FileExistsError:
+        raise CommandError(f"{folder} is a file. Name a folder, which may be a new one.") from None
+    for file in texts:
         store.check_place(file)
         watch(file)
-    found = [_written(name, file) for name, file in files.items()]
+    for file, text in texts.items():
+        if not _holds(file, text):
+            write_whole(file, text)
+    found = [_told(name, file) for name, file in zip(_SETS, texts, strict=True)]
     lines = []
     for one in found:
         lines += [f"{one['file']}: {one['about']}", f"  {one['command']}", ""]
@@ -41,18 +48,25 @@ def examples(session: Session, folder: str) -> int:
     return DONE
 
 
-def _written(name: str, file: Path) -> dict[str, Any]:
+def _holds(file: Path, text: bytes) -> bool:
+    return file.is_file() and file.stat().st_size == len(text) and file.read_bytes() == text
+
+
+def _text(name: str) -> bytes:
     from sklearn import datasets
 
-    target, about = _SETS[name]
     bunch = getattr(datasets, f"load_{name}")()
     names = [str(column) for column in bunch.feature_names]
     labels = [str(label) for label in bunch.target_names[bunch.target].tolist()]
     text = io.StringIO(newline="")
     out = csv.writer(text, lineterminator="\n")
-    out.writerow([*names, target])
+    out.writerow([*names, _SETS[name][0]])
     for row, label in zip(bunch.data.tolist(), labels, strict=True):
         out.writerow([*(f"{value:g}" for value in row), label])
-    write_whole(file, text.getvalue().encode("utf-8"))
+    return text.getvalue().encode("utf-8")
+
+
+def _told(name: str, file: Path) -> dict[str, Any]:
+    target, about = _SETS[name]
     command = shlex.join(["discriminant", "report", str(file), "--target", target])
     return {"name": name, "file": str(file), "about": about, "target": target, "command": command}

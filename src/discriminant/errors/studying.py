@@ -118,6 +118,13 @@ class CommandError(InputError):
         )
 
     @classmethod
+    def would_overwrite(cls, path: object) -> CommandError:
+        return cls(
+            f"{path} is there already and holds something else. Name another folder, or pass "
+            "--force to write over it. Nothing was written."
+        )
+
+    @classmethod
     def taken_column(cls, path: object, names: Sequence[str]) -> CommandError:
         return cls(
             f"{path} has already column(s) {listing(names)}, which the answer would repeat. Rename "

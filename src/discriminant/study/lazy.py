@@ -38,7 +38,9 @@ def predict_frame(model: Any, source: Any, *, prefix: str = "", probabilities: b
     module = type(source).__module__
     if module.startswith("dask.array"):
         return _dask_array(model, source, probabilities)
-    answering = _Answering(*with_encoding(model)[:1], prefix, probabilities)
+    model, encoding = with_encoding(model)
+    used = tuple(column.name for column in encoding.used)
+    answering = _Answering(model, used, prefix, probabilities)
     if module.startswith(("dask", "dask_expr")):
         answering.check([str(name) for name in source.columns])
         meta = answering.meta(source._meta)
@@ -54,6 +56,7 @@ class _Answering:
     """The columns that a model adds to some rows."""
 
     model: Any
+    used: tuple[str, ...]  # columns that it reads
     prefix: str
     probabilities: bool
 
@@ -71,7 +74,7 @@ class _Answering:
             raise ColumnNamesError.of_duplicates(name, [taken.index(name), len(taken)])
 
     def said(self, frame: Any) -> dict[str, Any]:
-        """Of some rows."""
+        """Of the columns that it reads of some rows."""
         columns = [self.model.predict(frame)]
         if decides(self.model):
             columns.append(np.array([str(value) for value in self.model.decide(frame).tolist()]))
@@ -83,9 +86,8 @@ class _Answering:
         """A pandas frame with the answers."""
         if not len(frame):
             return self.meta(frame)
-        return frame.assign(
-            **{n: list(c) if c.dtype.kind == "U" else c for n, c in self.said(frame).items()}
-        )
+        said = self.said(frame[[name for name in self.used if name in frame.columns]])
+        return frame.assign(**{n: list(c) if c.dtype.kind == "U" else c for n, c in said.items()})
 
     def meta(self, frame: Any) -> Any:
         """No rows, but the columns and their types."""
@@ -108,7 +110,8 @@ class _Answering:
         for batch in batches:
             if batch.num_rows:
                 table = pa.Table.from_batches([batch])
-                for name, column in self.said(table).items():
+                given = table.select([n for n in self.used if n in table.column_names])
+                for name, column in self.said(given).items():
                     table = table.append_column(name, pa.array(column.tolist()))
                 yield from table.combine_chunks().to_batches()
 

@@ -127,6 +127,12 @@ def test_every_variant_stops_on_xor_and_says_so(options):
     assert not model.converged_ and model.n_passes_ <= 1000
 
 
+def test_without_a_proof_it_is_not_known_whether_a_border_exists():
+    rows, y = [[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]], [0, 1, 1, 0]
+    with pytest.warns(NotSeparatedWarning):
+        assert Perceptron(max_passes=5, prove=False).fit(rows, y).separable_ is None
+
+
 def test_a_border_that_exists_but_was_not_found_yet_is_announced():
     X, y = separable_rows(5, gap=0.05)
     with pytest.warns(NotSeparatedWarning, match="border exists: raise max_passes"):

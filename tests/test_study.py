@@ -253,3 +253,11 @@ def test_doing_without_missing_features_is_for_gaussian_models_only():
     assert np.isfinite(study.model().predict_proba(frame)).all()
     with pytest.raises(StudyError, match="marginal"):
         study.model("logistic")
+
+
+def test_compiling_a_loop_is_no_part_of_the_time_of_a_model():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 2))
+    rows = {"u": X[:, 0], "v": X[:, 1], "y": np.where(X[:, 0] > 0.2, "a", "b")}
+    found = dd.study(pd.DataFrame(rows), target="y").compare(["perceptron"])
+    assert {"reading", "summing", "compiling"} <= set(found.seconds)

@@ -60,6 +60,9 @@ class Perceptron(LinearClassifier):
         Take rows in a new order in every pass, drawn by `random_state`; else as they come.
     random_state
         Seed for `shuffle`.
+    prove
+        Ask a linear programme, of few rows, whether any border has every row right if none was
+        found; it may take longer than the walk.
 
     Attributes
     ----------
@@ -100,6 +103,7 @@ class Perceptron(LinearClassifier):
         intercept: bool = True,
         shuffle: bool = False,
         random_state: Any = None,
+        prove: bool = True,
     ) -> None:
         self.update = update
         self.keep = keep
@@ -108,6 +112,7 @@ class Perceptron(LinearClassifier):
         self.intercept = intercept
         self.shuffle = shuffle
         self.random_state = random_state
+        self.prove = prove
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Walk over the rows until all are right, or the passes are spent.
@@ -182,7 +187,8 @@ class Perceptron(LinearClassifier):
     def _separable(self, table: Table) -> bool | None:
         """Whether a linear border exists, if that is quickly said."""
         schema = table.schema
-        if len(table) * (table.width + 1) * (len(schema.labels) - 1) > _QUICK:
+        cells = len(table) * (table.width + 1) * (len(schema.labels) - 1)
+        if not self.prove or cells > _QUICK:
             return None
         units = units_of(table, at_zero=not self.intercept)
         found = separation(
@@ -203,7 +209,7 @@ class Perceptron(LinearClassifier):
         most: Any = self.max_passes
         if most is not None and not (isinstance(most, Integral) and int(most) >= 1):
             raise OptionError.of("max_passes", most, "a whole number of 1 or more, or None")
-        for name in ("standardize", "intercept", "shuffle"):
+        for name in ("standardize", "intercept", "shuffle", "prove"):
             if not isinstance(getattr(self, name), bool | np.bool_):
                 raise OptionError.of(name, getattr(self, name), "True or False")
 

@@ -36,12 +36,18 @@ class Member:
     level: int = 2  # of simplicity
     chosen: bool = False  # whether its options are chosen on held-out rows
     unending: bool = False  # whether its fit rarely ends by itself, and need not
+    compiled: bool = False  # whether its loop is compiled, or loaded, when it is first used
 
     @property
     def by_moments(self) -> bool:
         """Whether it is a function of moments; else it is fitted to rows."""
         model = self.make()
         return made_from_moments(model) and model.detail != "rows"
+
+    def load(self) -> None:
+        """Have its loop compiled, by a fit of two rows: that is no part of how long it takes."""
+        if self.compiled:
+            self.make().fit([[0.0], [1.0]], [0, 1])
 
     @classmethod
     def of(cls, name: str, model: Any) -> Member:
@@ -75,8 +81,9 @@ def family() -> dict[str, Member]:
         Member(
             "perceptron",
             "Perceptron",
-            lambda: Perceptron(keep="average", max_passes=100),
+            lambda: Perceptron(keep="average", max_passes=100, prove=False),
             unending=True,
+            compiled=True,
         ),
     )
     return {member.name: member for member in members}

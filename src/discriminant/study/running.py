@@ -134,6 +134,7 @@ class Run(ABC):
         self.folded  # before the clock starts: it serves all  # noqa: B018
         for i, member in enumerate(members):
             self.told(member.title, i, len(members))
+            self._load(member)
             started = time.perf_counter()
             try:
                 with kept() as told:
@@ -142,6 +143,12 @@ class Run(ABC):
                 left_out.append((member.title, str(reason)))
                 continue
             yield member, found, time.perf_counter() - started, tuple(told)
+
+    def _load(self, member: Member) -> None:
+        if member.compiled and "compiling" not in self.seconds:
+            started = time.perf_counter()
+            member.load()
+            self.seconds["compiling"] = time.perf_counter() - started
 
     def held(self, outcome: Outcome) -> HeldOut:
         """Held-out answers of the rows in memory, worked out again where they were not kept."""

@@ -4,6 +4,8 @@ import json
 
 import numpy as np
 import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 from hypothesis import given, strategies as st
 from scipy.stats import multivariate_normal
@@ -148,6 +150,52 @@ def test_a_file_is_read_as_the_kinds_of_the_fit(tmp_path):
     assert np.array_equal(model.predict(tmp_path / "new.csv"), model.predict(codes))
     frame, _ = read_frame(tmp_path / "new.csv", encoding=model.encoding_)
     assert frame["code"].kind == "text"
+
+
+def as_csv(frame, folder):
+    frame.to_csv(folder / "rows.csv", index=False)
+    return folder / "rows.csv"
+
+
+def as_parquet(frame, folder):
+    frame.to_parquet(folder / "rows.parquet")
+    return folder / "rows.parquet"
+
+
+def as_csv_of_polars(frame, folder):
+    pl.from_pandas(frame).write_csv(folder / "rows.csv")  # true and 1.0; pandas writes True
+    return folder / "rows.csv"
+
+
+SOURCES = {
+    "pandas": lambda frame, folder: frame,
+    "objects": lambda frame, folder: frame.astype({"size": float, "sold": object}),
+    "nullable": lambda frame, folder: frame.convert_dtypes(),
+    "polars": lambda frame, folder: pl.from_pandas(frame),
+    "arrow": lambda frame, folder: pa.table(frame),
+    "csv": as_csv,
+    "csv of polars": as_csv_of_polars,
+    "parquet": as_parquet,
+}
+TYPED = FRAME[["size"]].assign(sold=np.arange(ROWS) % 7 < 3, zone=np.arange(ROWS) % 3 + 1.0)
+TYPED["size"] += TYPED["sold"]
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_a_category_of_floats_or_truth_values_is_one_whatever_it_comes_from(source, tmp_path):
+    options = {"categories": ["sold", "zone"], "unseen": "ignore"}
+    made, rows = Encoded(LDA(), **options).fit(TYPED, Y), SOURCES[source](TYPED, tmp_path)
+    assert np.array_equal(made.predict_proba(rows), made.predict_proba(TYPED))
+    other = Encoded(LDA(), **options).fit(rows, Y)
+    assert other.encoding_.features == made.encoding_.features
+    assert np.array_equal(other.predict_proba(TYPED), made.predict_proba(TYPED))
+
+
+def test_texts_that_look_like_one_number_are_two_levels_where_the_fit_had_two():
+    frame = FRAME[["size"]].assign(code=["1", "1.0", "01"] * (ROWS // 3))
+    found = encoding_of(frame, reference="first")
+    assert found.features == ("size", "code=1", "code=1.0")
+    assert found.encode(frame)[:3, 1:].tolist() == [[1.0, 0.0], [0.0, 1.0], [0.0, 0.0]]
 
 
 def test_texts_that_mean_missing_are_remembered(tmp_path):

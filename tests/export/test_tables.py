@@ -71,6 +71,17 @@ def test_every_kind_of_column_becomes_the_same_features(model, missing, target):
     assert said["label"] == made.predict(frame).tolist()
 
 
+@pytest.mark.parametrize("unseen", ["error", "ignore"])
+def test_categories_of_floats_and_of_truth_values_become_the_same_features(unseen, target):
+    frame, labels = table_of(7, gaps=False)
+    frame["zip"] = frame["zip"].astype(float)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        made = Encoded(LDA(), categories=["zip", "sure"], unseen=unseen).fit(frame, labels)
+    said = run(target[0], made, columns_of(frame, target[0]), connection=target[1])
+    close(said["log_p"], made.predict_log_proba(frame), size=10.0)
+
+
 def test_a_missing_cell_with_nothing_to_stand_in_has_no_answer(target):
     made = fitted(LDA(), missing="error")
     frame, _ = table_of(3, gaps=False)

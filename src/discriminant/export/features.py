@@ -11,7 +11,6 @@ row has no answer. It is `table.encoding`, said cell by cell.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -19,6 +18,7 @@ from typing import Literal
 from discriminant.errors import ExportError
 from discriminant.export.steps import Step
 from discriminant.table.encoding import Column, Encoding
+from discriminant.table.spelling import other_spellings
 
 Kind = Literal["number", "boolean", "date", "text", "missing"]
 
@@ -31,24 +31,16 @@ class Source:
     column: str
     kind: Kind = "number"
     fill: float | None = None  # of a missing cell
-    values: tuple[tuple[str, float], ...] = ()  # of each category
+    values: tuple[tuple[str, float], ...] = ()  # of each category, in all its spellings
     other: float | None = None  # of a category that was not seen
 
     def groups(self) -> list[tuple[float, list[str]]]:
         """Categories by their number; those that are as unseen ones are left out."""
         found: dict[float, list[str]] = {}
-        for level, value in self.spelled():
+        for level, value in self.values:
             if value != self.other:
                 found.setdefault(value, []).append(level)
         return list(found.items())
-
-    def spelled(self) -> list[tuple[str, float]]:
-        """Categories in every way that they may be spelled: 1 is 1.0, True is true."""
-        known = {level for level, _ in self.values}
-        found = list(self.values)
-        for level, value in self.values:
-            found += [(other, value) for other in _spellings(level) if other not in known]
-        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +77,7 @@ def of_encoding(encoding: Encoding) -> Sources:
     filled = 0.0 if encoding.missing in ("mean", "indicator") else None
     checks, unseen = [], []
     for column in texts:
-        levels = tuple((level, 0.0) for level in column.levels)
+        levels = tuple((text, 0.0) for texts in _spelled(column).values() for text in texts)
         if encoding.unseen == "error":
             checks.append(Source(f"known {column.name}", column.name, "text", filled, levels))
         if encoding.unseen == "reject":
@@ -98,11 +90,17 @@ def _of_column(column: Column, encoding: Encoding) -> Iterator[Source]:
     filled = encoding.missing in ("mean", "indicator")
     fill: tuple[float | None, ...] = column.fill if filled else (None,) * len(column.features)
     if column.kind == "category":
+        spelled = _spelled(column)
         for name, level, value in zip(column.features, column.kept, fill, strict=False):
-            yield Source(name, column.name, "text", value, ((level, 1.0),), 0.0)
+            texts = tuple((text, 1.0) for text in spelled[level])
+            yield Source(name, column.name, "text", value, texts, 0.0)
     elif column.kind == "ordered":
         top = max(len(column.levels) - 1, 1)
-        values = tuple((level, place / top) for place, level in enumerate(column.levels))
+        values = tuple(
+            (text, place / top)
+            for place, texts in enumerate(_spelled(column).values())
+            for text in texts
+        )
         other = column.fill[0] if column.fill else 0.0
         yield Source(column.features[0], column.name, "text", fill[0], values, other)
     else:
@@ -114,7 +112,9 @@ def _of_column(column: Column, encoding: Encoding) -> Iterator[Source]:
         yield Source(column.features[-1], column.name, "missing")
 
 
-def _spellings(level: str) -> list[str]:
-    if re.fullmatch(r"-?[0-9]+", level):
-        return [f"{level}.0"]
-    return [level.lower()] if level in ("True", "False") else []
+def _spelled(column: Column) -> dict[str, list[str]]:
+    """Every level of a column, in every way that it may be written."""
+    found = {level: [level] for level in column.levels}
+    for text, level in other_spellings(column.levels).items():
+        found[level].append(text)
+    return found

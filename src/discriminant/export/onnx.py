@@ -151,7 +151,7 @@ class _Graph:
 
     def _categories(self, column: str, run: list[Source]) -> str:
         """(N, m) numbers of categories: their code, and a row of a table for each."""
-        levels = list(dict.fromkeys(level for source in run for level, _ in source.spelled()))
+        levels = list(dict.fromkeys(level for source in run for level, _ in source.values))
         known = levels if "" in levels else [*levels, ""]  # '' stands for a missing cell
         code = self._node(
             "LabelEncoder",
@@ -297,7 +297,7 @@ _NODES = {
 
 def _cell(source: Source, level: str | None) -> float:
     """The number of a category; of '' where that is a missing cell, of None where it is unseen."""
-    values = dict(source.spelled())
+    values = dict(source.values)
     if level in values:
         return values[level]
     missing = level == ""

@@ -62,11 +62,17 @@ class Cells:
         )
 
     def as_text(self) -> Cells:
-        """Numbers and truth values as categories, by the text that Python writes for them."""
+        """Numbers and truth values as categories, by the text that Python writes for them.
+
+        A truth value is True or False, however its source keeps it.
+        """
         if self.kind == "text":
             return self
         known = ~self.missing
-        found, codes = np.unique(self.values[known], return_inverse=True)
+        some = self.values[known]
+        found, codes = np.unique(
+            some.astype(bool) if self.kind == "boolean" else some, return_inverse=True
+        )
         values = np.full(len(self.values), -1, dtype=np.int32)
         values[known] = codes
         return Cells(self.name, "text", values, tuple(_written(v) for v in found.tolist()))

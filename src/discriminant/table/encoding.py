@@ -1,6 +1,7 @@
 """Columns to features, by a plan that is fixed at the fit and travels with the model.
 
-    number, date     x itself; a date is days since 1970-01-01
+    number, date     x itself; a date is days since 1970-01-01. Texts are read as `table.writing`
+                     found them written at the fit; dates also as 2023-10-27
     boolean          0 or 1
     ordered          place among k levels / (k - 1): low, medium, high are 0, 0.5, 1
     category         an indicator (0 or 1) for each level, named `column=level`; the reference
@@ -19,7 +20,7 @@ Columns are matched by name. An Encoding is plain facts: `to_dict` gives what JS
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
@@ -38,9 +39,11 @@ from discriminant.errors import (
     tell,
 )
 from discriminant.table.cells import Cells, Frame, open_frame
-from discriminant.table.dialect import is_number
+from discriminant.table.dialect import MISSING as MISSING_TEXTS, is_number
 from discriminant.table.schema import Floats
 from discriminant.table.source import Columns
+from discriminant.table.writing import read_as
+from discriminant.table.spelling import other_spellings
 
 Kind = Literal[
     "number",
@@ -84,6 +87,7 @@ class Column:
     features: tuple[str, ...] = ()
     missing: int = 0  # cells that were missing at the fit
     note: str = ""  # why, where a reader may wonder
+    written: str = ""  # how numbers or dates are, of texts: `table.writing`
 
     @property
     def kept(self) -> tuple[str, ...]:
@@ -175,6 +179,30 @@ def _tuples(found: Mapping[str, Any]) -> dict[str, Any]:
     return {k: tuple(v) if isinstance(v, list) else v for k, v in found.items()}
 
 
+def _reader(column: Column) -> Callable[[str], float | None]:
+    """What reads the texts of a column of numbers or dates."""
+    if column.written or column.kind == "date":
+        way = read_as(column.written)
+        iso = read_as("")
+        return way if column.kind == "number" else lambda text: _first(way(text), iso(text))
+    return lambda text: float(text) if is_number(text) else None
+
+
+def _first(one: float | None, other: float | None) -> float | None:
+    return other if one is None else one
+
+
+def _word(column: Column) -> str:
+    """What the texts of a column are to be."""
+    if column.kind == "date":
+        ways = dict.fromkeys((column.written or "YYYY-MM-DD", "YYYY-MM-DD"))
+        return f"date ({' or '.join(ways)})"
+    if column.written:
+        style, _, unit = column.written.partition(";")
+        return f"number such as {style}{unit and ' with '}{unit}"
+    return "truth value" if column.kind == "boolean" else "number"
+
+
 class _Work:
     """Turning one frame."""
 
@@ -182,6 +210,7 @@ class _Work:
         self.frame = frame
         self.missing = encoding.missing
         self.unseen = encoding.unseen
+        self.texts = MISSING_TEXTS if encoding.missing_texts is None else encoding.missing_texts
         self.fitting = fitting
         self.rejected = np.zeros(len(frame), dtype=bool)
         self.gaps = np.zeros(len(frame), dtype=bool)
@@ -229,15 +258,19 @@ class _Work:
 
     def _parsed(self, column: Column, cells: Cells) -> Floats:
         """Texts as numbers, where the fit had numbers."""
-        bad = [code for code, text in enumerate(cells.levels) if not is_number(text)]
+        read = _reader(column)
+        gone = self.texts if column.written else ()
+        found = [np.nan if text in gone else read(text) for text in cells.levels]
+        bad = [code for code, value in enumerate(found) if value is None]
         rows = np.flatnonzero(np.isin(cells.values, bad))
         if len(rows):
             row = int(rows[0])
             text = cells.levels[cells.values[row]]
-            word = {"date": "date", "boolean": "truth value"}.get(column.kind, "number")
             place = self.frame.start + row
-            raise BadNumberError.of(place, column.name, text, line=self.frame.line(row), kind=word)
-        table = [float(text) if is_number(text) else np.nan for text in cells.levels]
+            raise BadNumberError.of(
+                place, column.name, text, line=self.frame.line(row), kind=_word(column)
+            )
+        table = [np.nan if value is None else value for value in found]
         return np.asarray(np.array([*table, np.nan])[cells.values])
 
     def _check_finite(self, column: Column, values: npt.NDArray[Any]) -> None:
@@ -258,8 +291,11 @@ class _Work:
         return self._filled(column, parts, gone if gone.any() else None)
 
     def _codes(self, column: Column, cells: Cells) -> npt.NDArray[np.int32]:
-        """Codes into the levels of the fit; -1 missing, -2 not seen."""
+        """Codes into the levels of the fit, however spelled; -1 missing, -2 not seen."""
         place = {level: code for code, level in enumerate(column.levels)}
+        if not all(level in place for level in cells.levels):
+            others = other_spellings(column.levels)
+            place |= {text: place[level] for text, level in others.items()}
         table = np.array([*(place.get(v, _UNKNOWN) for v in cells.levels), -1], dtype=np.int32)
         codes = np.asarray(table[cells.values])
         if (table == _UNKNOWN).any():

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from sklearn.datasets import load_iris
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
 import discriminant as dd
 from discriminant.cli import door
@@ -177,6 +178,30 @@ def test_assess_counts_what_the_model_gets_wrong(place, tmp_path):
     X, y = load_iris(return_X_y=True)
     wrong = dd.LDA().fit(X, y).predict(X) != y
     assert 150 - np.trace(told["confusion"]) == wrong.sum()
+
+
+@pytest.mark.parametrize("kind", [pa.bool_(), pa.int8(), pa.float64(), pa.string()])
+@pytest.mark.parametrize("engine", ["memory", "files"])
+def test_assess_takes_classes_of_every_kind(kind, engine, tmp_path):
+    truth = [i % 2 for i in range(40)]
+    x = [0.3 * (i % 2) + 0.1 * (i % 7) for i in range(40)]
+    y = pa.array(truth).cast(kind)
+    pq.write_table(pa.table({"x": x, "y": y}), tmp_path / "rows.parquet")
+    run("fit", "rows.parquet", "--target", "y", "--model", "lda", "--out", "m", cwd=tmp_path)
+    how = ("assess", "m", "rows.parquet", "--engine", engine, "--json")
+    told = json.loads(run(*how, cwd=tmp_path).stdout)
+    pq.write_table(pa.table({"x": x, "y": pa.array(truth)}), tmp_path / "rows.parquet")
+    assert json.loads(run(*how, cwd=tmp_path).stdout)["confusion"] == told["confusion"]
+    right = LinearDiscriminantAnalysis().fit(np.c_[x], truth).predict(np.c_[x]) == truth
+    assert np.trace(told["confusion"]) == right.sum() < 40
+
+
+@pytest.mark.parametrize("engine", ["memory", "files"])
+def test_dates_are_no_classes(engine, tmp_path):
+    days = pa.array([i % 2 for i in range(40)], pa.int32()).cast(pa.date32())
+    pq.write_table(pa.table({"x": list(range(40)), "y": days}), tmp_path / "rows.parquet")
+    said = run("compare", "rows.parquet", "--target", "y", "--engine", engine, cwd=tmp_path, code=2)
+    assert "column 'y'" in said.stderr.lower() and "dates" in said.stderr
 
 
 def test_exports_run_elsewhere(place, tmp_path):

@@ -23,6 +23,7 @@ from discriminant.table.cells import Frame
 from discriminant.table.learning import Wishes
 from discriminant.table.parts import Part, Partial, Source, label_codes
 from discriminant.table.schema import Block, Floats, Labels, Places, dense
+from discriminant.table.spelling import other_spellings
 from discriminant.table.weights import open_weight
 
 _RANKED = 20  # classes; of more, no ranking is kept
@@ -144,7 +145,7 @@ class EvaluationWork:
 
     def _of(self, frame: Frame) -> RankedAssessment:
         labels, codes = label_codes(frame[self.target])
-        labels = _as_known(labels, self.model.classes_)
+        labels = as_known(labels, self.model.classes_)
         weight = None
         if self.weight is not None:
             weight = open_weight(frame[self.weight].values, len(frame), some=False)
@@ -195,9 +196,14 @@ def _rankings(
     )
 
 
-def _as_known(labels: Labels, classes: Labels) -> Labels:
-    """Labels as the model has them: a file may hold as text what another holds as numbers."""
+def as_known(labels: Labels, classes: Labels) -> Labels:
+    """Labels as the model has them: a file may hold as text what another holds as numbers.
+
+    >>> as_known(np.array([1.0, 2.0, 7.0]), np.array(["1", "2"])).tolist()
+    ['1', '2', '7.0']
+    """
     known = {str(label): label for label in np.asarray(classes).tolist()}
+    known |= {other: known[text] for other, text in other_spellings(list(known)).items()}
     return np.array([known.get(str(label), label) for label in labels.tolist()])
 
 

@@ -7,15 +7,13 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from discriminant import store
-from discriminant.assessment.evaluated import evaluate_source
+from discriminant.assessment.evaluated import as_known, evaluate_source
 from discriminant.assessment.evaluation import evaluate
 from discriminant.cli.door import DONE, Session
 from discriminant.cli.options import costs, one_or_all, placing
 from discriminant.cli.studying import check_places, decided_as
-from discriminant.errors import CommandError, LabelError, TargetError
+from discriminant.errors import CommandError, TargetError
 from discriminant.export import export as exported
 from discriminant.report.words import counted
 from discriminant.study.pace import Pace
@@ -24,7 +22,7 @@ from discriminant.study.sources import in_parts, parts_of
 from discriminant.table.encoding import Encoding
 from discriminant.table.learning import Wishes
 from discriminant.table.opening import read_frame
-from discriminant.table.parts import reading_as
+from discriminant.table.parts import label_codes, reading_as
 
 _OFTEN = 1_000_000  # rows
 
@@ -82,12 +80,8 @@ def assess(session: Session, path: str, source: tuple[str, ...], options: dict[s
         return _assessed(session, model, encoding, given, target, place, options)
     session.say("reading ...")
     frame, _ = read_frame(given, encoding=encoding, target=target)
-    cells = frame[target].as_text()
-    if cells.gaps:
-        raise LabelError.missing(np.flatnonzero(cells.missing).tolist())
-    truth = np.asarray(cells.levels, dtype=object)[cells.values]
-    own = {str(label): label for label in model.classes_.tolist()}
-    truth = np.array([own.get(label, label) for label in truth.tolist()])
+    labels, codes = label_codes(frame[target])
+    truth = as_known(labels, model.classes_)[codes]
     found = evaluate(model, frame, truth, unseen=options["unknown"])
     session.tell({"rows": len(frame), **found.to_dict()}, str(found))
     return DONE

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discriminant.engines.inside import Inside, label_term, weight_term
-from discriminant.errors import DatabaseError
+from discriminant.errors import DatabaseError, LabelError
 from discriminant.table.cells import Cells, Frame, Kind
 from discriminant.table.labels import encode_labels
 from discriminant.table.learning import Wishes
@@ -83,6 +83,8 @@ def label_key(label: Any) -> Any:
 
 
 def _labels(inside: Inside, target: str, kind: Kind) -> Labels:
+    if kind == "date":
+        raise LabelError.of_dates(target)
     term = label_term(inside, target)
     found = [row[0] for row in inside.ask(f"SELECT DISTINCT {term} FROM {inside.rows}")]
     if any(label is None for label in found):

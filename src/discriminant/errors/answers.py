@@ -11,6 +11,14 @@ class LabelError(InputError):
     """The labels cannot be used."""
 
     @classmethod
+    def of_dates(cls, column: str) -> LabelError:
+        return cls(
+            f"Column '{column}', which holds the classes, is one of dates. A date is a number of "
+            "days, not a class: name another column, or write the classes as texts, such as "
+            "'2024' or '2024-03'."
+        )
+
+    @classmethod
     def missing(cls, rows: Sequence[int]) -> LabelError:
         where = ", ".join(str(r) for r in list(rows)[:5])
         more = f" and {len(rows) - 5} more" if len(rows) > 5 else ""

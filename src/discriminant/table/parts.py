@@ -218,6 +218,8 @@ def label_codes(cells: Cells) -> tuple[Labels, Codes]:
     """The classes of some rows exactly as they are written, sorted, and the code of every row."""
     if cells.gaps:
         raise LabelError.missing(np.flatnonzero(cells.missing).tolist())
+    if cells.kind == "date":
+        raise LabelError.of_dates(cells.name)
     if cells.kind == "boolean":
         return encode_labels(cells.values.astype(bool))
     if cells.kind != "text":

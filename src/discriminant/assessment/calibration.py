@@ -10,13 +10,13 @@ are of equal width; those of a tally are put together to as many as are asked fo
 from __future__ import annotations
 
 from dataclasses import dataclass
-from importlib import import_module
 from typing import Any
 
 import numpy as np
 
 from discriminant.assessment.rates import ratio
 from discriminant.errors import OptionError
+from discriminant.table.frames import pandas
 from discriminant.table.schema import Floats
 
 
@@ -55,7 +55,7 @@ class CalibrationCurve:
         """A pandas frame with a row for each bin."""
         facts = self.to_dict()
         del facts["of"], facts["error"]
-        return import_module("pandas").DataFrame(facts)
+        return pandas().DataFrame(facts)
 
 
 def curve_of(of: object, sums: Floats, *, bins: int) -> CalibrationCurve:

@@ -21,7 +21,6 @@ not Gaussian rather than covariances that differ.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -34,6 +33,7 @@ from discriminant.errors import InferenceError
 from discriminant.models.support import rounding
 from discriminant.moments.class_moments import ClassMoments
 from discriminant.moments.naming import columns_of
+from discriminant.table.frames import pandas
 from discriminant.table.schema import Floats, Labels
 
 _WHAT = "Box's M"
@@ -91,7 +91,7 @@ class BoxM(Printed):
 
     def frame(self) -> Any:
         """The classes as a pandas frame, a row each."""
-        return import_module("pandas").DataFrame(self._records()).set_index("label")
+        return pandas().DataFrame(self._records()).set_index("label")
 
     def _records(self) -> list[dict[str, Any]]:
         columns = (self.labels.tolist(), self.rows.tolist(), self.logdet.tolist())

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -26,6 +25,7 @@ from discriminant.assessment.standard import check_products, moments_of, standar
 from discriminant.errors import InferenceError
 from discriminant.moments.class_moments import ClassMoments
 from discriminant.moments.class_rows import ClassRows
+from discriminant.table.frames import pandas
 from discriminant.table.schema import Floats
 
 _WHAT = "Hotelling's T2"
@@ -81,7 +81,7 @@ class Hotelling(Printed):
 
     def frame(self) -> Any:
         """The features as a pandas frame, a row each."""
-        return import_module("pandas").DataFrame(self._records()).set_index("feature")
+        return pandas().DataFrame(self._records()).set_index("feature")
 
     def _records(self) -> list[dict[str, Any]]:
         return [

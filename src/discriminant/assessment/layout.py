@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, fields
-from importlib import import_module
 from typing import Any
 
 import numpy as np
 
+from discriminant.table.frames import pandas
 from discriminant.table.schema import Floats
 
 
@@ -62,7 +62,7 @@ def frame_of_steps(kind: Any, steps: Sequence[Any]) -> Any:
     """A pandas frame with a row for each step of a `kind`, by its number."""
     columns = [field.name for field in fields(kind)]
     rows = [asdict(step) for step in steps]
-    return import_module("pandas").DataFrame(rows, columns=columns).set_index("number")
+    return pandas().DataFrame(rows, columns=columns).set_index("number")
 
 
 def number(value: float, decimals: int = 6) -> str:

@@ -13,7 +13,6 @@ tested as one. Features that depend on one another within classes are named in a
 from __future__ import annotations
 
 from dataclasses import dataclass
-from importlib import import_module
 from typing import Any, Literal
 
 import numpy as np
@@ -23,6 +22,7 @@ from discriminant.assessment.four_tests import Degrees, FTest, f_chance, four_te
 from discriminant.assessment.layout import Printed, chance, degree, matrix, number, table
 from discriminant.assessment.standard import Standard, moments_of, standardised
 from discriminant.errors import OptionError
+from discriminant.table.frames import pandas
 from discriminant.table.schema import Floats, Labels
 
 _WHAT = "A multivariate analysis of variance"
@@ -90,15 +90,15 @@ class Manova(Printed):
 
     def frame(self, part: Part = "tests") -> Any:
         """One of the tables as a pandas frame."""
-        pandas = import_module("pandas")
+        frames = pandas()
         if part in ("tests", "univariate", "canonical"):
-            found = pandas.DataFrame(self._records(part))
+            found = frames.DataFrame(self._records(part))
             return found.set_index(found.columns[0])
         if part not in _TITLES:
             known = ["tests", "univariate", "canonical", *_TITLES]
             raise OptionError.of("part", part, f"one of {', '.join(known)}")
         index = self.labels if part == "means" else self.features
-        return pandas.DataFrame(
+        return frames.DataFrame(
             getattr(self.canonical, part), index=list(index), columns=self._columns()
         )
 

@@ -22,7 +22,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from importlib import import_module
 from itertools import combinations
 from typing import Any, Literal
 
@@ -33,6 +32,7 @@ from discriminant.assessment.intervals import check_level
 from discriminant.assessment.layout import chance, number, table
 from discriminant.assessment.resampling import HeldOut
 from discriminant.errors import ComparisonError, NoSpreadWarning, OptionError, tell
+from discriminant.table.frames import pandas
 from discriminant.table.labels import same_labels
 from discriminant.table.schema import Floats
 
@@ -95,7 +95,7 @@ class ModelComparison:
 
     def frame(self) -> Any:
         """The pairs as a pandas data frame."""
-        return import_module("pandas").DataFrame(self.to_dict()["pairs"])
+        return pandas().DataFrame(self.to_dict()["pairs"])
 
 
 _TITLES = {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,6 +9,7 @@ import numpy as np
 from discriminant.assessment.layout import table
 from discriminant.assessment.rates import AVERAGES
 from discriminant.errors import OptionError
+from discriminant.table.frames import pandas
 
 if TYPE_CHECKING:
     from discriminant.assessment.measures import Assessment
@@ -48,10 +48,10 @@ def facts_of(found: Assessment) -> dict[str, Any]:
 
 def frame_of(found: Assessment, what: str) -> Any:
     """A pandas frame of the classes, the confusion matrix, the averages or all measures."""
-    frame = import_module("pandas").DataFrame
+    frame = pandas().DataFrame
     if what == "confusion":
-        index = import_module("pandas").Index(list(found.actions), dtype=object, name="decided")
-        columns = import_module("pandas").Index(found.labels.tolist(), name="true")
+        index = pandas().Index(list(found.actions), dtype=object, name="decided")
+        columns = pandas().Index(found.labels.tolist(), name="true")
         return frame(found.weight, index=index, columns=columns)
     if what == "classes":
         return frame(class_records(found)).set_index("class")

@@ -20,7 +20,6 @@ negative rows, after (TP, FP) above it, adds to P times the average precision
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from importlib import import_module
 from typing import Any, Literal
 
 import numpy as np
@@ -36,6 +35,7 @@ from discriminant.assessment.steps import (
 )
 from discriminant.errors import OptionError, ScoreError
 from discriminant.moments.ranking import Ranking, Steps
+from discriminant.table.frames import pandas
 from discriminant.table.schema import Floats
 
 Average = Literal["macro", "weighted", "micro"]
@@ -252,7 +252,7 @@ def area_error(steps: Steps) -> float:
 
 
 def _frame(**columns: Floats) -> Any:
-    return import_module("pandas").DataFrame(columns)
+    return pandas().DataFrame(columns)
 
 
 def _called(steps: Steps) -> tuple[Floats, Floats]:

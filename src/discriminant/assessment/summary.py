@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from importlib import import_module
 from typing import Any
 
 import numpy as np
 
 from discriminant.assessment.inference import Inference
+from discriminant.table.frames import pandas
 from discriminant.table.schema import Floats
 
 STARS = ((0.001, "***"), (0.01, "**"), (0.05, "*"), (0.1, "."))
@@ -82,7 +82,7 @@ class Summary:
 
     def frame(self) -> Any:
         """The coefficients as a pandas frame, a row each."""
-        found = import_module("pandas").DataFrame(self._coefficients())
+        found = pandas().DataFrame(self._coefficients())
         keys = ["class", "name"] if self.inference.classes is not None else ["name"]
         return found.set_index(keys)
 

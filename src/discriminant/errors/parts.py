@@ -45,7 +45,8 @@ class EngineError(InputError):
     @classmethod
     def not_installed(cls, library: str, extra: str) -> EngineError:
         return cls(
-            f"This needs {library}, which is not installed: pip install 'discriminant[{extra}]'."
+            f"This needs {library}, which is not installed. Install it with: "
+            f"pip install 'discriminant[{extra}]' (in a clone: pip install '.[{extra}]')"
         )
 
     @classmethod

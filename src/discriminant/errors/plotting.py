@@ -1,4 +1,4 @@
-"""Figures that cannot be drawn."""
+"""Figures that cannot be drawn, and libraries that are needed only for some things."""
 
 from __future__ import annotations
 
@@ -11,11 +11,14 @@ class LibraryMissingError(DiscriminantError, ImportError):
     """A library that is needed only for this is not installed."""
 
     @classmethod
-    def of(cls, library: str, *, what: str, extra: str) -> LibraryMissingError:
-        return cls(
-            f"{what} needs {library}, which is not installed. "
-            f"Install it with: pip install 'discriminant[{extra}]'"
+    def of(cls, library: str, *, what: str, extra: str = "") -> LibraryMissingError:
+        """`extra` is the one of this package that has it; '' where none does."""
+        how = (
+            f"pip install 'discriminant[{extra}]' (in a clone: pip install '.[{extra}]')"
+            if extra
+            else f"pip install {library}"
         )
+        return cls(f"{what} needs {library}, which is not installed. Install it with: {how}")
 
 
 class PlotError(InputError):

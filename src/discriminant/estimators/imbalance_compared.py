@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -41,6 +40,7 @@ from discriminant.errors import (
 from discriminant.estimators.easy_ensemble import EasyEnsemble
 from discriminant.estimators.imbalance import Resampled, Reweighted
 from discriminant.estimators.rebalanced import arrayed, classes_of, ranking_of
+from discriminant.table.frames import pandas
 from discriminant.table.schema import Codes, Floats, Labels, Places
 
 PLAIN, THRESHOLD = "plain", "threshold moved"  # the latter on posteriors of the former's fit
@@ -98,8 +98,8 @@ class ImbalanceComparison(Printed):
 
     def frame(self) -> Any:
         """The table as a pandas frame."""
-        pandas = import_module("pandas")
-        return pandas.DataFrame(self.values, index=list(self.ways), columns=list(MEASURES))
+        frames = pandas()
+        return frames.DataFrame(self.values, index=list(self.ways), columns=list(MEASURES))
 
 
 def _cell(value: float) -> str:

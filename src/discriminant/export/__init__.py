@@ -49,6 +49,7 @@ def _made(model: Any, to: str, options: dict[str, Any]) -> str | bytes:
     if to == "onnx":
         from discriminant.export.onnx import to_onnx
 
+        _check_onnx()
         return to_onnx(model, **options)
     if to == "python":
         from discriminant.export.python import to_python
@@ -57,3 +58,14 @@ def _made(model: Any, to: str, options: dict[str, Any]) -> str | bytes:
     from discriminant.errors import ExportError
 
     raise ExportError.of_target(to, TARGETS)
+
+
+def _check_onnx() -> None:
+    from importlib import import_module
+
+    from discriminant.errors import LibraryMissingError
+
+    try:
+        import_module("onnx")
+    except ImportError:
+        raise LibraryMissingError.of("onnx", what="An ONNX file", extra="onnx") from None

@@ -14,7 +14,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -32,6 +31,7 @@ from discriminant.report.comparing import held_auc, log_odds, surface_facts
 from discriminant.report.facts import ComparisonFacts, ModelFacts, plain
 from discriminant.report.words import counted, duration, fixed, number, percent, several, told
 from discriminant.study.members import SIMPLEST, Member
+from discriminant.table.frames import pandas
 from discriminant.table.schema import Floats
 
 LEVEL = 0.95
@@ -119,7 +119,7 @@ class Comparison(Printed):
 
     def frame(self) -> Any:
         """A pandas frame, a row for each model."""
-        return import_module("pandas").DataFrame(self._records()).set_index("name")
+        return pandas().DataFrame(self._records()).set_index("name")
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers, lists and texts."""

@@ -17,6 +17,7 @@ import numpy as np
 
 from discriminant.errors import ColumnNamesError, OptionError
 from discriminant.study.scoring import decides, with_encoding
+from discriminant.table.frames import pandas
 
 
 def predict_frame(model: Any, source: Any, *, prefix: str = "", probabilities: bool = True) -> Any:
@@ -91,14 +92,14 @@ class _Answering:
 
     def meta(self, frame: Any) -> Any:
         """No rows, but the columns and their types."""
-        pandas = import_module("pandas")
+        frames = pandas()
         kinds = [self._labels(), *(["U"] if decides(self.model) else [])]
         kinds += ["f"] * (len(self.names) - len(kinds))
         made = {"f": "float64", "i": "int64", "b": "bool"}
         empty = frame.iloc[:0]
         return empty.assign(
             **{
-                n: pandas.Series(dtype=made.get(k, "str"))
+                n: frames.Series(dtype=made.get(k, "str"))
                 for n, k in zip(self.names, kinds, strict=True)
             }
         )

@@ -261,3 +261,35 @@ def test_compiling_a_loop_is_no_part_of_the_time_of_a_model():
     rows = {"u": X[:, 0], "v": X[:, 1], "y": np.where(X[:, 0] > 0.2, "a", "b")}
     found = dd.study(pd.DataFrame(rows), target="y").compare(["perceptron"])
     assert {"reading", "summing", "compiling"} <= set(found.seconds)
+
+
+def test_where_no_fit_had_converged_the_reason_says_so():
+    frame = frame_of(load_iris)
+    frame = frame[frame["kind"] != "virginica"]  # setosa lies apart
+    study = dd.study(frame, target="kind", folds=3)
+    study.compare(["logistic_ml"])
+    why = study.choose().why
+    assert "and had converged" not in why and "Some of its fits had not converged." in why
+
+
+def test_a_name_stands_for_the_model_that_was_compared_last():
+    study, own = dd.study(frame_of(load_iris), target="kind", folds=3), dd.LDA()
+    study.compare({"mine": own})
+    assert isinstance(study.model("mine").estimator_, dd.LDA)
+    assert not hasattr(own, "rule_")  # a clone was fitted
+    study.compare({"mine": dd.QDA()})
+    assert isinstance(study.model("mine").estimator_, dd.QDA)
+
+
+def test_costs_stay_when_another_model_is_taken_unless_it_cannot_weigh_them():
+    frame = frame_of(load_breast_cancer)
+    study = dd.study(frame, target="kind", folds=3)
+    study.compare(["lda", "qda", "svm"], most=100)
+    study.decide(reject=0.1, name="lda")
+    with pytest.raises(StudyError, match=r"'svm' gives no probabilities.*`decide\(\)`"):
+        study.choose("svm")
+    assert study.choice.name == "lda"
+    study.choose("qda")
+    assert study.facts()["decision"]["reject"] == 0.1
+    study.decide()
+    assert study.choose("svm").name == "svm"

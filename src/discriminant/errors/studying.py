@@ -51,6 +51,14 @@ class StudyError(InputError):
             "'lda'."
         )
 
+    @classmethod
+    def nothing_to_weigh(cls, name: object) -> StudyError:
+        return cls(
+            "Costs or a reject option were asked for by `decide`, and model "
+            f"'{name}' gives no probabilities for them. Take another, for example 'lda', or call "
+            "`decide()` before: without costs it takes them back."
+        )
+
 
 class ModelLeftOutWarning(DiscriminantWarning):
     """A model of the family does not suit the rows and is not compared."""

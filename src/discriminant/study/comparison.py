@@ -197,7 +197,8 @@ class Comparison(Printed):
     def _why(self, taken: Outcome, best: Outcome, by: str, able: list[Outcome]) -> str:
         said = percent if by == "error" else number
         least, own, se = (said(v) for v in (_least(best, by), _least(taken, by), best.spread[by]))
-        converged = " and had converged" if not all(one.converged for one in self.outcomes) else ""
+        some = [one for one in self.outcomes if one.value(by) is not None]
+        converged = " and had converged" if len(able) < len(some) else ""
         what, among = _WORDS[by], f"of the {len(able)} models that have one{converged}"
         as_good = [one for one in able if one.value(by) == best.value(by)]
         if len(able) == 1:
@@ -218,7 +219,9 @@ class Comparison(Printed):
                 f"{own}, is within one standard error ({se}) of the least {among}, {least} of "
                 f"{told(best.title)}."
             )
-        return " ".join(filter(None, [reason, _mistakes(taken), self._rivals(taken)]))
+        unfinished = "" if taken.converged else _unfinished(len(able))
+        said_all = [reason, unfinished, _mistakes(taken), self._rivals(taken)]
+        return " ".join(filter(None, said_all))
 
     def _rivals(self, taken: Outcome) -> str:
         """What McNemar's test says of the other models' mistakes."""
@@ -337,6 +340,12 @@ def _simplest(able: list[Outcome], best: Outcome, by: str) -> Outcome:
 def _least(one: Outcome, by: str) -> float:
     value = one.value(by)
     return math.inf if value is None else value
+
+
+def _unfinished(models: int) -> str:
+    """Of models of which none had converged."""
+    fits = "its fits" if models == 1 else f"the fits of each of these {models} models"
+    return f"Some of {fits} had not converged."
 
 
 def _mistakes(one: Outcome) -> str:

@@ -14,6 +14,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from sklearn.base import clone
+
 from discriminant.assessment.refit import made_from_moments
 from discriminant.errors import StudyError
 
@@ -51,8 +53,8 @@ class Member:
 
     @classmethod
     def of(cls, name: str, model: Any) -> Member:
-        """Somebody's own classifier."""
-        return cls(name, name, lambda: model, 3)
+        """Somebody's own classifier, which stays as it is: clones of it are fitted."""
+        return cls(name, name, lambda: clone(model, safe=False), 3)
 
 
 def family() -> dict[str, Member]:

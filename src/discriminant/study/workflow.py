@@ -142,6 +142,7 @@ class Study:
         run = self._running(most)
         self.comparison = run.compare(members)
         self.choice = None
+        self._models = {}  # a name may stand for another model now
         self._members = {member.name: member for member in members}
         return self.comparison
 
@@ -160,6 +161,8 @@ class Study:
     ) -> Choice:
         """Take a model: one by name, or the one that did best.
 
+        Costs and a reject option that `decide` was given stay: they are of the problem.
+
         Parameters
         ----------
         by
@@ -168,8 +171,11 @@ class Study:
             'one_se': the simplest model within one standard error of the best; 'least': the best.
         """
         found = self._compared()
-        self.choice = found.choose(by, rule) if name is None else found.named(name)
-        return self.choice
+        choice = found.choose(by, rule) if name is None else found.named(name)
+        if self._weighs() and found[choice.name].facts["brier"] is None:
+            raise StudyError.nothing_to_weigh(choice.name)
+        self.choice = choice
+        return choice
 
     # --- using ------------------------------------------------------------------------------------
 
@@ -252,6 +258,10 @@ class Study:
                 self._run = RunInMemory(*shared, marginal, all_rows=table, fold=self._fold)
         self._run.most = most
         return self._run
+
+    def _weighs(self) -> bool:
+        """Whether costs or a reject option were asked for."""
+        return any(option is not None for option in self.options.values())
 
     def _compared(self) -> Comparison:
         return self.compare() if self.comparison is None else self.comparison

@@ -100,6 +100,7 @@ def rows(
         reference,
         max_levels,
         None if missing_texts is None else ("", *missing_texts),
+        (engine or engine_of(source)) != "sql",  # a database sums what is written as it is
     )
     wishes.check()
     found = source_of(source, engine=engine, **options)

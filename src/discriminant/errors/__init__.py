@@ -66,6 +66,7 @@ from discriminant.errors.encoding import (
     MissingCellError as MissingCellError,
     NoFeaturesError as NoFeaturesError,
     TargetError as TargetError,
+    UnreadTextWarning as UnreadTextWarning,
 )
 from discriminant.errors.export import ExportError as ExportError
 from discriminant.errors.files import FileError as FileError

@@ -215,3 +215,22 @@ class LookalikeWarning(DiscriminantWarning):
             f"Some {what} differ only by case, spaces or the form of their letters: {shown}{more}. "
             "They are kept apart; correct them if they are meant to be one."
         )
+
+
+class UnreadTextWarning(DiscriminantWarning):
+    """Texts that look like numbers or dates, and are not read as such."""
+
+    @classmethod
+    def of(cls, columns: Sequence[tuple[str, str, str, str, bool]]) -> UnreadTextWarning:
+        """Of each: name, what it looks like, an example, why it is not read, whether it is used."""
+        told = "; ".join(
+            f"'{name}' looks like {kind} ({example[:80]!r}) and is "
+            f"{'used as a category' if used else 'not used'}, because {why}"
+            for name, kind, example, why, used in list(columns)[:5]
+        )
+        more = f"; and {len(columns) - 5} more" if len(columns) > 5 else ""
+        return cls(
+            f"Columns of texts that may be worth more: {told}{more}. Write them as plain numbers "
+            "(1234.5) or dates (2023-10-27), name texts that mean 'missing' in missing_texts; or "
+            "name the columns in categories or exclude, if that is what they are."
+        )

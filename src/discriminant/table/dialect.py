@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from discriminant.errors import ColumnNamesError, FileError, OptionError
+from discriminant.table.writing import written_as
 
 Kind = Literal["number", "boolean", "date", "time", "text", "empty"]
 
@@ -127,8 +128,10 @@ def kind_of(cells: Sequence[str], decimal: str) -> Kind:
     if not some:
         return "empty"
     numbers = [cell for cell in some if is_number(cell, decimal)]
-    if len(numbers) == len(some) or _meant_as_numbers(numbers, some):
+    if len(numbers) == len(some):
         return "number"
+    if _meant_as_numbers(numbers, some):
+        return "number" if written_as(set(some)) is None else "text"
     for kind in ("boolean", "date", "time"):
         if all(fits(cell, kind, decimal) for cell in some):
             return kind

@@ -42,8 +42,8 @@ from discriminant.table.cells import Cells, Frame, open_frame
 from discriminant.table.dialect import MISSING as MISSING_TEXTS, is_number
 from discriminant.table.schema import Floats
 from discriminant.table.source import Columns
-from discriminant.table.writing import read_as
 from discriminant.table.spelling import other_spellings
+from discriminant.table.writing import read_as
 
 Kind = Literal[
     "number",

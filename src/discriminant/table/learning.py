@@ -1,7 +1,8 @@
 """What becomes of each column, found from the rows of a fit.
 
     numbers, truth values, dates       used as they are
-    texts                              categories, unless an order of their levels is given
+    texts that are numbers or dates    read as such: `table.writing`
+    other texts                        categories, unless an order of their levels is given
     texts that are all different,      identifiers, set aside: they name a row and say nothing
     whole numbers 1, 2, 3, ... by row  of another
     one value in all rows              constant, set aside
@@ -25,14 +26,16 @@ from discriminant.errors import (
     NoFeaturesError,
     OptionError,
     TargetError,
+    UnreadTextWarning,
     tell,
 )
 from discriminant.table.cells import Frame, open_frame
-from discriminant.table.dialect import DOUBTFUL, is_number
+from discriminant.table.dialect import DOUBTFUL, MISSING as MISSING_TEXTS, is_number
 from discriminant.table.encoding import MISSING, UNSEEN, Column, Encoding
 from discriminant.table.naming import lookalikes, nearest
 from discriminant.table.schema import Floats
-from discriminant.table.seen import CellsSeen, Seen, known_levels
+from discriminant.table.seen import CellsSeen, Seen, WrittenSeen, known_levels
+from discriminant.table.writing import doubt, written_as
 
 REFERENCES = ("frequent", "first", None)
 
@@ -52,6 +55,7 @@ class Wishes:
     reference: Any = "frequent"  # the level of a category that has no indicator
     max_levels: Any = 100
     missing_texts: tuple[str, ...] | None = None
+    reads_texts: bool = True  # whether texts that are numbers or dates are to be read as such
 
     def check(self) -> None:
         """Refuse options that cannot be."""
@@ -127,7 +131,9 @@ def learn_seen(
     pairs = lookalikes((*(one.name for one in seen), *left_out))
     if pairs:
         tell(LookalikeWarning.of("column names", pairs))
+    seen = [_as_written(one, wishes) for one in seen]
     columns = [_learn_column(one, wishes) for one in seen]
+    _tell_unread(seen, columns, wishes)
     numbers = {column.name for column in columns if column.kind == "number"}
     large = [one.name for one in seen if one.name in numbers and one.large]
     if large:
@@ -144,6 +150,36 @@ def learn_seen(
     if not encoding.features:
         raise NoFeaturesError.of([f"'{c.name}' ({c.note or c.kind})" for c in encoding.aside])
     return encoding, [line for column in encoding.columns for line in _said(column, wishes)]
+
+
+def _as_written(seen: Seen, wishes: Wishes) -> Seen:
+    """A column of texts as one of numbers or dates, if it is."""
+    aside = seen.name in (wishes.target, wishes.weight) or wishes.by_level(seen.name)
+    if aside or seen.kind != "text" or seen.ordered or not wishes.reads_texts:
+        return seen
+    found = written_as(_texts(seen, wishes))
+    return seen if found is None else WrittenSeen(seen, found)
+
+
+def _texts(seen: Seen, wishes: Wishes) -> dict[str, int]:
+    """The texts of a column that do not mean missing, and how many rows have each."""
+    gone = MISSING_TEXTS if wishes.missing_texts is None else wishes.missing_texts
+    pairs = zip(seen.levels, seen.counts.tolist(), strict=True)
+    return {text: rows for text, rows in pairs if rows and text not in gone}
+
+
+def _tell_unread(seen: Sequence[Seen], columns: Sequence[Column], wishes: Wishes) -> None:
+    """Warn of columns that look like numbers or dates and are used as something else."""
+    found = []
+    for one, column in zip(seen, columns, strict=True) if wishes.reads_texts else ():
+        asked = wishes.by_level(one.name) or one.ordered or column.kind in ("target", "weight")
+        if one.kind != "text" or asked or column.kind == "constant":
+            continue
+        why = doubt(_texts(one, wishes))
+        if why is not None:
+            found.append((one.name, why.kind, why.example, why.why, bool(column.features)))
+    if found:
+        tell(UnreadTextWarning.of(found))
 
 
 def _learn_column(seen: Seen, wishes: Wishes) -> Column:
@@ -173,7 +209,12 @@ def _number(seen: Seen, kept: bool) -> Column:
         if seen.kind == "number" and seen.row_numbers:
             return Column(seen.name, "identifier", note="whole numbers that count the rows")
     note = "days since 1970-01-01" if seen.kind == "date" else ""
-    return Column(seen.name, seen.kind, features=(seen.name,), note=note)  # type: ignore[arg-type]
+    way = ""
+    if isinstance(seen, WrittenSeen):
+        way, said = seen.written.way, seen.written.said
+        note = ", ".join(filter(None, (note, said)))
+    features = (seen.name,)
+    return Column(seen.name, seen.kind, features=features, note=note, written=way)  # type: ignore[arg-type]
 
 
 def _category(seen: Seen, wishes: Wishes, kept: bool) -> Column:
@@ -253,6 +294,8 @@ def _said(column: Column, wishes: Wishes) -> list[str]:
     name = f"Column '{column.name}'"
     if column.kind in ("identifier", "constant", "dropped"):
         return [f"{name} is set aside: {column.note}."]
+    if column.kind == "number" and column.written:
+        return [f"{name} is a number, {column.note}."]
     if column.kind == "date":
         return [f"{name} is a date, used as {column.note}."]
     if column.kind == "ordered":

@@ -209,6 +209,8 @@ def csv_kinds(
     for column in () if fitted is None else fitted.columns:
         if column.name in kinds:
             kinds[column.name] = _CSV_KINDS.get(column.kind, kinds[column.name])
+            if column.written:
+                kinds[column.name] = "text"
     return kinds
 
 

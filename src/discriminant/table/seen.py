@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from discriminant.table.cells import Cells, Kind
 from discriminant.table.schema import Floats
+from discriminant.table.writing import Written
 
 _EXACT = 2.0**53
 _FEW = 20  # rows below which 1, 2, 3, ... may well be a measurement
@@ -187,6 +188,71 @@ class CellsSeen:
         known = codes >= 0
         by = None if weight is None else weight[known]
         return np.bincount(codes[known], by, minlength=len(self.levels))
+
+
+@dataclass(eq=False)
+class WrittenSeen:
+    """Of a column of texts that are numbers or dates; texts that mean missing are gaps."""
+
+    seen: Seen
+    written: Written
+    ordered: bool = False
+    row_numbers: bool = False  # who groups digits does not count rows
+    large: bool = False
+    capped: bool = False
+
+    @property
+    def name(self) -> str:
+        """Of the column."""
+        return self.seen.name
+
+    @property
+    def kind(self) -> Kind:
+        """Number or date."""
+        return self.written.kind
+
+    @property
+    def rows(self) -> int:
+        """How many."""
+        return self.seen.rows
+
+    @property
+    def gaps(self) -> int:
+        """How many are missing."""
+        return self.rows - sum(self._known(self.seen.counts).values())
+
+    @property
+    def constant(self) -> str:
+        """The number that all rows have, in words, or nothing."""
+        found = set(self.written.values.values())
+        return in_every_row(found.pop()) if len(found) == 1 and self.rows > 1 else ""
+
+    @property
+    def mean(self) -> float:
+        """Of the cells that are there, by weight, about one of them."""
+        shares = self._known(self.seen.shares)
+        values = [self.written.values[text] for text in shares]
+        weights = list(shares.values())
+        return values[0] + float(np.average(np.array(values) - values[0], weights=weights))
+
+    @property
+    def levels(self) -> tuple[str, ...]:
+        """Of numbers none."""
+        return ()
+
+    @property
+    def counts(self) -> npt.NDArray[np.integer[Any]]:
+        """Of none."""
+        return np.zeros(0, dtype=np.int64)
+
+    @property
+    def shares(self) -> Floats:
+        """Of none."""
+        return np.zeros(0)
+
+    def _known(self, by_level: npt.NDArray[Any]) -> dict[str, Any]:
+        pairs = zip(self.seen.levels, by_level.tolist(), strict=True)
+        return {text: value for text, value in pairs if value and text in self.written.values}
 
 
 def in_every_row(value: float) -> str:

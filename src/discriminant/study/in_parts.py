@@ -15,11 +15,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
 
 from discriminant.assessment.dealt import Dealt
 from discriminant.assessment.folded import Folded
 from discriminant.assessment.measures import Assessment
-from discriminant.assessment.scorers import ByModel, ByScores
+from discriminant.assessment.scorers import ByModel, ByRule, ByScores
 from discriminant.assessment.streamed import auc_of, ruled
 from discriminant.engines.parted import Parted
 from discriminant.errors import kept
@@ -164,6 +165,10 @@ class RunInParts(Run):
 
 
 def _scorers(models: Sequence[Any], labels: Labels, able: bool) -> list[Scorer]:
-    if able:
-        return [ByModel(model, labels) for model in models]
-    return [ByScores(model, labels) for model in models]
+    """Fitted models as they travel to the rows: without those that they were fitted to."""
+    if able and hasattr(models[0], "answers_by"):
+        places = [np.searchsorted(labels, model.classes_) for model in models]
+        made = zip(models, places, strict=True)
+        return [ByRule(clone(model), model.rule_, own, len(labels)) for model, own in made]
+    kind = ByModel if able else ByScores
+    return [kind(model, labels) for model in models]

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +46,21 @@ class Taken:
     def rows(self) -> AnyTable:
         """All of them."""
         return self.opened.table if self.parted is None else self.parted
+
+    def for_models(self) -> Taken:
+        """With what there is to say of models and rows in parts."""
+        if self.parted is None:
+            return self
+        said = (
+            "Models made from moments are fitted to all rows, and every model is measured on all "
+            "of them."
+        )
+        if not self.parted.whole:
+            said += (
+                f" Models that must see rows are fitted to some, of {len(self.parted.drawn):,} "
+                "drawn from all parts; pictures show these."
+            )
+        return replace(self, opened=replace(self.opened, said=(*self.opened.said, said)))
 
     def complete(self) -> None:
         """Remove the checkpoint, if there is one: all that was to be done is done."""
@@ -173,15 +188,7 @@ def _same(source: Parted, target: str, reading: Mapping[str, Any]) -> Parted:
 
 def _some(found: Parted, way: str) -> Opened:
     """Some rows in memory, with what is to be said of all."""
-    N, drawn = len(found), len(found.drawn)
-    some = "all of which are also at hand" if found.whole else f"of which {drawn:,} are drawn"
-    said = (
-        f"The rows are read in parts ({way}): {N:,} rows, {some}. Models made from moments are "
-        "fitted to all rows, and every model is measured on all of them."
-    )
-    if not found.whole:
-        said += " Models that must see rows are fitted to drawn ones, and pictures show these."
-    told = (*found.said, said)
+    told = (*found.said, f"The {len(found):,} rows are read in parts ({way}).")
     return Opened(found.drawn, found.plan.encoding, told, None, found.rows_read)
 
 

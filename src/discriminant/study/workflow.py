@@ -86,7 +86,7 @@ class Study:
         if isinstance(folds, str):  # who is held out is no feature
             reading = {**reading, "exclude": (*(reading.get("exclude") or ()), folds)}
         with kept() as said:
-            taken = take(source, target=target, progress=pace.rows, **reading)
+            taken = take(source, target=target, progress=pace.rows, **reading).for_models()
         made = cls(
             taken,
             target=target,

@@ -164,6 +164,13 @@ def test_predict_keeps_columns_and_says_what_the_model_says(place, tmp_path):
     assert [row["species"] for row in rows] == names[y].tolist()
 
 
+def test_predict_passes_on_a_cell_of_many_letters(place, tmp_path):
+    head, first, *_ = (place / "iris.csv").read_text().splitlines()
+    (tmp_path / "long.csv").write_text(f"{head},note\n{first},{'n' * 200_000}\n")
+    run("predict", place / "lda.model", "long.csv", "--out", "out.csv", cwd=tmp_path)
+    assert f",{'n' * 200_000}," in (tmp_path / "out.csv").read_text()
+
+
 def test_costs_and_passing_on_add_a_decision(place, tmp_path):
     args = ("predict", place / "lda.model", place / "iris.csv", "--out", "said.csv", "--json")
     told = json.loads(run(*args, "--reject", "0.05", cwd=tmp_path).stdout)
@@ -213,6 +220,9 @@ def test_exports_run_elsewhere(place, tmp_path):
     said = scope["predict"](row)
     assert "setosa" in (said if isinstance(said, str) else said[0])
     assert "SELECT" in run("export", place / "lda.model", "--to", "sql", cwd=tmp_path).stdout
+    more = ("--keep", "id", "--outputs", "label")
+    text = run("export", place / "lda.model", "--to", "sql", *more, cwd=tmp_path).stdout
+    assert 's."id" AS "id"' in text and "EXP(" not in text
 
 
 def test_parquet_is_read_and_answered(place, tmp_path):
@@ -275,6 +285,18 @@ BAD = {
         ["predict", "lda.model", "iris.csv", "--out", "iris.csv"],
         "both read and written",
     ),
+    "an encoding of bytes": (
+        ["compare", "iris.csv", "--target", "species", "--encoding", "base64"],
+        "an encoding of texts",
+    ),
+    "an encoding that changes letters": (
+        ["compare", "iris.csv", "--target", "species", "--encoding", "rot13"],
+        "an encoding of texts",
+    ),
+    "UTF-16 without its mark": (
+        ["compare", "iris.csv", "--target", "species", "--encoding", "utf-16"],
+        "line 1: byte 0 (counted from 0) is no UTF-16",
+    ),
     "an option is missing": (["report", "iris.csv"], "--target"),
 }
 
@@ -308,6 +330,16 @@ def test_examples_make_their_folder_and_write_over_nothing_unless_forced(tmp_pat
     assert own.read_text() == "mine\n" and not (own.parent / "iris.csv").exists()
     run("examples", "new/tables", "--force", cwd=tmp_path)
     assert own.read_bytes() == written
+
+
+def test_a_mistake_of_ours_is_one_json_object_too_and_ends_with_1(place, monkeypatch):
+    def broken(*_, **__):
+        raise KeyError("within")
+
+    monkeypatch.setattr("discriminant.store.load", broken)
+    said = run("assess", "lda.model", "iris.csv", "--json", cwd=place, code=1)
+    assert json.loads(said.stdout)["error"]["kind"] == "KeyError"
+    assert "Traceback" in said.stderr and "Please report it" in said.stderr
 
 
 def test_errors_of_a_row_name_line_and_column_and_are_json_too(tmp_path):

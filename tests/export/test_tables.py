@@ -160,3 +160,16 @@ def test_plain_models_are_not_changed_by_an_encoding_around_them(target):
     frame, labels = table_of(8, gaps=False)
     frame = frame[["n'umber"]]
     agrees(Encoded(LDA()).fit(frame, labels), frame, target)
+
+
+def test_a_column_of_yes_and_no_that_a_database_reads_as_truth_values_is_answered():
+    rng = np.random.default_rng(3)
+    x, senior = rng.normal(size=80), np.where(rng.random(80) < 0.4, "Yes", "No")
+    y = np.where(x + (senior == "Yes") + rng.normal(size=80) > 0.4, "stay", "go")
+    frame = pd.DataFrame({"x": x, "senior?": senior})
+    model = Encoded(LDA()).fit(frame, y)
+    truths = frame.assign(**{"senior?": senior == "Yes"})
+    text = export(model, "sql", table="truths", keep=["x"], outputs=["label"])
+    duck = pytest.importorskip("duckdb", reason="DuckDB is not installed").connect()
+    said = dict(duck.register("truths", truths).execute(text).fetchall())
+    assert [said[one] for one in x] == model.predict(frame).tolist()

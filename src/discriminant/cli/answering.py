@@ -11,7 +11,7 @@ from discriminant import store
 from discriminant.assessment.evaluated import as_known, evaluate_source
 from discriminant.assessment.evaluation import evaluate
 from discriminant.cli.door import DONE, Session
-from discriminant.cli.options import costs, one_or_all, placing
+from discriminant.cli.options import costs, named, one_or_all, placing
 from discriminant.cli.studying import check_places, decided_as
 from discriminant.errors import CommandError, TargetError
 from discriminant.export import export as exported
@@ -122,7 +122,11 @@ def export(session: Session, path: str, options: dict[str, Any]) -> int:
     model = store.load(path)
     if not hasattr(model, "predict"):
         raise CommandError.not_a_model(path, type(model).__name__)
-    more = {"table": options["table"], "dialect": options["dialect"]} if to == "sql" else {}
+    more: dict[str, Any] = {"outputs": named(options["outputs"])}
+    if to == "sql":
+        more |= {name: options[name] for name in ("table", "dialect", "keep")}
+    elif options["keep"]:
+        raise CommandError("--keep passes on columns of a table of SQL: leave it out, or --to sql.")
     made = exported(model, to, out, **more)
     if out is not None:
         size = len(made.encode() if isinstance(made, str) else made)

@@ -167,6 +167,16 @@ def assess(model: str, source: tuple[str, ...], **options: Any) -> int:
     show_default=True,
     help="Of SQL.",
 )
+@click.option(
+    "--keep",
+    multiple=True,
+    metavar="COLUMN",
+    help="Of SQL: a column to pass on, such as the key. May be repeated.",
+)
+@click.option(
+    "--outputs",
+    help="With commas between: label,p,action,... All that the model has, if none are named.",
+)
 @given.plainly
 def export(model: str, **options: Any) -> int:
     """Write a model as SQL, as ONNX or as plain Python."""

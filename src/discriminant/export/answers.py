@@ -86,6 +86,14 @@ def name_of(model: Any) -> str:
     return type(model).__name__
 
 
+def title_of(model: Any) -> str:
+    """What a model is called: itself rather than what reads its columns, and who decides by it."""
+    if name_of(model) not in ("Encoded", "Decision") or not hasattr(model, "estimator_"):
+        return name_of(model)
+    inner = title_of(model.estimator_)
+    return f"Decision by {inner}" if name_of(model) == "Decision" else inner
+
+
 def knows(model: Any) -> bool:
     """Whether it is a classifier that this room knows."""
     return any(_title(kind) in _ANSWERS for kind in type(model).__mro__)

@@ -22,7 +22,7 @@ import numpy as np
 from discriminant.decision.actions import OUTLIER, REJECT, Reject
 from discriminant.errors import ExportError
 from discriminant.export import rules
-from discriminant.export.answers import Answer, answer_of, expected, knows, name_of, texts
+from discriminant.export.answers import Answer, answer_of, expected, knows, name_of, texts, title_of
 from discriminant.export.features import Source, Sources, of_encoding, plain
 from discriminant.export.links import mean
 from discriminant.export.steps import Step, greater, order, shared
@@ -76,7 +76,7 @@ def plan_of(model: Any, outputs: Sequence[str] | None = None) -> Plan:
         for output, step in zip(chosen, steps[1:], strict=True)
     )
     every = (*sources.features, *sources.unseen)
-    plan = Plan(name_of(model), every, sources.checks, steps[0], sources.named, made)
+    plan = Plan(title_of(model), every, sources.checks, steps[0], sources.named, made)
     _check_finite(plan)
     return plan
 

@@ -36,8 +36,8 @@ from discriminant.report.mattering import coefficients_from, matters_section
 from discriminant.report.reading import read_section
 from discriminant.report.reasons import in_words, left_out
 from discriminant.report.space import space_section
-from discriminant.report.using import use_section
-from discriminant.report.words import percent
+from discriminant.report.using import python_code, use_section
+from discriminant.report.words import percent, shown
 from discriminant.table.replacing import write_whole
 
 if TYPE_CHECKING:
@@ -241,15 +241,52 @@ def _among(which: str, finding: FindingFacts) -> FindingFacts:
 
 def _use(study: Study, file: str) -> UseFacts | None:
     table = Path(study.source).stem or "rows"
-    command = f"discriminant predict {_quoted(file)} new.csv --out predicted.csv" if file else ""
-    return use_section(file=file, sql=_sql(decided(study), table), command=command)
+    model, keys = decided(study), _keys(study)
+    able, rare = hasattr(model, "predict_proba"), _rarest(study)
+    sql = _sql(model, table, keys)
+    if sql:
+        sql = f"{_about_sql(file, table, keys)}\n{sql}"
+    command = python = ""
+    if file:
+        command = f"discriminant predict {_quoted(file)} new.csv --out predicted.csv"
+        python = python_code(
+            file, decides=isinstance(model, Decision), likeliest=rare if able else None
+        )
+        if able:
+            command += (
+                f"\n\n# those most likely {shown(rare)!r}: sort predicted.csv by its column "
+                f"{shown(f'p({rare})')!r}, largest first"
+            )
+    return use_section(file=file, sql=sql, command=command, python=python)
 
 
-def _sql(model: Any, table: str) -> str:
+def _rarest(study: Study) -> Any:
+    """The label whose likeliest rows somebody may want to see."""
+    return study.rows.schema.labels.tolist()[int(study._running().shares.argmin())]
+
+
+def _keys(study: Study) -> list[str]:
+    """Columns by which rows are known."""
+    columns = study.opened.encoding.columns
+    return [column.name for column in columns if column.kind == "identifier"][:1]
+
+
+def _about_sql(file: str, table: str, keys: Sequence[str]) -> str:
+    """Lines above the SQL: for which database, which table, and how to have it otherwise."""
+    named = _quoted(shown(file, 200)) if file else "FILE.model"
+    key = f" --keep {_quoted(shown(keys[0], 200))}" if keys else " --keep KEY"
+    why = "" if keys else "\n-- Rows come in no order: KEY is the column to join them by."
+    return (
+        f"-- For DuckDB, of a table {shown(table)}. For another database or table:\n"
+        f"-- discriminant export {named} --to sql --dialect postgres --table NAME{key}{why}"
+    )
+
+
+def _sql(model: Any, table: str, keys: Sequence[str]) -> str:
     from discriminant.export import export
 
     try:
-        text = str(export(model, "sql", table=table))
+        text = str(export(model, "sql", table=table, keep=keys))
     except (DiscriminantError, ImportError):
         return ""
     return text if len(text) <= _SQL else ""

@@ -7,6 +7,7 @@ unless it could be one of two.
 
     whole numbers   1, 1.0
     truth values    True, true, TRUE; where no level is anything else, 1 and 1.0 too
+    yes and no      True and False too, where there is nothing else: databases read them as such
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from discriminant.table.dialect import FALSE, TRUE
 
 _TRUTHS = (TRUE, FALSE)
 _DIGITS = (("1", "1.0"), ("0", "0.0", "-0.0"))
+_ANSWERS = (("yes", "no"), ("y", "n"), ("t", "f"))  # in any case
 _WHOLE = re.compile(r"(0|-?[1-9][0-9]{0,17})(\.0)?")
 
 
@@ -29,6 +31,8 @@ def other_spellings(levels: Sequence[str]) -> dict[str, str]:
     >>> other_spellings(["True", "False"])["false"], other_spellings(["1", "1.0"])
     ('False', {})
     """
+    if answers := _answers(levels):
+        return answers
     found: dict[str, list[str]] = {}
     every = [*_TRUTHS[0], *_TRUTHS[1], *_DIGITS[0], *_DIGITS[1]]
     truths = all(level in every for level in levels)
@@ -37,6 +41,19 @@ def other_spellings(levels: Sequence[str]) -> dict[str, str]:
             found.setdefault(other, []).append(level)
     known = set(levels)
     return {o: of[0] for o, of in found.items() if len(of) == 1 and o not in known}
+
+
+def _answers(levels: Sequence[str]) -> dict[str, str]:
+    """Truth values as the levels of a column of nothing but yes and no.
+
+    >>> _answers(["No", "Yes"])["true"], _answers(["No", "Yes", "?"])
+    ('Yes', {})
+    """
+    said = {level.casefold(): level for level in levels}
+    pair = next((pair for pair in _ANSWERS if set(pair) == set(said)), None)
+    if pair is None or len(levels) != 2:
+        return {}
+    return {o: said[word] for word, others in zip(pair, _TRUTHS, strict=True) for o in others}
 
 
 def _ways(level: str, truths: bool) -> list[str]:

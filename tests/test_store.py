@@ -31,6 +31,7 @@ from discriminant.errors import StateError, StoredFileError, WriteError
 from discriminant.store.kinds import KINDS
 from discriminant.store.reading import head_of, opened
 from discriminant.store.writing import claimed
+from discriminant.table.replacing import write_whole
 from tests.stored import arrays_within, differences, signed, taken_apart
 from tests.test_contract import BASES, ESTIMATORS, FRAMES, SPECIES, WRAPPERS, X, Y, answers
 
@@ -341,9 +342,10 @@ def test_an_unknown_kind_is_told_with_its_name_and_version(content, place, where
         dd.load(place)
 
 
-def test_a_file_larger_than_was_allowed_is_refused(content, place):
+@pytest.mark.parametrize("mmap", [False, True], ids=["read", "mapped"])
+def test_a_file_larger_than_was_allowed_is_refused(mmap, content, place):
     with pytest.raises(StoredFileError, match=f"has {len(content):,} bytes, and at most 100"):
-        dd.load(place, max_bytes=100)
+        dd.load(place, max_bytes=100, mmap=mmap)
 
 
 # --- places -----------------------------------------------------------------------------------
@@ -387,6 +389,24 @@ def test_who_may_read_a_file_stays_as_it_was(place):
     place.chmod(0o640)
     LDA().save(place)
     assert place.stat().st_mode & 0o777 == 0o640
+
+
+def write_page(place):
+    write_whole(place, b"page")
+
+
+@pytest.mark.parametrize("write", [LDA().save, write_page], ids=["model", "page"])
+@pytest.mark.parametrize("mask", [0o022, 0o027, 0o077])
+def test_a_new_file_is_as_the_umask_says_and_an_old_one_as_it_was(write, mask, place):
+    before = os.umask(mask)
+    try:
+        write(place)
+        new = place.stat().st_mode & 0o777
+        place.chmod(0o664)
+        write(place)
+    finally:
+        os.umask(before)
+    assert new == 0o666 & ~mask and place.stat().st_mode & 0o777 == 0o664
 
 
 def test_a_link_leads_to_its_file(tmp_path):

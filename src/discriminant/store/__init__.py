@@ -73,7 +73,7 @@ def load(path: str | os.PathLike[str], *, mmap: bool = False, max_bytes: int | N
         Refuse files that are larger; for files from strangers.
     """
     with opened(path) as file:
-        head = _head(file, path, None if mmap else max_bytes)
+        head = _head(file, path, max_bytes)
         take = map_arrays if mmap else read_arrays
         try:
             arrays = take(file, head[0], head[1], path)

@@ -1,9 +1,7 @@
-"""A file is written whole or not at all.
+"""A model is written whole or not at all, by one writer at a time.
 
-The bytes go to a temporary file in the same folder; they are forced to the disk; the temporary file
-takes the name of the old one in one step; the folder is forced to the disk. Killed at any moment,
-the name leads to all of the old file or to all of the new one. Room is taken before the first byte
-is written, so that a full disk is told with what was needed.
+How a file takes the place of another is `table.replacing`. Room is taken before the first byte is
+written, so that a full disk is told with what was needed.
 
 Two writers of one name: the first holds a lock on a small file beside it, `.name.lock`; the second
 is told who holds it. The lock is the system's, and ends with its process, however that ends. What a
@@ -12,9 +10,7 @@ killed writer leaves, `.name.tmp` and `.name.lock`, the next one uses and remove
 
 from __future__ import annotations
 
-import errno
 import os
-import shutil
 import stat
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -26,11 +22,9 @@ import numpy as np
 import numpy.typing as npt
 
 from discriminant.errors import WriteError
-from discriminant.table.replacing import force_folder, mode_of, real_place
+from discriminant.table.replacing import NOT_LINKED, real_place, replacing
 
-_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _CHUNK = 1 << 24  # bytes given to the system at a time
-_NOT_LINKED = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
 
 
 @contextmanager
@@ -66,48 +60,21 @@ def kind_of_file(path: Path) -> str | None:
 def write(path: Path, header: bytes, digest_at: int, arrays: Sequence[npt.NDArray[Any]]) -> str:
     """Write a claimed file; returns its digest."""
     size = len(header) + sum(values.nbytes for values in arrays)
-    temporary = path.with_name(f".{path.name}.tmp")
     try:
-        with suppress(FileNotFoundError):
-            os.unlink(temporary)
-        digest = _fill(temporary, mode_of(path, 0o666), header, digest_at, arrays, size)
-        os.replace(temporary, path)
-        force_folder(path.parent)
-    except OSError as fault:
-        with suppress(OSError):
-            os.unlink(temporary)
-        if fault.errno in _FULL:
-            free = shutil.disk_usage(path.parent).free
-            raise WriteError.no_room(path, size, free, fault) from fault
-        raise WriteError.failed(path, fault) from fault
-    except BaseException:
-        with suppress(OSError):
-            os.unlink(temporary)
+        with replacing(path, size=size, alone=True) as file:
+            return _fill(file.fileno(), header, digest_at, arrays)
+    except WriteError:
         raise
-    return digest
+    except OSError as fault:
+        raise WriteError.failed(path, fault) from fault
 
 
-def _fill(
-    temporary: Path,
-    mode: int,
-    header: bytes,
-    digest_at: int,
-    arrays: Sequence[npt.NDArray[Any]],
-    size: int,
-) -> str:
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NOT_LINKED
-    handle = os.open(temporary, flags, mode)
-    try:
-        if hasattr(os, "posix_fallocate"):
-            os.posix_fallocate(handle, 0, size)
-        digest = sha256()
-        for part in (memoryview(header), *(_bytes_of(values) for values in arrays)):
-            _put(handle, part, digest)
-        found = digest.hexdigest()
-        os.pwrite(handle, found.encode("ascii"), digest_at)
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+def _fill(handle: int, header: bytes, digest_at: int, arrays: Sequence[npt.NDArray[Any]]) -> str:
+    digest = sha256()
+    for part in (memoryview(header), *(_bytes_of(values) for values in arrays)):
+        _put(handle, part, digest)
+    found = digest.hexdigest()
+    os.pwrite(handle, found.encode("ascii"), digest_at)
     return found
 
 
@@ -127,7 +94,7 @@ def _locked(lock: Path, path: Path) -> int:
     """An open lock, held; the error says who holds it otherwise."""
     while True:
         try:
-            held = os.open(lock, os.O_RDWR | os.O_CREAT | _NOT_LINKED, 0o600)
+            held = os.open(lock, os.O_RDWR | os.O_CREAT | NOT_LINKED, 0o600)
         except OSError as fault:
             raise WriteError.closed_folder(path, path.parent, fault) from None
         if not _take(held):

@@ -2,8 +2,8 @@
 
 The bytes go to a temporary file in the same folder; they are forced to the disk; the temporary file
 takes the name of the old one in one step; the folder is forced to the disk. Stopped at any moment,
-the name leads to all of the old file or to all of the new one. Models, which are locked too, are
-written by `store.writing`.
+the name leads to all of the old file or to all of the new one. Models are written so by
+`store.writing`, which locks their names too.
 """
 
 from __future__ import annotations
@@ -12,38 +12,49 @@ import errno
 import os
 import shutil
 import stat
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from secrets import token_hex
 from typing import BinaryIO
 
 from discriminant.errors import WriteError
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_NO_WAY = (errno.EOPNOTSUPP, errno.EINVAL)  # of disks on which room cannot be taken beforehand
+NOT_LINKED = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
 _LONGEST = 100  # characters of the old name in the name of the temporary file
 
 
 @contextmanager
-def replacing(path: str | os.PathLike[str], *, size: int | None = None) -> Iterator[BinaryIO]:
+def replacing(
+    path: str | os.PathLike[str], *, size: int | None = None, alone: bool = False
+) -> Iterator[BinaryIO]:
     """A file to be filled; the old one is replaced when all went well. Links lead to their file.
+
+    Who may read the old file may read the new one; without an old one it is as the umask says.
 
     Parameters
     ----------
     size
-        The bytes that it will have, where they are known: told if there is no room for them.
+        The bytes that it will have, where they are known: room is taken for them before the first
+        is written, and it is told how many were needed if there is none.
+    alone
+        Whether nobody else can write there meanwhile. The temporary file is then `.name.tmp`, and
+        one that was left by a writer that was killed is removed.
     """
     place = real_place(path)
-    try:
-        handle, beside = tempfile.mkstemp(dir=place.parent, prefix=f".{place.name[:_LONGEST]}.")
-    except OSError as fault:
-        raise WriteError.closed_folder(place, place.parent, fault) from None
+    beside = place.with_name(f".{place.name[:_LONGEST]}.{token_hex(4)}")
+    if alone:
+        beside = place.with_name(f".{place.name}.tmp")
+        _remove(beside)
+    handle = _new_file(beside, place)
     try:
         with os.fdopen(handle, "wb") as file:
+            _take_room(file, size)
             yield file
             file.flush()
             os.fsync(file.fileno())
-        os.chmod(beside, mode_of(place, 0o644))
         os.replace(beside, place)
         force_folder(place.parent)
     except OSError as fault:
@@ -53,6 +64,29 @@ def replacing(path: str | os.PathLike[str], *, size: int | None = None) -> Itera
     except BaseException:
         _remove(beside)
         raise
+
+
+def _new_file(beside: Path, place: Path) -> int:
+    """A handle of a file that was not there, open to those who may read the old one."""
+    old = _mode_of(place)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | NOT_LINKED | getattr(os, "O_BINARY", 0)
+    try:
+        handle = os.open(beside, flags, 0o666 if old is None else old)
+        if old is not None:
+            os.chmod(beside, old)  # the umask has no say in what was there
+    except OSError as fault:
+        raise WriteError.closed_folder(place, place.parent, fault) from None
+    return handle
+
+
+def _take_room(file: BinaryIO, size: int | None) -> None:
+    if not size or not hasattr(os, "posix_fallocate"):
+        return
+    try:
+        os.posix_fallocate(file.fileno(), 0, size)
+    except OSError as fault:
+        if fault.errno not in _NO_WAY:
+            raise
 
 
 def write_whole(path: str | os.PathLike[str], content: bytes) -> None:
@@ -69,24 +103,24 @@ def real_place(path: str | os.PathLike[str]) -> Path:
         raise WriteError.not_a_name(path, fault) from None
 
 
-def _no_room(place: Path, beside: str, size: int | None, fault: OSError) -> WriteError:
+def _no_room(place: Path, beside: Path, size: int | None, fault: OSError) -> WriteError:
     free = shutil.disk_usage(place.parent).free
     if size is not None:
         return WriteError.no_room(place, size, free, fault)
     return WriteError.no_room_after(place, os.path.getsize(beside), free, fault)
 
 
-def _remove(beside: str) -> None:
+def _remove(beside: Path) -> None:
     with suppress(OSError):
         os.unlink(beside)
 
 
-def mode_of(place: Path, otherwise: int) -> int:
-    """Who may read the new file: those who may read the old one."""
+def _mode_of(place: Path) -> int | None:
+    """Who may read a file that is there."""
     try:
         return stat.S_IMODE(os.stat(place).st_mode)
     except FileNotFoundError:
-        return otherwise
+        return None
 
 
 def force_folder(folder: Path) -> None:

@@ -16,6 +16,7 @@ import shlex
 import signal
 import sys
 import time
+import traceback
 import warnings
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -27,7 +28,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 if TYPE_CHECKING:
     from discriminant.errors import DiscriminantError
 
-DONE, BAD_INPUT, NOT_CONVERGED = 0, 2, 3
+DONE, UNFORESEEN, BAD_INPUT, NOT_CONVERGED = 0, 1, 2, 3
 _EVERY = 10.0  # seconds between two lines about one step
 _STOPPING = ("SIGINT", "SIGTERM", "SIGHUP")  # not every system has them all
 
@@ -106,6 +107,8 @@ def _run(args: list[str], command: str) -> int:
     except OSError as fault:
         place = f"{fault.filename}: " if fault.filename else ""
         return _fail(fault, f"{place}{fault.strerror or fault}.", command, args)
+    except Exception as fault:
+        return _unforeseen(fault, command, args)
 
 
 def _our_own() -> type[DiscriminantError]:
@@ -120,6 +123,17 @@ def _fail(fault: BaseException, text: str, command: str, args: list[str]) -> int
         _fail_as_json(type(fault).__name__, text, command)
     print(f"Error: {visible(text)}\n  in: {inline(command)}", file=sys.stderr)
     return BAD_INPUT
+
+
+def _unforeseen(fault: Exception, command: str, args: list[str]) -> int:
+    """A mistake of ours: the only error with a traceback, for whoever mends it."""
+    text = (
+        f"This should not have happened, and is a mistake in discriminant: {type(fault).__name__}: "
+        f"{fault}. Please report it with the lines above."
+    )
+    traceback.print_exception(fault)
+    _fail(fault, text, command, args)
+    return UNFORESEEN
 
 
 def _stopped(number: int, command: str, args: list[str]) -> int:

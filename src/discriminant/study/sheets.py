@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, BinaryIO, Protocol
 
 from discriminant.table.cells import Cells, Frame
-from discriminant.table.dialect import is_number
+from discriminant.table.dialect import field_limit, is_number
 from discriminant.table.files import Format
 from discriminant.table.stream import Stream
 
@@ -143,7 +143,10 @@ def _written(formats: Iterable[Format]) -> Iterator[list[str]]:
         stream = Stream(
             format.path, gzip=format.gzip, encoding=format.encoding, quote=dialect.quote
         )
-        with io.TextIOWrapper(io.BufferedReader(stream), "utf-8", newline="") as text:
+        with (
+            field_limit(),
+            io.TextIOWrapper(io.BufferedReader(stream), "utf-8", newline="") as text,
+        ):
             rows = csv.reader(text, delimiter=dialect.delimiter, quotechar=dialect.quote)
             next(rows)
             yield from (row for row in rows if row)

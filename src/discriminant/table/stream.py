@@ -28,6 +28,7 @@ _MARKS = (
     (codecs.BOM_UTF16_LE, "utf-16-le"),
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
+_PYTHONS_OWN = ("idna", "punycode", "undefined", "unicode-escape", "raw-unicode-escape")
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +144,9 @@ class Stream(io.RawIOBase):
             held = len(fault.object) - len(piece)  # bytes kept back from the piece before
             self._undecodable(start - held + fault.start)
             raise AssertionError from fault  # not reached
+        except UnicodeError:  # of a text as a whole, such as UTF-16 without its mark
+            line, name = self._line_of(start), self._encoding_name
+            raise FileError.undecodable(self._path, name, start, line) from None
         if b"\0" in text:
             self._refuse_nul()
         if self._quote in text:
@@ -177,11 +181,15 @@ class Stream(io.RawIOBase):
                 raise FileError.bomb(self._path, packed, self._given, _RATIO)
         return piece
 
+    @property
+    def _encoding_name(self) -> str:
+        return "" if self._encoding is None else self._encoding.name.upper()
+
     def _undecodable(self, byte: int) -> None:
         assert self._encoding is not None
         line = self._line_of(byte)
         if self._encoding.name != "utf-8" or self._encoding.mark or self._encoding.given:
-            raise FileError.undecodable(self._path, self._encoding.name.upper(), byte, line)
+            raise FileError.undecodable(self._path, self._encoding_name, byte, line)
         with self._again(None) as raw:
             rest = raw.read(byte) and raw.read(_PIECE)
         raise Recoded(Encoding(_single_byte(rest), 0, (byte, line)))
@@ -224,13 +232,7 @@ def encoding_of(path: str, start: bytes, named: str | None) -> Encoding:
         if start.startswith(mark) and named in (None, name, "utf-8", "utf-16", "utf-8-sig"):
             return Encoding(name, len(mark))
     if named is not None:
-        try:
-            return Encoding(codecs.lookup(named).name, given=True)
-        except LookupError:
-            from discriminant.errors import OptionError
-
-            allowed = "the name of an encoding, such as 'utf-8' or 'latin-1'"
-            raise OptionError.of("encoding", named, allowed) from None
+        return Encoding(_known(named), given=True)
     zeros = [start[k : 1 << 12 : 2].count(0) for k in (0, 1)]
     half = max(len(start[: 1 << 12]) // 2, 1)
     if zeros[1] > 0.4 * half and zeros[0] < 0.1 * half:
@@ -243,6 +245,21 @@ def encoding_of(path: str, start: bytes, named: str | None) -> Encoding:
         line = _lines_in(start[: fault.start]) + 1
         return Encoding(_single_byte(start), 0, (fault.start, line))
     return Encoding()
+
+
+def _known(named: str) -> str:
+    """The name of an encoding that files are in; Python knows more, of bytes and of its own."""
+    try:
+        found = codecs.lookup(named)
+        "".encode(found.name)  # refused by those that make bytes of bytes, such as base64
+        if found.name not in _PYTHONS_OWN:
+            return found.name
+    except (LookupError, ValueError):  # no such name, or one with a NUL
+        pass
+    from discriminant.errors import OptionError
+
+    allowed = "the name of an encoding of texts, such as 'utf-8' or 'latin-1'"
+    raise OptionError.of("encoding", named, allowed)
 
 
 def _single_byte(some: bytes) -> str:

@@ -351,12 +351,20 @@ def test_errors_of_a_row_name_line_and_column_and_are_json_too(tmp_path):
     assert "in: discriminant compare rows.csv" in found.stderr
 
 
-def test_a_fit_that_does_not_converge_ends_with_3(tmp_path):
+COMMANDS = {
+    "fit": ("--model", "logistic_ml", "--out", "m.model"),
+    "report": ("--models", "logistic_ml"),
+    "compare": ("--models", "logistic_ml"),
+    "explain": ("--models", "logistic_ml"),
+}
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_model_that_does_not_converge_ends_with_3_and_says_so(command, tmp_path):
     rows = ["x,y", *(f"{i},{'a' if i < 20 else 'b'}" for i in range(40))]
     (tmp_path / "apart.csv").write_text("\n".join(rows).replace("0,", "0.5,") + "\n")
-    fit = ("fit", "apart.csv", "--target", "y", "--model", "logistic_ml", "--out", "m.model")
-    found = spawned(*fit, cwd=tmp_path, code=3)
-    assert "had not converged" in found.stderr
+    found = run(command, "apart.csv", "--target", "y", *COMMANDS[command], cwd=tmp_path, code=3)
+    assert "had not converged: exit code 3" in found.stderr
 
 
 # --- safe to open --------------------------------------------------------------------------------

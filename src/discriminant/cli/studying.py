@@ -67,7 +67,8 @@ def report(session: Session, source: tuple[str, ...], options: dict[str, Any]) -
         f"{compared}\n\n{choice.why}\n",
         written=written,
     )
-    return DONE if compared[choice.name].converged else NOT_CONVERGED
+    converged = compared[choice.name].converged and _converged(found.model())
+    return _ended(session, choice.title, converged)
 
 
 def compare(session: Session, source: tuple[str, ...], options: dict[str, Any]) -> int:
@@ -79,7 +80,7 @@ def compare(session: Session, source: tuple[str, ...], options: dict[str, Any]) 
         {"chosen": choice.name, "why": choice.why, "comparison": compared.to_dict()},
         f"{compared}\n\n{choice.why}",
     )
-    return DONE
+    return _ended(session, choice.title, compared[choice.name].converged)
 
 
 def explain(session: Session, source: tuple[str, ...], options: dict[str, Any]) -> int:
@@ -88,13 +89,13 @@ def explain(session: Session, source: tuple[str, ...], options: dict[str, Any]) 
         models = named(options["models"])
         if models is None and options["model"]:
             models = [options["model"]]
-        found.compare(models, most=options["most"])
+        compared = found.compare(models, most=options["most"])
         choice = found.choose(options["model"], by=options["by"], rule=options["rule"])
         facts = found.facts(command=session.command)
         text = found.explain()
     kept: dict[str, Any] = {name: facts.get(name) for name in ("space", "matters")}
     session.tell({"model": choice.name, **kept}, text)
-    return DONE
+    return _ended(session, choice.title, compared[choice.name].converged)
 
 
 def fit(session: Session, source: tuple[str, ...], options: dict[str, Any]) -> int:
@@ -113,8 +114,7 @@ def fit(session: Session, source: tuple[str, ...], options: dict[str, Any]) -> i
         if cost is not None or reject is not None:
             model = decided_as(model, name, cost, reject)
         store.save(model, options["out"])
-    inner = found.model(name).estimator_
-    converged = bool(getattr(inner, "converged_", True))
+    inner, converged = found.model(name).estimator_, _converged(found.model(name))
     rows, features = len(found.rows), found.rows.width
     session.tell(
         {
@@ -128,9 +128,20 @@ def fit(session: Session, source: tuple[str, ...], options: dict[str, Any]) -> i
         f"{type(inner).__name__} fitted to {rows:,} rows of {features} features. {why}",
         written={"model": options["out"]},
     )
-    if not converged:
-        session.warn(f"{type(inner).__name__} had not converged: exit code {NOT_CONVERGED}.")
-    return DONE if converged else NOT_CONVERGED
+    return _ended(session, type(inner).__name__, converged)
+
+
+def _converged(model: Any) -> bool:
+    """Whether a model had; those that take no steps always have."""
+    return bool(getattr(model.estimator_, "converged_", True))
+
+
+def _ended(session: Session, title: str, converged: bool) -> int:
+    """The exit code of a command that takes a model: of that model, whatever others did."""
+    if converged:
+        return DONE
+    session.warn(f"{title} had not converged: exit code {NOT_CONVERGED}.")
+    return NOT_CONVERGED
 
 
 def decided_as(model: Any, name: str, cost: Any, reject: Any) -> Any:

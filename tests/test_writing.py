@@ -77,7 +77,7 @@ def test_what_is_not_read_is_told_with_a_reason(texts, why):
 
 def test_a_column_that_may_be_dates_is_warned_of():
     texts = ["01/02/2023", "03/04/2023", "05/06/2023", "01/02/2023", "03/04/2023", "07/08/2023"]
-    with pytest.warns(UnreadTextWarning, match="'x' looks like dates .*day and month"):
+    with pytest.warns(UnreadTextWarning, match=r"'x' looks like dates .*day and month"):
         column_of(texts)
 
 

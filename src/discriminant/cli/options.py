@@ -11,6 +11,7 @@ import rich_click as click
 Command = Callable[..., Any]
 MISSING = ("error", "drop", "mean", "indicator", "marginal")
 UNSEEN = ("error", "ignore", "reject")
+REFERENCES = {"frequent": "frequent", "first": "first", "none": None}
 
 
 def _all(*options: Callable[[Command], Command]) -> Callable[[Command], Command]:
@@ -43,7 +44,7 @@ reading = _all(
         type=click.Path(),
         help="A folder for sums under way: the same command goes on there if it was stopped.",
     ),
-    click.option("--target", required=True, help="The column to predict."),
+    click.option("--target", help="The column to predict."),
     click.option("--weight", help="The column of weights."),
     click.option(
         "--missing",
@@ -70,10 +71,29 @@ reading = _all(
     ),
     click.option("--exclude", multiple=True, help="A column not to use. May be repeated."),
     click.option("--column", multiple=True, help="The only columns to use. May be repeated."),
+    click.option(
+        "--reference",
+        type=click.Choice(tuple(REFERENCES)),
+        help="The level of a category that has no indicator. Default: frequent; of moments none, "
+        "so that those of several sites add.",
+    ),
+    click.option(
+        "--missing-text",
+        multiple=True,
+        help="A text of a CSV that means missing, besides the empty one. May be repeated. Default, "
+        "in numbers: NA, NaN, nan, null, NULL.",
+    ),
     click.option("--delimiter", help="Of a CSV, where it should not be guessed."),
     click.option("--decimal", help="Of a CSV: . or ,"),
     click.option("--encoding", help="Of a CSV, such as utf-8 or cp1252."),
     click.option("--max-classes", type=int, default=1000, show_default=True, help="Refuse more."),
+    click.option(
+        "--max-levels",
+        type=int,
+        default=100,
+        show_default=True,
+        help="A category of more is set aside.",
+    ),
     click.option("--max-bytes", type=int, help="Stop reading there."),
 )
 studying = _all(
@@ -123,6 +143,8 @@ def one_or_all(source: tuple[str, ...]) -> Any:
 
 def opening(given: dict[str, Any]) -> dict[str, Any]:
     """The options of a reading, taken out of those of a command."""
+    if given["target"] is None:
+        raise click.MissingParameter(param_hint="'--target'", param_type="option")
     ordered = dict(_levels(text) for text in given.pop("ordered"))
     columns, most = given.pop("column"), given.pop("max_bytes")
     found = {
@@ -134,6 +156,9 @@ def opening(given: dict[str, Any]) -> dict[str, Any]:
         "categories": given.pop("category"),
         "exclude": given.pop("exclude"),
         "columns": columns or None,
+        "reference": REFERENCES[given.pop("reference") or "frequent"],
+        "missing_texts": given.pop("missing_text") or None,
+        "max_levels": given.pop("max_levels"),
         "delimiter": given.pop("delimiter"),
         "decimal": given.pop("decimal"),
         "encoding": given.pop("encoding"),

@@ -13,11 +13,19 @@ from discriminant import store
 from discriminant.cli.door import DONE, NOT_CONVERGED, Session, watch
 from discriminant.cli.options import costs, named, one_or_all, opening
 from discriminant.errors import CommandError
-from discriminant.report.facts import to_json
+from discriminant.estimators.encoded import Encoded
+from discriminant.moments.class_moments import ClassMoments
+from discriminant.moments.of_table import TableMoments, plain
+from discriminant.report.facts import Facts, to_json
 from discriminant.report.markdown import to_markdown
+from discriminant.report.summary import verdict
+from discriminant.report.words import counted
 from discriminant.study import study
+from discriminant.study.members import chosen_members, family
 from discriminant.study.telling import write_text
 from discriminant.study.workflow import Study
+from discriminant.table.encoding import Column, Encoding
+from discriminant.table.files import is_stored
 
 
 @contextmanager
@@ -64,11 +72,21 @@ def report(session: Session, source: tuple[str, ...], options: dict[str, Any]) -
     written = {"page": page, "model": model, **extra}
     session.tell(
         {"chosen": choice.name, "why": choice.why, "comparison": compared.to_dict()},
-        f"{compared}\n\n{choice.why}\n",
+        "\n".join([f"{compared}\n\n{choice.why}", *_verdict(facts, choice.why), ""]),
         written=written,
     )
     converged = compared[choice.name].converged and _converged(found.model())
     return _ended(session, choice.title, converged)
+
+
+def _verdict(facts: Facts, why: str) -> list[str]:
+    """What the first screen of the page says besides, as lines."""
+    lines = verdict(facts)
+    found = facts["matters"]["findings"] if "matters" in facts else []
+    if found:
+        things = counted(len(found), "thing")
+        lines.append(f"The page has {things} to know before trusting it (What matters).")
+    return [line for line in lines if line.split(":")[0] not in why]
 
 
 def compare(session: Session, source: tuple[str, ...], options: dict[str, Any]) -> int:
@@ -101,6 +119,8 @@ def explain(session: Session, source: tuple[str, ...], options: dict[str, Any]) 
 def fit(session: Session, source: tuple[str, ...], options: dict[str, Any]) -> int:
     """A model, of a name or chosen."""
     check_places(source, options["out"])
+    if len(source) == 1 and is_stored(source[0]):
+        return _fit_moments(session, source[0], options)
     cost, reject = costs(options["cost"]), options["reject"]
     if options["model"] is not None:
         options = {**options, "folds": 2}  # none are made, so that few rows are no obstacle
@@ -142,6 +162,47 @@ def _ended(session: Session, title: str, converged: bool) -> int:
         return DONE
     session.warn(f"{title} had not converged: exit code {NOT_CONVERGED}.")
     return NOT_CONVERGED
+
+
+def _fit_moments(session: Session, path: str, options: dict[str, Any]) -> int:
+    """A model of a file of moments, without any rows."""
+    found = store.load(path)
+    if not isinstance(found, ClassMoments):
+        raise CommandError.not_moments(path, type(found).__name__)
+    names = [name for name, one in family().items() if one.by_moments and not one.chosen]
+    name = options["model"]
+    if name is None:
+        raise CommandError.no_rows(path, names)
+    member = chosen_members([name])[0]
+    if name not in names or not found.holds(member.make().detail):
+        raise CommandError.needs_rows(path, name, found.detail, names)
+    table = found if isinstance(found, TableMoments) else _of_numbers(found)
+    table = table.with_reference()
+    inner = member.make().fit_moments(plain(table))
+    model: Any = Encoded.of_fitted(inner, table.encoding)
+    cost, reject = costs(options["cost"]), options["reject"]
+    if cost is not None or reject is not None:
+        model = decided_as(model, name, cost, reject)
+    store.save(model, options["out"])
+    rows, features = int(found.rows.sum()), len(table.features)
+    session.tell(
+        {
+            "model": name,
+            "rows": rows,
+            "features": features,
+            "classes": [str(label) for label in found.labels.tolist()],
+        },
+        f"{type(inner).__name__} made from moments of {rows:,} rows, {features} features. It was "
+        "taken as asked, and not compared: 'discriminant assess' measures it on other rows.",
+        written={"model": options["out"]},
+    )
+    return DONE
+
+
+def _of_numbers(found: ClassMoments) -> TableMoments:
+    """Moments that know nothing of columns: each feature is a column of numbers."""
+    columns = tuple(Column(name, "number", features=(name,)) for name in found.features)
+    return TableMoments.of(found, Encoding(columns))
 
 
 def decided_as(model: Any, name: str, cost: Any, reject: Any) -> Any:

@@ -14,6 +14,7 @@ from discriminant.cli.studying import check_places
 from discriminant.engines.engine import read_moments
 from discriminant.errors import CommandError
 from discriminant.moments.class_moments import ClassMoments
+from discriminant.moments.of_table import TableMoments, alike
 from discriminant.report.words import counted, number
 from discriminant.study.pace import Pace
 from discriminant.study.sources import take
@@ -24,15 +25,20 @@ _CHANCE = 0.05
 def moments(session: Session, source: tuple[str, ...], options: dict[str, Any]) -> int:
     """Of a table."""
     check_places(source, options["out"])
+    options["reference"] = options["reference"] or "none"  # so that those of several sites add
     detail, how = options["detail"], opening(options)
     with session.progress() as shown:
         pace = Pace(shown)
         pace("reading", 0, 1)
         taken = take(one_or_all(source), detail=detail, progress=pace.rows, **how)
         found = read_moments(taken.rows, detail=detail)
+    if isinstance(found, ClassMoments):
+        found = TableMoments.of(found, taken.opened.encoding)
     store.save(found, options["out"])
     taken.complete()
-    return _told(session, found, options["out"], said=list(taken.opened.said))
+    for line in taken.opened.said:
+        session.say(line)
+    return _told(session, found, options["out"])
 
 
 def merge(session: Session, files: tuple[str, ...], options: dict[str, Any]) -> int:
@@ -49,13 +55,15 @@ def forget(session: Session, whole: str, part: str, options: dict[str, Any]) -> 
     for file in (whole, part):
         check_places(file, options["out"])
     found = loaded(whole) - loaded(part)
+    left = [label for label, rows in zip(found.labels.tolist(), found.rows, strict=True) if rows]
+    found = found.classes(left) if left else found
     store.save(found, options["out"])
     return _told(session, found, options["out"])
 
 
 def drift(session: Session, before: str, after: str, options: dict[str, Any]) -> int:
     """Whether means differ, and of which features."""
-    first, second = loaded(before), loaded(after)
+    first, second = comparable(loaded(before), loaded(after))
     found = hotelling(first, second, labels=list(options["label"]) or None)
     text = f"{found.text}\n\n{_most_changed(found)}"
     session.tell({"before": before, "after": after, **found.to_dict()}, text)
@@ -81,11 +89,21 @@ def loaded(path: str) -> ClassMoments:
     return found
 
 
-def _told(session: Session, found: ClassMoments, out: str, *, said: list[str] | None = None) -> int:
+def comparable(first: ClassMoments, second: ClassMoments) -> tuple[ClassMoments, ClassMoments]:
+    """Both over the same features, whose indicators do not sum to one."""
+    if not (isinstance(first, TableMoments) and isinstance(second, TableMoments)):
+        return first, second
+    whole = first + second
+    assert isinstance(whole, TableMoments)
+    names = whole.with_reference().features
+    first, second = alike(first, second)
+    return first.select(names), second.select(names)
+
+
+def _told(session: Session, found: ClassMoments, out: str) -> int:
     labels = [str(label) for label in found.labels.tolist()]
     rows = [int(n) for n in found.rows]
     text = [
-        *(said or []),
         f"Moments of {counted(sum(rows), 'row')}, {counted(len(found.features), 'feature')}, "
         f"{counted(len(labels), 'class', 'classes')}, detail '{found.detail}':",
         *(f"  {label}: {counted(n, 'row')}" for label, n in zip(labels, rows, strict=True)),

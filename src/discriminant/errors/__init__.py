@@ -125,4 +125,5 @@ from discriminant.errors.studying import (
 from discriminant.errors.sums import (
     MomentsMismatchError as MomentsMismatchError,
     PrecisionLostError as PrecisionLostError,
+    SitesError as SitesError,
 )

@@ -32,6 +32,15 @@ class FileError(InputError):
         )
 
     @classmethod
+    def stored(cls, path: str) -> FileError:
+        return cls(
+            f"{path} is a file of discriminant, a model or moments, and no table. A model is "
+            f"opened with discriminant.load, or answers rows: 'discriminant predict {path} ROWS "
+            f"--out ...'; from moments a model is made: 'discriminant fit {path} --model lda "
+            "--out ...'."
+        )
+
+    @classmethod
     def empty(cls, path: str) -> FileError:
         return cls(f"{path}: the file is empty (0 bytes of text). Was it written to the end?")
 

@@ -89,7 +89,29 @@ class CommandError(InputError):
         )
 
     @classmethod
+    def no_rows(cls, path: object, names: Sequence[str]) -> CommandError:
+        return cls(
+            f"{path} holds moments, of which models are made but cannot be compared: that takes "
+            f"held-out rows. Name one with --model: {', '.join(names)}."
+        )
+
+    @classmethod
+    def needs_rows(
+        cls, path: object, model: str, detail: str, names: Sequence[str]
+    ) -> CommandError:
+        return cls(
+            f"{path} holds moments of detail '{detail}', and '{model}' cannot be made from these. "
+            f"Name another with --model ({', '.join(names)}), read moments of detail 'class', or "
+            "fit to the table itself."
+        )
+
+    @classmethod
     def not_a_model(cls, path: object, kind: str) -> CommandError:
+        if kind.endswith("Moments"):
+            return cls(
+                f"{path} holds moments, not a model. Make a model of them with 'discriminant fit "
+                f"{path} --model lda --out ...'."
+            )
         return cls(f"{path} holds {kind}, not a model. Make a model with 'discriminant fit'.")
 
     @classmethod

@@ -93,6 +93,49 @@ class MomentsMismatchError(InputError):
         )
 
 
+class SitesError(MomentsMismatchError):
+    """Moments of two tables whose columns became different things."""
+
+    @classmethod
+    def of_option(cls, what: str, ours: object, theirs: object) -> SitesError:
+        return cls(
+            f"Moments do not add: the first were read with {what}={ours!r}, the second with "
+            f"{what}={theirs!r}. Read both tables with the same (--{what})."
+        )
+
+    @classmethod
+    def of_absent(cls, column: str, *, first: bool) -> SitesError:
+        where, other = ("first", "second") if first else ("second", "first")
+        return cls(
+            f"Moments do not add: column '{column}' is used in the {where} and not in the {other}."
+            f" Read both tables without it (exclude=['{column}'], --exclude), or with the same "
+            "columns (columns=[...], --column)."
+        )
+
+    @classmethod
+    def of_kinds(cls, column: str, ours: str, theirs: str) -> SitesError:
+        return cls(
+            f"Moments do not add: column '{column}' is {ours} in the first and {theirs} in the "
+            f"second. Read both alike: as a category (categories=['{column}'], --category), or "
+            "without it (--exclude)."
+        )
+
+    @classmethod
+    def of_reference(cls, column: str, ours: str | None, theirs: str | None) -> SitesError:
+        return cls(
+            f"Moments do not add: the reference level of column '{column}' is {ours!r} in the "
+            f"first and {theirs!r} in the second, so that its indicators mean different things. "
+            "Read both tables with reference=None (--reference none): then all levels are kept."
+        )
+
+    @classmethod
+    def of_order(cls, column: str, ours: Sequence[str], theirs: Sequence[str]) -> SitesError:
+        return cls(
+            f"Moments do not add: the levels of column '{column}' are {listing(ours)} in the first "
+            f"and {listing(theirs)} in the second. Name all of them for both (ordered, --ordered)."
+        )
+
+
 class PrecisionLostError(DiscriminantError, ArithmeticError):
     """A removal would leave too few correct digits."""
 

@@ -131,10 +131,21 @@ def sniff(
         return Format(path, "parquet")
     if start[:6] == b"ARROW1" or start[:4] == b"\xff\xff\xff\xff":
         return Format(path, "arrow")
+    if is_stored(path):
+        raise FileError.stored(path)
     packed = start[:2] == b"\x1f\x8b"
     if not packed:
         _refuse_foreign(path, start)
     return _text_format(path, packed, encoding, delimiter, decimal)
+
+
+def is_stored(path: str | os.PathLike[str]) -> bool:
+    """Whether a file is one of discriminant: a model, or moments."""
+    if not os.path.isfile(path):
+        return False
+    with open(path, "rb") as file:
+        start = file.read(64)
+    return b"\0" in start[:8] and start[8:].startswith(b'{"__metadata__":{"format":"discriminant"')
 
 
 def _first_bytes(path: str) -> bytes:

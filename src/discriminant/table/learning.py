@@ -205,7 +205,7 @@ def _learn_column(seen: Seen, wishes: Wishes) -> Column:
 def _number(seen: Seen, kept: bool) -> Column:
     if not kept:
         if seen.constant:
-            return Column(seen.name, "constant", note=seen.constant)
+            return Column(seen.name, "constant", fill=(seen.mean,), note=seen.constant)
         if seen.kind == "number" and seen.row_numbers:
             return Column(seen.name, "identifier", note="whole numbers that count the rows")
     note = "days since 1970-01-01" if seen.kind == "date" else ""
@@ -221,7 +221,7 @@ def _category(seen: Seen, wishes: Wishes, kept: bool) -> Column:
     rows = {level: int(n) for level, n in zip(seen.levels, seen.counts, strict=True) if n}
     levels, known = tuple(sorted(rows)), sum(rows.values())
     if len(levels) == 1 and not kept:
-        return Column(seen.name, "constant", note=f"'{levels[0]}' in every row")
+        return Column(seen.name, "constant", levels, note=f"'{levels[0]}' in every row")
     if len(levels) == known and not kept and not seen.capped:
         return Column(seen.name, "identifier", note=f"{known} texts, all different")
     if len(levels) > wishes.max_levels and not kept:

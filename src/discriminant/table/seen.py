@@ -219,7 +219,7 @@ class WrittenSeen:
     @property
     def gaps(self) -> int:
         """How many are missing."""
-        return self.rows - sum(self._known(self.seen.counts).values())
+        return self.rows - int(sum(self._known(self.seen.counts).values()))
 
     @property
     def constant(self) -> str:

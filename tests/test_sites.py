@@ -1,0 +1,100 @@
+"""Moments of tables of several sites add, whatever levels each of them met."""
+
+import io
+from contextlib import chdir, redirect_stderr, redirect_stdout
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import discriminant as dd
+from discriminant.cli import door
+from discriminant.engines.engine import read_moments
+from discriminant.errors import SitesError
+from discriminant.moments.class_moments import DETAILS
+from discriminant.moments.of_table import TableMoments
+from discriminant.table.opening import open_source
+
+
+def run(*args, cwd, code=0):
+    out, err = io.StringIO(), io.StringIO()
+    with chdir(cwd), redirect_stdout(out), redirect_stderr(err):
+        found = door.run([str(arg) for arg in args])
+    assert found == code, err.getvalue()
+    return out.getvalue(), err.getvalue()
+
+
+def site(seed, *, islands, rows=30, year=2020.0):
+    rng = np.random.default_rng(seed)
+    y = np.array(["a", "b"])[np.arange(rows) % 2]
+    size = rng.normal(size=rows) + (y == "b")
+    return pd.DataFrame({"size": size, "island": rng.choice(islands, rows), "year": year, "y": y})
+
+
+def moments_of(frame, *, detail="class", reference=None, **options):
+    opened = open_source(frame, target="y", reference=reference, **options)
+    return TableMoments.of(read_moments(opened.table, detail=detail), opened.encoding)
+
+
+NORTH = site(1, islands=["Biscoe", "Dream"])
+SOUTH = site(2, islands=["Dream", "Torgersen"], year=2021.0)
+ALONE = site(3, islands=["Torgersen"], year=2022.0)
+
+
+@pytest.mark.parametrize("detail", DETAILS)
+@pytest.mark.parametrize("pair", [(NORTH, SOUTH), (NORTH, ALONE), (ALONE, SOUTH)])
+def test_moments_of_sites_with_different_levels_are_those_of_all_rows(pair, detail):
+    whole = moments_of(pd.concat(pair), detail=detail)
+    parts = moments_of(pair[0], detail=detail) + moments_of(pair[1], detail=detail)
+    parts = parts.select(whole.features).at(whole.anchor)
+    np.testing.assert_allclose(parts.scatter, whole.scatter, atol=1e-9)
+    np.testing.assert_allclose(parts.means, whole.means, atol=1e-12)
+
+
+def test_a_site_is_forgotten_again():
+    north, south = moments_of(NORTH), moments_of(SOUTH)
+    left = ((north + south) - south).select(north.features)
+    np.testing.assert_allclose(left.means, north.means, atol=1e-9)
+
+
+def test_different_reference_levels_are_refused_with_the_way_out():
+    kept = [moments_of(frame, reference="first") for frame in (NORTH, SOUTH)]
+    with pytest.raises(SitesError, match=r"'Biscoe' in the first.*--reference none"):
+        kept[0] + kept[1]
+
+
+def test_a_column_of_another_kind_is_refused():
+    other = SOUTH.assign(island=np.arange(30) % 7)
+    with pytest.raises(SitesError, match="'island' is category in the first and number"):
+        moments_of(NORTH) + moments_of(other)
+
+
+def test_a_model_of_the_sum_is_the_model_of_all_rows(tmp_path):
+    for name, frame in (("north", NORTH), ("south", SOUTH), ("all", pd.concat((NORTH, SOUTH)))):
+        frame.to_csv(tmp_path / f"{name}.csv", index=False)
+    for name in ("north", "south"):
+        run("moments", f"{name}.csv", "--target", "y", "--out", f"{name}.m", cwd=tmp_path)
+    run("merge", "north.m", "south.m", "--out", "sum.m", cwd=tmp_path)
+    run("fit", "sum.m", "--model", "lda", "--out", "sum.model", cwd=tmp_path)
+    run("fit", "all.csv", "--target", "y", "--model", "lda", "--out", "all.model", cwd=tmp_path)
+    rows = pd.concat((NORTH, SOUTH)).drop(columns="y")
+    by_sum, by_rows = (dd.load(tmp_path / f"{name}.model") for name in ("sum", "all"))
+    np.testing.assert_allclose(by_sum.predict_proba(rows), by_rows.predict_proba(rows), rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("args", "told"),
+    [
+        (["fit", "north.m", "--out", "x.model"], "Name one with --model: lda"),
+        (
+            ["fit", "north.m", "--model", "logistic", "--out", "x.model"],
+            "cannot be made from these",
+        ),
+        (["report", "north.m", "--target", "y"], "discriminant fit north.m --model lda"),
+        (["predict", "north.m", "north.csv", "--out", "x.csv"], "fit north.m --model lda"),
+    ],
+)
+def test_a_file_of_moments_in_the_wrong_place_says_where_it_belongs(args, told, tmp_path):
+    NORTH.to_csv(tmp_path / "north.csv", index=False)
+    run("moments", "north.csv", "--target", "y", "--out", "north.m", cwd=tmp_path)
+    assert told in run(*args, cwd=tmp_path, code=2)[1]

@@ -383,14 +383,14 @@ def test_products_of_many_columns_are_asked_for_in_blocks(connection):
 @pytest.mark.slow
 def test_so_are_those_of_more_columns_than_a_statement_of_postgresql_has_room_for(server):
     rng = np.random.default_rng(0)
-    frame = numbers(1, 2000, 2)
+    frame = numbers(1, 1500, 2)
     for j in range(18):
         frame[f"c{j}"] = [f"level {k}" for k in rng.integers(0, 95, len(frame))]
     databases.lay(server, frame, "wide")
-    found = dd.rows(dd.sql(server, "wide", pushdown=True), target="y", detail="pooled")
+    found = dd.rows(dd.sql(server, "wide", pushdown=True), target="y", detail="diagonal")
     assert found.width > 1664
-    wanted = read_moments(dd.open_source(frame, target="y").table, detail="pooled")
-    assert_near(found.moments, wanted)
+    wanted = read_moments(dd.open_source(frame, target="y").table, detail="diagonal")
+    np.testing.assert_allclose(found.moments.scatter, wanted.scatter, rtol=1e-12, atol=1e-12)
 
 
 def test_there_may_be_many_classes(connection):

@@ -254,7 +254,10 @@ def _columns(connection: Any, database: Database, query: str) -> list[tuple[str,
         cursor.execute(f"DESCRIBE SELECT * FROM ({query}) AS rows")
         return [(row[0], str(row[1]).lower()) for row in cursor.fetchall()]
     if database.name == "sqlite":
-        cursor.execute(query)  # which gives rows only when they are fetched
+        bare = query.strip()
+        while bare.startswith("(") and bare.endswith(")"):  # of which SQLite has them around all
+            bare = bare[1:-1].strip()
+        cursor.execute(bare)  # which gives rows only when they are fetched
         names = [column[0] for column in cursor.description]
         cursor.close()
         for name in (name for name in names if name.lower() in database.reserved):

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from discriminant.report.facts import DecisionFacts, Facts, ModelFacts
-from discriminant.report.words import counted, number, percent, told, whole
+from discriminant.report.words import counted, number, percent, shown, told, whole
+
+_EVEN = 0.8  # of an even share: a class below it is rare
 
 
 def tiles(facts: Facts) -> list[dict[str, str]]:
-    """Four figures with their names and what to hold them against."""
+    """Four or five figures with their names and what to hold them against."""
     model, read = chosen(facts), facts["read"]
     right = None if model["error"] is None else 1.0 - model["error"]
     ends = model["error_low"], model["error_high"]
@@ -23,6 +27,9 @@ def tiles(facts: Facts) -> list[dict[str, str]]:
     if base is not None:
         always = "by always saying the most frequent class"
         found.append({"value": percent(1.0 - base), "name": always, "note": "the bar to clear"})
+    rare = rarest(facts)
+    if rare is not None:
+        found.append(_found_tile(rare))
     if model["auc"] is not None:
         found.append(
             {"value": percent(model["auc"]), "name": "AUC", "note": "50% is a coin, 100% perfect"}
@@ -40,7 +47,17 @@ def tiles(facts: Facts) -> list[dict[str, str]]:
 
 def in_short(facts: Facts) -> list[str]:
     """A few sentences."""
-    found = [_best(facts), _against_chance(facts)]
+    found = [_best(facts), *verdict(facts)]
+    findings = facts["matters"]["findings"] if "matters" in facts else []
+    if findings:
+        things = counted(len(findings), "thing")
+        found.append(f"“What matters” below has {things} to know before trusting it.")
+    return found
+
+
+def verdict(facts: Facts) -> list[str]:
+    """What mistakes alone do not say: the bar to clear, costs, rows passed on, the rarest class."""
+    found = [_against_chance(facts)]
     decision = facts.get("decision")
     if decision is not None and decision["costs_given"]:
         found.append(
@@ -53,11 +70,43 @@ def in_short(facts: Facts) -> list[str]:
             f"{percent(aside)} of {_rows(facts)} "
             f"{'is' if decision['weighted'] else 'are'} too doubtful and passed on to a person."
         )
-    findings = facts["matters"]["findings"] if "matters" in facts else []
-    if findings:
-        things = counted(len(findings), "thing")
-        found.append(f"“What matters” below has {things} to know before trusting it.")
+    rare = rarest(facts)
+    if rare is not None:
+        found.append(_found_words(rare))
     return [line for line in found if line]
+
+
+def rarest(facts: Facts) -> dict[str, Any] | None:
+    """What is decided of the rarest class, where classes are not about as frequent."""
+    decision = facts.get("decision")
+    if decision is None:
+        return None
+    own = [row for row in decision["by_class"] if row["recall"] is not None]
+    total = sum(row["rows"] for row in own)
+    least = min(own, key=lambda row: float(row["rows"]), default=None)
+    if least is None or len(own) < 2 or least["rows"] * len(own) >= _EVEN * total:
+        return None
+    return dict(least)
+
+
+def _found_tile(rare: dict[str, Any]) -> dict[str, str]:
+    label = f"“{shown(rare['label'], 24)}”"
+    of_called = (
+        f"none are called {label}"
+        if rare["precision"] is None
+        else f"{percent(rare['precision'])} of those called {label} are"
+    )
+    return {"value": percent(rare["recall"]), "name": f"of {label} found", "note": of_called}
+
+
+def _found_words(rare: dict[str, Any]) -> str:
+    label = f"“{shown(rare['label'], 40)}”"
+    if rare["precision"] is None:
+        return f"No row is called {label}, so that none of this rarest class is found."
+    return (
+        f"{percent(rare['recall'])} of {label}, the rarest class, are found; of those called "
+        f"{label}, {percent(rare['precision'])} are."
+    )
 
 
 def chosen(facts: Facts) -> ModelFacts:

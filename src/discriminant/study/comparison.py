@@ -162,7 +162,7 @@ class Comparison(Printed):
     def named(self, name: str) -> Choice:
         """A model that was asked for."""
         one = self[name]
-        why = f"{told(one.title)} was taken as asked. {_mistakes(one)} {self._rivals(one)}"
+        why = f"{told(one.title)} was taken as asked. {self._mistakes(one)} {self._rivals(one)}"
         return Choice(name, one.title, "", "asked", why.strip())
 
     def section(self, choice: Choice) -> ComparisonFacts:
@@ -220,8 +220,19 @@ class Comparison(Printed):
                 f"{told(best.title)}."
             )
         unfinished = "" if taken.converged else _unfinished(len(able))
-        said_all = [reason, unfinished, _mistakes(taken), self._rivals(taken)]
+        said_all = [reason, unfinished, self._mistakes(taken), self._rivals(taken)]
         return " ".join(filter(None, said_all))
+
+    def _mistakes(self, one: Outcome) -> str:
+        """How many, and whether that is an achievement."""
+        share = percent(one.facts["error"]) if one.facts["error"] else "none"
+        said, high = f"It was wrong on {share} of these rows.", one.facts["error_high"]
+        if high is None or high < self.baseline:
+            return said
+        return (
+            f"{said} Always saying the most frequent class would be wrong on "
+            f"{percent(self.baseline)}: by number of mistakes it is not clearly better than that."
+        )
 
     def _rivals(self, taken: Outcome) -> str:
         """What McNemar's test says of the other models' mistakes."""
@@ -346,11 +357,6 @@ def _unfinished(models: int) -> str:
     """Of models of which none had converged."""
     fits = "its fits" if models == 1 else f"the fits of each of these {models} models"
     return f"Some of {fits} had not converged."
-
-
-def _mistakes(one: Outcome) -> str:
-    share = percent(one.facts["error"]) if one.facts["error"] else "none"
-    return f"It was wrong on {share} of these rows."
 
 
 def _finite(value: float) -> float | None:

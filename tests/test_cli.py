@@ -297,6 +297,14 @@ BAD = {
         ["compare", "iris.csv", "--target", "species", "--encoding", "utf-16"],
         "line 1: byte 0 (counted from 0) is no UTF-16",
     ),
+    "a decimal sign that is none": (
+        ["compare", "iris.csv", "--target", "species", "--decimal", "x"],
+        "it must be '.' or ','",
+    ),
+    "a delimiter that is a quote": (
+        ["compare", "iris.csv", "--target", "species", "--delimiter", '"'],
+        "no quote and no line end",
+    ),
     "an option is missing": (["report", "iris.csv"], "--target"),
 }
 

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 from discriminant import open_source
-from discriminant.errors import ColumnNamesError
-from discriminant.table.dialect import is_number, kind_of
+from discriminant.errors import BadNumberError, ColumnNamesError
+from discriminant.table.dialect import fits, is_number, kind_of
 from discriminant.table.files import sniff
 
 RNG = np.random.default_rng(5)
@@ -250,6 +250,25 @@ def test_a_number_is_what_float_takes_but_for_grouped_digits(text):
 )
 def test_the_kind_of_a_column_is_judged_from_its_cells(cells, kind):
     assert kind_of(cells, ".") == kind
+
+
+@given(st.integers(0, 9999), st.integers(0, 13), st.integers(0, 32))
+def test_a_day_is_a_day_if_arrow_reads_it(year, month, day):
+    text = f"{year:04}-{month:02}-{day:02}"
+    try:
+        read = pa.array([text]).cast(pa.date32()).is_valid()[0].as_py()
+    except pa.ArrowInvalid:
+        read = False
+    assert fits(text, "date", ".") is read
+
+
+@pytest.mark.parametrize("row", [3, 2500])  # among the rows that kinds are judged by, and after
+def test_a_day_that_no_calendar_has_is_told_with_its_line(row, tmp_path):
+    lines = [f"2024-03-{1 + i % 28:02},{i},{'ab'[i % 2]}" for i in range(3000)]
+    lines[row] = "2024-02-30,1,a"
+    path = written(tmp_path, "\n".join(["day,x,y", *lines]))
+    with pytest.raises(BadNumberError, match=f"line {row + 2}.*column 'day'.*'2024-02-30'"):
+        open_source(path, target="y")
 
 
 def test_a_column_that_is_empty_at_first_may_hold_numbers(tmp_path):

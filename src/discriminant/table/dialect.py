@@ -17,6 +17,7 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Literal
 
 from discriminant.errors import ColumnNamesError, FileError, OptionError
@@ -71,9 +72,10 @@ def csv_dialect(
     path: str, sample: str, *, delimiter: str | None = None, decimal: str | None = None
 ) -> Dialect:
     """The dialect of a text that begins with `sample`, at least one line."""
-    for name, value in (("delimiter", delimiter), ("decimal", decimal)):
-        if value is not None and len(value) != 1:
-            raise OptionError.of(name, value, "one character")
+    if delimiter is not None and (len(delimiter) != 1 or delimiter in "\"'\r\n"):
+        raise OptionError.of("delimiter", delimiter, "one character, no quote and no line end")
+    if decimal not in (None, ".", ","):
+        raise OptionError.of("decimal", decimal, "'.' or ','")
     sample = _whole_lines(sample)
     quote = _quote_of(sample)
     if delimiter is None:
@@ -113,9 +115,23 @@ def fits(text: str, kind: Kind, decimal: str) -> bool:
         return is_number(text, decimal)
     if kind == "boolean":
         return text in TRUE or text in FALSE
+    return _looks(text, kind) and (kind not in ("date", "time") or _in_calendar(text))
+
+
+def _looks(text: str, kind: Kind) -> bool:
+    """Whether a cell is written as a date or time is; whether there is such a day is not asked."""
     if kind == "date":
         return _DATE.fullmatch(text) is not None
     return kind != "time" or bool(_TIME.fullmatch(text) or _DATE.fullmatch(text))
+
+
+def _in_calendar(text: str) -> bool:
+    """Whether there is such a day, and such a time in it; 0000 is a leap year, as 2000 is."""
+    try:
+        datetime.fromisoformat(f"2{text[1:]}" if text.startswith("0000") else text)
+    except ValueError:
+        return False
+    return True
 
 
 def kind_of(cells: Sequence[str], decimal: str) -> Kind:
@@ -132,8 +148,10 @@ def kind_of(cells: Sequence[str], decimal: str) -> Kind:
         return "number"
     if _meant_as_numbers(numbers, some):
         return "number" if written_as(set(some)) is None else "text"
-    for kind in ("boolean", "date", "time"):
-        if all(fits(cell, kind, decimal) for cell in some):
+    if all(cell in TRUE or cell in FALSE for cell in some):
+        return "boolean"
+    for kind in ("date", "time"):  # 2024-02-30 is a mistake in a column of dates
+        if all(_looks(cell, kind) for cell in some):
             return kind
     return "text"
 

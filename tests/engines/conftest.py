@@ -4,8 +4,11 @@ import pytest
 
 from tests.engines.kinds import ENGINES
 
+# Engines that take long to start are started in one test process, not in each.
+_EACH = [pytest.param(e, id=e.name, marks=pytest.mark.xdist_group(e.name)) for e in ENGINES]
 
-@pytest.fixture(params=ENGINES, ids=repr)
+
+@pytest.fixture(params=_EACH)
 def engine(request):
     """Who does the summing."""
     for module in request.param.needs:

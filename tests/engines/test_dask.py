@@ -16,6 +16,8 @@ import dask.array as da  # noqa: E402
 import dask.dataframe as ddf  # noqa: E402
 from distributed import Client, LocalCluster  # noqa: E402
 
+pytestmark = pytest.mark.xdist_group("dask")
+
 
 @pytest.fixture(scope="module")
 def cluster():

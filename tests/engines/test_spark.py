@@ -13,6 +13,7 @@ from discriminant.errors import ColumnNamesError, EngineError, MissingCellError,
 from tests import sparks
 from tests.engines.test_laws import assert_near, mixed, numbers
 
+pytestmark = pytest.mark.xdist_group("spark")
 pytest.importorskip("pyspark", reason="PySpark is not installed: pip install 'discriminant[spark]'")
 
 

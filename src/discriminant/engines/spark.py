@@ -8,7 +8,6 @@ nothing is added on the side, so a row is counted once however often its task wa
 
 from __future__ import annotations
 
-import pickle
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -81,7 +80,7 @@ class SparkSource:
             told = told.applyInArrow(_adding, _SUMS)
         with _told():
             found = sorted((int(row["part"]), bytes(row["total"])) for row in told.collect())
-        return cast(A, add_up(pickle.loads(total) for _, total in found))
+        return cast(A, add_up(_taken(total) for _, total in found))
 
     def _select(self, columns: Sequence[str]) -> Any:
         """Some columns by other names: Spark trips over dots and quotes in them."""
@@ -142,7 +141,7 @@ def _summing(work: Work[A]) -> Callable[[Iterator[Any]], Iterator[Any]]:
         found = work(Partition(number, batches, work.columns))
         for _ in batches:  # a fault leaves rows behind, and Spark wants all to be taken
             pass
-        rows = {"part": [number], "total": [pickle.dumps(found)]}
+        rows = {"part": [number], "total": [_sent(found)]}
         yield pa.RecordBatch.from_pydict(rows, schema=_sums_schema())
 
     return run
@@ -153,9 +152,22 @@ def _adding(sums: Any) -> Any:
     import pyarrow as pa
 
     found = sorted(zip(sums["part"].to_pylist(), sums["total"].to_pylist(), strict=True))
-    total: Any = add_up(pickle.loads(one) for _, one in found)
-    rows = {"part": [found[0][0]], "total": [pickle.dumps(total)]}
+    total: Any = add_up(_taken(one) for _, one in found)
+    rows = {"part": [found[0][0]], "total": [_sent(total)]}
     return pa.Table.from_pydict(rows, schema=_sums_schema())
+
+
+def _sent(found: Any) -> bytes:
+    """A sum as Spark itself sends objects between its processes; it never lies in a file."""
+    return bytes(_serializer().dumps(found))
+
+
+def _taken(found: bytes) -> Any:
+    return _serializer().loads(found)
+
+
+def _serializer() -> Any:
+    return import_module("pyspark.serializers").CPickleSerializer()
 
 
 def _sums_schema() -> Any:

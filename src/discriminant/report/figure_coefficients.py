@@ -19,7 +19,7 @@ from discriminant.report.svg import (
 from discriminant.report.words import fixed, shown
 
 _LINE = 16.0
-_HEAD = 22.0
+_HEAD = 30.0
 
 
 def draw_coefficients(coefficients: CoefficientsFacts, codes: dict[str, int]) -> Svg:
@@ -35,7 +35,7 @@ def draw_coefficients(coefficients: CoefficientsFacts, codes: dict[str, int]) ->
     parts.append(line((scale(0), 2.0), (scale(0), foot), "zero"))
     for i, feature in enumerate(features):
         top = tall * i
-        parts.append(name_text((4.0, top + 18), feature, kind="label", longest=44))
+        parts.append(name_text((4.0, top + 20), feature, kind="label", longest=44))
         own = [row for row in rows if row["feature"] == feature]
         for j, row in enumerate(own):
             parts.append(_bar(row, top + _HEAD + _LINE * (j + 0.5), scale, codes))

@@ -23,7 +23,8 @@ from discriminant.report.svg import (
     text,
 )
 
-_LEFT, _TOP, _RIGHT = 40.0, 8.0, WIDTH - 6.0
+_LEFT, _TOP, _RIGHT = 48.0, 26.0, WIDTH - 6.0
+_EDGE = 8.0  # top where nothing is written above
 _NAMED = 15  # classes whose names are written at their means
 
 
@@ -45,10 +46,7 @@ def _plane(space: SpaceFacts) -> Svg:
     else:
         parts += _numbers(space, across, up)
     parts.append(text(((_LEFT + _RIGHT) / 2, foot + 36), "direction 1", "middle", "axis"))
-    side = f"translate(11 {(foot + _TOP) / 2:.0f}) rotate(-90)"
-    parts.append(
-        element("text", "direction 2", text_anchor="middle", class_="axis", transform=side)
-    )
+    parts.append(text((_LEFT, _TOP - 9), "direction 2, upwards", kind="axis"))
     title = f"{len(space['points'])} rows in the plane of the first two directions"
     return figure("space", foot + 46, *parts, title=title)
 
@@ -81,12 +79,16 @@ def _ellipse(ellipse: EllipseFacts, across: Scale, up: Scale) -> Svg:
 
 
 def _names(space: SpaceFacts, across: Scale, up: Scale) -> list[Svg]:
-    """Names at the means; where two would overlap, the lower one moves down."""
-    order = sorted(range(len(space["means"])), key=lambda k: up(space["means"][k][1]))
+    """Names on top of the ellipses, where few rows are; one that would overlap moves down."""
+    tops = [mean[1] for mean in space["means"]]
+    for ellipse in space["ellipses"]:
+        (_, ay), (_, by) = ellipse["axes"]
+        tops[ellipse["code"]] = ellipse["centre"][1] + math.hypot(ay, by)
+    order = sorted(range(len(space["means"])), key=lambda k: up(tops[k]))
     taken: list[tuple[float, float]] = []
     found = []
     for k in order:
-        x, y = across(space["means"][k][0]), up(space["means"][k][1])
+        x, y = across(space["means"][k][0]), max(up(tops[k]) - 10, _TOP + 12)
         reach = 4.5 * min(len(space["labels"][k]), 18)
         x = min(max(x, _LEFT + reach), _RIGHT - reach)
         while any(abs(x - a) < 60 and abs(y - b) < 16 for a, b in taken):
@@ -113,8 +115,8 @@ def _along(space: SpaceFacts) -> Svg:
         (max(count) / total for count, total in zip(counts, totals, strict=True)), default=1.0
     )
     across = Scale(edges[0], edges[-1], _LEFT - 20, _RIGHT)
-    up = Scale(0.0, 1.08 * top, 250.0, _TOP)
-    parts = axis_across(across, _TOP, 250.0)
+    up = Scale(0.0, 1.08 * top, 250.0, _EDGE)
+    parts = axis_across(across, _EDGE, 250.0)
     for k, (count, total) in enumerate(zip(counts, totals, strict=True)):
         places = [(across(edges[0]), 250.0)]
         for i, height in enumerate(count):
@@ -124,7 +126,7 @@ def _along(space: SpaceFacts) -> Svg:
         parts.append(path(places, f"hill {colour(k)}", closed=True))
     for border in space["borders"]:
         if edges[0] < border < edges[-1]:
-            parts.append(line((across(border), _TOP), (across(border), 250.0), "border"))
+            parts.append(line((across(border), _EDGE), (across(border), 250.0), "border"))
     for k, mean in enumerate(space["means"]):
         parts.append(mark((across(mean[0]), 262.0 - 12), k, "mean-sign"))
     parts.append(text(((_LEFT + _RIGHT) / 2, 288), "direction 1", "middle", "axis"))

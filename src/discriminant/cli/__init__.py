@@ -2,8 +2,9 @@
 
 Only what `--help` needs is imported here and in `commands`; numbers come in when a command runs.
 
-    exit code   0 done   2 the input cannot be used   3 the model taken had not converged
-                1 a mistake of ours   130 stopped by Ctrl-C   143 by SIGTERM   129 by a closed terminal
+    exit code   0 done   1 a mistake of ours   2 the input cannot be used
+                3 the model taken had not converged
+                130 stopped by Ctrl-C   143 by SIGTERM   129 by a closed terminal
 """
 
 from __future__ import annotations

@@ -254,6 +254,17 @@ def test_moment_files_add_and_subtract(place, tmp_path):
     assert 0.05 < told["t2"]["p"] <= 1
 
 
+def test_moments_that_are_added_twice_are_told(place, tmp_path):
+    args = ("moments", place / "iris.csv", "--target", "species", "--out")
+    run(*args, "a.moments", cwd=tmp_path)
+    run(*args, "b.moments", cwd=tmp_path)
+    twice = run("merge", "a.moments", "b.moments", "--out", "ab.moments", cwd=tmp_path)
+    assert "a.moments and b.moments are the same: these rows count twice" in twice.stderr
+    assert dd.load(tmp_path / "ab.moments").rows.tolist() == [100, 100, 100]
+    more = run("merge", "ab.moments", "a.moments", "--out", "more", cwd=tmp_path)
+    assert "Warning" not in more.stderr
+
+
 # --- what goes wrong -----------------------------------------------------------------------------
 
 BAD = {

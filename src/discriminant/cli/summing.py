@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Sequence
 from functools import reduce
 from operator import add
 from typing import Any
@@ -12,7 +14,7 @@ from discriminant.cli.door import DONE, Session
 from discriminant.cli.options import one_or_all, opening
 from discriminant.cli.studying import check_places
 from discriminant.engines.engine import read_moments
-from discriminant.errors import CommandError
+from discriminant.errors import CommandError, CommandWarning
 from discriminant.moments.class_moments import ClassMoments
 from discriminant.moments.of_table import TableMoments, alike
 from discriminant.report.words import counted, number
@@ -46,8 +48,23 @@ def merge(session: Session, files: tuple[str, ...], options: dict[str, Any]) -> 
     for file in files:
         check_places(file, options["out"])
     found = reduce(add, [loaded(file) for file in files])
+    for first, again in _repeated(files):
+        session.warn(CommandWarning.counted_twice(first, again))
     store.save(found, options["out"])
     return _told(session, found, options["out"])
+
+
+def _repeated(files: Sequence[str]) -> list[tuple[str, str]]:
+    """Files that hold, bit for bit, what another before them holds."""
+    known: dict[bytes, str] = {}
+    found = []
+    for path in files:
+        with open(path, "rb") as file:
+            digest = hashlib.file_digest(file, "sha256").digest()
+        if digest in known:
+            found.append((known[digest], path))
+        known.setdefault(digest, path)
+    return found
 
 
 def forget(session: Session, whole: str, part: str, options: dict[str, Any]) -> int:

@@ -118,6 +118,7 @@ from discriminant.errors.store import (
 )
 from discriminant.errors.studying import (
     CommandError as CommandError,
+    CommandWarning as CommandWarning,
     DrawnRowsWarning as DrawnRowsWarning,
     ModelLeftOutWarning as ModelLeftOutWarning,
     StudyError as StudyError,

@@ -162,4 +162,13 @@ class CommandError(InputError):
         )
 
 
+class CommandWarning(DiscriminantWarning):
+    """The command line asks for what is hardly meant."""
+
+    @classmethod
+    def counted_twice(cls, first: str, again: str) -> CommandWarning:
+        same = f"{again} is named twice" if first == again else f"{first} and {again} are the same"
+        return cls(f"{same}: these rows count twice in the sum. Leave one out if it is not meant.")
+
+
 _COST = '\'{"yes": {"no": 5}}\''

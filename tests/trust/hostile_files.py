@@ -16,8 +16,9 @@ import zlib
 
 import joblib
 import numpy as np
+import pyarrow as pa
 
-from discriminant import LDA, QDA, LaplaceNB, LeastSquares, save
+from discriminant import LDA, QDA, Encoded, LaplaceNB, LeastSquares, save
 from tests.stored import signed, taken_apart
 
 ROWS = np.random.default_rng(3).normal(size=(30, 2)).round(2)
@@ -47,6 +48,10 @@ def hostile_files(folder):
     found |= {f"value: {name}": file for name, file in _values(honest["LDA"])}
     found |= {f"state: {name}": file for name, file in _states(honest["LDA"])}
     found |= {f"number: {name}": file for name, file in _numbers(honest)}
+    table = {"size": ROWS[:, 0], "colour": np.array(["r", "g", "b"])[np.arange(30) % 3]}
+    save(Encoded(LDA()).fit(pa.table(table), LABELS), folder / "honest.dd")
+    encoded = (folder / "honest.dd").read_bytes()
+    found |= {f"encoding: {name}": file for name, file in _encodings(encoded)}
     return found | {f"flip: {name}": file for name, file in _flips(honest["LDA"])}
 
 
@@ -356,6 +361,46 @@ def _states(honest):
         header, manifest, arrays = honest_parts(honest)
         manifest["objects"][-1]["state"][name] = 1
         yield f"attribute {name!r}", signed(header, manifest, arrays)
+
+
+def _encodings(honest):
+    """What becomes of columns, said wrongly; and a model around it that is none."""
+    for place, key, value in [
+        (0, "kind", "evil"),
+        (0, "kind", "target"),
+        (0, "name", 1),
+        (0, "features", {"tuple": [1]}),
+        (0, "features", {"tuple": []}),
+        (0, "fill", {"tuple": ["a"]}),
+        (0, "fill", {"tuple": [0.0, 1.0]}),
+        (1, "name", "size"),
+        (1, "levels", {"tuple": [1, 2, 3]}),
+        (1, "levels", {"tuple": ["r", "r", "g"]}),
+        (1, "reference", "violet"),
+        (1, "indicator", "yes"),
+        (1, "features", {"tuple": ["size", "colour=g"]}),
+        (None, "missing", "zzz"),
+        (None, "missing", "mean"),
+        (None, "unseen", "zzz"),
+        (None, "columns", {"tuple": []}),
+        (None, "columns", {"tuple": [1]}),
+        (None, "named", 3),
+    ]:
+        header, manifest, arrays = honest_parts(honest)
+        told = _first(manifest, "Encoding")["told"]
+        if place is not None:
+            told = dict(told["dict"])["columns"]["tuple"][place]
+        pair = next(pair for pair in told["dict"] if pair[0] == key)
+        pair[1] = value
+        yield f"{key} {json.dumps(value)[:40]}", signed(header, manifest, arrays)
+    for key in ("estimator_", "encoding_", "classes_", "said_", "rows_dropped_"):
+        header, manifest, arrays = honest_parts(honest)
+        manifest["objects"][-1]["state"][key] = "hello"
+        yield f"{key} a text", signed(header, manifest, arrays)
+    for key in ("estimator_", "encoding_"):
+        header, manifest, arrays = honest_parts(honest)
+        del manifest["objects"][-1]["state"][key]
+        yield f"without {key}", signed(header, manifest, arrays)
 
 
 # --- numbers ----------------------------------------------------------------------------------

@@ -24,7 +24,7 @@ from discriminant.store.kinds import (
     is_kind,
     is_told,
 )
-from discriminant.store.soundness import fault
+from discriminant.store.soundness import fault, fault_within
 
 _FLOATS = {"nan": float("nan"), "inf": float("inf"), "-inf": float("-inf")}
 _DTYPES = "biufUSmM"
@@ -96,7 +96,11 @@ class Decoder:
 
     def _told(self, cls: type[Any], entry: dict[str, Any]) -> Any:
         self._has(entry, "told")
-        return cls.from_dict(self.value(entry["told"]))
+        made = cls.from_dict(self.value(entry["told"]))
+        wrong = fault_within(made)
+        if wrong is not None:
+            self._refuse(wrong)
+        return made
 
     def _estimator(self, cls: type[Any], entry: dict[str, Any]) -> Any:
         self._has(entry, "options", "state")
@@ -105,6 +109,9 @@ class Decoder:
         for name in state:
             if name in vars(made) or not name.isidentifier() or not _is_free(cls, name):
                 self._refuse(f"'{name[:100]}' is no fitted attribute of it")
+        wrong = fault(cls, state)
+        if wrong is not None:
+            self._refuse(wrong)
         if is_borrowed(entry["kind"]):
             made.__setstate__(vars(made) | state)  # warns of another version of scikit-learn
         else:

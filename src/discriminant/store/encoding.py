@@ -28,7 +28,7 @@ import numpy.typing as npt
 from discriminant.errors import StateError
 from discriminant.store.container import NAMES
 from discriminant.store.kinds import fields_of, is_borrowed, is_estimator, is_told, kind_of
-from discriminant.store.soundness import fault
+from discriminant.store.soundness import fault, fault_within
 
 _PLAIN = (type(None), bool, int, str)
 _SCALARS = "biufU"
@@ -147,14 +147,12 @@ class Encoder:
 
     def _parts(self, kind: str, thing: Any, path: str) -> dict[str, Any]:
         if is_told(kind):
+            _hold(fault_within(thing), path or kind)
             return {"told": self.value(thing.to_dict(), path)}
         if is_estimator(kind):
             return self._estimator(kind, thing, path)
-        cls = type(thing)
-        fields = {name: getattr(thing, name) for name in fields_of(cls)}
-        wrong = fault(cls, fields)
-        if wrong is not None:
-            raise StateError.unsound(path or kind, wrong)
+        fields = {name: getattr(thing, name) for name in fields_of(type(thing))}
+        _hold(fault(type(thing), fields), path or kind)
         return {"fields": self._named(fields, path)}
 
     def _estimator(self, kind: str, model: Any, path: str) -> dict[str, Any]:
@@ -164,6 +162,7 @@ class Encoder:
                 options[name] = None
         held = model.__getstate__() if is_borrowed(kind) else vars(model)
         state = {name: value for name, value in held.items() if name not in options}
+        _hold(fault(type(model), state), path or kind)
         return {"options": self._named(options, path), "state": self._named(state, path)}
 
     def _named(self, values: dict[str, Any], path: str) -> dict[str, Any]:
@@ -175,6 +174,12 @@ class Encoder:
         if id(thing) in self.within:
             raise StateError.of_part(path, f"{type(thing).__name__} that holds itself")
         self.within.append(id(thing))
+
+
+def _hold(wrong: str | None, path: str) -> None:
+    """What could not be loaded is not saved."""
+    if wrong is not None:
+        raise StateError.unsound(path, wrong)
 
 
 def _float(value: float) -> Any:

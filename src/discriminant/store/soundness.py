@@ -1,14 +1,16 @@
 """Whether the parts of a value can be: of the types its class declares, of shapes that go together.
 
-It is asked before a value is made from a file, so that no number in a file can make a constructor
-take all memory or all time; and before a value is written, so that what is saved can be loaded. A
-rule with a coefficient that is no number is refused: it would answer, and be wrong.
+Of a model, the parts are its fitted attributes. It is asked before a value is made from a file, so
+that no number in a file can make a constructor take all memory or all time; and before a value is
+written, so that what is saved can be loaded. A rule with a coefficient that is no number is
+refused: it would answer, and be wrong.
 """
 
 from __future__ import annotations
 
 import types
 from collections.abc import Callable, Mapping
+from dataclasses import fields, is_dataclass
 from math import comb
 from numbers import Integral, Real
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
@@ -19,17 +21,28 @@ _COLUMNS = 10_000_000  # of a polynomial basis
 _DEGREE = 64
 
 
-def fault(cls: type[Any], fields: Mapping[str, Any]) -> str | None:
-    """What is wrong with the fields of a value of this class, if anything."""
+def fault(cls: type[Any], parts: Mapping[str, Any]) -> str | None:
+    """What is wrong with the parts of a value of this class, if anything."""
     hints = _hints(cls)
-    for name, value in fields.items():
+    for name, value in parts.items():
         if name in hints and not fits(value, hints[name]):
             return f"{name} is {_said(value)}, and that is not what it must be"
     check = _CHECKS.get(cls.__name__)
     try:
-        return None if check is None else check(fields)
+        return None if check is None else check(parts)
     except (KeyError, TypeError, ValueError, IndexError, AttributeError):
         return "its parts do not go together"
+
+
+def fault_within(value: Any) -> str | None:
+    """What is wrong with a value that is plain facts, or with the values in its tuples."""
+    own = {field.name: getattr(value, field.name) for field in fields(value)}
+    held = [part for parts in own.values() if isinstance(parts, tuple) for part in parts]
+    for part in held:
+        wrong = fault_within(part) if is_dataclass(part) else None
+        if wrong is not None:
+            return f"{type(part).__name__} '{str(getattr(part, 'name', ''))[:100]}': {wrong}"
+    return fault(type(value), own)
 
 
 def _hints(cls: type[Any]) -> dict[str, Any]:
@@ -160,6 +173,59 @@ def _polynomial(of: Mapping[str, Any]) -> str | None:
     return None
 
 
+_MADE = ("number", "boolean", "date", "ordered", "category")  # columns that features are made of
+
+
+def _column(of: Mapping[str, Any]) -> str | None:
+    levels, made, reference = of["levels"], of["features"], of["reference"]
+    if len(set(levels)) < len(levels):
+        return "a level comes twice"
+    if reference is not None and reference not in levels:
+        return f"the reference '{reference[:100]}' is none of its {len(levels)} levels"
+    wanted = len(levels) - (reference is not None) if of["kind"] == "category" else 1
+    if of["kind"] not in _MADE:
+        return f"a column of kind {of['kind']} has no features" if made else None
+    if len(made) != wanted + of["indicator"]:
+        return f"it has {len(made)} features, not {wanted + of['indicator']}"
+    if of["fill"] and len(of["fill"]) != wanted:
+        return f"it has {len(of['fill'])} numbers for missing cells, not {wanted}"
+    return None if np.isfinite(of["fill"]).all() else "what missing cells become is no number"
+
+
+def _encoding(of: Mapping[str, Any]) -> str | None:
+    names = [column.name for column in of["columns"]]
+    made = [name for column in of["columns"] for name in column.features]
+    if len(set(names)) < len(names) or len(set(made)) < len(made):
+        return "a column or a feature comes twice"
+    if of["missing"] in ("mean", "indicator"):
+        bare = [column.name for column in of["columns"] if column.features and not column.fill]
+        return f"nothing stands for missing cells of '{bare[0][:100]}'" if bare else None
+    return None
+
+
+def _wrapper(of: Mapping[str, Any]) -> str | None:
+    """Models that hold others."""
+    held = [of[name] for name in ("estimator_", "_base") if of.get(name) is not None]
+    for model in (*held, *of.get("estimators_", ())):
+        if not (hasattr(model, "fit") and hasattr(model, "get_params")):
+            return f"a model that it holds is {_said(model)}"
+    return None
+
+
+def _encoded(of: Mapping[str, Any]) -> str | None:
+    names = {"estimator_", "encoding_", "classes_"}
+    absent = names - set(of)
+    if absent == names:
+        return None  # not fitted
+    if absent:
+        return f"it has no {min(absent)}"
+    d = len(of["encoding_"].features)
+    width = getattr(of["estimator_"], "n_features_in_", d)
+    if width != d:
+        return f"its encoding makes {d} features, and its model takes {width}"
+    return _wrapper(of)
+
+
 _CHECKS: dict[str, Callable[[Mapping[str, Any]], str | None]] = {
     "Anchor": _anchor,
     "Metric": _metric,
@@ -169,4 +235,9 @@ _CHECKS: dict[str, Callable[[Mapping[str, Any]], str | None]] = {
     "LaplaceRule": _numbers,
     "ClassRows": _rows,
     "PolynomialBasis": _polynomial,
+    "Column": _column,
+    "Encoding": _encoding,
+    "Encoded": _encoded,
+    **dict.fromkeys(("Decision", "Fusion", "Reweighted", "Resampled", "EasyEnsemble"), _wrapper),
+    **dict.fromkeys(("OneVsRest", "OneVsOne", "OutputCodes"), _wrapper),
 }

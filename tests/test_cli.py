@@ -316,6 +316,10 @@ BAD = {
         ["compare", "iris.csv", "--target", "species", "--delimiter", '"'],
         "no quote and no line end",
     ),
+    "bytes below nothing": (
+        ["compare", "iris.csv", "--target", "species", "--max-bytes", "-5"],
+        "-5 is not in the range x>=1",
+    ),
     "an option is missing": (["report", "iris.csv"], "--target"),
 }
 

@@ -94,7 +94,7 @@ reading = _all(
         show_default=True,
         help="A category of more is set aside.",
     ),
-    click.option("--max-bytes", type=int, help="Stop reading there."),
+    click.option("--max-bytes", type=click.IntRange(1), help="Stop reading there."),
 )
 studying = _all(
     click.option(

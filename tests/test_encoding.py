@@ -11,6 +11,7 @@ from hypothesis import given, strategies as st
 from scipy.stats import multivariate_normal
 from sklearn.datasets import load_iris
 
+import discriminant as dd
 from discriminant import LDA, QDA, RDA, REJECT, Decision, Encoded, NearestMean, open_source
 from discriminant.errors import DiscriminantWarning
 from discriminant.table.encoding import Encoding
@@ -355,3 +356,25 @@ def test_a_real_table_with_categories_and_missing_cells_is_learnt(shared_data):
     model = Encoded.of_fitted(LDA().fit_moments(moments_of(opened)), opened.encoding)
     assert opened.rows_read == 344 and len(opened.table) == 333
     assert (model.predict(path) == pd.read_csv(path)["species"]).mean() > 0.98
+
+
+def test_a_factor_is_projected_as_its_indicators_are():
+    frame, y = _with_factor()
+    model = dd.Encoded(dd.LDA()).fit(frame, y)
+    along = (model.encode(frame) - model.centre_) @ model.scalings_
+    np.testing.assert_allclose(model.transform(frame), along, atol=1e-12)
+
+
+def test_leaving_one_out_keeps_priors_of_a_table_with_a_factor():
+    frame, y = _with_factor()
+    model = dd.Encoded(dd.LDA())
+    by_table = dd.leave_one_out(model, frame, y, prior="fixed")
+    by_features = dd.leave_one_out(dd.LDA(), model.fit(frame, y).encode(frame), y, prior="fixed")
+    np.testing.assert_allclose(by_table.log_posterior, by_features.log_posterior, atol=1e-9)
+
+
+def _with_factor():
+    rng = np.random.default_rng(5)
+    y = np.repeat(["a", "b", "c"], 12)
+    size = rng.normal(size=36) + (y == "b") + 2 * (y == "c")
+    return pd.DataFrame({"size": size, "sex": np.tile(["f", "m", "m", "f"], 9)}), y

@@ -53,7 +53,11 @@ def made_from_moments(estimator: Any) -> bool:
 def given_prior(estimator: Any) -> tuple[str, Any] | None:
     """The option that states priors, if the estimator has one, and what it is."""
     options = estimator.get_params(deep=False) if hasattr(estimator, "get_params") else {}
-    return next(((name, options[name]) for name in PRIORS if name in options), None)
+    found = next(((name, options[name]) for name in PRIORS if name in options), None)
+    if found is None and getattr(estimator, "_priors_within", False):
+        inner = given_prior(estimator.estimator)
+        return None if inner is None else (f"estimator__{inner[0]}", inner[1])
+    return found
 
 
 def rule_without(estimator: Any, moments: Any, table: Table, rows: Any) -> Rule:

@@ -59,7 +59,7 @@ class TextInNumberError(InputError):
         hint = (
             "It looks like a decimal comma: replace ',' by '.'."
             if text.count(",") == 1 and text.replace(",", "", 1).strip("+- ").isdigit()
-            else "Convert the column to numbers, or encode it (for instance with OneHotEncoder)."
+            else "Convert the column to numbers, or let discriminant.Encoded(...) encode it."
         )
         return cls(f"{_cell(row, column)}: could not convert the text {text!r} to a number. {hint}")
 
@@ -85,7 +85,7 @@ class ColumnTypeError(InputError):
                 f"Complex data not supported: column '{column}' is {dtype}. "
                 "Pass its real and imaginary parts as two columns."
             )
-        hint = "encode it as numbers (for instance with OneHotEncoder)"
+        hint = "let discriminant.Encoded(...) encode it, or do so as numbers"
         if "date" in dtype.lower():
             hint = "turn dates into numbers (days since some day)"
         elif "delta" in dtype.lower() or "duration" in dtype.lower():
@@ -95,9 +95,9 @@ class ColumnTypeError(InputError):
     @classmethod
     def of_categories(cls, column: str, categories: int) -> ColumnTypeError:
         return cls(
-            f"Column '{column}' holds {categories} categories, not numbers. Encode it (for "
-            "instance with OneHotEncoder), drop it, or convert it to numbers if their order and "
-            "distances are meant."
+            f"Column '{column}' holds {categories} categories, not numbers. Encode it "
+            "(discriminant.Encoded(...) does, or a OneHotEncoder), drop it, or convert it to "
+            "numbers if their order and distances are meant."
         )
 
 

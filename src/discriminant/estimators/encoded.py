@@ -27,6 +27,7 @@ from discriminant.estimators.available import only_if
 from discriminant.estimators.base import Rows
 from discriminant.estimators.gaussian import GaussianClassifier
 from discriminant.estimators.in_parts import parted
+from discriminant.estimators.projecting_inside import ProjectingInside
 from discriminant.estimators.saving import Saving
 from discriminant.models.marginal import marginal_scores
 from discriminant.moments.class_moments import ClassMoments
@@ -49,7 +50,7 @@ def _inner_has(name: str) -> Any:
     return has
 
 
-class Encoded(ClassifierMixin, MetaEstimatorMixin, Saving, BaseEstimator):
+class Encoded(ClassifierMixin, MetaEstimatorMixin, ProjectingInside, Saving, BaseEstimator):
     """Turn the columns of a frame into features, and give them to a classifier.
 
     Numbers, truth values and dates are used as they are; texts become indicators, or with
@@ -91,6 +92,8 @@ class Encoded(ClassifierMixin, MetaEstimatorMixin, Saving, BaseEstimator):
     >>> model.predict(pd.DataFrame({"colour": ["r"], "size": [5.5]})).tolist()
     ['b']
     """
+
+    _priors_within = True  # its classes are those of the classifier, and so are its priors
 
     estimator_: Any
     encoding_: Encoding
@@ -252,6 +255,7 @@ class Encoded(ClassifierMixin, MetaEstimatorMixin, Saving, BaseEstimator):
         tags.input_tags.allow_nan = self.missing in ("mean", "indicator", "marginal")
         tags.target_tags = inner.target_tags
         tags.classifier_tags = inner.classifier_tags
+        tags.transformer_tags = inner.transformer_tags
         return tags
 
     # --- inside -----------------------------------------------------------------------------------
@@ -341,6 +345,10 @@ class Encoded(ClassifierMixin, MetaEstimatorMixin, Saving, BaseEstimator):
             return np.asarray(of_scores(self._marginal(rows)))
         given = _given(self.estimator_, rows, self.encoding_)
         return np.asarray(getattr(self.estimator_, name)(given))
+
+    def _as_given(self, X: Any) -> Any:
+        self._need_fit()
+        return X if self._passes(X) else _given(self.estimator_, self._rows(X), self.encoding_)
 
     def _by_margins(self, rows: EncodedRows) -> bool:
         return self.encoding_.missing == "marginal" and bool(rows.gaps.any())

@@ -36,7 +36,7 @@ def _opened(session: Session, source: tuple[str, ...], options: dict[str, Any]) 
         found = study(
             one_or_all(source), seed=options["seed"], folds=options["folds"], progress=shown, **how
         )
-        rows, seconds = found.opened.rows_read, found._seconds["reading"]
+        rows, seconds = found.opened.rows_read, found.seconds["reading"]
         session.say(
             f"read {rows:,} rows in {seconds:.1f} s ({rows / max(seconds, 1e-9):,.0f} a second)"
         )
@@ -213,7 +213,7 @@ def decided_as(model: Any, name: str, cost: Any, reject: Any) -> Any:
     if not hasattr(model, "predict_proba"):
         raise StudyError.no_probabilities(name)
     made = Decision.of_fitted(model, cost=cost, reject=reject)
-    made._check_options()
+    made.check_options()
     return made
 
 

@@ -145,7 +145,7 @@ class Decision(ClassifierMixin, MetaEstimatorMixin, Saving, BaseEstimator):
         self.fitted_prior_ = self._prior_of_fit(*told)
         self.moments_ = None if self.outlier is None else self._read(X, y, sample_weight)
         self._classes = None
-        self._check_options()
+        self.check_options()
         return self
 
     # --- using ------------------------------------------------------------------------------------
@@ -353,8 +353,8 @@ class Decision(ClassifierMixin, MetaEstimatorMixin, Saving, BaseEstimator):
             tell(NeverRejectsWarning.of_cost(reject.cost, costs.dearest()))
         return reject
 
-    def _check_options(self) -> None:
-        """So that a bad option is told at the fit, and not only when it is used."""
+    def check_options(self) -> None:
+        """Say now, as `fit` does, if an option cannot be, and not only when it is used."""
         costs = self._costs()
         self._tell_of_actions(costs)
         self._reject(costs)

@@ -61,7 +61,7 @@ class Study:
         self.choice: Choice | None = None
         self.options: dict[str, Any] = {}  # of the decision: cost, reject
         self._told = Pace(progress) if progress is None else progress
-        self._seconds = {"reading": seconds}
+        self.seconds = {"reading": seconds}  # that steps took
         self._models: dict[str, Any] = {}
         self._members: dict[str, Member] = {}
         self._fold: FoldNumbers | None = None
@@ -246,7 +246,7 @@ class Study:
 
     def _running(self, most: int = _MOST) -> Run:
         if self._run is None:
-            shared = self.seed, most, self._told, self._seconds
+            shared = self.seed, most, self._told, self.seconds
             marginal = self.opened.encoding.missing == "marginal"
             if self.taken.parted is not None:
                 self._run = RunInParts(

@@ -61,8 +61,10 @@ def evaluate_rows(model: Any, rows: Parted, *, unseen: Unseen = "error") -> Rank
         reading = EvaluationReading(unnamed(model), rows.schema.labels, places, unseen)
         return rows.fold(reading)
     plan = rows.plan
-    more = {"target": plan.target, "weight": plan.weight, "unseen": unseen}
-    return evaluate_source(model, rows.source, rows=rows.rows_read, **more)
+    wanted, weight = rows.rows_read, plan.weight
+    return evaluate_source(
+        model, rows.source, target=plan.target, weight=weight, unseen=unseen, rows=wanted
+    )
 
 
 def evaluate_source(

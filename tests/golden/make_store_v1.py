@@ -4,7 +4,8 @@
 
 Later versions must load them to the last bit, so that a new version adds a folder of its own and
 leaves this one. Files that are there already are left as they are: a new kind adds its file.
-`answers.json` has, for each file, the rows asked and what the model said when it was saved;
+`answers.json` has, for each file, the rows asked and what the model said of them: as it was when it
+was saved, or, of tables and moments, when it was made again from the same rows;
 `kinds.json` the names of all kinds.
 """
 
@@ -17,6 +18,8 @@ import numpy as np
 import pandas as pd
 
 import discriminant as dd
+from discriminant.engines.engine import read_moments
+from discriminant.moments.of_table import TableMoments
 from discriminant.store.kinds import KINDS
 
 warnings.simplefilter("ignore")
@@ -27,6 +30,8 @@ X = RNG.normal(size=(36, 3)).round(3) + np.array([[0, 0, 0], [2, 1, 0], [0, 2, 3
 NAMES = np.array(["rust", "smut", "ergot"])
 ROWS = X[::7]
 FRAME = pd.DataFrame({"size": X[:, 0], "colour": np.array(["red", "green", None])[Y[::-1]]})
+MIXED = {"size": X[:, 0], "width": X[:, 1], "colour": np.array(["red", "blue"])[np.arange(36) % 2]}
+TABLE = dd.open_source(pd.DataFrame(MIXED | {"kind": NAMES[Y]}), target="kind")
 
 THINGS = {
     "lda": dd.LDA(shrinkage=0.1).fit(X, NAMES[Y]),
@@ -70,35 +75,43 @@ THINGS = {
     "moments_pooled": dd.moments(X, Y, detail="pooled"),
     "moments_fourth": dd.moments(X, Y, detail="fourth"),
     "moments_rows": dd.moments(X, Y, detail="rows"),
+    "moments_of_table": TableMoments.of(read_moments(TABLE.table, detail="class"), TABLE.encoding),
 }
 
 
 def said(thing):
-    """Numbers as hexadecimal text, which is exact."""
-    if (
-        isinstance(thing, dd.Encoded)
-        or not hasattr(thing, "get_params")
-        or not thing.__sklearn_is_fitted__()
-    ):
+    """What it says of some rows: numbers as hexadecimal text, which is exact.
+
+    Moments are asked through a model made from them: LDA, or LaplaceNB where rows are kept.
+    """
+    if not hasattr(thing, "get_params"):
+        model = "LaplaceNB" if thing.detail == "rows" else "LDA"
+        return {"model": model, **said(getattr(dd, model)().fit_moments(thing))}
+    if not thing.__sklearn_is_fitted__():
         return None
+    if isinstance(thing, dd.Encoded):
+        rows = {"size": ROWS[:, 0].tolist(), "colour": ["red", None, "green", "red", "green", None]}
+        return _asked(thing, "predict_log_proba", rows, pd.DataFrame(rows))
     for ask in ("predict_log_proba", "decision_function", "transform", "predict"):
         if hasattr(thing, ask):
             rows = RNG.normal(size=(3, 12)).round(3) if thing.n_features_in_ == 12 else ROWS
-            found = getattr(thing, ask)(rows)
-            return {
-                "ask": ask,
-                "rows": rows.tolist(),
-                "found": [[float(v).hex() for v in np.atleast_1d(row)] for row in found],
-            }
+            return _asked(thing, ask, rows.tolist(), rows)
     return None
+
+
+def _asked(thing, ask, told, rows):
+    found = getattr(thing, ask)(rows)
+    exact = [[float(v).hex() for v in np.atleast_1d(row)] for row in found]
+    return {"ask": ask, "rows": told, "found": exact}
 
 
 def main(folder):
     answers = folder / "answers.json"
     told = json.loads(answers.read_text()) if answers.exists() else {}
     for name, thing in THINGS.items():
-        if not (folder / f"{name}.dd").exists():
+        if told.get(name) is None:
             told[name] = said(thing)
+        if not (folder / f"{name}.dd").exists():
             dd.save(thing, folder / f"{name}.dd")
     answers.write_text(json.dumps(told, indent=0) + "\n")
     (folder / "kinds.json").write_text(json.dumps(sorted(KINDS), indent=0) + "\n")

@@ -203,6 +203,13 @@ def _encoding(of: Mapping[str, Any]) -> str | None:
     return None
 
 
+def _of_table(of: Mapping[str, Any]) -> str | None:
+    made, named = of["encoding"].features, of["features"]
+    if made != named:
+        return f"its {len(named)} features are not the {len(made)} of its encoding"
+    return None
+
+
 def _wrapper(of: Mapping[str, Any]) -> str | None:
     """Models that hold others."""
     held = [of[name] for name in ("estimator_", "_base") if of.get(name) is not None]
@@ -238,6 +245,7 @@ _CHECKS: dict[str, Callable[[Mapping[str, Any]], str | None]] = {
     "Column": _column,
     "Encoding": _encoding,
     "Encoded": _encoded,
+    "TableMoments": _of_table,
     **dict.fromkeys(("Decision", "Fusion", "Reweighted", "Resampled", "EasyEnsemble"), _wrapper),
     **dict.fromkeys(("OneVsRest", "OneVsOne", "OutputCodes"), _wrapper),
 }

@@ -200,10 +200,10 @@ def test_penguins_with_missing_cells_and_categories():
     assert study.opened.rows_read == 344 and len(study.opened.table) == 333
 
 
-def test_a_class_of_one_row_makes_log_losses_infinite_and_the_brier_score_decides():
+def test_classes_of_one_row_beside_a_single_other_make_log_losses_infinite_and_brier_decides():
     rng = np.random.default_rng(1)
     frame = pd.DataFrame(rng.normal(size=(41, 2)), columns=["u", "v"])
-    frame["kind"] = [*("ab" * 20), "lonely"]
+    frame["kind"] = [*("a" * 39), "lonely", "alone"]
     study = dd.study(frame, target="kind", folds=4)
     compared = study.compare(["lda", "nearest_mean", "perceptron"])
     assert compared["lda"].facts["log_loss"] is None
@@ -230,6 +230,20 @@ def test_a_fit_that_had_not_converged_is_not_taken():
     compared = study.compare(["lda", "logistic_ml"])
     assert not compared["logistic_ml"].converged
     assert study.choose().name == "lda"
+
+
+def test_numbers_of_rows_are_among_those_kept_where_some_were_dropped():
+    frame = frame_of(load_iris)
+    frame.iloc[20, 0] = 99.0
+    study = dd.study(frame, target="kind", folds=3)
+    study.compare(["lda"])
+    said = study.explain()
+    assert "row 20 (counted from 0)" in said
+    frame.iloc[3, 1] = np.nan
+    study = dd.study(frame, target="kind", folds=3, missing="drop")
+    study.compare(["lda"])
+    said = study.explain()
+    assert "row 19 (counted from 0 among the rows kept)" in said
 
 
 def test_where_features_outnumber_rows_models_are_fitted_to_rows():
@@ -293,3 +307,19 @@ def test_costs_stay_when_another_model_is_taken_unless_it_cannot_weigh_them():
     assert study.facts()["decision"]["reject"] == 0.1
     study.decide()
     assert study.choose("svm").name == "svm"
+
+
+def test_a_class_of_one_row_costs_no_model_its_log_loss_and_is_told_of_once():
+    iris = load_iris()
+    X, y = iris.data, iris.target_names[iris.target].astype(object)
+    y[7] = "alone"
+    frame = pd.DataFrame(X, columns=list("abcd")).assign(kind=y)
+    found = dd.study(frame, target="kind").compare(["lda", "nearest_mean"])
+    held = found["lda"].held
+    rows = np.flatnonzero(y != "alone")
+    loss = -held.log_posterior[rows, held.codes[rows]].mean()
+    assert found["lda"].facts["log_loss"] == pytest.approx(loss, rel=1e-12)
+    p = np.exp(held.log_posterior[np.ix_(rows, [1, 2, 3])])  # 'alone' comes first
+    areas = [roc_auc_score(held.codes[rows] == k + 1, p[:, k]) for k in range(3)]
+    assert found["lda"].facts["auc"] == pytest.approx(np.mean(areas), rel=1e-12)
+    assert str(found).count("alone") == 1

@@ -97,6 +97,7 @@ class ComparisonFacts(TypedDict):
     folds: str  # "10 folds"
     level: float  # of the intervals
     baseline: float | None  # error of always saying the most frequent class
+    note: NotRequired[str]  # what is to be known of all models
     surface: NotRequired[SurfaceFacts]
 
 

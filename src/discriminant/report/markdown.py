@@ -17,6 +17,7 @@ from discriminant.report.facts import (
     SpaceFacts,
     UseFacts,
 )
+from discriminant.report.reasons import noted
 from discriminant.report.summary import in_short
 from discriminant.report.words import (
     chance,
@@ -143,7 +144,9 @@ def _comparison(comparison: ComparisonFacts) -> list[str]:
         ]
         for model in comparison["models"]
     ]
-    notes = [f"{m['label']}: {m['note']}" for m in comparison["models"] if m["note"]]
+    notes = noted(comparison["models"])
+    if "note" in comparison:
+        notes.insert(0, comparison["note"])
     judged = f"Judged on held-out rows: {comparison['folds']}."
     return [
         "## The models compared",

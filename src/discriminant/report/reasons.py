@@ -8,7 +8,8 @@ mean here. What is not known to this list is left as it is.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from discriminant.report.words import several
 
@@ -36,6 +37,12 @@ _PHRASES = (
     (r"\bclass\(es\)", "classes"),
 )
 
+_PLURALS = (
+    ("It gives", "They give"),
+    ("its fits", "their fits"),
+    ("its log loss is", "their log losses are"),
+)
+
 
 def in_words(reason: object) -> str:
     """The reason without calls and options.
@@ -55,10 +62,33 @@ def left_out(models: Iterable[tuple[str, str]]) -> list[str]:
     >>> left_out([("A", "no rows."), ("B", "no rows."), ("C", "too wide.")])
     ['A and B are left out: no rows.', 'C is left out: too wide.']
     """
-    reasons: dict[str, list[str]] = {}
-    for name, why in models:
-        reasons.setdefault(in_words(why), []).append(name)
+    found = by_reason((name, in_words(why)) for name, why in models)
     return [
         f"{several(names, 12)} {'is' if len(names) == 1 else 'are'} left out: {why}"
-        for why, names in reasons.items()
+        for names, why in found
     ]
+
+
+def by_reason(said: Iterable[tuple[str, str]]) -> list[tuple[list[str], str]]:
+    """What is said of several, once: the names, and the words.
+
+    >>> by_reason([("A", "slow"), ("B", ""), ("C", "slow")])
+    [(['A', 'C'], 'slow')]
+    """
+    reasons: dict[str, list[str]] = {}
+    for name, words in said:
+        if words:
+            reasons.setdefault(words, []).append(name)
+    return [(names, words) for words, names in reasons.items()]
+
+
+def noted(models: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Notes of models, each once."""
+    found = by_reason((str(model["label"]), str(model["note"])) for model in models)
+    return [f"{several(names, 12)}: {_of_many(words, len(names))}" for names, words in found]
+
+
+def _of_many(words: str, many: int) -> str:
+    for one, more in _PLURALS if many > 1 else ():
+        words = words.replace(one, more)
+    return words

@@ -26,6 +26,7 @@ from discriminant.report.figure_curves import draw_coverage, draw_roc
 from discriminant.report.figure_intervals import draw_intervals, shows_baseline
 from discriminant.report.figure_space import draw_space
 from discriminant.report.figure_surface import draw_surface
+from discriminant.report.reasons import noted
 from discriminant.report.summary import chosen, in_short, tiles
 
 _SENTENCE = 2000  # characters of a sentence
@@ -57,6 +58,7 @@ def render(facts: Facts) -> str:
         codes={row["label"]: k for k, row in enumerate(facts["read"]["classes"])},
         in_short=in_short(facts),
         tiles=tiles(facts),
+        notes=noted(facts["comparison"]["models"]),
         tests=_TESTS,
         explained=_explained(),
         used=_used(),

@@ -29,6 +29,7 @@ from discriminant.assessment.resampling import HeldOut
 from discriminant.errors import DiscriminantError, OptionError, StudyError
 from discriminant.report.comparing import held_auc, log_odds, surface_facts
 from discriminant.report.facts import ComparisonFacts, ModelFacts, plain
+from discriminant.report.reasons import by_reason, noted
 from discriminant.report.words import counted, duration, fixed, number, percent, several, told
 from discriminant.study.members import SIMPLEST, Member
 from discriminant.table.frames import pandas
@@ -51,6 +52,7 @@ class Outcome:
     held: HeldOut | None  # None where all of them would take too much room
     warnings: tuple[Warning, ...]
     converged: bool
+    unlearned: tuple[str, ...] = ()  # classes that log loss and AUC leave out
 
     @property
     def name(self) -> str:
@@ -112,10 +114,13 @@ class Comparison(Printed):
         )
         head = ["", "Error", "95% interval", "AUC", "Log loss", "Brier", "Calibration", "Time"]
         lines = table(title, head, [_cells(one.title, one.facts) for one in self.outcomes])
-        notes = [f"{one.title}: {one.facts['note']}" for one in self.outcomes if one.facts["note"]]
-        notes += [f"{name} is left out: {why}" for name, why in self.left_out]
+        notes = [self._unlearned(), *noted([one.facts for one in self.outcomes])]
+        notes += [
+            f"{several(names, 12)} {'is' if len(names) == 1 else 'are'} left out: {why}"
+            for names, why in by_reason(self.left_out)
+        ]
         base = f"Always saying the most frequent class: error {percent(self.baseline)}."
-        return "\n".join([*lines, "", base, *notes])
+        return "\n".join([*lines, "", base, *filter(None, notes)])
 
     def frame(self) -> Any:
         """A pandas frame, a row for each model."""
@@ -179,7 +184,20 @@ class Comparison(Printed):
         )
         if self.surface is not None:
             found["surface"] = surface_facts(self.surface)
+        if note := self._unlearned():
+            found["note"] = note
         return found
+
+    def _unlearned(self) -> str:
+        """What measures of probabilities leave out."""
+        labels = list(dict.fromkeys(label for one in self.outcomes for label in one.unlearned))
+        if not labels:
+            return ""
+        those = "Class {} has its rows" if len(labels) == 1 else "Classes {} have their rows"
+        return (
+            f"{those.format(several(labels))} in one fold, when no model knew of the class: log "
+            "losses and AUCs are of the rows of the other classes."
+        )
 
     def _records(self) -> list[dict[str, Any]]:
         left = ("label", "chosen")
@@ -278,16 +296,19 @@ def outcome_of(
     tally = sum(tallies[1:], tallies[0])
     error = tally.interval("error", level=LEVEL)
     low, value, high = _span(area)
+    known = learned(np.array([one.rows.sum(axis=0) for one in tallies]))
+    loss, weight = _losses(tallies, known)
+    whole = float(loss.sum() / weight.sum()) if weight.any() else math.nan
     endless = "Some rows were of a class that was given probability 0, so its log loss is infinite."
     none = "It gives no probabilities, only classes."
-    notes = [note, "" if able else none, endless if able and math.isinf(tally.log_loss) else ""]
+    notes = [note, "" if able else none, endless if able and math.isinf(whole) else ""]
     facts = ModelFacts(
         name=member.name,
         label=member.title,
         error=float(error.value),
         error_low=float(error.low),
         error_high=float(error.high),
-        log_loss=_finite(tally.log_loss) if able else None,
+        log_loss=_finite(whole) if able else None,
         auc=value,
         auc_low=low,
         auc_high=high,
@@ -297,17 +318,44 @@ def outcome_of(
         note=" ".join(filter(None, notes)),
         chosen=False,
     )
-    spread = {by: _se(by, tallies) for by in (CRITERIA if able else ("error",))}
-    return Outcome(member, facts, spread, held, warnings, converged)
+    spread = {by: _se(by, tallies) for by in (("error", "brier") if able else ("error",))}
+    if able:
+        spread["log_loss"] = _se_of(loss, weight)
+    without = tuple(str(label) for label in tally.labels[~known & (tally.rows.sum(axis=0) > 0)])
+    return Outcome(member, facts, spread, held, warnings, converged, without)
+
+
+def learned(rows: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+    """(K,) whether a class is in every training part, of (F, K) rows in each fold.
+
+    Where that holds for less than two classes all are taken: nothing could be measured.
+
+    >>> learned(np.array([[3, 4, 1], [2, 5, 0]])).tolist()
+    [True, True, False]
+    """
+    found = np.asarray((rows > 0).sum(axis=0) > 1)
+    return found if found.sum() > 1 else np.ones_like(found)
+
+
+def _losses(tallies: Sequence[Assessment], known: npt.NDArray[np.bool_]) -> tuple[Floats, Floats]:
+    """(F,) sums of -w log p over the rows of some classes, and of w."""
+    loss = np.array([one.scored.log_loss[0, known].sum() for one in tallies])
+    return loss, np.array([one.scored.weight[0, known].sum() for one in tallies])
 
 
 def area_of(held: HeldOut, scores: Floats | None = None) -> AUC | None:
     """Of what a model said of rows; `scores` (N, K) are those of one without probabilities."""
-    if scores is None:
+    said = held.log_posterior if scores is None else scores
+    K, F = len(held.labels), int(held.fold.max()) + 1
+    known = learned(np.bincount(held.fold * K + held.codes, minlength=F * K).reshape(F, K))
+    if scores is None and known.all():
         return held_auc(held, LEVEL)
-    said = log_odds(scores) if scores.shape[1] == 2 else scores
+    some = known[held.codes]
+    codes, said = np.cumsum(known)[held.codes[some]] - 1, said[np.ix_(some, known)]
+    weight = None if held.weight is None else held.weight[some]
+    said = log_odds(said) if said.shape[1] == 2 else said
     try:
-        return auc(held.codes, said, LEVEL, sample_weight=held.weight)
+        return auc(codes, said, LEVEL, sample_weight=weight)
     except DiscriminantError:
         return None
 
@@ -325,9 +373,14 @@ def _se(by: str, tallies: Sequence[Assessment]) -> float:
     """Standard error over folds."""
     weight = np.array([tally.weight.sum() for tally in tallies])
     mean = np.array([getattr(tally, by) for tally in tallies])
+    return _se_of(mean * weight, weight)
+
+
+def _se_of(sums: Floats, weight: Floats) -> float:
+    """Of (F,) sums over rows of (F,) weight."""
     some = weight > 0
     with np.errstate(invalid="ignore"):
-        se = float(Found.of_folds((mean * weight)[some, None], weight[some]).se[0])
+        se = float(Found.of_folds(sums[some, None], weight[some]).se[0])
     return se if math.isfinite(se) else 0.0
 
 

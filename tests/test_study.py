@@ -246,6 +246,20 @@ def test_numbers_of_rows_are_among_those_kept_where_some_were_dropped():
     assert "row 19 (counted from 0 among the rows kept)" in said
 
 
+def test_numbers_of_rows_are_among_those_kept_where_some_were_dropped():
+    frame = frame_of(load_iris)
+    frame.iloc[20, 0] = 99.0
+    study = dd.study(frame, target="kind", folds=3)
+    study.compare(["lda"])
+    said = study.explain()
+    assert "row 20 (counted from 0)" in said
+    frame.iloc[3, 1] = np.nan
+    study = dd.study(frame, target="kind", folds=3, missing="drop")
+    study.compare(["lda"])
+    said = study.explain()
+    assert "row 19 (counted from 0 among the rows kept)" in said
+
+
 def test_where_features_outnumber_rows_models_are_fitted_to_rows():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(30, 60))

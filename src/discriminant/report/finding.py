@@ -88,16 +88,22 @@ def findings_of(
     *,
     held: HeldOut | None = None,
     warnings: Iterable[Any] = (),
+    among: str = "",
 ) -> list[FindingFacts]:
     """All that is found: of the rows, of held-out rows of the model taken, and of warnings.
 
-    Without moments, what needs them is left out, and that is a finding too.
+    Without moments, what needs them is left out, and that is a finding too. Numbers of rows are
+    `among` those kept or drawn, where these are not all that were read.
     """
+    numbered = f"counted from 0 among the rows {among}" if among else "counted from 0"
     found = findings_of_warnings(warnings)
     found += _imbalance(table)
-    found += _wide(table) if moments is None else _collinear(moments) + _outliers(table, moments)
+    if moments is None:
+        found += _wide(table)
+    else:
+        found += _collinear(moments) + _outliers(table, moments, numbered)
     if held is not None:
-        found += _masked(held) + _surprising(held)
+        found += _masked(held) + _surprising(held, numbered)
     return listed(found)
 
 
@@ -173,7 +179,7 @@ def _collinear(moments: ClassMoments) -> list[FindingFacts]:
     return [FindingFacts(kind="collinear", text=text)]
 
 
-def _outliers(table: Table, moments: ClassMoments) -> list[FindingFacts]:
+def _outliers(table: Table, moments: ClassMoments, numbered: str) -> list[FindingFacts]:
     squared, width = _own_distances(table, moments)
     limit = float(chdtri(width, _STRANGE / len(table))) if width else np.inf
     far = np.flatnonzero(squared > limit)
@@ -186,7 +192,7 @@ def _outliers(table: Table, moments: ClassMoments) -> list[FindingFacts]:
         f"{counted(len(far), 'row')} ({percent(len(far) / len(table))}) "
         f"{'lies' if len(far) == 1 else 'lie'} so far from the middle of "
         f"{'its' if len(far) == 1 else 'their'} own class that bell-shaped classes would hardly "
-        f"ever show one: {rows} (counted from 0). Mistyped values and mixed-up units look "
+        f"ever show one: {rows} ({numbered}). Mistyped values and mixed-up units look "
         "like this, and so do long tails."
     )
     return [FindingFacts(kind="outliers", text=text)]
@@ -234,7 +240,7 @@ def _masked(held: HeldOut) -> list[FindingFacts]:
     return found
 
 
-def _surprising(held: HeldOut) -> list[FindingFacts]:
+def _surprising(held: HeldOut, numbered: str) -> list[FindingFacts]:
     own = held.log_posterior[np.arange(len(held.codes)), held.codes]
     share = np.bincount(held.codes, held.weight, minlength=len(held.labels))
     with np.errstate(divide="ignore"):
@@ -255,8 +261,8 @@ def _surprising(held: HeldOut) -> list[FindingFacts]:
     text = (
         f"{counted(len(low), 'held-out row')} surprised the model: {whose} true class had been "
         f"given a probability of less than {percent(_SURE, 0)}, and of less than a tenth of how "
-        f"often that class occurs. The most surprising is row {worst:,} (counted from "
-        f"0): it is {several([held.labels[held.codes[worst]]])}, which had been given {given}; the "
+        f"often that class occurs. The most surprising is row {worst:,} ({numbered}): "
+        f"it is {several([held.labels[held.codes[worst]]])}, which had been given {given}; the "
         f"model said {said}. Check its label first."
     )
     return [FindingFacts(kind="surprising", text=text)]

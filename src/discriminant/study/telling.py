@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from discriminant.errors import DiscriminantError, kept
 from discriminant.estimators.decision import Decision
@@ -42,6 +42,7 @@ from discriminant.table.replacing import write_whole
 
 if TYPE_CHECKING:
     from discriminant.study.workflow import Study
+    from discriminant.table.source import Table
 
 _SQL = 40_000  # characters on a page
 _STEPS = 200  # features up to which the order of entry is worked out
@@ -192,10 +193,8 @@ def _matters(study: Study) -> MattersFacts:
     outcome = study._compared()[study._chosen().name]
     held = study._running().held(outcome) if outcome.facts["brier"] is not None else None
     warnings = [_named(warning, table.schema.features) for warning in outcome.warnings]
-    found = _below_chance(outcome.facts) + findings_of(table, moments, held=held, warnings=warnings)
-    if study.opened.rows_read != len(table):
-        which = "kept" if len(table) == len(study.rows) else "drawn"
-        found = [_among(which, one) for one in found]
+    found = _below_chance(outcome.facts)
+    found += findings_of(table, moments, held=held, warnings=warnings, among=_among(study, table))
     if moments is None:
         return MattersFacts(findings=found)
     coefficients = steps = None
@@ -233,10 +232,11 @@ def _below_chance(facts: ModelFacts) -> list[FindingFacts]:
     return [FindingFacts(kind="worse than chance", text=text)]
 
 
-def _among(which: str, finding: FindingFacts) -> FindingFacts:
-    """Rows were dropped, or drawn, so numbers of rows are not those of the file."""
-    text = finding["text"].replace("(counted from 0)", f"(counted from 0 among the rows {which})")
-    return cast(FindingFacts, {**finding, "text": text})
+def _among(study: Study, table: Table) -> str:
+    """Which rows are looked at, if not all: their numbers are not those of the file."""
+    if study.opened.rows_read == len(table):
+        return ""
+    return "kept" if len(table) == len(study.rows) else "drawn"
 
 
 def _use(study: Study, file: str) -> UseFacts | None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import sys
 from collections import Counter
 from collections.abc import Callable
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from discriminant import store
@@ -17,7 +20,7 @@ from discriminant.errors import CommandError, TargetError
 from discriminant.export import export as exported
 from discriminant.report.words import counted
 from discriminant.study.pace import Pace
-from discriminant.study.scoring import encoding_of, predict_file
+from discriminant.study.scoring import Answered, encoding_of, predict_file
 from discriminant.study.sources import in_parts, parts_of
 from discriminant.table.encoding import Encoding
 from discriminant.table.learning import Wishes
@@ -33,12 +36,44 @@ def predict(session: Session, path: str, source: tuple[str, ...], options: dict[
     for url in source:
         if "://" in url:
             raise CommandError.not_a_file(path)
+    if out == "-":
+        return _to_stdout(session, path, source, options)
     check_places(source, out)
     check_places(path, out)
+    done = _predicted(session, path, source, out, options)
+    found = {"rows": done.rows, "counts": done.counts, "columns": list(done.columns)}
+    session.tell(found, _counted(done), written={"answers": out})
+    return DONE
+
+
+def _to_stdout(
+    session: Session, path: str, source: tuple[str, ...], options: dict[str, Any]
+) -> int:
+    """A CSV and nothing else on stdout, once all rows are answered."""
+    if session.as_json:
+        raise CommandError("--out - writes the rows to stdout, and so does --json: leave one out.")
+    with TemporaryDirectory() as folder:
+        place = os.path.join(folder, "answers.csv")
+        done = _predicted(session, path, source, place, options)
+        with open(place, encoding="utf-8", newline="") as file:
+            shutil.copyfileobj(file, sys.stdout)
+    session.say(_counted(done))
+    return DONE
+
+
+def _counted(done: Answered) -> str:
+    most = Counter(done.counts).most_common(20)
+    lines = [f"  {name}: {counted(n, 'row')}" for name, n in most]
+    return "\n".join([f"{counted(done.rows, 'row')}:", *lines])
+
+
+def _predicted(
+    session: Session, path: str, source: tuple[str, ...], out: str, options: dict[str, Any]
+) -> Answered:
     model, _ = loaded(path, options)
     session.say("reading and deciding ...")
     with session.progress() as show:
-        done = predict_file(
+        return predict_file(
             model,
             one_or_all(source),
             out,
@@ -47,12 +82,6 @@ def predict(session: Session, path: str, source: tuple[str, ...], options: dict[
             safe=not options["raw_csv"],
             progress=_showing(session, show),
         )
-    found = {"rows": done.rows, "counts": done.counts, "columns": list(done.columns)}
-    most = Counter(done.counts).most_common(20)
-    lines = [f"  {name}: {counted(n, 'row')}" for name, n in most]
-    text = "\n".join([f"{counted(done.rows, 'row')}:", *lines])
-    session.tell(found, text, written={"answers": out})
-    return DONE
 
 
 def _showing(session: Session, show: Callable[[str, int, int], None]) -> Callable[[int, int], None]:

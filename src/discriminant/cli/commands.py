@@ -120,7 +120,7 @@ def fit(source: tuple[str, ...], **options: Any) -> int:
     "--out",
     type=click.Path(),
     required=True,
-    help="The rows and the answers: a CSV, or by its name .parquet, .arrow.",
+    help="The rows and the answers: a CSV, or by its name .parquet, .arrow. - prints a CSV.",
 )
 @click.option("--prefix", default="", help="Before the names of the columns that are added.")
 @click.option("--no-probabilities", is_flag=True, help="Only add the class.")

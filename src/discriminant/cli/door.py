@@ -25,6 +25,8 @@ from itertools import pairwise
 from types import FrameType
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from discriminant.cli.wording import in_options
+
 if TYPE_CHECKING:
     from discriminant.errors import DiscriminantError
 
@@ -92,12 +94,14 @@ def _run(args: list[str], command: str) -> int:
     except click.ClickException as fault:
         if "--json" in args:
             _fail_as_json(type(fault).__name__, fault.format_message(), command)
+            if _one_screen():
+                return BAD_INPUT
         fault.show(sys.stderr)
         return BAD_INPUT
     except (click.Abort, KeyboardInterrupt):
         return _stopped(signal.SIGINT, command, args)
     except _our_own() as fault:
-        return _fail(fault, str(fault), command, args)
+        return _fail(fault, in_options(str(fault)), command, args)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return DONE
@@ -121,8 +125,15 @@ def _our_own() -> type[DiscriminantError]:
 def _fail(fault: BaseException, text: str, command: str, args: list[str]) -> int:
     if "--json" in args:
         _fail_as_json(type(fault).__name__, text, command)
+        if _one_screen():
+            return BAD_INPUT
     print(f"Error: {visible(text)}\n  in: {inline(command)}", file=sys.stderr)
     return BAD_INPUT
+
+
+def _one_screen() -> bool:
+    """Whether one person reads both stdout and stderr, and need not read an error twice."""
+    return sys.stdout.isatty() and sys.stderr.isatty()
 
 
 def _unforeseen(fault: Exception, command: str, args: list[str]) -> int:
@@ -234,11 +245,11 @@ class Session:
     def say(self, text: str) -> None:
         """A line about the work under way."""
         if not self.quiet:
-            print(visible(text), file=sys.stderr, flush=True)
+            print(visible(in_options(text)), file=sys.stderr, flush=True)
 
     def warn(self, found: object) -> None:
         """A warning."""
-        print(f"Warning: {visible(str(found))}", file=sys.stderr)
+        print(f"Warning: {visible(in_options(str(found)))}", file=sys.stderr)
 
     def progress(self) -> Progress:
         """What shows the work of a study."""

@@ -169,8 +169,8 @@ class TargetError(LabelError):
     @classmethod
     def continuous_text(cls, target: str, distinct: int, rows: int) -> TargetError:
         return cls(
-            f"Column '{target}' holds {distinct} different numbers in {rows} rows, not all whole: "
-            "a regression target. Use LinearRegression, or cut it into classes."
+            f"Column '{target}' holds {distinct} different numbers in {rows} rows, written with "
+            "decimals: a regression target. Use LinearRegression, or cut it into classes."
         )
 
 

@@ -203,6 +203,21 @@ class ColumnNamesError(InputError):
         )
 
     @classmethod
+    def of_header(cls, path: str, name: str, places: Sequence[int]) -> ColumnNamesError:
+        """Places are counted from 1, as spreadsheets do."""
+        where = " and ".join(str(place) for place in places[:5])
+        more = f" and {len(places) - 5} more" if len(places) > 5 else ""
+        if name:
+            return cls(
+                f"{path}, first line: the column name '{name}' stands at positions {where}{more}: "
+                "rename one of them. If that line is no line of names, put one there."
+            )
+        return cls(
+            f"{path}, first line: the names at positions {where}{more} are empty. It may not be "
+            "the line of names: delete titles and empty lines above that, or name the columns."
+        )
+
+    @classmethod
     def of_duplicates(cls, name: str, positions: Sequence[int]) -> ColumnNamesError:
         where = " and ".join(str(p) for p in positions)
         return cls(f"Column name '{name}' stands at positions {where}: rename one of them.")

@@ -244,7 +244,8 @@ def _check_names(path: str, header: Sequence[str]) -> None:
         raise FileError.no_header(path, header)
     if len(set(header)) < len(header):
         name = next(name for j, name in enumerate(header) if name in header[:j])
-        raise ColumnNamesError.of_duplicates(name, [j for j, n in enumerate(header) if n == name])
+        places = [j + 1 for j, other in enumerate(header) if other == name]
+        raise ColumnNamesError.of_header(path, name, places)
 
 
 def _check_widths(

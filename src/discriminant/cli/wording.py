@@ -1,0 +1,42 @@
+"""Messages speak of options as Python has them; here they become those of the command line.
+
+>>> in_options("Name it in missing_texts, or drop such rows with missing='drop' (--missing drop).")
+'Name it with --missing-text, or drop such rows with --missing drop.'
+"""
+
+from __future__ import annotations
+
+import re
+
+_SAID = (
+    (r"\b(categories|exclude|columns|ordered)=\[('[^']*')\]", r"--\1 \2"),
+    (r"\b(missing|unseen|reference)='(\w+)'", r"--\1 \2"),
+    (r"\breference=None\b", "--reference none"),
+    (r"\b(max_levels|max_classes|max_bytes|folds|seed|engine)=(?=[\w'-])", r"--\1 "),
+    (r"\bin (missing_texts|categories|exclude|columns)\b=?", r"with --\1"),
+    (r"(?<![\w'-])(missing_texts|max_levels|max_classes|max_bytes)\b(?!')", r"--\1"),
+    (r"\bor in exclude\b", "or with --exclude"),
+    (r": moments\.select\(\[\.\.\.\]\)", ": --exclude"),
+    (r" ?\(moments\.select\(\[\.\.\.\]\)\)", " (--exclude)"),
+    (r"Pass bias_reduction=\"jeffreys\" \(Firth\) or ridge > 0", "Take --model logistic"),
+    (r"\bUse LinearRegression\b", "In Python, LinearRegression fits it"),
+    (r"write '\.'\.", "write '.', or say --decimal ,"),
+)
+_NAMES = {
+    "--missing_texts": "--missing-text",
+    "--categories": "--category",
+    "--columns": "--column",
+    "--max_levels": "--max-levels",
+    "--max_classes": "--max-classes",
+    "--max_bytes": "--max-bytes",
+}
+_TWICE = re.compile(r"(--[\w-]+(?: [\w']+)?) \(\1\)")
+
+
+def in_options(text: str) -> str:
+    """The same message for whoever sits at a command line."""
+    for pattern, instead in _SAID:
+        text = re.sub(pattern, instead, text)
+    for name, option in _NAMES.items():
+        text = text.replace(name, option)
+    return _TWICE.sub(r"\1", text)

@@ -221,6 +221,7 @@ def test_models_that_take_no_weights_are_left_out_of_a_weighted_study():
     X = repeated.drop(columns=["kind", "w"])
     alone = dd.cross_validate(dd.LDA(), X, repeated["kind"], folds=fold)
     assert compared["lda"].facts["error"] == pytest.approx(alone.error)
+    assert "of the weight of these rows" in study.choose().why
 
 
 def test_a_fit_that_had_not_converged_is_not_taken():

@@ -97,6 +97,7 @@ class Comparison(Printed):
     seconds: Mapping[str, float]  # reading, summing
     surface: Grid | None
     labels: tuple[str, ...]
+    weighted: bool = False  # whether shares of rows are shares of their weight
 
     def __getitem__(self, name: str) -> Outcome:
         """The outcome of a model, by name."""
@@ -244,7 +245,8 @@ class Comparison(Printed):
     def _mistakes(self, one: Outcome) -> str:
         """How many, and whether that is an achievement."""
         share = percent(one.facts["error"]) if one.facts["error"] else "none"
-        said, high = f"It was wrong on {share} of these rows.", one.facts["error_high"]
+        whole = "the weight of these rows" if self.weighted else "these rows"
+        said, high = f"It was wrong on {share} of {whole}.", one.facts["error_high"]
         if high is None or high < self.baseline:
             return said
         return (

@@ -125,6 +125,7 @@ class Run(ABC):
             dict(self.seconds),
             self.surface,
             tuple(str(label) for label in self.rows.schema.labels.tolist()),
+            self.table.weight is not None,
         )
 
     def worked(

@@ -55,10 +55,6 @@ def facts_of(
     compared, choice = study._compared(), study._chosen()
     opened = study.opened
     comparison = compared.section(choice)
-    if opened.table.weight is not None:  # what is said of rows there is of their weight
-        comparison["why"] = comparison["why"].replace(
-            "of these rows", "of the weight of these rows"
-        )
     read = read_section(
         study.rows,
         source=os.path.basename(study.source),

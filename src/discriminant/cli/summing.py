@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import reduce
 from operator import add
 from typing import Any
@@ -82,6 +83,7 @@ def drift(session: Session, before: str, after: str, options: dict[str, Any]) ->
     """Whether means differ, and of which features."""
     first, second = comparable(loaded(before), loaded(after))
     found = hotelling(first, second, labels=list(options["label"]) or None)
+    found = replace(found, labels=(before, after))
     text = f"{found.text}\n\n{_most_changed(found)}"
     session.tell({"before": before, "after": after, **found.to_dict()}, text)
     return DONE

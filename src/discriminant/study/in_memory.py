@@ -16,7 +16,7 @@ from discriminant.assessment.resampling import warn_of_missing
 from discriminant.engines.local import available_threads
 from discriminant.errors import kept
 from discriminant.moments.class_moments import ClassMoments
-from discriminant.study.comparison import Outcome, area_of, outcome_of, right_together
+from discriminant.study.measuring import Outcome, area_of, outcome_of, right_together
 from discriminant.study.members import Member
 from discriminant.study.running import Run, Said
 from discriminant.table.schema import Floats

@@ -26,7 +26,7 @@ from discriminant.engines.parted import Parted
 from discriminant.errors import kept
 from discriminant.moments.class_moments import ClassMoments
 from discriminant.moments.held_out import HeldOutReading, ModelSums, Scorer
-from discriminant.study.comparison import LEVEL, Outcome, outcome_of
+from discriminant.study.measuring import LEVEL, Outcome, outcome_of
 from discriminant.study.members import Member
 from discriminant.study.running import Run
 from discriminant.table.schema import Floats, Labels

@@ -28,7 +28,8 @@ from discriminant.errors import DiscriminantError, StudyError, kept
 from discriminant.estimators.gaussian import GaussianClassifier
 from discriminant.models.gaussian import Family
 from discriminant.moments.class_moments import ClassMoments, Detail
-from discriminant.study.comparison import Comparison, Outcome
+from discriminant.study.comparison import Comparison
+from discriminant.study.measuring import Outcome
 from discriminant.study.members import Member
 from discriminant.table.schema import Floats
 from discriminant.table.source import Table

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Self
 
@@ -11,7 +10,6 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import get_tags
-from sklearn.utils.validation import has_fit_parameter
 
 from discriminant.decision.actions import REJECT
 from discriminant.errors import (
@@ -20,23 +18,26 @@ from discriminant.errors import (
     NamesUncheckedWarning,
     OptionError,
     ShapeError,
-    WeightError,
     tell,
 )
 from discriminant.estimators.available import only_if
-from discriminant.estimators.base import Rows
-from discriminant.estimators.gaussian import GaussianClassifier
 from discriminant.estimators.in_parts import parted
+from discriminant.estimators.mixed_rows import (
+    array_cells,
+    count_rows,
+    features_for,
+    fit_weighed,
+    has_columns,
+    opened,
+)
 from discriminant.estimators.projecting_inside import ProjectingInside
 from discriminant.estimators.saving import Saving
-from discriminant.models.marginal import marginal_scores
-from discriminant.moments.class_moments import ClassMoments
 from discriminant.posterior import log_posterior
-from discriminant.table.cells import Cells, Frame
+from discriminant.table.cells import Frame
 from discriminant.table.encoding import Column, Encoded as EncodedRows, Encoding
 from discriminant.table.learning import Wishes, learn, open_chosen
 from discriminant.table.opening import dropped, is_path, read_frame
-from discriminant.table.schema import Features, Floats, Labels, dense, is_sparse, numbered
+from discriminant.table.schema import Floats, Labels, numbered
 from discriminant.table.source import Columns, open_features, open_weight
 
 
@@ -146,14 +147,14 @@ class Encoded(ClassifierMixin, MetaEstimatorMixin, ProjectingInside, Saving, Bas
             self._remember_names(found.plan.encoding)
             return self
         wishes.check()
-        if wishes.missing == "marginal" and not isinstance(model, GaussianClassifier):
+        if wishes.missing == "marginal" and not getattr(model, "can_marginalise", False):
             allowed = "'mean' or 'indicator': only LDA, QDA, RDA and NearestMean can do without"
             raise OptionError.of("missing", "marginal", f"{allowed} a feature")
-        if not _has_columns(X) and wishes.missing == "error":
+        if not has_columns(X) and wishes.missing == "error":
             return self._fit_array(model, X, y, sample_weight)
         if y is None:
             raise LabelError.absent(type(self).__name__)
-        source = _opened(X)
+        source = opened(X)
         if isinstance(source, Frame) and not source.named:  # an array: all its columns are meant
             wishes = replace(wishes, columns=source.names)
         frame = open_chosen(source, wishes)
@@ -161,8 +162,8 @@ class Encoded(ClassifierMixin, MetaEstimatorMixin, ProjectingInside, Saving, Bas
         encoding, said = learn(frame, wishes, weight=weight)
         rows = encoding.rows(frame, fitting=True)
         rows, y, weight, said = self._complete(rows, y, weight, said, encoding)
-        _fit(model, _given(model, rows, encoding), y, weight)
-        if encoding.missing == "marginal" and not isinstance(model._present, ClassMoments):
+        fit_weighed(model, features_for(model, rows, encoding), y, weight)
+        if encoding.missing == "marginal" and model.moments_.detail == "rows":
             allowed = "'mean' or 'indicator' where features outnumber rows"
             raise OptionError.of("missing", "marginal", allowed)
         self._hold(model, encoding, tuple(said), len(frame) - len(rows.gaps))
@@ -184,7 +185,9 @@ class Encoded(ClassifierMixin, MetaEstimatorMixin, ProjectingInside, Saving, Bas
         rows = self._rows(X)
         if self._by_margins(rows):
             return np.asarray(self.classes_[self._marginal(rows).argmax(axis=1)])
-        return np.asarray(self.estimator_.predict(_given(self.estimator_, rows, self.encoding_)))
+        return np.asarray(
+            self.estimator_.predict(features_for(self.estimator_, rows, self.encoding_))
+        )
 
     @only_if(_inner_has("predict_log_proba"))
     def predict_log_proba(self, X: Any) -> Floats:
@@ -215,7 +218,7 @@ class Encoded(ClassifierMixin, MetaEstimatorMixin, ProjectingInside, Saving, Bas
         """(n,) rows with a level that the fit did not have, where these are to be rejected."""
         self._need_fit()
         if self._passes(X) or (self.encoding_.unseen != "reject" and not is_path(X)):
-            return np.zeros(_count(X), dtype=bool)
+            return np.zeros(count_rows(X), dtype=bool)
         return self._rows(X).rejected
 
     def decide(self, X: Any) -> npt.NDArray[np.object_]:
@@ -225,7 +228,7 @@ class Encoded(ClassifierMixin, MetaEstimatorMixin, ProjectingInside, Saving, Bas
             how = getattr(self.estimator_, "decide", self.estimator_.predict)
             return np.asarray(how(X), dtype=object)
         rows = self._rows(X)
-        given = _given(self.estimator_, rows, self.encoding_)
+        given = features_for(self.estimator_, rows, self.encoding_)
         if hasattr(self.estimator_, "decide"):
             found = np.array(self.estimator_.decide(given), dtype=object)
         else:
@@ -273,7 +276,7 @@ class Encoded(ClassifierMixin, MetaEstimatorMixin, ProjectingInside, Saving, Bas
 
     def _fit_array(self, model: Any, X: Any, y: Any, sample_weight: Any) -> Self:
         """An array has numbers only: the classifier takes it as it is."""
-        _fit(model, X, y, sample_weight)
+        fit_weighed(model, X, y, sample_weight)
         width = getattr(model, "n_features_in_", None)
         width = np.shape(X)[1] if width is None else int(width)
         columns = tuple(Column(n, "number", features=(n,)) for n in numbered(width))
@@ -326,7 +329,7 @@ class Encoded(ClassifierMixin, MetaEstimatorMixin, ProjectingInside, Saving, Bas
         encoding = self.encoding_
         if is_path(X):
             return encoding.rows(read_frame(X, encoding=encoding)[0])
-        if encoding.named and _has_columns(X):
+        if encoding.named and has_columns(X):
             return encoding.rows(X)
         if encoding.named:
             tell(NamesUncheckedWarning.given_without(type(self).__name__))
@@ -334,7 +337,7 @@ class Encoded(ClassifierMixin, MetaEstimatorMixin, ProjectingInside, Saving, Bas
         if features.shape[1] != self.n_features_in_:
             raise ShapeError.of_width(features.shape[1], self.n_features_in_, type(self).__name__)
         known = [c.name for c in encoding.columns if c.kind not in ("target", "weight")]
-        return encoding.rows(_array_cells(features, known))
+        return encoding.rows(array_cells(features, known))
 
     def _answer(self, X: Any, name: str, of_scores: Any) -> Floats:
         """What the classifier says, or what follows from scores by the features there are."""
@@ -343,69 +346,17 @@ class Encoded(ClassifierMixin, MetaEstimatorMixin, ProjectingInside, Saving, Bas
         rows = self._rows(X)
         if self._by_margins(rows):
             return np.asarray(of_scores(self._marginal(rows)))
-        given = _given(self.estimator_, rows, self.encoding_)
+        given = features_for(self.estimator_, rows, self.encoding_)
         return np.asarray(getattr(self.estimator_, name)(given))
 
     def _as_given(self, X: Any) -> Any:
         self._need_fit()
-        return X if self._passes(X) else _given(self.estimator_, self._rows(X), self.encoding_)
+        return (
+            X if self._passes(X) else features_for(self.estimator_, self._rows(X), self.encoding_)
+        )
 
     def _by_margins(self, rows: EncodedRows) -> bool:
         return self.encoding_.missing == "marginal" and bool(rows.gaps.any())
 
     def _marginal(self, rows: EncodedRows) -> Floats:
-        model = self.estimator_
-        return marginal_scores(
-            rows.matrix(), moments=model._present, family=model._asked.family, prior=model.prior_
-        )
-
-
-def _has_columns(X: Any) -> bool:
-    """Whether rows come with columns that may be of several kinds."""
-    if isinstance(X, np.ndarray) or is_sparse(X) or isinstance(X, list | tuple):
-        return False
-    known = hasattr(X, "columns") and hasattr(X, "shape")
-    stream = hasattr(X, "__arrow_c_stream__") or hasattr(X, "__arrow_c_array__")
-    return is_path(X) or isinstance(X, Frame) or known or hasattr(X, "column_names") or stream
-
-
-def _opened(X: Any) -> Any:
-    """Rows of any kind as a frame, or as columns."""
-    if is_path(X):
-        return read_frame(X)[0]
-    if _has_columns(X):
-        return X
-    features, _ = open_features(X)
-    if not features.shape[0]:
-        raise ShapeError.no_rows(0)
-    if not features.shape[1]:
-        raise ShapeError.no_features(features.shape[0])
-    return _array_cells(features, numbered(features.shape[1]))
-
-
-def _array_cells(features: Features, names: Sequence[str]) -> Frame:
-    rows = dense(features[:] if not is_sparse(features) else features)
-    cells = tuple(Cells(name, "number", rows[:, j]) for j, name in enumerate(names))
-    return Frame(cells, len(rows), named=False)
-
-
-def _count(X: Any) -> int:
-    return int(X.shape[0]) if hasattr(X, "shape") else len(X)
-
-
-def _given(model: Any, rows: EncodedRows, encoding: Encoding) -> Any:
-    """Features as the classifier takes them: ours with their names, others as an array."""
-    if not (isinstance(model, Rows) and encoding.named):
-        return rows.matrix()
-    import pyarrow as pa
-
-    return pa.table(dict(zip(encoding.features, rows.features.columns, strict=True)))
-
-
-def _fit(model: Any, X: Any, y: Any, weight: Any) -> None:
-    if weight is None:
-        model.fit(X, y)
-    elif has_fit_parameter(model, "sample_weight"):
-        model.fit(X, y, sample_weight=weight)
-    else:
-        raise WeightError.not_taken(type(model).__name__)
+        return np.asarray(self.estimator_.marginal_scores(rows.matrix()))

@@ -16,6 +16,7 @@ from discriminant.estimators.projecting import Projecting
 from discriminant.models.covariance import DENOMINATORS, TARGETS
 from discriminant.models.fisher import FisherRule, Projection
 from discriminant.models.gaussian import Family, check_shrinkage, class_prior, quadratic_rule
+from discriminant.models.marginal import marginal_scores
 from discriminant.models.member import fisher_member, fit_member, member_metric, member_shrinkage
 from discriminant.models.metric import Metric
 from discriminant.models.rules import QuadraticRule, Rule
@@ -30,6 +31,8 @@ _LOG_2PI = float(np.log(2 * np.pi))
 
 class GaussianClassifier(MomentClassifier):
     """A member of the Gaussian family, and what only a generative model can say."""
+
+    can_marginalise = True  # whether it can do without features that a row lacks
 
     @property
     def family(self) -> Family:
@@ -109,6 +112,15 @@ class GaussianClassifier(MomentClassifier):
         joint = inside + rule.log_prior
         top = joint.max(axis=1)
         return np.asarray(top + np.log(np.exp(joint - top[:, None]).sum(axis=1)))
+
+    def marginal_scores(self, X: Floats) -> Floats:
+        """(n, K) scores of rows by the features that they have: one that is NaN is integrated out.
+
+        Needs moments: where features outnumber rows, rows are kept instead.
+        """
+        return marginal_scores(
+            X, moments=self._present, family=self._asked.family, prior=self.prior_
+        )
 
     def sample(self, n: int, seed: int | np.random.Generator) -> tuple[Floats, npt.NDArray[Any]]:
         """Draw n rows and their labels from the fitted model."""

@@ -25,7 +25,6 @@ from discriminant.assessment.measures import Assessment
 from discriminant.assessment.resampling import HeldOut
 from discriminant.engines.parted import AnyTable
 from discriminant.errors import DiscriminantError, StudyError, kept
-from discriminant.estimators.gaussian import GaussianClassifier
 from discriminant.models.gaussian import Family
 from discriminant.moments.class_moments import ClassMoments, Detail
 from discriminant.study.comparison import Comparison
@@ -184,7 +183,7 @@ class Run(ABC):
 
     def check(self, model: Any) -> None:
         """Refuse a model that cannot do what is asked of all."""
-        if self.marginal and not isinstance(model, GaussianClassifier):
+        if self.marginal and not getattr(model, "can_marginalise", False):
             raise StudyError.not_gaussian()
 
     def ways(self, member: Member) -> Ways | None:

@@ -10,7 +10,6 @@ import re
 
 _SAID = (
     (r"\b(categories|exclude|columns|ordered)=\[('[^']*')\]", r"--\1 \2"),
-    (r"\b(missing|unseen|reference)='(\w+)'", r"--\1 \2"),
     (r"\breference=None\b", "--reference none"),
     (r"\b(max_levels|max_classes|max_bytes|folds|seed|engine)=(?=[\w'-])", r"--\1 "),
     (r"\bin (missing_texts|categories|exclude|columns)\b=?", r"with --\1"),
@@ -30,11 +29,15 @@ _NAMES = {
     "--max_classes": "--max-classes",
     "--max_bytes": "--max-bytes",
 }
+_CHOICES = re.compile(  # missing='mean', 'indicator' or 'marginal'
+    r"\b(missing|unseen|reference)=('\w+'(?:, '\w+')*(?:,? or '\w+')?)"
+)
 _TWICE = re.compile(r"(--[\w-]+(?: [\w']+)?) \(\1\)")
 
 
 def in_options(text: str) -> str:
     """The same message for whoever sits at a command line."""
+    text = _CHOICES.sub(lambda found: f"--{found[1]} {found[2].replace(chr(39), '')}", text)
     for pattern, instead in _SAID:
         text = re.sub(pattern, instead, text)
     for name, option in _NAMES.items():

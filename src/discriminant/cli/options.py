@@ -8,9 +8,9 @@ from typing import Any
 
 import rich_click as click
 
+from discriminant.table.policies import MISSING, UNSEEN
+
 Command = Callable[..., Any]
-MISSING = ("error", "drop", "mean", "indicator", "marginal")
-UNSEEN = ("error", "ignore", "reject")
 REFERENCES = {"frequent": "frequent", "first": "first", "none": None}
 
 

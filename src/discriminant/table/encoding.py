@@ -40,6 +40,7 @@ from discriminant.errors import (
 )
 from discriminant.table.cells import Cells, Frame, open_frame
 from discriminant.table.dialect import MISSING as MISSING_TEXTS, is_number
+from discriminant.table.policies import Missing, Unseen
 from discriminant.table.schema import Floats
 from discriminant.table.source import Columns
 from discriminant.table.spelling import other_spellings
@@ -57,11 +58,6 @@ Kind = Literal[
     "constant",
     "dropped",
 ]
-Missing = Literal["error", "drop", "mean", "indicator", "marginal"]
-Unseen = Literal["error", "ignore", "reject"]
-
-MISSING: tuple[str, ...] = ("error", "drop", "mean", "indicator", "marginal")
-UNSEEN: tuple[str, ...] = ("error", "ignore", "reject")
 _UNKNOWN = -2  # code of a level that was not seen; -1 is missing
 _WORDS = {"number": "numbers", "boolean": "truth values", "date": "dates", "text": "texts"}
 

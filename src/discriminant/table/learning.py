@@ -31,8 +31,9 @@ from discriminant.errors import (
 )
 from discriminant.table.cells import Frame, open_frame
 from discriminant.table.dialect import DOUBTFUL, MISSING as MISSING_TEXTS, is_number
-from discriminant.table.encoding import MISSING, UNSEEN, Column, Encoding
+from discriminant.table.encoding import Column, Encoding
 from discriminant.table.naming import lookalikes, nearest
+from discriminant.table.policies import MISSING, UNSEEN
 from discriminant.table.schema import Floats
 from discriminant.table.seen import CellsSeen, Seen, WrittenSeen, known_levels
 from discriminant.table.writing import doubt, written_as

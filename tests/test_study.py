@@ -247,20 +247,6 @@ def test_numbers_of_rows_are_among_those_kept_where_some_were_dropped():
     assert "row 19 (counted from 0 among the rows kept)" in said
 
 
-def test_numbers_of_rows_are_among_those_kept_where_some_were_dropped():
-    frame = frame_of(load_iris)
-    frame.iloc[20, 0] = 99.0
-    study = dd.study(frame, target="kind", folds=3)
-    study.compare(["lda"])
-    said = study.explain()
-    assert "row 20 (counted from 0)" in said
-    frame.iloc[3, 1] = np.nan
-    study = dd.study(frame, target="kind", folds=3, missing="drop")
-    study.compare(["lda"])
-    said = study.explain()
-    assert "row 19 (counted from 0 among the rows kept)" in said
-
-
 def test_where_features_outnumber_rows_models_are_fitted_to_rows():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(30, 60))
@@ -338,3 +324,18 @@ def test_a_class_of_one_row_costs_no_model_its_log_loss_and_is_told_of_once():
     areas = [roc_auc_score(held.codes[rows] == k + 1, p[:, k]) for k in range(3)]
     assert found["lda"].facts["auc"] == pytest.approx(np.mean(areas), rel=1e-12)
     assert str(found).count("alone") == 1
+
+
+def test_findings_name_the_line_of_the_file_that_a_row_begins_in(tmp_path):
+    rng = np.random.default_rng(5)
+    lines = ["x,note,kind"]
+    for i in range(60):
+        far = 1e4 if i == 40 else 0.0
+        cell = '"two\nlines"' if i == 10 else "plain"
+        lines.append(f"{rng.normal() + far if i != 20 else ''},{cell},{'ab'[i % 2]}")
+    (tmp_path / "t.csv").write_text("\n".join(lines) + "\n")
+    study = dd.study(tmp_path / "t.csv", target="kind", missing="drop", exclude=["note"])
+    study.compare(["lda"])
+    texts = [one["text"] for one in study.facts()["matters"]["findings"]]
+    said = "row 39 (counted from 0 among the rows kept; line 43 of the file)"  # 40 + 2 + 1 broken
+    assert any(said in text for text in texts)

@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.collections import LineCollection, PathCollection
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
@@ -483,3 +484,26 @@ def test_every_script_of_the_gallery_runs_and_draws(script, monkeypatch):
     drawn = plt.get_fignums()
     plt.close("all")
     assert drawn
+
+
+def test_a_long_legend_stays_within_axes_that_were_handed_in():
+    rng = np.random.default_rng(0)
+    codes = np.arange(90) % 6
+    X = rng.normal(size=(90, 2)) + np.column_stack([3.0 * codes, codes])
+    model = dd.Fisher().fit(X, [f"class {k}" for k in codes])
+    figure = Figure(figsize=(11, 5))
+    left, _ = figure.subplots(1, 2)
+    dd.plot_projection(model, X, [f"class {k}" for k in codes], ax=left)
+    FigureCanvasAgg(figure).draw()
+    assert left.get_legend().get_window_extent().x1 <= left.get_window_extent().x1 + 1
+
+
+def test_a_text_that_is_held_is_not_said_to_be_held_at_its_mean(ax):
+    import pandas as pd
+
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(40, 2)), columns=["u", "v"]).assign(k=list("pqpp") * 10)
+    y = np.where(frame["u"] + (frame["k"] == "q") > 0, "a", "b")
+    model = dd.Encoded(dd.LDA()).fit(frame, y)
+    dd.plot_boundary(model, frame, y, features=["u", "v"], ax=ax)
+    assert "held at the mean or the most frequent value" in ax.get_title()

@@ -13,7 +13,7 @@ wide         no more rows than features, or nearly so: what is left out for that
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -31,6 +31,9 @@ from discriminant.report.reading import message
 from discriminant.report.words import counted, number, percent, several
 from discriminant.table.schema import Floats
 from discriminant.table.source import Table
+
+Lines = Callable[[Sequence[int]], Sequence[int]]
+Numbered = Callable[[Sequence[int]], str]
 
 _INFLATED = 10.0  # 1 / (1 - R^2)
 _NEVER = 0.02  # recall of a masked class
@@ -89,13 +92,22 @@ def findings_of(
     held: HeldOut | None = None,
     warnings: Iterable[Any] = (),
     among: str = "",
+    lines: Lines | None = None,
 ) -> list[FindingFacts]:
     """All that is found: of the rows, of held-out rows of the model taken, and of warnings.
 
     Without moments, what needs them is left out, and that is a finding too. Numbers of rows are
-    `among` those kept or drawn, where these are not all that were read.
+    `among` those kept or drawn, where these are not all that were read; `lines` gives the lines of
+    the file that rows begin in.
     """
-    numbered = f"counted from 0 among the rows {among}" if among else "counted from 0"
+
+    def numbered(rows: Sequence[int]) -> str:
+        said = f"counted from 0 among the rows {among}" if among else "counted from 0"
+        if lines is None:
+            return said
+        word = "line" if len(rows) == 1 else "lines"
+        return f"{said}; {word} {several(lines(rows), len(rows))} of the file"
+
     found = findings_of_warnings(warnings)
     found += _imbalance(table)
     if moments is None:
@@ -179,7 +191,7 @@ def _collinear(moments: ClassMoments) -> list[FindingFacts]:
     return [FindingFacts(kind="collinear", text=text)]
 
 
-def _outliers(table: Table, moments: ClassMoments, numbered: str) -> list[FindingFacts]:
+def _outliers(table: Table, moments: ClassMoments, numbered: Numbered) -> list[FindingFacts]:
     squared, width = _own_distances(table, moments)
     limit = float(chdtri(width, _STRANGE / len(table))) if width else np.inf
     far = np.flatnonzero(squared > limit)
@@ -192,8 +204,8 @@ def _outliers(table: Table, moments: ClassMoments, numbered: str) -> list[Findin
         f"{counted(len(far), 'row')} ({percent(len(far) / len(table))}) "
         f"{'lies' if len(far) == 1 else 'lie'} so far from the middle of "
         f"{'its' if len(far) == 1 else 'their'} own class that bell-shaped classes would hardly "
-        f"ever show one: {rows} ({numbered}). Mistyped values and mixed-up units look "
-        "like this, and so do long tails."
+        f"ever show one: {rows} ({numbered(order[:5].tolist())}). Mistyped values and mixed-up "
+        "units look like this, and so do long tails."
     )
     return [FindingFacts(kind="outliers", text=text)]
 
@@ -240,7 +252,7 @@ def _masked(held: HeldOut) -> list[FindingFacts]:
     return found
 
 
-def _surprising(held: HeldOut, numbered: str) -> list[FindingFacts]:
+def _surprising(held: HeldOut, numbered: Numbered) -> list[FindingFacts]:
     own = held.log_posterior[np.arange(len(held.codes)), held.codes]
     share = np.bincount(held.codes, held.weight, minlength=len(held.labels))
     with np.errstate(divide="ignore"):
@@ -261,7 +273,7 @@ def _surprising(held: HeldOut, numbered: str) -> list[FindingFacts]:
     text = (
         f"{counted(len(low), 'held-out row')} surprised the model: {whose} true class had been "
         f"given a probability of less than {percent(_SURE, 0)}, and of less than a tenth of how "
-        f"often that class occurs. The most surprising is row {worst:,} ({numbered}): "
+        f"often that class occurs. The most surprising is row {worst:,} ({numbered([worst])}): "
         f"it is {several([held.labels[held.codes[worst]]])}, which had been given {given}; the "
         f"model said {said}. Check its label first."
     )

@@ -30,7 +30,7 @@ from discriminant.report.facts import (
     UseFacts,
     facts,
 )
-from discriminant.report.finding import findings_of
+from discriminant.report.finding import Lines, findings_of
 from discriminant.report.markdown import to_markdown
 from discriminant.report.mattering import coefficients_from, matters_section
 from discriminant.report.reading import read_section
@@ -38,6 +38,7 @@ from discriminant.report.reasons import in_words, left_out
 from discriminant.report.space import space_section
 from discriminant.report.using import python_code, use_section
 from discriminant.report.words import percent, shown
+from discriminant.table.csv_faults import lines_at
 from discriminant.table.replacing import write_whole
 
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     from discriminant.table.source import Table
 
 _SQL = 40_000  # characters on a page
+_LINES = 200_000  # rows of a file that is read again to tell lines
 _STEPS = 200  # features up to which the order of entry is worked out
 
 
@@ -190,7 +192,14 @@ def _matters(study: Study) -> MattersFacts:
     held = study._running().held(outcome) if outcome.facts["brier"] is not None else None
     warnings = [_named(warning, table.schema.features) for warning in outcome.warnings]
     found = _below_chance(outcome.facts)
-    found += findings_of(table, moments, held=held, warnings=warnings, among=_among(study, table))
+    found += findings_of(
+        table,
+        moments,
+        held=held,
+        warnings=warnings,
+        among=_among(study, table),
+        lines=_lines(study, table),
+    )
     if moments is None:
         return MattersFacts(findings=found)
     coefficients = steps = None
@@ -233,6 +242,21 @@ def _among(study: Study, table: Table) -> str:
     if study.opened.rows_read == len(table):
         return ""
     return "kept" if len(table) == len(study.rows) else "drawn"
+
+
+def _lines(study: Study, table: Table) -> Lines | None:
+    """What tells the lines of the file that rows begin in, of a CSV that is not too long."""
+    opened = study.opened
+    format, kept = opened.format, opened.kept
+    if format is None or format.kind != "csv" or opened.rows_read > _LINES:
+        return None
+    if table is not opened.table:
+        return None
+
+    def lines(rows: Sequence[int]) -> list[int]:
+        return lines_at(format, list(rows) if kept is None else kept[list(rows)].tolist())
+
+    return lines
 
 
 def _use(study: Study, file: str) -> UseFacts | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from itertools import islice
@@ -54,6 +54,16 @@ def blame(format: Format, kinds: Mapping[str, Kind], missing: tuple[str, ...]) -
 def line_at(format: Format, row: int) -> int:
     """Line of the file, counted from 1, that a row begins in."""
     return _row(format, row).number
+
+
+def lines_at(format: Format, rows: Sequence[int]) -> list[int]:
+    """The same of several rows, in one reading."""
+    wanted, found = set(rows), dict[int, int]()
+    with closing(_lines(format)) as lines:  # type: ignore[type-var]
+        for row, line in enumerate(islice(lines, 1, max(rows, default=-1) + 2)):
+            if row in wanted:
+                found[row] = line.number
+    return [found[row] for row in rows]
 
 
 def cell_at(format: Format, row: int, column: str) -> str:

@@ -171,7 +171,8 @@ def held_words(plane: Plane) -> str:
     """What a title adds where features are held."""
     if not plane.held:
         return ""
-    return f"\n({plane.held} other feature{'s' * (plane.held > 1)} held at the mean)"
+    mode = " or the most frequent value" if plane.holds_words else ""
+    return f"\n({plane.held} other feature{'s' * (plane.held > 1)} held at the mean{mode})"
 
 
 def _draw_regions(

@@ -96,15 +96,17 @@ class Canvas:
         self.ax.set_ylabel(y)
 
     def legend(self, handles: Sequence[Any], *, title: str | None = None, **where: Any) -> None:
-        """What each mark and line stands for; beside the axes where it would be long."""
+        """What each mark and line stands for; beside axes of our own where it is long."""
         if not handles:
             return
+        if not where and len(handles) > _INSIDE and not self.own:  # beside it may be others
+            where = {"loc": "best", "fontsize": "small", "ncols": -(-len(handles) // 10)}
         if not where and len(handles) > _INSIDE:
             columns = -(-len(handles) // 16)
             where = {"loc": "upper left", "bbox_to_anchor": (1.01, 1.0), "ncols": columns}
             where["borderaxespad"] = 0.0
             figure = self.ax.get_figure(root=True)
-            if self.own and figure is not None:
+            if figure is not None:
                 figure.set_figwidth(figure.get_figwidth() + columns * _ASIDE)
         found = self.ax.legend(handles=list(handles), title=title, **where)
         found.set_zorder(10)

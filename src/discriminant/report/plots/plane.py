@@ -66,6 +66,14 @@ class Plane:
         """How many features do not vary."""
         return len(self.names) - len(self.axes)
 
+    @property
+    def holds_words(self) -> bool:
+        """Whether a feature that does not vary is no number."""
+        if self.frame is None:
+            return False
+        columns = enumerate(self.frame.iter_columns())
+        return any(j not in self.axes and not one.dtype.is_numeric() for j, one in columns)
+
     def rows(self, points: Floats) -> Any:
         """(m, len(axes)) points as rows that the model takes: a frame if it was fitted to one."""
         if self.frame is None:

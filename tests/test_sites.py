@@ -10,9 +10,9 @@ import pytest
 import discriminant as dd
 from discriminant.cli import door
 from discriminant.engines.engine import read_moments
+from discriminant.engines.table_moments import TableMoments
 from discriminant.errors import SitesError
 from discriminant.moments.class_moments import DETAILS
-from discriminant.moments.of_table import TableMoments
 from discriminant.table.opening import open_source
 
 

@@ -19,7 +19,7 @@ import pandas as pd
 
 import discriminant as dd
 from discriminant.engines.engine import read_moments
-from discriminant.moments.of_table import TableMoments
+from discriminant.engines.table_moments import TableMoments
 from discriminant.store.kinds import KINDS
 
 warnings.simplefilter("ignore")

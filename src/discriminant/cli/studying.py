@@ -12,10 +12,10 @@ from typing import Any
 from discriminant import store
 from discriminant.cli.door import DONE, NOT_CONVERGED, Session, watch
 from discriminant.cli.options import costs, named, one_or_all, opening
+from discriminant.engines.table_moments import TableMoments, plain
 from discriminant.errors import CommandError
 from discriminant.estimators.encoded import Encoded
 from discriminant.moments.class_moments import ClassMoments
-from discriminant.moments.of_table import TableMoments, plain
 from discriminant.report.facts import Facts, to_json
 from discriminant.report.markdown import to_markdown
 from discriminant.report.summary import verdict

@@ -15,9 +15,9 @@ from discriminant.cli.door import DONE, Session
 from discriminant.cli.options import one_or_all, opening
 from discriminant.cli.studying import check_places
 from discriminant.engines.engine import read_moments
+from discriminant.engines.table_moments import TableMoments, alike
 from discriminant.errors import CommandError, CommandWarning
 from discriminant.moments.class_moments import ClassMoments
-from discriminant.moments.of_table import TableMoments, alike
 from discriminant.report.words import counted, number
 from discriminant.study.pace import Pace
 from discriminant.study.sources import take

@@ -46,7 +46,7 @@ _ESTIMATORS = {
 _VALUES = {
     "Anchor": "moments.anchor",
     "ClassMoments": "moments.class_moments",
-    "TableMoments": "moments.of_table",
+    "TableMoments": "engines.table_moments",
     "ClassRows": "moments.class_rows",
     "ScatterFactor": "moments.factor",
     "Slope": "moments.slope",

@@ -378,3 +378,12 @@ def _with_factor():
     y = np.repeat(["a", "b", "c"], 12)
     size = rng.normal(size=36) + (y == "b") + 2 * (y == "c")
     return pd.DataFrame({"size": size, "sex": np.tile(["f", "m", "m", "f"], 9)}), y
+
+
+def test_numbers_that_sound_like_names_are_used_with_a_word_about_it():
+    rows = pd.DataFrame({"zip": [10249.0, 10115, 10999, 80331] * 5, "area": np.arange(20.0) ** 2})
+    opened = open_source(rows.assign(y=list("ab") * 10), target="y")
+    assert [line for line in opened.said if "names something" in line] == [
+        "Column 'zip' is used as a number, although it sounds like one that names something: if "
+        "so, name it in categories (--category)."
+    ]

@@ -14,6 +14,7 @@ may.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -39,6 +40,8 @@ from discriminant.table.seen import CellsSeen, Seen, WrittenSeen, known_levels
 from discriminant.table.writing import doubt, written_as
 
 REFERENCES = ("frequent", "first", None)
+
+_NAMES = re.compile(r"(?<![^\W_])(zip|zip ?code|post ?code|plz|postal|code|sku)(?![^\W_])")
 
 
 @dataclass(frozen=True, slots=True)
@@ -297,6 +300,11 @@ def _said(column: Column, wishes: Wishes) -> list[str]:
         return [f"{name} is set aside: {column.note}."]
     if column.kind == "number" and column.written:
         return [f"{name} is a number, {column.note}."]
+    if column.kind == "number" and _NAMES.search(column.name.casefold()):
+        return [
+            f"{name} is used as a number, although it sounds like one that names something: if so, "
+            "name it in categories (--category)."
+        ]
     if column.kind == "date":
         return [f"{name} is a date, used as {column.note}."]
     if column.kind == "ordered":

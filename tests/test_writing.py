@@ -128,3 +128,15 @@ def test_categories_stay_texts_where_they_are_named():
         categories=["x"],
     )
     assert opened.encoding.features == ("x=7%",)
+
+
+def test_exported_python_takes_dates_as_texts_and_names_what_is_none(tmp_path):
+    days = pd.to_datetime(["2023-10-27", "2023-01-05", "2022-03-04"] * 2)
+    model = dd.Encoded(dd.NearestMean()).fit(pd.DataFrame({"since": days}), LABELS)
+    made: dict = {}
+    exec(dd.export(model, "python"), made)
+    by_text = [made["predict"]({"since": str(day.date())}) for day in days]
+    by_date = [made["predict"]({"since": day.to_pydatetime()}) for day in days]
+    assert by_text == by_date
+    with pytest.raises(ValueError, match="'since': 'soon' is no date"):
+        made["predict"]({"since": "soon"})

@@ -53,8 +53,15 @@ def _dot(slopes, values):
 _DAYS = '''
 
 def _days(row, column, fill=None):
-    """A date as days since 1970-01-01; a number is taken as such."""
+    """A date, or its text such as 2023-10-27, as days since 1970-01-01; a number is one already."""
     value = row[column]
+    if isinstance(value, str) and value.strip():
+        from datetime import datetime
+        try:
+            value = datetime.fromisoformat(value.strip())
+        except ValueError:
+            told = f"column {column!r}: {value!r} is no date such as 2023-10-27"
+            raise ValueError(told) from None
     if not hasattr(value, "toordinal"):
         return _number(row, column, fill)
     if getattr(value, "tzinfo", None) is not None:

@@ -71,7 +71,7 @@ CASES = [
     codes(100_000, 50, 30, 300),
     moment_part(1_000_000, 30, 2),
     whole_report(1_000_000, 30, 2),
-    comparison("peers", 200_000, 30, 2, MOMENTS + ROWS),
+    comparison("peers", 500_000, 30, 2, MOMENTS + ROWS),
     comparison("peers-moments", 100_000, 30, 2, MOMENTS),
     start("import", "import discriminant"),
     start("import-lda", "from discriminant import LDA"),

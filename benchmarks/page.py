@@ -207,7 +207,7 @@ How to read it:
   ours are. Without a counterpart and left out: naive Bayes of Laplace densities, intervals of AUCs.
   The last four models are fitted to 50,000 rows of each training part, as in a report, by both; the
   others to all. *apart* is the largest difference of an error of models of all rows, RDA aside:
-  that of nearest centroid, which takes no heed of priors.
+  that of nearest centroid (0.0003 at 50,000 rows, where the others were within 0.00004).
 - We read the rows once for a fit from moments, whatever the model, and not at all after that;
   logistic regression reads them once more for each step, which its passes count.
 """

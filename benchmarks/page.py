@@ -199,8 +199,8 @@ How to read it:
   sparse rows. One that takes four times our time and more is run once on one core and once on all.
 - The main job starts from a CSV file. pandas (its pyarrow reader, the fastest it has) and
   scikit-learn do the same comparison in `benchmarks/reports.py`, two folds at a time and, up to
-  200,000 rows, on one thread as well, on our folds: LDA (lsqr), LDA shrunk by Ledoit and Wolf, QDA (eigen), nearest
-  centroid, LDA with equal priors for Fisher's midpoint, ridge classifier without a penalty,
+  200,000 rows, on one thread as well, on our folds: LDA (lsqr), LDA shrunk by Ledoit and Wolf, QDA
+  (eigen), nearest centroid, LDA with equal priors for Fisher's midpoint, ridge classifier without a penalty,
   logistic regression with and without one, linear SVM of standardised columns, averaged perceptron
   of 100 passes; error, log loss, AUC, Brier score, calibration error. For the 121 settings of
   RDA, which scikit-learn lacks, it tries 11 shrinkages of LDA and 110 of QDA's reg_param, chosen as

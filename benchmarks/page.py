@@ -200,14 +200,15 @@ How to read it:
 - The main job starts from a CSV file. pandas (its pyarrow reader, the fastest it has) and
   scikit-learn do the same comparison in `benchmarks/reports.py`, two folds at a time and, up to
   200,000 rows, on one thread as well, on our folds: LDA (lsqr), LDA shrunk by Ledoit and Wolf, QDA
-  (eigen), nearest centroid, LDA with equal priors for Fisher's midpoint, ridge classifier without a penalty,
-  logistic regression with and without one, linear SVM of standardised columns, averaged perceptron
-  of 100 passes; error, log loss, AUC, Brier score, calibration error. For the 121 settings of
-  RDA, which scikit-learn lacks, it tries 11 shrinkages of LDA and 110 of QDA's reg_param, chosen as
-  ours are. Without a counterpart and left out: naive Bayes of Laplace densities, intervals of AUCs.
-  The last four models are fitted to 50,000 rows of each training part, as in a report, by both; the
-  others to all. *apart* is the largest difference of an error of models of all rows, RDA aside:
-  that of nearest centroid (0.0003 at 50,000 rows, where the others were within 0.00004).
+  (eigen), nearest centroid, LDA with equal priors for Fisher's midpoint, ridge classifier without
+  a penalty, logistic regression with and without one, linear SVM of standardised columns, averaged
+  perceptron of 100 passes; error, log loss, AUC, Brier score, calibration error. For the 121
+  settings of RDA, which scikit-learn lacks, it tries 11 shrinkages of LDA and 110 of QDA's
+  reg_param, chosen as ours are. Without a counterpart and left out: naive Bayes of Laplace
+  densities, intervals of AUCs. The last four models are fitted to 50,000 rows of each training
+  part, as in a report, by both; the others to all. *apart* is the largest difference of an error
+  of models of all rows, RDA aside: that of nearest centroid (0.0003 at 50,000 rows, where the
+  others were within 0.00004).
 - We read the rows once for a fit from moments, whatever the model, and not at all after that;
   logistic regression reads them once more for each step, which its passes count.
 """

@@ -29,3 +29,18 @@ def small_parts(monkeypatch):
     monkeypatch.setattr(file_parts, "BATCH", 64)
     monkeypatch.setattr(text_parts, "RANGE", 4000)
     monkeypatch.setattr(unloading, "_BATCH", 64)
+
+
+def pytest_collection_modifyitems(config, items):
+    """Spark takes seconds for each sum: it is asked each question once, not for every number."""
+    again = [item for item in items if _asked_again(item)]
+    if again:
+        config.hook.pytest_deselected(items=again)
+        items[:] = [item for item in items if item not in set(again)]
+
+
+def _asked_again(item):
+    asked = getattr(getattr(item, "callspec", None), "params", {})
+    if getattr(asked.get("engine"), "name", "") != "spark":
+        return False
+    return asked.get("parts", 7) not in (3, 7)

@@ -220,12 +220,13 @@ def decided_as(model: Any, name: str, cost: Any, reject: Any) -> Any:
 def stem_of(source: tuple[str, ...], table: str | None) -> str:
     """What files that are written are called, after what is read."""
     name = Path(source[0]).name.removesuffix(".gz")
+    if os.path.isfile(source[0]):
+        return Path(name).stem
     if table is not None or "://" in source[0]:
         name = table or source[0].partition("#")[2]
     elif any(mark in name for mark in "*?["):
         name = Path(source[0]).parent.name
-    stem = name if Path(source[0]).is_dir() else Path(name).stem
-    return re.sub(r"[^\w. -]", "_", stem).strip(". ") or "report"
+    return re.sub(r"[^\w. -]", "_", name).strip(". ") or "report"
 
 
 def check_places(source: str | tuple[str, ...], *places: Any) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 
 _SAID = (
+    (r"--unseen count\b", "--unknown count"),  # of classes, when a model is assessed
     (r"\b(categories|exclude|columns|ordered)=\[('[^']*')\]", r"--\1 \2"),
     (r"\breference=None\b", "--reference none"),
     (r"\b(max_levels|max_classes|max_bytes|folds|seed|engine)=(?=[\w'-])", r"--\1 "),

@@ -82,8 +82,7 @@ class LabelError(InputError):
         return cls(
             f"{sum(counts.values())} row(s) are of {len(counts)} class(es) that the model does not "
             f"know: {_counted(counts)}; its classes are {listing(known, 20)}. Drop or relabel "
-            "these rows, or pass unseen='count' (--unknown count): then they count, and are never "
-            "right."
+            "these rows, or pass unseen='count': then they count, and are never right."
         )
 
     @classmethod

@@ -17,6 +17,13 @@ class FileError(InputError):
         return cls(f"{path}: there is no such file. Check the name and the folder.")
 
     @classmethod
+    def no_files(cls, path: str) -> FileError:
+        return cls(
+            f"{path} is a directory with no file in it. Name a file, or a folder of files: CSV, "
+            "Parquet, Arrow IPC or JSON lines."
+        )
+
+    @classmethod
     def of_kind(cls, path: str, kind: str, way_out: str) -> FileError:
         return cls(f"{path} is {kind}, not a regular file, and is not read. {way_out}")
 

@@ -41,7 +41,7 @@ def listed(source: Any) -> Listed:
         name = f"{some[0]} and {len(some) - 1} more" if len(some) > 1 else "".join(some[:1])
         paths = [path for one in some for path in _named(one)]
     if not paths:
-        raise FileError.absent(name)
+        raise FileError.no_files(name) if os.path.isdir(name) else FileError.absent(name)
     folder = name if os.path.isdir(name) else os.path.commonpath([_folder(p) for p in paths])
     return Listed(name, tuple(paths), _keys(paths, folder))
 

@@ -1,8 +1,15 @@
 """One Spark session for all tests, in this process and two more; `stop` ends it."""
 
 import os
+import shutil
 import sys
 from functools import lru_cache
+
+
+def why_not():
+    """Why Spark cannot be had here, if it cannot."""
+    found = os.environ.get("JAVA_HOME") or shutil.which("java")
+    return "" if found else "Spark needs Java, which is not installed: apt install default-jre"
 
 
 @lru_cache(maxsize=1)

@@ -115,7 +115,7 @@ ENGINES = [
     Engine("files-csv", _files("csv", _csv)),
     Engine("files-csv-gzip", _files("csv.gz", _gzip)),
     Engine("dask", _dask, needs=("dask", "distributed")),
-    Engine("spark", _spark, needs=("pyspark",)),
+    Engine("spark", _spark, needs=("pyspark",), ready=sparks.why_not),
     Engine("sql-duckdb", _database("duckdb"), needs=("duckdb",)),
     Engine("sql-sqlite", _database("sqlite")),
     Engine("sql-postgres", _database("postgres"), needs=("psycopg",), ready=_server),

@@ -13,7 +13,10 @@ from discriminant.errors import ColumnNamesError, EngineError, MissingCellError,
 from tests import sparks
 from tests.engines.test_laws import assert_near, mixed, numbers
 
-pytestmark = pytest.mark.xdist_group("spark")
+pytestmark = [
+    pytest.mark.xdist_group("spark"),
+    pytest.mark.skipif(bool(sparks.why_not()), reason=sparks.why_not() or "Spark is here"),
+]
 pytest.importorskip("pyspark", reason="PySpark is not installed: pip install 'discriminant[spark]'")
 
 

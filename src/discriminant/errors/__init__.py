@@ -7,10 +7,8 @@ except a text that stands where a number should be.
 
 from discriminant.errors.answers import (
     LabelError as LabelError,
-    OffsetError as OffsetError,
     OptionError as OptionError,
     PriorError as PriorError,
-    ResponseError as ResponseError,
     TooFewRowsError as TooFewRowsError,
     WeightError as WeightError,
 )
@@ -98,6 +96,10 @@ from discriminant.errors.ranking import (
     ComparisonError as ComparisonError,
     NoSpreadWarning as NoSpreadWarning,
     ScoreError as ScoreError,
+)
+from discriminant.errors.responses import (
+    OffsetError as OffsetError,
+    ResponseError as ResponseError,
 )
 from discriminant.errors.rows import (
     CellTypeError as CellTypeError,

@@ -131,7 +131,8 @@ def _whole_logs(logs: Floats) -> list[list[int]]:
     top = logs.argmax(axis=1)
     rows = np.flatnonzero(found.argmin(axis=1) != top)
     found[rows, top[rows]] = found[rows].min(axis=1) - 1
-    return found.tolist()  # type: ignore[no-any-return]
+    whole: list[list[int]] = found.tolist()
+    return whole
 
 
 def _action(logs: Floats, costs: Costs, option: Reject, decided: Places | None) -> Places:

@@ -36,18 +36,12 @@ class Recut(Exception):  # noqa: N818 -- not a fault: the file is to be cut anot
         self.path, self.encoding, self.long = path, encoding, long
 
 
-@dataclass(frozen=True, slots=True)
-class CsvPart:
-    """Some lines of a CSV."""
+class _Span:
+    """Some bytes of a file of text, or all."""
 
-    plan: CsvPlan
+    __slots__ = ()
     identity: Identity
-    span: tuple[int, int] | None  # bytes; None: all
-    start: int = 0  # known of the first part, and when it is asked for by `placed`
-    before: int = 0  # rows of the file before it, likewise
-    base: int = 0  # rows of the files before
-    keys: Keys = Keys()  # noqa: RUF009 -- frozen
-    long: bool = False  # lines are longer than a block
+    span: tuple[int, int] | None
 
     @property
     def name(self) -> str:
@@ -60,6 +54,20 @@ class CsvPart:
     def share(self) -> int:
         """Bytes."""
         return self.identity.size if self.span is None else self.span[1] - self.span[0]
+
+
+@dataclass(frozen=True, slots=True)
+class CsvPart(_Span):
+    """Some lines of a CSV."""
+
+    plan: CsvPlan
+    identity: Identity
+    span: tuple[int, int] | None  # bytes; None: all
+    start: int = 0  # known of the first part, and when it is asked for by `placed`
+    before: int = 0  # rows of the file before it, likewise
+    base: int = 0  # rows of the files before
+    keys: Keys = Keys()  # noqa: RUF009 -- frozen
+    long: bool = False  # lines are longer than a block
 
     def placed(self) -> CsvPart:
         """Itself with its start: all lines before are counted."""
@@ -170,7 +178,7 @@ class CsvPart:
 
 
 @dataclass(frozen=True, slots=True)
-class JsonPart:
+class JsonPart(_Span):
     """Some lines of JSON."""
 
     format: Format
@@ -179,18 +187,6 @@ class JsonPart:
     span: tuple[int, int] | None
     start: int = 0
     keys: Keys = Keys()  # noqa: RUF009 -- frozen
-
-    @property
-    def name(self) -> str:
-        """Where it lies."""
-        if self.span is None:
-            return self.identity.path
-        return f"{self.identity.path}, bytes {self.span[0]} to {self.span[1]}"
-
-    @property
-    def share(self) -> int:
-        """Bytes."""
-        return self.identity.size if self.span is None else self.span[1] - self.span[0]
 
     def placed(self) -> JsonPart:
         """Itself."""

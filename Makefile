@@ -22,8 +22,9 @@ demo: .venv/.installed
 	$(BIN)/discriminant report build/demo/wine.csv --target cultivar \
 		--out build/demo/wine.html --save build/demo/wine.model
 
+# Slow tests (two gigabytes, a thousand sets, every cut of every NIST set) are soaked instead.
 test: check
-	$(PYTEST)
+	$(PYTEST) -m "not slow"
 
 check: .venv/.installed-test
 	$(BIN)/ruff format --check .

@@ -13,8 +13,6 @@ from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-import pytest
-
 import discriminant
 
 ROOT = Path(__file__).parent.parent
@@ -30,7 +28,6 @@ SECTIONS = (
 )
 
 
-@pytest.mark.slow
 def test_the_site_is_built_without_a_warning_whole_and_loads_nothing_from_elsewhere(tmp_path):
     site = built(tmp_path)
     pages = {page: Page(page) for page in site.rglob("*.html") if "_static" not in page.parts}

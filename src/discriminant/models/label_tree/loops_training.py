@@ -1,0 +1,276 @@
+"""The loops of training: rows of a node gathered, eight classifiers in one sweep, few kept.
+
+The children of a node share its rows, so the work of bringing a row from memory is shared too:
+children are solved in blocks of eight, W[feature] holds the weights of all eight side by side, and
+one step of coordinate descent updates eight duals. For child k of a block, with t = +-1 and cost c,
+
+    least over w, b    (|w|^2 + b^2) / 2  +  sum c max(0, 1 - t (x.w + b))^2
+
+by the dual (Hsieh et al. 2008): alpha >= 0, w = sum alpha t x, b = sum alpha t, and
+
+    slope = t (x.w + b) - 1 + alpha / (2 c)
+    alpha <- max(0, alpha - slope / (|x|^2 + 1 + 1 / (2 c)))
+
+A row whose projected slopes are all small rests until the others are done; all rows are then seen
+again, and the solution stands when on all of them the slopes lie within the tolerance.
+
+This file alone of the training imports Numba, and is imported when a tree is about to be trained.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from discriminant.models.loops import compiled
+
+BLOCK = 8  # children that one sweep serves: one vector register of float32
+
+
+@compiled
+def scrambled(state: Any) -> Any:
+    """The next of a row of 64-bit numbers that look random (Marsaglia's xorshift)."""
+    state ^= state << np.uint64(13)
+    state ^= state >> np.uint64(7)
+    state ^= state << np.uint64(17)
+    return state
+
+
+@compiled
+def descend(
+    starts: Any,
+    places: Any,
+    values: Any,
+    square: Any,
+    sign: Any,
+    half: Any,
+    tolerance: Any,
+    sweeps: Any,
+    W: Any,
+    alpha: Any,
+    order: Any,
+    seed: Any,
+    stop: Any,
+) -> int:
+    """Weights W (features + 1, 8) of one block, the bias last; returns how many rows were visited.
+
+    `half` is 1 / (2 c): one number for all, or (rows, 8).
+    """
+    n, last = len(square), len(W) - 1
+    zero, one = square.dtype.type(0), square.dtype.type(1)
+    step = np.empty(BLOCK, square.dtype)
+    highest, lowest = np.empty(BLOCK, square.dtype), np.empty(BLOCK, square.dtype)
+    rest, tiny = tolerance / 2, tolerance * square.dtype.type(1e-6)
+    state, visits, m = np.uint64(seed), 0, n
+    for i in range(n):
+        order[i] = i
+    for _ in range(sweeps):
+        if stop[0]:
+            break
+        highest[:] = -np.inf
+        lowest[:] = np.inf
+        for s in range(m - 1, 0, -1):
+            state = scrambled(state)
+            other = np.int64(((state >> np.uint64(32)) * np.uint64(s + 1)) >> np.uint64(32))
+            order[s], order[other] = order[other], order[s]
+        visits += m
+        kept = 0
+        for s in range(m):
+            i = order[s]
+            a0, a1, a2, a3 = W[last, 0], W[last, 1], W[last, 2], W[last, 3]
+            a4, a5, a6, a7 = W[last, 4], W[last, 5], W[last, 6], W[last, 7]
+            for p in range(starts[i], starts[i + 1]):
+                f, x = places[p], values[p]
+                a0 += x * W[f, 0]
+                a1 += x * W[f, 1]
+                a2 += x * W[f, 2]
+                a3 += x * W[f, 3]
+                a4 += x * W[f, 4]
+                a5 += x * W[f, 5]
+                a6 += x * W[f, 6]
+                a7 += x * W[f, 7]
+            step[0], step[1], step[2], step[3] = a0, a1, a2, a3
+            step[4], step[5], step[6], step[7] = a4, a5, a6, a7
+            worst, largest = zero, zero
+            for k in range(BLOCK):
+                t, a = square.dtype.type(sign[i, k]), alpha[i, k]
+                lean = half[i, k] if half.ndim == 2 else half[0]
+                slope = t * step[k] - one + a * lean
+                pulled = slope if a > zero else min(slope, zero)
+                highest[k] = max(highest[k], pulled)
+                lowest[k] = min(lowest[k], pulled)
+                worst = max(worst, abs(pulled))
+                new = max(a - slope / (square[i] + one + lean), zero)
+                step[k] = (new - a) * t
+                alpha[i, k] = new
+                largest = max(largest, abs(step[k]))
+            if largest > tiny:
+                for k in range(BLOCK):
+                    W[last, k] += step[k]
+                for p in range(starts[i], starts[i + 1]):
+                    f, x = places[p], values[p]
+                    for k in range(BLOCK):
+                        W[f, k] += x * step[k]
+            if worst > rest:
+                order[s], order[kept] = order[kept], i
+                kept += 1
+        spread = zero
+        for k in range(BLOCK):
+            spread = max(spread, highest[k] - lowest[k])
+        if spread <= tolerance:
+            if m == n:
+                break
+            m = n
+        else:
+            m = max(kept, 1)
+    return visits
+
+
+@compiled
+def gather(
+    starts: Any,
+    places: Any,
+    values: Any,
+    members: Any,
+    local_of: Any,
+    place_of: Any,
+    seen: Any,
+    square: Any,
+) -> tuple[Any, Any, Any, Any]:
+    """The rows of a node with its features numbered in order of appearance, and those features.
+
+    `local_of` (d,) comes as -1 and is left filled, `place_of` (N,) likewise, `seen` (d / 64,) as
+    0: `scattered` clears them. `square` (rows,) is filled with |x|^2.
+    """
+    n, total = len(members), 0
+    for i in range(n):
+        total += starts[members[i] + 1] - starts[members[i]]
+    begin, local = np.empty(n + 1, np.int64), np.empty(total, np.int32)
+    value, feature = np.empty(total, square.dtype), np.empty(total, np.int32)
+    t, width = 0, 0
+    begin[0] = 0
+    for i in range(n):
+        row = members[i]
+        place_of[row] = i
+        length = square.dtype.type(0)
+        for p in range(starts[row], starts[row + 1]):
+            f = places[p]
+            if local_of[f] < 0:
+                local_of[f] = width
+                seen[f >> 6] |= np.uint64(1) << np.uint64(f & 63)
+                feature[width] = f
+                width += 1
+            x = square.dtype.type(values[p])
+            local[t], value[t] = local_of[f], x
+            length += x * x
+            t += 1
+        begin[i + 1], square[i] = t, length
+    return begin, local, value, feature[:width]
+
+
+@compiled
+def lengthened(old: Any, size: Any) -> Any:
+    """The same array with room for more."""
+    new = np.empty(size, old.dtype)
+    new[: len(old)] = old
+    return new
+
+
+@compiled
+def solved(
+    begin: Any,
+    local: Any,
+    value: Any,
+    square: Any,
+    width: Any,
+    lists: Any,
+    listed: Any,
+    place_of: Any,
+    half: Any,
+    tolerance: Any,
+    sweeps: Any,
+    threshold: Any,
+    seeds: Any,
+    stop: Any,
+) -> tuple[Any, Any, Any, Any, Any]:
+    """Weights above the threshold of the children whose rows are listed[lists[k] : lists[k + 1]].
+
+    Returns (count per local feature, its local features, children, weights; biases), in the order
+    of children.
+    """
+    K, n = len(lists) - 1, len(square)
+    W, alpha = np.empty((width + 1, BLOCK), square.dtype), np.empty((n, BLOCK), square.dtype)
+    sign, order = np.empty((n, BLOCK), np.int8), np.empty(n, np.int32)
+    count, bias = np.zeros(width, np.int32), np.empty(K, square.dtype)
+    room, size = 1024, 0
+    at, child = np.empty(room, np.int32), np.empty(room, np.uint16)
+    weight = np.empty(room, square.dtype)
+    for first in range(0, K, BLOCK):
+        served = min(BLOCK, K - first)
+        W[:], alpha[:], sign[:] = 0, 0, -1
+        for k in range(served):
+            for p in range(lists[first + k], lists[first + k + 1]):
+                sign[place_of[listed[p]], k] = 1
+        # A lane without a child repeats the first: it asks for no sweep of its own.
+        for k in range(served, BLOCK):
+            for i in range(n):
+                sign[i, k] = sign[i, 0]
+        seed = seeds[first // BLOCK]
+        descend(
+            begin, local, value, square, sign, half, tolerance, sweeps, W, alpha, order, seed, stop
+        )
+        for j in range(width):
+            for k in range(served):
+                if abs(W[j, k]) > threshold:
+                    if size == room:
+                        room *= 2
+                        at, child = lengthened(at, room), lengthened(child, room)
+                        weight = lengthened(weight, room)
+                    at[size], child[size], weight[size] = j, first + k, W[j, k]
+                    count[j] += 1
+                    size += 1
+        for k in range(served):
+            bias[first + k] = W[width, k]
+    return count, at[:size], child[:size], weight[:size], bias
+
+
+@compiled
+def scattered(
+    count: Any,
+    at: Any,
+    child: Any,
+    weight: Any,
+    members: Any,
+    local_of: Any,
+    place_of: Any,
+    seen: Any,
+) -> tuple[Any, Any, Any, Any]:
+    """A chunk: its features rising, how many entries each has, and the entries; scratch cleared."""
+    rows = 0
+    for j in range(len(count)):
+        rows += count[j] > 0
+    feature, number = np.empty(rows, np.int32), np.empty(rows, np.int32)
+    to, r, e = np.empty(len(count), np.int64), 0, 0
+    for word in range(len(seen)):
+        bits, f = seen[word], word << 6
+        while bits:
+            if bits & np.uint64(1):
+                j = local_of[f]
+                to[j] = e
+                if count[j] > 0:
+                    feature[r], number[r] = f, count[j]
+                    e += count[j]
+                    r += 1
+                local_of[f] = -1
+            bits >>= np.uint64(1)
+            f += 1
+        seen[word] = 0
+    for row in members:
+        place_of[row] = -1
+    children, weights = np.empty_like(child), np.empty_like(weight)
+    for q in range(len(at)):
+        z = to[at[q]]
+        children[z], weights[z] = child[q], weight[q]
+        to[at[q]] = z + 1
+    return feature, number, children, weights

@@ -95,6 +95,7 @@ from discriminant.errors.plotting import (
 from discriminant.errors.ranking import (
     ComparisonError as ComparisonError,
     NoSpreadWarning as NoSpreadWarning,
+    RankedLabelsError as RankedLabelsError,
     ScoreError as ScoreError,
 )
 from discriminant.errors.responses import (
@@ -130,3 +131,4 @@ from discriminant.errors.sums import (
     PrecisionLostError as PrecisionLostError,
     SitesError as SitesError,
 )
+from discriminant.errors.xmc import SparseFileError as SparseFileError

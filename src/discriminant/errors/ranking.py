@@ -195,3 +195,64 @@ class NoSpreadWarning(DiscriminantWarning):
             f"The difference ({difference:g}) is the same whichever rows are looked at, so that "
             "its variance is 0 and no test can be made of it: the p-value says nothing."
         )
+
+
+class RankedLabelsError(InputError):
+    """Lists of labels, or the truth beside them, cannot be assessed."""
+
+    @classmethod
+    def of_lists(cls, shape: tuple[int, ...], kind: object) -> RankedLabelsError:
+        return cls(
+            f"The lists have shape {shape} and type {kind}: pass an array (rows, k) of label "
+            "codes, whole numbers, the best first, -1 where a list has fewer."
+        )
+
+    @classmethod
+    def of_truth(
+        cls, shape: tuple[int, ...], kind: object, labels: int | None
+    ) -> RankedLabelsError:
+        if labels is None and len(shape) == 1:
+            return cls(
+                f"The truth is one label for each of {shape[0]} rows, and how many labels there "
+                "are is not told: pass labels=."
+            )
+        return cls(
+            f"The truth has shape {shape} and type {kind}: pass an indicator (rows, labels), "
+            "sparse or not, or label codes (rows,) with labels=."
+        )
+
+    @classmethod
+    def of_lengths(cls, lists: int, truth: int) -> RankedLabelsError:
+        return cls(f"There are lists for {lists} rows and the truth of {truth}: pass as many.")
+
+    @classmethod
+    def of_code(cls, least: int, most: int, labels: int) -> RankedLabelsError:
+        return cls(
+            f"Label codes go from {least} to {most}, and there are {labels} labels, 0 to "
+            f"{labels - 1}. Are these labels by name instead of codes, or of another set?"
+        )
+
+    @classmethod
+    def of_twice(cls, row: int, code: int) -> RankedLabelsError:
+        return cls(
+            f"The list of row {row} has label {code} twice, and a hit would count double. List "
+            "every label once."
+        )
+
+    @classmethod
+    def of_values(cls, name: str, shape: tuple[int, ...], labels: int) -> RankedLabelsError:
+        return cls(f"{name} has shape {shape} where there are {labels} labels: pass one for each.")
+
+    @classmethod
+    def not_positive(cls, code: int) -> RankedLabelsError:
+        return cls(
+            f"The inverse propensity of label {code} is not a positive finite number. "
+            "Propensities lie above 0 and go up to 1."
+        )
+
+    @classmethod
+    def of_sizes(cls, ours: tuple[int, int], theirs: tuple[int, int]) -> RankedLabelsError:
+        return cls(
+            f"Lists of {ours[0]} out of {ours[1]} labels and of {theirs[0]} out of {theirs[1]} do "
+            "not add up: assess both with the same k and the same labels."
+        )

@@ -1,0 +1,86 @@
+"""Files of sparse rows, XMC text or svmlight, and the lines in them that are wrong."""
+
+from __future__ import annotations
+
+from discriminant.errors.files import FileError
+
+
+class SparseFileError(FileError):
+    """A file of sparse rows cannot be read: the line, what stands there, and what should."""
+
+    @classmethod
+    def no_header(cls, path: str, found: str, wanted: str) -> SparseFileError:
+        return cls(
+            f"{path}, line 1: the header should be {wanted}, whole numbers parted by spaces, and "
+            f"is {found!r}. Put it before the rows; a file without a header is read by "
+            "read_svmlight."
+        )
+
+    @classmethod
+    def too_few(cls, path: str, *, told: int, found: int) -> SparseFileError:
+        return cls(
+            f"{path}: the header (line 1) tells of {told} rows and the file ends after {found}. "
+            "Was it copied or written to the end? Fetch it again, or correct the header."
+        )
+
+    @classmethod
+    def too_many(cls, path: str, line: int, told: int) -> SparseFileError:
+        return cls(
+            f"{path}, line {line}: a row more than the {told} that the header (line 1) tells of. "
+            "Correct the header, or remove what follows the last row."
+        )
+
+    @classmethod
+    def of_token(cls, path: str, line: int, found: str, wanted: str) -> SparseFileError:
+        return cls(
+            f"{path}, line {line}: {_shown(found)} stands where {wanted} should. A row is "
+            "'label,label feature:value feature:value': correct the line."
+        )
+
+    @classmethod
+    def of_range(
+        cls, path: str, line: int, kind: str, found: int, *, first: int, many: int
+    ) -> SparseFileError:
+        return cls(
+            f"{path}, line {line}: {kind} {found}, where there are {many} {kind}s, {first} to "
+            f"{first + many - 1}. Correct the line, or the number of {kind}s."
+        )
+
+    @classmethod
+    def repeated(cls, path: str, line: int, kind: str, found: int) -> SparseFileError:
+        return cls(
+            f"{path}, line {line}: {kind} {found} stands twice in the row. Keep one of them: "
+            "which of two is meant cannot be known."
+        )
+
+    @classmethod
+    def not_finite(cls, path: str, line: int, feature: int, found: str) -> SparseFileError:
+        return cls(
+            f"{path}, line {line}: feature {feature} is {_shown(found)}, which is no finite "
+            "number. Leave the feature out (it is 0 then), or give it a value."
+        )
+
+    @classmethod
+    def one_label(cls, path: str, line: int, found: int) -> SparseFileError:
+        return cls(
+            f"{path}, line {line}: {found} labels where each row should have one. Pass many=True "
+            "to read sets of labels."
+        )
+
+    @classmethod
+    def of_nothing(cls, path: str, row: int, many: int) -> SparseFileError:
+        return cls(
+            f"{path}: row {row} has neither labels nor features (so have {many} in all), and "
+            "svmlight has no line for that. Leave such rows out, or write them with write_xmc."
+        )
+
+    @classmethod
+    def of_lengths(cls, path: str, rows: int, labels: str, sets: int) -> SparseFileError:
+        return cls(
+            f"{path} has {rows} rows and {labels} has {sets}: row i of one should belong to row i "
+            "of the other. Were both made by the same run?"
+        )
+
+
+def _shown(text: str, most: int = 40) -> str:
+    return repr(text if len(text) <= most else text[:most] + "…")

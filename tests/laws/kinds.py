@@ -20,6 +20,7 @@ import numpy as np
 from scipy.linalg import helmert
 from scipy.special import gammaln
 
+from discriminant.assessment.top_k import TopK
 from discriminant.imbalance.subsets import SubsetMoments, SubsetsReading
 from discriminant.moments.anchor import Anchor
 from discriminant.moments.by_fold import ByFold, ByFoldReading
@@ -857,6 +858,72 @@ def _to_frame(anchor, frame):
     return anchor.unit / frame.unit, (anchor.origin - frame.origin) / frame.unit
 
 
+# --- ranked labels --------------------------------------------------------------------------------
+
+_WORTH = np.array([1.0, 4.0, 2.0, 3.0, 1.5])  # inverse propensities of `LABELS`
+_RANKED = ("precision", "recall", "ndcg", "ps_precision", "ps_ndcg")
+
+
+@dataclass(frozen=True)
+class Ranked:
+    """Lists of the three most probable classes; rows have their own class, some one more."""
+
+    places: np.ndarray
+    numbers = 20
+
+    def read(self, block):
+        lists = np.argsort(-_logs(block.features), axis=1, kind="stable")[:, :3]
+        truth = _one_or_two(block.features, self.places[block.codes])
+        return TopK.of(lists, truth, inverse_propensity=_WORTH, weight=block.weight)
+
+
+def _one_or_two(features, own):
+    """(n, 5) the class of each row; rows above 0 in their first feature have the last as well."""
+    truth = np.eye(len(LABELS))[own]
+    truth[features[:, 0] > 0, -1] = 1.0
+    return truth
+
+
+def _ranked_expected(rows, frame):
+    """Row by row, with the sums that the formulas name."""
+    own = np.searchsorted(LABELS, rows.labels)[rows.codes]
+    truth, logs = _one_or_two(rows.features, own), _logs(rows.features)
+    sums = dict.fromkeys(_RANKED, 0.0)
+    best, discount = np.zeros((2, 3)), 1 / np.log2([2.0, 3.0, 4.0])
+    for has, log, w in zip(truth, logs, rows.ones, strict=True):
+        first = np.argsort(-log, kind="stable")[:3]
+        hit, many = has[first], int(has.sum())
+        ideal = np.cumsum(discount * (np.arange(3) < many))
+        worth = np.append(np.sort(_WORTH[has > 0])[::-1], np.zeros(3))[:3]
+        sums["precision"] += w * np.cumsum(hit) / [1, 2, 3]
+        sums["recall"] += w * np.cumsum(hit) / many
+        sums["ndcg"] += w * np.cumsum(hit * discount) / ideal
+        sums["ps_precision"] += w * np.cumsum(hit * _WORTH[first])
+        sums["ps_ndcg"] += w * np.cumsum(hit * _WORTH[first] * discount)
+        best += w * np.cumsum([worth, worth * discount], axis=1)
+    total = rows.ones.sum()
+    over = (total, total, total, best[0], best[1])
+    means = {name: sums[name] / by for name, by in zip(_RANKED, over, strict=True) if total > 0}
+    return means | {"weight": np.array(total), "rows": np.array((rows.ones > 0).sum())}
+
+
+def _ranked_seen(found, frame):
+    means = {name: getattr(found, name) for name in _RANKED if found.weight > 0}
+    return means | {"weight": np.array(found.weight), "rows": np.array(found.rows)}
+
+
+RANKED_LABELS = Kind(
+    name="TopK",
+    reading=lambda rows, anchor: Ranked(np.searchsorted(LABELS, rows.labels)),
+    empty=lambda rows, anchor: TopK.empty(labels=len(LABELS), k=3),
+    expected=_ranked_expected,
+    seen=_ranked_seen,
+    bits=lambda found, labels: [found.label_rows[np.isin(LABELS, labels)]],
+    counts=("rows",),
+    anchored=False,
+)
+
+
 KINDS = [
     *(moments_kind(detail) for detail in DETAILS),
     ROWS,
@@ -876,4 +943,5 @@ KINDS = [
     SUBSETS,
     ranking_kind(4, spacing=1e-9),
     ranking_kind(800, spacing=0.5),
+    RANKED_LABELS,
 ]

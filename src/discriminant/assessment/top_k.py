@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -304,7 +304,7 @@ def _indicator(truth: Any, labels: int | None) -> Any:
             raise RankedLabelsError.of_code(int(codes.min()), int(codes.max()), labels)
         ends = np.arange(len(codes) + 1)
         return sparse.csr_matrix((np.ones(len(codes)), codes, ends), (len(codes), labels))
-    found = sparse.csr_matrix(truth)
+    found: Any = cast("Any", truth).tocsr()
     if not found.has_canonical_format or not found.data.all():
         found = found.copy()
         found.sum_duplicates()

@@ -1,0 +1,185 @@
+"""Extreme classification against omikuji, napkinXC and libpecos: `make bench-xmc`.
+
+    python benchmarks/xmc.py [--sets bibtex,debian,10k] [--tools omikuji,ours] [--seeds 3]
+                             [--no-wall] [--again ours] [--page]
+
+Every measurement is a process of its own. What was measured is kept in build/xmc/results.json, by
+set, seed, tool, version and settings, so that a run goes on where the last one stopped; of ours the
+version is a digest of its source. `--again` measures these tools anew. The page is written by
+--page, or by a run of all sets.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+from xmc_page import as_page, as_text
+from xmc_sets import NAMES, ROOT, folder_of, load
+from xmc_synth import SIZES
+from xmc_tools import OURS, PEERS, TOOLS
+
+from discriminant.assessment.top_k import TopK
+from discriminant.models.label_tree.propensity import inverse_propensity
+
+HERE = Path(__file__).resolve().parent
+KEPT = ROOT / "build" / "xmc"
+RESULTS = KEPT / "results.json"
+PAGE = ROOT / "docs" / "benchmarks_xmc.md"
+PEER_PYTHON = ROOT / ".venv-xmc" / "bin" / "python"
+SETS = ("bibtex", "delicious", "debian", "10k", "50k", "131k", "1m")
+OURS_ALONE = ("1m",)  # an hour for us, and days for some peers
+_PATIENCE = 4 * 3600  # seconds
+_SOURCE = ("models/label_tree/*.py", "estimators/label_tree*.py")
+
+
+def main():
+    options = _options()
+    kept = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+    for name in options.sets:
+        for tool in options.tools:
+            if name in OURS_ALONE and tool not in ("ours", "ours-1"):
+                continue
+            for seed in range(1 if name in OURS_ALONE else options.seeds):
+                _measured(kept, name, seed, tool, options)
+    found = _means(kept, options)
+    print(as_text(found))
+    if options.page or set(options.sets) >= set(SETS):
+        PAGE.write_text(as_page(found))
+        print(f"written: {PAGE.relative_to(ROOT)}", file=sys.stderr)
+
+
+def _measured(kept, name, seed, tool, options):
+    """Measure what is not known yet: on one thread, and on two."""
+    key = _key(name, seed, tool)
+    known = {} if tool in options.again else kept.get(key, {})
+    jobs = [] if name in OURS_ALONE else [1]
+    jobs += [] if options.no_wall else [2]
+    for threads in jobs:
+        if str(threads) in known or "fault" in known:
+            continue
+        print(f"{name} seed {seed} {tool}, {threads} thread(s) …", file=sys.stderr, flush=True)
+        found = _one(name, seed, tool, threads)
+        print("   ", {k: round(v, 4) for k, v in found.items() if k != "fault"} or found)
+        # A fault may be mended by the next run: it is not kept.
+        if "fault" not in found:
+            known[str(threads)] = found
+            kept[key] = known
+            _keep(kept)
+
+
+def _one(name, seed, tool, threads):
+    folder = folder_of(name, seed)
+    out = KEPT / "models" / f"{name}-{seed}-{tool}-{threads}"
+    out.parent.mkdir(parents=True, exist_ok=True)
+    words = (tool, folder, seed, threads, out)
+    trained = _worker(tool, "train", *words)
+    if "fault" in trained:
+        return trained
+    predicted = _worker(tool, "predict", *words)
+    if "fault" in predicted:
+        return predicted
+    return {**trained, **predicted, **assessed(folder, np.load(out.with_suffix(".npy")))}
+
+
+def assessed(folder, codes):
+    """Measures of the best five labels, alike for everybody."""
+    train, truth = load(folder, "train_y"), load(folder, "test_y")
+    frequency = np.asarray(train.sum(axis=0)).ravel()
+    inverse = inverse_propensity(frequency, rows=train.shape[0])
+    found = TopK.of(codes, truth, inverse_propensity=inverse)
+    at = {f"p{k}": found.precision[k - 1] for k in (1, 3, 5)} | {"psp5": found.ps_precision[4]}
+    return {name: 100 * float(value) for name, value in at.items()}
+
+
+def _worker(tool, verb, *words):
+    python = sys.executable if tool in OURS else str(PEER_PYTHON)
+    command = [python, str(HERE / "xmc_worker.py"), verb, *map(str, words)]
+    threads = str(words[3]) if len(words) > 3 else "1"
+    limits = {f"{lib}_NUM_THREADS": threads for lib in ("OMP", "OPENBLAS", "NUMBA", "MKL")}
+    try:
+        done = subprocess.run(
+            command,
+            capture_output=True,
+            text=True,
+            timeout=_PATIENCE,
+            env=os.environ | limits,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return {"fault": f"not done in {_PATIENCE} s"}
+    if done.returncode == 0:
+        return json.loads(done.stdout.splitlines()[-1])
+    reason = (done.stderr.strip().splitlines() or [f"stopped by signal {-done.returncode}"])[-1]
+    return {"fault": reason[:120]}
+
+
+_VERSIONS: dict[str, str] = {}
+
+
+def _key(name, seed, tool):
+    if tool not in _VERSIONS:
+        _VERSIONS[tool] = _digest() if tool in OURS else str(_worker(tool, "version", tool))
+    settings = {k: v for k, v in vars(TOOLS[tool]).items() if k in ("bonsai", "settings")}
+    return "|".join((name, str(seed), tool, _VERSIONS[tool], json.dumps(settings)))
+
+
+def _digest():
+    package = ROOT / "src" / "discriminant"
+    files = sorted(file for pattern in _SOURCE for file in package.glob(pattern))
+    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:12]
+
+
+def _keep(kept):
+    beside = RESULTS.with_suffix(".new")
+    beside.write_text(json.dumps(kept, indent=1))
+    beside.replace(RESULTS)
+
+
+def _means(kept, options):
+    """{set: {tool: {measure: mean over seeds}}}; of two threads the measures end with 2."""
+    found = {}
+    for name in options.sets:
+        for tool in options.tools:
+            runs = [kept.get(_key(name, seed, tool), {}) for seed in range(options.seeds)]
+            one = _mean([run["1"] for run in runs if "1" in run])
+            two = _mean([run["2"] for run in runs if "2" in run])
+            if name in OURS_ALONE:
+                one = two
+            two = {f"{measure}2": value for measure, value in two.items()}
+            if one or two:
+                found.setdefault(name, {})[tool] = one | two
+    return found
+
+
+def _mean(runs):
+    if not runs:
+        return {}
+    return {"seeds": len(runs)} | {k: float(np.mean([run[k] for run in runs])) for k in runs[0]}
+
+
+def _options():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    words = lambda text: [word for word in text.split(",") if word]  # noqa: E731
+    parser.add_argument("--sets", type=words, default=list(SETS), help=", ".join(NAMES))
+    parser.add_argument("--tools", "--peers", type=words, default=[*PEERS, *OURS])
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--no-wall", action="store_true", help="one thread only")
+    parser.add_argument("--again", type=words, default=[], help="tools to measure anew")
+    parser.add_argument("--page", action="store_true")
+    options = parser.parse_args()
+    for word, known in ((options.sets, NAMES), (options.tools, TOOLS), (options.again, TOOLS)):
+        if odd := [each for each in word if each not in known]:
+            parser.error(f"{odd} is not among {list(known)}")
+    assert not set(options.sets) - {*NAMES, *SIZES}
+    return options
+
+
+if __name__ == "__main__":
+    main()

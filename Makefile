@@ -14,7 +14,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Two test workers with a BLAS pool each would fight for the same cores.
 PYTEST := OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup
 
-.PHONY: demo test check format docs bench soak clean
+.PHONY: demo test check format docs bench bench-xmc soak clean
 
 demo: .venv/.installed
 	@mkdir -p build/demo
@@ -43,6 +43,11 @@ docs: .venv/.installed-test
 bench: .venv/.installed-bench
 	$(BIN)/python benchmarks/run.py
 
+# Label trees against omikuji, napkinXC and libpecos, which have an environment of their own. Goes on
+# where it stopped; make bench-xmc XMC="--sets bibtex,10k --seeds 1" is a short one.
+bench-xmc: .venv/.installed-bench .venv-xmc/.installed
+	$(BIN)/python benchmarks/xmc.py $(XMC)
+
 # Everything, slow tests too, under new seeds each round; the seed is printed to repeat a failure.
 soak: .venv/.installed-test
 	@for round in $$(seq $(SOAK_ROUNDS)); do \
@@ -52,7 +57,7 @@ soak: .venv/.installed-test
 	done
 
 clean:
-	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf .venv .venv-xmc build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	rm -rf docs/_build docs/auto_gallery docs/reference docs/sg_execution_times.rst
 	find src tests examples benchmarks -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
@@ -71,4 +76,11 @@ clean:
 
 .venv/.installed-bench: .venv/.installed-test
 	$(BIN)/pip install --quiet --editable ".[bench]"
+	@touch $@
+
+# libpecos without what it asks for, 6 GB of which XR-Linear needs nothing.
+.venv-xmc/.installed: benchmarks/xmc_peers.txt
+	$(PYTHON) -m venv --clear .venv-xmc
+	env -u PIP_CONSTRAINT -u PIP_BUILD_CONSTRAINT .venv-xmc/bin/pip install --quiet -r $<
+	env -u PIP_CONSTRAINT -u PIP_BUILD_CONSTRAINT .venv-xmc/bin/pip install --quiet --no-deps libpecos==1.2.8
 	@touch $@

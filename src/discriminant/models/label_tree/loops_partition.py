@@ -54,16 +54,19 @@ def divided(
     comes and is left as 0.
     """
     n = len(labels)
-    side, score = np.full(n, -1, np.int8), np.empty(n, values.dtype)
-    long = np.zeros(2)
+    side, score = np.empty(n, np.int8), np.empty(n, values.dtype)
+    moving, was = np.empty(n, values.dtype), np.empty(n, labels.dtype)
+    for j in range(n):
+        side[j], was[j] = -1, labels[j]
+    long = np.ones(2)
     state = scrambled(scrambled(np.uint64(seed)))
     one = np.int64(state % np.uint64(n))
     state = scrambled(state)
     two = (one + 1 + np.int64(state % np.uint64(n - 1))) % n
-    for c, member in ((0, one), (1, two)):
-        for p in range(starts[labels[member]], starts[labels[member] + 1]):
+    for c in range(2):
+        label = labels[one if c == 0 else two]
+        for p in range(starts[label], starts[label + 1]):
             centre[places[p], c] += values[p]
-        long[c] = 1.0
     done = 0
     for turn in range(rounds):
         r0 = values.dtype.type(1.0 / np.sqrt(max(long[0], 1e-12)))
@@ -74,16 +77,17 @@ def divided(
                 s0 += centre[places[p], 0] * values[p]
                 s1 += centre[places[p], 1] * values[p]
             score[j] = s1 * r1 - s0 * r0
-        border = ranked(score.copy(), first - 1)
+            moving[j] = score[j]
+        border = ranked(moving, first - 1)
         equal = first
         for j in range(n):
             equal -= score[j] < border
         if turn == 0:
-            for member in (one, two):
-                for p in range(starts[labels[member]], starts[labels[member] + 1]):
-                    centre[places[p], 0] = 0
-                    centre[places[p], 1] = 0
-            long[:] = 0.0
+            for c in range(2):
+                label = labels[one if c == 0 else two]
+                for p in range(starts[label], starts[label + 1]):
+                    centre[places[p], c] = 0
+                long[c] = 0.0
         moved = 0
         for j in range(n):
             new = 0 if score[j] < border else 1
@@ -113,7 +117,7 @@ def divided(
         for p in range(starts[labels[j]], starts[labels[j] + 1]):
             centre[places[p], 0] = 0
             centre[places[p], 1] = 0
-    was, at, later = labels.copy(), 0, first
+    at, later = 0, first
     for j in range(n):
         if side[j] == 0:
             labels[at] = was[j]

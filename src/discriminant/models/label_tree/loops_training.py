@@ -68,8 +68,8 @@ def descend(
     for _ in range(sweeps):
         if stop[0]:
             break
-        highest[:] = -np.inf
-        lowest[:] = np.inf
+        for k in range(BLOCK):
+            highest[k], lowest[k] = -np.inf, np.inf
         for s in range(m - 1, 0, -1):
             state = scrambled(state)
             other = np.int64(((state >> np.uint64(32)) * np.uint64(s + 1)) >> np.uint64(32))
@@ -173,8 +173,20 @@ def gather(
 def lengthened(old: Any, size: Any) -> Any:
     """The same array with room for more."""
     new = np.empty(size, old.dtype)
-    new[: len(old)] = old
+    for i in range(len(old)):
+        new[i] = old[i]
     return new
+
+
+@compiled
+def cleared(W: Any, alpha: Any, sign: Any) -> None:
+    """Weights and duals 0, and no row a positive."""
+    for j in range(len(W)):
+        for k in range(BLOCK):
+            W[j, k] = 0
+    for i in range(len(alpha)):
+        for k in range(BLOCK):
+            alpha[i, k], sign[i, k] = 0, -1
 
 
 @compiled
@@ -208,14 +220,12 @@ def solved(
     weight = np.empty(room, square.dtype)
     for first in range(0, K, BLOCK):
         served = min(BLOCK, K - first)
-        W[:], alpha[:], sign[:] = 0, 0, -1
-        for k in range(served):
-            for p in range(lists[first + k], lists[first + k + 1]):
+        cleared(W, alpha, sign)
+        for k in range(BLOCK):
+            # A lane without a child repeats the first: it asks for no sweep of its own.
+            c = first + k if k < served else first
+            for p in range(lists[c], lists[c + 1]):
                 sign[place_of[listed[p]], k] = 1
-        # A lane without a child repeats the first: it asks for no sweep of its own.
-        for k in range(served, BLOCK):
-            for i in range(n):
-                sign[i, k] = sign[i, 0]
         seed = seeds[first // BLOCK]
         descend(
             begin, local, value, square, sign, half, tolerance, sweeps, W, alpha, order, seed, stop

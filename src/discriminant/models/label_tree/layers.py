@@ -17,13 +17,16 @@ features touches few entries:
 
 A node that already holds a single label passes it down as one child without entries whose bias is
 infinite: that child is certain.
+
+What is fitted does not change: the arrays of a layer and of a tree can only be read.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
+import numpy as np
 import numpy.typing as npt
 
 Ints = npt.NDArray[Any]
@@ -50,13 +53,22 @@ class Layer:
     weight: Reals  # (E,) float32, float16 or float64
     bias: Reals  # (C,)
 
+    def __post_init__(self) -> None:
+        """Arrays that can only be read."""
+        _seal(self)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Tree:
     """One tree: the label of each leaf, and the layers from the root down."""
 
-    label_of: Ints  # (L,)
+    label_of: Ints  # (L,) int32
     layers: tuple[Layer, ...]
+
+    def __post_init__(self) -> None:
+        """Arrays that can only be read."""
+        object.__setattr__(self, "label_of", np.asarray(self.label_of).astype(np.int32, copy=False))
+        _seal(self)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -66,3 +78,12 @@ class Forest:
     trees: tuple[Tree, ...]
     n_features: int
     path: str  # "hinge" or "logistic": what a margin adds to the score of a path
+
+
+def _seal(held: Layer | Tree) -> None:
+    for field in fields(held):
+        value = getattr(held, field.name)
+        if isinstance(value, np.ndarray):
+            sealed = np.asarray(value).view()
+            sealed.flags.writeable = False
+            object.__setattr__(held, field.name, sealed)

@@ -27,6 +27,7 @@ if TYPE_CHECKING:  # the same names again, for type checkers and editors
     from discriminant.assessment.selection import select_features as select_features
     from discriminant.assessment.steps import ranking as ranking
     from discriminant.assessment.stepwise import stepwise as stepwise
+    from discriminant.assessment.top_k import TopK as TopK
     from discriminant.decision.actions import OUTLIER as OUTLIER, REJECT as REJECT
     from discriminant.engines.engine import moments as moments
     from discriminant.engines.opening import rows as rows
@@ -64,6 +65,7 @@ if TYPE_CHECKING:  # the same names again, for type checkers and editors
     from discriminant.estimators.regularised import RDA as RDA
     from discriminant.estimators.svm import SVM as SVM
     from discriminant.export import export as export
+    from discriminant.models.label_tree.propensity import inverse_propensity as inverse_propensity
     from discriminant.moments.class_moments import ClassMoments as ClassMoments
     from discriminant.moments.ranking import Ranking as Ranking
     from discriminant.posterior import estimated_prior as estimated_prior
@@ -80,6 +82,13 @@ if TYPE_CHECKING:  # the same names again, for type checkers and editors
     from discriminant.study.lazy import predict_frame as predict_frame
     from discriminant.study.scoring import predict_file as predict_file
     from discriminant.table.opening import open_source as open_source
+    from discriminant.table.xmc import (
+        read_svmlight as read_svmlight,
+        read_xmc as read_xmc,
+        write_svmlight as write_svmlight,
+        write_xmc as write_xmc,
+        xmc_blocks as xmc_blocks,
+    )
 
 __version__ = "0.1.0.dev0"
 
@@ -113,6 +122,12 @@ _HOMES = {
     "OUTLIER": "decision.actions",
     "estimated_prior": "posterior",
     "open_source": "table.opening",
+    "read_xmc": "table.xmc",
+    "xmc_blocks": "table.xmc",
+    "write_xmc": "table.xmc",
+    "read_svmlight": "table.xmc",
+    "write_svmlight": "table.xmc",
+    "inverse_propensity": "models.label_tree.propensity",
     "cross_validate": "assessment.resampling",
     "leave_one_out": "assessment.resampling",
     "rda_grid": "assessment.resampling",
@@ -120,6 +135,7 @@ _HOMES = {
     "evaluate": "assessment.evaluation",
     "Assessment": "assessment.measures",
     "interval_over": "assessment.named_intervals",
+    "TopK": "assessment.top_k",
     "manova": "assessment.manova",
     "box_m": "assessment.homogeneity",
     "hotelling": "assessment.hotelling",

@@ -4,9 +4,10 @@ All that is done through one is read, in one snapshot where that can be had:
 
     PostgreSQL   a transaction of our own, REPEATABLE READ and READ ONLY; if the user has one under
                  way, a savepoint in it. Rolled back either way, so that settings made for our
-                 statements (no JIT, doubles to the last bit) are gone, and the user's go on
+                 statements (no JIT, doubles to the last bit, rows in the order they lie in) are
+                 gone, and the user's go on
     DuckDB       a transaction of our own that is rolled back, unless one is under way
-    SQLite       likewise
+    SQLite       likewise; meanwhile it refuses to write
 
 Nobody's transaction is ended but ours. A connection made from a URL is closed again.
 """
@@ -38,6 +39,8 @@ _MODULES: dict[str, Kind] = {
 _SETTINGS = (  # compiling so many products takes longer than they do
     "jit = off",
     "extra_float_digits = 3",
+    "synchronize_seqscans = off",  # a scan that joins another begins in the middle
+    "transaction_read_only = on",  # of a savepoint too
 )
 
 
@@ -86,7 +89,7 @@ def faults(database: Database) -> tuple[type[BaseException], ...]:
     if database.name == "sqlite":
         import sqlite3
 
-        return (sqlite3.Error,)
+        return (sqlite3.Error, sqlite3.Warning)  # which several statements were before Python 3.12
     library = import_module("duckdb" if database.name == "duckdb" else "psycopg")
     if database.name == "postgres":
         return (library.Error,)
@@ -123,11 +126,28 @@ def _reading(connection: Any, database: Database) -> Iterator[None]:
         return
     ours = _begun(connection, database)
     try:
-        yield
+        with _not_writing(connection, database):
+            yield
     finally:
         if ours:
             with suppress(*faults(database)):  # the connection may be gone, and the work with it
                 connection.execute("ROLLBACK")
+
+
+@contextmanager
+def _not_writing(connection: Any, database: Database) -> Iterator[None]:
+    """SQLite that refuses to write; whoever called a function of a query."""
+    if database.name != "sqlite":
+        yield
+        return
+    cursor = cursor_of(connection, database)
+    before = cursor.execute("PRAGMA query_only").fetchone()[0]
+    cursor.execute("PRAGMA query_only = ON")
+    try:
+        yield
+    finally:
+        with suppress(*faults(database)):
+            cursor.execute(f"PRAGMA query_only = {before}")
 
 
 def _begun(connection: Any, database: Database) -> bool:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
@@ -19,7 +20,7 @@ from discriminant.engines import pushdown as inside
 from discriminant.engines.connecting import URLS, cursor_of, kind_of, opened
 from discriminant.engines.inside import Inside, kind_of_type
 from discriminant.engines.summing import add_up, available_threads, in_order
-from discriminant.engines.unloading import Batch, Copied, spelled, unloaded
+from discriminant.engines.unloading import Batch, Copied, Unloaded, spelled, unloaded
 from discriminant.errors import ColumnNamesError, DatabaseError, EngineError
 from discriminant.table.cells import Cells, Frame, Kind
 from discriminant.table.database import DATABASES, Database
@@ -183,7 +184,8 @@ class SqlSource:
             cursor.execute(f"SELECT COUNT(*) FROM ({self.query}) AS rows")
             count = int(cursor.fetchall()[0][0])
             query = self._drawn(columns, rows / count if count else 1.0)
-            parts = list(self._unloaded(connection, query, columns))
+            with closing(self._unloaded(connection, query, columns)) as unloading:
+                parts = list(unloading)
         found = [frame for part in parts for frame in part.frames(columns)]
         if not found:
             raise DatabaseError.no_rows(self.name)
@@ -195,8 +197,11 @@ class SqlSource:
             if self.pushdown:
                 return inside.summed(self._inside(connection), work)
             threads = available_threads()
-            parts = self._unloaded(connection, self._some(work.columns), work.columns)
-            with ThreadPoolExecutor(threads) as pool:
+            query = self._some(work.columns)
+            with (  # a stop is not to leave the connection busy: to roll back would wait for it
+                closing(self._unloaded(connection, query, work.columns)) as parts,
+                ThreadPoolExecutor(threads) as pool,
+            ):
                 return add_up(in_order(pool, work, _or_none(parts), 2 * threads))
 
     # --- inside -----------------------------------------------------------------------------------
@@ -222,9 +227,7 @@ class SqlSource:
             f"(({number} % {_MIXED}) * {_FACTOR}) % {_MIXED} < {int(share * _MIXED) + 1}"
         )
 
-    def _unloaded(
-        self, connection: Any, query: str, columns: Sequence[str]
-    ) -> Iterator[Batch | Copied]:
+    def _unloaded(self, connection: Any, query: str, columns: Sequence[str]) -> Unloaded:
         kinds = {name: self.kinds[name] for name in columns if name in self.kinds}
         return unloaded(connection, self.database, query, kinds=kinds, whole=self.whole)
 
@@ -248,23 +251,36 @@ class _Empty(Batch):
 
 
 def _columns(connection: Any, database: Database, query: str) -> list[tuple[str, str]]:
-    """Names of the columns, and what the database calls their types."""
+    """Names of the columns, and what the database calls their types.
+
+    Here it is seen that a query is one SELECT, before any of it is run: in parentheses nothing else
+    can stand, and several statements are refused.
+    """
     cursor = cursor_of(connection, database)
     if database.name == "duckdb":
+        _check_one(connection, f"SELECT * FROM ({query}) AS rows")
         cursor.execute(f"DESCRIBE SELECT * FROM ({query}) AS rows")
         return [(row[0], str(row[1]).lower()) for row in cursor.fetchall()]
     if database.name == "sqlite":
         bare = query.strip()
         while bare.startswith("(") and bare.endswith(")"):  # of which SQLite has them around all
             bare = bare[1:-1].strip()
-        cursor.execute(bare)  # which gives rows only when they are fetched
+        cursor.execute(f"SELECT * FROM ({bare}\n) LIMIT 0")  # refuses what is no SELECT
+        cursor.execute(bare)  # which has the names as they are, and gives no rows until asked
         names = [column[0] for column in cursor.description]
         cursor.close()
         for name in (name for name in names if name.lower() in database.reserved):
             raise DatabaseError.reserved(name, database.title)
         return [(name, "") for name in names]
-    cursor.execute(f"SELECT * FROM ({query}) AS rows LIMIT 0")
+    cursor.execute(f"SELECT * FROM ({query}) AS rows LIMIT 0", binary=True)  # takes one statement
     return [(c.name, _POSTGRES.get(c.type_code, "text")) for c in cursor.description]
+
+
+def _check_one(connection: Any, query: str) -> None:
+    """Refuse several statements in DuckDB, which would run them all."""
+    found = [statement.type.name for statement in connection.extract_statements(query)]
+    if found != ["SELECT"]:
+        raise DatabaseError.no_select(found)
 
 
 _POSTGRES = {  # PostgreSQL numbers its types for good

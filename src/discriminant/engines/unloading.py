@@ -11,9 +11,9 @@ Only a few batches are in memory at a time.
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 from discriminant.engines.connecting import cursor_of
 from discriminant.errors import DatabaseError
@@ -94,6 +94,9 @@ class Copied:
         )
 
 
+Unloaded: TypeAlias = Generator[Batch | Copied, None, None]
+
+
 def _dated(cells: Cells) -> Cells:
     """Microseconds as days."""
     return replace(cells, kind="date", values=cells.values / _DAY)
@@ -106,8 +109,9 @@ def unloaded(
     *,
     kinds: Mapping[str, Kind],
     whole: frozenset[str],
-) -> Iterator[Batch | Copied]:
-    """The rows of a query that selects these columns, in their order."""
+) -> Unloaded:
+    """The rows of a query that selects these columns, in their order; to be closed if not all are
+    taken, for until then the connection is busy with them."""
     if database.name == "duckdb":
         return _from_duckdb(connection, query)
     if database.name == "postgres":
@@ -129,21 +133,22 @@ def spelled(database: Database, name: str, kind: Kind | None) -> str:
     return f"{made.get(kind or '', term)} AS {term}"
 
 
-def _from_duckdb(connection: Any, query: str) -> Iterator[Batch]:
+def _from_duckdb(connection: Any, query: str) -> Unloaded:
     import pyarrow as pa
 
     found = connection.sql(query)
     read = getattr(found, "to_arrow_reader", None) or found.fetch_record_batch  # before DuckDB 2
     start = 0
-    for batch in read(_BATCH):
-        if batch.num_rows:
-            yield Batch(pa.Table.from_batches([batch]), start, batch.num_rows)
-        start += batch.num_rows
+    with read(_BATCH) as batches:
+        for batch in batches:
+            if batch.num_rows:
+                yield Batch(pa.Table.from_batches([batch]), start, batch.num_rows)
+            start += batch.num_rows
 
 
 def _from_postgres(
     connection: Any, query: str, kinds: Mapping[str, Kind], whole: frozenset[str]
-) -> Iterator[Copied]:
+) -> Unloaded:
     waiting: list[bytes] = []
     size = start = 0
     with connection.cursor().copy(f"COPY ({query}) TO STDOUT (FORMAT CSV)") as copy:
@@ -157,7 +162,7 @@ def _from_postgres(
         yield Copied(b"".join(waiting), kinds, whole, start, len(waiting))
 
 
-def _from_sqlite(connection: Any, query: str) -> Iterator[Batch]:
+def _from_sqlite(connection: Any, query: str) -> Unloaded:
     import pyarrow as pa
 
     from discriminant.table.database import DATABASES

@@ -117,6 +117,13 @@ class DatabaseError(InputError):
         return cls(f"{given!r} names no rows. Pass the name of a table or view, or a SELECT.")
 
     @classmethod
+    def no_select(cls, kinds: list[str]) -> DatabaseError:
+        return cls(
+            f"The query is {', '.join(kinds)}, and only one SELECT is run, for nothing is to be "
+            "written. Run the rest yourself, and pass the SELECT, or the name of a view."
+        )
+
+    @classmethod
     def no_rows(cls, name: str) -> DatabaseError:
         return cls(f"{name}: no rows. Is it the right table, and does a condition hold for any?")
 

@@ -1,0 +1,122 @@
+"""Databases are left as they were: whatever stops a reading, and whatever a query would do."""
+
+import threading
+
+import pytest
+
+import discriminant as dd
+from discriminant.engines import unloading
+from discriminant.errors import DatabaseError
+from tests import databases
+from tests.engines.test_laws import numbers
+from tests.engines.test_sql import WAYS, connection, server, stopped_at  # noqa: F401 -- fixtures
+
+# --- a reading that is stopped --------------------------------------------------------------------
+
+
+def within(seconds, ask):
+    """What a call raises; a call that hangs fails."""
+    told = []
+
+    def run():
+        try:
+            ask()
+        except BaseException as fault:
+            told.append(fault)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    thread.join(seconds)
+    assert not thread.is_alive(), f"it hangs: no answer within {seconds} s"
+    return told[0] if told else None
+
+
+def raising(fault):
+    """Something that raises it."""
+
+    def stop():
+        raise fault
+
+    return stop
+
+
+@pytest.mark.parametrize("fault", [KeyboardInterrupt, MemoryError], ids=lambda f: f.__name__)
+@pytest.mark.parametrize("kind", ["duckdb", "postgres"])
+def test_a_reading_that_is_stopped_ends_and_leaves_the_connection_as_it_was(
+    kind,
+    fault,
+    monkeypatch,
+    server,  # noqa: F811
+):
+    connection = databases.connect(kind)  # noqa: F811
+    name = databases.quoted(databases.lay(connection, numbers(12, 200)))
+    many = ", ".join(f"({k})" for k in range(400))
+    query = f"SELECT r.* FROM {name} r, (VALUES {many}) AS more"
+    monkeypatch.setattr(unloading, "_PIECE", 1 << 16)
+    stopped_at(monkeypatch, raising(fault))
+    told = within(60, lambda: dd.rows(dd.sql(connection, query), target="y"))
+    assert type(told) is fault
+    counted = connection.execute(f"SELECT COUNT(*) FROM {name}").fetchone()
+    assert counted == (200,)
+
+
+def test_rows_come_in_the_same_order_whoever_else_scans_the_table(server):  # noqa: F811
+    """PostgreSQL lets a scan join another one that is under way; here it begins at the start."""
+    server.execute("SET synchronize_seqscans = on")
+    query = (
+        "SELECT RANDOM() AS x, CURRENT_SETTING('synchronize_seqscans') || (n % 2) AS y "
+        "FROM GENERATE_SERIES(1, 60) AS n"
+    )
+    assert dd.rows(dd.sql(server, query), target="y").schema.labels.tolist() == ["off0", "off1"]
+    assert server.execute("SHOW synchronize_seqscans").fetchone() == ("on",)
+
+
+# --- a query that would write ---------------------------------------------------------------------
+
+WRITING = [
+    "WITH q AS (SELECT 1) DELETE FROM victim",
+    "SELECT 1) AS rows; DROP TABLE victim; SELECT * FROM (SELECT 1 a",
+    "SELECT 1 AS a; DELETE FROM victim",
+    "SELECT 1) AS rows; COMMIT; DELETE FROM victim; SELECT * FROM (SELECT 1 a",
+    "WITH gone AS (DELETE FROM victim RETURNING *) SELECT * FROM gone",
+    "(SELECT 1); DELETE FROM victim; (SELECT 1)",
+]
+
+
+@WAYS
+@pytest.mark.parametrize("in_transaction", [False, True], ids=["alone", "in a transaction"])
+@pytest.mark.parametrize("query", WRITING)
+def test_a_query_that_would_write_is_refused_and_writes_nothing(
+    connection,  # noqa: F811
+    query,
+    in_transaction,
+    pushdown,
+):
+    name = databases.lay(connection, numbers(3, 50))
+    query = query.replace("victim", databases.quoted(name))
+    if in_transaction:
+        connection.execute("BEGIN")
+    with pytest.raises(DatabaseError):
+        dd.rows(dd.sql(connection, query, pushdown=pushdown), target="y")
+    if in_transaction and "RETURNING" in query and "duckdb" in type(connection).__module__:
+        connection.execute("ROLLBACK")  # DuckDB aborts a transaction in which a statement fails
+    assert connection.execute(f"SELECT COUNT(*) FROM {databases.quoted(name)}").fetchone() == (50,)
+
+
+def test_a_function_that_writes_is_refused_in_a_transaction_of_the_user(server):  # noqa: F811
+    server.execute("CREATE TABLE log (n INT)")
+    server.execute(
+        "CREATE FUNCTION wrote(n INT) RETURNS INT LANGUAGE SQL AS "
+        "'INSERT INTO log VALUES (n) RETURNING n'"
+    )
+    with pytest.raises(DatabaseError, match="read-only"):
+        dd.rows(dd.sql(server, "SELECT wrote(1) AS a, 'u' AS y"), target="y")
+    server.execute("INSERT INTO log VALUES (7)")  # the user's transaction may go on to write
+    assert server.execute("SELECT n FROM log").fetchall() == [(7,)]
+
+
+def test_sqlite_may_write_again_afterwards():
+    lite = databases.connect("sqlite")
+    name = databases.quoted(databases.lay(lite, numbers(3, 50)))
+    dd.rows(dd.sql(lite, name), target="y")
+    assert lite.execute(f"DELETE FROM {name}").rowcount == 50

@@ -23,6 +23,7 @@ from typing import Any
 
 import numpy as np
 
+from discriminant.models.label_tree.loops_logistic import newton
 from discriminant.models.loops import compiled
 
 BLOCK = 8  # children that one sweep serves: one vector register of float32
@@ -190,6 +191,27 @@ def cleared(W: Any, alpha: Any, sign: Any) -> None:
 
 
 @compiled
+def leaning(
+    half: Any,
+    row_half: Any,
+    lists: Any,
+    listed: Any,
+    listed_weight: Any,
+    place_of: Any,
+    first: Any,
+    served: Any,
+) -> None:
+    """1 / (2 c) of each row for each child of a block."""
+    for i in range(len(half)):
+        for k in range(BLOCK):
+            half[i, k] = row_half[i]
+    for k in range(BLOCK):
+        c = first + k if k < served else first
+        for p in range(lists[c], lists[c + 1]):
+            half[place_of[listed[p]], k] /= listed_weight[p]
+
+
+@compiled
 def solved(
     begin: Any,
     local: Any,
@@ -198,8 +220,11 @@ def solved(
     width: Any,
     lists: Any,
     listed: Any,
+    listed_weight: Any,
     place_of: Any,
+    row_half: Any,
     half: Any,
+    curved: Any,
     tolerance: Any,
     sweeps: Any,
     threshold: Any,
@@ -208,8 +233,10 @@ def solved(
 ) -> tuple[Any, Any, Any, Any, Any]:
     """Weights above the threshold of the children whose rows are listed[lists[k] : lists[k + 1]].
 
-    Returns (count per local feature, its local features, children, weights; biases), in the order
-    of children.
+    `half` is 1 / (2 c), one for all; or (rows, 8), filled from `row_half` (rows,) and the weights
+    of positives. `curved` is None for the squared hinge, a number for the logistic loss. Returns
+    counts of local features, then of each weight the local feature, child and value, in the order
+    of blocks; and biases.
     """
     K, n = len(lists) - 1, len(square)
     W, alpha = np.empty((width + 1, BLOCK), square.dtype), np.empty((n, BLOCK), square.dtype)
@@ -226,10 +253,27 @@ def solved(
             c = first + k if k < served else first
             for p in range(lists[c], lists[c + 1]):
                 sign[place_of[listed[p]], k] = 1
-        seed = seeds[first // BLOCK]
-        descend(
-            begin, local, value, square, sign, half, tolerance, sweeps, W, alpha, order, seed, stop
-        )
+        if half.ndim == 2:
+            leaning(half, row_half, lists, listed, listed_weight, place_of, first, served)
+        if curved is None:
+            seed = seeds[first // BLOCK]
+            descend(
+                begin,
+                local,
+                value,
+                square,
+                sign,
+                half,
+                tolerance,
+                sweeps,
+                W,
+                alpha,
+                order,
+                seed,
+                stop,
+            )
+        else:
+            newton(begin, local, value, sign, half, tolerance, sweeps, W, stop)
         for j in range(width):
             for k in range(served):
                 if abs(W[j, k]) > threshold:

@@ -1,9 +1,16 @@
 """Training a label tree: in every node, a linear classifier for each child, on the rows it sees.
 
-A row reaches a node when one of its labels lies below it. There each child is told from its
-siblings: rows with a label below the child are its positives, the others that reach the node are
-not. All nodes of a level are independent; so are the children of one node, which are solved in
-blocks of eight (`loops_training`).
+In a node each child is told from its siblings: of the rows that reach the node, those with a label
+below the child are its positives. For child k, t = +-1 and cost c,
+
+    squared hinge    least of (|w|^2 + b^2) / 2  +  sum c max(0, 1 - t (x.w + b))^2
+    logistic         least of (|w|^2 + b^2) / 2  +  sum c log(1 + exp(-t (x.w + b)))
+
+c is the cost, times the row's weight, times (of a positive) the weight of its label. Weights not
+above a threshold are left out. This is a support vector machine whose intercept is the weight of a
+column of ones and is penalised as the others are.
+
+All nodes of a level are independent, and so are the children of one node, in blocks of eight:
 
     task      one node, or some blocks of a large one: a pure function of rows, settings and seed
     part      what a task gives: some children's columns of the node's chunk
@@ -18,9 +25,11 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
@@ -28,13 +37,22 @@ from scipy import sparse
 
 from discriminant.models.label_tree.layers import Ints, Layer, Partition, Reals, Tree
 from discriminant.models.label_tree.partition import hash_of
+from discriminant.models.label_tree.reaching import (
+    BLOCK,
+    Reach,
+    Task,
+    blocks_of,
+    children_of,
+    reaching,
+    tasks_of,
+    work_of,
+)
+from discriminant.models.label_tree.spooling import Held, Keeps, Part, Spool, digest
 
 Loss = Literal["squared_hinge", "logistic"]
 Progress = Callable[[int, int], object]  # work done, work in all
 
-_LARGE = 4_000_000  # values of a node's rows times blocks, from which a task is divided
-_BLOCK = 8  # children of a block: as in loops_training
-_MOST = 2**16  # children of a part
+_PATIENCE = 1.0  # seconds of compiling after which it is told
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,40 +62,15 @@ class Settings:
     loss: Loss = "squared_hinge"
     cost: float = 1.0  # of a row, against |w|^2 / 2
     tolerance: float = 0.1  # of the slopes; the solution is exact as it goes to 0
-    max_sweeps: int = 20
+    max_sweeps: int = 20  # of the rows; of Newton steps for the logistic loss
     threshold: float = 0.1  # weights not above it are left out
     precision: Literal["float32", "float64"] = "float32"
     seed: int = 0
 
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Reach:
-    """Which rows reach each of the M nodes of a level."""
-
-    starts: Ints  # (M + 1,)
-    rows: Ints  # rows of node m, rising: rows[starts[m] : starts[m + 1]]
-
-
-@dataclass(frozen=True, slots=True)
-class Task:
-    """Some children of one node."""
-
-    level: int
-    node: int
-    first: int  # child of the level below
-    last: int  # one after
-    work: int  # values read by one sweep
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Part:
-    """What a task gives: R features that matter to some of its C children, E weights."""
-
-    feature: Ints  # (R,) int32, rising
-    count: Ints  # (R,) int32, weights of each
-    child: Ints  # (E,) uint16, from the task's first
-    weight: Reals  # (E,)
-    bias: Reals  # (C,)
+    @property
+    def kind(self) -> np.dtype[Any]:
+        """The numbers that are computed with and kept."""
+        return np.dtype(self.precision)
 
 
 def train(
@@ -86,7 +79,9 @@ def train(
     labels: sparse.csr_matrix,
     *,
     settings: Settings,
+    weight: Reals | None = None,
     threads: int | None = None,
+    spool: str | os.PathLike[str] | None = None,
     progress: Progress | None = None,
 ) -> Tree:
     """The tree of a partition.
@@ -96,64 +91,72 @@ def train(
     rows
         (N, d) features.
     labels
-        (N, L) an entry where the row has the label.
+        (N, L) an entry where the row has the label; its value says how much the row counts as an
+        example of it, 1 as a rule, 1 / propensity for rare labels to count more.
+    weight
+        (N,) of rows, not negative; None for 1.
+    threads
+        At work at a time; all cores if None. The tree is the same whatever their number.
+    spool
+        A folder in which parts are kept as they are done. Training that was stopped goes on from
+        there; the layers of the tree lie there, memory-mapped.
     progress
-        Called from time to time with the work done and the work in all, of the level under way.
+        Called as parts are done with the work done so far and the work in all.
     """
-    reaches = list(reaching(partition, labels))
-    layers = []
-    for level in range(len(partition.levels) - 1):
-        above, below = partition.levels[level : level + 2]
-        children = np.searchsorted(below, above)
-        tasks = tasks_of(level, children, reaches[level], rows.indptr)
-        node = Node(rows, reaches[level], reaches[level + 1], children, settings)
-        found = worked(node, tasks, threads=threads, progress=progress)
-        layers.append(put_together(children, tasks, found, settings))
+    if weight is not None and (np.asarray(weight) == 0).any():
+        labels = _without(labels, np.asarray(weight) == 0)
+    keeps: Keeps = Held(settings.kind)
+    if spool is not None:
+        told = fingerprint(partition, rows, labels, settings=settings, weight=weight)
+        keeps = Spool(spool, settings.kind, told)
+    total = 0 if progress is None else work_of(partition, labels, rows.indptr)
+    crew, layers = Crew(rows.shape, threads, progress, total), []
+    for level, (above, below) in enumerate(pairwise(reaching(partition, labels))):
+        children = children_of(partition, level)
+        shared = Level(rows, weight, above, below, children, settings)
+        layers.append(_layer(shared, level, keeps=keeps, crew=crew))
     return Tree(partition.label_of, tuple(layers))
 
 
-def reaching(partition: Partition, labels: sparse.csr_matrix) -> Iterator[Reach]:
-    """The rows that reach the nodes of each level, from the root down; places are sorted once."""
-    n, L = labels.shape
-    place = np.empty(L, np.int32)
-    place[partition.label_of] = np.arange(L, dtype=np.int32)
-    placed = sparse.csr_matrix(
-        (np.ones(labels.nnz, np.int8), place[labels.indices], labels.indptr), shape=(n, L)
-    )
-    placed.sort_indices()
-    row_starts = placed.indptr[:-1][np.diff(placed.indptr) > 0]
-    for borders in partition.levels:
-        nodes = len(borders) - 1
-        node = np.repeat(np.arange(nodes, dtype=np.int32), np.diff(borders))[placed.indices]
-        new = np.ones(len(node), bool)
-        new[1:] = node[1:] != node[:-1]
-        new[row_starts] = True
-        starts = np.concatenate([[0], np.cumsum(new)])[placed.indptr]
-        kept = node[new]
-        by_row = sparse.csr_matrix((np.ones(len(kept), np.int8), kept, starts), shape=(n, nodes))
-        by_node = by_row.tocsc()
-        yield Reach(by_node.indptr.astype(np.int64), by_node.indices)
+def _layer(shared: Level, level: int, *, keeps: Keeps, crew: Crew) -> Layer:
+    """One layer: that is there, or of parts of which some may be there."""
+    tasks = tasks_of(level, shared.children, shared.above, shared.rows.indptr)
+    found = keeps.layer(level)
+    there = set() if found is not None else keeps.done(level)
+    left = [task for task in tasks if (task.node, task.first) not in there]
+    left = [] if found is not None else left
+    crew.told(sum(task.work for task in tasks) - sum(task.work for task in left))
+    crew.work(shared, left, keeps)
+    return keeps.finish(level, shared.children, tasks) if found is None else found
 
 
-def tasks_of(level: int, children: Ints, reach: Reach, row_starts: Ints) -> list[Task]:
-    """Nodes with more than one child, the large ones in several tasks; in the order of nodes."""
-    size = np.concatenate([[0], np.cumsum(np.diff(row_starts)[reach.rows], dtype=np.int64)])
-    size = np.diff(size[reach.starts]) + np.diff(reach.starts)
-    tasks = []
-    for node in np.flatnonzero(np.diff(children) > 1).tolist():
-        at_once = max(1, min(_LARGE // max(int(size[node]), 1), _MOST // _BLOCK)) * _BLOCK
-        for first in range(int(children[node]), int(children[node + 1]), at_once):
-            last = min(first + at_once, int(children[node + 1]))
-            work = int(size[node]) * (-(-(last - first) // _BLOCK) + 1)
-            tasks.append(Task(level, node, first, last, work))
-    return tasks
+def fingerprint(
+    partition: Partition,
+    rows: sparse.csr_matrix,
+    labels: sparse.csr_matrix,
+    *,
+    settings: Settings,
+    weight: Reals | None = None,
+) -> dict[str, str]:
+    """What a tree is a function of, shortly: two that differ in anything differ here."""
+    import numba
+
+    return {
+        "settings": " ".join(f"{name}={value}" for name, value in asdict(settings).items()),
+        "rows": digest(np.array(rows.shape), rows.indptr, rows.indices, rows.data),
+        "labels": digest(np.array(labels.shape), labels.indptr, labels.indices, labels.data),
+        "partition": digest(partition.label_of, *partition.levels),
+        "weight": "1" if weight is None else digest(weight),
+        "numba": str(numba.__version__),
+    }
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Node:
+class Level:
     """All that the tasks of one level share."""
 
     rows: sparse.csr_matrix  # (N, d)
+    weight: Reals | None  # (N,)
     above: Reach
     below: Reach
     children: Ints  # (P + 1,)
@@ -163,41 +166,59 @@ class Node:
         """The part of one task."""
         from discriminant.models.label_tree import loops_training as loops
 
-        kind = np.dtype(self.settings.precision).type
         members = self.above.rows[self.above.starts[task.node] : self.above.starts[task.node + 1]]
+        kind, X = self.settings.kind.type, self.rows
         if len(members) == 0:
             return _refused(task, kind)
-        bounds = self.below.starts[task.first : task.last + 1]
-        listed = self.below.rows[bounds[0] : bounds[-1]]
         square = np.empty(len(members), kind)
-        X = self.rows
-        begin, local, value, feature = loops.gather(
-            X.indptr, X.indices, X.data, members, *scratch.all, square
-        )
-        half = np.array([0.5 / self.settings.cost], kind)
+        local = loops.gather(X.indptr, X.indices, X.data, members, *scratch.all, square)
         found = loops.solved(
-            begin,
-            local,
-            value,
+            *local[:3],
             square,
-            len(feature),
-            bounds - bounds[0],
-            listed,
+            len(local[3]),
+            *self._listed(task),
             scratch.place_of,
-            half,
+            *self._leaning(members, kind),
+            1.0 if self.settings.loss == "logistic" else None,
             kind(self.settings.tolerance),
             self.settings.max_sweeps,
             kind(self.settings.threshold),
             self._seeds(task),
             stop,
         )
-        chunk = loops.scattered(*found[:4], members, *scratch.all)
-        return Part(*chunk, found[4])
+        return Part(*loops.scattered(*found[:4], members, *scratch.all), found[4])
+
+    def tried(self) -> Level:
+        """A level of the same kinds of arrays with one row and two children: loops get compiled."""
+        one, kind = np.array([0, 1]), self.above.rows.dtype
+        weight = None if self.below.weight is None else np.ones(1, self.below.weight.dtype)
+        above = Reach(one, np.zeros(1, kind), weight)
+        below = Reach(np.array([0, 1, 1]), np.zeros(1, kind), weight)
+        settings = replace(self.settings, max_sweeps=1)
+        return replace(self, above=above, below=below, children=np.array([0, 2]), settings=settings)
+
+    def _listed(self, task: Task) -> tuple[Ints, Ints, Reals]:
+        """Where the positives of each child begin, these, and their weights (none: all 1)."""
+        bounds = self.below.starts[task.first : task.last + 1]
+        weight = np.empty(0, np.float64)
+        if self.below.weight is not None:
+            weight = self.below.weight[bounds[0] : bounds[-1]].astype(np.float64)
+        elif self.weight is not None:
+            weight = np.ones(int(bounds[-1] - bounds[0]))
+        return bounds - bounds[0], self.below.rows[bounds[0] : bounds[-1]], weight
+
+    def _leaning(self, members: Ints, kind: Any) -> tuple[Reals, Reals]:
+        """1 / (2 c) of rows as negatives, and room for that of (row, child); or one for all."""
+        if self.below.weight is None and self.weight is None:
+            return np.empty(0, kind), np.array([0.5 / self.settings.cost], kind)
+        weight = np.ones(len(members)) if self.weight is None else self.weight[members]
+        return (0.5 / (self.settings.cost * weight)).astype(kind), np.empty(
+            (len(members), BLOCK), kind
+        )
 
     def _seeds(self, task: Task) -> Ints:
         """One number per block, of the tree, the level, and where the block lies in its level."""
-        start = (task.first - int(self.children[task.node])) // _BLOCK
-        blocks = range(start, start + -(-(task.last - task.first) // _BLOCK))
+        blocks = range(task.block, task.block + blocks_of(task.first, task.last))
         seed = self.settings.seed
         found = [hash_of(seed, task.level, task.node, block) for block in blocks]
         return np.array(found, np.uint64)
@@ -213,14 +234,84 @@ class Scratch:
 
     @classmethod
     def of(cls, shape: tuple[int, int]) -> Scratch:
+        """For (N, d) rows."""
         n, d = shape
-        return cls(
-            np.full(d, -1, np.int32), np.full(n, -1, np.int32), np.zeros(d // 64 + 1, np.uint64)
-        )
+        seen = np.zeros(d // 64 + 1, np.uint64)
+        return cls(np.full(d, -1, np.int32), np.full(n, -1, np.int32), seen)
 
     @property
     def all(self) -> tuple[Ints, Ints, Ints]:
+        """As the loops take it."""
         return self.local_of, self.place_of, self.seen
+
+
+class Crew:
+    """Threads that work off tasks, and tell how far they are."""
+
+    def __init__(
+        self, shape: tuple[int, int], threads: int | None, progress: Progress | None, total: int
+    ) -> None:
+        self.shape, self.workers = shape, threads or os.cpu_count() or 1
+        self.progress, self.total, self.so_far = progress, total, 0
+        self.own, self.stop = threading.local(), np.zeros(1, np.int8)
+
+    def told(self, work: int) -> None:
+        """Some work is done."""
+        self.so_far += work
+        if self.progress is not None and work:
+            self.progress(self.so_far, self.total)
+
+    def work(self, shared: Level, tasks: Sequence[Task], keeps: Keeps) -> None:
+        """Keep the parts of all tasks, the largest first.
+
+        Stopped by an interrupt or a fault, it waits for sweeps under way, not for whole nodes; what
+        was done before is kept.
+        """
+        if not tasks:
+            return
+        with telling_of_compiling():
+            shared.tried().solve(Task(0, 0, 0, 2, 0, 0), Scratch.of(self.shape), self.stop)
+        waiting = iter(sorted(tasks, key=lambda task: -task.work))
+        under_way: set[Future[int]] = set()
+        with ThreadPoolExecutor(self.workers) as pool:
+            try:
+                while True:
+                    for task in waiting:
+                        under_way.add(pool.submit(self._run, shared, task, keeps))
+                        if len(under_way) >= 4 * self.workers:
+                            break
+                    if not under_way:
+                        break
+                    ended, under_way = wait(under_way, return_when=FIRST_COMPLETED)
+                    self.told(sum(one.result() for one in ended))
+            except BaseException:
+                self.stop[0] = 1
+                for one in under_way:
+                    one.cancel()
+                raise
+
+    def _run(self, shared: Level, task: Task, keeps: Keeps) -> int:
+        """One task; nothing is kept of one that was stopped."""
+        if not hasattr(self.own, "scratch"):
+            self.own.scratch = Scratch.of(self.shape)
+        part = shared.solve(task, self.own.scratch, self.stop)
+        if self.stop[0]:
+            return 0
+        keeps.keep(task, part)
+        return task.work
+
+
+@contextmanager
+def telling_of_compiling() -> Iterator[None]:
+    """Say so in the log when what is inside takes long: the loops are then not compiled yet."""
+    text = "Compiling the loops that train label trees: some 15 seconds, once on this machine."
+    timer = threading.Timer(_PATIENCE, logging.getLogger("discriminant").warning, [text])
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 def _refused(task: Task, kind: Any) -> Part:
@@ -229,90 +320,8 @@ def _refused(task: Task, kind: Any) -> Part:
     return Part(none, none, np.empty(0, np.uint16), np.empty(0, kind), bias)
 
 
-def worked(
-    node: Node, tasks: list[Task], *, threads: int | None, progress: Progress | None
-) -> dict[tuple[int, int], Part]:
-    """The parts of all tasks of a level, by node and first child; the largest are begun first."""
-    workers = threads or os.cpu_count() or 1
-    stop, own = np.zeros(1, np.int8), threading.local()
-    total, done = sum(task.work for task in tasks), 0
-
-    def run(task: Task) -> tuple[Task, Part]:
-        if not hasattr(own, "scratch"):
-            own.scratch = Scratch.of(node.rows.shape)
-        return task, node.solve(task, own.scratch, stop)
-
-    found: dict[tuple[int, int], Part] = {}
-    waiting = iter(sorted(tasks, key=lambda task: -task.work))
-    with ThreadPoolExecutor(workers) as pool:
-        under_way: set[Future[tuple[Task, Part]]] = set()
-        try:
-            while True:
-                for task in waiting:
-                    under_way.add(pool.submit(run, task))
-                    if len(under_way) >= 4 * workers:
-                        break
-                if not under_way:
-                    return found
-                ended, under_way = wait(under_way, return_when=FIRST_COMPLETED)
-                for one in ended:
-                    task, part = one.result()
-                    found[task.node, task.first] = part
-                    done += task.work
-                if progress is not None:
-                    progress(done, total)
-        finally:
-            stop[0] = 1
-            for one in under_way:
-                one.cancel()
-
-
-def put_together(
-    children: Ints, tasks: list[Task], found: dict[tuple[int, int], Part], settings: Settings
-) -> Layer:
-    """One layer of all its parts, in the order of nodes and children."""
-    kind = np.dtype(settings.precision).type
-    widest = int(np.diff(children).max(initial=0))
-    code = np.min_scalar_type(max(widest - 1, 0))
-    bias = np.full(int(children[-1]), np.inf, kind)
-    chunk = np.zeros(len(children) - 1, np.int64)
-    pieces: list[Part] = []
-    by_node: dict[int, list[Task]] = {}
-    for task in tasks:
-        by_node.setdefault(task.node, []).append(task)
-    for node, its in by_node.items():
-        parts = [found.pop((task.node, task.first)) for task in its]
-        for task, part in zip(its, parts, strict=True):
-            bias[task.first : task.last] = part.bias
-        whole = joined(parts, [task.first - int(children[node]) for task in its], code)
-        chunk[node] = len(whole.feature)
-        pieces.append(whole)
-    return Layer(
-        children=children.astype(np.int64),
-        chunks=np.concatenate([[0], np.cumsum(chunk)]),
-        feature=_all([part.feature for part in pieces], np.int32),
-        entries=np.concatenate([[0], np.cumsum(_all([part.count for part in pieces], np.int64))]),
-        child=_all([part.child for part in pieces], code),
-        weight=_all([part.weight for part in pieces], kind),
-        bias=bias,
-    )
-
-
-def joined(parts: list[Part], firsts: list[int], code: Any) -> Part:
-    """The parts of one node as one: by feature, then by child."""
-    if len(parts) == 1:
-        part = parts[0]
-        return Part(part.feature, part.count, part.child.astype(code), part.weight, part.bias)
-    feature = np.concatenate([np.repeat(part.feature, part.count) for part in parts])
-    child = np.concatenate(
-        [part.child.astype(np.int64) + first for part, first in zip(parts, firsts, strict=True)]
-    )
-    order = np.argsort(feature, kind="stable")
-    distinct, count = np.unique(feature, return_counts=True)
-    weight = np.concatenate([part.weight for part in parts])[order]
-    bias = np.concatenate([part.bias for part in parts])
-    return Part(distinct, count.astype(np.int32), child[order].astype(code), weight, bias)
-
-
-def _all(pieces: list[Any], kind: Any) -> Any:
-    return np.concatenate(pieces).astype(kind, copy=False) if pieces else np.empty(0, kind)
+def _without(labels: sparse.csr_matrix, dropped: Reals) -> sparse.csr_matrix:
+    """Labels without those of some rows, which then reach no node."""
+    kept = np.repeat(~dropped, np.diff(labels.indptr))
+    starts = np.concatenate([[0], np.cumsum(kept)])[labels.indptr]
+    return sparse.csr_matrix((labels.data[kept], labels.indices[kept], starts), shape=labels.shape)

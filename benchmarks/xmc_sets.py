@@ -18,6 +18,8 @@ import numpy as np
 import scipy.sparse as sp
 from xmc_synth import SIZES, generate
 
+from discriminant.table.xmc import read_xmc, write_xmc
+
 ROOT = Path(__file__).resolve().parent.parent
 KEPT = ROOT / "build" / "xmc" / "sets"
 REAL = Path(os.environ.get("DISCRIMINANT_DATA", ROOT.parent / "shared" / "data")) / "xmc"
@@ -35,7 +37,7 @@ def folder_of(name: str, seed: int) -> Path:
         parts = _made(name, seed)
         for part, matrix in zip(PARTS, parts, strict=True):
             sp.save_npz(folder / f"{part}.npz", matrix, compressed=False)
-        write_text(folder / "train.txt", parts[0], parts[1])
+        write_xmc(folder / "train.txt", parts[0], parts[1])
         (folder / "made").touch()
     return folder
 
@@ -43,18 +45,6 @@ def folder_of(name: str, seed: int) -> Path:
 def load(folder: Path, part: str) -> sp.csr_matrix:
     """One of the four matrices."""
     return sp.csr_matrix(sp.load_npz(folder / f"{part}.npz"))
-
-
-def write_text(path: Path, x: sp.csr_matrix, y: sp.csr_matrix) -> None:
-    """Header `rows features labels`, then `label,label feature:value feature:value`."""
-    with path.open("w") as out:
-        out.write(f"{x.shape[0]} {x.shape[1]} {y.shape[1]}\n")
-        for i in range(x.shape[0]):
-            labels = y.indices[y.indptr[i] : y.indptr[i + 1]]
-            some = slice(x.indptr[i], x.indptr[i + 1])
-            cells = zip(x.indices[some].tolist(), x.data[some].tolist(), strict=True)
-            told = " ".join(f"{feature}:{value:.7g}" for feature, value in cells)
-            out.write(",".join(map(str, labels)) + " " + told + "\n")
 
 
 def _made(name, seed):
@@ -67,8 +57,6 @@ def _made(name, seed):
 
 def _mldr(name):
     from sklearn.preprocessing import normalize
-
-    from discriminant.table.xmc import read_xmc
 
     parts = []
     for which in ("train", "test"):

@@ -9,7 +9,7 @@ class SparseFileError(FileError):
     """A file of sparse rows cannot be read: the line, what stands there, and what should."""
 
     @classmethod
-    def no_header(cls, path: str, found: str, wanted: str) -> SparseFileError:
+    def of_header(cls, path: str, found: str, wanted: str) -> SparseFileError:
         return cls(
             f"{path}, line 1: the header should be {wanted}, whole numbers parted by spaces, and "
             f"is {found!r}. Put it before the rows; a file without a header is read by "

@@ -200,7 +200,7 @@ def _first_of(first: bytes, pieces: Iterator[bytes]) -> Iterator[bytes]:
 def _header(path: str, top: bytes, many: int, wanted: str) -> tuple[int, ...]:
     words = top.split()
     if len(words) != many or not all(word.isdigit() for word in words):
-        raise SparseFileError.no_header(path, top[:60].decode("utf-8", "replace"), wanted)
+        raise SparseFileError.of_header(path, top[:60].decode("utf-8", "replace"), wanted)
     return tuple(int(word) for word in words)
 
 

@@ -23,6 +23,7 @@ its children: bias -1.
 
 from __future__ import annotations
 
+import logging
 import os
 import threading
 from collections.abc import Callable, Iterator, Sequence

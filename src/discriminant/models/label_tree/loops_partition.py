@@ -126,3 +126,59 @@ def divided(
             labels[later] = was[j]
             later += 1
     return done
+
+
+@compiled
+def nearest(
+    starts: Any,
+    places: Any,
+    values: Any,
+    labels: Any,
+    centre: Any,
+    local_of: Any,
+    open_to: Any,
+    code: Any,
+    score: Any,
+) -> None:
+    """For each of the unit rows `labels` the centre (features, k) that is most like it.
+
+    `local_of` (d,) says where a feature lies in the centres; centres that are not `open_to` (k,)
+    are passed over.
+    """
+    k = centre.shape[1]
+    alike = np.empty(k, values.dtype)
+    for j in range(len(labels)):
+        for c in range(k):
+            alike[c] = 0
+        for p in range(starts[labels[j]], starts[labels[j] + 1]):
+            f, x = local_of[places[p]], values[p]
+            for c in range(k):
+                alike[c] += x * centre[f, c]
+        best = -1
+        for c in range(k):
+            if open_to[c] and (best < 0 or alike[c] > alike[best]):
+                best = c
+        code[j], score[j] = best, alike[best]
+
+
+@compiled
+def centred(
+    starts: Any, places: Any, values: Any, labels: Any, code: Any, local_of: Any, centre: Any
+) -> None:
+    """Fill centre (features, k) with the sums of the labels of each code, of length one."""
+    d, k = centre.shape
+    for j in range(d):
+        for c in range(k):
+            centre[j, c] = 0
+    for j in range(len(labels)):
+        for p in range(starts[labels[j]], starts[labels[j] + 1]):
+            centre[local_of[places[p]], code[j]] += values[p]
+    length = np.zeros(k)
+    for j in range(d):
+        for c in range(k):
+            length[c] += np.float64(centre[j, c]) ** 2
+    for c in range(k):
+        length[c] = 1.0 / np.sqrt(length[c]) if length[c] > 0 else 0.0
+    for j in range(d):
+        for c in range(k):
+            centre[j, c] *= length[c]

@@ -17,13 +17,15 @@ from __future__ import annotations
 import os
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 
 import numpy as np
 from scipy import sparse
 
-from discriminant.models.label_tree.layers import Ints, Partition
+from discriminant.models.label_tree.layers import Ints, Partition, Reals
 
-_ROUNDS = 20  # of 2-means
+_ROUNDS = 20  # of k-means
+_GAIN = 1e-4  # of the mean likeness, below which k-means ends
 
 
 def label_means(rows: sparse.csr_matrix, labels: sparse.csr_matrix) -> sparse.csr_matrix:
@@ -82,6 +84,115 @@ def _heights(groups: int, arity: int) -> list[int]:
         found.append(size)
         size *= arity
     return found[::-1]
+
+
+def wide(
+    means: sparse.csr_matrix,
+    *,
+    arity: int = 100,
+    depth: int = 2,
+    leaf: int = 100,
+    smallest: int = 2,
+    seed: int = 0,
+    threads: int | None = None,
+) -> Partition:
+    """Spherical k-means of `arity` centres, `depth` times; parts below `leaf` labels stay whole."""
+    L = means.shape[0]
+    order, levels = own_order(means, seed=seed), [np.array([0, L])]
+    for level in range(depth):
+        parts = list(pairwise(levels[-1].tolist()))
+        cut = [i for i, (start, stop) in enumerate(parts) if stop - start >= max(leaf, 2)]
+        if not cut:
+            break
+        sizes: list[list[int]] = [[stop - start] for start, stop in parts]
+        within = 1 if len(cut) > 1 else threads or os.cpu_count() or 1
+
+        def divide(i: int, level: int = level, within: int = within) -> list[int]:
+            labels = order[slice(*parts[i])]
+            rng = np.random.default_rng([seed, level, i])
+            code = Centres(means, labels, arity, rng, within).code(smallest)
+            labels[:] = labels[np.argsort(code, kind="stable")]
+            return [int(size) for size in np.bincount(code) if size]
+
+        with ThreadPoolExecutor(threads or os.cpu_count()) as pool:
+            for i, found in zip(cut, pool.map(divide, cut), strict=True):
+                sizes[i] = found
+        levels.append(np.concatenate([[0], np.cumsum([size for some in sizes for size in some])]))
+    if len(levels[-1]) - 1 < L:
+        levels.append(np.arange(L + 1))
+    return Partition(order, tuple(levels))
+
+
+class Centres:
+    """k-means of the unit means of some labels."""
+
+    def __init__(
+        self,
+        means: sparse.csr_matrix,
+        labels: Ints,
+        k: int,
+        rng: np.random.Generator,
+        workers: int,
+    ) -> None:
+        self.means, self.labels, self.k = means, labels, min(k, len(labels))
+        self.workers, self.rng = workers, rng
+        used = np.unique(means[labels].indices)
+        self.local_of = np.zeros(means.shape[1], np.int32)
+        self.local_of[used] = np.arange(len(used))
+        self.centre = np.empty((len(used), self.k), np.float32)
+        self.open = np.ones(self.k, bool)
+
+    def code(self, smallest: int) -> Ints:
+        """(labels,) the centre of each; centres with too few labels give them to others."""
+        first = self.rng.choice(len(self.labels), self.k, replace=False)
+        self._centre(self.labels[first], np.arange(self.k))
+        before = -2.0
+        for _ in range(_ROUNDS):
+            code, score = self._nearest(self.labels)
+            now = float(score.mean(dtype=np.float64))
+            if now - before < _GAIN:
+                break
+            before = now
+            self._centre(self.labels, code)
+        return self._merged(code, smallest)
+
+    def _merged(self, code: Ints, smallest: int) -> Ints:
+        count = np.bincount(code, minlength=self.k)
+        self.open = count > 0
+        while True:
+            size = np.where(self.open, count, len(code) + 1)
+            least = int(size.argmin())
+            if size[least] >= smallest or self.open.sum() == 1:
+                return code
+            self.open[least] = False
+            moved = np.flatnonzero(code == least)
+            code[moved] = self._nearest(self.labels[moved])[0]
+            count = np.bincount(code, minlength=self.k)
+
+    def _nearest(self, labels: Ints) -> tuple[Ints, Reals]:
+        from discriminant.models.label_tree.loops_partition import nearest
+
+        code, score = np.empty(len(labels), np.int64), np.empty(len(labels), np.float32)
+        Z, step = self.means, max(len(labels) // self.workers + 1, 256)
+
+        def some(start: int) -> None:
+            part = slice(start, start + step)
+            out = code[part], score[part]
+            rows = Z.indptr, Z.indices, Z.data, labels[part]
+            nearest(*rows, self.centre, self.local_of, self.open, *out)
+
+        if len(labels) <= step:
+            some(0)
+        else:
+            with ThreadPoolExecutor(self.workers) as pool:
+                list(pool.map(some, range(0, len(labels), step)))
+        return code, score
+
+    def _centre(self, labels: Ints, code: Ints) -> None:
+        from discriminant.models.label_tree.loops_partition import centred
+
+        Z = self.means
+        centred(Z.indptr, Z.indices, Z.data, labels, code, self.local_of, self.centre)
 
 
 class Halves:

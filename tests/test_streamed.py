@@ -15,6 +15,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss, roc_auc_score
 
 import discriminant as dd
+from discriminant.assessment.dealt import Dealt
 from discriminant.assessment.streamed import compare_rows
 from discriminant.engines.opening import rows as open_rows
 from discriminant.errors import (
@@ -204,8 +205,68 @@ def test_another_seed_deals_otherwise_and_minus_zero_is_zero():
     X, codes = np.random.default_rng(4).normal(size=(2000, 2)), np.zeros(2000, dtype=int)
     same = (dealt_by_row(X, codes, 10) == dealt_by_row(X, codes, 10, seed=1)).mean()
     assert 0.06 < same < 0.14
-    zeros = np.array([[0.0], [-0.0]])
-    assert len(set(dealt_by_row(zeros, codes[:2], 1000).tolist())) == 1
+    plus, minus = (dealt_by_row(np.array([[zero]]), codes[:1], 1000)[0] for zero in (0.0, -0.0))
+    assert plus == minus
+
+
+def test_copies_of_a_row_are_dealt_round_in_every_block():
+    X, codes = np.ones((1000, 2)), np.repeat([0, 1], [990, 10])
+    count = [np.bincount(dealt_by_row(X, codes, 10)[codes == k], minlength=10) for k in (0, 1)]
+    assert count[0].tolist() == [99] * 10 and count[1].tolist() == [1] * 10
+
+
+def test_a_row_of_which_every_block_has_one_comes_into_all_folds():
+    """It is alone in its class there, and not in its place."""
+    rng = np.random.default_rng(5)
+    blocks = [np.append(rng.integers(0, 2, 100), 1.0)[:, None] for _ in range(200)]
+    codes = np.append(np.zeros(100, dtype=int), 1)
+    found = [dealt_by_row(block, codes, 10)[-1] for block in blocks]
+    assert np.bincount(found, minlength=10).min() >= 8  # of 20; 2.8 deviations
+
+
+def coarse(kind, rows=20_000):
+    """Rows of which there are many copies."""
+    rng = np.random.default_rng(6)
+    if kind == "binary":
+        X = rng.integers(0, 2, (rows, 1))
+        first = rng.random(rows) < np.where(X[:, 0] == 1, 0.9, 0.1)
+    else:
+        X = rng.integers(0, 3, (rows, 3))
+        first = rng.random(rows) < 1 / (1 + np.exp(-(X @ [1.0, 0.5, -0.7] - 0.8)))
+    frame = pd.DataFrame(X.astype(float), columns=[f"x{j}" for j in range(X.shape[1])])
+    return frame.assign(kind=np.where(first, "a", "b"))
+
+
+@pytest.mark.parametrize("model", [dd.LDA(), dd.QDA(), dd.Logistic()], ids=repr)
+@pytest.mark.parametrize("kind", ["binary", "three of 0, 1, 2"])
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_few_distinct_rows_are_judged_as_in_memory(kind, model, tmp_path):
+    frame = coarse(kind)
+    rows = laid(frame, tmp_path, exclude=[])
+    found = dd.cross_validate(model, rows)
+    wanted = dd.cross_validate(model, frame.drop(columns="kind"), frame["kind"], seed=1)
+    error = wanted.error
+    assert abs(found.error - error) < 3 * np.sqrt(error * (1 - error) / len(frame))
+    assert abs(found.log_loss - wanted.log_loss) < 0.01
+    assert "10 folds" in repr(found)
+
+
+def test_where_all_rows_are_at_hand_their_folds_are_those_of_the_parts(tmp_path):
+    frame = coarse("three of 0, 1, 2", 1000)
+    dealt = Dealt.of(laid(frame, tmp_path, exclude=[]), FOLDS, detail="pooled")
+    at_hand = [dealt.rows.drawn.take(np.flatnonzero(dealt.drawn == f)) for f in range(FOLDS)]
+    for part, moments in zip(at_hand, dealt.parts, strict=True):
+        assert np.bincount(part.codes, minlength=2).tolist() == moments.rows.tolist()
+        np.testing.assert_allclose(
+            np.asarray(part.features[:]).sum(axis=0), moments.weight @ moments.means
+        )
+
+
+def test_folds_without_rows_are_not_counted(tmp_path):
+    frame = pd.DataFrame({"x": [1.0, 2.0, 3.0, 4.0, 5.0, 6.0], "kind": list("ababab")})
+    found = dd.cross_validate(dd.LDA(shrinkage=0.5), laid(frame, tmp_path, 1, exclude=[]), folds=6)
+    some = sum(bool(tally.rows.any()) for tally in found.tallies)
+    assert some < 6 and f"{some} folds" in repr(found)
 
 
 # --- cross-validation ----------------------------------------------------------------------------
@@ -274,8 +335,9 @@ def test_groups_are_dealt_whole(tmp_path):
 def test_a_class_in_one_fold_alone_is_named_and_cannot_be_predicted(tmp_path):
     frame = table(400)
     frame.loc[:9, "kind"] = "rare"
-    frame.loc[:9, NAMES] = frame.loc[0, NAMES].to_numpy()  # equal rows go together
-    frame.loc[:9, "p"] += 50.0
+    some = np.random.default_rng(8).normal([50.0, 0.0, 0.0, 0.0], size=(200, 4))
+    chosen = dealt_by_row(some, np.full(200, 3), FOLDS) == 0
+    frame.loc[:9, NAMES] = some[chosen][:10]
     rows = laid(frame, tmp_path)
     with pytest.warns(ClassMissingWarning, match="'rare'"):
         found = dd.cross_validate(dd.LDA(), rows, folds=FOLDS)

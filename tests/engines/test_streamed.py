@@ -3,6 +3,7 @@
 from contextlib import nullcontext
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import discriminant as dd
@@ -57,3 +58,18 @@ def test_every_engine_tries_the_same_grid(engine, tmp_path):
         return
     wanted = dd.rda_grid(frame.drop(columns="y"), frame["y"], folds_of(frame, 4), **tried)
     np.testing.assert_allclose(found.log_loss, wanted.log_loss, rtol=1e-10)
+
+
+def test_every_engine_deals_copies_of_rows_into_all_folds(engine, tmp_path):
+    """A binary column: 9 in 10 rows are of the class that it says."""
+    rng = np.random.default_rng(15)
+    x = np.repeat([0.0, 1.0], 600)
+    frame = pd.DataFrame({"x": x, "y": np.where((rng.random(1200) < 0.9) == (x == 1), "a", "b")})
+    found = None
+    with needing_rows(engine):
+        found = dd.cross_validate(
+            dd.LDA(), engine.rows(frame.sample(frac=1, random_state=1), 4, tmp_path, target="y")
+        )
+    if found is not None:
+        wrong = ((frame["x"] == 1) != (frame["y"] == "a")).mean()  # whoever has seen some knows
+        assert found.error == pytest.approx(wrong, abs=1e-12)

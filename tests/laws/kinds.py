@@ -41,7 +41,7 @@ from discriminant.moments.slope import Slope, SlopeReading
 from discriminant.moments.tally import Tally, TallyReading
 from discriminant.moments.told import Told, ToldReading
 from discriminant.moments.weighed import Products, ProductsReading
-from discriminant.table.dealing import ByRow, dealt_by_row
+from discriminant.table.dealing import dealt_by_row
 from tests.blocks import LABELS, Rows, assert_facts, expected, frame_of, near, seen
 
 
@@ -78,11 +78,12 @@ class Kind:
 # --- class moments --------------------------------------------------------------------------------
 
 
-def moments_kind(detail):
+def moments_kind(detail, many=0):
+    """Read as if these rows were some of so many."""
     verbs = {"labels", "remove", "cancel", "scale", "group", "select", "reduce"}
     return Kind(
-        name=f"ClassMoments-{detail}",
-        reading=lambda rows, anchor: MomentsReading(rows.labels, rows.names, anchor, detail),
+        name=f"ClassMoments-{detail}{'-of-many-rows' * (many > 0)}",
+        reading=lambda rows, anchor: MomentsReading(rows.labels, rows.names, anchor, detail, many),
         empty=lambda rows, anchor: ClassMoments.empty(
             rows.labels, rows.names, detail=detail, anchor=anchor
         ),
@@ -438,12 +439,20 @@ class Dealt:
         return self.reading.numbers
 
     def read(self, block):
-        return self.reading.read(ByRow(_FOLDS)(replace(block, codes=self.places[block.codes])))
+        codes = self.places[block.codes]
+        return self.reading.read(replace(block, codes=codes).dealt(_dealt(block.features, codes)))
 
 
 def _folds(rows):
     own = np.searchsorted(LABELS, rows.labels)[rows.codes]
-    return dealt_by_row(rows.features, own, _FOLDS)
+    return _dealt(rows.features, own)
+
+
+def _dealt(features, codes):
+    """A fold that the row alone says: copies too, which ByRow tells apart by their company."""
+    each = zip(features, codes, strict=True)
+    found = [dealt_by_row(row[None], np.array([code]), _FOLDS)[0] for row, code in each]
+    return np.array(found, dtype=np.intp)
 
 
 def _by_fold(facts):
@@ -926,6 +935,7 @@ RANKED_LABELS = Kind(
 
 KINDS = [
     *(moments_kind(detail) for detail in DETAILS),
+    moments_kind("class", many=10**9),
     ROWS,
     FACTOR,
     *(pull_kind(exact) for exact in (False, True)),

@@ -20,7 +20,7 @@ from discriminant.errors import ClassMissingWarning, OptionError, tell
 from discriminant.moments.by_fold import ByFoldReading
 from discriminant.moments.class_moments import DETAILS, ClassMoments, Detail
 from discriminant.moments.reading import MomentsReading
-from discriminant.table.dealing import ByColumn, ByRow, LevelsWork
+from discriminant.table.dealing import ByColumn, ByRow, FoldsReading, LevelsWork, repeats
 from discriminant.table.schema import Places, Schema
 from discriminant.table.source import Table
 from discriminant.table.steps import Recoded, Without
@@ -141,13 +141,24 @@ def _dealt(rows: Parted, folds: Any, groups: Any, seed: int) -> tuple[Parted, in
     if by is None:
         many = _checked(folds, rows)
         deal = ByRow(many, seed)
-        drawn = deal(rows.drawn.block(0, len(rows.drawn))).fold
-        assert drawn is not None
-        return replace(rows, plan=rows.plan.and_then(deal)), many, np.asarray(drawn)
+        made = replace(rows, plan=rows.plan.and_then(deal))
+        return made, many, _folds_drawn(made, deal)
     _check_column(by, rows, "folds" if by is folds else "groups")
     hashed = by is not folds and folds is not None
     dealing = _by_column(rows, by, _checked(folds, rows) if hashed else None, seed)
     return _drawn_again(rows, dealing)
+
+
+def _folds_drawn(rows: Parted, deal: ByRow) -> Places:
+    """The folds of the drawn rows; where these are all rows, those that they come into there."""
+    block = rows.drawn.block(0, len(rows.drawn))
+    found = None
+    if rows.whole and repeats(block):
+        found = rows.fold(FoldsReading()).of(block)
+    if found is None:
+        found = deal(block).fold
+    assert found is not None
+    return np.asarray(found)
 
 
 def _by_column(rows: Parted, column: str, folds: int | None, seed: int) -> ByColumn:

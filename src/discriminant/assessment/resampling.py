@@ -191,8 +191,8 @@ def cross_validate(
     -----
     Of rows in parts (`discriminant.rows`, without y) only sums come back, a `HeldOutTally`: error,
     log_loss, auc, tally, tallies. Rows are read twice. The fold of a row is found from its own
-    values and `seed`, since such rows have no order: equal rows are held out together, and classes
-    are spread by chance. `folds` may be the name of a column, a fold for each of its values;
+    values and `seed`, since such rows have no order: classes are spread by chance, and rows that
+    are equal are dealt round. `folds` may be the name of a column, a fold for each of its values;
     `groups` one whose values stay together. A model that needs more than moments (Logistic) reads
     all rows once for each step of each fold.
 

@@ -9,8 +9,8 @@ kept, so nothing grows with the rows. A model that needs more than moments (Logi
 each training part, which reads all rows once for each of its steps: F times as many passes as one
 fit takes.
 
-A row goes to the fold that its own values say (`table.dealing`): equal rows go together. With the
-same folds the numbers are those of `cross_validate` in memory.
+A row goes to the fold that its own values say, copies of a row are dealt round (`table.dealing`).
+With the same folds the numbers are those of `cross_validate` in memory.
 """
 
 from __future__ import annotations
@@ -45,7 +45,9 @@ class HeldOutTally:
     """What models say of rows that they have not seen, as sums over the rows."""
 
     labels: Labels  # (K,)
-    tallies: tuple[Assessment, ...]  # F: of each fold; they add up to `tally`
+    tallies: tuple[
+        Assessment, ...
+    ]  # F: of each fold, some may have no rows; they add up to `tally`
     rankings: tuple[Ranking, ...]  # of the second of two classes, or of each of more
 
     @classmethod
@@ -57,9 +59,10 @@ class HeldOutTally:
     def __repr__(self) -> str:
         """One line: what was held out, and how it went."""
         tally = self.tally
+        folds = sum(bool(one.rows.any()) for one in self.tallies)
         return (
             f"HeldOutTally({int(tally.rows.sum())} rows, {len(self.labels)} classes, "
-            f"{len(self.tallies)} folds, error={tally.error:.4g}, log_loss={tally.log_loss:.4g})"
+            f"{folds} folds, error={tally.error:.4g}, log_loss={tally.log_loss:.4g})"
         )
 
     @property

@@ -6,9 +6,17 @@ its d features and k the code of its class,
 
     h = seed;   h = (h ^ x_j ^ (x_j >> 32)) * odd   for j = 1..d;   then k;   fold = mix(h) mod F
 
-or, where rows belong together, a hash of the cell that says to what. Equal rows come into one fold,
-which is as it should be: a copy of a row in the training part would tell about the row held out.
-Folds are of nearly equal size, by the law of large numbers and not by dealing.
+or, where rows belong together, a hash of the cell that says to what. Folds are of nearly equal
+size, by the law of large numbers and not by dealing.
+
+Where features are few and discrete, rows are copies of each other, each an observation of its own:
+in one fold they would leave the others without a share of their cell. So rows that occur more than
+once in their block are dealt round, from a fold that the row and the company it is in say:
+
+    fold = (mix(h ^ salt) + i) mod F      i-th of its copies
+    salt = mix(start + sum (2r + 1) h_r)  over the rows r of the block that begins at row `start`
+
+Blocks are the same in every reading of a source, so the fold of a row is too.
 """
 
 from __future__ import annotations
@@ -42,7 +50,8 @@ class ByRow:
 
     def __call__(self, block: Block) -> Block:
         """The block with the fold of each row."""
-        return block.dealt(dealt_by_row(block.features, block.codes, self.folds, seed=self.seed))
+        rows, codes, start = block.features, block.codes, block.start
+        return block.dealt(dealt_by_row(rows, codes, self.folds, seed=self.seed, start=start))
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,23 +83,63 @@ class ByColumn:
         return np.array([place.get(level, 0) for level in cells.levels], dtype=np.intp)
 
 
-def dealt_by_row(features: Any, codes: Codes, folds: int, *, seed: int = 0) -> Places:
-    """(n,) the fold of each row, 0 to folds - 1.
+def dealt_by_row(
+    features: Any, codes: Codes, folds: int, *, seed: int = 0, start: int = 0
+) -> Places:
+    """(n,) the fold of each row of a block, 0 to folds - 1.
 
     >>> rows = np.array([[1.0, 2.0], [3.0, 4.0], [1.0, 2.0]])
     >>> found = dealt_by_row(rows, np.array([0, 1, 0]), 5)
-    >>> bool(found[0] == found[2]), bool((found < 5).all())
-    (True, True)
+    >>> int((found[2] - found[0]) % 5), bool((found < 5).all())
+    (1, True)
     """
+    alone, own = _hashes(features, codes, seed)
+    found = (own % np.uint64(folds)).astype(np.intp)
+    again = _repeated(alone)
+    if len(again):
+        odd = 2 * np.arange(len(own), dtype=np.uint64) + np.uint64(1)
+        salt = _mixed((odd * own).sum(keepdims=True) + np.array([start], dtype=np.uint64))
+        keys = _mixed(own[again] ^ salt)
+        found[again] = (keys % np.uint64(folds)).astype(np.intp) + _ordinals(keys)
+        found[again] %= folds
+    return found
+
+
+def _hashes(features: Any, codes: Codes, seed: int) -> tuple[Hashes, Hashes]:
+    """(n,) of the features of each row, and of those and its class."""
     start = np.uint64((seed + 1) * int(_ODD) % (1 << 64))
-    found = np.empty(len(codes), dtype=np.intp)
+    alone, own = (np.empty(len(codes), dtype=np.uint64) for _ in range(2))
     for lo in range(0, len(codes), _TILE):
         some = slice(lo, min(lo + _TILE, len(codes)))
         state = np.full(some.stop - lo, start)
         for j in range(features.shape[1]):
             _stir(state, np.asarray(features[some, j], dtype=np.float64))
+        alone[some] = state
         _stir(state, codes[some].astype(np.float64))
-        found[some] = _mixed(state) % np.uint64(folds)
+        own[some] = _mixed(state)
+    return alone, own
+
+
+def _repeated(hashes: Hashes) -> Places:
+    """Places of those that occur more than once."""
+    order = np.sort(hashes)
+    again = order[1:][order[1:] == order[:-1]]
+    if not len(again):
+        return np.zeros(0, dtype=np.intp)
+    return np.flatnonzero(np.isin(hashes, again))
+
+
+def _ordinals(keys: Hashes) -> Places:
+    """(n,) how many equal ones stand before each.
+
+    >>> _ordinals(np.array([7, 5, 7, 7], dtype=np.uint64)).tolist()
+    [0, 0, 1, 2]
+    """
+    order = np.argsort(keys, kind="stable")
+    place = np.arange(len(keys))
+    new = np.concatenate(([True], keys[order][1:] != keys[order][:-1]))
+    found = np.empty(len(keys), dtype=np.intp)
+    found[order] = place - np.maximum.accumulate(np.where(new, place, 0))
     return found
 
 
@@ -116,6 +165,63 @@ def _mixed(state: Hashes) -> Hashes:
 def _hash_of(text: str, seed: int) -> int:
     key = seed.to_bytes(8, "little", signed=False)
     return int.from_bytes(blake2b(text.encode(), digest_size=8, key=key).digest(), "little")
+
+
+# --- folds of rows at hand ------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FoldsMet:
+    """Which folds rows came into, by what they hold."""
+
+    keys: Hashes  # (n,)
+    folds: Places  # (n,)
+
+    def __add__(self, other: FoldsMet) -> FoldsMet:
+        """Of the rows of both."""
+        return FoldsMet(
+            np.concatenate([self.keys, other.keys]), np.concatenate([self.folds, other.folds])
+        )
+
+    def of(self, block: Block) -> Places | None:
+        """(n,) folds for the same rows in another order; None where they are not the same.
+
+        Copies of a row share the folds of its copies: which of them has which makes no difference.
+        """
+        keys = _keys(block)
+        mine, theirs = np.lexsort((self.folds, self.keys)), np.argsort(keys, kind="stable")
+        if not np.array_equal(self.keys[mine], keys[theirs]):
+            return None
+        found = np.empty(len(keys), dtype=np.intp)
+        found[theirs] = self.folds[mine]
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class FoldsReading:
+    """Look which folds the rows of a small table come into."""
+
+    @property
+    def numbers(self) -> int:
+        """Of each row two."""
+        return 2
+
+    def read(self, block: Block) -> FoldsMet:
+        """Of one block."""
+        assert block.fold is not None
+        return FoldsMet(_keys(block), block.fold)
+
+
+def repeats(block: Block) -> bool:
+    """Whether some rows have the same features."""
+    return len(_repeated(_hashes(block.features, block.codes, 0)[0])) > 0
+
+
+def _keys(block: Block) -> Hashes:
+    own = _hashes(block.features, block.codes, 0)[1]
+    if block.weight is not None:
+        _stir(own, block.weight.astype(np.float64))
+    return own
 
 
 # --- the levels of a column -----------------------------------------------------------------------

@@ -32,6 +32,7 @@ from discriminant import (
     Encoded,
     Fisher,
     Fusion,
+    LabelTree,
     LaplaceNB,
     LeastSquares,
     LinearRegression,
@@ -94,6 +95,8 @@ ESTIMATORS = [
     SVM(),
     SVM(loss="hinge", standardize=True, class_weight="balanced"),
     SVM(solver="dual", tolerance=1e-16, max_steps=100_000),
+    LabelTree(),
+    LabelTree(trees=2, arity=2, leaf=2, loss="logistic", precision="float64"),
 ]
 BASES = [
     Basis(),

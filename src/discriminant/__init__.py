@@ -52,6 +52,7 @@ if TYPE_CHECKING:  # the same names again, for type checkers and editors
         compare_imbalance as compare_imbalance,
         imbalance_ways as imbalance_ways,
     )
+    from discriminant.estimators.label_tree import LabelTree as LabelTree
     from discriminant.estimators.laplace import LaplaceNB as LaplaceNB
     from discriminant.estimators.least_squares import LeastSquares as LeastSquares
     from discriminant.estimators.logistic import Logistic as Logistic
@@ -107,6 +108,7 @@ _HOMES = {
     "Basis": "estimators.basis",
     "Perceptron": "estimators.perceptron",
     "SVM": "estimators.svm",
+    "LabelTree": "estimators.label_tree",
     "Decision": "estimators.decision",
     "Fusion": "estimators.fusion",
     "Encoded": "estimators.encoded",

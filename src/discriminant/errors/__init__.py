@@ -79,6 +79,14 @@ from discriminant.errors.fitting import (
     SeparationWarning as SeparationWarning,
     ShrinkageChosenWarning as ShrinkageChosenWarning,
 )
+from discriminant.errors.label_tree import (
+    CompilingWarning as CompilingWarning,
+    HierarchyError as HierarchyError,
+    LabelSetError as LabelSetError,
+    LabelTreeError as LabelTreeError,
+    UnlabelledRowsWarning as UnlabelledRowsWarning,
+    UnseenLabelsWarning as UnseenLabelsWarning,
+)
 from discriminant.errors.options import UnknownOptionError as UnknownOptionError
 from discriminant.errors.parts import (
     CheckpointError as CheckpointError,

@@ -101,8 +101,9 @@ def _descend(
             most = min(beam, len(layer.bias))
             found = np.empty((N, most), np.int32), np.empty((N, most)), np.empty(N, np.int64)
             names = _NO_LABELS
-        arrays: tuple[Any, ...] = (*rows, *held, *_arrays(layer), names)
-        descend(*arrays, hinge, forest.n_features, _widest(layer), *found)
+        sizes = (hinge, forest.n_features, _widest(layer))
+        given: tuple[Any, ...] = (*rows, *held, *_arrays(layer), names, *sizes, *found)
+        descend(*given)
         held = found
 
 

@@ -1,0 +1,164 @@
+"""Label sets, trees over labels and what they are asked that cannot be."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from discriminant.errors.base import DiscriminantWarning, InputError, listing
+
+
+class LabelSetError(InputError):
+    """The label sets of rows cannot be used."""
+
+    @classmethod
+    def of_shape(cls, shape: tuple[int, ...]) -> LabelSetError:
+        return cls(
+            f"y has shape {shape}. Pass one label for each row, a list of label sets, or a matrix "
+            "with a row for each row and a column for each label that is 1 where the row has it."
+        )
+
+    @classmethod
+    def of_entry(cls, row: int, column: int, value: object) -> LabelSetError:
+        return cls(
+            f"y[{row}, {column}] is {value}: where a row has a label there is a 1, elsewhere a 0 "
+            "or nothing."
+        )
+
+    @classmethod
+    def no_set(cls, row: int, kind: str) -> LabelSetError:
+        return cls(
+            f"y[{row}] is a {kind}, and y[0] is a set of labels: pass a set, a list or a tuple for "
+            "every row, an empty one for a row without labels."
+        )
+
+    @classmethod
+    def all_empty(cls, rows: int) -> LabelSetError:
+        return cls(f"None of the {rows} rows has a label: there is nothing to learn.")
+
+    @classmethod
+    def one_label(cls, label: object) -> LabelSetError:
+        return cls(
+            f"There is only one label ('{label}'): a label tree tells labels from each other, and "
+            "needs two or more. To tell rows with the label from rows without, pass y as one label "
+            "for each row, such as 'yes' and 'no'."
+        )
+
+
+class LabelTreeError(InputError):
+    """A label tree is asked for what it cannot give."""
+
+    @classmethod
+    def beyond_single(cls, row: int, column: str) -> LabelTreeError:
+        return cls(
+            f"Row {row} (counted from 0), column '{column}' is too large for float32 (more than "
+            "3.4e38). Pass precision='float64', or scale the rows."
+        )
+
+    @classmethod
+    def beyond_half(cls, largest: float) -> LabelTreeError:
+        return cls(
+            f"A weight of {largest:.3g} is too large for float16, which ends at 65504. Pass "
+            "precision='float32', or scale the rows up."
+        )
+
+    @classmethod
+    def unsound_rows(cls, why: str) -> LabelTreeError:
+        return cls(
+            f"The sparse matrix X is not sound: {why}. Build it anew with "
+            "scipy.sparse.csr_array((data, indices, indptr), shape=...), or ask its check_format()."
+        )
+
+    @classmethod
+    def too_many_cells(cls, rows: int, labels: int, most: int) -> LabelTreeError:
+        return cls(
+            f"Probabilities of {rows:,} rows and {labels:,} labels are {rows * labels:,} numbers; "
+            f"more than {most:,} are not made at once. Pass k for a sparse matrix of the k best "
+            "of each row, use predict_topk, or pass fewer rows at a time."
+        )
+
+    @classmethod
+    def only_one_label(cls, what: str) -> LabelTreeError:
+        return cls(
+            f"{what} is of one label for each row, and this label tree was fitted to label sets: "
+            "use predict_topk, or predict_proba, which gives the probability of each label."
+        )
+
+
+class HierarchyError(InputError):
+    """A hierarchy given for the labels is not a tree over them."""
+
+    @classmethod
+    def cycle(cls, nodes: Sequence[object]) -> HierarchyError:
+        path = " -> ".join(f"'{node}'" for node in list(nodes)[:10])
+        return cls(
+            f"The hierarchy has a cycle: {path}. Each node must lead up to the root: remove one of "
+            "these links."
+        )
+
+    @classmethod
+    def orphan(cls, labels: Sequence[object]) -> HierarchyError:
+        return cls(
+            f"{len(labels)} label(s) are not in the hierarchy: {listing(labels)}. Give each of "
+            "them a place, or leave out its rows."
+        )
+
+    @classmethod
+    def duplicate(cls, leaf: object, parents: Sequence[object]) -> HierarchyError:
+        return cls(
+            f"Leaf '{leaf}' comes {len(parents)} times in the hierarchy, below {listing(parents)}: "
+            "a label has one place."
+        )
+
+    @classmethod
+    def unknown(cls, leaves: Sequence[object]) -> HierarchyError:
+        return cls(
+            f"{len(leaves)} leaf or leaves of the hierarchy are no labels: {listing(leaves)}. "
+            "Leaves are the labels of y, by the same names and of the same type: leave the others "
+            "out."
+        )
+
+    @classmethod
+    def two_roots(cls, roots: Sequence[object]) -> HierarchyError:
+        return cls(
+            f"The hierarchy has {len(roots)} roots: {listing(roots)}. Put one node above them."
+        )
+
+    @classmethod
+    def of_kind(cls, kind: str) -> HierarchyError:
+        return cls(
+            f"A hierarchy cannot be made from a {kind}. Pass nested lists of labels, or a dict "
+            "from each node to its parent."
+        )
+
+
+class UnseenLabelsWarning(DiscriminantWarning):
+    """Some labels have no rows."""
+
+    @classmethod
+    def of(cls, labels: Sequence[object], of_labels: int) -> UnseenLabelsWarning:
+        return cls(
+            f"{len(labels):,} of {of_labels:,} labels have no row, so that nothing can be learnt "
+            f"of them and they are hardly ever predicted: {listing(labels)}."
+        )
+
+
+class UnlabelledRowsWarning(DiscriminantWarning):
+    """Some rows have no labels."""
+
+    @classmethod
+    def of(cls, rows: int, of_rows: int) -> UnlabelledRowsWarning:
+        return cls(
+            f"{rows:,} of {of_rows:,} rows have no label. They reach no node of the tree, so that "
+            "nothing is learnt from them."
+        )
+
+
+class CompilingWarning(DiscriminantWarning):
+    """Loops were compiled."""
+
+    @classmethod
+    def of(cls, what: str, seconds: float) -> CompilingWarning:
+        return cls(
+            f"{what} took {seconds:.0f} s to compile, once: the next process finds it compiled. "
+            "Where that is not so, let NUMBA_CACHE_DIR name a folder that can be written."
+        )

@@ -1,0 +1,77 @@
+"""Rows for a label tree: CSR whatever they come as, sound enough for loops that check nothing.
+
+A single row must not take longer here than its search: a CSR matrix is looked at and not copied.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from discriminant.errors import LabelTreeError, ShapeError
+from discriminant.table.schema import Block, dense, is_sparse, numbered
+
+_BLOCK = 1 << 14  # rows of a dense table looked at together
+
+
+def as_rows(features: Any, kind: Any, *, names: tuple[str, ...] | None = None) -> sparse.csr_matrix:
+    """(n, d) CSR of `kind`, float32 or float64, its columns in order; NaN and infinity refused."""
+    if not is_sparse(features):
+        features = _from_dense(features, kind, names)
+    rows = features if isinstance(features, sparse.csr_matrix) else sparse.csr_matrix(features)
+    _check_places(rows)
+    if not rows.has_sorted_indices:
+        rows = rows.sorted_indices()
+    values = rows.data
+    if values.dtype != kind:
+        with np.errstate(over="ignore"):
+            values = values.astype(kind)
+    if not np.isfinite(values).all():
+        _blame(rows, names)
+    if values is rows.data:
+        return rows
+    return sparse.csr_matrix((values, rows.indices, rows.indptr), shape=rows.shape, copy=False)
+
+
+def _from_dense(features: Any, kind: Any, names: tuple[str, ...] | None) -> Any:
+    """Dense rows, some at a time: zeros are left out."""
+    parts = []
+    for first in range(0, features.shape[0], _BLOCK):
+        block = dense(features[first : first + _BLOCK])
+        if not np.isfinite(block).all():
+            _blame(features, names)
+        with np.errstate(over="ignore"):
+            found = block.astype(kind)
+        if not np.isfinite(found).all():
+            row, column = np.argwhere(~np.isfinite(found))[0]
+            raise LabelTreeError.beyond_single(first + int(row), _named(names, int(column)))
+        parts.append(sparse.csr_matrix(found))
+    if not parts:
+        raise ShapeError.no_rows(0)
+    return parts[0] if len(parts) == 1 else sparse.vstack(parts, format="csr")
+
+
+def _check_places(rows: sparse.csr_matrix) -> None:
+    starts, places = rows.indptr, rows.indices
+    if len(starts) != rows.shape[0] + 1 or starts[0] != 0 or (starts[1:] < starts[:-1]).any():
+        raise LabelTreeError.unsound_rows("its row pointers do not rise from 0")
+    if starts[-1] > len(places) or starts[-1] > len(rows.data):
+        raise LabelTreeError.unsound_rows("its row pointers lead beyond its entries")
+    if len(places) and not 0 <= places.min() <= places.max() < rows.shape[1]:
+        raise LabelTreeError.unsound_rows(f"it has columns outside of 0 to {rows.shape[1] - 1}")
+
+
+def _blame(features: Any, names: tuple[str, ...] | None) -> None:
+    """Raise the error that names the cell."""
+    whole = features[:] if not is_sparse(features) else features
+    codes = np.zeros(features.shape[0], np.uint8)
+    Block(whole, codes).blame(numbered(features.shape[1]) if names is None else names)
+    found = features.tocoo()
+    at = int(np.flatnonzero(np.abs(found.data) > np.finfo(np.float32).max)[0])
+    raise LabelTreeError.beyond_single(int(found.row[at]), _named(names, int(found.col[at])))
+
+
+def _named(names: tuple[str, ...] | None, column: int) -> str:
+    return f"x{column}" if names is None else names[column]

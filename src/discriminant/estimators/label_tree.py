@@ -1,0 +1,358 @@
+"""LabelTree: very many labels, by a tree over them with a linear classifier in every node."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+from sklearn.base import ClassifierMixin
+
+from discriminant.engines.local import available_threads
+from discriminant.errors import (
+    LabelError,
+    LabelSetError,
+    LabelTreeError,
+    NamesUncheckedWarning,
+    ShapeError,
+    TooFewRowsError,
+    gathered,
+    tell,
+)
+from discriminant.estimators.base import Rows
+from discriminant.estimators.label_growing import grown, how_many
+from discriminant.estimators.label_options import check_options, check_whole
+from discriminant.estimators.label_rows import as_rows
+from discriminant.estimators.label_sets import Kind, LabelSets, open_labels
+from discriminant.models.label_tree.layers import Forest
+from discriminant.models.label_tree.partition import label_means
+from discriminant.models.label_tree.search import top
+from discriminant.table.schema import Floats, Labels, Schema
+from discriminant.table.source import open_features
+
+Codes = npt.NDArray[np.int32]
+
+_CELLS = 1 << 28  # of a matrix of probabilities
+_REACHED = 1000  # labels of a row, at most, that have a probability
+_HALF = {"hinge": -1.0, "logistic": np.log(0.5)}  # what a margin of 0 adds to a score
+_PER_MEAN = 3.0  # weights for each number in the labels' mean rows, as measured on several sets
+
+
+class Size(NamedTuple):
+    """What a label tree will take, about: within a factor of two or so."""
+
+    rows: int
+    labels: int
+    weights: int  # of all trees
+    model_bytes: int  # in memory, and as a file
+    training_bytes: int  # besides the rows
+
+
+class LabelTree(ClassifierMixin, Rows):
+    """Very many labels: a tree over the labels, linear classifiers in its nodes, a beam to search.
+
+    Labels whose rows are alike are put together, again and again; in every node, each child is told
+    from its siblings by a linear classifier fitted to the rows that reach the node. To predict, a
+    row goes down from the root along the few best paths. Time and room grow little with the number
+    of labels: a million are possible.
+
+    Rows may have one label each, as any classifier has it, or sets of labels. Features are best
+    sparse and of similar lengths, such as TF-IDF of texts.
+
+    Parameters
+    ----------
+    trees
+        How many, whose scores are averaged; three are better than one by a point or so.
+    tree
+        'balanced': halves of halves, of which every log2(arity)-th level is kept; 'wide': k-means
+        of `arity` parts, twice; 'huffman': frequent labels near the root; 'one-vs-rest': no tree;
+        or a hierarchy of your own, whose leaves are the labels: nested, or (child, parent) pairs.
+    arity
+        Children of a node, above the leaves; None: 16, of a wide tree 100.
+    leaf
+        Most labels of a last node.
+    loss
+        'squared_hinge', or 'logistic', with which scores are probabilities.
+    cost
+        C: what errors cost against the length of the weights.
+    tolerance, max_sweeps
+        When a classifier is good enough, and the most sweeps over its rows.
+    threshold
+        Weights not above it are left out: most of them, which matter little.
+    path
+        What a margin m adds to the score of a path: 'hinge', -max(0, 1 - m)^3, or 'logistic',
+        log sigma(m). None: as the loss.
+    weighting
+        None, or 'propensity': rare labels, which are often missing where they are true, count
+        more.
+    precision
+        Of the weights: 'float32'; 'float16', for a file of about two thirds; or 'float64'.
+    beam
+        Nodes of each level that a row follows.
+    threads
+        At work at a time; None for all cores. No answer depends on it.
+    random_state
+        Seed of the trees and of the order of rows.
+    checkpoint
+        A folder for parts of the model as they are done: the same fit goes on there if it was
+        stopped, and large models need less memory. It is used until the model is saved.
+    progress
+        Called with the work done and the work in all, now and then, during the fit.
+
+    Attributes
+    ----------
+    classes_
+        (L,) labels; codes are places in it. Of a matrix y, the numbers of its columns.
+    forest_
+        The fitted trees: `models.label_tree.layers.Forest`.
+    kind_
+        What y was: 'one', 'indicator' or 'sets'.
+
+    Examples
+    --------
+    >>> from discriminant import LabelTree
+    >>> X = [[1.0, 0.0], [0.9, 0.1], [0.0, 1.0], [0.1, 0.9]]
+    >>> model = LabelTree(trees=1).fit(X, [{"cat", "pet"}, {"cat"}, {"dog", "pet"}, {"dog"}])
+    >>> codes, scores = model.predict_topk([[1.0, 0.1]], k=1)
+    >>> model.classes_[codes].tolist()
+    [['cat']]
+    """
+
+    forest_: Forest
+    classes_: Labels
+    kind_: Kind
+
+    _mark = "forest_"
+    _ways_to_fit = "fit"
+
+    def __init__(
+        self,
+        *,
+        trees: int = 3,
+        tree: Any = "balanced",
+        arity: int | None = None,
+        leaf: int = 100,
+        loss: str = "squared_hinge",
+        cost: float = 1.0,
+        tolerance: float = 0.1,
+        max_sweeps: int = 20,
+        threshold: float = 0.1,
+        path: str | None = None,
+        weighting: str | None = None,
+        precision: str = "float32",
+        beam: int = 10,
+        threads: int | None = None,
+        random_state: Any = 0,
+        checkpoint: str | os.PathLike[str] | None = None,
+        progress: Callable[[int, int], object] | None = None,
+    ) -> None:
+        self.trees = trees
+        self.tree = tree
+        self.arity = arity
+        self.leaf = leaf
+        self.loss = loss
+        self.cost = cost
+        self.tolerance = tolerance
+        self.max_sweeps = max_sweeps
+        self.threshold = threshold
+        self.path = path
+        self.weighting = weighting
+        self.precision = precision
+        self.beam = beam
+        self.threads = threads
+        self.random_state = random_state
+        self.checkpoint = checkpoint
+        self.progress = progress
+
+    # --- fitting ----------------------------------------------------------------------------------
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Make the trees and train their classifiers.
+
+        Parameters
+        ----------
+        X
+            (N, d) array, sparse matrix or data frame.
+        y
+            One label for each row; or a list of sets of labels; or an (N, L) matrix, sparse or
+            dense, with 1 where a row has a label.
+        """
+        check_options(self)
+        rows, names, sets = self._opened(X, y)
+        with gathered():
+            sets.tell()
+            trees = grown(self, rows, sets)
+        self.n_features_in_ = rows.shape[1]
+        self.__dict__.pop("feature_names_in_", None)
+        if names is not None:
+            self.feature_names_in_ = np.array(names, dtype=object)
+        self.classes_, self.kind_ = sets.labels, sets.kind
+        self.forest_ = Forest(trees, rows.shape[1], self._path())
+        return self
+
+    def estimate_size(self, X: Any, y: Any) -> Size:
+        """What a fit to these rows will take, before it is made."""
+        check_options(self)
+        rows, _, sets = self._opened(X, y)
+        held = label_means(rows, sets.members).nnz
+        count = how_many(self)
+        weights = int(_PER_MEAN * held) * count
+        bytes_of = {"float16": 2, "float32": 4, "float64": 8}[self.precision] + 1
+        model = weights * bytes_of + held * count * 12
+        training = 8 * held + 12 * sets.members.nnz + model
+        return Size(rows.shape[0], len(sets.labels), weights, model, training)
+
+    # --- using ------------------------------------------------------------------------------------
+
+    def predict_topk(self, X: Any, k: int = 5, beam: int | None = None) -> tuple[Codes, Floats]:
+        """The k best labels of each row, best first: codes (n, k) and scores (n, k).
+
+        Parameters
+        ----------
+        k
+            Labels for each row. Where fewer were reached, codes are -1 and scores -inf.
+        beam
+            Nodes of each level to follow, in place of the fitted option; as many as there are
+            labels leave nothing out.
+
+        Returns
+        -------
+        codes
+            Places in `classes_`.
+        scores
+            Logs of the mean, over trees, of exp(path score): with path 'logistic', of
+            probabilities.
+        """
+        beam = self.beam if beam is None else beam
+        check_whole("k", k, 1)
+        check_whole("beam", beam, 1)
+        return self._top(self._rows(X), int(k), int(beam))
+
+    def predict(self, X: Any) -> Any:
+        """The best label of each row; of label sets, all labels more likely than not.
+
+        These are as y was: a sparse matrix of ones, or a list of lists of labels, best first.
+        """
+        if self._kind() == "one":
+            codes, _ = self._top(self._rows(X), 1, self.beam)
+            return np.asarray(self.classes_[codes[:, 0]])
+        codes, scores = self._reached(self._rows(X))
+        kept = scores >= _HALF[self.forest_.path]
+        if self.kind_ == "indicator":
+            found = self._sparse(codes, kept.astype(np.float64), kept)
+            return found.astype(np.int8)
+        return [self.classes_[row[some]].tolist() for row, some in zip(codes, kept, strict=True)]
+
+    def predict_proba(self, X: Any, k: int | None = None) -> Any:
+        """(n, L) probability of each label; with k, of the k best as a sparse matrix.
+
+        Of one label for each row they sum to one over the labels that were reached; those of label
+        sets do not. They are probabilities in so far as the path score is 'logistic'; for others
+        `Decision(model, calibrate='platt')` makes them so.
+        """
+        self._need_fit()
+        rows = self._rows(X)
+        if k is not None:
+            check_whole("k", k, 1)
+        else:
+            cells = rows.shape[0] * len(self.classes_)
+            if cells > _CELLS:
+                raise LabelTreeError.too_many_cells(rows.shape[0], len(self.classes_), _CELLS)
+        codes, scores = self._reached(rows)
+        if self.kind_ == "one":
+            scores = scores - np.logaddexp.reduce(scores, axis=1, keepdims=True)
+        if k is None:
+            return self._dense(codes, np.exp(scores), 0.0)
+        codes, scores = codes[:, :k], scores[:, :k]
+        return self._sparse(codes, np.exp(scores), codes >= 0)
+
+    def predict_log_proba(self, X: Any) -> Floats:
+        """(n, L) log probability of each label, -inf of those that were not reached."""
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(self.predict_proba(X)))
+
+    def decision_function(self, X: Any) -> Floats:
+        """(n, L) scores, -inf of labels that were not reached; with two (n,), their difference."""
+        self._need_fit()
+        found = self._dense(*self._reached(self._rows(X)), -np.inf)
+        if len(self.classes_) == 2 and self.kind_ == "one":
+            return np.asarray(found[:, 1] - found[:, 0])
+        return found
+
+    # --- inside -----------------------------------------------------------------------------------
+
+    def _opened(
+        self, X: Any, y: Any
+    ) -> tuple[sparse.csr_matrix, tuple[str, ...] | None, LabelSets]:
+        """Rows and labels at the door."""
+        features, names = open_features(X)
+        N, d = features.shape
+        if not N:
+            raise ShapeError.no_rows(N)
+        if not d:
+            raise ShapeError.no_features(N)
+        sets = open_labels(y, name=type(self).__name__)
+        if sets.members.shape[0] != N:
+            raise ShapeError.of_lengths("y", sets.members.shape[0], N)
+        if sets.kind == "one" and N == 1:
+            raise TooFewRowsError.of_one_row(type(self).__name__, 2)
+        if len(sets.labels) < 2:
+            label = sets.labels[0]
+            one = sets.kind == "one"
+            raise LabelError.one_class(label) if one else LabelSetError.one_label(label)
+        return as_rows(features, self._real(), names=names), names, sets
+
+    def _kind(self) -> Kind:
+        self._need_fit()
+        return self.kind_
+
+    def _real(self) -> Any:
+        return np.float64 if self.precision == "float64" else np.float32
+
+    def _path(self) -> str:
+        if self.path is not None:
+            return self.path
+        return "logistic" if self.loss == "logistic" else "hinge"
+
+    def _rows(self, X: Any) -> sparse.csr_matrix:
+        """Rows to search for, as those of the fit."""
+        self._need_fit()
+        names = getattr(self, "feature_names_in_", None)
+        if type(X) in (sparse.csr_matrix, sparse.csr_array) and names is None:
+            features, given = X, None
+        else:
+            match = None if names is None else Schema(tuple(names.tolist()), np.zeros(0), True)
+            features, given = open_features(X, match=match)
+        if len(features.shape) != 2 or features.shape[1] != self.n_features_in_:
+            raise ShapeError.of_width(features.shape[-1], self.n_features_in_, type(self).__name__)
+        if features.shape[0] == 0:
+            raise ShapeError.no_rows(0)
+        if given is not None and names is None:
+            tell(NamesUncheckedWarning.fitted_without(type(self).__name__))
+        if given is None and names is not None:
+            tell(NamesUncheckedWarning.given_without(type(self).__name__))
+        return as_rows(features, self._real(), names=None if names is None else tuple(names))
+
+    def _top(self, rows: sparse.csr_matrix, k: int, beam: int) -> tuple[Codes, Floats]:
+        threads = 1 if rows.shape[0] == 1 else self.threads or available_threads()
+        return top(self.forest_, rows, k=k, beam=beam, threads=threads)
+
+    def _reached(self, rows: sparse.csr_matrix) -> tuple[Codes, Floats]:
+        """All labels that a row reaches."""
+        return self._top(rows, min(len(self.classes_), _REACHED), self.beam)
+
+    def _dense(self, codes: Codes, values: Floats, beyond: float) -> Floats:
+        found = np.full((len(codes), len(self.classes_)), beyond)
+        row, place = np.nonzero(codes >= 0)
+        found[row, codes[row, place]] = values[row, place]
+        return found
+
+    def _sparse(self, codes: Codes, values: Floats, kept: npt.NDArray[np.bool_]) -> Any:
+        starts = np.concatenate([[0], np.cumsum(kept.sum(axis=1))])
+        shape = (len(codes), len(self.classes_))
+        found = sparse.csr_array((values[kept], codes[kept], starts), shape=shape)
+        found.sort_indices()
+        return found

@@ -12,6 +12,7 @@ version is a digest of its source. `--again` measures these tools anew. The page
 from __future__ import annotations
 
 import argparse
+import fcntl
 import hashlib
 import json
 import os
@@ -41,14 +42,14 @@ _SOURCE = ("models/label_tree/*.py", "estimators/label_tree*.py")
 
 def main():
     options = _options()
-    kept = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+    kept = _kept()
     for name in _here(options.sets):
         for tool in options.tools:
             if name in OURS_ALONE and tool not in ("ours", "ours-1"):
                 continue
             for seed in range(1 if name in OURS_ALONE else options.seeds):
                 _measured(kept, name, seed, tool, options)
-    found = _means(kept, options)
+    found = _means(_kept(), options)
     print(as_text(found))
     if options.page or set(options.sets) >= set(SETS):
         PAGE.write_text(as_page(found))
@@ -81,7 +82,7 @@ def _measured(kept, name, seed, tool, options):
         if "fault" not in found:
             known[str(threads)] = found
             kept[key] = known
-            _keep(kept)
+            _keep(key, known)
 
 
 def _one(name, seed, tool, threads):
@@ -146,10 +147,18 @@ def _digest():
     return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:12]
 
 
-def _keep(kept):
-    beside = RESULTS.with_suffix(".new")
-    beside.write_text(json.dumps(kept, indent=1))
-    beside.replace(RESULTS)
+def _keep(key, known):
+    """Add to the file, in which another run may have written meanwhile."""
+    with open(RESULTS.with_suffix(".lock"), "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        kept = _kept() | {key: known}
+        beside = RESULTS.with_suffix(".new")
+        beside.write_text(json.dumps(kept, indent=1))
+        beside.replace(RESULTS)
+
+
+def _kept():
+    return json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
 
 
 def _means(kept, options):

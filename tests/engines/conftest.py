@@ -21,14 +21,15 @@ def engine(request):
 
 @pytest.fixture(autouse=True)
 def small_parts(monkeypatch):
-    """Files and tables are cut as if they were large."""
-    from discriminant.engines import unloading
+    """Files and tables are cut as if they were large, and some rows are not all of them."""
+    from discriminant.engines import opening, unloading
     from discriminant.table import file_parts, text_parts
 
     monkeypatch.setattr(file_parts, "SMALL", 1)
     monkeypatch.setattr(file_parts, "BATCH", 64)
     monkeypatch.setattr(text_parts, "RANGE", 4000)
     monkeypatch.setattr(unloading, "_BATCH", 64)
+    monkeypatch.setattr(opening, "_LOOK", 100)
 
 
 def pytest_collection_modifyitems(config, items):

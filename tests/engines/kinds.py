@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import discriminant as dd
+from discriminant.engines import unloading
 from tests import databases, sparks
 
 
@@ -99,6 +100,7 @@ def _spark(frame, parts, folder):
 def _database(kind, pushdown=False):
     def laid(frame, parts, folder):
         connection = databases.connect(kind)
+        unloading._BATCH = max(len(frame) // parts, 1)  # until conftest.py sets it back
         return dd.sql(connection, (databases.lay(connection, frame),), pushdown=pushdown)
 
     return laid

@@ -82,6 +82,20 @@ def test_weights_and_categories_that_look_like_numbers_are_what_they_are_in_memo
     assert_near(found.moments, read_moments(wanted.table, detail="class"))
 
 
+def test_a_column_that_counts_the_rows_is_set_aside_by_every_engine(engine, tmp_path):
+    frame = numbers(10, 600).assign(zz=np.arange(7, 607))
+    found = engine.rows(frame, 5, tmp_path, target="y")
+    assert found.plan.encoding.features == dd.open_source(frame, target="y").encoding.features
+    assert "zz" not in found.plan.encoding.features
+
+
+def test_a_column_of_whole_numbers_that_differ_is_kept_by_every_engine(engine, tmp_path):
+    rng = np.random.default_rng(11)
+    frame = numbers(11, 600).assign(cents=rng.choice(10**6, 600, replace=False))
+    found = engine.rows(frame, 5, tmp_path, target="y")
+    assert found.plan.encoding.features == ("x0", "x1", "x2", "x3", "cents")
+
+
 MODELS = [
     dd.LDA(),
     dd.QDA(),

@@ -2,13 +2,15 @@
 
 import threading
 
+import numpy as np
 import pytest
 
 import discriminant as dd
 from discriminant.engines import unloading
+from discriminant.engines.engine import read_moments
 from discriminant.errors import DatabaseError
 from tests import databases
-from tests.engines.test_laws import numbers
+from tests.engines.test_laws import assert_near, numbers
 from tests.engines.test_sql import WAYS, connection, server, stopped_at  # noqa: F401 -- fixtures
 
 # --- a reading that is stopped --------------------------------------------------------------------
@@ -120,3 +122,38 @@ def test_sqlite_may_write_again_afterwards():
     name = databases.quoted(databases.lay(lite, numbers(3, 50)))
     dd.rows(dd.sql(lite, name), target="y")
     assert lite.execute(f"DELETE FROM {name}").rowcount == 50
+
+
+# --- cells that come late -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("rows", [300, 120])
+def test_a_column_of_texts_may_begin_with_many_cells_that_are_missing(connection, rows):  # noqa: F811
+    frame = numbers(4, 400).assign(colour=np.resize(["red", "green", "blue"], 400))
+    frame.loc[: rows - 1, "colour"] = None
+    name = databases.lay(connection, frame)
+    found = dd.rows(dd.sql(connection, (name,)), target="y", missing="indicator")
+    wanted = dd.open_source(frame, target="y", missing="indicator")
+    assert found.plan.encoding.features == wanted.encoding.features
+    assert_near(found.moments, read_moments(wanted.table, detail="class"))
+
+
+def test_texts_beside_numbers_in_a_column_of_sqlite_are_refused_however_far_apart():
+    lite = databases.connect("sqlite")
+    frame = numbers(5, 400)
+    frame["x1"] = frame["x1"].astype(object).where(frame.index < 350, "many")
+    frame.loc[:149, "x1"] = None
+    name = databases.lay(lite, frame, types={"x1": ""})
+    with pytest.raises(DatabaseError, match="'x1' holds cells of several kinds"):
+        dd.rows(dd.sql(lite, (name,)), target="y", missing="drop")
+
+
+def test_numbers_that_are_not_whole_do_not_count_the_rows(connection):  # noqa: F811
+    """All different, from 0 to rows - 1, and yet a measurement."""
+    frame = numbers(6, 60)
+    frame["x1"] = np.arange(60.0)
+    frame.loc[1:58, "x1"] += 0.25
+    name = databases.lay(connection, frame)
+    for pushdown in (False, True):
+        found = dd.rows(dd.sql(connection, (name,), pushdown=pushdown), target="y")
+        assert found.plan.encoding.features == ("x0", "x1", "x2", "x3")

@@ -17,6 +17,7 @@ import numpy.typing as npt
 from discriminant.engines.inside import Inside, label_term, weight_term
 from discriminant.errors import DatabaseError, LabelError
 from discriminant.table.cells import Cells, Frame, Kind
+from discriminant.table.counting import FEW
 from discriminant.table.labels import encode_labels
 from discriminant.table.learning import Wishes
 from discriminant.table.parts import Partial
@@ -24,13 +25,12 @@ from discriminant.table.schema import Labels
 from discriminant.table.survey import ColumnSurvey, Survey, SurveyWork
 
 _MOST = 100_000  # levels that are told apart by number
-_FEW = 20  # rows below which 1, 2, 3, ... may well be a measurement
 
 
 def drawn(inside: Inside, columns: Sequence[str], wishes: Wishes | None) -> Frame:
     """Rows that stand for all: the mean of each class, and means a standard deviation up and down.
 
-    Of a category they have one level. A column that may count the rows has no values here, so that
+    Of a category they have one level. A column that counts the rows has no values here, so that
     it is surveyed.
     """
     assert wishes is not None
@@ -173,18 +173,19 @@ def _finite(value: Any) -> float:
 def _counting(
     inside: Inside, columns: Sequence[str], kinds: dict[str, Kind], wishes: Wishes, rows: int
 ) -> set[str]:
-    """Columns of numbers from k to k + rows - 1, which may count the rows."""
+    """Columns of whole numbers from k to k + rows - 1, all different, which count the rows."""
     kept = wishes.columns or ()
     names = [
         name
         for name in columns
         if kinds[name] == "number" and name not in (wishes.target, wishes.weight, *kept)
     ]
-    if rows < _FEW:
+    if rows < FEW:
         return set()
     terms = [inside.value(name, "number") for name in names]
     lengths = inside.totals([f"MAX({term}) - MIN({term})" for term in terms])
-    return {n for n, length in zip(names, lengths, strict=True) if _finite(length) == rows - 1}
+    some = [n for n, length in zip(names, lengths, strict=True) if _finite(length) == rows - 1]
+    return {n for n in some if _numbers(inside, n, "number", rows, "1").row_numbers}
 
 
 def _numbers(inside: Inside, name: str, kind: Kind, rows: int, weight: str) -> ColumnSurvey:
@@ -215,9 +216,17 @@ def _numbers(inside: Inside, name: str, kind: Kind, rows: int, weight: str) -> C
     low, high = (float(same), float(same)) if same is not None else (mean - spread, mean + spread)
     if same is None and low == high:
         low, high = np.nextafter(low, -np.inf), np.nextafter(high, np.inf)
-    counts = ends is not None and float(ends).is_integer()
-    counted = (float(ends), float(ends) + rows - 1) if counts else None
-    return replace(made, low=low, high=high, weight=float(total), mean=mean, ends=counted)
+    counts = ends is not None and _whole(inside, known, float(ends), rows)
+    runs = ((float(ends), float(ends) + rows - 1),) if counts else None
+    return replace(made, low=low, high=high, weight=float(total), mean=mean, runs=runs)
+
+
+def _whole(inside: Inside, known: str, first: float, rows: int) -> bool:
+    """Whether numbers that begin there, and are all different, are whole."""
+    if not first.is_integer() or max(abs(first), abs(first) + rows) >= 2**53:
+        return False  # there doubles are no longer one apart
+    broken = f"SUM(CASE WHEN {known} = CAST({known} AS BIGINT) THEN 0 ELSE 1 END)"
+    return not inside.totals([broken])[0]
 
 
 # --- categories -----------------------------------------------------------------------------------

@@ -140,9 +140,10 @@ def _from_duckdb(connection: Any, query: str) -> Unloaded:
     read = getattr(found, "to_arrow_reader", None) or found.fetch_record_batch  # before DuckDB 2
     start = 0
     with read(_BATCH) as batches:
-        for batch in batches:
-            if batch.num_rows:
-                yield Batch(pa.Table.from_batches([batch]), start, batch.num_rows)
+        for batch in batches:  # of at least 2,048 rows if there are as many
+            for lo in range(0, batch.num_rows, _BATCH):
+                some = batch.slice(lo, _BATCH)
+                yield Batch(pa.Table.from_batches([some]), start + lo, some.num_rows)
             start += batch.num_rows
 
 

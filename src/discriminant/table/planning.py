@@ -5,7 +5,7 @@ those columns alone:
 
     categories               all of their levels, and how frequent they are
     what looked constant     whether it is
-    what counts the rows     whether it goes on to
+    what may count the rows  whether it does
     means that fill gaps     of all rows
 
 So the plan is the same as if all rows had been in memory.
@@ -14,19 +14,17 @@ So the plan is the same as if all rows had been in memory.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from discriminant.table.cells import Cells, Frame
+from discriminant.table.counting import may_count
 from discriminant.table.learning import Wishes, learn_seen
 from discriminant.table.opening import check_classes
 from discriminant.table.parts import Plan, label_codes
 from discriminant.table.schema import Labels
 from discriminant.table.seen import CellsSeen, Seen
 from discriminant.table.survey import Survey
-
-_START = 20  # rows that show whether a column may count them
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -78,11 +76,8 @@ def _in_doubt(cells: Cells, wishes: Wishes) -> bool:
         return True
     if wishes.missing in ("mean", "indicator") or cells.gaps == len(cells):
         return True
-    return bool(CellsSeen(cells, None).constant) or _counts(cells.values[:_START])
-
-
-def _counts(values: Any) -> bool:
-    return len(values) == _START and bool(np.array_equal(values, values[0] + np.arange(_START)))
+    counting = cells.kind == "number" and not cells.gaps and may_count(cells.values)
+    return bool(CellsSeen(cells, None).constant) or counting
 
 
 def wider(look: Frame, wishes: Wishes) -> tuple[str, ...]:

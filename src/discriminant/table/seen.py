@@ -15,11 +15,11 @@ import numpy as np
 import numpy.typing as npt
 
 from discriminant.table.cells import Cells, Kind
+from discriminant.table.counting import FEW, counts_rows, run_of
 from discriminant.table.schema import Floats
 from discriminant.table.writing import Written
 
 _EXACT = 2.0**53
-_FEW = 20  # rows below which 1, 2, 3, ... may well be a measurement
 
 
 class Seen(Protocol):
@@ -133,12 +133,7 @@ class CellsSeen:
     @cached_property
     def row_numbers(self) -> bool:
         """Whether the numbers are k, k+1, k+2, ... by row."""
-        values, rows = self.cells.values, self.rows
-        if rows < _FEW or values[0] % 1 or values[1] - values[0] != 1:
-            return False
-        if values[-1] - values[0] != rows - 1:
-            return False
-        return bool(np.array_equal(values, np.arange(rows) + values[0]))
+        return self.rows >= FEW and counts_rows(run_of(self.cells.values), self.rows)
 
     @cached_property
     def large(self) -> bool:

@@ -7,14 +7,15 @@ before rows become features, columns that looked constant, and means that fill w
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from discriminant.errors import DiscriminantError
-from discriminant.table.cells import Cells, Kind
+from discriminant.errors import DatabaseError, DiscriminantError
+from discriminant.table.cells import Cells, Frame, Kind
+from discriminant.table.counting import Runs, counts_rows, joined_runs, run_of
 from discriminant.table.labels import joined
 from discriminant.table.learning import Wishes
 from discriminant.table.parts import Part, Partial, Source, label_codes
@@ -23,7 +24,6 @@ from discriminant.table.seen import in_every_row
 from discriminant.table.weights import open_weight
 
 _MOST = 100_000  # levels of a column that are kept
-_FEW = 20  # rows below which 1, 2, 3, ... may well be a measurement
 _EXACT = 2.0**53
 
 
@@ -39,7 +39,7 @@ class ColumnSurvey:
     low: float = np.inf
     high: float = -np.inf
     whole: bool = True  # whether all numbers are
-    ends: tuple[float, float] | None = None  # first and last, if they count the rows
+    runs: Runs | None = None  # if they count the rows
     weight: float = 0.0  # of the cells that are there
     mean: float = 0.0
     tally: dict[str, tuple[int, float]] = field(default_factory=dict)  # rows and weight of levels
@@ -67,7 +67,7 @@ class ColumnSurvey:
             float(values.min()),
             float(values.max()),
             bool((values == np.floor(values)).all()),
-            _ends(values) if not gaps else None,
+            run_of(values) if not gaps else None,
             mass,
             centre + float(np.average(values - centre, weights=by)) if mass else 0.0,
         )
@@ -84,22 +84,30 @@ class ColumnSurvey:
             if level in tally or len(tally) < _MOST:
                 tally[level] = before[0] + rows, before[1] + mass
         capped = self.capped or other.capped or len(tally) == _MOST
-        kinds = (self.kind, other.kind)
         return ColumnSurvey(
             self.name,
-            "number" if kinds == ("boolean", "number") else kinds[0],
+            self._kind_with(other),
             self.ordered and other.ordered,
             self.rows + other.rows,
             self.gaps + other.gaps,
             min(self.low, other.low),
             max(self.high, other.high),
             self.whole and other.whole,
-            _joined_ends(self.ends, other.ends),
+            joined_runs(self.runs, other.runs),
             weight,
             self.mean + share * (other.mean - self.mean),
             tally,
             capped,
         )
+
+    def _kind_with(self, other: ColumnSurvey) -> Kind:
+        """Of the rows of both; a part in which all is missing does not tell what the cells are."""
+        if self.gaps == self.rows or other.gaps == other.rows:
+            return other.kind if self.gaps == self.rows else self.kind
+        kinds = {self.kind, other.kind}
+        if len(kinds) > 1 and "text" in kinds:
+            raise DatabaseError.mixed(self.name, sorted(kinds))
+        return "number" if kinds == {"boolean", "number"} else self.kind
 
     @property
     def constant(self) -> str:
@@ -109,7 +117,7 @@ class ColumnSurvey:
     @property
     def row_numbers(self) -> bool:
         """Whether the numbers are k, k+1, k+2, ... by row."""
-        return self.ends is not None and self.rows >= _FEW
+        return counts_rows(self.runs, self.rows)
 
     @property
     def large(self) -> bool:
@@ -165,20 +173,21 @@ class SurveyWork:
             for frame in part.frames(self.columns):
                 if not len(frame):
                     continue
+                one = self._of(replace(frame, start=part.start + rows))
                 rows += len(frame)
-                one = self._of([frame[name] for name in self.columns], len(frame))
                 found = one if found is None else found + one
         except DiscriminantError as fault:
             return Partial.of_fault(fault, part, rows)
         return Partial(found, rows)
 
-    def _of(self, columns: Sequence[Cells], rows: int) -> Survey:
-        place = {cells.name: cells for cells in columns}
+    def _of(self, frame: Frame) -> Survey:
+        columns, start = [frame[name] for name in self.columns], frame.start
         weight = None
         if self.wishes.weight is not None:
-            weight = open_weight(place[self.wishes.weight].values, rows, some=False)
+            values = frame[self.wishes.weight].values
+            weight = open_weight(values, len(frame), some=False, start=start)
         assert self.wishes.target is not None
-        labels, _ = label_codes(place[self.wishes.target])
+        labels, _ = label_codes(frame[self.wishes.target], start=start)
         turned = (c.as_text() if self.wishes.by_level(c.name) else c for c in columns)
         return Survey(tuple(ColumnSurvey.of(cells, weight) for cells in turned), labels)
 
@@ -199,16 +208,3 @@ def _tally(cells: Cells, weight: Floats | None) -> dict[str, tuple[int, float]]:
     return {
         level: (int(rows[k]), float(mass[k])) for k, level in enumerate(cells.levels) if rows[k]
     }
-
-
-def _ends(values: Floats) -> tuple[float, float] | None:
-    counting = np.array_equal(values, values[0] + np.arange(len(values)))
-    return (float(values[0]), float(values[-1])) if counting else None
-
-
-def _joined_ends(
-    left: tuple[float, float] | None, right: tuple[float, float] | None
-) -> tuple[float, float] | None:
-    if left is None or right is None or right[0] != left[1] + 1:
-        return None
-    return left[0], right[1]

@@ -18,7 +18,7 @@ from discriminant.errors import StateError, StoredFileError
 from discriminant.store.container import VERSION, Head, header_of
 from discriminant.store.decoding import Decoder, UnknownKindError, UnsoundError
 from discriminant.store.encoding import Encoder
-from discriminant.store.kinds import is_kind, kind_of
+from discriminant.store.kinds import MAPPED, is_kind, kind_of
 from discriminant.store.reading import head_of, map_arrays, opened, read_arrays
 from discriminant.store.writing import claimed, write
 
@@ -59,7 +59,9 @@ def save(thing: Any, path: str | os.PathLike[str]) -> None:
         write(place, header, digest_at, [values for _, values in arrays])
 
 
-def load(path: str | os.PathLike[str], *, mmap: bool = False, max_bytes: int | None = None) -> Any:
+def load(
+    path: str | os.PathLike[str], *, mmap: bool | None = None, max_bytes: int | None = None
+) -> Any:
     """What `save` has put into a file.
 
     Parameters
@@ -69,12 +71,14 @@ def load(path: str | os.PathLike[str], *, mmap: bool = False, max_bytes: int | N
     mmap
         Leave the arrays in the file: they are read when they are used, and processes that load the
         same file share them. The file must not be written in place meanwhile; `save` never does.
+        None: so for label trees, which may be larger than the memory.
     max_bytes
         Refuse files that are larger; for files from strangers.
     """
     with opened(path) as file:
         head = _head(file, path, max_bytes)
-        take = map_arrays if mmap else read_arrays
+        mapped = head[0].kind in MAPPED if mmap is None else mmap
+        take = map_arrays if mapped else read_arrays
         try:
             arrays = take(file, head[0], head[1], path)
         except (ValueError, MemoryError) as fault:

@@ -32,7 +32,7 @@ from discriminant.store.soundness import fault, fault_within
 
 _PLAIN = (type(None), bool, int, str)
 _SCALARS = "biufU"
-_LEFT_OUT = ("progress",)  # options that only say what to show during a fit
+_LEFT_OUT = ("progress", "checkpoint")  # options that only say what to show or keep during a fit
 
 
 @dataclass(slots=True, eq=False)
@@ -158,7 +158,7 @@ class Encoder:
     def _estimator(self, kind: str, model: Any, path: str) -> dict[str, Any]:
         options = model.get_params(deep=False)
         for name in _LEFT_OUT:
-            if callable(options.get(name)):
+            if name in options and (name == "checkpoint" or callable(options[name])):
                 options[name] = None
         held = model.__getstate__() if is_borrowed(kind) else vars(model)
         state = {name: value for name, value in held.items() if name not in options}

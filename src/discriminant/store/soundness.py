@@ -17,6 +17,8 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 
+from discriminant.store.label_trees import forest_fault, layer_fault, model_fault, tree_fault
+
 _COLUMNS = 10_000_000  # of a polynomial basis
 _DEGREE = 64
 
@@ -246,6 +248,10 @@ _CHECKS: dict[str, Callable[[Mapping[str, Any]], str | None]] = {
     "Encoding": _encoding,
     "Encoded": _encoded,
     "TableMoments": _of_table,
+    "Layer": layer_fault,
+    "Tree": tree_fault,
+    "Forest": forest_fault,
+    "LabelTree": model_fault,
     **dict.fromkeys(("Decision", "Fusion", "Reweighted", "Resampled", "EasyEnsemble"), _wrapper),
     **dict.fromkeys(("OneVsRest", "OneVsOne", "OutputCodes"), _wrapper),
 }

@@ -1,0 +1,147 @@
+"""Whether the arrays of a label tree go together, so that no loop can read beyond their ends.
+
+Loops of the search check nothing. Whatever a file says, what they will use as a place is held here
+to what there is: children, rows of chunks, features, entries and labels. Arrays are looked at some
+millions of numbers at a time, since they may lie in a file that is larger than the memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+_AT_ONCE = 1 << 22
+_KINDS = {
+    "children": ("int64",),
+    "chunks": ("int64",),
+    "feature": ("int32",),
+    "entries": ("int64", "uint32"),
+    "child": ("uint8", "uint16", "uint32"),
+    "weight": ("float16", "float32", "float64"),
+    "bias": ("float32", "float64"),
+}
+
+
+def layer_fault(of: Mapping[str, Any]) -> str | None:
+    """What is wrong with the fields of a layer."""
+    for name, kinds in _KINDS.items():
+        values = of[name]
+        if not isinstance(values, np.ndarray) or values.ndim != 1 or str(values.dtype) not in kinds:
+            return f"{name} must be a vector of {' or '.join(kinds)}"
+        if not values.flags.c_contiguous:
+            return f"{name} must lie in one piece"
+    ends = {"children": len(of["bias"]), "chunks": len(of["feature"]), "entries": len(of["child"])}
+    for name, last in ends.items():
+        if not _rises(of[name], last):
+            return f"{name} must rise from 0 to {last}"
+    if len(of["children"]) < 2 or len(of["children"]) != len(of["chunks"]):
+        return "children and chunks must be of the same parents, one or more"
+    if len(of["entries"]) != len(of["feature"]) + 1 or len(of["weight"]) != len(of["child"]):
+        return "feature, entries, child and weight must be of the same entries"
+    if int(np.diff(of["children"]).max()) > 1 << 8 * of["child"].itemsize:
+        return f"a parent has more children than {of['child'].dtype} can number"
+    return _places_fault(of) or _numbers_fault(of)
+
+
+def _places_fault(of: Mapping[str, Any]) -> str | None:
+    children, chunks, feature = of["children"], of["chunks"], of["feature"]
+    if len(feature) and not _all(feature, lambda part: part >= 0):
+        return "a feature is negative"
+    for first, part in _parts(feature, overlap=1):
+        falls = np.flatnonzero(part[1:] <= part[:-1]) + first + 1
+        if len(_not_in(falls, chunks)):
+            return "the features of a chunk must rise"
+    begin = of["entries"][chunks].astype(np.int64)
+    some = np.flatnonzero(begin[1:] > begin[:-1])
+    if len(some):
+        largest = np.maximum.reduceat(of["child"], begin[some]).astype(np.int64)
+        if (largest >= np.diff(children)[some]).any():
+            return "an entry is of a child that its parent does not have"
+    return None
+
+
+def _numbers_fault(of: Mapping[str, Any]) -> str | None:
+    if not _all(of["weight"], np.isfinite):
+        return "a weight is no finite number"
+    bias = of["bias"]
+    if np.isnan(bias).any() or (bias == -np.inf).any():
+        return "a bias is no number"
+    return None
+
+
+def tree_fault(of: Mapping[str, Any]) -> str | None:
+    """What is wrong with the fields of one tree, whose layers are sound by themselves."""
+    label_of, layers = of["label_of"], of["layers"]
+    if not layers or any(type(layer).__name__ != "Layer" for layer in layers):
+        return "it must have layers"
+    nodes = 1
+    for layer in layers:
+        if len(layer.children) - 1 != nodes:
+            return f"a layer has {len(layer.children) - 1} parents below {nodes} nodes"
+        nodes = len(layer.bias)
+    if label_of.ndim != 1 or str(label_of.dtype) != "int32" or len(label_of) != nodes:
+        return f"label_of must be {nodes} numbers of int32"
+    if not label_of.flags.c_contiguous:
+        return "label_of must lie in one piece"
+    if not (label_of.min() >= 0 and label_of.max() < nodes):
+        return f"labels must be from 0 to {nodes - 1}"
+    if np.bincount(label_of, minlength=nodes).max() > 1:
+        return "a label comes twice"
+    return None
+
+
+def forest_fault(of: Mapping[str, Any]) -> str | None:
+    """What is wrong with the fields of a forest, whose trees are sound by themselves."""
+    trees, d = of["trees"], of["n_features"]
+    if not trees or any(type(tree).__name__ != "Tree" for tree in trees):
+        return "it must have trees"
+    if len({len(tree.label_of) for tree in trees}) > 1:
+        return "its trees are of different labels"
+    if of["path"] not in ("hinge", "logistic"):
+        return "path must be 'hinge' or 'logistic'"
+    layers = [layer for tree in trees for layer in tree.layers]
+    if len({str(layer.weight.dtype) for layer in layers}) > 1:
+        return "its weights are of different precision"
+    if not 0 < d < 2**31 or not all(_all(layer.feature, lambda part: part < d) for layer in layers):
+        return f"a feature is beyond the {d} that there are"
+    return None
+
+
+def model_fault(of: Mapping[str, Any]) -> str | None:
+    """What is wrong with the fitted attributes of a `LabelTree`."""
+    wanted = {"forest_", "classes_", "kind_", "n_features_in_"}
+    absent = wanted - set(of)
+    if absent == wanted:
+        return None  # not fitted
+    if absent:
+        return f"it has no {min(absent)}"
+    forest, labels, d = of["forest_"], of["classes_"], of["n_features_in_"]
+    if type(forest).__name__ != "Forest" or len(forest.trees[0].label_of) != len(labels):
+        return f"its trees are not of its {len(labels)} labels"
+    if of["kind_"] not in ("one", "indicator", "sets") or forest.n_features != d:
+        return f"its trees are not of its {d} features"
+    if len(of.get("feature_names_in_", range(d))) != d:
+        return f"it has no names for its {d} features"
+    return None
+
+
+def _rises(borders: Any, last: int) -> bool:
+    if not len(borders) or borders[0] != 0 or borders[-1] != last:
+        return False
+    return all((part[1:] >= part[:-1]).all() for _, part in _parts(borders, overlap=1))
+
+
+def _not_in(places: Any, borders: Any) -> Any:
+    at = np.searchsorted(borders, places)
+    return places[borders[np.minimum(at, len(borders) - 1)] != places]
+
+
+def _all(values: Any, fits: Callable[[Any], Any]) -> bool:
+    return all(bool(np.all(fits(part))) for _, part in _parts(values))
+
+
+def _parts(values: Any, *, overlap: int = 0) -> Iterator[tuple[int, Any]]:
+    for first in range(0, len(values), _AT_ONCE):
+        yield first, values[first : first + _AT_ONCE + overlap]

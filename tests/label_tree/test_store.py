@@ -1,0 +1,137 @@
+"""Label trees in files: the same to the last bit, left where they lie, and never believed."""
+
+import mmap
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import discriminant as dd
+from discriminant.errors import StateError, StoredFileError
+from discriminant.models.label_tree.layers import Forest, Tree
+from discriminant.store import soundness
+
+pytestmark = pytest.mark.filterwarnings("ignore::discriminant.errors.DiscriminantWarning")
+
+
+@pytest.fixture(scope="module")
+def rows():
+    rng = np.random.default_rng(0)
+    X = sparse.random_array((200, 40), density=0.2, format="csr", rng=rng)
+    Y = sparse.random_array((200, 30), density=0.08, format="csr", rng=rng)
+    return X, (Y > 0).astype(np.int8)
+
+
+@pytest.fixture(scope="module")
+def model(rows):
+    return dd.LabelTree(trees=2, arity=4, leaf=4).fit(*rows)
+
+
+@pytest.mark.parametrize("precision", ["float16", "float32", "float64"])
+@pytest.mark.parametrize("mapped", [None, True, False])
+def test_a_saved_tree_answers_to_the_last_bit(rows, tmp_path, precision, mapped):
+    model = dd.LabelTree(trees=2, arity=4, leaf=4, precision=precision).fit(*rows)
+    model.save(tmp_path / "tree.dd")
+    again = dd.load(tmp_path / "tree.dd", mmap=mapped)
+    for found, wanted in zip(again.predict_topk(rows[0]), model.predict_topk(rows[0]), strict=True):
+        assert np.array_equal(found, wanted)
+
+
+def test_a_label_tree_is_left_in_its_file_unless_told_otherwise(model, tmp_path):
+    model.save(tmp_path / "tree.dd")
+
+    def base_of(found):
+        held = found.forest_.trees[0].layers[-1].weight
+        while isinstance(held, np.ndarray):
+            held = held.base
+        return held
+
+    assert isinstance(base_of(dd.load(tmp_path / "tree.dd")), mmap.mmap)
+    assert not isinstance(base_of(dd.load(tmp_path / "tree.dd", mmap=False)), mmap.mmap)
+
+
+@pytest.mark.parametrize("mapped", [True, False])
+def test_a_file_with_one_bit_changed_is_refused(model, tmp_path, mapped):
+    model.save(tmp_path / "tree.dd")
+    held = bytearray((tmp_path / "tree.dd").read_bytes())
+    held[-3] ^= 4
+    (tmp_path / "tree.dd").write_bytes(held)
+    with pytest.raises(StoredFileError, match="was changed after it was saved"):
+        dd.load(tmp_path / "tree.dd", mmap=mapped)
+
+
+def test_sets_names_and_a_folder_of_the_fit_are_no_hindrance(rows, tmp_path):
+    X, Y = rows
+    sets = [[f"label {c}" for c in Y[[i]].indices] for i in range(200)]
+    model = dd.LabelTree(trees=1, checkpoint=tmp_path / "parts", progress=print)
+    model.fit(X, sets).save(tmp_path / "tree.dd")
+    again = dd.load(tmp_path / "tree.dd")
+    assert again.predict(X) == model.predict(X) and again.checkpoint is None
+
+
+# Every way in which a loop could be led beyond the end of an array.
+LAYER_FAULTS = {
+    "children": lambda of: {"children": np.append(of.children[:-1], of.children[-1] + 1)},
+    "children that fall": lambda of: {"children": of.children[::-1].copy()},
+    "chunks": lambda of: {"chunks": np.append(of.chunks[:-1], of.chunks[-1] + 1)},
+    "negative chunks": lambda of: {"chunks": of.chunks - 1},
+    "a parent more": lambda of: {"chunks": np.append(of.chunks, of.chunks[-1])},
+    "entries": lambda of: {"entries": np.append(of.entries[:-1], 10**12)},
+    "entries that fall": lambda of: {"entries": of.entries[::-1].copy()},
+    "a weight too few": lambda of: {"weight": of.weight[:-1]},
+    "child": lambda of: {"child": np.full_like(of.child, 255)},
+    "negative features": lambda of: {"feature": of.feature - 100},
+    "features that fall": lambda of: {"feature": of.feature[::-1].copy()},
+    "another type": lambda of: {"feature": of.feature.astype(np.int64)},
+    "no vector": lambda of: {"bias": of.bias[None]},
+    "not a number": lambda of: {"weight": np.full_like(of.weight, np.nan)},
+    "infinite": lambda of: {"weight": np.full_like(of.weight, np.inf)},
+    "no bias": lambda of: {"bias": np.full_like(of.bias, np.nan)},
+}
+
+
+def fields(held):
+    return {name: getattr(held, name) for name in held.__slots__}
+
+
+@pytest.mark.parametrize("change", LAYER_FAULTS.values(), ids=LAYER_FAULTS)
+def test_a_layer_that_leads_astray_is_refused(model, change):
+    layer = model.forest_.trees[0].layers[-1]
+    assert soundness.fault(type(layer), fields(layer)) is None
+    assert soundness.fault(type(layer), fields(layer) | change(layer)) is not None
+
+
+TREE_FAULTS = {
+    "a label twice": lambda of: {"label_of": np.zeros_like(of.label_of)},
+    "a label too many": lambda of: {"label_of": np.append(of.label_of, np.int32(30))},
+    "a label beyond": lambda of: {"label_of": of.label_of + np.int32(1)},
+    "no layers": lambda of: {"layers": ()},
+    "layers astray": lambda of: {"layers": of.layers[::-1]},
+}
+
+
+@pytest.mark.parametrize("change", TREE_FAULTS.values(), ids=TREE_FAULTS)
+def test_a_tree_whose_parts_do_not_fit_is_refused(model, change):
+    tree = model.forest_.trees[0]
+    assert soundness.fault(Tree, fields(tree)) is None
+    assert soundness.fault(Tree, fields(tree) | change(tree)) is not None
+
+
+def test_a_forest_with_features_beyond_its_rows_is_refused(model):
+    held = fields(model.forest_)
+    assert soundness.fault(Forest, held) is None
+    assert "feature" in soundness.fault(Forest, held | {"n_features": 3})
+
+
+def test_more_children_than_their_type_can_number_are_refused(model):
+    layer = model.forest_.trees[0].layers[0]
+    many = {"children": np.array([0, 300]), "bias": np.zeros(300, np.float32)}
+    assert "uint8" in soundness.fault(type(layer), fields(layer) | many)
+
+
+def test_a_tree_that_could_not_be_loaded_is_not_saved(model, rows, tmp_path):
+    spoilt = dd.LabelTree(trees=2, arity=4, leaf=4).fit(*rows)
+    spoilt.forest_ = replace(model.forest_, n_features=3)
+    with pytest.raises(StateError, match="feature"):
+        spoilt.save(tmp_path / "tree.dd")

@@ -37,7 +37,7 @@ def grown(model: Any, rows: sparse.csr_matrix, sets: LabelSets) -> tuple[Tree, .
             spool=None if model.checkpoint is None else Path(model.checkpoint) / f"tree{t}",
             progress=_progress(model.progress, t, count),
         )
-        found.append(_halved(tree) if model.precision == "float16" else tree)
+        found.append(halved(tree) if model.precision == "float16" else tree)
     return tuple(found)
 
 
@@ -93,7 +93,8 @@ def _leaned(members: sparse.csr_matrix) -> sparse.csr_matrix:
     return sparse.csr_matrix((values, members.indices, members.indptr), shape=members.shape)
 
 
-def _halved(tree: Tree) -> Tree:
+def halved(tree: Tree) -> Tree:
+    """The tree with weights of half precision."""
     return Tree(tree.label_of, tuple(_half(layer) for layer in tree.layers))
 
 

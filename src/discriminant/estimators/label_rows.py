@@ -16,11 +16,11 @@ from discriminant.table.schema import Block, dense, is_sparse, numbered
 _BLOCK = 1 << 14  # rows of a dense table looked at together
 
 
-def as_rows(features: Any, kind: Any, *, names: tuple[str, ...] | None = None) -> sparse.csr_matrix:
+def as_rows(features: Any, kind: Any, *, names: tuple[str, ...] | None = None) -> Any:
     """(n, d) CSR of `kind`, float32 or float64, its columns in order; NaN and infinity refused."""
     if not is_sparse(features):
         features = _from_dense(features, kind, names)
-    rows = features if isinstance(features, sparse.csr_matrix) else sparse.csr_matrix(features)
+    rows = features if features.format == "csr" else features.tocsr()
     _check_places(rows)
     if not rows.has_sorted_indices:
         rows = rows.sorted_indices()
@@ -32,7 +32,7 @@ def as_rows(features: Any, kind: Any, *, names: tuple[str, ...] | None = None) -
         _blame(rows, names)
     if values is rows.data:
         return rows
-    return sparse.csr_matrix((values, rows.indices, rows.indptr), shape=rows.shape, copy=False)
+    return type(rows)((values, rows.indices, rows.indptr), shape=rows.shape, copy=False)
 
 
 def _from_dense(features: Any, kind: Any, names: tuple[str, ...] | None) -> Any:
@@ -53,7 +53,7 @@ def _from_dense(features: Any, kind: Any, names: tuple[str, ...] | None) -> Any:
     return parts[0] if len(parts) == 1 else sparse.vstack(parts, format="csr")
 
 
-def _check_places(rows: sparse.csr_matrix) -> None:
+def _check_places(rows: Any) -> None:
     starts, places = rows.indptr, rows.indices
     if len(starts) != rows.shape[0] + 1 or starts[0] != 0 or (starts[1:] < starts[:-1]).any():
         raise LabelTreeError.unsound_rows("its row pointers do not rise from 0")

@@ -303,7 +303,8 @@ class LabelTree(ClassifierMixin, Rows):
             label = sets.labels[0]
             one = sets.kind == "one"
             raise LabelError.one_class(label) if one else LabelSetError.one_label(label)
-        return as_rows(features, self._real(), names=names), names, sets
+        rows = sparse.csr_matrix(as_rows(features, self._real(), names=names))
+        return rows, names, sets
 
     def _kind(self) -> Kind:
         self._need_fit()
@@ -317,7 +318,7 @@ class LabelTree(ClassifierMixin, Rows):
             return self.path
         return "logistic" if self.loss == "logistic" else "hinge"
 
-    def _rows(self, X: Any) -> sparse.csr_matrix:
+    def _rows(self, X: Any) -> Any:
         """Rows to search for, as those of the fit."""
         self._need_fit()
         names = getattr(self, "feature_names_in_", None)
@@ -336,11 +337,11 @@ class LabelTree(ClassifierMixin, Rows):
             tell(NamesUncheckedWarning.given_without(type(self).__name__))
         return as_rows(features, self._real(), names=None if names is None else tuple(names))
 
-    def _top(self, rows: sparse.csr_matrix, k: int, beam: int) -> tuple[Codes, Floats]:
+    def _top(self, rows: Any, k: int, beam: int) -> tuple[Codes, Floats]:
         threads = 1 if rows.shape[0] == 1 else self.threads or available_threads()
         return top(self.forest_, rows, k=k, beam=beam, threads=threads)
 
-    def _reached(self, rows: sparse.csr_matrix) -> tuple[Codes, Floats]:
+    def _reached(self, rows: Any) -> tuple[Codes, Floats]:
         """All labels that a row reaches."""
         return self._top(rows, min(len(self.classes_), _REACHED), self.beam)
 

@@ -1,0 +1,253 @@
+"""LabelTree as a classifier: kinds of labels and rows, probabilities, decisions, laws."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.datasets import load_digits
+from sklearn.linear_model import LogisticRegression
+from sklearn.svm import LinearSVC
+
+import discriminant as dd
+from discriminant import Decision, LabelTree
+
+pytestmark = pytest.mark.filterwarnings("ignore::discriminant.errors.DiscriminantWarning")
+
+
+@pytest.fixture(scope="module")
+def sets():
+    """300 rows of 60 features, 40 labels of which a row has some, each with words of its own."""
+    rng = np.random.default_rng(0)
+    Y = sparse.random_array((300, 40), density=0.05, format="csr", rng=rng) > 0
+    words = sparse.random_array((40, 60), density=0.1, format="csr", rng=rng)
+    noise = sparse.random_array((300, 60), density=0.03, format="csr", rng=rng)
+    return sparse.csr_array(Y.astype(float) @ words + 0.1 * noise), sparse.csr_array(Y)
+
+
+@pytest.fixture(scope="module")
+def digits():
+    X, y = load_digits(return_X_y=True)
+    return X[:1200] / 16.0, y[:1200], X[1200:] / 16.0, y[1200:]
+
+
+def same(ours, theirs):
+    return all(np.array_equal(a, b) for a, b in zip(ours, theirs, strict=True))
+
+
+# --- kinds of labels -----------------------------------------------------------------------------
+
+
+def test_a_matrix_and_sets_of_its_columns_are_the_same_labels(sets):
+    X, Y = sets
+    as_sets = [set(Y[[i]].indices.tolist()) for i in range(300)]
+    by_matrix, by_sets = LabelTree(trees=1).fit(X, Y), LabelTree(trees=1).fit(X, as_sets)
+    assert by_sets.classes_.tolist() == by_matrix.classes_.tolist()
+    assert same(by_sets.predict_topk(X), by_matrix.predict_topk(X))
+
+
+@pytest.mark.parametrize("form", ["dense", "csr_matrix", "bool", "counts", "frame of int"])
+def test_a_matrix_of_labels_may_be_of_any_kind(sets, form):
+    X, Y = sets
+    forms = {
+        "dense": Y.toarray().astype(int),
+        "csr_matrix": sparse.csr_matrix(Y),
+        "bool": Y.toarray(),
+        "counts": Y.astype(int) * 3,
+        "frame of int": sparse.csc_array(Y.astype(np.int8)),
+    }
+    wanted = LabelTree(trees=1).fit(X, Y).predict_topk(X)
+    assert same(LabelTree(trees=1).fit(X, forms[form]).predict_topk(X), wanted)
+
+
+def test_a_label_named_twice_in_a_row_counts_once(sets):
+    X, Y = sets
+    once = [Y[[i]].indices.tolist() for i in range(300)]
+    twice = [row + row[:1] for row in once]
+    wanted = LabelTree(trees=1).fit(X, once).predict_topk(X)
+    assert same(LabelTree(trees=1).fit(X, twice).predict_topk(X), wanted)
+
+
+def test_sets_of_one_label_are_one_label_each(digits):
+    X, y, Z, _ = digits
+    one, many = LabelTree(trees=1).fit(X, y), LabelTree(trees=1).fit(X, [[v] for v in y.tolist()])
+    assert same(one.predict_topk(Z), many.predict_topk(Z))
+
+
+def test_answers_are_as_the_labels_were(sets):
+    X, Y = sets
+    names = [[f"n{c}" for c in Y[[i]].indices] for i in range(300)]
+    matrix, lists = LabelTree().fit(X, Y).predict(X), LabelTree().fit(X, names).predict(X)
+    assert sparse.issparse(matrix) and matrix.shape == Y.shape
+    assert isinstance(lists, list) and set(lists[0]) <= {f"n{c}" for c in range(40)}
+
+
+def test_labels_more_likely_than_not_are_mostly_the_true_ones(sets):
+    X, Y = sets
+    model = LabelTree(cost=10.0, tree="one-vs-rest", loss="logistic").fit(X, Y)
+    found = model.predict(X).toarray().astype(bool)
+    assert (found == Y.toarray()).mean() > 0.97
+
+
+# --- kinds of rows -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["dense", "csc", "float32", "unsorted", "doubled"])
+def test_rows_mean_the_same_however_they_are_held(sets, kind):
+    X, Y = sets
+    turned = X.copy()
+    for i in range(300):
+        here = slice(turned.indptr[i], turned.indptr[i + 1])
+        turned.indices[here], turned.data[here] = (
+            turned.indices[here][::-1],
+            turned.data[here][::-1],
+        )
+    turned.has_sorted_indices = False
+    kinds = {
+        "dense": X.toarray(),
+        "csc": X.tocsc(),
+        "float32": X.astype(np.float32),
+        "unsorted": turned,
+        "doubled": sparse.csr_array(
+            (np.repeat(X.data / 2, 2), np.repeat(X.indices, 2), X.indptr * 2), shape=X.shape
+        ),
+    }
+    model = LabelTree(trees=1).fit(X, Y)
+    codes, scores = model.predict_topk(kinds[kind])
+    wanted = model.predict_topk(X)
+    assert np.array_equal(codes, wanted[0])
+    np.testing.assert_allclose(scores, wanted[1], rtol=1e-5, atol=1e-6)
+
+
+def test_rows_are_never_changed(sets):
+    X, Y = sets
+    held = X.copy(), Y.copy()
+    LabelTree(trees=1).fit(X, Y).predict_topk(X)
+    assert np.array_equal(X.data, held[0].data) and np.array_equal(Y.indices, held[1].indices)
+
+
+# --- laws ----------------------------------------------------------------------------------------
+
+
+def test_no_bit_depends_on_threads_or_batches(sets):
+    X, Y = sets
+    one, two = (LabelTree(leaf=8, arity=2, threads=n).fit(X, Y) for n in (1, 3))
+    wanted = one.predict_topk(X)
+    assert same(two.predict_topk(X), wanted)
+    for i in range(0, 300, 29):
+        assert same([found[0] for found in one.predict_topk(X[[i]])], [w[i] for w in wanted])
+
+
+def test_a_fit_that_was_checkpointed_is_the_same_fit(sets, tmp_path):
+    X, Y = sets
+    kept = LabelTree(leaf=8, checkpoint=tmp_path / "parts").fit(X, Y)
+    assert same(kept.predict_topk(X), LabelTree(leaf=8).fit(X, Y).predict_topk(X))
+
+
+def test_permuted_labels_give_permuted_answers(sets):
+    X, Y = sets
+    moved = np.random.default_rng(1).permutation(40)
+    codes, scores = LabelTree(leaf=8, threshold=0).fit(X, Y).predict_topk(X, k=3)
+    again = LabelTree(leaf=8, threshold=0).fit(X, Y[:, moved]).predict_topk(X, k=3)
+    assert (moved[again[0]] == codes).mean() > 0.999  # equal scores are in the order of codes
+    np.testing.assert_allclose(again[1], scores, rtol=1e-6, atol=1e-9)
+
+
+def test_one_level_without_a_tree_is_support_vectors_of_each_class(digits):
+    X, y, Z, _ = digits
+    exact = {"precision": "float64", "threshold": 0.0, "tolerance": 1e-10, "max_sweeps": 100_000}
+    model = LabelTree(tree="one-vs-rest", **exact).fit(X, y)
+    wanted = LinearSVC(loss="squared_hinge", tol=1e-12, max_iter=1_000_000, intercept_scaling=1.0)
+    margins = wanted.fit(X, y).decision_function(Z)
+    scores = -(np.maximum(0, 1 - margins) ** 3)
+    np.testing.assert_allclose(model.decision_function(Z), scores, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "tree", ["balanced", "wide", "huffman", "one-vs-rest", [[0, 1, [2, 3]], [4, 5, 6], [7, 8, 9]]]
+)
+def test_every_tree_learns(digits, tree):
+    X, y, Z, truth = digits
+    model = LabelTree(tree=tree, arity=3, leaf=4).fit(X, y)
+    assert model.score(Z, truth) > 0.8
+
+
+def test_a_logistic_tree_knows_how_sure_it_is(digits):
+    X, y, Z, truth = digits
+    model = LabelTree(loss="logistic").fit(X, y)
+    sure = model.predict_proba(Z)[np.arange(len(Z)), truth]
+    theirs = LogisticRegression(max_iter=1000).fit(X, y).predict_proba(Z)
+    theirs = theirs[np.arange(len(Z)), truth]
+    assert np.log(sure).mean() > np.log(theirs).mean() - 0.1
+
+
+# --- probabilities and decisions -----------------------------------------------------------------
+
+
+def test_probabilities_of_one_label_sum_to_one(digits):
+    X, y, Z, _ = digits
+    found = LabelTree(leaf=4, beam=2).fit(X, y).predict_proba(Z)
+    np.testing.assert_allclose(found.sum(axis=1), 1.0)
+    assert np.array_equal(found.argmax(1), LabelTree(leaf=4, beam=2).fit(X, y).predict(Z))
+
+
+def test_the_best_few_are_those_of_the_whole(digits):
+    X, y, Z, _ = digits
+    model = LabelTree(leaf=4).fit(X, y)
+    whole, few = model.predict_proba(Z), model.predict_proba(Z, k=2)
+    assert sparse.issparse(few) and (np.diff(few.indptr) == 2).all()
+    np.testing.assert_allclose(few.toarray(), np.where(few.toarray() > 0, whole, 0), rtol=1e-12)
+    np.testing.assert_allclose(few.max(axis=1).toarray().ravel(), whole.max(axis=1))
+
+
+def test_a_decision_rejects_what_is_not_sure(digits):
+    X, y, Z, truth = digits
+    decision = Decision(LabelTree(loss="logistic"), reject=0.1).fit(X, y)
+    said = decision.decide(Z)
+    kept = np.array([action is not dd.REJECT for action in said])
+    assert 0.3 < kept.mean() < 1
+    assert (said[kept] == truth[kept]).mean() > (decision.predict(Z) == truth).mean()
+
+
+def test_a_wider_beam_finds_no_worse(sets):
+    X, Y = sets
+    model = LabelTree(leaf=4, arity=2, trees=1).fit(X, Y)
+    narrow, wide, all_ = (model.predict_topk(X, k=1, beam=b)[1] for b in (1, 4, 40))
+    assert (narrow <= wide).all() and (wide <= all_).all()
+
+
+def test_rare_labels_are_found_more_often_with_propensities(sets):
+    X, Y = sets
+    rng = np.random.default_rng(2)
+    rare = np.arange(40) % 2 == 0
+    seen = Y.toarray() & ~(rare & (rng.random(Y.shape) < 0.7))
+    plain, leaned = (
+        LabelTree(weighting=how, tree="one-vs-rest").fit(X, seen).predict_topk(X, k=3)[0]
+        for how in (None, "propensity")
+    )
+    assert rare[leaned].mean() > rare[plain].mean()
+
+
+# --- sizes and progress --------------------------------------------------------------------------
+
+
+def test_size_is_told_before_the_fit_within_a_factor(sets):
+    X, Y = sets
+    model = LabelTree(threshold=0.01)
+    said = model.estimate_size(X, Y)
+    model.fit(X, Y)
+    held = sum(len(layer.weight) for tree in model.forest_.trees for layer in tree.layers)
+    assert said.labels == 40 and said.rows == 300
+    assert held / 8 < said.weights < 8 * held
+
+
+def test_half_precision_takes_less_and_says_nearly_the_same(digits):
+    X, y, Z, _ = digits
+    single, half = (LabelTree(precision=p).fit(X, y) for p in ("float32", "float16"))
+    assert half.forest_.trees[0].layers[0].weight.itemsize == 2
+    assert (half.predict(Z) == single.predict(Z)).mean() > 0.99
+
+
+def test_progress_rises_to_the_end(sets):
+    told = []
+    LabelTree(leaf=8, progress=lambda done, of: told.append((done, of))).fit(*sets)
+    done = [at / of for at, of in told]
+    assert done == sorted(done) and done[-1] == pytest.approx(1.0)

@@ -146,11 +146,12 @@ class EvaluationWork:
         return Partial(total(found) if found else None, rows)
 
     def _of(self, frame: Frame) -> RankedAssessment:
-        labels, codes = label_codes(frame[self.target])
+        labels, codes = label_codes(frame[self.target], start=frame.start)
         labels = as_known(labels, self.model.classes_)
         weight = None
         if self.weight is not None:
-            weight = open_weight(frame[self.weight].values, len(frame), some=False)
+            values, start = frame[self.weight].values, frame.start
+            weight = open_weight(values, len(frame), some=False, start=start)
         used = tuple(frame[name] for name in self.used)
         return _assessed(
             self.model, replace(frame, columns=used), labels[codes], weight, self.unseen

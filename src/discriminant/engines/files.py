@@ -12,14 +12,14 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, TypeVar
 
 from discriminant.engines.checkpoint import Journal
 from discriminant.engines.keeping import digest
 from discriminant.engines.summing import add_up, available_threads, in_order
-from discriminant.errors import FileError
+from discriminant.errors import FileError, SourceChangedError
 from discriminant.table.cells import Frame
 from discriminant.table.encoding import Encoding
 from discriminant.table.file_parts import FilePart
@@ -99,14 +99,17 @@ class FilesSource:
     def answers(self, work: Work[A], start: int = 0) -> Iterator[A]:
         """What work says of the parts from one on, in their order; a fault is the last."""
         threads = available_threads()
-        done, told = sum(part.share for part in self.parts[:start]), 0
+        done = before = sum(part.share for part in self.parts[:start])
+        told = 0
         whole = sum(part.share for part in self.parts)
         pool = ThreadPoolExecutor(threads)
         try:
             found = in_order(pool, work, self.parts[start:], 2 * threads)
             for part, answer in zip(self.parts[start:], found, strict=True):
                 if getattr(answer, "fault", None) is not None:
-                    yield work(part.placed())
+                    answer = _again(work, part)
+                if getattr(answer, "fault", None) is not None:
+                    yield answer
                     return
                 done, told = done + part.share, told + getattr(answer, "rows", 0)
                 if self.progress is not None:
@@ -116,6 +119,8 @@ class FilesSource:
             pool.shutdown(cancel_futures=True)
         for identity in self.identities:
             identity.check()
+        if self.filed.counted and before + told != whole:
+            raise SourceChangedError.of_count(self.name, whole, before + told)
 
     # --- inside ---------------------------------------------------------------------------------
 
@@ -136,11 +141,19 @@ class FilesSource:
         if not tables:
             raise FileError.no_rows(self.name, len(self.names))
         table = pa.concat_tables([one.select(list(columns)) for one in tables])
-        return some[0].frame(table)
+        frame = some[0].frame(table)  # rows of many parts: their places are not those of the first
+        return replace(frame, line_of=None, text_of=None)
 
     def _cut_again(self, found: Recut) -> None:
         self.filed = self.filed.cut_again(found)
         self.parts = self.filed.parts()
+
+
+def _again(work: Work[A], part: FilePart) -> A:
+    """The part once more: a fault may have passed, and one that stays is told with its place."""
+    answer = work(part)
+    placed = part.placed() if getattr(answer, "fault", None) is not None else part
+    return answer if placed is part else work(placed)
 
 
 def _heads(parts: Sequence[FilePart], columns: Sequence[str], rows: int) -> list[Any]:

@@ -19,7 +19,7 @@ import numpy as np
 from discriminant.engines.checkpoint import with_checkpoint
 from discriminant.engines.parted import Parted
 from discriminant.engines.summing import PartWork
-from discriminant.errors import DiscriminantError, EngineError, LabelError
+from discriminant.errors import DiscriminantError, EngineError, LabelError, SourceChangedError
 from discriminant.moments.anchor import Anchor
 from discriminant.moments.class_moments import ClassMoments, Detail
 from discriminant.moments.reach import ReachReading
@@ -140,6 +140,8 @@ def open_parted(
     source = reading_as(source, wishes)
     look = source.sample(wishes.wanted(source.names), _LOOK)
     look = replace(look, left_out=tuple(n for n in source.names if n not in look.names))
+    if wishes.target is not None and look[wishes.target].gaps:
+        surveyed(source, wishes, wishes.aside)  # some rows do not know where they lie: all do
     survey: Survey | None = None
     while True:
         found = planned(look, wishes, survey=survey, max_classes=max_classes)
@@ -147,9 +149,9 @@ def open_parted(
         try:
             if found.plan is not None:
                 return _read(source, look, found.plan, said=found.said, detail=detail)
-        except Unforeseen:
-            if survey is not None:  # all rows were surveyed: they have changed since
-                raise
+        except Unforeseen as new:
+            if survey is not None:  # all rows were surveyed
+                raise SourceChangedError.of_class(source.name, new.column, new.level) from None
             doubtful = wider(look, wishes)
         survey = surveyed(source, wishes, doubtful)
 

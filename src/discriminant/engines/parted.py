@@ -19,6 +19,7 @@ from discriminant.moments.class_moments import ClassMoments
 from discriminant.moments.reading import MomentsReading
 from discriminant.moments.summary import Reading, Summary
 from discriminant.table.basis import Expanded
+from discriminant.table.encoding import Unforeseen
 from discriminant.table.parts import Plan, Source
 from discriminant.table.schema import Floats, Schema
 from discriminant.table.source import Table
@@ -56,10 +57,15 @@ class Parted:
 
     def fold(self, reading: Reading[S]) -> S:
         """The sum of a reading over all rows."""
-        found = self.source.summed(PartWork(self.plan, reading)).checked()
+        name = self.source.name
+        try:
+            found = self.source.summed(PartWork(self.plan, reading)).checked()
+        except Unforeseen as new:
+            raise SourceChangedError.of_class(name, new.column, new.level) from None
         if found.rows != self.rows_read:
-            raise SourceChangedError.of_rows(self.source.name, self.rows_read, found.rows)
-        assert found.total is not None
+            raise SourceChangedError.of_rows(name, self.rows_read, found.rows)
+        if found.total is None:  # as many rows as before, of which none counts any more
+            raise SourceChangedError.of_rows(name, len(self), 0)
         return found.total
 
     def weighed(self, factors: Floats) -> Parted:

@@ -27,6 +27,21 @@ class SourceChangedError(DiscriminantError):
             "sums over both would be of neither. Open it again when nobody writes to it."
         )
 
+    @classmethod
+    def of_count(cls, source: str, known: int, read: int) -> SourceChangedError:
+        return cls(
+            f"{source} has {known:,} rows by its own account, and {read:,} were read: sums would "
+            "not be of all of them. Read it again; if that helps nothing, a file is damaged."
+        )
+
+    @classmethod
+    def of_class(cls, source: str, column: str, level: object) -> SourceChangedError:
+        return cls(
+            f"{source} holds {level!r} in '{column}' now, which it did not when it was opened: it "
+            "changed, and sums over both would be of neither. Open it again when nobody writes to "
+            "it."
+        )
+
 
 class EngineError(InputError):
     """No engine reads such a source."""
@@ -47,6 +62,13 @@ class EngineError(InputError):
         return cls(
             f"This needs {library}, which is not installed. Install it with: "
             f"pip install 'discriminant[{extra}]' (in a clone: pip install '.[{extra}]')"
+        )
+
+    @classmethod
+    def no_checkpoint(cls, name: str) -> EngineError:
+        return cls(
+            f"{name}: with pushdown=True no row leaves the database, so nothing would tell that a "
+            "checkpoint is of other rows. Leave checkpoint= out, or pass pushdown=False."
         )
 
     @classmethod

@@ -61,6 +61,11 @@ class Wishes:
     missing_texts: tuple[str, ...] | None = None
     reads_texts: bool = True  # whether texts that are numbers or dates are to be read as such
 
+    @property
+    def aside(self) -> tuple[str, ...]:
+        """The columns of labels and weights."""
+        return tuple(name for name in (self.target, self.weight) if name is not None)
+
     def check(self) -> None:
         """Refuse options that cannot be."""
         allowed = (("missing", MISSING), ("unseen", UNSEEN), ("reference", REFERENCES))

@@ -187,7 +187,7 @@ class Plan:
         return found
 
     def _block(self, frame: Frame) -> Block:
-        codes = self._codes(frame[self.target])
+        codes = self._codes(frame[self.target], frame.start)
         rows = self.encoding.rows(frame, fitting=True)
         weight = self._weight(frame)
         fold = None if self.dealing is None else self.dealing.numbers(frame)
@@ -203,10 +203,11 @@ class Plan:
     def _weight(self, frame: Frame) -> Floats | None:
         if self.weight is None:
             return None
-        return open_weight(frame[self.weight].values, len(frame), some=False)
+        values, start = frame[self.weight].values, frame.start
+        return open_weight(values, len(frame), some=False, start=start)
 
-    def _codes(self, cells: Cells) -> Codes:
-        labels, codes = label_codes(cells)
+    def _codes(self, cells: Cells, start: int) -> Codes:
+        labels, codes = label_codes(cells, start=start)
         place = np.searchsorted(self.labels, labels)
         place[place == len(self.labels)] = 0
         for label in labels[self.labels[place] != labels][:1].tolist():
@@ -214,10 +215,13 @@ class Plan:
         return compact(place, len(self.labels))[codes]
 
 
-def label_codes(cells: Cells) -> tuple[Labels, Codes]:
-    """The classes of some rows exactly as they are written, sorted, and the code of every row."""
+def label_codes(cells: Cells, *, start: int = 0) -> tuple[Labels, Codes]:
+    """The classes of some rows exactly as they are written, sorted, and the code of every row.
+
+    `start` is the number of the first of them, for messages.
+    """
     if cells.gaps:
-        raise LabelError.missing(np.flatnonzero(cells.missing).tolist())
+        raise LabelError.missing((start + np.flatnonzero(cells.missing)).tolist())
     if cells.kind == "date":
         raise LabelError.of_dates(cells.name)
     if cells.kind == "boolean":

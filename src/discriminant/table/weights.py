@@ -10,10 +10,12 @@ from discriminant.errors import ShapeError, WeightError
 from discriminant.table.schema import Floats
 
 
-def open_weight(weight: Any, rows: int, *, some: bool = True) -> Floats | None:
+def open_weight(
+    weight: Any, rows: int, *, some: bool = True, start: int = 0
+) -> Floats | None:
     """Weights as float64, each finite and not negative; None stays None.
 
-    They may all be 0 where `some` need not count: in a part of the rows.
+    They may all be 0 where `some` need not count: in a part of the rows, which begins at `start`.
     """
     if weight is None:
         return None
@@ -30,10 +32,10 @@ def open_weight(weight: Any, rows: int, *, some: bool = True) -> Floats | None:
         raise ShapeError.of_lengths("sample_weight", len(found), rows)
     if not np.isfinite(found).all():
         row = int(np.argmin(np.isfinite(found)))
-        raise WeightError.not_finite(row, float(found[row]))
+        raise WeightError.not_finite(start + row, float(found[row]))
     if (found < 0).any():
         row = int(np.argmax(found < 0))
-        raise WeightError.negative(row, float(found[row]))
+        raise WeightError.negative(start + row, float(found[row]))
     if some and not found.any():
         raise WeightError.all_zero()
     return found

@@ -3,7 +3,9 @@
 import pandas as pd
 import pytest
 
+from discriminant.moments import columnar
 from tests.engines.conftest import engine as engine, small_parts as small_parts
+from tests.engines.kinds import ENGINES
 from tests.trust.test_nist_anova import CLOSE, LARGE, SETS, digits_lost, rows_of
 
 
@@ -23,4 +25,12 @@ def test_every_engine_has_the_digits_that_the_rows_allow(engine, name, parts, tm
 @pytest.mark.parametrize("name", LARGE)
 def test_so_it_has_of_many_rows(engine, name, tmp_path):
     moments = engine.rows(frame_of(name), 8, tmp_path, target="y").moments
+    assert digits_lost(name, moments) <= CLOSE
+
+
+@pytest.mark.parametrize("name", SETS)
+def test_so_it_has_where_columns_are_read_as_those_of_very_many_rows(name, tmp_path, monkeypatch):
+    monkeypatch.setattr(columnar, "_MANY", 0)
+    parquet = next(engine for engine in ENGINES if engine.name == "files-parquet")
+    moments = parquet.rows(frame_of(name), 8, tmp_path, target="y").moments
     assert digits_lost(name, moments) <= CLOSE

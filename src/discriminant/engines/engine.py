@@ -141,7 +141,8 @@ def read_moments(
         names = (*names, *(f"response {j}" for j in range(table.responses.shape[1])))
 
     def read(anchor: Anchor) -> ClassMoments:
-        reading = MomentsReading(table.schema.labels, names, anchor, detail)
+        rows = len(table) if isinstance(table, Parted) else 0  # in memory, rows lie side by side
+        reading = MomentsReading(table.schema.labels, names, anchor, detail, rows)
         return fold(table, reading, threads=threads)
 
     return _in_units_that_suit(table, read(anchor), read)

@@ -172,7 +172,12 @@ def _read(
     K, d = len(plan.labels), drawn.width
     wanted: Detail = detail or ("class" if 8 * K * d * d <= _ROOM else "pooled")
     found = source.summed(
-        PartWork(plan, MomentsReading(plan.labels, schema.features, anchor, wanted))
+        PartWork(
+            plan,
+            MomentsReading(
+                plan.labels, schema.features, anchor, wanted, getattr(source, "rows", 0)
+            ),
+        )
     ).checked()
     if found.total is None:
         raise LabelError.absent(source.name)

@@ -37,14 +37,15 @@ class PartWork(Generic[S]):
 
     def __call__(self, part: Part) -> Partial[S]:
         """The sum of the reading over the rows of a part."""
-        rows = 0
+        rows, apart = 0, getattr(self.reading, "apart", False)
         parts: list[tuple[int, S]] = []  # sums of 1, 2, 4, ... blocks
         try:
             with one_blas_thread():
                 for frame in part.frames(self.plan.columns):
                     if not len(frame):
                         continue
-                    block = self.plan.block(replace(frame, start=part.start + rows))
+                    placed = replace(frame, start=part.start + rows)
+                    block = self.plan.block(placed, apart=apart)
                     rows += len(frame)
                     if len(block):
                         push(parts, self.reading.read(block))

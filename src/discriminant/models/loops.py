@@ -1,8 +1,8 @@
 """Loops over rows that cannot be said as matrix products: each step needs the one before.
 
-This file alone imports Numba, and is itself imported only when such a loop is about to run. A loop
-is compiled on first use, for float32 and for float64 rows, and kept on disk for the next process:
-so they are few, small and flat.
+This file is imported only when such a loop is about to run. A loop is compiled on first use, for
+float32 and for float64 rows, and kept on disk for the next process: so they are few, small and
+flat.
 
 `walk_dense` and `walk_sparse` are the perceptron's. A row stands in the units z = (x - origin)
 scale; sparse rows keep their zeros, their origin is 0. W is (1, d) for two classes, whose sign
@@ -11,23 +11,11 @@ decides, or (K, d), and b goes with it; `one` is what the intercept's feature ho
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeVar, cast
+from typing import Any
 
-import numba
 import numpy as np
 
-F = TypeVar("F", bound=Callable[..., Any])
-
-# Sums may be reordered, so that they run in vector registers; NaN and infinity keep their meaning.
-_MATH = {"reassoc", "contract", "nsz"}
-
-
-def compiled(loop: F) -> F:
-    """The loop, compiled when it is first called with a kind of rows."""
-    found = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=_MATH)(loop)
-    return cast(F, found)
-
+from discriminant.moments.loops import compiled as compiled
 
 ENDED, RECORD, DONE, STEP = 0, 1, 2, 3  # why a walk stops, or takes a step
 ROW, RUN, UPDATES, SEEN, GO = 0, 1, 2, 3, 4  # places in the state of a walk

@@ -26,13 +26,16 @@ _WHOLE = 256  # a class of up to so many rows is guessed by all of them
 Places = npt.NDArray[np.intp]
 
 
-def gather_classes(moments: ClassMoments, block: Block) -> None:
-    """Means and scatters of the rows of a block, into moments of which only weights are known."""
+def gather_classes(moments: ClassMoments, block: Block, *, only: Places | None = None) -> None:
+    """Means and scatters of the rows of a block, into moments of which only weights are known.
+
+    Of all classes, or only of some.
+    """
     count = np.bincount(block.codes, minlength=len(moments.weight))
     ends = np.cumsum(count)
     order = np.argsort(block.codes, kind="stable")
     gathered = _Gathered.of(block, moments.anchor, int(count.max()))
-    for k in np.flatnonzero(moments.weight > 0):
+    for k in np.flatnonzero(moments.weight > 0) if only is None else only:
         rows = order[ends[k] - count[k] : ends[k]]
         mean, scatter = gathered.moments_of(rows, float(moments.weight[k]))
         moments.mean[k], moments.scatter[k] = mean, scatter

@@ -11,7 +11,8 @@ That loses digits only if most of the sum of squares goes in the correction, tha
 bad guess: then the block is read again about the means just found. So nothing is ever squared far
 from its mean, and no digit is lost to a large mean or to rows that drift.
 
-Where every class has a scatter of its own, rows are gathered class by class: `moments.gathering`.
+Where every class has a scatter of its own, rows are gathered class by class: `moments.gathering`,
+and where they are very many, straight from their columns: `moments.columnar`.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from scipy import sparse
 
 from discriminant.moments.anchor import Anchor
 from discriminant.moments.class_moments import ClassMoments, Detail
+from discriminant.moments.columnar import gather_columns, takes, worth_loading
 from discriminant.moments.gathering import gather_classes
 from discriminant.moments.products import NARROW, READINGS, SLICE, TOLERATED, products
 from discriminant.table.schema import Block, Floats, Labels, dense
@@ -44,6 +46,13 @@ class MomentsReading:
     features: tuple[str, ...]  # d names
     anchor: Anchor
     detail: Detail = "class"
+    rows: int = 0  # about how many there are in all, where that is known: many are worth more care
+
+    @property
+    def apart(self) -> bool:
+        """Whether the columns of a block may, and had better, be left where they are."""
+        many = worth_loading(self.rows, len(self.features))
+        return many and self.detail == "class" and self.anchor.plain
 
     @property
     def numbers(self) -> int:
@@ -64,6 +73,8 @@ class MomentsReading:
         with np.errstate(invalid="ignore", over="ignore"):  # a cell that is no number is named
             if self.detail in ("pooled", "diagonal"):
                 _Together(found, block).read()
+            elif self.apart and takes(block):
+                gather_columns(found, block)
             else:
                 gather_classes(found, block)
         if not np.isfinite(found.mean).all():

@@ -21,9 +21,10 @@ from discriminant.table.arrow_files import (
 from discriminant.table.cells import Frame, from_arrow
 from discriminant.table.files import Format, Identity
 
-BATCH = 1 << 16  # rows turned and summed at a time
+BATCH = 1 << 17  # rows turned and summed at a time: those of a page, as pyarrow writes it
+_CELLS = 1 << 22  # of a batch, at most
 SMALL = 1 << 16  # rows; row groups and batches that are smaller are read together
-_BUFFER = 1 << 20  # bytes of a column read ahead; without it a whole row group is
+_BUFFER = 1 << 18  # bytes of a column read ahead; without it a whole row group is
 
 
 class FilePart(Protocol):
@@ -107,8 +108,8 @@ class ParquetPart:
         """Rows."""
         return self.rows
 
-    def tables(self, columns: Sequence[str]) -> Iterator[Any]:
-        """Arrow tables of its rows."""
+    def tables(self, columns: Sequence[str], *, most: int | None = None) -> Iterator[Any]:
+        """Arrow tables of its rows; if only the first are wanted, so many of them at a time."""
         import pyarrow as pa
 
         path, held = self.identity.path, self.keys.apart(columns)
@@ -118,8 +119,9 @@ class ParquetPart:
                 yield self.keys.joined(empty, columns).select(list(columns))
                 return
             try:
+                rows = min(BATCH, max(_CELLS // len(held), 1024), most or BATCH)
                 for batch in file.iter_batches(
-                    BATCH, row_groups=list(self.groups), columns=held, use_threads=False
+                    rows, row_groups=list(self.groups), columns=held, use_threads=False
                 ):
                     yield self.keys.joined(pa.table(batch), columns)
             except (pa.ArrowException, OSError, UnicodeDecodeError) as fault:

@@ -177,16 +177,16 @@ class Plan:
         """The plan with more steps."""
         return replace(self, then=(*self.then, *steps))
 
-    def block(self, frame: Frame) -> Block:
-        """The rows of a frame that count."""
-        found = self._block(frame)
+    def block(self, frame: Frame, *, apart: bool = False) -> Block:
+        """The rows of a frame that count; their columns may stay apart if nothing is done then."""
+        found = self._block(frame, apart and not self.then)
         for step in self.then:
             if not len(found):
                 break
             found = step(found)
         return found
 
-    def _block(self, frame: Frame) -> Block:
+    def _block(self, frame: Frame, apart: bool) -> Block:
         codes = self._codes(frame[self.target], frame.start)
         rows = self.encoding.rows(frame, fitting=True)
         weight = self._weight(frame)
@@ -198,7 +198,8 @@ class Plan:
             codes = codes[keep]
             weight = None if weight is None else weight[keep]
             fold = None if fold is None else fold[keep]
-        return Block(features[:], codes, weight, start=frame.start, fold=fold)
+        features = features if apart else features[:]
+        return Block(features, codes, weight, start=frame.start, fold=fold)
 
     def _weight(self, frame: Frame) -> Floats | None:
         if self.weight is None:

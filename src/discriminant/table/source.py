@@ -65,6 +65,10 @@ class Columns:
             block[:, j] = part
         return block
 
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
+        """All rows, the columns side by side."""
+        return self[:].astype(dtype, copy=False)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Table:

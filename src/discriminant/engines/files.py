@@ -54,6 +54,11 @@ class FilesSource:
         return self.filed.names
 
     @property
+    def rows(self) -> int:
+        """How many there are, where that is known before they are read; else 0."""
+        return sum(part.share for part in self.parts) if self.filed.counted else 0
+
+    @property
     def said(self) -> tuple[str, ...]:
         """Formats and number of files."""
         return self.filed.said

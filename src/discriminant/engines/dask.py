@@ -8,6 +8,7 @@ come to the client, but for the sample that a plan is made from.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib import import_module
@@ -15,6 +16,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from discriminant.engines.drawing import spread
 from discriminant.engines.summing import add_up
 from discriminant.errors import EngineError, ShapeError
 from discriminant.table.cells import Cells, Frame, open_frame
@@ -23,6 +25,7 @@ from discriminant.table.schema import numbered
 
 A = TypeVar("A", bound=Adds)
 _BATCH = 1 << 16  # rows of a frame
+_UNEVEN = 4  # times the mean length that a partition may have and be drawn from fully
 _TARGET, _WEIGHT = "y", "weight"  # names for arrays that have none
 
 
@@ -68,14 +71,15 @@ class DaskSource:
     said: tuple[str, ...] = ()
 
     def sample(self, columns: Sequence[str], rows: int) -> Frame:
-        """The first rows of partitions all over the source."""
+        """Rows of partitions all over the source, of each in proportion to its length."""
         dask, parts = _dask(), self._parts(columns)
         some = parts[:: max(len(parts) // 16, 1)]
-        head = dask.delayed(_head, pure=True)
+        head = dask.delayed(_some, pure=True)
         frames: list[Any] = []
         for chosen in (some, parts):  # all of them only if those chosen have no rows
-            found = [head(part, tuple(columns), -(-rows // len(chosen))) for part in chosen]
-            frames = [frame for frame in dask.compute(*found) if frame is not None]
+            most = min(_UNEVEN * -(-rows // len(chosen)), rows)
+            found = [head(part, tuple(columns), most) for part in chosen]
+            frames = _by_length([one for one in dask.compute(*found) if one is not None], rows)
             if frames:
                 break
         if not frames:
@@ -177,21 +181,28 @@ def _do(work: Work[A], part: Part) -> A:
     return work(part)
 
 
-def _head(part: Partition, columns: Sequence[str], rows: int) -> Any:
-    """The first rows as an Arrow table; None of an empty partition."""
+def _some(part: Partition, columns: Sequence[str], rows: int) -> Any:
+    """How many rows there are, and some as an Arrow table; None of an empty partition."""
     import pyarrow as pa
 
-    if not len(part.columns[0]):
+    count = len(part.columns[0])
+    if not count:
         return None
+    places = spread(count, rows)
     if len(part.columns) == 1:
-        return pa.Table.from_pandas(
-            part.columns[0].iloc[:rows][list(columns)], preserve_index=False
-        )
-    taken = [one[:rows] for one in part.columns]
+        some = part.columns[0].iloc[places][list(columns)]
+        return count, pa.Table.from_pandas(some, preserve_index=False)
+    taken = [one[places] for one in part.columns]
     features = np.asarray(taken[0])
     values = [*features.T, *(np.asarray(one) for one in taken[1:])]
     found = dict(zip(part.names, values, strict=True))
-    return pa.table({name: found[name] for name in columns})
+    return count, pa.table({name: found[name] for name in columns})
+
+
+def _by_length(found: Sequence[tuple[int, Any]], rows: int) -> list[Any]:
+    """At most so many rows, of each partition as many as its share of all."""
+    share = min(rows / max(sum(count for count, _ in found), 1), 1.0)
+    return [some.take(spread(len(some), math.ceil(share * count))) for count, some in found]
 
 
 def _joined(frames: Sequence[Any]) -> Any:

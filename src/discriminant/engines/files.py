@@ -17,6 +17,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from discriminant.engines.checkpoint import Journal
+from discriminant.engines.drawing import drawn
 from discriminant.engines.keeping import digest
 from discriminant.engines.summing import add_up, available_threads, in_order
 from discriminant.errors import FileError, SourceChangedError
@@ -32,7 +33,6 @@ from discriminant.table.text_parts import Recut
 
 A = TypeVar("A", bound=Adds)
 Progress = Callable[[int, int | None], None]
-_LOOKS = 32  # parts that a sample is drawn from
 
 
 @dataclass(slots=True, eq=False)
@@ -78,7 +78,7 @@ class FilesSource:
         return FilesSource(self.name, self.filed, self.progress, journal)
 
     def sample(self, columns: Sequence[str], rows: int) -> Frame:
-        """The first rows of parts all over the files."""
+        """Rows from all over the files, at even distances."""
         while True:
             try:
                 return self._sample(columns, rows)
@@ -140,13 +140,11 @@ class FilesSource:
     def _sample(self, columns: Sequence[str], rows: int) -> Frame:
         import pyarrow as pa
 
-        count = len(self.parts)
-        some = [self.parts[k * count // min(count, _LOOKS)] for k in range(min(count, _LOOKS))]
-        tables = _heads(some, columns, rows) or _heads(self.parts, columns, rows)
+        tables = drawn(self.parts, columns, rows=rows)
         if not tables:
             raise FileError.no_rows(self.name, len(self.names))
         table = pa.concat_tables([one.select(list(columns)) for one in tables])
-        frame = some[0].frame(table)  # rows of many parts: their places are not those of the first
+        frame = self.parts[0].frame(table)  # rows of many parts, which have places of their own
         return replace(frame, line_of=None, text_of=None)
 
     def _cut_again(self, found: Recut) -> None:
@@ -159,25 +157,6 @@ def _again(work: Work[A], part: FilePart) -> A:
     answer = work(part)
     placed = part.placed() if getattr(answer, "fault", None) is not None else part
     return answer if placed is part else work(placed)
-
-
-def _heads(parts: Sequence[FilePart], columns: Sequence[str], rows: int) -> list[Any]:
-    """The first rows of each, so many in all."""
-    found: list[Any] = []
-    for place, part in enumerate(parts):
-        left = rows - sum(len(table) for table in found)
-        found += _head(part, columns, -(-left // (len(parts) - place)))
-    return found
-
-
-def _head(part: FilePart, columns: Sequence[str], rows: int) -> list[Any]:
-    found: list[Any] = []
-    for table in part.tables(columns):
-        found.append(table.slice(0, rows))
-        rows -= len(found[-1])
-        if rows <= 0:
-            break
-    return [table for table in found if len(table)]
 
 
 def takes(source: Any) -> bool:

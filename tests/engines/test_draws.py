@@ -1,0 +1,86 @@
+"""Rows drawn to fit and judge models by stand for all: files are often in the order of time."""
+
+import gzip
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import discriminant as dd
+from discriminant.engines import drawing
+from tests.engines.kinds import ENGINES
+
+N = 6000
+
+
+def in_order_of_time(rows=N):
+    """A month of rows, one after the other; half way the classes change sides."""
+    rng = np.random.default_rng(6)
+    time = np.arange(rows) / rows + 0.25
+    x = rng.standard_normal(rows)
+    y = np.where((x > 0) == (time < 0.75), "a", "b")
+    return pd.DataFrame({"time": time, "x": x, "y": y})
+
+
+def middle_of_drawn(rows):
+    """The mean time of the rows drawn, from 0 to 1."""
+    place = list(rows.schema.features).index("time")
+    return float(np.asarray(rows.drawn.features[:])[:, place].mean()) - 0.25
+
+
+@pytest.mark.parametrize("parts", [1, 7])
+def test_rows_are_drawn_from_the_beginning_to_the_end(engine, parts, tmp_path):
+    if engine.inside:
+        pytest.skip("no row leaves: means of classes are drawn")
+    rows = engine.rows(in_order_of_time(), parts, tmp_path, target="y")
+    few = len(rows.drawn) < N / 2
+    assert few and abs(middle_of_drawn(rows) - 0.5) < 0.05 + 1.5 / np.sqrt(len(rows.drawn)) * (
+        engine.name in ("spark", "sql-duckdb", "sql-sqlite", "sql-postgres")
+    )
+
+
+@pytest.mark.parametrize("name", ["files-csv", "files-parquet", "files-csv-gzip", "dask"])
+def test_the_same_rows_are_drawn_every_time(name, tmp_path):
+    engine = next(one for one in ENGINES if one.name == name)
+    laid = engine.laid(in_order_of_time(), 3, tmp_path)
+    first, second = (dd.rows(laid, target="y").drawn.features[:] for _ in range(2))
+    np.testing.assert_array_equal(first, second)
+
+
+def test_parts_are_drawn_from_by_their_size(tmp_path):
+    frame = in_order_of_time()
+    for number, (lo, hi) in enumerate([(0, 5400), (5400, 5700), (5700, 6000)]):
+        frame[lo:hi].to_parquet(tmp_path / f"{number}.parquet", index=False)
+    rows = dd.rows(tmp_path, target="y")
+    assert middle_of_drawn(rows) == pytest.approx(0.5, abs=0.01)
+
+
+@pytest.mark.parametrize("ending", ["csv", "jsonl"])
+def test_lines_are_drawn_at_places_all_over_a_long_text(ending, tmp_path, monkeypatch):
+    monkeypatch.setattr(drawing, "_SHORT", 0)
+    monkeypatch.setattr(drawing, "_PLACES", 25)
+    path = tmp_path / f"long.{ending}"
+    frame = in_order_of_time()
+    if ending == "csv":
+        frame.to_csv(path, index=False)
+    else:
+        frame.to_json(path, orient="records", lines=True)
+    rows = dd.rows(path, target="y")
+    assert 75 <= len(rows.drawn) <= 100 and middle_of_drawn(rows) == pytest.approx(0.5, abs=0.025)
+
+
+def test_a_quoted_line_end_does_not_lead_the_draw_astray(tmp_path, monkeypatch):
+    monkeypatch.setattr(drawing, "_SHORT", 0)
+    monkeypatch.setattr(drawing, "_PLACES", 25)
+    frame = in_order_of_time()
+    frame["text"] = np.where(np.arange(N) % 2, "one", "one\n7,8,b,two\n7,8,b,three")
+    frame.to_csv(tmp_path / "quoted.csv", index=False)
+    rows = dd.rows(tmp_path / "quoted.csv", target="y")
+    assert middle_of_drawn(rows) == pytest.approx(0.5, abs=0.025)
+
+
+def test_a_packed_text_is_drawn_from_its_beginning_to_its_end(tmp_path):
+    text = in_order_of_time().to_csv(index=False)
+    (tmp_path / "packed.csv.gz").write_bytes(gzip.compress(text.encode()))
+    rows = dd.rows(tmp_path / "packed.csv.gz", target="y")
+    assert len(rows.drawn) == 100 and middle_of_drawn(rows) == pytest.approx(0.5, abs=0.01)

@@ -80,6 +80,7 @@ def _predicted(
             prefix=options["prefix"],
             probabilities=not options["no_probabilities"],
             safe=not options["raw_csv"],
+            k=options["top"],
             progress=_showing(session, show),
         )
 
@@ -177,6 +178,6 @@ def loaded(path: str, options: dict[str, Any]) -> tuple[Any, Encoding]:
         inner = model.estimator_ if hasattr(model, "cost") else model
         model = decided_as(inner, path, cost, reject)
     found = encoding_of(model)
-    if found is None:
+    if found is None and not hasattr(model, "predict_topk"):
         raise CommandError.needs_columns(path, type(model).__name__)
     return model, found

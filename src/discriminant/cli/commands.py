@@ -101,13 +101,29 @@ def explain(source: tuple[str, ...], **options: Any) -> int:
 @_SOURCE
 @click.option("--model", help="Which: lda, qda, logistic, ... Default: compare, and choose.")
 @click.option("--out", type=click.Path(), required=True, help="The file of the model.")
+@click.option(
+    "--with",
+    "settings",
+    multiple=True,
+    metavar="OPTION=VALUE",
+    help="Of --model label-tree: an option, such as tree=wide or beam=20. May be repeated.",
+)
 @given.reading
 @given.studying
 @given.choosing
 @given.deciding
 @given.plainly
 def fit(source: tuple[str, ...], **options: Any) -> int:
-    """Fit a model to all rows and save it."""
+    """Fit a model to all rows and save it.
+
+    discriminant fit loans.csv --target default --model lda --out loans.model
+
+    discriminant fit train.txt --model label-tree --out labels.model     (XMC text or svmlight)
+    """
+    if options["model"] == "label-tree":
+        from discriminant.cli.label_trees import fit as grow
+
+        return grow(_session(options), source, options)
     from discriminant.cli.studying import fit as work
 
     return work(_session(options), source, options)
@@ -125,6 +141,13 @@ def fit(source: tuple[str, ...], **options: Any) -> int:
 @click.option("--prefix", default="", help="Before the names of the columns that are added.")
 @click.option("--no-probabilities", is_flag=True, help="Only add the class.")
 @click.option("--raw-csv", is_flag=True, help="Do not make texts safe for spreadsheets.")
+@click.option(
+    "--top",
+    type=click.IntRange(1),
+    default=5,
+    show_default=True,
+    help="Of a label tree: labels to say of each row.",
+)
 @given.deciding
 @given.plainly
 def predict(model: str, source: tuple[str, ...], **options: Any) -> int:

@@ -110,6 +110,8 @@ class LabelTree(ClassifierMixin, Rows):
         The fitted trees: `models.label_tree.layers.Forest`.
     kind_
         What y was: 'one', 'indicator' or 'sets'.
+    n_weights_
+        Weights of all trees that were kept.
 
     Examples
     --------
@@ -192,6 +194,12 @@ class LabelTree(ClassifierMixin, Rows):
         self.classes_, self.kind_ = sets.labels, sets.kind
         self.forest_ = Forest(trees, rows.shape[1], self._path())
         return self
+
+    @property
+    def n_weights_(self) -> int:
+        """Weights of all trees that were kept."""
+        self._need_fit()
+        return sum(len(layer.weight) for tree in self.forest_.trees for layer in tree.layers)
 
     def estimate_size(self, X: Any, y: Any) -> Size:
         """What a fit to these rows will take, before it is made."""

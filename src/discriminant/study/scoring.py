@@ -23,6 +23,7 @@ from discriminant.errors import (
     OptionError,
 )
 from discriminant.estimators.encoded import Encoded
+from discriminant.estimators.label_tree import LabelTree
 from discriminant.study.sheets import ArrowSheet, CsvSheet, Sheet
 from discriminant.table.cells import Frame
 from discriminant.table.encoding import Column, Encoding
@@ -56,6 +57,7 @@ def predict_file(
     prefix: str = "",
     probabilities: bool = True,
     safe: bool = True,
+    k: int = 5,
     progress: Progress | None = None,
 ) -> Answered:
     """Say of every row of a file which class it is, and write the rows with the answers.
@@ -64,7 +66,8 @@ def predict_file(
     ----------
     model
         A fitted classifier that takes tables (`Encoded`, or what a study makes), or one that was
-        fitted to named columns, which are then numbers.
+        fitted to named columns, which are then numbers; or a `LabelTree`, for files of sparse rows
+        (XMC text or svmlight), of which only the labels found are written: `study.label_files`.
     source
         A file, or several of one schema: CSV, Parquet, Arrow IPC or JSON lines.
     out
@@ -77,6 +80,8 @@ def predict_file(
         Whether to add p(label).
     safe
         Whether texts in a CSV are made safe for spreadsheets.
+    k
+        Of a label tree: how many labels to say of each row.
     progress
         Called as progress(rows, of) while there is work; of is 0 where it is not known.
 
@@ -90,13 +95,18 @@ def predict_file(
     ...     predict_file(model, f"{folder}/rows.csv", f"{folder}/said.csv").counts
     {'a': 2, 'b': 2}
     """
+    told = progress or (lambda rows, of: None)
+    if isinstance(model, LabelTree):
+        from discriminant.study.label_files import answered_labels
+
+        return Answered(*answered_labels(model, source, out, k=k, safe=safe, told=told))
     model, encoding = with_encoding(model)
     answering = _Answering(model, encoding, Path(out), prefix, probabilities, safe)
     found = filed(listed(source), _STYLE)
     found = found.wishing(Wishes(missing_texts=encoding.missing_texts), encoding)
     while True:
         try:
-            return answering.written(found, progress or (lambda rows, of: None))
+            return answering.written(found, told)
         except Recut as other:
             found = found.cut_again(other)
 

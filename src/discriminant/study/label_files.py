@@ -1,0 +1,148 @@
+"""Label trees from file to file: sparse rows in, XMC text or svmlight; the best labels out.
+
+Rows are read, answered and written some megabytes at a time (a file of svmlight, whose width is not
+told before its end, at once). The answers, one row for each, have the columns
+
+    label_1, score_1, label_2, score_2, ..
+
+best first, empty beyond the last label that a row reaches. They take the place of an old file whole
+or not at all.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from discriminant.errors import OptionError, ShapeError
+from discriminant.estimators.label_tree import LabelTree
+from discriminant.study.sheets import ArrowSheet, safe_cell
+from discriminant.table.replacing import replacing
+from discriminant.table.sparse_pieces import pieces_of
+from discriminant.table.xmc import LabelledRows, read_svmlight, read_xmc, xmc_blocks
+
+Progress = Callable[[int, int], object]
+_ARROW = (".parquet", ".arrow", ".feather")
+
+
+def read_labelled(source: Any) -> LabelledRows:
+    """All rows of a file of sparse rows, with their label sets."""
+    path = _one(source)
+    if is_headed(path):
+        return read_xmc(path)
+    features, labels = read_svmlight(path, many=True, dtype=np.float32)
+    return LabelledRows(features, labels)
+
+
+def is_headed(path: Any) -> bool:
+    """Whether a file begins as XMC text does: rows, features and labels, in whole numbers."""
+    for piece in pieces_of(path):
+        words = piece.split(b"\n", 1)[0].split()
+        return len(words) == 3 and all(word.isdigit() for word in words)
+    return False
+
+
+def answered_labels(
+    model: LabelTree,
+    source: Any,
+    out: str | os.PathLike[str],
+    *,
+    k: int,
+    safe: bool,
+    told: Progress,
+) -> tuple[int, dict[str, int], tuple[str, ...]]:
+    """Answer a file; rows, rows whose best label is each, and the columns written."""
+    rows, counts = 0, Counter[str]()
+    names = [name for j in range(1, k + 1) for name in (f"label_{j}", f"score_{j}")]
+    texts = np.array([str(label) for label in model.classes_.tolist()] + [""], dtype=object)
+    with replacing(out) as file:
+        sheet = _sheet(file, Path(out), names, safe)
+        for block, of in _blocks(model, _one(source)):
+            codes, scores = model.predict_topk(block, k=k)
+            sheet.add(texts[codes], scores)  # -1 is the last: no label
+            counts.update(texts[codes[:, 0]].tolist())
+            rows += len(codes)
+            told(rows, of)
+        sheet.close()
+    return rows, dict(counts), tuple(names)
+
+
+def _one(source: Any) -> Any:
+    if isinstance(source, list | tuple) and len(source) == 1:
+        return source[0]
+    if not isinstance(source, str | os.PathLike):
+        raise OptionError.of("source", source, "one file of sparse rows, XMC text or svmlight")
+    return source
+
+
+def _blocks(model: LabelTree, path: Any) -> Iterator[tuple[Any, int]]:
+    """Rows as wide as the model's, and how many there are in all, 0 if that is not known."""
+    d = model.n_features_in_
+    if not is_headed(path):
+        features, _ = read_svmlight(path, features=d, many=True, dtype=np.float32)
+        yield features, features.shape[0]
+        return
+    for block in xmc_blocks(path):
+        if block.features.shape[1] != d:
+            raise ShapeError.of_width(block.features.shape[1], d, "LabelTree")
+        if len(block):
+            yield block.features, 0
+
+
+def _sheet(file: Any, out: Path, names: list[str], safe: bool) -> Any:
+    if out.suffix in _ARROW:
+        return _Columns(ArrowSheet(file, parquet=out.suffix == ".parquet"), names)
+    return _Lines(file, names, safe)
+
+
+class _Lines:
+    """A CSV, in UTF-8."""
+
+    def __init__(self, file: Any, names: list[str], safe: bool) -> None:
+        self.safe = safe
+        self.text = io.TextIOWrapper(file, "utf-8", newline="", write_through=True)
+        self.out = csv.writer(self.text, lineterminator="\n")
+        self.out.writerow(names)
+
+    def add(self, labels: Any, scores: Any) -> None:
+        """Write some rows."""
+        for said, sure in zip(labels.tolist(), scores.tolist(), strict=True):
+            row: list[object] = []
+            for label, score in zip(said, sure, strict=True):
+                there = score > -np.inf
+                row += [safe_cell(label) if self.safe else label, score if there else ""]
+            self.out.writerow(row)
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self.text.detach()
+
+
+class _Columns:
+    """Parquet, or Arrow IPC."""
+
+    def __init__(self, sheet: ArrowSheet, names: list[str]) -> None:
+        self.sheet, self.names = sheet, names
+
+    def add(self, labels: Any, scores: Any) -> None:
+        """Write some rows."""
+        import pyarrow as pa
+
+        there = scores > -np.inf
+        found: dict[str, Any] = {}
+        for j in range(labels.shape[1]):
+            label = pa.array(labels[:, j], pa.string(), mask=~there[:, j])
+            score = pa.array(scores[:, j], mask=~there[:, j])
+            found |= {self.names[2 * j]: label, self.names[2 * j + 1]: score}
+        self.sheet.add(pa.table(found), None, {})  # type: ignore[arg-type]
+
+    def close(self) -> None:
+        """Write the footer."""
+        self.sheet.close()

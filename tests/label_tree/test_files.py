@@ -1,0 +1,96 @@
+"""Label trees from file to file, from Python and from the command line."""
+
+import csv
+import json
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from scipy import sparse
+
+import discriminant as dd
+from discriminant.cli.door import run
+from discriminant.errors import ShapeError
+
+pytestmark = pytest.mark.filterwarnings("ignore::discriminant.errors.DiscriminantWarning")
+
+
+@pytest.fixture(scope="module")
+def rows():
+    rng = np.random.default_rng(3)
+    X = sparse.random_array((120, 25), density=0.3, format="csr", rng=rng).astype(np.float32)
+    Y = sparse.csr_array(sparse.random_array((120, 12), density=0.15, format="csr", rng=rng) > 0)
+    return X, Y.astype(np.int8)
+
+
+@pytest.fixture
+def place(rows, tmp_path):
+    dd.write_xmc(tmp_path / "rows.txt", *rows)
+    return tmp_path
+
+
+def read(path):
+    with open(path, newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def test_a_file_is_answered_as_its_rows_are(rows, place):
+    model = dd.LabelTree(trees=1).fit(*rows)
+    done = dd.predict_file(model, place / "rows.txt", place / "said.csv", k=3)
+    codes, scores = model.predict_topk(rows[0], k=3)
+    said = read(place / "said.csv")
+    assert [[int(row[f"label_{j}"]) for j in (1, 2, 3)] for row in said] == codes.tolist()
+    assert [[float(row[f"score_{j}"]) for j in (1, 2, 3)] for row in said] == scores.tolist()
+    assert done.rows == 120 and sum(done.counts.values()) == 120
+
+
+def test_a_parquet_file_says_the_same_as_a_csv(rows, place):
+    model = dd.LabelTree(trees=1).fit(*rows)
+    dd.predict_file(model, place / "rows.txt", place / "said.parquet", k=2)
+    dd.predict_file(model, place / "rows.txt", place / "said.csv", k=2)
+    found = pq.read_table(place / "said.parquet").to_pylist()
+    assert [row["label_2"] for row in found] == [row["label_2"] for row in read(place / "said.csv")]
+
+
+def test_rows_of_svmlight_are_answered_alike(rows, place):
+    model = dd.LabelTree(trees=1).fit(*rows)
+    dd.write_svmlight(place / "rows.svm", *rows)
+    dd.predict_file(model, place / "rows.svm", place / "a.csv")
+    dd.predict_file(model, place / "rows.txt", place / "b.csv")
+    assert read(place / "a.csv") == read(place / "b.csv")
+
+
+def test_beyond_the_last_label_cells_are_empty(rows, place):
+    dd.predict_file(dd.LabelTree(trees=1).fit(*rows), place / "rows.txt", place / "a.csv", k=14)
+    assert {row["label_14"] + row["score_14"] for row in read(place / "a.csv")} == {""}
+
+
+def test_a_file_of_other_features_is_refused_and_nothing_written(rows, place):
+    model = dd.LabelTree(trees=1).fit(rows[0][:, :20], rows[1])
+    with pytest.raises(ShapeError, match="X has 25 features, but LabelTree is expecting 20"):
+        dd.predict_file(model, place / "rows.txt", place / "said.csv")
+    assert not (place / "said.csv").exists()
+
+
+def test_the_command_line_fits_and_predicts_as_python_does(rows, place, capsys):
+    held = {name: str(place / name) for name in ("rows.txt", "tree.model", "said.csv", "ours.csv")}
+    fit = ["fit", held["rows.txt"], "--model", "label-tree", "--out", held["tree.model"]]
+    assert run([*fit, "--with", "trees=2", "--with", "tree=wide", "--json", "--quiet"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert (told["rows"], told["labels"], told["trees"]) == (120, 12, 2)
+    predict = ["predict", held["tree.model"], held["rows.txt"], "--out", held["said.csv"]]
+    assert run([*predict, "--top", "2", "--quiet"]) == 0
+    model = dd.LabelTree(trees=2, tree="wide").fit(*dd_rows(held["rows.txt"]))
+    dd.predict_file(model, held["rows.txt"], held["ours.csv"], k=2)
+    assert read(held["said.csv"]) == read(held["ours.csv"])
+
+
+def dd_rows(path):
+    found = dd.read_xmc(path)
+    return found.features, found.labels
+
+
+def test_an_option_that_the_model_does_not_have_is_told(place, capsys):
+    fit = ["fit", str(place / "rows.txt"), "--model", "label-tree", "--out", str(place / "m")]
+    assert run([*fit, "--with", "colour=red"]) != 0
+    assert "has no option 'colour'" in capsys.readouterr().err

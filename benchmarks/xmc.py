@@ -1,12 +1,13 @@
 """Extreme classification against omikuji, napkinXC and libpecos: `make bench-xmc`.
 
     python benchmarks/xmc.py [--sets bibtex,debian,10k] [--tools omikuji,ours] [--seeds 3]
-                             [--no-wall] [--again ours] [--page]
+                             [--no-wall] [--again ours] [--page] [--show]
 
 Every measurement is a process of its own. What was measured is kept in build/xmc/results.json, by
 set, seed, tool, version and settings, so that a run goes on where the last one stopped; of ours the
-version is a digest of its source. `--again` measures these tools anew. The page is written by
---page, or by a run of all sets.
+version is a digest of its source. `--again` measures these tools anew; `--show` measures nothing
+and shows the last of each, whatever the version. The page is written by --page, or by a run of all
+sets.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ _SOURCE = ("models/label_tree/*.py", "estimators/label_tree*.py")
 def main():
     options = _options()
     kept = _kept()
-    for name in _here(options.sets):
+    for name in [] if options.show else _here(options.sets):
         for tool in options.tools:
             if name in OURS_ALONE and tool not in ("ours", "ours-1"):
                 continue
@@ -166,7 +167,8 @@ def _means(kept, options):
     found = {}
     for name in options.sets:
         for tool in options.tools:
-            runs = [kept.get(_key(name, seed, tool), {}) for seed in range(options.seeds)]
+            find = _last if options.show else _exactly
+            runs = [find(kept, name, seed, tool) for seed in range(options.seeds)]
             one = _mean([run["1"] for run in runs if "1" in run])
             two = _mean([run["2"] for run in runs if "2" in run])
             if name in OURS_ALONE:
@@ -175,6 +177,15 @@ def _means(kept, options):
             if one or two:
                 found.setdefault(name, {})[tool] = one | two
     return found
+
+
+def _exactly(kept, name, seed, tool):
+    return kept.get(_key(name, seed, tool), {})
+
+
+def _last(kept, name, seed, tool):
+    keys = [key for key in kept if key.startswith(f"{name}|{seed}|{tool}|")]
+    return kept[keys[-1]] if keys else {}
 
 
 def _mean(runs):
@@ -192,6 +203,7 @@ def _options():
     parser.add_argument("--no-wall", action="store_true", help="one thread only")
     parser.add_argument("--again", type=words, default=[], help="tools to measure anew")
     parser.add_argument("--page", action="store_true")
+    parser.add_argument("--show", action="store_true", help="measure nothing")
     options = parser.parse_args()
     for word, known in ((options.sets, NAMES), (options.tools, TOOLS), (options.again, TOOLS)):
         if odd := [each for each in word if each not in known]:

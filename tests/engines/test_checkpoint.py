@@ -1,22 +1,29 @@
 """A run that is stopped, however, goes on where it was and gives the same to the last bit (F3)."""
 
+import errno
 import io
 import json
 import shutil
 import signal
 import subprocess
 import sys
+import threading
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
 
 import discriminant as dd
 from discriminant.engines import checkpoint
-from discriminant.engines.keeping import digest, packed, unpacked
-from discriminant.errors import CheckpointError
+from discriminant.engines.keeping import CannotKeepError, digest, packed, unpacked
+from discriminant.errors import CheckpointError, CheckpointWarning, WriteError
 from discriminant.table import file_parts
+from discriminant.table.dealing import Levels
 from tests.blocks import random_rows
 from tests.laws.kinds import KINDS
 
@@ -164,3 +171,107 @@ def test_a_file_that_names_another_class_is_refused():
     np.savez(file, text=np.frombuffer(json.dumps(told).encode(), dtype=np.uint8))
     with pytest.raises(ValueError, match="subprocess is not of this package"):
         unpacked(file.getvalue())
+
+
+# --- what has a name, and what has none -----------------------------------------------------------
+
+
+def pipeline_of(turn):
+    return make_pipeline(FunctionTransformer(turn), LogisticRegression())
+
+
+def test_two_works_that_differ_in_their_code_alone_have_two_sums(tmp_path):
+    path, frame = lay_rows(tmp_path), pd.read_parquet(tmp_path / "rows.parquet")
+    X, y = frame[list("abcd")].to_numpy(), frame["y"].to_numpy()
+    rows = dd.rows(path, target="y", exclude=["kind"], checkpoint=tmp_path / "kept")
+    models = [pipeline_of(turn) for turn in (lambda X: X, lambda X: -X)]
+    for model in models:
+        model.named_steps["logisticregression"].fit(X, y)
+    found = [dd.evaluate(model, rows).error for model in models]
+    wanted = [np.mean(model.predict(X) != y) for model in models]
+    assert found == pytest.approx(wanted) and found[0] != found[1]
+
+
+class Shifted:
+    """Holds a number, and answers by it."""
+
+    def __init__(self, by):
+        self.by = by
+
+    def __call__(self, X):
+        return X + self.by
+
+    def answers(self, X):
+        return X + self.by
+
+
+def shifted(by):
+    def inner(X, times=by):
+        return X * times
+
+    return inner
+
+
+DIFFERENT = {
+    "code": (lambda X: X, lambda X: -X),
+    "numbers in the code": (lambda X: X + 1, lambda X: X + 2),
+    "defaults": (shifted(1), shifted(2)),
+    "what a method is bound to": (Shifted(1).answers, Shifted(2).answers),
+    "objects": (Shifted(1), Shifted(2)),
+    "arguments given before": (partial(max, 1), partial(max, 2)),
+    "functions of a library": (np.log, np.exp),
+    "code within": (lambda X: [x for x in X if x > 1], lambda X: [x for x in X if x > 2]),
+}
+
+
+@pytest.mark.parametrize("what", DIFFERENT)
+def test_what_answers_differently_has_another_name(what):
+    one, other = DIFFERENT[what]
+    assert digest(one) != digest(other) and digest(one) == digest(one)
+
+
+def test_what_is_around_a_function_is_in_its_name():
+    around = {"by": 1}
+    exec("def f(X): return X + by", around)
+    before = digest(around["f"])
+    around["by"] = 2
+    assert digest(around["f"]) != before
+
+
+@pytest.mark.parametrize("thing", [threading.Lock(), (x for x in "ab")], ids=["lock", "generator"])
+def test_what_cannot_be_looked_into_has_no_name(thing):
+    with pytest.raises(CannotKeepError):
+        digest(thing)
+
+
+def test_sums_without_a_name_are_not_kept_and_that_is_said(tmp_path):
+    path, frame = lay_rows(tmp_path), pd.read_parquet(tmp_path / "rows.parquet")
+    rows = dd.rows(path, target="y", exclude=["kind"], checkpoint=tmp_path / "kept")
+    kept = sorted((tmp_path / "kept").iterdir())
+    model = dd.LDA().fit(frame[list("abcd")], frame["y"])
+    model.lock_ = threading.Lock()
+    with pytest.warns(CheckpointWarning, match="a lock has a part"):
+        found = dd.evaluate(model, rows).error
+    assert found == pytest.approx(np.mean(model.predict(frame[list("abcd")]) != frame["y"]))
+    assert sorted((tmp_path / "kept").iterdir()) == kept
+
+
+def test_a_full_disk_does_not_end_the_run(tmp_path, monkeypatch):
+    path = lay_rows(tmp_path)
+    wanted = dd.rows(path, target="y").moments
+    real = checkpoint.write_whole
+
+    def full(place, content):
+        if str(place).endswith((".begun", ".sum")):
+            raise WriteError.no_room(place, len(content), 0, OSError(errno.ENOSPC, "full"))
+        real(place, content)
+
+    monkeypatch.setattr(checkpoint, "write_whole", full)
+    with pytest.warns(CheckpointWarning, match="cannot be written") as told:
+        found = dd.rows(path, target="y", checkpoint=tmp_path / "kept").moments
+    assert np.array_equal(found.scatter, wanted.scatter) and len(told) == 1
+
+
+def test_levels_of_a_column_of_folds_are_kept():
+    value = Levels(frozenset(["b", "a"]))
+    assert unpacked(packed(value, {}))[0] == value

@@ -28,9 +28,9 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Protocol, Self, TypeVar, runtime_checkable
 
-from discriminant.engines.keeping import CannotKeepError, digest, packed, unpacked
-from discriminant.engines.summing import push, total
-from discriminant.errors import CheckpointError
+from discriminant.engines.keeping import VERSIONED, CannotKeepError, digest, packed, unpacked
+from discriminant.engines.summing import add_up, push, total
+from discriminant.errors import CheckpointError, CheckpointWarning, tell
 from discriminant.table.cells import Frame
 from discriminant.table.encoding import Unforeseen
 from discriminant.table.files import Identity
@@ -61,6 +61,7 @@ class Journal:
 
     folder: Path
     _cost: float = field(default=0.0, init=False)  # seconds that the last writing took
+    _told: bool = field(default=False, init=False)  # whether it was said that sums are not kept
 
     @classmethod
     def open(cls, path: str | os.PathLike[str], source: Source) -> Self:
@@ -83,14 +84,18 @@ class Journal:
 
     def summed(self, work: Work[Any], cut: str, sum_up: Callable[[], A]) -> A:
         """A sum that is kept, or worked out as a whole."""
-        name = digest((work, cut))
+        name = self._name(work, cut)
+        if name is None:
+            return sum_up()
         kept = self._kept(f"{name}.sum")
         found: A = self._done(name, sum_up()) if kept is None else _answer(kept)
         return found
 
     def resumed(self, work: Work[Any], cut: str, answers: Answers) -> Any:
         """A sum that is kept, or worked out from the part where it was stopped."""
-        name = digest((work, cut))
+        name = self._name(work, cut)
+        if name is None:
+            return add_up(answers(0))
         found = self._kept(f"{name}.sum")
         if found is not None:
             return _answer(found)
@@ -99,6 +104,20 @@ class Journal:
         return self._done(name, self._go_on(name, state, answers))
 
     # --- inside ---------------------------------------------------------------------------------
+
+    def _name(self, work: Work[Any], cut: str) -> str | None:
+        """Of a sum; None of work that holds what cannot be looked into."""
+        try:
+            return digest((work, cut))
+        except CannotKeepError as kind:
+            self._tell(CheckpointWarning.of_work(os.fspath(self.folder), str(kind)))
+            return None
+
+    def _tell(self, why: CheckpointWarning) -> None:
+        """Once."""
+        if not self._told:
+            self._told = True
+            tell(why)
 
     def _go_on(self, name: str, state: State, answers: Answers) -> Any:
         kept, last = state, time.monotonic()
@@ -130,8 +149,12 @@ class Journal:
 
     def _keep(self, name: str, value: Any) -> None:
         started = time.monotonic()
-        with suppress(CannotKeepError):
+        try:
             write_whole(self.folder / name, packed(value, {"format": _FORMAT}))
+        except CannotKeepError as kind:
+            self._tell(CheckpointWarning.of_work(os.fspath(self.folder), str(kind)))
+        except OSError as fault:  # the disk is full: a pity, and no reason to lose the work too
+            self._tell(CheckpointWarning.not_written(os.fspath(self.folder), str(fault)))
         self._cost = time.monotonic() - started
 
     def _kept(self, name: str) -> Any:
@@ -221,9 +244,7 @@ def _origin(source: Source) -> dict[str, Any]:
     files: Sequence[Identity] = getattr(source, "identities", ())
     return {
         "format": _FORMAT,
-        "versions": {
-            name: _version(name) for name in ("discriminant", "numpy", "scipy", "pyarrow")
-        },
+        "versions": {name: _version(name) for name in VERSIONED.values()},
         "source": source.name,
         "files": [[os.path.abspath(one.path), one.size, one.changed] for one in files],
     }

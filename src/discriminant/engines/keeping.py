@@ -10,10 +10,20 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import sys
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from copyreg import dispatch_table
 from dataclasses import fields, is_dataclass
 from importlib import import_module
+from types import (
+    BuiltinFunctionType,
+    CodeType,
+    FunctionType,
+    GeneratorType,
+    MethodType,
+    ModuleType,
+)
 from typing import Any
 
 import numpy as np
@@ -21,6 +31,16 @@ import numpy.typing as npt
 
 _PACKAGE = "discriminant."
 _PLAIN = (type(None), bool, int, float, str)
+_CODED = (FunctionType, MethodType, BuiltinFunctionType)
+_CLOSED = (GeneratorType, ModuleType, CodeType)
+VERSIONED = {  # packages whose code is what a journal notes the version of
+    "discriminant": "discriminant",
+    "numpy": "numpy",
+    "scipy": "scipy",
+    "sklearn": "scikit-learn",
+    "pandas": "pandas",
+    "pyarrow": "pyarrow",
+}
 
 
 class CannotKeepError(Exception):
@@ -49,9 +69,12 @@ def unpacked(content: bytes) -> tuple[Any, dict[str, Any]]:
 
 
 def digest(value: Any) -> str:
-    """A name for the content of a value: the same for the same work in any process."""
+    """A name for the content of a value: the same for the same work in any process.
+
+    CannotKeepError where something cannot be looked into: better no name than a doubtful one.
+    """
     found = hashlib.sha256()
-    for piece in _pieces(value):
+    for piece in _pieces(value, ()):
         found.update(piece)
         found.update(b"\0")
     return found.hexdigest()[:32]
@@ -70,6 +93,8 @@ def _apart(value: Any, arrays: list[npt.NDArray[Any]]) -> Any:
         return {type(value).__name__: [_apart(one, arrays) for one in value]}
     if type(value) is dict:
         return {"dict": [[_apart(k, arrays), _apart(v, arrays)] for k, v in value.items()]}
+    if type(value) is frozenset:
+        return {"frozenset": [_apart(one, arrays) for one in sorted(value, key=repr)]}
     if is_dataclass(value) and type(value).__module__.startswith(_PACKAGE):
         name = f"{type(value).__module__}:{type(value).__qualname__}"
         held = {one.name: _apart(getattr(value, one.name), arrays) for one in fields(value)}
@@ -88,7 +113,7 @@ def _together(told: Any, arrays: list[npt.NDArray[Any]]) -> Any:
         some = np.empty(len(told["objects"]), dtype=object)
         some[:] = [_together(one, arrays) for one in told["objects"]]
         return some.reshape(told["shape"])
-    for kind in (tuple, list):
+    for kind in (tuple, list, frozenset):
         if kind.__name__ in told:
             return kind(_together(one, arrays) for one in told[kind.__name__])
     if "dict" in told:
@@ -109,37 +134,100 @@ def _instance(told: dict[str, Any], arrays: list[npt.NDArray[Any]]) -> Any:
     return made
 
 
-def _pieces(value: Any) -> Iterator[bytes]:
+# --- what a value is made of ---------------------------------------------------------------------
+
+Above = tuple[int, ...]  # what is being looked into, so that nothing is for ever
+
+
+def _pieces(value: Any, above: Above) -> Iterator[bytes]:
+    if isinstance(value, (*_PLAIN, np.generic, bytes)):
+        yield f"{type(value).__name__} {value!r}".encode()
+        return
+    if id(value) in above:
+        yield f"above {above[::-1].index(id(value))}".encode()
+        return
+    above = (*above, id(value))
     if isinstance(value, np.ndarray):
         yield f"{value.dtype} {value.shape}".encode()
-        if value.dtype.hasobject:
-            yield from _pieces(value.ravel().tolist())
-        else:
-            yield np.ascontiguousarray(value).tobytes()
+        whole = not value.dtype.hasobject
+        yield from [np.ascontiguousarray(value).tobytes()] if whole else _all(value.flat, above)
     elif isinstance(value, tuple | list | set | frozenset):
         yield f"{type(value).__name__} {len(value)}".encode()
         order = sorted(value, key=repr) if isinstance(value, set | frozenset) else value
-        for one in order:
-            yield from _pieces(one)
+        yield from _all(order, above)
     elif isinstance(value, Mapping):
-        yield from _pieces(list(value.items()))
-    elif isinstance(value, type) or (callable(value) and hasattr(value, "__qualname__")):
-        yield f"{value.__module__}.{value.__qualname__}".encode()
-        for cell in getattr(value, "__closure__", None) or ():
-            yield from _pieces(cell.cell_contents)
-    elif isinstance(value, (*_PLAIN, np.generic, bytes)):
-        yield f"{type(value).__name__} {value!r}".encode()
+        yield from _pieces(list(value.items()), above)
+    elif isinstance(value, type):
+        yield from _class(value, above)
+    elif isinstance(value, _CODED):
+        yield from _function(value, above)
     else:
-        yield f"{type(value).__module__}.{type(value).__qualname__}".encode()
-        for name, held in _held(value):
-            yield name.encode()
-            yield from _pieces(held)
+        yield from _pieces(type(value), above)
+        yield from _all(_held(value), above)
 
 
-def _held(value: Any) -> list[tuple[str, Any]]:
-    """What an object holds, by name."""
+def _all(values: Iterable[Any], above: Above) -> Iterator[bytes]:
+    for one in values:
+        yield from _pieces(one, above)
+
+
+def _class(kind: type, above: Above) -> Iterator[bytes]:
+    """Its name; of a class of nobody's version also what it does."""
+    yield f"{kind.__module__}.{kind.__qualname__}".encode()
+    if not _versioned(kind.__module__):
+        yield from _all(kind.__bases__, above)
+        for name, held in sorted(vars(kind).items()):
+            if isinstance(held, property | staticmethod | classmethod):
+                held = getattr(held, "fget", None) or getattr(held, "__func__", None)
+            own = isinstance(held, (*_PLAIN, tuple)) and not name.startswith("__")
+            if own or isinstance(held, _CODED):
+                yield from _all((name, held), above)
+
+
+def _function(value: Any, above: Above) -> Iterator[bytes]:
+    """Its name, and what it is bound to; of one of nobody's version also what it does."""
+    module = getattr(value, "__module__", None)
+    yield f"{module}.{value.__qualname__}".encode()
+    bound = getattr(value, "__self__", None)
+    if bound is not None and not isinstance(bound, ModuleType):
+        yield from _pieces(bound, above)
+    value = getattr(value, "__func__", value)
+    if isinstance(value, FunctionType):
+        cells = [cell.cell_contents for cell in value.__closure__ or ()]
+        yield from _all((value.__defaults__, value.__kwdefaults__, cells), above)
+        if not _versioned(module or ""):
+            yield from _code(value.__code__, value.__globals__, above)
+
+
+def _code(code: CodeType, around: Mapping[str, Any], above: Above) -> Iterator[bytes]:
+    """What is done, with what numbers and texts, and with what that stands around it."""
+    yield code.co_code
+    yield repr((code.co_names, code.co_varnames, code.co_freevars)).encode()
+    for held in code.co_consts:
+        inner = isinstance(held, CodeType)
+        yield from _code(held, around, above) if inner else _pieces(held, above)
+    for name in code.co_names:
+        held = around.get(name)
+        yield from _pieces(held.__name__ if isinstance(held, ModuleType) else held, above)
+
+
+def _versioned(module: str) -> bool:
+    """Whether a version says what its code is: the standard library, and what a journal notes."""
+    first = module.split(".")[0]
+    return first in VERSIONED or first in sys.stdlib_module_names
+
+
+def _held(value: Any) -> list[Any]:
+    """What an object is made of."""
     if is_dataclass(value):
-        return [(one.name, getattr(value, one.name)) for one in fields(value)]
-    if hasattr(value, "__dict__"):
-        return sorted(vars(value).items())
-    return [("reduced", value.__reduce__()[1:])]
+        return [[one.name, getattr(value, one.name)] for one in fields(value)]
+    if isinstance(value, _CLOSED):
+        raise CannotKeepError(type(value).__name__)
+    reduced: Any = dispatch_table.get(type(value), lambda value: value.__reduce_ex__(4))
+    try:
+        found = reduced(value)
+    except Exception:  # whatever it is that keeps it from being taken apart
+        raise CannotKeepError(type(value).__name__) from None
+    if isinstance(found, str):  # known by its name
+        return [getattr(value, "__module__", ""), found]
+    return [list(one) if isinstance(one, Iterator) else one for one in found[1:]]

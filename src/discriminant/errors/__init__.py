@@ -90,6 +90,7 @@ from discriminant.errors.label_tree import (
 from discriminant.errors.options import UnknownOptionError as UnknownOptionError
 from discriminant.errors.parts import (
     CheckpointError as CheckpointError,
+    CheckpointWarning as CheckpointWarning,
     DatabaseError as DatabaseError,
     EngineError as EngineError,
     NeedsMemoryError as NeedsMemoryError,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from discriminant.errors.base import DiscriminantError, InputError
+from discriminant.errors.base import DiscriminantError, DiscriminantWarning, InputError
 
 
 class NeedsMemoryError(InputError):
@@ -129,6 +129,24 @@ class CheckpointError(DiscriminantError):
     @classmethod
     def damaged(cls, path: str, reason: str) -> CheckpointError:
         return cls(f"{path} is damaged ({reason}). Remove it: its part of the work is done again.")
+
+
+class CheckpointWarning(DiscriminantWarning):
+    """Some work is not kept."""
+
+    @classmethod
+    def of_work(cls, path: str, kind: str) -> CheckpointWarning:
+        return cls(
+            f"Sums that a {kind} has a part in are not kept in {path}: its content cannot be read, "
+            "so another would be taken for it. They are worked out again if the run is stopped."
+        )
+
+    @classmethod
+    def not_written(cls, path: str, reason: str) -> CheckpointWarning:
+        return cls(
+            f"The checkpoint {path} cannot be written ({reason}). The run goes on; if it is "
+            "stopped, what was not written is done again. Make room, or pass another folder."
+        )
 
 
 class DatabaseError(InputError):

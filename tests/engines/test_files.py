@@ -250,3 +250,16 @@ def test_memory_does_not_grow_with_the_number_of_rows(tmp_path, monkeypatch):
     before = pa.total_allocated_bytes()
     dd.rows(path, target="y", progress=watch)
     assert max(most) - before < 50e6  # of 134 MB
+
+
+def test_no_file_is_read_twice(tmp_path):
+    """However it is named: by a glob that finds folders too, or beside its folder in a list."""
+    (tmp_path / "sub").mkdir()
+    frame_of(3, 100).to_csv(tmp_path / "x.csv", index=False)
+    frame_of(4, 50).to_csv(tmp_path / "sub" / "y.csv", index=False)
+    (tmp_path / "z.csv").symlink_to(tmp_path / "x.csv")
+    for way in ("", "*", "**", "**/*", "**/*.csv"):
+        assert len(dd.rows(f"{tmp_path}/{way}", target="y")) == 150, way
+    found = dd.rows([tmp_path / "x.csv", tmp_path, tmp_path / "sub" / "y.csv"], target="y")
+    assert len(found) == 150
+    assert any("named more than once" in line and "y.csv" in line for line in found.said)

@@ -158,6 +158,9 @@ def filed(found: Listed, style: Mapping[str, str | None]) -> Filed:
         said.append(f"{len(files)} files are read as one table.")
     if empty:
         said.append(f"{len(empty)} empty file(s) are left out: {', '.join(empty[:3])}.")
+    if found.again:
+        names = ", ".join(found.again[:3])
+        said.append(f"{len(found.again)} file(s) are named more than once and read once: {names}.")
     return Filed(tuple(files), tuple(said))
 
 

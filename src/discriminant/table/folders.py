@@ -1,9 +1,9 @@
 """Which files a path, a glob, a folder or a list of them names, and what their folders say.
 
 A folder is read with all folders below it, in the order of the names; what begins with `.` or `_`
-is not (writers leave marks of that name). Folders named `key=value` below the one that all files
-share give every row of a file that value, as Hive and Spark write partitions: whole numbers if all
-values of a key are, else texts.
+is not (writers leave marks of that name). No file is read twice, however often it is named. Folders
+named `key=value` below the one that all files share give every row of a file that value, as Hive
+and Spark write partitions: whole numbers if all values of a key are, else texts.
 """
 
 from __future__ import annotations
@@ -27,23 +27,36 @@ class Listed:
     """Files in their order, and the keys of each."""
 
     name: str
-    paths: tuple[str, ...]
+    paths: tuple[str, ...]  # each file once
     keys: tuple[Keys, ...]
+    again: tuple[str, ...] = ()  # files of a list that were named before
 
 
 def listed(source: Any) -> Listed:
     """The files that a source names."""
     if isinstance(source, str | os.PathLike):
         name = os.fspath(source)
-        paths = _named(name)
+        paths, again = _once(_named(name))[0], ()
     else:
         some = [os.fspath(one) for one in source]
         name = f"{some[0]} and {len(some) - 1} more" if len(some) > 1 else "".join(some[:1])
-        paths = [path for one in some for path in _named(one)]
+        paths, again = _once(path for one in some for path in _once(_named(one))[0])
     if not paths:
         raise FileError.no_files(name) if os.path.isdir(name) else FileError.absent(name)
     folder = name if os.path.isdir(name) else os.path.commonpath([_folder(p) for p in paths])
-    return Listed(name, tuple(paths), _keys(paths, folder))
+    return Listed(name, tuple(paths), _keys(paths, folder), tuple(again))
+
+
+def _once(paths: Iterable[str]) -> tuple[list[str], list[str]]:
+    """Every file once, and those that came again, under whatever name."""
+    first: dict[str, str] = {}
+    again = []
+    for path in paths:
+        place = os.path.realpath(path)
+        if place in first:
+            again.append(path)
+        first.setdefault(place, path)
+    return list(first.values()), again
 
 
 def _named(name: str) -> list[str]:

@@ -98,3 +98,43 @@ def test_a_file_of_moments_in_the_wrong_place_says_where_it_belongs(args, told, 
     NORTH.to_csv(tmp_path / "north.csv", index=False)
     run("moments", "north.csv", "--target", "y", "--out", "north.m", cwd=tmp_path)
     assert told in run(*args, cwd=tmp_path, code=2)[1]
+
+
+def two_years(tmp_path):
+    """Two files in which different islands are the most frequent ones."""
+    for year, islands in ((2021, ["Biscoe", "Biscoe", "Dream"]), (2022, ["Dream", "Torgersen"])):
+        site(year, islands=islands, year=float(year)).to_csv(tmp_path / f"{year}.csv", index=False)
+    return tmp_path / "2021.csv", tmp_path / "2022.csv"
+
+
+def test_moments_of_two_files_with_categories_add_in_python(tmp_path):
+    first, second = two_years(tmp_path)
+    some = {"target": "y", "reference": None, "exclude": ["year"]}
+    both = (dd.moments(first, **some) + dd.moments(second, **some)).with_reference()
+    frame = pd.concat([pd.read_csv(first), pd.read_csv(second)])
+    X = pd.get_dummies(frame[["size", "island"]]).astype(float)
+    X = X.drop(columns="island_Dream").to_numpy()  # the most frequent of all rows
+    whole = dd.LDA().fit(X, frame["y"])
+    assert sorted(both.features) == ["island=Biscoe", "island=Torgersen", "size"]
+    model = dd.LDA().fit_moments(both.select(["size", "island=Biscoe", "island=Torgersen"]))
+    np.testing.assert_allclose(model.coef_, whole.coef_, rtol=1e-10)
+
+
+def test_moments_that_do_not_add_for_their_references_say_which_option_helps(tmp_path):
+    first, second = two_years(tmp_path)
+    with pytest.raises(SitesError, match=r"level of column 'island' .* with reference=None"):
+        _ = dd.moments(first, target="y") + dd.moments(second, target="y")
+
+
+def test_an_option_is_named_once_in_a_message_of_the_command_line(tmp_path):
+    NORTH.assign(more=np.arange(30) ** 2).to_csv(tmp_path / "more.csv", index=False)
+    SOUTH.to_csv(tmp_path / "less.csv", index=False)
+    for name in ("more", "less"):
+        run("moments", f"{name}.csv", "--target", "y", "--out", f"{name}.m", cwd=tmp_path)
+    _, err = run("merge", "more.m", "less.m", "--out", "both.m", cwd=tmp_path, code=2)
+    assert "without it (--exclude 'more'), or with the same columns (--column)." in err
+
+
+def test_moments_are_shown_in_one_line():
+    shown = repr(moments_of(NORTH))
+    assert shown == "TableMoments(30 rows, 2 classes, 3 features, detail='class')"

@@ -88,7 +88,8 @@ def moments(
     target
         The column of labels.
     options
-        With a `target`: all that `discriminant.rows` takes.
+        With a `target`: all that `discriminant.rows` takes. With reference=None moments of tables
+        that met different levels add; `with_reference()` of the sum is what models are made from.
 
     Examples
     --------
@@ -113,14 +114,18 @@ def moments(
 def _of_source(source: Any, y: Any, detail: Detail, **options: Any) -> ClassMoments | ClassRows:
     """Moments of rows that have their labels in a column, wherever they are."""
     from discriminant.engines.opening import rows, takes
+    from discriminant.engines.table_moments import TableMoments
     from discriminant.table.opening import open_source
 
     if y is not None:
         raise OptionError.of("y", "labels", "left out, since target= names their column")
     if takes(source) and detail != "rows":
-        return read_moments(rows(source, detail=detail, **options), detail=detail)
-    opened = open_source(source, **options).table
-    return read_rows(opened) if detail == "rows" else read_moments(opened, detail=detail)
+        parts = rows(source, detail=detail, **options)
+        return TableMoments.of(read_moments(parts, detail=detail), parts.plan.encoding)
+    opened = open_source(source, **options)
+    if detail == "rows":
+        return read_rows(opened.table)
+    return TableMoments.of(read_moments(opened.table, detail=detail), opened.encoding)
 
 
 def read_moments(

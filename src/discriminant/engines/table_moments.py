@@ -22,7 +22,7 @@ from discriminant.table.joining import joined_encodings
 from discriminant.table.schema import Floats
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class TableMoments(ClassMoments):
     """Moments of K classes in d features, and the columns that these are made of."""
 

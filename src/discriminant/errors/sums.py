@@ -108,16 +108,16 @@ class SitesError(MomentsMismatchError):
         where, other = ("first", "second") if first else ("second", "first")
         return cls(
             f"Moments do not add: column '{column}' is used in the {where} and not in the {other}."
-            f" Read both tables without it (exclude=['{column}'], --exclude), or with the same "
-            "columns (columns=[...], --column)."
+            f" Read both tables without it (exclude=['{column}']), or with the same columns "
+            "(columns=[...])."
         )
 
     @classmethod
     def of_kinds(cls, column: str, ours: str, theirs: str) -> SitesError:
         return cls(
             f"Moments do not add: column '{column}' is {ours} in the first and {theirs} in the "
-            f"second. Read both alike: as a category (categories=['{column}'], --category), or "
-            "without it (--exclude)."
+            f"second. Read both alike: as a category (categories=['{column}']), or without it "
+            f"(exclude=['{column}'])."
         )
 
     @classmethod

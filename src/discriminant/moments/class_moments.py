@@ -287,7 +287,7 @@ class ClassMoments:
     def __repr__(self) -> str:
         """One line: how many rows, classes and features, and in what detail."""
         return (
-            f"ClassMoments({int(self.rows.sum())} rows, {len(self.labels)} classes, "
+            f"{type(self).__name__}({int(self.rows.sum())} rows, {len(self.labels)} classes, "
             f"{len(self.features)} features, detail='{self.detail}')"
         )
 

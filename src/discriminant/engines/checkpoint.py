@@ -28,13 +28,15 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Protocol, Self, TypeVar, runtime_checkable
 
+from discriminant.engines.fingerprint import fingerprint
 from discriminant.engines.keeping import VERSIONED, CannotKeepError, digest, packed, unpacked
 from discriminant.engines.summing import add_up, push, total
-from discriminant.errors import CheckpointError, CheckpointWarning, tell
+from discriminant.errors import CheckpointError, CheckpointWarning, EngineError, tell
 from discriminant.table.cells import Frame
-from discriminant.table.encoding import Unforeseen
+from discriminant.table.encoding import Encoding, Unforeseen
 from discriminant.table.files import Identity
-from discriminant.table.parts import Adds, Partial, Source, Work
+from discriminant.table.learning import Wishes
+from discriminant.table.parts import Adds, Partial, Source, Work, reading_as
 from discriminant.table.replacing import write_whole
 
 A = TypeVar("A", bound=Adds)
@@ -178,10 +180,12 @@ class Met:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Kept:
-    """A source whose sums, once done, are kept."""
+    """A source whose sums, once done, are kept by the rows they are of."""
 
     source: Source
     journal: Journal
+    wanted: tuple[str, ...] = ()  # columns that are looked at together
+    _rows: dict[tuple[str, ...], str] = field(default_factory=dict, init=False)  # who they are
 
     @property
     def name(self) -> str:
@@ -204,11 +208,25 @@ class Kept:
 
     def summed(self, work: Work[A]) -> A:
         """The sum of what work says of each part."""
-        return self.journal.summed(work, "", lambda: self.source.summed(work))
+        return self.journal.summed(work, self._who(work.columns), lambda: self.source.summed(work))
+
+    def wishing(self, wishes: Wishes, fitted: Encoding | None = None) -> Kept:
+        """The source with its columns read as what is wished of them."""
+        wanted = tuple(wishes.wanted(self.names))
+        return Kept(reading_as(self.source, wishes, fitted), self.journal, wanted)
+
+    def _who(self, columns: tuple[str, ...]) -> str:
+        """Who the rows are: they may have been changed since sums were kept."""
+        looked = self.wanted if set(columns) <= set(self.wanted) else columns
+        if looked not in self._rows:
+            self._rows[looked] = digest((looked, fingerprint(self.source, looked)))
+        return self._rows[looked]
 
 
 def with_checkpoint(source: Source, path: str | os.PathLike[str]) -> Source:
     """The source with its sums kept in a folder."""
+    if getattr(source, "pushdown", False):  # where nothing is known of rows that may not leave
+        raise EngineError.no_checkpoint(source.name)
     journal = Journal.open(path, source)
     if isinstance(source, Resumable):
         return source.resuming(journal)

@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 from discriminant.engines.checkpoint import Journal
 from discriminant.engines.drawing import drawn
 from discriminant.engines.keeping import digest
-from discriminant.engines.summing import add_up, available_threads, in_order
+from discriminant.engines.summing import add_up, available_threads, in_order, one_blas_thread
 from discriminant.errors import FileError, SourceChangedError
 from discriminant.table.cells import Frame
 from discriminant.table.encoding import Encoding
@@ -89,10 +89,8 @@ class FilesSource:
         """On all cores, added in the order of the parts."""
         while True:
             try:
-                if self.journal is None:
-                    return add_up(self.answers(work))
-                found: A = self.journal.resumed(work, self.cut, partial(self.answers, work))
-                return found
+                with one_blas_thread():  # once for all parts, not anew for each
+                    return self._summed(work)
             except Recut as recut:
                 self._cut_again(recut)
 
@@ -128,6 +126,12 @@ class FilesSource:
             raise SourceChangedError.of_count(self.name, whole, before + told)
 
     # --- inside ---------------------------------------------------------------------------------
+
+    def _summed(self, work: Work[A]) -> A:
+        if self.journal is None:
+            return add_up(self.answers(work))
+        found: A = self.journal.resumed(work, self.cut, partial(self.answers, work))
+        return found
 
     def _progress(self, done: int, told: int, whole: int, start: int) -> tuple[int, int | None]:
         """Rows read, and rows in all: of text an estimate from the bytes."""

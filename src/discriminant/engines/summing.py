@@ -10,9 +10,9 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor, Future
 from dataclasses import dataclass, replace
-from functools import lru_cache
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
+from discriminant.engines.blas import one_blas_thread as one_blas_thread
 from discriminant.errors import DiscriminantError
 from discriminant.moments.summary import Reading, Summary
 from discriminant.table.encoding import Unforeseen
@@ -89,11 +89,6 @@ def available_threads() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def one_blas_thread() -> Any:
-    """A context in which BLAS keeps to one thread, so that its threads do not fight with ours."""
-    return _blas().limit(limits=1)
-
-
 def in_order(
     pool: Executor, work: Callable[[T], A], things: Iterable[T], ahead: int
 ) -> Iterator[A]:
@@ -109,12 +104,3 @@ def in_order(
     finally:
         for future in waiting:
             future.cancel()
-
-
-@lru_cache(maxsize=1)
-def _blas() -> Any:
-    """The BLAS libraries loaded; finding them takes longer than a small fit."""
-    import scipy.linalg  # noqa: F401 -- brings a BLAS of its own, which is to be found too
-    from threadpoolctl import ThreadpoolController
-
-    return ThreadpoolController()

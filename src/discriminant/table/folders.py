@@ -36,7 +36,7 @@ def listed(source: Any) -> Listed:
     """The files that a source names."""
     if isinstance(source, str | os.PathLike):
         name = os.fspath(source)
-        paths, again = _once(_named(name))[0], ()
+        paths, again = _once(_named(name))[0], list[str]()
     else:
         some = [os.fspath(one) for one in source]
         name = f"{some[0]} and {len(some) - 1} more" if len(some) > 1 else "".join(some[:1])

@@ -13,8 +13,9 @@ from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
 from discriminant.engines.blas import one_blas_thread as one_blas_thread
-from discriminant.errors import DiscriminantError
+from discriminant.errors import DiscriminantError, InfiniteValueError, MissingValueError
 from discriminant.moments.summary import Reading, Summary
+from discriminant.table.cells import Frame
 from discriminant.table.encoding import Unforeseen
 from discriminant.table.parts import Adds, Part, Partial, Plan
 
@@ -45,13 +46,23 @@ class PartWork(Generic[S]):
                     if not len(frame):
                         continue
                     placed = replace(frame, start=part.start + rows)
-                    block = self.plan.block(placed, apart=apart)
                     rows += len(frame)
-                    if len(block):
-                        push(parts, self.reading.read(block))
+                    try:
+                        found = self._read(placed, apart=apart)
+                    except (MissingValueError, InfiniteValueError):
+                        if not apart:
+                            raise
+                        apart = False  # where one number is missing, more are
+                        found = self._read(placed, apart=apart)
+                    if found is not None:
+                        push(parts, found)
         except (DiscriminantError, Unforeseen) as fault:
             return Partial.of_fault(fault, part, rows)
         return Partial(total(parts) if parts else None, rows)
+
+    def _read(self, frame: Frame, *, apart: bool) -> S | None:
+        block = self.plan.block(frame, apart=apart)
+        return self.reading.read(block) if len(block) else None
 
 
 def add_up(parts: Iterable[A]) -> A:

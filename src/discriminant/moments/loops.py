@@ -17,9 +17,9 @@ from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
 import numba
-from numba import types
-from numba.extending import intrinsic
+import numba.extending
 
+_numba: Any = numba  # it does not say the types of all that it has
 F = TypeVar("F", bound=Callable[..., Any])
 
 # Sums may be reordered, so that they run in vector registers; NaN and infinity keep their meaning.
@@ -32,15 +32,18 @@ def compiled(loop: F) -> F:
     return cast(F, found)
 
 
-@intrinsic
-def _floats_at(context: Any, address: Any) -> Any:
+def _pointed(context: Any, address: Any) -> Any:
     """A pointer to the numbers at an address."""
-    pointer = types.CPointer(types.float64)
+    pointer = _numba.types.CPointer(_numba.types.float64)
 
     def turned(target: Any, builder: Any, signature: Any, given: Any) -> Any:
         return builder.inttoptr(given[0], target.get_value_type(pointer))
 
-    return pointer(types.intp), turned
+    return pointer(_numba.types.intp), turned
+
+
+_floats_at = _numba.extending.intrinsic(_pointed)
+_array = _numba.carray
 
 
 @compiled
@@ -65,7 +68,7 @@ def class_products(
         some = codes[lo : min(lo + tile, n)]
         by_class(some, order, ends)
         for j in range(d):
-            values = numba.carray(_floats_at(addresses[j]), (n,))[lo:]
+            values = _array(_floats_at(addresses[j]), (n,))[lo:]
             for k in range(K):
                 first, last = ends[k], ends[k + 1]
                 moved(values, order[first:last], place[k, j], panel[j, first:last])

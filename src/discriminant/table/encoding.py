@@ -135,8 +135,11 @@ class Encoding:
         """(n, d) features of any frame, checked by name."""
         return self.rows(frame).matrix()
 
-    def rows(self, source: Any, *, fitting: bool = False) -> Encoded:
-        """Features of a frame column by column, and the rows to be rejected."""
+    def rows(self, source: Any, *, fitting: bool = False, looking: bool = True) -> Encoded:
+        """Features of a frame column by column, and the rows to be rejected.
+
+        Numbers need not be looked at for whoever will see in the sums that some are missing.
+        """
         frame = source
         if not isinstance(frame, Frame):
             needed = {column.name for column in self.used}
@@ -144,7 +147,7 @@ class Encoding:
         self._check_names(frame)
         if not len(frame):
             raise ShapeError.no_rows(0)
-        work = _Work(self, frame, fitting)
+        work = _Work(self, frame, fitting, looking)
         found = [part for column in self.used for part in work.column(column)]
         work.check_missing()
         return Encoded(Columns(tuple(found)), work.rejected, work.gaps)
@@ -202,12 +205,13 @@ def _word(column: Column) -> str:
 class _Work:
     """Turning one frame."""
 
-    def __init__(self, encoding: Encoding, frame: Frame, fitting: bool) -> None:
+    def __init__(self, encoding: Encoding, frame: Frame, fitting: bool, looking: bool) -> None:
         self.frame = frame
         self.missing = encoding.missing
         self.unseen = encoding.unseen
         self.texts = MISSING_TEXTS if encoding.missing_texts is None else encoding.missing_texts
         self.fitting = fitting
+        self.looking = looking
         self.rejected = np.zeros(len(frame), dtype=bool)
         self.gaps = np.zeros(len(frame), dtype=bool)
         self._first: tuple[int, str] | None = None  # the first missing cell
@@ -219,7 +223,7 @@ class _Work:
         if column.kind in ("ordered", "category"):
             return self._levels(column, cells)
         values = self._numbers(column, cells)
-        if values.dtype.kind != "f" or np.isfinite(values.sum()):
+        if values.dtype.kind != "f" or not self.looking or np.isfinite(values.sum()):
             return self._filled(column, [values], None)
         self._check_finite(column, values)
         gone = np.isnan(values)

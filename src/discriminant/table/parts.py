@@ -178,7 +178,11 @@ class Plan:
         return replace(self, then=(*self.then, *steps))
 
     def block(self, frame: Frame, *, apart: bool = False) -> Block:
-        """The rows of a frame that count; their columns may stay apart if nothing is done then."""
+        """The rows of a frame that count.
+
+        Columns may stay apart if nothing is done then; their numbers are not looked at, and a sum
+        that is no number says that they should have been.
+        """
         found = self._block(frame, apart and not self.then)
         for step in self.then:
             if not len(found):
@@ -188,7 +192,7 @@ class Plan:
 
     def _block(self, frame: Frame, apart: bool) -> Block:
         codes = self._codes(frame[self.target], frame.start)
-        rows = self.encoding.rows(frame, fitting=True)
+        rows = self.encoding.rows(frame, fitting=True, looking=not apart)
         weight = self._weight(frame)
         fold = None if self.dealing is None else self.dealing.numbers(frame)
         features: Any = rows.features

@@ -64,6 +64,7 @@ class Keys:
     """What the folders that a file lies in say of all its rows."""
 
     values: tuple[tuple[str, int | str | None], ...] = ()
+    whole: frozenset[str] = frozenset()  # keys that are whole numbers in all folders, or missing
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -80,7 +81,7 @@ class Keys:
 
         for name, value in self.values:
             if name in columns:
-                kind = pa.int64() if isinstance(value, int) else pa.string()
+                kind = pa.int64() if name in self.whole else pa.string()
                 column = pa.repeat(pa.scalar(value, kind), table.num_rows)
                 table = table.append_column(name, column)
         return table

@@ -201,7 +201,8 @@ def _file(format: Format, keys: Keys) -> File:
         types = {one.name: str(one.type) for one in schema}
     else:
         types = {one.name: str(one.type) for one in arrow_schema(format)}
-    return File(format, identity, Keys(tuple(k for k in keys.values if k[0] not in types)), types)
+    others = tuple(key for key in keys.values if key[0] not in types)
+    return File(format, identity, replace(keys, values=others), types)
 
 
 def _check_same(file: File, first: File) -> None:

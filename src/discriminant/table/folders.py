@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import glob
 import os
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +20,7 @@ from urllib.parse import unquote
 from discriminant.errors import FileError
 from discriminant.table.file_parts import Keys
 
+_NUMBER = re.compile("-?[0-9]{1,18}")  # that int64 holds
 _ABSENT = "__HIVE_DEFAULT_PARTITION__"
 
 
@@ -87,9 +89,9 @@ def _folder(path: str) -> str:
 def _keys(paths: Sequence[str], folder: str) -> tuple[Keys, ...]:
     top = os.path.abspath(folder)
     found = [_pairs(Path(os.path.relpath(_folder(path), top)).parts) for path in paths]
-    whole = {name for name in {n for one in found for n in one} if _whole(name, found)}
+    whole = frozenset(name for one in found for name in one if _whole(name, found))
     return tuple(
-        Keys(tuple((name, _value(text, name in whole)) for name, text in one.items()))
+        Keys(tuple((name, _value(text, name in whole)) for name, text in one.items()), whole)
         for one in found
     )
 
@@ -101,7 +103,7 @@ def _pairs(folders: Iterable[str]) -> dict[str, str]:
 
 def _whole(name: str, found: Sequence[dict[str, str]]) -> bool:
     texts = [one[name] for one in found if name in one and one[name] != _ABSENT]
-    return all(text.lstrip("-").isdecimal() and text.isascii() for text in texts)
+    return all(_NUMBER.fullmatch(text) for text in texts)
 
 
 def _value(text: str, whole: bool) -> int | str | None:

@@ -9,7 +9,9 @@ import pandas as pd
 import pytest
 
 import discriminant as dd
+from discriminant.engines.engine import read_moments
 from discriminant.engines.opening import rows
+from discriminant.table.source import open_table
 
 dask = pytest.importorskip("dask", reason="Dask is not installed: pip install 'discriminant[dask]'")
 import dask.array as da  # noqa: E402
@@ -121,6 +123,89 @@ def test_labels_of_another_length_are_refused_with_both_lengths():
     X, y = da.zeros((30, 2), chunks=10), da.zeros(29, chunks=10)
     with pytest.raises(dd.errors.ShapeError, match=r"29.*30"):
         rows(X, y=y, target="y")
+
+
+# --- at the door ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("way", ["frame", "delayed"])
+def test_columns_may_be_called_by_numbers(way):
+    frame = frame_of(3).set_axis([0, 1, 2, 3, "y"], axis=1)
+    pieces = ddf.from_pandas(frame, npartitions=3)
+    found = rows(pieces if way == "frame" else pieces.to_delayed(), target="y").moments
+    assert found.features == ("0", "1", "2", "3")
+    np.testing.assert_allclose(found.within(), in_memory(frame_of(3)).within(), rtol=1e-13)
+
+
+def test_two_columns_that_are_one_text_are_refused():
+    frame = frame_of(3).set_axis([0, "0", 2, 3, "y"], axis=1)
+    with pytest.raises(dd.errors.ColumnNamesError, match="'0' stands at positions 0 and 1"):
+        rows(ddf.from_pandas(frame, npartitions=3), target="y")
+
+
+def test_a_feature_called_as_the_labels_are_is_refused():
+    frame = frame_of(3).rename(columns={"y": "class", "x2": "y"})
+    pieces = ddf.from_pandas(frame, npartitions=3)
+    with pytest.raises(dd.errors.EngineError, match="The features have a column 'y', and so are"):
+        rows(pieces.drop(columns="class"), y=pieces["class"], target="y")
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_weights_beside_arrays_count_as_they_do_in_memory(known):
+    frame = frame_of(3)
+    weight = np.random.default_rng(1).integers(0, 4, 600).astype(float)
+    X, y = frame.drop(columns="y"), frame["y"]
+    pieces = ddf.from_pandas(frame.assign(w=weight), npartitions=3)
+    features, w = pieces[list(X.columns)], pieces["w"]
+    if known:
+        features, w = da.from_array(X.to_numpy(), chunks=(130, 2)), da.from_array(weight, chunks=91)
+    found = rows(
+        features,
+        y=da.from_array(y.to_numpy(), chunks=77) if known else pieces["y"],
+        weight=w,
+        target="y",
+    ).moments
+    wanted = read_moments(open_table(X, y, weight=weight), detail="class")
+    np.testing.assert_allclose(found.within(), wanted.within(), rtol=1e-12)
+
+
+def test_a_weight_that_is_no_name_is_refused_elsewhere():
+    frame = ddf.from_pandas(frame_of(3), npartitions=2)
+    with pytest.raises(dd.errors.OptionError, match=r"weight.*the name of a column"):
+        rows(frame, target="y", weight=frame["x0"])
+
+
+@pytest.mark.parametrize("length", [110, 90])
+def test_labels_of_unknown_length_that_are_not_beside_their_rows_are_refused(length):
+    """Each of four partitions has 100 rows, and more or fewer labels."""
+    frame = frame_of(4, 4 * 110)
+    X = ddf.from_delayed([dask.delayed(frame.iloc[k : k + 100, :4]) for k in range(0, 400, 100)])
+    y = ddf.from_delayed(
+        [dask.delayed(frame["y"].iloc[k * length : (k + 1) * length]) for k in range(4)]
+    )
+    with pytest.raises(dd.errors.ShapeError, match=rf"y has {length} entries for 100 rows"):
+        rows(X, y=y, target="y")
+
+
+def test_labels_in_another_number_of_unknown_chunks_are_refused():
+    frame = ddf.from_pandas(frame_of(4), npartitions=4)
+    labels = ddf.from_pandas(frame_of(4), npartitions=5)["y"]
+    with pytest.raises(dd.errors.EngineError, match=r"4, 5 chunks.*compute_chunk_sizes\(\)"):
+        rows(frame.drop(columns="y"), y=labels, target="y")
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_a_task_that_fails_is_told_by_its_cause(late):
+    def read(piece, number, asked=[]):  # noqa: B006 -- so that it fails only when summed
+        asked.append(number)
+        if number == 1 and (not late or asked.count(1) > 1):
+            raise OSError("the disk is gone\nand so on")
+        return piece
+
+    pieces = [dask.delayed(read)(frame_of(k, 50), k) for k in range(3)]
+    told = pytest.raises(dd.errors.EngineError, match=r"Dask stopped: OSError: the disk is gone\.")
+    with dask.config.set(scheduler="sync"), told:
+        rows(pieces, target="y")
 
 
 # --- predictions ----------------------------------------------------------------------------------

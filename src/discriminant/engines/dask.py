@@ -9,7 +9,7 @@ come to the client, but for the sample that a plan is made from.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, TypeVar
@@ -18,7 +18,7 @@ import numpy as np
 
 from discriminant.engines.drawing import spread
 from discriminant.engines.summing import add_up
-from discriminant.errors import EngineError, ShapeError
+from discriminant.errors import ColumnNamesError, DiscriminantError, EngineError, ShapeError
 from discriminant.table.cells import Cells, Frame, open_frame
 from discriminant.table.parts import Adds, Part, Work
 from discriminant.table.schema import numbered
@@ -43,15 +43,31 @@ class Partition:
         """Which it is."""
         return f"partition {self.number}"
 
+    @property
+    def rows(self) -> int:
+        """How many; arrays of unknown lengths are only known here to have the same."""
+        first, *others = (len(one) for one in self.columns)
+        for what, found in zip(("y", "sample_weight"), others, strict=False):
+            if found != first:
+                raise ShapeError.of_lengths(what, found, first)
+        return first
+
+    @property
+    def frame(self) -> Any:
+        """The frame; its columns are called by texts."""
+        found = self.columns[0]
+        named = all(isinstance(name, str) for name in found.columns)
+        return found if named else found.set_axis([str(name) for name in found.columns], axis=1)
+
     def frames(self, columns: Sequence[str]) -> Iterator[Frame]:
         """Its rows, some at a time."""
-        rows = len(self.columns[0])
+        rows = self.rows
         for lo in range(0, rows, _BATCH):
             yield self._frame(slice(lo, min(lo + _BATCH, rows)), columns)
 
     def _frame(self, rows: slice, columns: Sequence[str]) -> Frame:
         if len(self.columns) == 1:
-            some = self.columns[0].iloc[rows]
+            some = self.frame.iloc[rows]
             return open_frame(some, wanted=lambda names: [n for n in names if n in set(columns)])
         features = np.asarray(self.columns[0][rows])
         found = [_cells(n, features[:, j]) for j, n in enumerate(self.names[: features.shape[1]])]
@@ -79,7 +95,7 @@ class DaskSource:
         for chosen in (some, parts):  # all of them only if those chosen have no rows
             most = min(_UNEVEN * -(-rows // len(chosen)), rows)
             found = [head(part, tuple(columns), most) for part in chosen]
-            frames = _by_length([one for one in dask.compute(*found) if one is not None], rows)
+            frames = _by_length([one for one in _computed(found) if one is not None], rows)
             if frames:
                 break
         if not frames:
@@ -92,14 +108,15 @@ class DaskSource:
         do = dask.delayed(_do, pure=True)
         shared = dask.delayed(work, pure=False)  # sent once, not with every task
         whole = add_up([do(shared, part) for part in self._parts(work.columns)])
-        found: A = dask.compute(whole)[0]
+        found: A = _computed([whole])[0]
         return found
 
     def _parts(self, columns: Sequence[str]) -> list[Any]:
         """Delayed partitions; of a frame only the columns asked for are read."""
         pieces = self.pieces
         if self.frame is not None:
-            pieces = tuple((piece,) for piece in self.frame[list(columns)].to_delayed())
+            some = [name for name in self.frame.columns if str(name) in columns]
+            pieces = tuple((piece,) for piece in self.frame[some].to_delayed())
         make = _dask().delayed(Partition, pure=True)
         return [make(number, piece, self.names) for number, piece in enumerate(pieces)]
 
@@ -120,7 +137,8 @@ def source_of(source: Any, *, y: Any = None, weight: Any = None) -> DaskSource:
         A Dask data frame that holds the target; a list of delayed pandas frames; or an array (or
         frame) of features, with the labels in `y`.
     y, weight
-        Labels and weights, if they are not columns of the source: Dask arrays or series.
+        Labels and weights, if they are not columns of the source: Dask arrays or series. They are
+        then the columns 'y' and 'weight'.
     """
     if isinstance(source, list | tuple):
         return _of_delayed(list(source))
@@ -128,20 +146,19 @@ def source_of(source: Any, *, y: Any = None, weight: Any = None) -> DaskSource:
         return _of_arrays(source, y, weight)
     if not hasattr(source, "columns"):
         raise EngineError.of_source(f"Dask {type(source).__name__} without labels", ["dask"])
-    names = tuple(str(name) for name in source.columns)
+    names = _texts(source.columns)
     return DaskSource("Dask frame", names, frame=source, said=(_said(source.npartitions),))
 
 
 def _of_delayed(pieces: list[Any]) -> DaskSource:
-    dask = _dask()
-    names = dask.delayed(lambda frame: tuple(str(n) for n in frame.columns))(pieces[0]).compute()
+    names = _texts(_computed([_dask().delayed(lambda frame: list(frame.columns))(pieces[0])])[0])
     made = tuple((piece,) for piece in pieces)
     return DaskSource("delayed frames", names, made, said=(_said(len(made)),))
 
 
 def _of_arrays(X: Any, y: Any, weight: Any) -> DaskSource:
     """Features, labels and weights cut at the same rows."""
-    names = tuple(str(name) for name in X.columns) if hasattr(X, "columns") else None
+    names = _texts(X.columns) if hasattr(X, "columns") else None
     X, y, weight = (_array(one) for one in (X, y, weight))
     if len(X.chunks[1]) > 1:
         X = X.rechunk({1: -1})
@@ -154,20 +171,38 @@ def _of_arrays(X: Any, y: Any, weight: Any) -> DaskSource:
         if known and one.chunks[0] != X.chunks[0]:
             others[k] = one.rechunk({0: X.chunks[0]})
     features = names or numbered(X.shape[1])
-    taken = (*features, _free(_TARGET, features), *([] if weight is None else [_WEIGHT]))
+    beside = (_TARGET, *([] if weight is None else [_WEIGHT]))
+    for name in (name for name in beside if name in features):
+        raise EngineError.taken(name)
     columns = [X.to_delayed()[:, 0], *(one.to_delayed() for one in others)]
+    if len({len(one) for one in columns}) > 1:
+        raise EngineError.of_chunks([len(one) for one in columns])
     pieces = tuple(zip(*columns, strict=True))
-    return DaskSource("Dask array", taken, pieces, said=(_said(len(pieces)),))
+    return DaskSource("Dask array", (*features, *beside), pieces, said=(_said(len(pieces)),))
 
 
 def _array(one: Any) -> Any:
     return one.to_dask_array() if hasattr(one, "to_dask_array") else one
 
 
-def _free(name: str, taken: Sequence[str]) -> str:
-    while name in taken:
-        name += "'"
-    return name
+def _texts(columns: Iterable[Any]) -> tuple[str, ...]:
+    """Names as texts, each once."""
+    names = tuple(str(name) for name in columns)
+    for name in (n for j, n in enumerate(names) if n in names[:j]):
+        places = [j for j, other in enumerate(names) if other == name]
+        raise ColumnNamesError.of_duplicates(name, places)
+    return names
+
+
+def _computed(delayed: Sequence[Any]) -> Sequence[Any]:
+    """What tasks give; one that fails is told by its cause."""
+    try:
+        return tuple(_dask().compute(*delayed))
+    except DiscriminantError:
+        raise
+    except Exception as fault:
+        cause = f"{type(fault).__name__}: {str(fault).strip().partition(chr(10))[0][:300]}"
+        raise EngineError.stopped("Dask", cause.rstrip(".: ")) from fault
 
 
 def _dask() -> Any:
@@ -185,12 +220,12 @@ def _some(part: Partition, columns: Sequence[str], rows: int) -> Any:
     """How many rows there are, and some as an Arrow table; None of an empty partition."""
     import pyarrow as pa
 
-    count = len(part.columns[0])
+    count = part.rows
     if not count:
         return None
     places = spread(count, rows)
     if len(part.columns) == 1:
-        some = part.columns[0].iloc[places][list(columns)]
+        some = part.frame.iloc[places][list(columns)]
         return count, pa.Table.from_pandas(some, preserve_index=False)
     taken = [one[places] for one in part.columns]
     features = np.asarray(taken[0])

@@ -19,7 +19,13 @@ import numpy as np
 from discriminant.engines.checkpoint import with_checkpoint
 from discriminant.engines.parted import Parted
 from discriminant.engines.summing import PartWork
-from discriminant.errors import DiscriminantError, EngineError, LabelError, SourceChangedError
+from discriminant.errors import (
+    DiscriminantError,
+    EngineError,
+    LabelError,
+    OptionError,
+    SourceChangedError,
+)
 from discriminant.moments.anchor import Anchor
 from discriminant.moments.class_moments import ClassMoments, Detail
 from discriminant.moments.reach import ReachReading
@@ -47,7 +53,7 @@ def rows(
     source: Any,
     *,
     target: str,
-    weight: str | None = None,
+    weight: Any = None,
     engine: str | None = None,
     ordered: Mapping[str, Sequence[str]] | None = None,
     categories: Iterable[str] = (),
@@ -72,7 +78,9 @@ def rows(
         `discriminant.sql` returns.
     engine
         Who does the summing: 'files', 'dask', 'spark' or 'sql'. None: by the kind of source.
-    target, weight, ordered, categories, missing, unseen, columns, exclude, reference
+    weight
+        The name of a column; with `y` of a Dask array, the weights beside it.
+    target, ordered, categories, missing, unseen, columns, exclude, reference
         As for `discriminant.open_source`.
     max_classes, max_levels
         More classes are refused; a category of more levels is set aside.
@@ -88,6 +96,11 @@ def rows(
         Of the engine. Files: `progress`, called with the rows read and the rows in all (of text
         an estimate), and of CSV `encoding`, `delimiter` and `decimal`.
     """
+    if weight is not None and not isinstance(weight, str):
+        if "y" not in options:
+            allowed = "the name of a column; an array only beside y= of Dask"
+            raise OptionError.of("weight", type(weight).__name__, allowed)
+        options, weight = {**options, "weight": weight}, "weight"
     wishes = Wishes(
         target,
         weight,

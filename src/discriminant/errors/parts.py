@@ -72,6 +72,23 @@ class EngineError(InputError):
         )
 
     @classmethod
+    def taken(cls, name: str) -> EngineError:
+        what = "labels" if name == "y" else "weights"
+        return cls(
+            f"The features have a column '{name}', and so are the {what} called that are passed "
+            "beside them. Rename it, or pass one frame that holds all, and the names of its "
+            "columns."
+        )
+
+    @classmethod
+    def of_chunks(cls, counts: list[int]) -> EngineError:
+        return cls(
+            f"Features and what is passed beside them lie in {', '.join(map(str, counts))} chunks "
+            "of unknown lengths, so that rows cannot be brought together. Call "
+            "compute_chunk_sizes() on each first."
+        )
+
+    @classmethod
     def stopped(cls, engine: str, reason: str) -> EngineError:
         return cls(
             f"{engine} stopped: {reason}. Nothing was changed; the whole text of it is what "

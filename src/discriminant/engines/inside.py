@@ -32,7 +32,7 @@ class Inside:
     query: str
     database: Database
     connection: Any
-    known: Mapping[str, Kind]  # what columns are; not of SQLite, where cells have types alone
+    known: Mapping[str, Kind]  # what columns are; of SQLite only which are dates
 
     @property
     def rows(self) -> str:
@@ -67,7 +67,10 @@ class Inside:
         for name, low, high in zip(columns, least, most, strict=True):
             if high == "blob" or (high == "text") != (low == "text"):
                 raise DatabaseError.mixed(name, sorted({low, high}))
-        return {n: "text" if t == "text" else "number" for n, t in zip(columns, most, strict=True)}
+        found: dict[str, Kind] = {
+            n: "text" if t == "text" else "number" for n, t in zip(columns, most, strict=True)
+        }
+        return found | {name: self.known[name] for name in columns if name in self.known}
 
     def value(self, name: str, kind: Kind) -> str:
         """A column as a number."""

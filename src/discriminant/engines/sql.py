@@ -33,6 +33,7 @@ _QUERY = re.compile(r"\s*(\(|(select|with|values|from|table)[\s(*'\"])", re.IGNO
 _PART = r'"(?:[^"]|"")*"|[^".]+'
 _NAME = re.compile(rf"(?:{_PART})(?:\.(?:{_PART}))*")
 _MIXED = 1_000_003  # a prime: row numbers times another, modulo this, are in no step with anything
+_GLANCE = 100  # rows that show which columns of SQLite are worth asking whether they are dates
 _FACTOR = 618_035
 
 
@@ -147,7 +148,7 @@ class SqlSource:
     query: str
     database: Database
     pushdown: bool = False
-    kinds: Mapping[str, Kind] = field(default_factory=dict)  # not of SQLite
+    kinds: Mapping[str, Kind] = field(default_factory=dict)  # of SQLite dates alone
     whole: frozenset[str] = frozenset()  # columns of integers
     wishes: Wishes | None = None
 
@@ -161,12 +162,13 @@ class SqlSource:
         """With the names of its columns, and what they are."""
         with opened(self.connection, self.name, self.database) as connection:
             told = _columns(connection, self.database, self.query)
+            days = _days(connection, self.query, told) if self.database.name == "sqlite" else ()
         names = tuple(name for name, _ in told)
         for name in (n for j, n in enumerate(names) if n in names[:j]):
             places = [j for j, other in enumerate(names) if other == name]
             raise ColumnNamesError.of_duplicates(name, places)
         if self.database.name == "sqlite":
-            return replace(self, names=names)
+            return replace(self, names=names, kinds=dict.fromkeys(days, "date"))
         kinds = {name: kind_of_type(type_) for name, type_ in told}
         whole = frozenset(name for name, type_ in told if type_ in ("bigint", "int", "smallint"))
         return replace(self, names=names, kinds=kinds, whole=whole)
@@ -274,6 +276,28 @@ def _columns(connection: Any, database: Database, query: str) -> list[tuple[str,
         return [(name, "") for name in names]
     cursor.execute(f"SELECT * FROM ({query}) AS rows LIMIT 0", binary=True)  # takes one statement
     return [(c.name, _POSTGRES.get(c.type_code, "text")) for c in cursor.description]
+
+
+def _days(connection: Any, query: str, told: Sequence[tuple[str, str]]) -> list[str]:
+    """Columns of which every text is a day, or a second of one, as SQLite itself writes it."""
+    database = DATABASES["sqlite"]
+    cursor, same = cursor_of(connection, database), "'+0 days'"  # so that 30 February becomes March
+
+    def all_days(names: Sequence[str], rows: str, answers: Sequence[int | None]) -> list[str]:
+        if not names:
+            return []
+        each = [database.identifier(name) for name in names]
+        terms = (
+            f"MIN(CASE WHEN {c} IS NOT NULL THEN TYPEOF({c}) = 'text' AND "
+            f"({c} IS DATE({c}, {same}) OR {c} IS DATETIME({c}, {same})) END)"
+            for c in each
+        )
+        cursor.execute(f"SELECT {', '.join(terms)} FROM ({rows})")
+        return [n for n, yes in zip(names, cursor.fetchall()[0], strict=True) if yes in answers]
+
+    bare = f"SELECT * FROM ({query})"
+    some = all_days([name for name, _ in told], f"{bare} LIMIT {_GLANCE}", (1, None))
+    return all_days(some, bare, (1,))
 
 
 def _check_one(connection: Any, query: str) -> None:

@@ -116,7 +116,7 @@ def unloaded(
         return _from_duckdb(connection, query)
     if database.name == "postgres":
         return _from_postgres(connection, query, kinds, whole)
-    return _from_sqlite(connection, query)
+    return _from_sqlite(connection, query, kinds)
 
 
 def spelled(database: Database, name: str, kind: Kind | None) -> str:
@@ -163,7 +163,7 @@ def _from_postgres(
         yield Copied(b"".join(waiting), kinds, whole, start, len(waiting))
 
 
-def _from_sqlite(connection: Any, query: str) -> Unloaded:
+def _from_sqlite(connection: Any, query: str, kinds: Mapping[str, Kind]) -> Unloaded:
     import pyarrow as pa
 
     from discriminant.table.database import DATABASES
@@ -174,14 +174,16 @@ def _from_sqlite(connection: Any, query: str) -> Unloaded:
     start, most = 0, min(_BATCH, max(_CELLS // len(names), 64))
     while rows := cursor.fetchmany(most):
         columns = zip(*rows, strict=True)
-        made = {n: _sqlite_column(n, c) for n, c in zip(names, columns, strict=True)}
+        made = {n: _sqlite_column(n, c, kinds) for n, c in zip(names, columns, strict=True)}
         yield Batch(pa.table(made), start, len(rows))
         start += len(rows)
 
 
-def _sqlite_column(name: str, cells: Sequence[Any]) -> Any:
+def _sqlite_column(name: str, cells: Sequence[Any], known: Mapping[str, Kind]) -> Any:
     import pyarrow as pa
 
+    if known.get(name) == "date":  # which are texts here
+        return pa.array(cells, pa.string()).cast(pa.timestamp("us"))
     kinds = {type(cell) for cell in cells} - {type(None)}
     if kinds == {int, float}:
         return pa.array(cells, pa.float64())

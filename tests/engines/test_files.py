@@ -263,3 +263,33 @@ def test_no_file_is_read_twice(tmp_path):
     found = dd.rows([tmp_path / "x.csv", tmp_path, tmp_path / "sub" / "y.csv"], target="y")
     assert len(found) == 150
     assert any("named more than once" in line and "y.csv" in line for line in found.said)
+
+
+@pytest.mark.parametrize("packed", [False, True], ids=["plain", "gzip"])
+def test_a_field_that_appears_late_is_a_column(packed, tmp_path):
+    frame = frame_of(5, 1000).drop(columns="kind")
+    lines = frame.to_json(orient="records", lines=True, double_precision=15).splitlines()
+    bare = frame.drop(columns="b").to_json(orient="records", lines=True, double_precision=15)
+    text = "\n".join([*bare.splitlines()[:900], *lines[900:], ""])
+    path = tmp_path / ("rows.jsonl.gz" if packed else "rows.jsonl")
+    path.write_bytes(gzip.compress(text.encode()) if packed else text.encode())
+    found = dd.rows(path, target="y", missing="mean")
+    frame.loc[:899, "b"] = np.nan
+    assert_as_in_memory(found, frame[["a", "c", "y", "b"]], missing="mean")
+
+
+def test_packed_lines_of_json_are_read_some_at_a_time(tmp_path):
+    text = frame_of(6).to_json(orient="records", lines=True).encode()
+    (tmp_path / "rows.jsonl.gz").write_bytes(gzip.compress(text))
+    (part,) = source_of(tmp_path / "rows.jsonl.gz").parts
+    pieces = list(text_parts.json_tables(part.format, part.span, part.schema))
+    assert max(len(piece) for piece in pieces) < 100 and sum(map(len, pieces)) == 900
+
+
+def test_a_line_of_json_that_never_ends_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(text_parts, "MAX_LINE", 5000)
+    (tmp_path / "rows.jsonl.gz").write_bytes(
+        gzip.compress(b'{"a": 1, "y": "u"}\n' * 500 + b'{"a": "' + b"x" * 20_000)
+    )
+    with pytest.raises(FileError, match=r"rows\.jsonl\.gz"):
+        dd.rows(tmp_path / "rows.jsonl.gz", target="y")

@@ -149,8 +149,16 @@ def open_parted(
     source: Source, wishes: Wishes, *, max_classes: int = 1000, detail: Detail | None = None
 ) -> Parted:
     """Plan, read once, and plan again if rows held what was not foreseen."""
-    wishes.check_names(source.names)
-    source = reading_as(source, wishes)
+    while True:
+        wishes.check_names(source.names)
+        source = reading_as(source, wishes)
+        names = source.names
+        found = _opened(source, wishes, max_classes=max_classes, detail=detail)
+        if source.names == names:  # else later rows had columns that the first had not
+            return found
+
+
+def _opened(source: Source, wishes: Wishes, *, max_classes: int, detail: Detail | None) -> Parted:
     look = source.sample(wishes.wanted(source.names), _LOOK)
     look = replace(look, left_out=tuple(n for n in source.names if n not in look.names))
     if wishes.target is not None and look[wishes.target].gaps:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from discriminant.errors import FileError, PartSchemaError
-from discriminant.table.arrow_files import arrow_schema
+from discriminant.table.arrow_files import arrow_schema, blame_json
 from discriminant.table.csv_files import CsvPlan
 from discriminant.table.dialect import Kind
 from discriminant.table.encoding import Encoding
@@ -16,7 +16,14 @@ from discriminant.table.files import Format, Identity, sniff
 from discriminant.table.folders import Listed
 from discriminant.table.learning import Wishes
 from discriminant.table.opening import csv_kinds
-from discriminant.table.text_parts import CsvPart, JsonPart, Recut, line_ranges, read_json_lines
+from discriminant.table.text_parts import (
+    CsvPart,
+    JsonPart,
+    Recut,
+    first_fields,
+    json_tables,
+    line_ranges,
+)
 
 Types = Mapping[str, str]  # of columns: an Arrow type, or the kind of a CSV
 
@@ -41,6 +48,7 @@ class Filed:
     said: tuple[str, ...]
     wishes: Wishes = field(default_factory=Wishes)
     fitted: Encoding | None = None
+    fields: Any = None  # of all lines of JSON, where the first ones do not have them all
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -69,6 +77,8 @@ class Filed:
 
     def cut_again(self, found: Recut) -> Filed:
         """With a file cut another way."""
+        if found.late:
+            return self._with_all_fields()
         return replace(
             self,
             files=tuple(
@@ -93,7 +103,14 @@ class Filed:
             else:
                 schema = schema or self._json_schema()
                 new = [
-                    JsonPart(file.format, file.identity, schema, span, keys=file.keys)
+                    JsonPart(
+                        file.format,
+                        file.identity,
+                        schema,
+                        span,
+                        every=self.fields is not None,
+                        keys=file.keys,
+                    )
                     for span in _spans(file)
                 ]
             start += sum(part.share for part in new) if self.counted else 0
@@ -125,7 +142,7 @@ class Filed:
         import pyarrow as pa
 
         file = self.files[0]
-        found = read_json_lines(file.format, span=next(iter(_spans(file)))).schema
+        found = self.fields or first_fields(file.format, next(iter(_spans(file))))
         return pa.schema(
             [
                 pa.field(one.name, pa.float64())
@@ -133,6 +150,27 @@ class Filed:
                 else one
                 for one in found
             ]
+        )
+
+    def _with_all_fields(self) -> Filed:
+        """All lines are looked at: a field may be in the last one alone."""
+        import pyarrow as pa
+
+        found = None
+        for file in self.files:
+            for span in _spans(file):
+                for table in json_tables(file.format, span):
+                    both = [table.schema] if found is None else [found, table.schema]
+                    try:
+                        found = pa.unify_schemas(both, promote_options="permissive")
+                    except pa.ArrowTypeError as fault:
+                        blame_json(file.format)
+                        path = file.format.path
+                        raise FileError.damaged(path, "the text", str(fault)) from None
+        assert found is not None
+        types = {one.name: str(one.type) for one in found}
+        return replace(
+            self, fields=found, files=tuple(replace(file, types=types) for file in self.files)
         )
 
 
@@ -197,7 +235,7 @@ def _file(format: Format, keys: Keys) -> File:
         types: dict[str, str] = dict(zip(format.dialect.names, format.dialect.kinds, strict=True))
     elif format.kind == "jsonl":
         ranges = line_ranges(format, identity.size)
-        schema = read_json_lines(format, span=ranges[0] if ranges else None).schema
+        schema = first_fields(format, ranges[0] if ranges else None)
         types = {one.name: str(one.type) for one in schema}
     else:
         types = {one.name: str(one.type) for one in arrow_schema(format)}

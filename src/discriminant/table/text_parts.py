@@ -8,7 +8,9 @@ packed. `Recut` says so to whoever reads the parts.
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
@@ -31,9 +33,17 @@ _PIECE = 1 << 20
 class Recut(Exception):  # noqa: N818 -- not a fault: the file is to be cut another way
     """A file cannot be read by the parts that it was cut into."""
 
-    def __init__(self, path: str, *, encoding: Encoding | None = None, long: bool = False) -> None:
+    def __init__(
+        self,
+        path: str,
+        *,
+        encoding: Encoding | None = None,
+        long: bool = False,
+        late: bool = False,
+    ) -> None:
         super().__init__(path)
         self.path, self.encoding, self.long = path, encoding, long
+        self.late = late  # a field of JSON is not among those of the first lines
 
 
 class _Span:
@@ -185,6 +195,7 @@ class JsonPart(_Span):
     identity: Identity
     schema: Any  # of Arrow
     span: tuple[int, int] | None
+    every: bool = False  # whether the schema is of all lines, and not of the first
     start: int = 0
     keys: Keys = Keys()  # noqa: RUF009 -- frozen
 
@@ -204,32 +215,68 @@ class JsonPart(_Span):
         """Arrow tables of its rows."""
         import pyarrow as pa
 
+        path = self.format.path
         try:
-            table = read_json_lines(self.format, span=self.span, schema=self.schema)
+            for table in json_tables(self.format, self.span, self.schema, every=self.every):
+                held = table.select(self.keys.apart(columns) or table.column_names[:1])
+                for lo in range(0, table.num_rows, BATCH):
+                    yield self.keys.joined(held.slice(lo, BATCH), columns)
         except Recoded as found:
-            raise Recut(self.format.path, encoding=found.encoding) from None
+            raise Recut(path, encoding=found.encoding) from None
         except pa.ArrowInvalid as fault:
             self.identity.check()
+            if "unexpected field" in str(fault) and not self.every:
+                raise Recut(path, late=True) from None
             blame_json(self.format)
-            raise FileError.damaged(self.format.path, "the text", str(fault)) from None
-        held = table.select(self.keys.apart(columns) or table.column_names[:1])
-        for lo in range(0, table.num_rows, BATCH):
-            yield self.keys.joined(held.slice(lo, BATCH), columns)
+            raise FileError.damaged(path, "the text", str(fault)) from None
 
 
-def read_json_lines(format: Format, *, span: tuple[int, int] | None, schema: Any = None) -> Any:
-    """Some lines as an Arrow table, of the kinds that the first ones had."""
+def json_tables(
+    format: Format, span: tuple[int, int] | None, schema: Any = None, *, every: bool = False
+) -> Iterator[Any]:
+    """Lines as Arrow tables, some at a time: of these kinds, or of those that each has.
+
+    A field that is not in the schema is an error, unless that is said to be of every line: then it
+    is one within a field.
+    """
     from pyarrow import json
 
-    with Stream(format.path, gzip=format.gzip, encoding=format.encoding, span=span) as stream:
-        return json.read_json(
-            stream,
+    known = "ignore" if every else "error"
+    for piece in _pieces(format, span):
+        yield json.read_json(
+            io.BytesIO(piece),
             read_options=json.ReadOptions(use_threads=False),
             parse_options=json.ParseOptions(
                 explicit_schema=schema,
-                unexpected_field_behavior="infer" if schema is None else "ignore",
+                unexpected_field_behavior="infer" if schema is None else known,
             ),
         )
+
+
+def first_fields(format: Format, span: tuple[int, int] | None) -> Any:
+    """The schema of the first lines."""
+    import pyarrow as pa
+
+    with closing(json_tables(format, span)) as tables:  # type: ignore[type-var]
+        first = next(tables, None)
+    return pa.schema([]) if first is None else first.schema
+
+
+def _pieces(format: Format, span: tuple[int, int] | None) -> Iterator[bytes]:
+    """Whole lines, as many as are read together."""
+    rest = b""
+    with Stream(format.path, gzip=format.gzip, encoding=format.encoding, span=span) as stream:
+        while piece := stream.read(RANGE):
+            rest += piece
+            end = rest.rfind(b"\n") + 1
+            if end and rest[:end].strip():
+                yield rest[:end]
+                rest = rest[end:]
+            if len(rest) > MAX_LINE:
+                blame_json(format)
+                raise FileError.damaged(format.path, "the text", "a line without an end")
+    if rest.strip():
+        yield rest
 
 
 def line_ranges(format: Format, size: int) -> list[tuple[int, int]] | None:

@@ -80,7 +80,6 @@ from discriminant.errors.fitting import (
     ShrinkageChosenWarning as ShrinkageChosenWarning,
 )
 from discriminant.errors.label_tree import (
-    CompilingWarning as CompilingWarning,
     HierarchyError as HierarchyError,
     LabelSetError as LabelSetError,
     LabelTreeError as LabelTreeError,

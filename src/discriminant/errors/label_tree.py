@@ -151,14 +151,3 @@ class UnlabelledRowsWarning(DiscriminantWarning):
             f"{rows:,} of {of_rows:,} rows have no label. They reach no node of the tree, so that "
             "nothing is learnt from them."
         )
-
-
-class CompilingWarning(DiscriminantWarning):
-    """Loops were compiled."""
-
-    @classmethod
-    def of(cls, what: str, seconds: float) -> CompilingWarning:
-        return cls(
-            f"{what} took {seconds:.0f} s to compile, once: the next process finds it compiled. "
-            "Where that is not so, let NUMBA_CACHE_DIR name a folder that can be written."
-        )

@@ -100,6 +100,6 @@ def halved(tree: Tree) -> Tree:
 
 def _half(layer: Layer) -> Layer:
     largest = float(np.abs(layer.weight).max(initial=0.0))
-    if largest > np.finfo(np.float16).max:
+    if largest > float(np.finfo(np.float16).max):
         raise LabelTreeError.beyond_half(largest)
     return replace(layer, weight=layer.weight.astype(np.float16))

@@ -17,6 +17,9 @@ codes. Rows are searched in blocks, on several threads; no answer depends on eit
 
 from __future__ import annotations
 
+import logging
+import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -31,6 +34,7 @@ Floats = npt.NDArray[np.float64]
 _BLOCK = 1 << 14  # rows searched together
 _LEAST = 256  # rows that are worth a thread
 _KEPT = 20  # labels that each of several trees says at least
+_PATIENCE = 1.0  # seconds of compiling after which it is told
 _NO_LABELS = np.empty(0, np.int32)
 _NO_LABELS.flags.writeable = False
 
@@ -49,6 +53,8 @@ def top(
     threads
         How many blocks of rows are searched at the same time.
     """
+    from discriminant.models.label_tree.loops_search import descend
+
     N = rows.shape[0]
     values = rows.data.astype(_real_of(forest), copy=False)
     starts = rows.indptr.astype(np.int64, copy=False)
@@ -60,6 +66,8 @@ def top(
         within = starts[first : last + 1]
         _search(forest, (within, places, values), beam, codes[first:last], scores[first:last])
 
+    if not descend.signatures:  # type: ignore[attr-defined]
+        _compile(block, N)
     size = min(_BLOCK, max(-(-N // threads), _LEAST))
     if size >= N:
         block(0, N)
@@ -69,6 +77,18 @@ def top(
         for done in [pool.submit(block, *end) for end in ends]:
             done.result()
     return codes, scores
+
+
+def _compile(work: Callable[[int, int], None], rows: int) -> None:
+    """Answer one row, so that threads find the loops compiled; say so where that takes long."""
+    text = "Compiling the loops that search label trees: some 10 seconds, once on this machine."
+    timer = threading.Timer(_PATIENCE, logging.getLogger("discriminant").warning, [text])
+    timer.daemon = True
+    timer.start()
+    try:
+        work(0, min(rows, 1))
+    finally:
+        timer.cancel()
 
 
 def _search(

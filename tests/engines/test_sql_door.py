@@ -7,6 +7,11 @@ import pandas as pd
 import pytest
 
 import discriminant as dd
+from discriminant.engines.connecting import opened
+from discriminant.errors import DatabaseError
+from discriminant.table.database import DATABASES
+from tests import databases
+from tests.engines.test_sql import server  # noqa: F401 -- a fixture
 
 N = 400
 
@@ -57,3 +62,86 @@ def test_a_column_with_one_text_that_is_no_day_stays_a_category():
     frame.loc[N - 1, "since"] = "2021-02-30"
     rows = dd.rows(dd.sql(sqlite_of(frame), "loans"), target="late")
     assert "since=2022-01-01" in rows.schema.features or "since=2021-01-01" in rows.schema.features
+
+
+# --- what is wrong, and what to do ----------------------------------------------------------------
+
+
+@pytest.fixture(params=["sqlite", "duckdb"])
+def file(request, tmp_path):
+    """A database in a file, that is called by no ending that says what it is."""
+    path = tmp_path / f"{request.param}.bank"
+    if request.param == "sqlite":
+        sqlite_of(loans(), path).close()
+        return path
+    duckdb = pytest.importorskip("duckdb")
+    frame = loans()
+    with duckdb.connect(path) as connection:
+        connection.execute("CREATE TABLE loans AS SELECT * FROM frame")
+        connection.execute("CREATE VIEW recent AS SELECT * FROM loans")
+    assert len(frame) == N
+    return path
+
+
+def told(*given, **options):
+    """The error of a reading."""
+    with pytest.raises(DatabaseError) as found:
+        dd.rows(dd.sql(*given), target="late", **options)
+    return str(found.value)
+
+
+def test_a_file_that_is_a_database_is_read_by_its_name(file):
+    by_name = dd.rows(file, target="late", table="loans", exclude=["since"])
+    by_query = dd.rows(dd.sql(str(file), "SELECT amount, late FROM loans"), target="late")
+    assert len(by_name) == N
+    np.testing.assert_array_equal(by_name.moments.means, by_query.moments.means)
+
+
+def test_a_database_without_a_table_says_which_it_has(file):
+    with pytest.raises(DatabaseError, match=r"by table= .*It has 'loans', 'recent'\."):
+        dd.rows(file, target="late")
+
+
+def test_a_wrong_table_is_told_with_those_there_are(file):
+    said = told(str(file), "loan")
+    assert "no table or view 'loan'. Did you mean 'loans'? It has 'loans', 'recent'." in said
+
+
+def test_so_it_is_in_postgres(server):  # noqa: F811
+    name = databases.lay(server, loans())
+    said = told(server, f"{name}s")
+    assert f"no table or view '{name}s'. Did you mean '{name}'?" in said
+
+
+@pytest.mark.parametrize("query", ["SELECT * FRO loans", "SELECT nothing FROM loans"])
+def test_a_wrong_query_is_not_to_be_run_again(file, query):
+    assert "Correct the query or the name" in told(str(file), query)
+
+
+def test_what_is_no_select_is_told_so(file):
+    assert "only one SELECT is run" in told(str(file), "delete from loans")
+
+
+def test_a_damaged_file_is_told_as_such(file):
+    whole = file.read_bytes()
+    file.write_bytes(whole[: len(whole) // 2])
+    said = told(str(file), "loans")
+    assert "damaged" in said and "again, run" not in said
+
+
+def test_a_file_of_another_kind_is_told_with_its_url(file):
+    kind, other = ("sqlite", "duckdb") if file.name.startswith("sqlite") else ("duckdb", "sqlite")
+    said = told(f"{other}:///{file}", "loans")
+    assert said == f"{file} is a file of {kind}, not {other}. Write {kind}:///{file}."
+
+
+@pytest.mark.parametrize("scheme", ["duckdb", "sqlite"])
+def test_a_file_that_is_not_there_is_told_by_its_name(scheme, tmp_path):
+    assert told(f"{scheme}:///{tmp_path}/no.db", "loans").endswith("Check the name and the folder.")
+
+
+def test_duckdb_fetches_nothing_from_a_network(tmp_path):
+    pytest.importorskip("duckdb").connect(tmp_path / "x.db").close()
+    with opened(f"duckdb:///{tmp_path}/x.db", "x", DATABASES["duckdb"]) as connection:
+        asked = connection.execute("SELECT current_setting('autoinstall_known_extensions')")
+        assert asked.fetchall() == [(False,)]

@@ -14,12 +14,14 @@ Nobody's transaction is ended but ours. A connection made from a URL is closed a
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from importlib import import_module
-from typing import Any, Literal
+from typing import Any, Literal, cast
 from urllib.parse import quote
 
+from discriminant.engines.refusals import absent_table, kind_of_file, no_such_table, refused
 from discriminant.errors import DatabaseError, EngineError
 from discriminant.table.database import Database
 
@@ -46,7 +48,11 @@ _SETTINGS = (  # compiling so many products takes longer than they do
 
 def kind_of(connection: Any) -> Kind:
     """Which database a connection or a URL leads to."""
-    if isinstance(connection, str):
+    if isinstance(connection, str | os.PathLike):
+        of_file = kind_of_file(connection)
+        if of_file is not None:
+            return cast(Kind, of_file)
+        connection = os.fspath(connection)
         scheme = connection.partition(":")[0].partition("+")[0].lower()
         if scheme not in URLS:
             raise DatabaseError.unknown_url(scheme, [f"{name}:" for name in URLS])
@@ -67,16 +73,27 @@ def opened(connection: Any, name: str, database: Database) -> Iterator[Any]:
         found = connection if given else _connect(connection)
     except EngineError:
         raise
+    except DatabaseError:
+        raise
     except Exception as fault:
-        raise DatabaseError.not_reached(database.title, short(fault)) from fault
+        raise _unreachable(connection, database, short(fault)) from fault
     try:
         with _reading(found, database):
             yield found
     except faults(database) as fault:
-        raise DatabaseError.of(name, database.title, short(fault)) from fault
+        absent = absent_table(fault)
+        if absent is not None:  # what is there can be asked for only now, after the rollback
+            raise no_such_table(absent, found, name=name, database=database) from fault
+        raise refused(fault, short(fault), name=name, database=database) from fault
     finally:
         if not given:
             found.close()
+
+
+def _unreachable(connection: str, database: Database, reason: str) -> DatabaseError:
+    if database.name == "postgres":
+        return DatabaseError.not_reached(database.title, reason)
+    return DatabaseError.not_opened(path_of(connection), database.title, reason)
 
 
 def short(fault: BaseException) -> str:
@@ -173,12 +190,28 @@ def _connect(url: str) -> Any:
     kind = kind_of(url)
     if kind == "postgres":
         return _library("psycopg").connect(f"postgresql:{url.partition(':')[2]}")
-    path = url.partition(":///")[2] or ":memory:"
+    path = path_of(url)
+    found = kind_of_file(path)
+    if path != ":memory:" and not os.path.exists(path):
+        raise DatabaseError.no_file(path)
+    if found not in (None, kind):
+        raise DatabaseError.other_kind(path, str(found), kind)
     if kind == "duckdb":
-        return _library("duckdb").connect(path, read_only=path != ":memory:")
+        return _library("duckdb").connect(
+            path,
+            read_only=path != ":memory:",
+            config={"autoinstall_known_extensions": "false"},  # nothing is fetched from a network
+        )
     import sqlite3
 
     return sqlite3.connect(f"file:{quote(path)}?mode=ro", uri=True)
+
+
+def path_of(url: str) -> str:
+    """The file of a URL, or the path that it is."""
+    if "://" not in url:
+        return url
+    return url.partition(":///")[2] or ":memory:"
 
 
 def _library(name: str) -> Any:

@@ -7,6 +7,7 @@ pushdown    GROUP BY aggregates inside the database; no row leaves it: `engines.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -19,6 +20,7 @@ import numpy as np
 from discriminant.engines import pushdown as inside
 from discriminant.engines.connecting import URLS, cursor_of, kind_of, opened
 from discriminant.engines.inside import Inside, kind_of_type
+from discriminant.engines.refusals import kind_of_file, tables_of
 from discriminant.engines.summing import add_up, available_threads, in_order
 from discriminant.engines.unloading import Batch, Copied, Unloaded, spelled, unloaded
 from discriminant.errors import ColumnNamesError, DatabaseError, EngineError
@@ -79,15 +81,18 @@ def sql(connection: Any, table_or_query: str | Sequence[str], *, pushdown: bool 
         given = str(table_or_query)
     if empty:
         raise DatabaseError.no_query(table_or_query)
+    if isinstance(connection, os.PathLike):
+        connection = os.fspath(connection)
     return Query(connection, given, pushdown)
 
 
 def takes(source: Any) -> bool:
-    """Whether it was made by `sql`, or is the URL of a database."""
+    """Whether it was made by `sql`, or is the URL of a database, or a file that is one."""
     if isinstance(source, str):
         scheme, found, _ = source.partition("://")
-        return bool(found) and scheme.partition("+")[0].lower() in URLS
-    return isinstance(source, Query)
+        if found and scheme.partition("+")[0].lower() in URLS:
+            return True
+    return isinstance(source, Query) or kind_of_file(source) is not None
 
 
 def source_of(
@@ -113,13 +118,23 @@ def source_of(
 
 
 def _of_url(source: Any, table: Any, pushdown: bool) -> Query:
+    if isinstance(source, os.PathLike):
+        source = os.fspath(source)
     if table is None and isinstance(source, str):
-        source, _, table = source.partition("#")
+        if kind_of_file(source) is None:
+            source, _, table = source.partition("#")
         if not table:
-            raise DatabaseError.no_table(source.partition("://")[0])
+            raise DatabaseError.no_table(*_tables(source))
     if table is None:
         raise EngineError.of_source(type(source).__name__, ["sql"])
     return sql(source, table, pushdown=pushdown)
+
+
+def _tables(url: str) -> tuple[str, str, list[str]]:
+    """What a database is called, how its URLs begin, and which tables it has."""
+    database = DATABASES[kind_of(url)]
+    with opened(url, database.title, database) as connection:
+        return database.title, database.name, tables_of(connection, database)
 
 
 def _rows(text: str | tuple[str, ...], database: Database) -> str:

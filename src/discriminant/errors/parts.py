@@ -207,6 +207,52 @@ class DatabaseError(InputError):
         )
 
     @classmethod
+    def of_query(cls, name: str, title: str, reason: str) -> DatabaseError:
+        return cls(
+            f"{name}: {title} does not take it: {reason}. Correct the query or the name; nothing "
+            "was changed there."
+        )
+
+    @classmethod
+    def no_such_table(
+        cls, name: str, title: str, absent: str, known: list[str], near: str | None
+    ) -> DatabaseError:
+        hint = f" Did you mean '{near}'?" if near is not None else ""
+        hint += _tables(known)
+        if len(absent.split()) > 1:
+            hint += " If a query is meant: only one SELECT is run."
+        return cls(f"{name}: {title} has no table or view '{absent}'.{hint}")
+
+    @classmethod
+    def forbidden(cls, name: str, title: str, reason: str) -> DatabaseError:
+        return cls(
+            f"{name}: {title} does not allow it: {reason}. Connect as a role that may read it, or "
+            "have it granted."
+        )
+
+    @classmethod
+    def damaged(cls, name: str, title: str, reason: str) -> DatabaseError:
+        return cls(
+            f"{name}: {title} cannot read the file: {reason}. It is damaged, cut off or of another "
+            "kind: copy it again, or restore it."
+        )
+
+    @classmethod
+    def not_opened(cls, path: str, title: str, reason: str) -> DatabaseError:
+        return cls(
+            f"{path}: {title} cannot open the file: {reason}. It may be damaged, of another kind, "
+            "or locked by a program that writes to it."
+        )
+
+    @classmethod
+    def no_file(cls, path: str) -> DatabaseError:
+        return cls(f"{path}: there is no such file. Check the name and the folder.")
+
+    @classmethod
+    def other_kind(cls, path: str, found: str, taken: str) -> DatabaseError:
+        return cls(f"{path} is a file of {found}, not {taken}. Write {found}:///{path}.")
+
+    @classmethod
     def mixed(cls, column: str, kinds: list[str]) -> DatabaseError:
         return cls(
             f"Column '{column}' holds cells of several kinds: {', '.join(kinds)}. Cast it in the "
@@ -242,10 +288,11 @@ class DatabaseError(InputError):
         )
 
     @classmethod
-    def no_table(cls, scheme: str) -> DatabaseError:
+    def no_table(cls, title: str, scheme: str, known: list[str]) -> DatabaseError:
         return cls(
-            f"A URL of a database names no rows. Add the table or view, {scheme}://...#table, or "
-            "pass discriminant.sql(url, table_or_query)."
+            f"A database names no rows: say which table or view of {title} is meant, by table= "
+            f"(--table), {scheme}://...#table or discriminant.sql(url, table_or_query)."
+            f"{_tables(known)}"
         )
 
     @classmethod
@@ -255,3 +302,11 @@ class DatabaseError(InputError):
             "made from moments (LDA, QDA, RDA, NearestMean, Fisher, LeastSquares), or pass "
             "pushdown=False."
         )
+
+
+def _tables(known: list[str]) -> str:
+    """Which tables there are, some of them if they are many."""
+    if not known:
+        return ""
+    more = f" and {len(known) - 10} more" if len(known) > 10 else ""
+    return f" It has {', '.join(map(repr, known[:10]))}{more}."

@@ -24,6 +24,7 @@ from discriminant.errors import (
     ColumnNamesError,
     CommandError,
     ExtraColumnsWarning,
+    FileError,
     MaskedClassWarning,
     MissingCellError,
     NeedsMemoryError,
@@ -541,3 +542,42 @@ def test_two_million_rows_take_no_more_room_than_some_thousand(tmp_path):
     )
     assert int(done.stdout) < 100  # MB; the table itself takes 48, answers as objects far more
     assert pq.read_metadata(places[2]).num_rows == 2_000_000
+
+
+@pytest.mark.parametrize("out", ["said.parquet", "said.arrow", "said.csv"])
+def test_a_file_of_answers_that_fails_in_the_middle_leaves_nothing_behind(out, tmp_path):
+    """Neither the file, nor a word on stderr afterwards."""
+    frame = table(400)
+    model = dd.Encoded(dd.LDA()).fit(frame[NAMES], frame["kind"])
+    frame.loc[350, "q"] = np.nan
+    frame[NAMES].to_csv(tmp_path / "rows.csv", index=False)
+    program = f"""
+import discriminant as dd
+from discriminant.table import text_parts
+from discriminant.errors import MissingCellError
+text_parts.BATCH = 100
+model = dd.load({str(tmp_path / "model.dd")!r})
+try:
+    dd.predict_file(model, {str(tmp_path / "rows.csv")!r}, {str(tmp_path / out)!r})
+except MissingCellError as fault:
+    print("missing")
+"""
+    dd.save(model, tmp_path / "model.dd")
+    said = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert said.stderr == "" and said.stdout.strip() == "missing"
+    assert not (tmp_path / out).exists()
+
+
+def test_answers_never_stand_beside_other_rows(tmp_path, monkeypatch):
+    """If the text has more rows than were answered, or fewer, nothing is written."""
+    from discriminant.study import sheets
+
+    frame = table(50)
+    model = dd.Encoded(dd.LDA()).fit(frame[NAMES], frame["kind"])
+    frame[NAMES].to_csv(tmp_path / "rows.csv", index=False)
+    rows = list(csv.reader(frame[NAMES].to_csv(index=False).splitlines()))[1:]
+    for other in (rows[:-1], [*rows, rows[0]]):
+        monkeypatch.setattr(sheets, "_written", lambda formats, other=other: (r for r in other))
+        with pytest.raises(FileError, match="another number of rows"):
+            predict_file(model, tmp_path / "rows.csv", tmp_path / "said.csv")
+        assert not (tmp_path / "said.csv").exists()

@@ -59,6 +59,14 @@ class FileError(InputError):
         )
 
     @classmethod
+    def rows_differ(cls, path: str) -> FileError:
+        return cls(
+            f"{path}: its text has another number of rows than were answered, so that answers "
+            "would stand beside other rows. Nothing was written. Look for stray quotes and line "
+            "ends, or write to a .parquet file."
+        )
+
+    @classmethod
     def no_header(cls, path: str, names: Sequence[str]) -> FileError:
         shown = ", ".join(names[:3])
         return cls(

@@ -154,21 +154,29 @@ class _Answering:
     def written(self, source: Filed, progress: Progress) -> Answered:
         """Read, answer and write, some rows at a time."""
         self._check_names(source)
+        with replacing(self.out) as file:
+            sheet = self._sheet(file, source)
+            try:
+                rows, counts = self._fill(sheet, source, progress)
+                sheet.close()
+            except BaseException:
+                sheet.abort()
+                raise
+        return Answered(rows, dict(counts), self._added())
+
+    def _fill(self, sheet: Sheet, source: Filed, progress: Progress) -> tuple[int, Counter[str]]:
         rows, counts = 0, Counter[str]()
         told = f"{self.prefix}{'decision' if decides(self.model) else 'predicted'}"
         total = sum(part.share for part in source.parts()) if source.counted else 0
-        with replacing(self.out) as file:
-            sheet = self._sheet(file, source)
-            for table, frame in self._batches(source):
-                said = self._answers(frame, source)
-                sheet.add(table, frame, said)
-                counts.update(said[told])
-                rows += len(frame)
-                progress(rows, total)
-            if not rows:
-                raise FileError.no_rows(source.files[0].format.path, len(source.names))
-            sheet.close()
-        return Answered(rows, dict(counts), self._added())
+        for table, frame in self._batches(source):
+            said = self._answers(frame, source)
+            sheet.add(table, frame, said)
+            counts.update(said[told])
+            rows += len(frame)
+            progress(rows, total)
+        if not rows:
+            raise FileError.no_rows(source.files[0].format.path, len(source.names))
+        return rows, counts
 
     def _batches(self, source: Filed) -> Iterator[tuple[Any, Frame]]:
         """Rows in their order, as Arrow has them and as cells."""

@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, BinaryIO, Protocol
 
+from discriminant.errors import FileError
 from discriminant.table.cells import Cells, Frame
 from discriminant.table.dialect import field_limit, is_number
 from discriminant.table.files import Format
@@ -44,6 +46,10 @@ class Sheet(Protocol):
         """All is written."""
         ...
 
+    def abort(self) -> None:
+        """Let go of all files: what was written is not wanted."""
+        ...
+
 
 class CsvSheet:
     """A CSV, in UTF-8; of rows that were a CSV with their cells as they stand there."""
@@ -54,7 +60,9 @@ class CsvSheet:
         self.safe = safe
         texts = bool(formats) and formats[0].dialect is not None
         self.decimal = formats[0].dialect.decimal if texts and formats[0].dialect else "."
+        self._path = formats[0].path if texts else ""
         self._rows = _written(formats) if texts else None
+        self._ended = False
         self._text = io.TextIOWrapper(file, "utf-8", newline="", write_through=True)
         self._out = csv.writer(self._text, lineterminator="\n")
         self._out.writerow(self._safely(names))
@@ -62,12 +70,25 @@ class CsvSheet:
     def add(self, table: Any, frame: Frame, answers: Mapping[str, Any]) -> None:
         """Write some rows."""
         rows = self._cells(frame) if self._rows is None else self._safe_rows(self._rows)
-        said = [self._column(values) for values in answers.values()]
-        self._out.writerows([*next(rows), *answer] for answer in zip(*said, strict=True))
+        said = zip(*(self._column(values) for values in answers.values()), strict=True)
+        both = [[*row, *answer] for answer, row in zip(said, rows, strict=False)]
+        if len(both) < len(frame):
+            raise FileError.rows_differ(self._path)
+        self._out.writerows(both)
 
     def close(self) -> None:
-        """Let go of the file."""
-        self._text.detach()
+        """Let go of the files; every row has its answer."""
+        if self._rows is not None and next(self._rows, None) is not None:
+            raise FileError.rows_differ(self._path)
+        self.abort()
+
+    def abort(self) -> None:
+        """Let go of the files."""
+        if self._rows is not None:
+            self._rows.close()
+        if not self._ended:
+            self._ended = True
+            self._text.detach()
 
     def _safely(self, texts: Sequence[str]) -> list[str]:
         if not self.safe:
@@ -114,6 +135,12 @@ class ArrowSheet:
         """Write the footer."""
         if self._out is not None:
             self._out.close()
+            self._out = None
+
+    def abort(self) -> None:
+        """End the file while it is there, or its writer would try that later on."""
+        with suppress(Exception):  # whatever it is, something else went wrong before
+            self.close()
 
     def _opened(self, schema: Any) -> Any:
         import pyarrow as pa
@@ -135,7 +162,7 @@ def _plain(table: Any) -> Any:
     return table
 
 
-def _written(formats: Iterable[Format]) -> Iterator[list[str]]:
+def _written(formats: Iterable[Format]) -> Generator[list[str], None, None]:
     """Rows of CSV files as they stand there."""
     for format in formats:
         dialect = format.dialect

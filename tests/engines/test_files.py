@@ -293,3 +293,37 @@ def test_a_line_of_json_that_never_ends_is_refused(tmp_path, monkeypatch):
     )
     with pytest.raises(FileError, match=r"rows\.jsonl\.gz"):
         dd.rows(tmp_path / "rows.jsonl.gz", target="y")
+
+
+@pytest.mark.parametrize("ending", ["parquet", "arrow"])
+def test_texts_may_be_held_in_more_than_one_way(ending, tmp_path):
+    """As pandas, Polars and Spark write them."""
+    frame = frame_of(7)
+    for k, text in enumerate([pa.string(), pa.large_string()]):
+        names = {"a": pa.float64(), "b": pa.float64(), "c": pa.float64(), "kind": text, "y": text}
+        rows = pa.Table.from_pandas(frame.iloc[k::2], pa.schema(names), preserve_index=False)
+        with pa.OSFile(f"{tmp_path}/{k}.{ending}", "wb") as file:
+            if ending == "parquet":
+                pq.write_table(rows, file)
+            else:
+                with pa.ipc.new_file(file, rows.schema) as writer:
+                    writer.write_table(rows)
+    assert_as_in_memory(dd.rows(tmp_path, target="y"), frame)
+
+
+def test_large_texts_of_parquet_are_read_as_codes(tmp_path):
+    names = pa.schema({"k": pa.large_string()})
+    pq.write_table(pa.table({"k": ["u", "v"] * 50}, schema=names), tmp_path / "1.parquet")
+    (part,) = source_of(tmp_path / "1.parquet").parts
+    kinds = [one.schema.field("k").type for one in part.tables(["k"])]
+    assert all(pa.types.is_dictionary(kind) for kind in kinds)
+
+
+def test_a_text_among_the_numbers_of_the_only_file_is_named_by_its_cell(tmp_path):
+    frame = frame_of(8, 300)[["a", "b", "y"]]
+    model = dd.Encoded(dd.LDA()).fit(frame[["a", "b"]], frame["y"])
+    lines = frame.to_csv(index=False).splitlines()
+    lines[5] = "n. a.," + lines[5].split(",", 1)[1]
+    (tmp_path / "p.csv").write_text("\n".join([*lines, ""]))
+    with pytest.raises(BadNumberError, match=r"[Rr]ow 4 .*line 6.*'a'.*'n\. a\.'"):
+        dd.predict_file(model, tmp_path / "p.csv", tmp_path / "said.csv")

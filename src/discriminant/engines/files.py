@@ -147,7 +147,8 @@ class FilesSource:
         tables = drawn(self.parts, columns, rows=rows)
         if not tables:
             raise FileError.no_rows(self.name, len(self.names))
-        table = pa.concat_tables([one.select(list(columns)) for one in tables])
+        some = [one.select(list(columns)) for one in tables]
+        table = pa.concat_tables(some, promote_options="permissive")  # texts may be held otherwise
         frame = self.parts[0].frame(table)  # rows of many parts, which have places of their own
         return replace(frame, line_of=None, text_of=None)
 

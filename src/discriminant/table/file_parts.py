@@ -23,6 +23,7 @@ from discriminant.table.files import Format, Identity
 
 BATCH = 1 << 17  # rows turned and summed at a time: those of a page, as pyarrow writes it
 _CELLS = 1 << 22  # of a batch, at most
+TEXTS = ("string", "large_string", "string_view")  # Arrow's ways to hold texts
 SMALL = 1 << 16  # rows; row groups and batches that are smaller are read together
 _BUFFER = 1 << 18  # bytes of a column read ahead; without it a whole row group is
 
@@ -283,7 +284,5 @@ def _footer(identity: Identity) -> Any:
 
 @lru_cache(maxsize=64)
 def _texts(identity: Identity) -> frozenset[str]:
-    from pyarrow import types
-
     schema = _footer(identity).schema.to_arrow_schema()
-    return frozenset(one.name for one in schema if types.is_string(one.type))
+    return frozenset(one.name for one in schema if str(one.type) in TEXTS)

@@ -11,7 +11,7 @@ from discriminant.table.arrow_files import arrow_schema, blame_json
 from discriminant.table.csv_files import CsvPlan
 from discriminant.table.dialect import Kind
 from discriminant.table.encoding import Encoding
-from discriminant.table.file_parts import FilePart, Keys, arrow_parts, parquet_parts
+from discriminant.table.file_parts import TEXTS, FilePart, Keys, arrow_parts, parquet_parts
 from discriminant.table.files import Format, Identity, sniff
 from discriminant.table.folders import Listed
 from discriminant.table.learning import Wishes
@@ -71,7 +71,7 @@ class Filed:
         found = replace(self, wishes=wishes, fitted=fitted)
         if self.files[0].format.kind == "csv":
             kinds = found._kinds()
-            for file in self.files:
+            for file in self.files[1:]:  # a cell of the first is named when it is read
                 _check_kinds(file, self.files[0], kinds, wishes)
         return found
 
@@ -255,7 +255,7 @@ def _check_same(file: File, first: File) -> None:
     if file.format.kind == "csv":
         return  # kinds are judged from some lines, and wishes have a say in them
     for name, kind in file.types.items():
-        if kind != first.types[name]:
+        if kind != first.types[name] and not {kind, first.types[name]} <= set(TEXTS):
             raise PartSchemaError.of_type(path, name, kind, other, first.types[name])
 
 

@@ -97,6 +97,9 @@ def newton(
     rest, turn, image = np.empty(W.shape, kind), np.empty(W.shape, kind), np.empty(W.shape, kind)
     goal, steep, was, now = np.empty(BLOCK), np.empty(BLOCK), np.empty(BLOCK), np.empty(BLOCK)
     bent, length = np.empty(BLOCK), np.empty(BLOCK)
+    still = 0.0
+    for i in range(n):
+        still += 1e-4 * np.finfo(kind).eps * 0.5 / (half[i, 0] if half.ndim == 2 else half[0])
     for step in range(most):
         for i in range(n):
             for k in range(BLOCK):
@@ -114,7 +117,7 @@ def newton(
                 for i in range(n):
                     positive += sign[i, k] > 0
                 share = max(min(positive, n - positive), 1) / n
-                goal[k] = steep[k] * np.float64(tolerance) ** 2 * share**2
+                goal[k] = steep[k] * (tolerance * share) ** 2
         going = 0
         for k in range(BLOCK):
             going += steep[k] > goal[k]
@@ -154,12 +157,18 @@ def newton(
                     turn[j, k] = rest[j, k] + kind.type(bent[k]) * turn[j, k]
         scored(starts, places, values, way, move)
         searched(score, move, sign, half, W, slope, way, length)
+        along(slope, way, bent)
+        going = 0
+        for k in range(BLOCK):
+            going += -bent[k] > still and length[k] > 0
         for j in range(len(W)):
             for k in range(BLOCK):
                 W[j, k] += kind.type(length[k]) * way[j, k]
         for i in range(n):
             for k in range(BLOCK):
                 score[i, k] += kind.type(length[k]) * move[i, k]
+        if going == 0:  # what was left to gain is lost in the rounding of the objective
+            return int(step)
     return int(most)
 
 

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 
@@ -104,19 +105,15 @@ def wide(
         cut = [i for i, (start, stop) in enumerate(parts) if stop - start >= max(leaf, 2)]
         if not cut:
             break
-        sizes: list[list[int]] = [[stop - start] for start, stop in parts]
         within = 1 if len(cut) > 1 else threads or os.cpu_count() or 1
 
-        def divide(i: int, level: int = level, within: int = within) -> list[int]:
-            labels = order[slice(*parts[i])]
-            rng = np.random.default_rng([seed, level, i])
-            code = Centres(means, labels, arity, rng, within).code(smallest)
-            labels[:] = labels[np.argsort(code, kind="stable")]
-            return [int(size) for size in np.bincount(code) if size]
-
+        tasks = [
+            Centres(means, order[slice(*parts[i])], arity, [seed, level, i], within) for i in cut
+        ]
         with ThreadPoolExecutor(threads or os.cpu_count()) as pool:
-            for i, found in zip(cut, pool.map(divide, cut), strict=True):
-                sizes[i] = found
+            found = pool.map(lambda task: task.divide(smallest), tasks)
+            sizes_of = dict(zip(cut, found, strict=True))
+        sizes = [sizes_of.get(i, [stop - start]) for i, (start, stop) in enumerate(parts)]
         levels.append(np.concatenate([[0], np.cumsum([size for some in sizes for size in some])]))
     if len(levels[-1]) - 1 < L:
         levels.append(np.arange(L + 1))
@@ -131,20 +128,28 @@ class Centres:
         means: sparse.csr_matrix,
         labels: Ints,
         k: int,
-        rng: np.random.Generator,
+        seed: Sequence[int],
         workers: int,
     ) -> None:
         self.means, self.labels, self.k = means, labels, min(k, len(labels))
-        self.workers, self.rng = workers, rng
-        used = np.unique(means[labels].indices)
-        self.local_of = np.zeros(means.shape[1], np.int32)
-        self.local_of[used] = np.arange(len(used))
-        self.centre = np.empty((len(used), self.k), np.float32)
+        self.workers, self.seed = workers, seed
         self.open = np.ones(self.k, bool)
 
-    def code(self, smallest: int) -> Ints:
+    def divide(self, smallest: int) -> list[int]:
+        """Put the labels in the order of their centres, and tell how many each has."""
+        used = np.unique(self.means[self.labels].indices)
+        self.local_of = np.zeros(self.means.shape[1], np.int32)
+        self.local_of[used] = np.arange(len(used))
+        self.centre = np.empty((len(used), self.k), np.float32)
+        code = self._code(smallest)
+        del self.centre, self.local_of
+        self.labels[:] = self.labels[np.argsort(code, kind="stable")]
+        return [int(size) for size in np.bincount(code) if size]
+
+    def _code(self, smallest: int) -> Ints:
         """(labels,) the centre of each; centres with too few labels give them to others."""
-        first = self.rng.choice(len(self.labels), self.k, replace=False)
+        rng = np.random.default_rng(self.seed)
+        first = rng.choice(len(self.labels), self.k, replace=False)
         self._centre(self.labels[first], np.arange(self.k))
         before = -2.0
         for _ in range(_ROUNDS):

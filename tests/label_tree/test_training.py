@@ -1,0 +1,343 @@
+"""The classifiers in the nodes of a label tree: what they minimise, on which rows, bit for bit."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import optimize, sparse
+
+from discriminant.errors import CheckpointError
+from discriminant.models.label_tree.layers import Layer, Partition, Tree
+from discriminant.models.label_tree.partition import balanced, label_means, one_vs_rest
+from discriminant.models.label_tree.training import Settings, train
+
+EXACT = {"precision": "float64", "tolerance": 1e-11, "threshold": 0.0, "max_sweeps": 100_000}
+
+
+def rows_of(*, n_labels: int, n_rows: int = 300, seed: int = 0, n_features: int = 40):
+    rng = np.random.default_rng(seed)
+    X = sparse.random(n_rows, n_features, 0.2, "csr", np.float64, rng)
+    Y = sparse.random(n_rows, n_labels, min(2 / n_labels, 1), "csr", np.float64, rng)
+    Y.data[:] = 1
+    return X, Y
+
+
+def dense(layer: Layer, n_features: int) -> tuple[np.ndarray, np.ndarray]:
+    """(C, d) weights of all children, and (C,) biases."""
+    weight = np.zeros((len(layer.bias), n_features))
+    for parent, start in enumerate(layer.children[:-1]):
+        for row in range(layer.chunks[parent], layer.chunks[parent + 1]):
+            entries = slice(layer.entries[row], layer.entries[row + 1])
+            weight[start + layer.child[entries].astype(int), layer.feature[row]] = layer.weight[
+                entries
+            ]
+    return weight, np.asarray(layer.bias)
+
+
+def the_same(one: Tree, two: Tree) -> bool:
+    """Whether two trees have the same bits."""
+    pairs = zip(one.layers, two.layers, strict=True)
+    return all(
+        getattr(a, name).tobytes() == getattr(b, name).tobytes()
+        for a, b in pairs
+        for name in a.__slots__
+    )
+
+
+def least(X, sign, cost, loss: str) -> np.ndarray:
+    """(d + 1,) the optimum, found by SciPy on the objective as it is written in the docstring."""
+    U = np.column_stack([X.toarray(), np.ones(X.shape[0])])
+
+    def value(w):
+        margin = sign * (U @ w)
+        if loss == "logistic":
+            rows, slope = np.logaddexp(0, -margin), -1 / (1 + np.exp(margin))
+        else:
+            short = np.maximum(0, 1 - margin)
+            rows, slope = short**2, -2 * short
+        return w @ w / 2 + (cost * rows).sum(), w + U.T @ (cost * sign * slope)
+
+    start = np.zeros(U.shape[1])
+    tight = {"gtol": 1e-13, "ftol": 0, "maxiter": 10_000, "maxcor": 50}
+    return optimize.minimize(value, start, jac=True, method="L-BFGS-B", options=tight).x
+
+
+@pytest.mark.parametrize("loss", ["squared_hinge", "logistic"])
+@pytest.mark.parametrize("n_labels", [2, 11])
+def test_one_layer_is_the_optimum_of_each_label_against_the_rest(loss, n_labels):
+    X, Y = rows_of(n_labels=n_labels)
+    seen = np.diff(Y.indptr) > 0  # rows without a label reach no node
+    tree = train(one_vs_rest(n_labels), X, Y, settings=Settings(loss=loss, cost=3.0, **EXACT))
+    weight, bias = dense(tree.layers[0], X.shape[1])
+    for label in range(n_labels):
+        sign = 2 * Y[seen, label].toarray().ravel() - 1
+        expected = least(X[seen], sign, 3.0, loss)
+        np.testing.assert_allclose([*weight[label], bias[label]], expected, atol=2e-6)
+
+
+def test_a_label_against_the_rest_is_liblinear_with_its_bias():
+    from sklearn.svm import LinearSVC
+
+    X, Y = rows_of(n_labels=5)
+    seen = np.diff(Y.indptr) > 0
+    tree = train(one_vs_rest(5), X, Y, settings=Settings(cost=2.0, **EXACT))
+    weight, bias = dense(tree.layers[0], X.shape[1])
+    peer = LinearSVC(C=2.0, tol=1e-12, max_iter=1_000_000, intercept_scaling=1.0, random_state=0)
+    peer.fit(X[seen], Y[seen, 3].toarray().ravel())
+    np.testing.assert_allclose([*weight[3], bias[3]], [*peer.coef_[0], *peer.intercept_], atol=1e-6)
+
+
+def test_one_layer_equals_our_svm_on_rows_with_a_column_of_ones():
+    from discriminant import SVM
+
+    X, Y = rows_of(n_labels=4, n_rows=150)
+    X, Y = X[np.diff(Y.indptr) > 0], Y[np.diff(Y.indptr) > 0]
+    tree = train(one_vs_rest(4), X, Y, settings=Settings(cost=1.0, **EXACT))
+    weight, bias = dense(tree.layers[0], X.shape[1])
+    ones = sparse.hstack([X, np.ones((X.shape[0], 1))]).tocsr()
+    plain = {"ridge": 1 / X.shape[0], "standardize": False, "intercept": False}
+    peer = SVM(loss="squared_hinge", tolerance=1e-13, **plain).fit(ones, Y[:, 1].toarray().ravel())
+    np.testing.assert_allclose([*weight[1], bias[1]], np.ravel(peer.coef_), atol=1e-8)
+
+
+@pytest.mark.parametrize("loss", ["squared_hinge", "logistic"])
+def test_a_row_of_weight_two_is_two_rows(loss):
+    X, Y = rows_of(n_labels=9)
+    weight = np.random.default_rng(1).integers(0, 3, X.shape[0])
+    twice = np.repeat(np.arange(X.shape[0]), weight)
+    settings = Settings(loss=loss, **EXACT)
+    one = train(one_vs_rest(9), X, Y, settings=settings, weight=weight.astype(float))
+    two = train(one_vs_rest(9), X[twice], Y[twice], settings=settings)
+    found, expected = (dense(tree.layers[0], X.shape[1])[0] for tree in (one, two))
+    np.testing.assert_allclose(found, expected, atol=1e-8)
+
+
+@pytest.mark.parametrize("loss", ["squared_hinge", "logistic"])
+def test_the_weight_of_an_entry_is_the_cost_of_that_positive(loss):
+    X, Y = rows_of(n_labels=3)
+    Y.data = np.random.default_rng(2).uniform(0.5, 4, Y.nnz)
+    seen = np.diff(Y.indptr) > 0
+    tree = train(one_vs_rest(3), X, Y, settings=Settings(loss=loss, **EXACT))
+    weight, bias = dense(tree.layers[0], X.shape[1])
+    given = Y[seen, 1].toarray().ravel()
+    sign, cost = np.where(given > 0, 1.0, -1.0), np.where(given > 0, given, 1.0)
+    expected = least(X[seen], sign, cost, loss)
+    np.testing.assert_allclose([*weight[1], bias[1]], expected, atol=2e-6)
+
+
+def test_a_node_is_trained_on_the_rows_that_reach_it_alone():
+    X, Y = rows_of(n_labels=6)
+    halves = Partition(np.arange(6), (np.array([0, 6]), np.array([0, 3, 6]), np.arange(7)))
+    whole = train(halves, X, Y, settings=Settings(**EXACT))
+    reach = np.asarray(Y[:, 3:].sum(axis=1)).ravel() > 0
+    alone = train(one_vs_rest(3), X[reach], Y[reach, 3:], settings=Settings(**EXACT))
+    found = dense(whole.layers[1], X.shape[1])[0][3:]
+    np.testing.assert_allclose(found, dense(alone.layers[0], X.shape[1])[0], atol=1e-9)
+
+
+def test_weights_kept_are_those_above_the_threshold():
+    X, Y = rows_of(n_labels=30)
+    whole, pruned = (
+        train(one_vs_rest(30), X, Y, settings=Settings(threshold=t)).layers[0] for t in (0.0, 0.3)
+    )
+    every = dense(whole, X.shape[1])[0]
+    np.testing.assert_array_equal(
+        dense(pruned, X.shape[1])[0], np.where(np.abs(every) > np.float32(0.3), every, 0)
+    )
+
+
+def test_features_rise_within_a_chunk_and_children_within_a_feature():
+    X, Y = rows_of(n_labels=60)
+    partition = balanced(label_means(X, Y), arity=4, leaf=10)
+    for layer in train(partition, X, Y, settings=Settings()).layers:
+        parent = np.repeat(np.arange(len(layer.chunks) - 1), np.diff(layer.chunks))
+        row = np.repeat(np.arange(len(layer.feature)), np.diff(layer.entries))
+        key = (parent[row] * X.shape[1] + layer.feature[row]) * 1000 + layer.child
+        assert (np.diff(key) > 0).all()
+
+
+@pytest.mark.parametrize("loss", ["squared_hinge", "logistic"])
+def test_any_number_of_threads_gives_the_same_bits(loss):
+    X, Y = rows_of(n_labels=300, n_rows=1000)
+    partition = balanced(label_means(X, Y), arity=4, leaf=10)
+    one, three = (
+        train(partition, X, Y, settings=Settings(loss=loss), threads=threads) for threads in (1, 3)
+    )
+    assert the_same(one, three)
+
+
+def test_a_large_node_done_in_several_tasks_has_the_same_bits(monkeypatch):
+    X, Y = rows_of(n_labels=100)
+    whole = train(one_vs_rest(100), X, Y, settings=Settings())
+    monkeypatch.setattr("discriminant.models.label_tree.reaching._LARGE", 1)
+    assert the_same(whole, train(one_vs_rest(100), X, Y, settings=Settings()))
+
+
+def test_permuted_labels_have_permuted_classifiers():
+    X, Y = rows_of(n_labels=80)
+    to = np.random.default_rng(3).permutation(80)
+    trees = [
+        train(balanced(label_means(X, some), leaf=10), X, some, settings=Settings())
+        for some in (Y, Y[:, to])
+    ]
+    assert the_same(*trees)
+
+
+@pytest.mark.parametrize("kind", [np.int32, np.int64], ids=["int32", "int64"])
+def test_rows_of_either_kind_of_number_give_the_same_tree(kind):
+    X, Y = rows_of(n_labels=20)
+    single = X.astype(np.float32)
+    double = sparse.csr_matrix(single.astype(np.float64))
+    double.indptr, double.indices = double.indptr.astype(kind), double.indices.astype(kind)
+    one, two = (train(one_vs_rest(20), some, Y, settings=Settings()) for some in (single, double))
+    assert the_same(one, two)
+
+
+def test_a_child_without_siblings_is_certain():
+    X, Y = rows_of(n_labels=3)
+    uneven = Partition(np.arange(3), (np.array([0, 3]), np.array([0, 1, 3]), np.arange(4)))
+    layer = train(uneven, X, Y, settings=Settings()).layers[1]
+    assert (layer.bias[0], layer.chunks[1] - layer.chunks[0]) == (np.inf, 0)
+
+
+def test_one_label_alone_is_certain():
+    X, Y = rows_of(n_labels=1)
+    assert train(one_vs_rest(1), X, Y, settings=Settings()).layers[0].bias.tolist() == [np.inf]
+
+
+def test_labels_that_no_row_has_are_said_no_to():
+    X, Y = rows_of(n_labels=4)
+    none = sparse.csr_matrix((X.shape[0], 4))
+    halves = Partition(np.arange(8), (np.array([0, 8]), np.array([0, 4, 8]), np.arange(9)))
+    tree = train(halves, X, sparse.hstack([Y, none]).tocsr(), settings=Settings())
+    assert (tree.layers[0].bias[1] < 0, tree.layers[1].bias[4:].max()) == (True, -1)
+
+
+def test_a_row_without_features_is_learnt_by_the_bias():
+    X = sparse.csr_matrix(np.zeros((4, 3)))
+    Y = sparse.csr_matrix(np.array([[1, 0], [1, 0], [1, 0], [0, 1]], dtype=float))
+    tree = train(one_vs_rest(2), X, Y, settings=Settings(**EXACT))
+    # minimise b^2 / 2 + 3 (1 - b)^2 + (1 + b)^2: b + 6 (b - 1) + 2 (b + 1) = 0
+    assert tree.layers[0].bias[0] == pytest.approx(4 / 9, abs=1e-9)
+
+
+def test_progress_ends_with_all_of_the_work_done():
+    X, Y = rows_of(n_labels=100)
+    told: list[tuple[int, int]] = []
+    partition = balanced(label_means(X, Y), arity=4, leaf=10)
+    train(partition, X, Y, settings=Settings(), progress=lambda done, of: told.append((done, of)))
+    assert told[-1][0] == told[-1][1] == max(done for done, _ in told)
+
+
+# --- the spool ----------------------------------------------------------------------------
+
+
+def test_a_tree_by_way_of_a_spool_has_the_same_bits(tmp_path):
+    X, Y = rows_of(n_labels=100)
+    partition = balanced(label_means(X, Y), arity=4, leaf=10)
+    plain = train(partition, X, Y, settings=Settings())
+    assert the_same(plain, train(partition, X, Y, settings=Settings(), spool=tmp_path / "s"))
+
+
+def test_training_stopped_at_any_part_goes_on_to_the_same_bits(tmp_path):
+    X, Y = rows_of(n_labels=100)
+    partition = balanced(label_means(X, Y), arity=4, leaf=10)
+    plain, stops = train(partition, X, Y, settings=Settings()), 0
+
+    def stop(done: int, of: int) -> None:
+        raise KeyboardInterrupt
+
+    for _ in range(1000):
+        try:
+            done = train(partition, X, Y, settings=Settings(), spool=tmp_path / "s", progress=stop)
+            break
+        except KeyboardInterrupt:
+            stops += 1
+            if stops > 5:
+                stop = None  # type: ignore[assignment]
+    assert (stops > 2, the_same(plain, done)) == (True, True)
+
+
+@pytest.mark.parametrize("cut", [1, 30, 100])
+def test_a_part_not_written_to_its_end_is_done_again(tmp_path, cut):
+    X, Y = rows_of(n_labels=100)
+    settings, place = Settings(), tmp_path / "s"
+    partition = balanced(label_means(X, Y), arity=4, leaf=10)
+
+    def stop(done: int, of: int) -> None:
+        if done > of / 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        train(partition, X, Y, settings=settings, spool=place, progress=stop, threads=1)
+    (parts,) = place.glob("level-*.parts")
+    parts.write_bytes(parts.read_bytes()[:-cut])
+    again = train(partition, X, Y, settings=settings, spool=place)
+    assert the_same(train(partition, X, Y, settings=settings), again)
+
+
+KILLED = """
+import numpy as np, sys, time
+from scipy import sparse
+sys.path.insert(0, {tests!r})
+from test_training import rows_of, Settings, balanced, label_means, train
+X, Y = rows_of(n_labels=100)
+told = lambda done, of: (print(done, flush=True), time.sleep(0.02))
+train(balanced(label_means(X, Y), arity=4, leaf=10), X, Y, settings=Settings(), spool={spool!r},
+      progress=told)
+"""
+
+
+def test_training_that_was_killed_goes_on_to_the_same_bits(tmp_path):
+    place = tmp_path / "s"
+    script = KILLED.format(tests=str(Path(__file__).parent), spool=str(place))
+    with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        process.stdout.readline()
+        process.send_signal(signal.SIGKILL)
+    X, Y = rows_of(n_labels=100)
+    partition = balanced(label_means(X, Y), arity=4, leaf=10)
+    begun = place.exists() and not (place / "level-3").exists()
+    again = train(partition, X, Y, settings=Settings(), spool=place)
+    assert (begun, the_same(train(partition, X, Y, settings=Settings()), again)) == (True, True)
+
+
+@pytest.mark.parametrize(
+    ("change", "word"),
+    [
+        ({"cost": 2.0}, "settings"),
+        ({"rows": 1.5}, "rows"),
+        ({"labels": 3.0}, "labels"),
+        ({"seed": 1}, "settings"),
+    ],
+)
+def test_a_spool_of_other_work_is_refused(tmp_path, change, word):
+    X, Y = rows_of(n_labels=20)
+    train(one_vs_rest(20), X, Y, settings=Settings(), spool=tmp_path / "s")
+    X, Y = X * change.pop("rows", 1.0), Y * change.pop("labels", 1.0)
+    with pytest.raises(CheckpointError, match=word):
+        train(one_vs_rest(20), X, Y, settings=Settings(**change), spool=tmp_path / "s")
+
+
+def test_a_folder_of_other_files_is_refused_and_left_alone(tmp_path):
+    (tmp_path / "letter.txt").write_text("dear")
+    X, Y = rows_of(n_labels=20)
+    with pytest.raises(CheckpointError, match="no checkpoint"):
+        train(one_vs_rest(20), X, Y, settings=Settings(), spool=tmp_path)
+    assert os.listdir(tmp_path) == ["letter.txt"]
+
+
+def test_an_interrupt_does_not_wait_for_a_large_node_to_end():
+    X, Y = rows_of(n_labels=8, n_rows=2000)
+    endless = Settings(precision="float64", tolerance=0.0, max_sweeps=2**40)
+    threading.Timer(0.5, signal.raise_signal, [signal.SIGINT]).start()
+    with pytest.raises(KeyboardInterrupt):
+        train(one_vs_rest(8), X, Y, settings=endless, threads=1)

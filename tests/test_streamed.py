@@ -29,9 +29,10 @@ from discriminant.errors import (
     MissingCellError,
     NeedsMemoryError,
     OptionError,
+    TargetError,
 )
 from discriminant.study.scoring import predict_file
-from discriminant.table.dealing import dealt_by_row
+from discriminant.table.dealing import LevelsWork, dealt_by_row
 
 NAMES = list("pqrs")
 FOLDS, SEED = 5, 3
@@ -581,3 +582,19 @@ def test_answers_never_stand_beside_other_rows(tmp_path, monkeypatch):
         with pytest.raises(FileError, match="another number of rows"):
             predict_file(model, tmp_path / "rows.csv", tmp_path / "said.csv")
         assert not (tmp_path / "said.csv").exists()
+
+
+def test_of_a_column_of_very_many_values_no_more_than_that_is_noticed(tmp_path):
+    frame = table(3000).assign(id=lambda f: [f"row {i:05d}" for i in range(len(f))])
+    rows = laid(frame, tmp_path, exclude=["w", "site", "colour", "id"])
+    met = rows.source.summed(LevelsWork("id", 1000)).checked().total
+    assert met.texts == set(frame["id"][:1001])
+    with pytest.raises(OptionError, match="has more"):
+        dd.cross_validate(dd.LDA(), rows, folds="id")
+
+
+def test_a_target_of_too_many_classes_is_refused_before_all_rows_are_read(tmp_path, monkeypatch):
+    frame = table(3000).assign(id=lambda f: [f"row {i:05d}" for i in range(len(f))])
+    monkeypatch.setattr("discriminant.engines.opening.surveyed", None)
+    with pytest.raises(TargetError, match="max_classes"):
+        laid(frame, tmp_path, target="id", exclude=[])

@@ -273,5 +273,5 @@ def test_a_full_disk_does_not_end_the_run(tmp_path, monkeypatch):
 
 
 def test_levels_of_a_column_of_folds_are_kept():
-    value = Levels(frozenset(["b", "a"]))
+    value = Levels(frozenset(["b", "a"]), 10)
     assert unpacked(packed(value, {}))[0] == value

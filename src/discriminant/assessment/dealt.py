@@ -164,11 +164,12 @@ def _folds_drawn(rows: Parted, deal: ByRow) -> Places:
 def _by_column(rows: Parted, column: str, folds: int | None, seed: int) -> ByColumn:
     if folds is not None:
         return ByColumn(column, folds=folds, seed=seed)
-    found = rows.source.summed(LevelsWork(column)).checked().total
+    found = rows.source.summed(LevelsWork(column, _MOST)).checked().total
     levels = () if found is None else tuple(sorted(found.texts))
     if not 2 <= len(levels) <= _MOST:
+        has = len(levels) if len(levels) <= _MOST else "more"
         allowed = (
-            f"a column of 2 to {_MOST} values ('{column}' has {len(levels)}); to keep rows of "
+            f"a column of 2 to {_MOST} values ('{column}' has {has}); to keep rows of "
             "one value together there is groups=, with a number of folds"
         )
         raise OptionError.of("folds", column, allowed)

@@ -229,13 +229,20 @@ def _keys(block: Block) -> Hashes:
 
 @dataclass(frozen=True, slots=True)
 class Levels:
-    """Texts that were met."""
+    """Texts that were met; of more than `most` the first by name, one more than that."""
 
     texts: frozenset[str]
+    most: int
+
+    @classmethod
+    def of(cls, texts: Iterable[str], most: int) -> Levels:
+        """Of some cells."""
+        found = frozenset(texts)
+        return cls(found if len(found) <= most else frozenset(sorted(found)[: most + 1]), most)
 
     def __add__(self, other: Levels) -> Levels:
         """Met in either."""
-        return Levels(self.texts | other.texts)
+        return Levels.of(self.texts | other.texts, self.most)
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,6 +250,7 @@ class LevelsWork:
     """Look at one column of a part."""
 
     column: str
+    most: int  # levels that are wanted; it is no more than noticed that there are others
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -251,16 +259,16 @@ class LevelsWork:
 
     def __call__(self, part: Part) -> Partial[Levels]:
         """The levels of its rows."""
-        found: frozenset[str] = frozenset()
+        found = Levels(frozenset(), self.most)
         rows = 0
         try:
             for frame in part.frames([self.column]):
                 cells = frame[self.column].as_text()
                 rows += len(frame)
-                found |= frozenset(_present(cells))
+                found += Levels.of(_present(cells), self.most)
         except DiscriminantError as fault:
             return Partial.of_fault(fault, part, rows)
-        return Partial(Levels(found), rows)
+        return Partial(found, rows)
 
 
 def _present(cells: Cells) -> Iterable[str]:

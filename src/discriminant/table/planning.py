@@ -50,7 +50,8 @@ def planned(look: Frame, wishes: Wishes, *, survey: Survey | None, max_classes: 
     labels = label_codes(look[wishes.target])[0] if survey is None else survey.labels
     if survey is None:
         doubtful = _doubtful(look, wishes, labels)
-        if doubtful:
+        few = isinstance(max_classes, int) and len(labels) <= max_classes
+        if doubtful and few:  # else there is no need to survey all labels
             return Planned(None, doubtful=doubtful)
     check_classes(look[wishes.target].name, labels, len(look), max_classes, whole=False)
     surveyed = {} if survey is None else {column.name: column for column in survey.columns}

@@ -1,12 +1,15 @@
 """At the door of a database: what its cells are, which table is meant, what is wrong with it."""
 
+import io
 import sqlite3
+from contextlib import chdir, redirect_stdout
 
 import numpy as np
 import pandas as pd
 import pytest
 
 import discriminant as dd
+from discriminant.cli import door
 from discriminant.engines.connecting import opened
 from discriminant.errors import DatabaseError
 from discriminant.table.database import DATABASES
@@ -145,3 +148,36 @@ def test_duckdb_fetches_nothing_from_a_network(tmp_path):
     with opened(f"duckdb:///{tmp_path}/x.db", "x", DATABASES["duckdb"]) as connection:
         asked = connection.execute("SELECT current_setting('autoinstall_known_extensions')")
         assert asked.fetchall() == [(False,)]
+
+
+# --- rows answered --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "duckdb", "postgres"])
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_rows_of_a_database_are_answered_as_those_of_a_file(kind, ending, tmp_path, request):
+    frame = loans()
+    if kind == "postgres":
+        connection = request.getfixturevalue("server")
+        name = databases.lay(connection, frame)
+    elif kind == "sqlite":
+        connection, name = sqlite_of(frame), "loans"
+    else:
+        connection = pytest.importorskip("duckdb").connect()
+        connection.execute("CREATE TABLE loans AS SELECT * FROM frame")
+        name = "loans"
+    model = dd.Encoded(dd.LDA()).fit(frame[["amount"]], frame["late"])
+    done = dd.predict_file(model, dd.sql(connection, name), tmp_path / f"said.{ending}")
+    said = getattr(pd, f"read_{ending}")(tmp_path / f"said.{ending}")
+    assert done.rows == N and said["since"].astype(str).str[:10].tolist() == frame["since"].tolist()
+    np.testing.assert_array_equal(said["predicted"], model.predict(frame[["amount"]]))
+
+
+def test_the_command_answers_a_table_of_a_database_in_a_file(tmp_path):
+    frame = loans()
+    sqlite_of(frame, tmp_path / "bank.sqlite").close()
+    dd.save(dd.Encoded(dd.LDA()).fit(frame[["amount"]], frame["late"]), tmp_path / "loans.model")
+    asked = ["--query", "SELECT amount FROM loans WHERE amount > 0", "--out"]
+    with chdir(tmp_path), redirect_stdout(io.StringIO()):
+        code = door.run(["predict", "loans.model", "bank.sqlite", *asked, "said.csv"])
+    assert code == 0 and len(pd.read_csv(tmp_path / "said.csv")) == (frame["amount"] > 0).sum()

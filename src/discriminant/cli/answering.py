@@ -21,7 +21,7 @@ from discriminant.export import export as exported
 from discriminant.report.words import counted
 from discriminant.study.pace import Pace
 from discriminant.study.scoring import Answered, encoding_of, predict_file
-from discriminant.study.sources import in_parts, parts_of
+from discriminant.study.sources import in_parts, of_database, parts_of
 from discriminant.table.encoding import Encoding
 from discriminant.table.learning import Wishes
 from discriminant.table.opening import read_frame
@@ -31,11 +31,8 @@ _OFTEN = 1_000_000  # rows
 
 
 def predict(session: Session, path: str, source: tuple[str, ...], options: dict[str, Any]) -> int:
-    """File to file."""
+    """File to file, or a table to a file."""
     out = options["out"]
-    for url in source:
-        if "://" in url:
-            raise CommandError.not_a_file(path)
     if out == "-":
         return _to_stdout(session, path, source, options)
     check_places(source, out)
@@ -75,7 +72,7 @@ def _predicted(
     with session.progress() as show:
         return predict_file(
             model,
-            one_or_all(source),
+            of_database(one_or_all(source), options["table"], options["query"]),
             out,
             prefix=options["prefix"],
             probabilities=not options["no_probabilities"],

@@ -148,10 +148,16 @@ def fit(source: tuple[str, ...], **options: Any) -> int:
     show_default=True,
     help="Of a label tree: labels to say of each row.",
 )
+@given.tables
 @given.deciding
 @given.plainly
 def predict(model: str, source: tuple[str, ...], **options: Any) -> int:
-    """Say of every row of a file which class it is, and how probable each is."""
+    """Say of every row of a file, or of a table, which class it is, and how probable each is.
+
+    discriminant predict loans.model new.csv --out answers.csv
+
+    discriminant predict loans.model bank.duckdb --table loans --out answers.parquet
+    """
     from discriminant.cli.answering import predict as work
 
     return work(_session(options), model, source, options)

@@ -27,9 +27,12 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print one JS
 quiet_option = click.option("--quiet", is_flag=True, help="Show no progress.")
 plainly = _all(json_option, quiet_option)
 
-place = _all(
+tables = _all(
     click.option("--table", help="Of a database: the table or view to read."),
     click.option("--query", help="Of a database: the SELECT to read."),
+)
+place = _all(
+    tables,
     click.option(
         "--engine",
         type=click.Choice(("memory", "files", "sql")),

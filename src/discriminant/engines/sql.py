@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, field, replace
@@ -220,6 +220,15 @@ class SqlSource:
                 ThreadPoolExecutor(threads) as pool,
             ):
                 return add_up(in_order(pool, work, _or_none(parts), 2 * threads))
+
+    def streamed(self, columns: Sequence[str]) -> Generator[Any, None, None]:
+        """Arrow tables of all rows, as they come; to be closed if not all are taken."""
+        with (
+            opened(self.connection, self.name, self.database) as connection,
+            closing(self._unloaded(connection, self._some(columns), columns)) as parts,
+        ):
+            for part in parts:
+                yield part.table()
 
     # --- inside -----------------------------------------------------------------------------------
 

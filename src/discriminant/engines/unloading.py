@@ -44,6 +44,10 @@ class Batch:
         some = self.rows.select(list(columns))
         yield Frame(from_arrow(some), some.num_rows)
 
+    def table(self) -> Any:
+        """Themselves, in Arrow."""
+        return self.rows
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Copied:
@@ -65,6 +69,17 @@ class Copied:
         table = self._parsed().select(list(columns))
         cells = tuple(_dated(c) if self.kinds[c.name] == "date" else c for c in from_arrow(table))
         yield Frame(cells, self.count)
+
+    def table(self) -> Any:
+        """Themselves, in Arrow."""
+        import pyarrow as pa
+
+        found = self._parsed()
+        for j, (name, kind) in enumerate(self.kinds.items()):
+            if kind == "date":
+                instants = found.column(j).cast(pa.int64()).cast(pa.timestamp("us"))
+                found = found.set_column(j, name, instants)
+        return found
 
     def _parsed(self) -> Any:
         """An unquoted empty field is NULL, a quoted one an empty text."""

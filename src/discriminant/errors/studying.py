@@ -126,13 +126,6 @@ class CommandError(InputError):
         return cls(f"{option} is no JSON ({why}): {text!r}. Write for example {_COST}.")
 
     @classmethod
-    def not_a_file(cls, model: object) -> CommandError:
-        return cls(
-            "predict reads files. Rows of a database need not leave it: 'discriminant export "
-            f"{model} --to sql' writes a query that answers there."
-        )
-
-    @classmethod
     def same_file(cls, path: object) -> CommandError:
         return cls(
             f"{path} is both read and written. Name another file to write to, so that nothing is "

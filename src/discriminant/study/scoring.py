@@ -1,7 +1,8 @@
 """Predict file to file: rows are read, answered and written some thousand at a time.
 
-Memory does not grow with the rows. The answers take the place of an old file whole or not at all:
-whatever stops the work in the middle leaves what was there.
+Rows of a database are streamed out of it. Memory does not grow with the rows. The answers take the
+place of an old file whole or not at all: whatever stops the work in the middle leaves what was
+there.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from discriminant.engines.opening import engine_of
 from discriminant.errors import (
     CategoryError,
     CommandError,
@@ -24,6 +26,7 @@ from discriminant.errors import (
 )
 from discriminant.estimators.encoded import Encoded
 from discriminant.estimators.label_tree import LabelTree
+from discriminant.study.database_rows import DatabaseRows
 from discriminant.study.sheets import ArrowSheet, CsvSheet, Sheet
 from discriminant.table.cells import Frame
 from discriminant.table.encoding import Column, Encoding
@@ -36,6 +39,7 @@ from discriminant.table.replacing import replacing
 from discriminant.table.text_parts import CsvPart, Recut
 
 Progress = Callable[[int, int], object]
+Rows = Filed | DatabaseRows
 _STYLE = dict.fromkeys(("encoding", "delimiter", "decimal"))
 _READ_AGAIN = 1 << 28  # bytes; up to so many a fault is told as of the whole file
 
@@ -69,7 +73,9 @@ def predict_file(
         fitted to named columns, which are then numbers; or a `LabelTree`, for files of sparse rows
         (XMC text or svmlight), of which only the labels found are written: `study.label_files`.
     source
-        A file, or several of one schema: CSV, Parquet, Arrow IPC or JSON lines.
+        A file, or several of one schema: CSV, Parquet, Arrow IPC or JSON lines. Or a table of a
+        database: `discriminant.sql(connection, table_or_query)`, or its URL with `#table`; its
+        rows are streamed out of it.
     out
         The file to write: Parquet if it ends with .parquet, Arrow IPC with .arrow or .feather,
         else a CSV. Written whole, or not at all.
@@ -102,6 +108,8 @@ def predict_file(
         return Answered(*answered_labels(model, source, out, k=k, safe=safe, told=told))
     model, encoding = with_encoding(model)
     answering = _Answering(model, encoding, Path(out), prefix, probabilities, safe)
+    if engine_of(source) == "sql":
+        return answering.written(DatabaseRows.of(source), told)
     found = filed(listed(source), _STYLE)
     found = found.wishing(Wishes(missing_texts=encoding.missing_texts), encoding)
     while True:
@@ -151,7 +159,7 @@ class _Answering:
     probabilities: bool
     safe: bool
 
-    def written(self, source: Filed, progress: Progress) -> Answered:
+    def written(self, source: Rows, progress: Progress) -> Answered:
         """Read, answer and write, some rows at a time."""
         self._check_names(source)
         with replacing(self.out) as file:
@@ -164,10 +172,10 @@ class _Answering:
                 raise
         return Answered(rows, dict(counts), self._added())
 
-    def _fill(self, sheet: Sheet, source: Filed, progress: Progress) -> tuple[int, Counter[str]]:
+    def _fill(self, sheet: Sheet, source: Rows, progress: Progress) -> tuple[int, Counter[str]]:
         rows, counts = 0, Counter[str]()
         told = f"{self.prefix}{'decision' if decides(self.model) else 'predicted'}"
-        total = sum(part.share for part in source.parts()) if source.counted else 0
+        total = _total(source)
         for table, frame in self._batches(source):
             said = self._answers(frame, source)
             sheet.add(table, frame, said)
@@ -175,12 +183,15 @@ class _Answering:
             rows += len(frame)
             progress(rows, total)
         if not rows:
-            raise FileError.no_rows(source.files[0].format.path, len(source.names))
+            raise FileError.no_rows(_name(source), len(source.names))
         return rows, counts
 
-    def _batches(self, source: Filed) -> Iterator[tuple[Any, Frame]]:
+    def _batches(self, source: Rows) -> Iterator[tuple[Any, Frame]]:
         """Rows in their order, as Arrow has them and as cells."""
         wanted, others = self._wanted(source)
+        if isinstance(source, DatabaseRows):
+            yield from source.batches(wanted)
+            return
         place = 0
         for part in source.parts():
             part.identity.check()
@@ -193,7 +204,7 @@ class _Answering:
                 place, others = place + len(frame), ()
             part.identity.check()
 
-    def _wanted(self, source: Filed) -> tuple[list[str], tuple[str, ...]]:
+    def _wanted(self, source: Rows) -> tuple[list[str], tuple[str, ...]]:
         """The columns to read, and those that need not be: a CSV passes its text on."""
         if not self._passes(source):
             return list(source.names), ()
@@ -201,12 +212,14 @@ class _Answering:
         wanted = [name for name in source.names if name in used]
         return wanted, tuple(name for name in source.names if name not in used)
 
-    def _passes(self, source: Filed) -> bool:
+    def _passes(self, source: Rows) -> bool:
+        if isinstance(source, DatabaseRows):
+            return False
         keyed = any(file.keys.names for file in source.files)
         text = source.files[0].format.kind == "csv"
         return text and not keyed and self.out.suffix not in (".parquet", ".arrow", ".feather")
 
-    def _sheet(self, file: Any, source: Filed) -> Sheet:
+    def _sheet(self, file: Any, source: Rows) -> Sheet:
         if self.out.suffix in (".parquet", ".arrow", ".feather"):
             return ArrowSheet(file, parquet=self.out.suffix == ".parquet")
         formats: list[Format] = []
@@ -215,7 +228,7 @@ class _Answering:
         names = [*source.names, *self._added()]
         return CsvSheet(file, names, safe=self.safe, formats=formats)
 
-    def _answers(self, frame: Frame, source: Filed) -> dict[str, Any]:
+    def _answers(self, frame: Frame, source: Rows) -> dict[str, Any]:
         """The columns to add: class and decision as texts, probabilities as numbers."""
         try:
             return self._said(frame)
@@ -240,7 +253,7 @@ class _Answering:
                 found[f"{prefix}p({label})"] = p[:, k]
         return found
 
-    def _blame(self, source: Filed) -> None:
+    def _blame(self, source: Rows) -> None:
         """Raise the fault as of all rows: how many there are of it can be counted only there."""
         files = source.files
         if len(files) == 1 and files[0].identity.size <= _READ_AGAIN:
@@ -257,10 +270,21 @@ class _Answering:
             names += [f"p({label})" for label in self.model.classes_.tolist()]
         return tuple(f"{self.prefix}{name}" for name in names)
 
-    def _check_names(self, source: Filed) -> None:
+    def _check_names(self, source: Rows) -> None:
         clash = [name for name in self._added() if name in source.names]
         if clash:
-            raise CommandError.taken_column(source.files[0].format.path, clash)
+            raise CommandError.taken_column(_name(source), clash)
+
+
+def _name(source: Rows) -> str:
+    return source.name if isinstance(source, DatabaseRows) else source.files[0].format.path
+
+
+def _total(source: Rows) -> int:
+    """Rows in all, where they are counted; else 0."""
+    if isinstance(source, DatabaseRows) or not source.counted:
+        return 0
+    return sum(part.share for part in source.parts())
 
 
 def _texts(values: Any) -> list[str]:

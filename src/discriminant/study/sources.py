@@ -81,7 +81,7 @@ def take(
     **reading: Any,
 ) -> Taken:
     """Read a source once, into memory or in parts."""
-    source = _of_database(source, table, query)
+    source = of_database(source, table, query)
     name = name_of(source)
     if isinstance(source, Parted):
         return Taken(name, _some(_same(source, target, reading), "opened before"), source)
@@ -98,7 +98,7 @@ def take(
 
 def in_parts(source: Any, *, engine: str | None, table: Any = None, query: Any = None) -> bool:
     """Whether a source is to be read in parts."""
-    return way_of(_of_database(source, table, query), engine=engine) != MEMORY
+    return way_of(of_database(source, table, query), engine=engine) != MEMORY
 
 
 def parts_of(
@@ -110,7 +110,7 @@ def parts_of(
     progress: Callable[[int, int | None], None] | None = None,
 ) -> Source:
     """The parts of a source, none of which is read yet."""
-    source = _of_database(source, table, query)
+    source = of_database(source, table, query)
     way = way_of(source, engine=engine, in_parts=True)
     return source_of(source, engine=way, **({"progress": progress} if way == "files" else {}))
 
@@ -163,7 +163,7 @@ def memory_free() -> int:
 # --- inside ---------------------------------------------------------------------------------------
 
 
-def _of_database(source: Any, table: Any, query: str | None) -> Any:
+def of_database(source: Any, table: Any, query: str | None) -> Any:
     """A URL or connection with what is to be read from it, as one thing."""
     if isinstance(source, list | tuple) and len(source) == 1:
         source = source[0]

@@ -2,7 +2,7 @@
 
 import io
 import sqlite3
-from contextlib import chdir, redirect_stdout
+from contextlib import chdir, redirect_stderr, redirect_stdout
 
 import numpy as np
 import pandas as pd
@@ -181,3 +181,40 @@ def test_the_command_answers_a_table_of_a_database_in_a_file(tmp_path):
     with chdir(tmp_path), redirect_stdout(io.StringIO()):
         code = door.run(["predict", "loans.model", "bank.sqlite", *asked, "said.csv"])
     assert code == 0 and len(pd.read_csv(tmp_path / "said.csv")) == (frame["amount"] > 0).sum()
+
+
+# --- no row leaves --------------------------------------------------------------------------------
+
+
+def asked(folder, *args):
+    """The exit code of a command, and what it says."""
+    out, err = io.StringIO(), io.StringIO()
+    with chdir(folder), redirect_stdout(out), redirect_stderr(err):
+        code = door.run([*args, "--target", "late"])
+    return code, out.getvalue() + err.getvalue()
+
+
+def test_the_command_sums_inside_a_database(tmp_path):
+    sqlite_of(loans(), tmp_path / "bank.sqlite").close()
+    place = ("bank.sqlite", "--table", "loans", "--pushdown", "--out", "found")
+    assert "no row leaves" in asked(tmp_path, "moments", *place)[1]
+    assert asked(tmp_path, "fit", *place, "--model", "lda")[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("args", "who"),
+    [
+        (("fit", "--model", "logistic", "--out", "x"), "loans: Logistic regression needs rows"),
+        (("compare",), "loans: Holding out rows needs rows"),
+    ],
+)
+def test_what_needs_rows_says_who_it_is(args, who, tmp_path):
+    sqlite_of(loans(), tmp_path / "bank.sqlite").close()
+    code, said = asked(tmp_path, *args, "bank.sqlite", "--table", "loans", "--pushdown")
+    assert code == 2 and who in said and "--pushdown" in said and "pushdown=" not in said
+
+
+def test_a_file_cannot_sum_itself(tmp_path):
+    loans().to_csv(tmp_path / "loans.csv", index=False)
+    code, said = asked(tmp_path, "moments", "loans.csv", "--pushdown", "--out", "x")
+    assert code == 2 and "only a table of a database sums itself" in said

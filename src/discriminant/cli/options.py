@@ -43,6 +43,12 @@ place = _all(
 reading = _all(
     place,
     click.option(
+        "--pushdown",
+        is_flag=True,
+        help="Of a database: sum inside it, so that no row leaves. For moments, and for fit with "
+        "a --model that is made from them.",
+    ),
+    click.option(
         "--checkpoint",
         type=click.Path(),
         help="A folder for sums under way: the same command goes on there if it was stopped.",
@@ -167,6 +173,7 @@ def opening(given: dict[str, Any]) -> dict[str, Any]:
         "encoding": given.pop("encoding"),
         "max_classes": given.pop("max_classes"),
         "checkpoint": given.pop("checkpoint"),
+        "pushdown": given.pop("pushdown"),
         **placing(given),
     }
     return found if most is None else {**found, "max_bytes": most}

@@ -12,6 +12,8 @@ _SAID = (
     (r"--unseen count\b", "--unknown count"),  # of classes, when a model is assessed
     (r"\b(categories|exclude|columns|ordered)=\[('[^']*')\]", r"--\1 \2"),
     (r"\bcolumns=\[\.\.\.\]", "--columns"),
+    (r"\bpass pushdown=False\b", "leave --pushdown out"),
+    (r"\bpushdown=True\b", "--pushdown"),
     (r"\breference=None\b", "--reference none"),
     (r"\b(max_levels|max_classes|max_bytes|folds|seed|engine)=(?=[\w'-])", r"--\1 "),
     (r"\bin (missing_texts|categories|exclude|columns)\b=?", r"with --\1"),

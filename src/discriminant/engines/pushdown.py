@@ -32,6 +32,13 @@ from discriminant.table.survey import SurveyWork
 A = TypeVar("A", bound=Adds)
 _BLOCK = 32  # columns whose products with another 32 are one statement
 _DETAILS = ("diagonal", "pooled", "class")
+_ROWS, _FOLDS, _MEASURES = "Logistic regression", "Holding out rows", "Measuring a model"
+_ASKED = {  # who reads what, for people
+    **dict.fromkeys(("SlopeReading", "ResidualReading", "SaturationReading"), _ROWS),
+    **dict.fromkeys(("LeverageReading", "MarginReading", "TurnedReading", "FactorReading"), _ROWS),
+    **dict.fromkeys(("ByFoldReading", "HeldOutReading", "GridReading", "LevelsWork"), _FOLDS),
+    **dict.fromkeys(("EvaluationReading", "EvaluationWork", "TallyReading"), _MEASURES),
+}
 
 
 def summed(inside: Inside, asked: Work[A]) -> A:
@@ -47,7 +54,7 @@ def summed(inside: Inside, asked: Work[A]) -> A:
         if found is not None:
             return cast(A, Partial(found, inside.count()))
     what = type(work.reading if isinstance(work, PartWork) else work).__name__
-    raise DatabaseError.must_stay(inside.name, what.removesuffix("Reading").lower() or what)
+    raise DatabaseError.must_stay(inside.name, _ASKED.get(what, f"What is asked for ({what})"))
 
 
 def _read(inside: Inside, plan: Plan, reading: Any) -> Any:

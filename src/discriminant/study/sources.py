@@ -76,12 +76,15 @@ def take(
     table: Any = None,
     query: str | None = None,
     checkpoint: Any = None,
+    pushdown: bool = False,
     detail: Detail | None = None,
     progress: Callable[[int, int | None], None] | None = None,
     **reading: Any,
 ) -> Taken:
     """Read a source once, into memory or in parts."""
     source = of_database(source, table, query)
+    if pushdown:
+        source = _summed_inside(source)
     name = name_of(source)
     if isinstance(source, Parted):
         return Taken(name, _some(_same(source, target, reading), "opened before"), source)
@@ -174,6 +177,13 @@ def of_database(source: Any, table: Any, query: str | None) -> Any:
         url, _, given = source.partition("#")
         return sql(url, given) if given else source  # whose engine says what is missing
     return source if given is None else sql(source, given)
+
+
+def _summed_inside(source: Any) -> Any:
+    """A table of a database that sums itself."""
+    if not isinstance(source, Query):
+        raise OptionError.of("pushdown", True, "left out: only a table of a database sums itself")
+    return replace(source, pushdown=True)
 
 
 def _same(source: Parted, target: str, reading: Mapping[str, Any]) -> Parted:

@@ -71,6 +71,7 @@ def many_small_parts(monkeypatch):
 
     monkeypatch.setattr(file_parts, "SMALL", 1)
     monkeypatch.setattr(file_parts, "BATCH", 100)
+    monkeypatch.setattr(text_parts, "BATCH", 100)
     monkeypatch.setattr(text_parts, "RANGE", 6000)
 
 

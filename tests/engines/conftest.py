@@ -27,6 +27,7 @@ def small_parts(monkeypatch):
 
     monkeypatch.setattr(file_parts, "SMALL", 1)
     monkeypatch.setattr(file_parts, "BATCH", 64)
+    monkeypatch.setattr(text_parts, "BATCH", 64)
     monkeypatch.setattr(text_parts, "RANGE", 4000)
     monkeypatch.setattr(unloading, "_BATCH", 64)
     monkeypatch.setattr(opening, "_LOOK", 100)

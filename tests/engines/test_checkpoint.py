@@ -86,15 +86,30 @@ def test_a_run_that_is_killed_gives_the_same_bits_when_it_is_run_again(model, tm
     assert read < whole - PARTS  # though what was read in the last moments is read again
 
 
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGKILL)
+
+
+@pytest.mark.parametrize("seed", range(3), ids=["SIGINT", "SIGTERM", "SIGKILL"])
+def test_so_it_does_when_stopped_at_some_moment(seed, tmp_path):
+    lay_rows(tmp_path)
+    wanted, whole = run(tmp_path, "logistic-plain")
+    stopped_anywhere(tmp_path, whole, np.random.default_rng(seed), SIGNALS[seed])
+    assert run(tmp_path, "logistic")[0] == wanted
+
+
 @pytest.mark.slow
-def test_so_it_does_when_stopped_at_any_moment(tmp_path, request):
+def test_so_it_does_when_stopped_at_any_of_fifty_moments(tmp_path, request):
     rng = np.random.default_rng(0)
     lay_rows(tmp_path)
     wanted, whole = run(tmp_path, "logistic-plain")
-    for _ in range((request.config.getoption("--kills") or 60) // 20):
-        stopped(tmp_path, "logistic", int(rng.integers(1, whole)), signal.SIGINT)
-        assert run(tmp_path, "logistic")[0] == wanted
+    for k in range(request.config.getoption("--kills") or 50):
+        stopped_anywhere(tmp_path, whole, rng, SIGNALS[k % 3])
+        assert run(tmp_path, "logistic")[0] == wanted, k
         shutil.rmtree(tmp_path / "kept")
+
+
+def stopped_anywhere(folder, whole, rng, by):
+    stopped(folder, "logistic", int(rng.integers(1, whole)), by)
 
 
 def test_what_is_under_way_is_kept_every_few_seconds(tmp_path, monkeypatch):

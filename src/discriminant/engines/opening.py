@@ -101,21 +101,20 @@ def rows(
             allowed = "the name of a column; an array only beside y= of Dask"
             raise OptionError.of("weight", type(weight).__name__, allowed)
         options, weight = {**options, "weight": weight}, "weight"
-    wishes = Wishes(
-        target,
-        weight,
-        None if columns is None else tuple(columns),
-        tuple(exclude),
-        dict(ordered or {}),
-        tuple(categories),
-        missing,
-        unseen,
-        reference,
-        max_levels,
-        None if missing_texts is None else ("", *missing_texts),
-        (engine or engine_of(source)) != "sql",  # a database sums what is written as it is
+    wishes = Wishes.of(
+        target=target,
+        weight=weight,
+        columns=columns,
+        exclude=exclude,
+        ordered=ordered,
+        categories=categories,
+        missing=missing,
+        unseen=unseen,
+        reference=reference,
+        max_levels=max_levels,
+        missing_texts=missing_texts,
+        reads_texts=(engine or engine_of(source)) != "sql",  # it sums what is written as it is
     )
-    wishes.check()
     found = source_of(source, engine=engine, **options)
     if checkpoint is not None:
         found = with_checkpoint(found, checkpoint)
@@ -188,9 +187,9 @@ def _read(
         source.summed(PartWork(plan, nothing)).checked()
         raise
     schema = Schema(plan.encoding.features, plan.labels, True)
-    drawn = Table(schema, block.features, block.codes, block.weight)
-    anchor = Anchor.of(np.asarray(drawn.sample()))
-    K, d = len(plan.labels), drawn.width
+    at_hand = Table(schema, block.features, block.codes, block.weight)
+    anchor = Anchor.of(np.asarray(at_hand.sample()))
+    K, d = len(plan.labels), at_hand.width
     wanted: Detail = detail or ("class" if 8 * K * d * d <= _ROOM else "pooled")
     found = source.summed(
         PartWork(
@@ -203,10 +202,26 @@ def _read(
     if found.total is None:
         raise LabelError.absent(source.name)
     moments = _only_present(found.total)
-    made = Parted(schema, source, plan, drawn, moments, found.rows, said=(*source.said, *said))
+    some = Some(at_hand, _draw(source, plan, schema, len(at_hand), found.rows))
+    made = Parted(schema, source, plan, some, moments, found.rows, said=(*source.said, *said))
     if plan.weight is None:
         return made
     return replace(made, lightest=made.fold(nothing).lightest)
+
+
+def _draw(
+    source: Source, plan: Plan, schema: Schema, at_hand: int, rows: int
+) -> Callable[[], Table] | None:
+    """How rows are drawn from all over a source whose rows at hand are the first of its parts."""
+    drawing = getattr(source, "drawn", None)
+    if drawing is None or at_hand >= rows:
+        return None
+
+    def drawn() -> Table:
+        block = plan.block(drawing(plan.wanted, _LOOK))
+        return Table(schema, block.features, block.codes, block.weight)
+
+    return drawn
 
 
 def _only_present(moments: ClassMoments) -> ClassMoments:

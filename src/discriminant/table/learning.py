@@ -15,7 +15,7 @@ may.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -60,6 +60,29 @@ class Wishes:
     max_levels: Any = 100
     missing_texts: tuple[str, ...] | None = None
     reads_texts: bool = True  # whether texts that are numbers or dates are to be read as such
+
+    @classmethod
+    def of(
+        cls,
+        *,
+        columns: Iterable[str] | None,
+        exclude: Iterable[str],
+        ordered: Mapping[str, Sequence[str]] | None,
+        categories: Iterable[str],
+        missing_texts: Iterable[str] | None,
+        **others: Any,
+    ) -> Wishes:
+        """As the doors take them; refuses options that cannot be."""
+        found = cls(
+            columns=None if columns is None else tuple(columns),
+            exclude=tuple(exclude),
+            ordered=dict(ordered or {}),
+            categories=tuple(categories),
+            missing_texts=None if missing_texts is None else ("", *missing_texts),
+            **others,
+        )
+        found.check()
+        return found
 
     @property
     def aside(self) -> tuple[str, ...]:

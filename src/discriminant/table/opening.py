@@ -112,20 +112,19 @@ def open_source(
     encoding, delimiter, decimal
         How a CSV is written, where it should not be guessed.
     """
-    wishes = Wishes(
-        target,
-        weight,
-        None if columns is None else tuple(columns),
-        tuple(exclude),
-        dict(ordered or {}),
-        tuple(categories),
-        missing,
-        unseen,
-        reference,
-        max_levels,
-        None if missing_texts is None else ("", *missing_texts),
+    wishes = Wishes.of(
+        target=target,
+        weight=weight,
+        columns=columns,
+        exclude=exclude,
+        ordered=ordered,
+        categories=categories,
+        missing=missing,
+        unseen=unseen,
+        reference=reference,
+        max_levels=max_levels,
+        missing_texts=missing_texts,
     )
-    wishes.check()
     style = {"encoding": encoding, "delimiter": delimiter, "decimal": decimal}
     frame, format = _read(source, wishes, None, max_bytes, style)
     return _opened(frame, format, wishes, max_classes)

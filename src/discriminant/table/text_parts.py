@@ -73,9 +73,8 @@ class CsvPart(_Span):
     plan: CsvPlan
     identity: Identity
     span: tuple[int, int] | None  # bytes; None: all
-    start: int = 0  # known of the first part, and when it is asked for by `placed`
+    start: int = 0  # in its file; known of the first part, and when `placed` is asked
     before: int = 0  # rows of the file before it, likewise
-    base: int = 0  # rows of the files before
     keys: Keys = Keys()  # noqa: RUF009 -- frozen
     long: bool = False  # lines are longer than a block
 
@@ -84,7 +83,7 @@ class CsvPart(_Span):
         if self.span is None or not self.span[0]:
             return self
         before = rows_before(self.plan.format, self.span[0])
-        return replace(self, start=self.base + before, before=before)
+        return replace(self, start=before, before=before)
 
     def frames(self, columns: Sequence[str]) -> Iterator[Frame]:
         """Its rows, some at a time."""

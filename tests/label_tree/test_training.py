@@ -16,6 +16,7 @@ from scipy import optimize, sparse
 from discriminant.errors import CheckpointError
 from discriminant.models.label_tree.layers import Layer, Partition, Tree
 from discriminant.models.label_tree.partition import balanced, label_means, one_vs_rest
+from discriminant.models.label_tree.sizing import estimate
 from discriminant.models.label_tree.training import Settings, train
 
 EXACT = {"precision": "float64", "tolerance": 1e-11, "threshold": 0.0, "max_sweeps": 100_000}
@@ -341,3 +342,12 @@ def test_an_interrupt_does_not_wait_for_a_large_node_to_end():
     threading.Timer(0.5, signal.raise_signal, [signal.SIGINT]).start()
     with pytest.raises(KeyboardInterrupt):
         train(one_vs_rest(8), X, Y, settings=endless, threads=1)
+
+
+def test_a_few_nodes_tell_how_large_the_tree_will_be():
+    X, Y = rows_of(n_labels=2000, n_rows=4000)
+    partition = balanced(label_means(X, Y), arity=8, leaf=10)
+    told = estimate(partition, X, Y, settings=Settings(), share=0.2)
+    tree = train(partition, X, Y, settings=Settings())
+    size = sum(getattr(layer, name).nbytes for layer in tree.layers for name in layer.__slots__)
+    assert told.size == pytest.approx(size, rel=0.15)

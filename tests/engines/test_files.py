@@ -327,3 +327,14 @@ def test_a_text_among_the_numbers_of_the_only_file_is_named_by_its_cell(tmp_path
     (tmp_path / "p.csv").write_text("\n".join([*lines, ""]))
     with pytest.raises(BadNumberError, match=r"[Rr]ow 4 .*line 6.*'a'.*'n\. a\.'"):
         dd.predict_file(model, tmp_path / "p.csv", tmp_path / "said.csv")
+
+
+def test_what_is_called_no_table_is_left_out_of_a_folder_and_said(tmp_path):
+    frame = frame_of(1)
+    for number, piece in enumerate(np.array_split(np.arange(len(frame)), 3)):
+        frame.iloc[piece].to_parquet(tmp_path / f"p{number}.parquet", index=False)
+    for name in ("README.md", "_SUCCESS", ".p0.parquet.crc", "p0.parquet.crc", "LICENSE"):
+        (tmp_path / name).write_text("not a table")
+    rows = dd.rows(tmp_path, target="y")
+    assert len(rows) == len(frame)
+    assert any(line.startswith("3 file(s) are left out") for line in rows.said)

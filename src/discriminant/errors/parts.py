@@ -122,7 +122,7 @@ class PartSchemaError(InputError):
     def of_formats(cls, path: str, kind: str, other: str, first: str) -> PartSchemaError:
         return cls(
             f"{path} is {kind}, and {other} is {first}. Pass files of one format, by a glob such "
-            f"as '*.{first}'."
+            f"as '*.{first}' or '*.{kind}'."
         )
 
 

@@ -199,6 +199,9 @@ def filed(found: Listed, style: Mapping[str, str | None]) -> Filed:
     if found.again:
         names = ", ".join(found.again[:3])
         said.append(f"{len(found.again)} file(s) are named more than once and read once: {names}.")
+    if found.aside:
+        names = ", ".join(found.aside[:3])
+        said.append(f"{len(found.aside)} file(s) are left out, by their names no tables: {names}.")
     return Filed(tuple(files), tuple(said))
 
 

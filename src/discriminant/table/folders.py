@@ -1,9 +1,10 @@
 """Which files a path, a glob, a folder or a list of them names, and what their folders say.
 
 A folder is read with all folders below it, in the order of the names; what begins with `.` or `_`
-is not (writers leave marks of that name). No file is read twice, however often it is named. Folders
-named `key=value` below the one that all files share give every row of a file that value, as Hive
-and Spark write partitions: whole numbers if all values of a key are, else texts.
+is not (writers leave marks of that name), nor is what is called no table (`README.md`) beside files
+that are (`.csv`). No file is read twice, however often it is named. Folders named `key=value` below
+the one that all files share give every row of a file that value, as Hive and Spark write
+partitions: whole numbers if all values of a key are, else texts.
 """
 
 from __future__ import annotations
@@ -22,6 +23,10 @@ from discriminant.table.file_parts import Keys
 
 _NUMBER = re.compile("-?[0-9]{1,18}")  # that int64 holds
 _ABSENT = "__HIVE_DEFAULT_PARTITION__"
+_ENDINGS = (
+    *(".csv", ".tsv", ".tab", ".txt", ".dat", ".json", ".jsonl", ".ndjson"),
+    *(".parquet", ".parq", ".pq", ".arrow", ".arrows", ".feather", ".ipc"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +37,7 @@ class Listed:
     paths: tuple[str, ...]  # each file once
     keys: tuple[Keys, ...]
     again: tuple[str, ...] = ()  # files of a list that were named before
+    aside: tuple[str, ...] = ()  # files of a folder that are called no table, such as README.md
 
 
 def listed(source: Any) -> Listed:
@@ -46,7 +52,9 @@ def listed(source: Any) -> Listed:
     if not paths:
         raise FileError.no_files(name) if os.path.isdir(name) else FileError.absent(name)
     folder = name if os.path.isdir(name) else os.path.commonpath([_folder(p) for p in paths])
-    return Listed(name, tuple(paths), _keys(paths, folder), tuple(again))
+    walked = set(_walked(name)) - set(paths) if os.path.isdir(name) else set[str]()
+    aside = sorted(path for path in walked if not _is_called_a_table(path))
+    return Listed(name, tuple(paths), _keys(paths, folder), tuple(again), tuple(aside))
 
 
 def _once(paths: Iterable[str]) -> tuple[list[str], list[str]]:
@@ -71,6 +79,16 @@ def _named(name: str) -> list[str]:
 
 
 def _below(folder: str) -> list[str]:
+    """Its tables: if any file is called one, those that are not so called are left out."""
+    found = _walked(folder)
+    return [path for path in found if _is_called_a_table(path)] or found
+
+
+def _is_called_a_table(path: str) -> bool:
+    return os.path.basename(path).lower().removesuffix(".gz").endswith(_ENDINGS)
+
+
+def _walked(folder: str) -> list[str]:
     found = []
     for place, folders, names in os.walk(folder):
         folders[:] = sorted(one for one in folders if not _hidden(one))

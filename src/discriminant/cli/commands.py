@@ -47,7 +47,7 @@ def _session(options: dict[str, Any]) -> Session:
 @cli.command()
 @_SOURCE
 @click.option("--out", type=click.Path(), help="The page. Default: the name of SOURCE, .html")
-@click.option("--save", type=click.Path(), help="The model. Default: the name of SOURCE, .model")
+@click.option("--save", type=click.Path(), help="The model. Default: as the page, .model")
 @click.option("--no-model", is_flag=True, help="Write no model.")
 @click.option("--facts", type=click.Path(), help="Also write what the page says as JSON.")
 @click.option("--markdown", type=click.Path(), help="Also write what the page says as Markdown.")

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 DONE, UNFORESEEN, BAD_INPUT, NOT_CONVERGED = 0, 1, 2, 3
 _EVERY = 10.0  # seconds between two lines about one step
+_GONE_AWAY = ("DatabaseError", "EngineError")  # after which the same command may go on
 _STOPPING = ("SIGINT", "SIGTERM", "SIGHUP")  # not every system has them all
 
 _places: dict[str, object] = {}  # files that the command is to write, and how they were before
@@ -62,6 +63,11 @@ def stop_tidily() -> None:
 def watch(place: Any) -> None:
     """Remember how a file is before it is written, to tell afterwards whether it was."""
     _places[os.fspath(place)] = _state(place)
+
+
+def _instead(place: Any) -> str:
+    """What is said of a file that was there before."""
+    return ", in place of the one that was there" if _places.get(os.fspath(place)) else ""
 
 
 def _state(place: Any) -> object:
@@ -101,7 +107,8 @@ def _run(args: list[str], command: str) -> int:
     except (click.Abort, KeyboardInterrupt):
         return _stopped(signal.SIGINT, command, args)
     except _our_own() as fault:
-        return _fail(fault, in_options(str(fault)), command, args)
+        kept = f" {_goes_on(args)}" if type(fault).__name__ in _GONE_AWAY else ""
+        return _fail(fault, in_options(str(fault)) + kept.rstrip(), command, args)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return DONE
@@ -149,10 +156,12 @@ def _unforeseen(fault: Exception, command: str, args: list[str]) -> int:
 
 def _stopped(number: int, command: str, args: list[str]) -> int:
     new = [place for place, before in _places.items() if _state(place) != before]
-    old = [place for place in _places if place not in new]
+    old = [place for place, before in _places.items() if place not in new and before is not None]
+    none = [place for place in _places if place not in new and place not in old]
     told = f"Stopped by {signal.Signals(number).name}; no file is half written."
     told += f" Written: {', '.join(new)}." if new else ""
     told += f" As before: {', '.join(old)}." if old else ""
+    told += f" Not written: {', '.join(none)}." if none else ""
     told += f" {_goes_on(args)}" if _goes_on(args) else ""
     with suppress(OSError):  # a terminal that is closed
         if "--json" in args:
@@ -166,8 +175,10 @@ def _goes_on(args: list[str]) -> str:
     given = dict(pairwise(args))
     given |= {name: value for name, mark, value in (one.partition("=") for one in args) if mark}
     place = given.get("--checkpoint")
-    if place is None or not os.path.isdir(place):
+    if place is None:
         return ""
+    if not os.path.isdir(place) or not os.listdir(place):
+        return f"No sums are kept in {place} yet: the same command begins anew."
     return f"Sums are kept in {place}: the same command goes on there."
 
 
@@ -236,7 +247,7 @@ class Session:
             return
         lines = [
             text.rstrip(),
-            *(f"Written: {inline(path)} ({name})" for name, path in files.items()),
+            *(f"Written: {inline(path)} ({name}){_instead(path)}" for name, path in files.items()),
         ]
         seed = "" if self.seed is None else f", seed {self.seed}"
         again = f"Made by discriminant {versions()}{seed}: {inline(self.command)}"

@@ -56,7 +56,7 @@ def report(session: Session, source: tuple[str, ...], options: dict[str, Any]) -
     """The main job."""
     stem = stem_of(source, options["table"])
     page = Path(options["out"] or f"{stem}.html")
-    model = None if options["no_model"] else Path(options["save"] or f"{stem}.model")
+    model = None if options["no_model"] else Path(options["save"] or page.with_suffix(".model"))
     extra = {name: options[name] for name in ("facts", "markdown") if options[name]}
     check_places(source, page, model, *extra.values())
     cost, reject = costs(options["cost"]), options["reject"]

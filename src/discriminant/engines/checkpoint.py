@@ -24,6 +24,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Protocol, Self, TypeVar, runtime_checkable
@@ -288,7 +289,19 @@ def _check_same(folder: Path, now: dict[str, Any]) -> None:
     for one, other in zip(was["files"], now["files"], strict=True):
         _compare(folder, "a file", one[0], other[0])
         _compare(folder, f"the size of {one[0]}", one[1], other[1])
-        _compare(folder, f"the time of the last change of {one[0]}", one[2], other[2])
+        if one[2] != other[2]:
+            what = f"the time of the last change of {one[0]}"
+            _compare(folder, what, _moment(one[2]), _moment(other[2]))
+
+
+def _moment(nanoseconds: int) -> str:
+    """When it was, to the nanosecond.
+
+    >>> _moment(1_500_000_000_000_000_007)
+    '2017-07-14T02:40:00.000000007Z'
+    """
+    seconds, rest = divmod(nanoseconds, 1_000_000_000)
+    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}.{rest:09}Z"
 
 
 def _compare(folder: Path, what: str, was: object, now: object) -> None:

@@ -1,0 +1,71 @@
+"""What commands write where, what they say of it, and what rows they can do without."""
+
+import io
+import os
+import signal
+from contextlib import chdir, redirect_stderr, redirect_stdout
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import discriminant as dd
+from discriminant.cli import door
+
+
+def run(*args, cwd, code=0):
+    """What a command says, on either channel."""
+    said = io.StringIO()
+    with chdir(cwd), redirect_stdout(said), redirect_stderr(said):
+        found = door.run([str(arg) for arg in args])
+    assert found == code, said.getvalue()
+    return said.getvalue()
+
+
+@pytest.fixture
+def place(tmp_path):
+    """A folder with some rows, and a model of them."""
+    rng = np.random.default_rng(0)
+    y = np.array(["no", "yes"])[np.arange(200) % 2]
+    size = rng.normal(size=200) + (y == "yes")
+    frame = pd.DataFrame({"size": size, "soil": rng.choice(["clay", "sand"], 200), "y": y})
+    frame.to_csv(tmp_path / "rows.csv", index=False)
+    dd.save(dd.Encoded(dd.LDA()).fit(frame[["size", "soil"]], y), tmp_path / "fitted.model")
+    return tmp_path
+
+
+# --- what is written ------------------------------------------------------------------------------
+
+
+def test_the_model_of_a_report_is_called_as_its_page(place):
+    (place / "rows.model").write_text("of another run")
+    args = ("report", "rows.csv", "--target", "y", "--models", "lda", "--folds", 3)
+    run(*args, "--out", "other.html", cwd=place)
+    assert (place / "other.model").exists()
+    assert (place / "rows.model").read_text() == "of another run"
+
+
+def test_a_file_that_is_written_over_is_told(place):
+    args = ("moments", "rows.csv", "--target", "y", "--out", "m")
+    first, second = run(*args, cwd=place), run(*args, cwd=place)
+    assert "in place of" not in first
+    assert "Written: m (moments), in place of the one that was there" in second
+
+
+def test_a_stop_tells_files_that_are_as_before_from_those_that_never_were(place, monkeypatch):
+    (place / "old.csv").write_text("old")
+    with chdir(place), redirect_stderr(io.StringIO()) as said:
+        door._places.clear()
+        door.watch("old.csv")
+        door.watch("new.csv")
+        door._stopped(signal.SIGINT, "discriminant ...", ["--checkpoint", "kept"])
+    assert "As before: old.csv. Not written: new.csv. No sums are kept in kept yet" in (
+        said.getvalue()
+    )
+
+
+def test_a_touched_file_is_told_by_its_time_and_not_by_a_count_of_nanoseconds(place):
+    dd.rows(place / "rows.csv", target="y", checkpoint=place / "kept")
+    os.utime(place / "rows.csv", ns=(0, 1_500_000_000_000_000_007))
+    with pytest.raises(dd.errors.CheckpointError, match=r"is 2017-07-14T02:40:00\.000000007Z now"):
+        dd.rows(place / "rows.csv", target="y", checkpoint=place / "kept")

@@ -2,6 +2,7 @@
 
 import io
 import os
+import re
 import signal
 from contextlib import chdir, redirect_stderr, redirect_stdout
 
@@ -11,6 +12,7 @@ import pytest
 
 import discriminant as dd
 from discriminant.cli import door
+from discriminant.cli.commands import cli
 
 
 def run(*args, cwd, code=0):
@@ -69,3 +71,36 @@ def test_a_touched_file_is_told_by_its_time_and_not_by_a_count_of_nanoseconds(pl
     os.utime(place / "rows.csv", ns=(0, 1_500_000_000_000_000_007))
     with pytest.raises(dd.errors.CheckpointError, match=r"is 2017-07-14T02:40:00\.000000007Z now"):
         dd.rows(place / "rows.csv", target="y", checkpoint=place / "kept")
+
+
+# --- rows that cannot be answered as they are -----------------------------------------------------
+
+
+def answered(place, text, *options, code=0):
+    """What predict says of some rows, and its answers."""
+    (place / "new.csv").write_text(f"size,soil\n{text}\n")
+    said = run(
+        "predict", "fitted.model", "new.csv", "--out", "a.csv", *options, cwd=place, code=code
+    )
+    return said if code else pd.read_csv(place / "a.csv")
+
+
+@pytest.mark.parametrize("text", ["1.5,peat", "n.a.,clay"])
+def test_predict_speaks_only_of_options_that_it_has(text, place):
+    said = answered(place, text, code=2).partition("  in: ")[0]
+    has = {name for one in cli.commands["predict"].params for name in one.opts}
+    assert "--" in said and set(re.findall(r"--[a-z-]+", said)) <= has
+
+
+def test_a_level_that_the_fit_did_not_have_need_not_end_the_work(place):
+    found = answered(place, "1.5,peat\n1.5,clay", "--unseen", "reject")
+    assert found["decision"].tolist()[0] == "REJECT" != found["decision"].tolist()[1]
+
+
+def test_a_text_may_be_said_to_mean_missing(place):
+    frame = pd.read_csv(place / "rows.csv")
+    model = dd.Encoded(dd.LDA(), missing="mean").fit(frame[["size", "soil"]], frame["y"])
+    dd.save(model, place / "fitted.model")
+    found = answered(place, "n.a.,clay", "--missing-text", "n.a.")
+    filled = pd.DataFrame({"size": [frame["size"].mean()], "soil": ["clay"]})
+    assert found["p(yes)"][0] == pytest.approx(model.predict_proba(filled)[0, 1], rel=1e-9)

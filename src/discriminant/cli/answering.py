@@ -7,6 +7,7 @@ import shutil
 import sys
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -22,6 +23,7 @@ from discriminant.report.words import counted
 from discriminant.study.pace import Pace
 from discriminant.study.scoring import Answered, encoding_of, predict_file
 from discriminant.study.sources import in_parts, of_database, parts_of
+from discriminant.table.dialect import MISSING as MISSING_TEXTS
 from discriminant.table.encoding import Encoding
 from discriminant.table.learning import Wishes
 from discriminant.table.opening import read_frame
@@ -68,6 +70,7 @@ def _predicted(
     session: Session, path: str, source: tuple[str, ...], out: str, options: dict[str, Any]
 ) -> Answered:
     model, _ = loaded(path, options)
+    _choose(model, unseen=options["unseen"], texts=options["missing_text"])
     session.say("reading and deciding ...")
     with session.progress() as show:
         return predict_file(
@@ -80,6 +83,22 @@ def _predicted(
             k=options["top"],
             progress=_showing(session, show),
         )
+
+
+def _choose(model: Any, *, unseen: str | None, texts: tuple[str, ...]) -> None:
+    """Other policies than those of the fit, where they can still be chosen."""
+    while model is not None and not hasattr(model, "encoding_"):
+        model = getattr(model, "estimator_", None)
+    if model is None:
+        return
+    encoding = model.encoding_
+    if unseen is not None:
+        encoding = replace(encoding, unseen=unseen)
+    if texts:
+        before = encoding.missing_texts
+        known = ("", *sorted(MISSING_TEXTS)) if before is None else before
+        encoding = replace(encoding, missing_texts=tuple(dict.fromkeys((*known, *texts))))
+    model.encoding_ = encoding
 
 
 def _showing(session: Session, show: Callable[[str, int, int], None]) -> Callable[[int, int], None]:

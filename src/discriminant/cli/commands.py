@@ -8,6 +8,7 @@ import rich_click as click
 
 from discriminant.cli import options as given
 from discriminant.cli.door import Session
+from discriminant.table.policies import UNSEEN
 
 _SOURCE = click.argument(
     "source",
@@ -147,6 +148,16 @@ def fit(source: tuple[str, ...], **options: Any) -> int:
     default=5,
     show_default=True,
     help="Of a label tree: labels to say of each row.",
+)
+@click.option(
+    "--unseen",
+    type=click.Choice(UNSEEN),
+    help="What a level shall be that the fit did not have. Default: as the model was fitted.",
+)
+@click.option(
+    "--missing-text",
+    multiple=True,
+    help="A text of a CSV that means missing, besides those of the fit. May be repeated.",
 )
 @given.tables
 @given.deciding

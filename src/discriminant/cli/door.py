@@ -108,7 +108,8 @@ def _run(args: list[str], command: str) -> int:
         return _stopped(signal.SIGINT, command, args)
     except _our_own() as fault:
         kept = f" {_goes_on(args)}" if type(fault).__name__ in _GONE_AWAY else ""
-        return _fail(fault, in_options(str(fault)) + kept.rstrip(), command, args)
+        told = in_options(str(fault), command="".join(args[:1]))
+        return _fail(fault, told + kept.rstrip(), command, args)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return DONE

@@ -39,11 +39,24 @@ _CHOICES = re.compile(  # missing='mean', 'indicator' or 'marginal'
 _TWICE = re.compile(r"(--[\w-]+(?: [\w']+)?) \(\1\)")
 
 
-def in_options(text: str) -> str:
-    """The same message for whoever sits at a command line."""
+_ANSWERING = (  # what a fitted model leaves to choose
+    (r", or name the column with --category if it is no number, or with --exclude\.", "."),
+    (r"\bor fit with --unseen\b", "or pass --unseen"),
+    (r"\bor fit with --missing\b", "or fit the model again with --missing"),
+)
+
+
+def in_options(text: str, *, command: str = "") -> str:
+    """The same message for whoever sits at a command line, and has the options of a command.
+
+    >>> in_options("Correct it, or fit with unseen='ignore'.", command="predict")
+    'Correct it, or pass --unseen ignore.'
+    """
     text = _CHOICES.sub(lambda found: f"--{found[1]} {found[2].replace(chr(39), '')}", text)
     for pattern, instead in _SAID:
         text = re.sub(pattern, instead, text)
     for name, option in _NAMES.items():
         text = text.replace(name, option)
+    for pattern, instead in _ANSWERING if command == "predict" else ():
+        text = re.sub(pattern, instead, text)
     return _TWICE.sub(r"\1", text)

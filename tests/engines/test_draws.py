@@ -8,6 +8,7 @@ import pytest
 
 import discriminant as dd
 from discriminant.engines import drawing
+from discriminant.errors import ColumnNamesError, ShapeError
 from tests.engines.kinds import ENGINES
 
 N = 6000
@@ -84,3 +85,30 @@ def test_a_packed_text_is_drawn_from_its_beginning_to_its_end(tmp_path):
     (tmp_path / "packed.csv.gz").write_bytes(gzip.compress(text.encode()))
     rows = dd.rows(tmp_path / "packed.csv.gz", target="y")
     assert len(rows.drawn) == 100 and middle_of_drawn(rows) == pytest.approx(0.5, abs=0.01)
+
+
+# --- models fitted to rows in parts ---------------------------------------------------------------
+
+
+def with_soil(folder):
+    """A file with a category, and its rows."""
+    frame = in_order_of_time(600).assign(soil=["clay", "sand", "peat"] * 200)
+    frame.to_csv(folder / "soil.csv", index=False)
+    return frame, dd.rows(folder / "soil.csv", target="y")
+
+
+def test_a_model_of_features_says_what_takes_the_columns_as_they_are(tmp_path):
+    frame, rows = with_soil(tmp_path)
+    with pytest.raises(ColumnNamesError, match=r"'soil=.*within Encoded\(\.\.\.\)"):
+        dd.LDA().fit(rows).predict(frame)
+    inner = dd.LDA().fit(rows)
+    said = dd.Encoded(dd.LDA()).fit(rows).predict_proba(frame)
+    names = rows.schema.features
+    cells = {c: frame[c] if c in frame else (frame["soil"] == c[5:]) * 1.0 for c in names}
+    np.testing.assert_allclose(said, inner.predict_proba(pd.DataFrame(cells)))
+
+
+def test_rows_in_parts_are_told_who_answers_them(tmp_path):
+    _, rows = with_soil(tmp_path)
+    with pytest.raises(ShapeError, match=r"discriminant\.rows.*predict_file.*predict_frame"):
+        dd.LDA().fit(rows).predict(rows)

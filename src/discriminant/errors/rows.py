@@ -130,6 +130,13 @@ class ShapeError(InputError):
     @classmethod
     def not_a_table(cls, kind: str) -> ShapeError:
         hint = "Call its collect() first." if "lazy" in kind.lower() else ""
+        if kind == "Parted":
+            return cls(
+                "Expected 2D array, got rows in parts (discriminant.rows) instead: their answers "
+                "need not fit into memory. Pass predict_file(model, source, out) the files or the "
+                "table they lie in, predict_frame(model, frame) a Dask or Spark frame, or "
+                "evaluate(model, rows) to have them measured."
+            )
         return cls(
             f"Expected 2D array, got {kind} instead. Pass an array, a sparse matrix or a data "
             f"frame that holds one row for each sample. {hint}".rstrip()
@@ -188,9 +195,14 @@ class ColumnNamesError(InputError):
     @classmethod
     def of_missing(cls, missing: Sequence[str], extra: Sequence[str]) -> ColumnNamesError:
         note = f" Columns not used by the model: {listing(extra)}." if extra else ""
+        way = "Rename or add the missing ones."
+        if any(name.partition("=")[0] in set(extra) for name in missing if "=" in name):
+            way = (
+                "Some are levels of categories: fit the model within Encoded(...), which takes the "
+                "columns as they are, and fits rows of discriminant.rows too."
+            )
         return cls(
-            f"Missing column(s) {listing(missing)}: the model was fitted with them.{note} "
-            "Rename or add the missing ones."
+            f"Missing column(s) {listing(missing)}: the model was fitted with them.{note} {way}"
         )
 
     @classmethod

@@ -18,6 +18,7 @@ import discriminant as dd
 from discriminant.assessment.dealt import Dealt
 from discriminant.assessment.streamed import compare_rows
 from discriminant.engines.opening import rows as open_rows
+from discriminant.engines.parted import Some
 from discriminant.errors import (
     CategoryError,
     ClassMissingWarning,
@@ -142,7 +143,7 @@ def test_a_model_that_needs_rows_says_so_and_takes_them_where_they_are_few(model
     assert few.classes_.tolist() == ["a", "b", "c"]
     from dataclasses import replace
 
-    many = replace(rows, drawn=rows.drawn.take(np.arange(100)))
+    many = replace(rows, some=Some(rows.drawn.take(np.arange(100))))
     with pytest.raises(NeedsMemoryError, match=r"300 rows in parts.*rows\.drawn.*100"):
         clone(model).fit(many)
 
@@ -388,7 +389,7 @@ def test_models_of_others_need_rows(tmp_path):
     from dataclasses import replace
 
     rows = laid(table(300), tmp_path)
-    many = replace(rows, drawn=rows.drawn.take(np.arange(100)))
+    many = replace(rows, some=Some(rows.drawn.take(np.arange(100))))
     for model in (LogisticRegression(), dd.Decision(LogisticRegression()), dd.LaplaceNB()):
         with pytest.raises(NeedsMemoryError):
             dd.cross_validate(model, many)

@@ -15,12 +15,13 @@ from typing import Any
 import numpy as np
 
 from discriminant.assessment.folds import all_but_one, only_present
-from discriminant.engines.parted import Parted
+from discriminant.engines.parted import Parted, Some
 from discriminant.errors import ClassMissingWarning, OptionError, tell
 from discriminant.moments.by_fold import ByFoldReading
 from discriminant.moments.class_moments import DETAILS, ClassMoments, Detail
 from discriminant.moments.reading import MomentsReading
 from discriminant.table.dealing import ByColumn, ByRow, FoldsReading, LevelsWork, repeats
+from discriminant.table.parts import Spread
 from discriminant.table.schema import Places, Schema
 from discriminant.table.source import Table
 from discriminant.table.steps import Recoded, Without
@@ -94,7 +95,7 @@ class Dealt:
             rows,
             schema=schema,
             plan=rows.plan.and_then(*steps),
-            drawn=drawn,
+            some=Some(drawn),
             moments=only_present(train),
         )
 
@@ -179,11 +180,13 @@ def _by_column(rows: Parted, column: str, folds: int | None, seed: int) -> ByCol
 def _drawn_again(rows: Parted, dealing: ByColumn) -> tuple[Parted, int, Places]:
     """Rows are drawn once more, with the column that deals them."""
     plan = replace(rows.plan, dealing=dealing)
-    block = plan.block(rows.source.sample(plan.columns, _DRAWN))
+    source = rows.source
+    draw = source.drawn if isinstance(source, Spread) else source.sample
+    block = plan.block(draw(plan.columns, _DRAWN))
     assert block.fold is not None
     schema = Schema(rows.schema.features, rows.schema.labels, rows.schema.named)
     drawn = Table(schema, block.features, block.codes, block.weight)
-    made = replace(rows, plan=plan, drawn=drawn)
+    made = replace(rows, plan=plan, some=Some(drawn))
     return made, len(dealing.levels) or dealing.folds, np.asarray(block.fold)
 
 

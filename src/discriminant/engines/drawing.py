@@ -7,7 +7,8 @@ Of N rows, n are wanted; the same ones are drawn every time.
     lines of a text     a few lines at each of many places, at even distances in bytes
     small, packed text  every m-th row as they go by; m doubles whenever 2 n rows are held
 
-None holds more than 2 n rows and one batch for each core.
+None holds more than 2 n rows and one batch for each core. To plan what columns become, the first
+rows of each part do, and are cheap: `heads`.
 """
 
 from __future__ import annotations
@@ -49,6 +50,21 @@ def drawn(parts: Sequence[FilePart], columns: Sequence[str], *, rows: int) -> li
     return [table for table in found if len(table)]
 
 
+def heads(parts: Sequence[FilePart], columns: Sequence[str], *, rows: int) -> list[Any]:
+    """Arrow tables of at most so many rows, the first of parts at even distances.
+
+    Text that can be entered in the middle is drawn from: that is as cheap.
+    """
+    text = all(isinstance(part, CsvPart | JsonPart) for part in parts)
+    if text and (not _packed(parts) or sum(part.share for part in parts) <= _SHORT):
+        return drawn(parts, columns, rows=rows)
+    every = not text and sum(part.share for part in parts) <= rows
+    some = parts if every else _evenly(parts, min(_PLACES, rows))
+    each = rows if every else rows // max(len(some), 1)
+    pieces = [(part, each, 1) for part in some]
+    return [table for table in _at_once(partial(_first, columns=columns), pieces) if len(table)]
+
+
 def thinned(tables: Iterable[Any], rows: int) -> list[Any]:
     """At most so many of the rows that go by, at even distances."""
     held: list[Any] = []
@@ -72,6 +88,18 @@ def spread(count: int, rows: int) -> Rows:
     """
     taken = min(count, rows)
     return ((2 * np.arange(taken, dtype=np.int64) + 1) * count) // max(2 * taken, 1)
+
+
+def _first(piece: Piece, *, columns: Sequence[str]) -> list[Any]:
+    """The first rows of a part."""
+    part, rows, _ = piece
+    found: list[Any] = []
+    for table in part.tables(columns, most=rows):
+        found.append(table.slice(0, rows))
+        rows -= len(found[-1])
+        if rows <= 0:
+            break
+    return found
 
 
 # --- rows that are counted -----------------------------------------------------------------------
@@ -111,8 +139,11 @@ def _counted(piece: Piece, *, columns: Sequence[str]) -> list[Any]:
 
 def _to_read_through(parts: Sequence[Any]) -> bool:
     """Whether a text is short, or cannot be entered in the middle."""
-    packed = any(part.span is None for part in parts)
-    return packed or sum(part.share for part in parts) <= _SHORT
+    return _packed(parts) or sum(part.share for part in parts) <= _SHORT
+
+
+def _packed(parts: Sequence[Any]) -> bool:
+    return any(part.span is None for part in parts)
 
 
 def _places(parts: Sequence[FilePart], rows: int) -> list[Piece]:

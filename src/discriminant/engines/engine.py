@@ -195,5 +195,5 @@ def _spread(table: AnyTable, anchor: Anchor, columns: npt.NDArray[np.intp]) -> F
 
 def anchor_of(table: AnyTable) -> Anchor:
     """Origin and unit near the rows of a table; a sparse table keeps its zeros."""
-    some = table.drawn if isinstance(table, Parted) else table
+    some = table.some.at_hand if isinstance(table, Parted) else table
     return Anchor.of(np.asarray(some.sample()), at_zero=is_sparse(some.features))

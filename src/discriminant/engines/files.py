@@ -17,7 +17,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from discriminant.engines.checkpoint import Journal
-from discriminant.engines.drawing import drawn
+from discriminant.engines.drawing import drawn, heads
 from discriminant.engines.keeping import digest
 from discriminant.engines.summing import add_up, available_threads, in_order, one_blas_thread
 from discriminant.errors import FileError, SourceChangedError
@@ -78,12 +78,12 @@ class FilesSource:
         return FilesSource(self.name, self.filed, self.progress, journal)
 
     def sample(self, columns: Sequence[str], rows: int) -> Frame:
+        """The first rows of parts all over the files; of text that can be entered, any rows."""
+        return self._some(columns, partial(heads, rows=rows))
+
+    def drawn(self, columns: Sequence[str], rows: int) -> Frame:
         """Rows from all over the files, at even distances."""
-        while True:
-            try:
-                return self._sample(columns, rows)
-            except Recut as found:
-                self._cut_again(found)
+        return self._some(columns, partial(drawn, rows=rows))
 
     def summed(self, work: Work[A]) -> A:
         """On all cores, added in the order of the parts."""
@@ -141,10 +141,16 @@ class FilesSource:
         rate = told / max(done - before, 1)
         return round(done * rate), round(whole * rate)
 
-    def _sample(self, columns: Sequence[str], rows: int) -> Frame:
+    def _some(self, columns: Sequence[str], draw: Callable[..., list[Any]]) -> Frame:
+        while True:
+            try:
+                return self._framed(columns, draw(self.parts, columns))
+            except Recut as found:
+                self._cut_again(found)
+
+    def _framed(self, columns: Sequence[str], tables: Sequence[Any]) -> Frame:
         import pyarrow as pa
 
-        tables = drawn(self.parts, columns, rows=rows)
         if not tables:
             raise FileError.no_rows(self.name, len(self.names))
         some = [one.select(list(columns)) for one in tables]

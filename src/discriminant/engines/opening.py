@@ -9,7 +9,7 @@ An engine is one file with two functions: `takes(source)`, whether it reads such
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from importlib import import_module
 from typing import Any
@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from discriminant.engines.checkpoint import with_checkpoint
-from discriminant.engines.parted import Parted
+from discriminant.engines.parted import Parted, Some
 from discriminant.engines.summing import PartWork
 from discriminant.errors import (
     DiscriminantError,
@@ -33,7 +33,7 @@ from discriminant.moments.reading import MomentsReading
 from discriminant.table.cells import Frame
 from discriminant.table.encoding import Unforeseen
 from discriminant.table.learning import Wishes
-from discriminant.table.parts import Plan, Source, reading_as
+from discriminant.table.parts import Plan, Source, Spread, reading_as
 from discriminant.table.planning import planned, wider
 from discriminant.table.schema import Schema
 from discriminant.table.source import Table
@@ -213,12 +213,11 @@ def _draw(
     source: Source, plan: Plan, schema: Schema, at_hand: int, rows: int
 ) -> Callable[[], Table] | None:
     """How rows are drawn from all over a source whose rows at hand are the first of its parts."""
-    drawing = getattr(source, "drawn", None)
-    if drawing is None or at_hand >= rows:
+    if not isinstance(source, Spread) or at_hand >= rows:
         return None
 
     def drawn() -> Table:
-        block = plan.block(drawing(plan.wanted, _LOOK))
+        block = plan.block(source.drawn(plan.columns, _LOOK))
         return Table(schema, block.features, block.codes, block.weight)
 
     return drawn

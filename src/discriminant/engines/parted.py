@@ -2,12 +2,15 @@
 
 Opening reads the rows once. What a column becomes is planned from some rows; if the others hold a
 class or level that these did not, all rows are surveyed and the plan is made again. After that all
-is known that most models need: `moments` of all rows, and `drawn`, rows spread over the parts.
+is known that most models need: `moments` of all rows. Some models need rows: `drawn`, spread over
+all parts, are read when they are first asked for, where the rows of the plan are not spread.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
@@ -28,6 +31,23 @@ from discriminant.table.steps import Expanding, Weighed
 S = TypeVar("S", bound=Summary)
 
 
+class Some:
+    """Rows in memory: those that the plan was made from, and others when asked for."""
+
+    def __init__(self, at_hand: Table, draw: Callable[[], Table] | None = None) -> None:
+        self.at_hand, self._draw = at_hand, draw
+
+    @cached_property
+    def spread(self) -> Table:
+        """Rows from all over the parts."""
+        return self.at_hand if self._draw is None else self._draw()
+
+    def changed(self, change: Callable[[Table], Table]) -> Some:
+        """The same rows, changed."""
+        after = None if self._draw is None else lambda: change(self.spread)
+        return Some(change(self.at_hand), after)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Parted:
     """A table that is not in memory. Made by `discriminant.rows`."""
@@ -35,7 +55,7 @@ class Parted:
     schema: Schema
     source: Source
     plan: Plan
-    drawn: Table  # some of the rows, spread over the parts
+    some: Some  # of the rows
     moments: ClassMoments  # of all rows
     rows_read: int  # those dropped or of no weight too
     lightest: float = 1.0  # the least weight of a row that counts
@@ -49,6 +69,11 @@ class Parted:
     def width(self) -> int:
         """How many features."""
         return len(self.schema.features)
+
+    @property
+    def drawn(self) -> Table:
+        """Some of the rows, spread over the parts."""
+        return self.some.spread
 
     @property
     def held(self) -> int:
@@ -70,10 +95,13 @@ class Parted:
 
     def weighed(self, factors: Floats) -> Parted:
         """The same rows, those of each class counted so many times."""
-        drawn = self.drawn
-        each = factors[drawn.codes]
-        drawn = replace(drawn, weight=each if drawn.weight is None else each * drawn.weight)
-        made = replace(self, plan=self.plan.and_then(Weighed(factors)), drawn=drawn)
+
+        def weighed(table: Table) -> Table:
+            each = factors[table.codes]
+            return replace(table, weight=each if table.weight is None else each * table.weight)
+
+        plan = self.plan.and_then(Weighed(factors))
+        made = replace(self, plan=plan, some=self.some.changed(weighed))
         made = replace(made, lightest=self.lightest * float(factors.min()))
         if self.moments.detail != "pooled":
             return replace(made, moments=self.moments.scale(factors))
@@ -82,10 +110,13 @@ class Parted:
     def expanded(self, basis: Any) -> Parted:
         """The same rows in the features that a basis makes of theirs; they are read once."""
         schema = replace(self.schema, features=basis.names)
-        drawn = replace(self.drawn, schema=schema, features=Expanded(self.drawn.features, basis))
-        plan = self.plan.and_then(Expanding(basis))
-        made = replace(self, schema=schema, plan=plan, drawn=drawn)
-        return made._read_again(Anchor.of(np.asarray(drawn.sample())))
+
+        def expanded(table: Table) -> Table:
+            return replace(table, schema=schema, features=Expanded(table.features, basis))
+
+        some = self.some.changed(expanded)
+        made = replace(self, schema=schema, plan=self.plan.and_then(Expanding(basis)), some=some)
+        return made._read_again(Anchor.of(np.asarray(some.at_hand.sample())))
 
     def _read_again(self, anchor: Anchor) -> Parted:
         labels, features = self.schema.labels, self.schema.features
@@ -94,8 +125,8 @@ class Parted:
     @property
     def whole(self) -> bool:
         """Whether `drawn` holds all rows that count."""
-        weight = self.drawn.weight
-        held = len(self.drawn) if weight is None else int(np.count_nonzero(weight))
+        weight = self.some.at_hand.weight
+        held = len(self.some.at_hand) if weight is None else int(np.count_nonzero(weight))
         return held == len(self)
 
     def complete(self) -> None:

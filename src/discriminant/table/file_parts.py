@@ -45,8 +45,8 @@ class FilePart(Protocol):
         """How much of the source it is: rows, or bytes of text."""
         ...
 
-    def tables(self, columns: Sequence[str]) -> Iterator[Any]:
-        """Arrow tables of its rows."""
+    def tables(self, columns: Sequence[str], *, most: int | None = None) -> Iterator[Any]:
+        """Arrow tables of its rows; if only the first are wanted, so many of them at a time."""
         ...
 
     def frame(self, table: Any, *, place: int = 0) -> Frame:
@@ -167,7 +167,7 @@ class ArrowPart:
         """Rows."""
         return self.rows
 
-    def tables(self, columns: Sequence[str]) -> Iterator[Any]:
+    def tables(self, columns: Sequence[str], *, most: int | None = None) -> Iterator[Any]:
         """Arrow tables of its rows."""
         import pyarrow as pa
 

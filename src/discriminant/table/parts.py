@@ -94,11 +94,23 @@ class Source(Protocol):
         ...
 
     def sample(self, columns: Sequence[str], rows: int) -> Frame:
-        """Some rows, about so many or all there are, from parts all over the source."""
+        """Some rows, about so many or all there are, to plan from; from all over the source.
+
+        Where only the first rows of a part are cheap, these do: such a source is `Spread`.
+        """
         ...
 
     def summed(self, work: Work[A]) -> A:
         """The sum of what `work` says of each part, every part counted exactly once."""
+        ...
+
+
+@runtime_checkable
+class Spread(Protocol):
+    """A source whose sample is the first rows of its parts, and which can do better."""
+
+    def drawn(self, columns: Sequence[str], rows: int) -> Frame:
+        """So many rows, at even distances all over the source; all if there are no more."""
         ...
 
 

@@ -106,7 +106,7 @@ class CsvPart(_Span):
             text_of=lambda row, column: cell_at(path, first + row, column),
         )
 
-    def tables(self, columns: Sequence[str]) -> Iterator[Any]:
+    def tables(self, columns: Sequence[str], *, most: int | None = None) -> Iterator[Any]:
         """Arrow tables of its rows."""
         import pyarrow as pa
 
@@ -210,7 +210,7 @@ class JsonPart(_Span):
         """Cells of an Arrow table."""
         return Frame(from_arrow(table), table.num_rows)
 
-    def tables(self, columns: Sequence[str]) -> Iterator[Any]:
+    def tables(self, columns: Sequence[str], *, most: int | None = None) -> Iterator[Any]:
         """Arrow tables of its rows."""
         import pyarrow as pa
 

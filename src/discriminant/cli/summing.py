@@ -93,7 +93,10 @@ def _most_changed(found: Hotelling) -> str:
     """The feature whose mean differs most, if any differs beyond chance (Bonferroni)."""
     worst = min(found.to_dict()["features"], key=lambda row: row["p"])
     if worst["p"] * len(found.features) >= _CHANCE:
-        return "No feature on its own differs by more than chance would."
+        return (
+            f"No feature on its own differs by more than chance would, with {len(found.features)} "
+            f"looked at (p times {len(found.features)} is not below {_CHANCE})."
+        )
     return (
         f"The feature that differs most is {worst['feature']}: by {number(worst['difference'])}, "
         f"or {number(worst['effect'])} standard deviations."

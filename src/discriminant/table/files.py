@@ -32,7 +32,10 @@ _FOREIGN = {  # first bytes of what people often have instead of a table
     b"BZh": ("packed with bzip2", "Unpack it with bunzip2, or pack it with gzip."),
     b"\xfd7zXZ": ("packed with xz", "Unpack it with unxz, or pack it with gzip."),
     b"\x28\xb5\x2f\xfd": ("packed with zstd", "Unpack it with unzstd, or pack it with gzip."),
-    b"SQLite format 3": ("a SQLite database", "Name the table: --table, or #table after sqlite:///PATH."),
+    b"SQLite format 3": (
+        "a SQLite database",
+        "Name the table: --table, or #table after sqlite:///PATH.",
+    ),
     b"FEA1": ("an old Feather file", "Write it again as Parquet or Arrow IPC."),
     b"%PDF": ("a PDF", "Save the table as CSV."),
     b"\x89HDF": ("an HDF5 file", "Save the table as Parquet or CSV."),

@@ -10,9 +10,7 @@ from discriminant.errors import ShapeError, WeightError
 from discriminant.table.schema import Floats
 
 
-def open_weight(
-    weight: Any, rows: int, *, some: bool = True, start: int = 0
-) -> Floats | None:
+def open_weight(weight: Any, rows: int, *, some: bool = True, start: int = 0) -> Floats | None:
     """Weights as float64, each finite and not negative; None stays None.
 
     They may all be 0 where `some` need not count: in a part of the rows, which begins at `start`.

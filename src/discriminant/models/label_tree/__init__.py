@@ -1,1 +1,1 @@
-"""Very many classes: a tree over the labels, a linear classifier in every node, a beam to search."""
+"""Very many classes: a tree over the labels, linear classifiers in its nodes, a beam to search."""

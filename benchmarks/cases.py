@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from decompositions import codes, pairs
+from elsewhere import larger_dask, larger_sql
 from fits import big_moments, lda_fit, qda_fit, wide_fit
 from imbalance import easy_ensemble, smote
 from imports import start
@@ -46,6 +47,8 @@ CASES = [
     big_moments(2_000_000, 250, 5, order="C", dtype=np.float32),
     larger_moments(20_000_000, 30, 5),
     larger_logistic(20_000_000, 30, 5),
+    larger_dask(8_000_000, 30, 5),
+    larger_sql(1_000_000, 50, 5),
     perceptron(1_000_000, 20, 2),
     perceptron(200_000, 100, 10),
     sparse_perceptron(100_000, 100_000, 50),

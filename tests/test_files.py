@@ -171,6 +171,13 @@ def test_a_column_without_a_name_is_named_by_its_place(tmp_path):
     assert "Column 'column 1' is set aside: whole numbers that count the rows." in opened.said
 
 
+def test_the_index_that_pandas_writes_is_no_feature(tmp_path):
+    frame = pd.DataFrame({"x": [1.5, 2.5, 3.5, 0.5] * 3, "y": list("aabb") * 3})
+    frame[frame["x"] > 1].to_parquet(tmp_path / "some.parquet")
+    opened = open_source(tmp_path / "some.parquet", target="y")
+    assert "Column '__index_level_0__' is set aside: the index of a pandas frame." in opened.said
+
+
 def test_columns_are_read_only_if_they_are_asked_for(tmp_path):
     path = written(tmp_path, text())
     opened = open_source(path, target="label", columns=["count", "size"])

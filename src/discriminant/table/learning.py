@@ -5,6 +5,7 @@
     other texts                        categories, unless an order of their levels is given
     texts that are all different,      identifiers, set aside: they name a row and say nothing
     whole numbers 1, 2, 3, ... by row  of another
+    the index of a pandas frame        an identifier too, by the name that pandas gives it
     one value in all rows              constant, set aside
     more than `max_levels` levels      set aside: so many indicators would drown the rest
 
@@ -41,6 +42,7 @@ from discriminant.table.writing import doubt, written_as
 
 REFERENCES = ("frequent", "first", None)
 
+_INDEX = re.compile("__index_level_[0-9]+__")  # as pandas writes one without a name
 _NAMES = re.compile(r"(?<![^\W_])(zip|zip ?code|post ?code|plz|postal|code|sku)(?![^\W_])")
 
 
@@ -224,6 +226,8 @@ def _learn_column(seen: Seen, wishes: Wishes) -> Column:
             raise EmptyColumnError.of(name, seen.rows)
         return Column(name, "dropped", missing=gaps, note="missing in every row")
     kept = wishes.columns is not None and name in wishes.columns
+    if _INDEX.fullmatch(name) and not kept:
+        return Column(name, "identifier", missing=gaps, note="the index of a pandas frame")
     if name in wishes.ordered or (seen.ordered and name not in wishes.categories):
         column = _ordered(seen, wishes)
     elif seen.kind == "text":

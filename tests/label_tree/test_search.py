@@ -1,6 +1,10 @@
 """Search: what a beam finds, against scores worked out label by label with plain arithmetic."""
 
+import gc
 import math
+import pickle
+from copy import deepcopy
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -28,12 +32,12 @@ def random_layer(rng, children, dtype=np.float32, density=0.4):
                 weight.extend(0.3 * rng.normal(size=len(held)))
                 entries.append(len(child))
         chunks.append(len(feature))
-    return Layer(
+    return Layer.of(
         np.array(children, np.int64),
         np.array(chunks, np.int64),
         np.array(feature, np.int32),
         np.array(entries, np.int64),
-        np.array(child, np.uint8),
+        np.array(child, np.min_scalar_type(max(np.diff(children)) - 1)),
         np.array(weight, dtype),
         bias.astype(np.float64 if dtype == np.float64 else np.float32),
     )
@@ -143,8 +147,6 @@ def one(forest):
 
 
 def with_weights(forest, weights):
-    from dataclasses import replace
-
     layers = tuple(
         replace(layer, weight=values) for layer, values in zip(one(forest), weights, strict=True)
     )
@@ -154,7 +156,7 @@ def with_weights(forest, weights):
 def test_equal_scores_are_in_the_order_of_the_codes():
     bias = np.full(6, 2.0, np.float32)  # all are certain enough: a margin above 1 costs nothing
     none = np.zeros(1, np.int64)
-    layer = Layer(
+    layer = Layer.of(
         np.array([0, 6]), np.array([0, 0]), none[:0].astype(np.int32), none,
         none[:0].astype(np.uint8), none[:0].astype(np.float32), bias,
     )  # fmt: skip
@@ -194,3 +196,55 @@ def test_relabelling_relabels_the_answers():
     again = top(Forest(trees, D, "hinge"), rows, k=5, beam=4)
     assert np.array_equal(again[0], moved[codes])
     np.testing.assert_allclose(again[1], scores, rtol=1e-12)
+
+
+@pytest.mark.parametrize("rows", [3, 60], ids=["few rows", "a block"])
+@pytest.mark.parametrize("kind", [np.uint8, np.uint16, np.uint32])
+def test_children_as_bits_and_listed_give_the_same_bits(rows, kind):
+    forest, rows = random_forest(18), random_rows(19, rows)
+    trees = tuple(
+        Tree(tree.label_of, tuple(listed(layer, kind) for layer in tree.layers))
+        for tree in forest.trees
+    )
+    assert all(len(layer.marks) for tree in forest.trees for layer in tree.layers)
+    found, again = (top(f, rows, k=5, beam=4) for f in (forest, Forest(trees, D, "hinge")))
+    assert np.array_equal(found[0], again[0]) and np.array_equal(found[1], again[1])
+
+
+def listed(layer, kind):
+    return replace(layer, marks=layer.marks[:0], places=layer.child.astype(kind))
+
+
+def test_a_parent_of_many_children_is_searched_by_their_bits():
+    rng = np.random.default_rng(20)
+    layer = random_layer(rng, [0, 700])
+    forest = Forest((Tree(rng.permutation(700).astype(np.int32), (layer,)),), D, "hinge")
+    rows = random_rows(21, 40)
+    assert len(layer.marks) and np.array_equal(
+        top(forest, rows, k=1, beam=1)[0][:, 0], everything(forest, rows).argmax(axis=1)
+    )
+
+
+def test_features_beyond_two_bytes_are_found():
+    forest, rows = random_forest(22), random_rows(23)
+    far = 100_000
+    trees = tuple(
+        Tree(
+            tree.label_of,
+            tuple(replace(la, feature=la.feature.astype(np.int32) + far) for la in tree.layers),
+        )
+        for tree in forest.trees
+    )
+    moved = sparse.csr_array((rows.data, rows.indices + far, rows.indptr), (60, far + D))
+    found = top(Forest(trees, far + D, "hinge"), moved, k=5, beam=4)
+    assert np.array_equal(found[0], top(forest, rows, k=5, beam=4)[0])
+
+
+def test_a_copy_of_a_forest_is_searched_where_it_lies():
+    forest, rows = random_forest(24), random_rows(25)
+    wanted = top(forest, rows, k=5, beam=4)
+    copies = pickle.loads(pickle.dumps(forest)), deepcopy(forest)
+    del forest
+    gc.collect()
+    for copy in copies:
+        assert np.array_equal(top(copy, rows, k=5, beam=4)[1], wanted[1])

@@ -9,7 +9,7 @@ from scipy import sparse
 
 import discriminant as dd
 from discriminant.errors import StateError, StoredFileError
-from discriminant.models.label_tree.layers import Forest, Tree
+from discriminant.models.label_tree.layers import Forest, Layer, Tree
 from discriminant.store import soundness
 
 pytestmark = pytest.mark.filterwarnings("ignore::discriminant.errors.DiscriminantWarning")
@@ -77,11 +77,17 @@ LAYER_FAULTS = {
     "chunks": lambda of: {"chunks": np.append(of.chunks[:-1], of.chunks[-1] + 1)},
     "negative chunks": lambda of: {"chunks": of.chunks - 1},
     "a parent more": lambda of: {"chunks": np.append(of.chunks, of.chunks[-1])},
-    "entries": lambda of: {"entries": np.append(of.entries[:-1], 10**12)},
-    "entries that fall": lambda of: {"entries": of.entries[::-1].copy()},
+    "entries": lambda of: {"begins": np.append(of.begins[:-1], 10**12)},
+    "negative entries": lambda of: {"begins": of.begins - 1},
+    "too few entries": lambda of: {"begins": of.begins[:-1]},
+    "entries that fall": lambda of: {"beyond": of.beyond[::-1].copy()},
+    "an entry too few": lambda of: {"beyond": of.beyond[:-1]},
     "a weight too few": lambda of: {"weight": of.weight[:-1]},
-    "child": lambda of: {"child": np.full_like(of.child, 255)},
-    "negative features": lambda of: {"feature": of.feature - 100},
+    "children beyond": lambda of: {"places": np.full_like(of.places, 255)},
+    "a place too few": lambda of: {"places": of.places[:-1]},
+    "places of another kind": lambda of: {"places": of.places.view(np.int8)},
+    "marks astray": lambda of: {"marks": of.marks + 1 if len(of.marks) else np.zeros(1, np.int64)},
+    "negative features": lambda of: {"feature": of.feature.astype(np.int32) - 100},
     "features that fall": lambda of: {"feature": of.feature[::-1].copy()},
     "another type": lambda of: {"feature": of.feature.astype(np.int64)},
     "no vector": lambda of: {"bias": of.bias[None]},
@@ -95,9 +101,18 @@ def fields(held):
     return {name: getattr(held, name) for name in held.__slots__}
 
 
+@pytest.fixture(scope="module", params=["bits", "a list"])
+def layer(request, model):
+    """Children as bits, as they are where rows have many; and listed."""
+    bits = model.forest_.trees[0].layers[-1]
+    if request.param == "bits":
+        return bits
+    listed = {"marks": bits.marks[:0], "places": bits.child.astype(np.uint8)}
+    return replace(bits, **listed)
+
+
 @pytest.mark.parametrize("change", LAYER_FAULTS.values(), ids=LAYER_FAULTS)
-def test_a_layer_that_leads_astray_is_refused(model, change):
-    layer = model.forest_.trees[0].layers[-1]
+def test_a_layer_that_leads_astray_is_refused(layer, change):
     assert soundness.fault(type(layer), fields(layer)) is None
     assert soundness.fault(type(layer), fields(layer) | change(layer)) is not None
 
@@ -124,10 +139,24 @@ def test_a_forest_with_features_beyond_its_rows_is_refused(model):
     assert "feature" in soundness.fault(Forest, held | {"n_features": 3})
 
 
-def test_more_children_than_their_type_can_number_are_refused(model):
-    layer = model.forest_.trees[0].layers[0]
-    many = {"children": np.array([0, 300]), "bias": np.zeros(300, np.float32)}
-    assert "uint8" in soundness.fault(type(layer), fields(layer) | many)
+def test_more_children_than_their_type_can_number_are_refused():
+    none = np.zeros(1, np.int64)
+    layer = Layer.of(
+        np.array([0, 300]), np.array([0, 0]), none[:0], none, none[:0].astype(np.uint8),
+        np.zeros(0, np.float32), np.zeros(300, np.float32),
+    )  # fmt: skip
+    assert "uint8" in soundness.fault(type(layer), fields(layer))
+
+
+def test_a_bit_moved_to_another_row_is_refused(model):
+    layer = model.forest_.trees[0].layers[-1]
+    rows = np.unpackbits(layer.places[:, None], axis=1, bitorder="little")[:, :4].sum(axis=1)
+    more, fewer = np.flatnonzero(rows < 4)[0], np.flatnonzero(rows > 0)[-1]
+    places = layer.places.copy()
+    places[more] |= places[more] + 1  # the lowest bit that is not set
+    places[fewer] &= places[fewer] - 1
+    found = soundness.fault(type(layer), fields(layer) | {"places": places})
+    assert found == "the bits of a row are not as many as its weights"
 
 
 def test_a_tree_that_could_not_be_loaded_is_not_saved(model, rows, tmp_path):

@@ -12,13 +12,17 @@ from typing import Any
 
 import numpy as np
 
+from discriminant.models.label_tree.packing import ROWS, bits_fault, entries_of, marks_of
+
 _AT_ONCE = 1 << 22
 _KINDS = {
     "children": ("int64",),
     "chunks": ("int64",),
-    "feature": ("int32",),
-    "entries": ("int64", "uint32"),
-    "child": ("uint8", "uint16", "uint32"),
+    "feature": ("uint16", "int32"),
+    "begins": ("int64",),
+    "beyond": ("uint16", "uint32"),
+    "marks": ("int64",),
+    "places": ("uint8", "uint16", "uint32"),
     "weight": ("float16", "float32", "float64"),
     "bias": ("float32", "float64"),
 }
@@ -32,31 +36,57 @@ def layer_fault(of: Mapping[str, Any]) -> str | None:
             return f"{name} must be a vector of {' or '.join(kinds)}"
         if not values.flags.c_contiguous:
             return f"{name} must lie in one piece"
-    ends = {"children": len(of["bias"]), "chunks": len(of["feature"]), "entries": len(of["child"])}
-    for name, last in ends.items():
+    for name, last in (("children", len(of["bias"])), ("chunks", len(of["feature"]))):
         if not _rises(of[name], last):
             return f"{name} must rise from 0 to {last}"
     if len(of["children"]) < 2 or len(of["children"]) != len(of["chunks"]):
         return "children and chunks must be of the same parents, one or more"
-    if len(of["entries"]) != len(of["feature"]) + 1 or len(of["weight"]) != len(of["child"]):
-        return "feature, entries, child and weight must be of the same entries"
-    if int(np.diff(of["children"]).max()) > 1 << 8 * of["child"].itemsize:
-        return f"a parent has more children than {of['child'].dtype} can number"
-    return _places_fault(of) or _numbers_fault(of)
+    return _entries_fault(of) or _places_fault(of) or _numbers_fault(of)
+
+
+def _entries_fault(of: Mapping[str, Any]) -> str | None:
+    begins, beyond, R, E = of["begins"], of["beyond"], len(of["feature"]), len(of["weight"])
+    if len(beyond) != R + 1 or len(begins) != R // ROWS + 1:
+        return "feature, begins and beyond must be of the same rows"
+    ends = entries_of(begins, beyond, 0, 1)[0], entries_of(begins, beyond, R, R + 1)[0]
+    parts = (entries_of(begins, beyond, at, at + _AT_ONCE + 1) for at in range(0, R + 1, _AT_ONCE))
+    if ends != (0, E) or not all((part[1:] >= part[:-1]).all() for part in parts):
+        return f"the entries of rows must rise from 0 to {E}"
+    return None
 
 
 def _places_fault(of: Mapping[str, Any]) -> str | None:
-    children, chunks, feature = of["children"], of["chunks"], of["feature"]
+    chunks, feature = of["chunks"], of["feature"]
     if len(feature) and not _all(feature, lambda part: part >= 0):
         return "a feature is negative"
     for first, part in _parts(feature, overlap=1):
         falls = np.flatnonzero(part[1:] <= part[:-1]) + first + 1
         if len(_not_in(falls, chunks)):
             return "the features of a chunk must rise"
-    begin = of["entries"][chunks].astype(np.int64)
+    return _bits_fault(of) if len(of["marks"]) else _list_fault(of)
+
+
+def _bits_fault(of: Mapping[str, Any]) -> str | None:
+    children, chunks, marks, places = (of[n] for n in ("children", "chunks", "marks", "places"))
+    if not np.array_equal(marks, marks_of(children, chunks)):
+        return "marks are not where the bits of chunks begin"
+    if str(places.dtype) != "uint8" or len(places) != marks[-1]:
+        return f"bits must be {marks[-1]} bytes"
+    if (np.diff(chunks)[np.diff(children) == 0] > 0).any():
+        return "a parent without children has weights"
+    return bits_fault(children, chunks, (of["begins"], of["beyond"]), places)
+
+
+def _list_fault(of: Mapping[str, Any]) -> str | None:
+    children, chunks, places = of["children"], of["chunks"], of["places"]
+    if len(places) != len(of["weight"]):
+        return "places and weight must be of the same entries"
+    if int(np.diff(children).max()) > 1 << 8 * places.itemsize:
+        return f"a parent has more children than {places.dtype} can number"
+    begin = of["begins"][chunks // ROWS] + of["beyond"][chunks].astype(np.int64)
     some = np.flatnonzero(begin[1:] > begin[:-1])
     if len(some):
-        largest = np.maximum.reduceat(of["child"], begin[some]).astype(np.int64)
+        largest = np.maximum.reduceat(places, begin[some]).astype(np.int64)
         if (largest >= np.diff(children)[some]).any():
             return "an entry is of a child that its parent does not have"
     return None

@@ -18,16 +18,19 @@ features touches few entries:
 A node that already holds a single label passes it down as one child without entries whose bias is
 infinite: that child is certain.
 
-What is fitted does not change: the arrays of a layer and of a tree can only be read.
+How rows find their entries, and entries their children, is kept in `packing`, in few bytes. What
+is fitted does not change: the arrays of a layer and of a tree can only be read.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
+
+from discriminant.models.label_tree import packing
 
 Ints = npt.NDArray[Any]
 Reals = npt.NDArray[Any]
@@ -47,11 +50,42 @@ class Layer:
 
     children: Ints  # (P + 1,) the nodes below parent p: places children[p] : children[p + 1]
     chunks: Ints  # (P + 1,) the rows of its chunk
-    feature: Ints  # (R,) int32
-    entries: Ints  # (R + 1,)
-    child: Ints  # (E,) uint8 or uint16: which child of the parent
+    feature: Ints  # (R,) uint16, or int32 if one is larger
+    begins: Ints  # (R // 32 + 1,) int64, the entries before every 32nd row
+    beyond: Ints  # (R + 1,) uint16 or uint32, those from there to the row
+    marks: Ints  # (P + 1,) where the bits of a chunk begin; empty if children are listed
+    places: Ints  # (M,) bits of each row's children, bytes of uint8; or (E,) children, listed
     weight: Reals  # (E,) float32, float16 or float64
     bias: Reals  # (C,)
+
+    @classmethod
+    def of(
+        cls,
+        children: Ints,
+        chunks: Ints,
+        feature: Ints,
+        entries: Ints,
+        child: Ints,
+        weight: Reals,
+        bias: Reals,
+    ) -> Self:
+        """From plain (R + 1,) `entries`, and the `child` (E,) of each, rising in a row."""
+        begins, beyond = packing.entries_packed(entries)
+        marks, places = packing.children_packed(children, chunks, entries, child)
+        narrow = packing.narrowed(feature)
+        return cls(children, chunks, narrow, begins, beyond, marks, places, weight, bias)
+
+    @property
+    def entries(self) -> Ints:
+        """(R + 1,) where the entries of a row begin."""
+        return packing.entries_of(self.begins, self.beyond, 0, len(self.beyond))
+
+    @property
+    def child(self) -> Ints:
+        """(E,) which child of its parent an entry is of."""
+        if not len(self.marks):
+            return self.places
+        return packing.children_of_bits(self.children, self.chunks, self.places)
 
     def __post_init__(self) -> None:
         """Arrays that can only be read."""
@@ -71,7 +105,7 @@ class Tree:
         _seal(self)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class Forest:
     """Several trees over the same labels, whose scores are averaged."""
 

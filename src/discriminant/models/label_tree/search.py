@@ -21,7 +21,9 @@ import logging
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
@@ -35,8 +37,6 @@ _BLOCK = 1 << 14  # rows searched together
 _LEAST = 256  # rows that are worth a thread
 _KEPT = 20  # labels that each of several trees says at least
 _PATIENCE = 1.0  # seconds of compiling after which it is told
-_NO_LABELS = np.empty(0, np.int32)
-_NO_LABELS.flags.writeable = False
 
 
 def top(
@@ -53,20 +53,25 @@ def top(
     threads
         How many blocks of rows are searched at the same time.
     """
-    from discriminant.models.label_tree.loops_search import descend
+    from discriminant.models.label_tree import loops_search
 
     N = rows.shape[0]
-    values = rows.data.astype(_real_of(forest), copy=False)
+    told = addresses(forest)
+    values = rows.data.astype(told.kinds[3].dtype, copy=False)
     starts = rows.indptr.astype(np.int64, copy=False)
     places = rows.indices.astype(np.int32, copy=False)
     codes = np.full((N, k), -1, np.int32)
     scores = np.full((N, k), -np.inf)
+    kept = min(told.labels, k if len(forest.trees) == 1 else max(k, beam, _KEPT))
+    asked = (forest.path == "hinge", forest.n_features, beam, kept)
 
     def block(first: int, last: int) -> None:
-        within = starts[first : last + 1]
-        _search(forest, (within, places, values), beam, codes[first:last], scores[first:last])
+        within = starts[first : last + 1], places, values
+        held = codes[first:last], scores[first:last]
+        given: tuple[Any, ...] = (told.table, told.trees, told.kinds, *within, *asked, *held)
+        loops_search.search(*given)
 
-    if not descend.signatures:  # type: ignore[attr-defined]
+    if not loops_search.search.signatures:  # type: ignore[attr-defined]
         _compile(block, N)
     size = min(_BLOCK, max(-(-N // threads), _LEAST))
     if size >= N:
@@ -91,67 +96,73 @@ def _compile(work: Callable[[int, int], None], rows: int) -> None:
         timer.cancel()
 
 
-def _search(
-    forest: Forest, rows: tuple[Ints, Ints, Reals], beam: int, codes: Ints, scores: Reals
-) -> None:
-    """Fill in the best labels of a block of rows."""
-    from discriminant.models.label_tree.loops_search import merge
-
-    N, k = codes.shape
-    T, L = len(forest.trees), len(forest.trees[0].label_of)
-    kept = min(L, k if T == 1 else max(k, beam, _KEPT))
-    names, paths = np.empty((T, N, kept), np.int32), np.empty((T, N, kept))
-    lengths = np.empty((T, N), np.int64)
-    for t, tree in enumerate(forest.trees):
-        _descend(forest, tree, rows, beam, (names[t], paths[t], lengths[t]))
-    merge(names, paths, lengths, codes, scores)
+# --- a forest as the loops see it ---------------------------------------------------------------
 
 
-def _descend(
-    forest: Forest, tree: Tree, rows: tuple[Ints, Ints, Reals], beam: int, best: tuple[Any, ...]
-) -> None:
-    """Fill in the labels that a tree finds, their path scores, and how many each row has."""
-    from discriminant.models.label_tree.loops_search import descend
+@dataclass(frozen=True, slots=True, eq=False)
+class Addresses:
+    """Where the arrays of a forest lie, for as long as it lives."""
 
-    N, hinge, last = len(rows[0]) - 1, forest.path == "hinge", len(tree.layers) - 1
-    held: tuple[Any, ...] = np.zeros((N, 1), np.int32), np.zeros((N, 1)), np.ones(N, np.int64)
-    for at, layer in enumerate(tree.layers):
-        found, names = best, tree.label_of
-        if at < last:
-            most = min(beam, len(layer.bias))
-            found = np.empty((N, most), np.int32), np.empty((N, most)), np.empty(N, np.int64)
-            names = _NO_LABELS
-        sizes = (hinge, forest.n_features, _widest(layer))
-        given: tuple[Any, ...] = (*rows, *held, *_arrays(layer), names, *sizes, *found)
-        descend(*given)
-        held = found
+    table: Ints  # (layers of all trees, 19) int64: sizes, then addresses
+    trees: Ints  # (T + 1,) the first layer of each tree
+    kinds: tuple[Reals, ...]  # empty arrays of the kinds of feature, beyond, weight and bias
+    labels: int
+    arrays: list[Any]  # what addresses are of
 
 
-def _arrays(layer: Layer) -> tuple[Any, ...]:
-    """What the loops are given; half precision as its bits."""
-    weight = layer.weight.view(np.uint16) if layer.weight.dtype == np.float16 else layer.weight
-    return (
-        layer.children,
-        layer.chunks,
-        layer.feature,
-        layer.entries,
-        layer.child,
-        weight,
-        layer.bias,
-    )
+_TOLD: WeakKeyDictionary[Forest, Addresses] = WeakKeyDictionary()
 
 
-def _widest(layer: Layer) -> int:
-    """At least as many as any parent has children."""
-    if layer.child.dtype == np.uint8:
-        return 256
-    return int(np.diff(layer.children).max(initial=0))
+def addresses(forest: Forest) -> Addresses:
+    """Where its arrays lie; found once. A copy of a forest is another forest."""
+    told = _TOLD.get(forest)
+    if told is None:
+        told = _TOLD[forest] = _addresses(forest)
+    return told
 
 
-def _real_of(forest: Forest) -> type[np.floating[Any]]:
-    """The numbers that are summed."""
-    double = any(layer.weight.dtype == np.float64 for tree in forest.trees for layer in tree.layers)
-    return np.float64 if double else np.float32
+def _addresses(forest: Forest) -> Addresses:
+    kinds = _kinds(forest)
+    arrays: list[Any] = []
+    table = [
+        _row(layer, tree if at == len(tree.layers) - 1 else None, kinds, arrays)
+        for tree in forest.trees
+        for at, layer in enumerate(tree.layers)
+    ]
+    trees = np.cumsum([0, *(len(tree.layers) for tree in forest.trees)])
+    empty = tuple(np.empty(0, np.uint16 if kind == np.float16 else kind) for kind in kinds)
+    labels = len(forest.trees[0].label_of)
+    return Addresses(np.array(table, np.int64), trees, empty, labels, arrays)
+
+
+def _kinds(forest: Forest) -> tuple[np.dtype[Any], ...]:
+    """Of feature, beyond, weight and bias: the widest there is of each."""
+    layers = [layer for tree in forest.trees for layer in tree.layers]
+    names = ("feature", "beyond", "weight")
+    found = [np.result_type(*(getattr(layer, name) for layer in layers)) for name in names]
+    real = np.dtype(np.float64 if found[2] == np.float64 else np.float32)
+    return (*found, real)
+
+
+def _row(
+    layer: Layer, tree: Tree | None, kinds: tuple[np.dtype[Any], ...], arrays: list[Any]
+) -> list[int]:
+    """One row of the table; `tree` is that of a last layer, whose children have names."""
+    feature, beyond, weight, bias = kinds
+    label_of = np.empty(0, np.int32) if tree is None else tree.label_of
+    held = (
+        (layer.children, np.int64), (layer.chunks, np.int64), (layer.feature, feature),
+        (layer.begins, np.int64), (layer.beyond, beyond), (layer.marks, np.int64),
+        (layer.places, layer.places.dtype), (layer.weight, weight), (layer.bias, bias),
+        (label_of, np.int32),
+    )  # fmt: skip
+    ready = [np.ascontiguousarray(array, kind) for array, kind in held]
+    arrays += ready
+    listed = 0 if len(layer.marks) else layer.places.itemsize
+    widest = int(np.diff(layer.children).max(initial=0))
+    sizes = (len(layer.chunks) - 1, len(layer.feature), layer.places.nbytes, len(layer.weight))
+    nodes = (len(layer.bias), len(label_of))
+    return [*sizes, *nodes, listed, len(layer.marks), widest, *(one.ctypes.data for one in ready)]
 
 
 # --- all labels ---------------------------------------------------------------------------------
@@ -187,7 +198,7 @@ def path_terms(margins: Floats, path: str) -> Floats:
 
 def as_matrix(layer: Layer, n_features: int) -> sparse.csc_array:
     """(d, C) the weights of a layer, one column for each child of any parent."""
-    per_row: Any = np.diff(layer.entries.astype(np.int64))
+    per_row: Any = np.diff(layer.entries)
     per_chunk: Any = np.diff(layer.chunks)
     row_of = np.repeat(layer.feature, per_row)
     first = np.repeat(layer.children[:-1], per_chunk)  # of each row of a chunk

@@ -41,6 +41,7 @@ Key = tuple[int, int]  # node, first child
 _HEAD = struct.Struct("<4sqqqqqI")  # mark, node, first child, features, weights, children, checksum
 _MARK = b"part"
 _FORMAT = 1
+_PLAIN = ("children", "chunks", "feature", "entries", "child", "weight", "bias")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -96,7 +97,7 @@ class Held:
             chunk[node] = len(part.feature)
             for name, pieces in whole.items():
                 pieces.append(getattr(part, name))
-        return Layer(
+        return Layer.of(
             children=children,
             chunks=_cumulated(chunk),
             feature=_all(whole["feature"], np.dtype(np.int32)),
@@ -294,11 +295,11 @@ def _mapped(folder: Path) -> Layer:
     """A layer that is done, read from the disk when it is asked for."""
     kinds = json.loads((folder / "kinds.json").read_text())
     found = {}
-    for field in fields(Layer):
-        path, kind = folder / field.name, kinds.get(field.name, "int64")
+    for name in _PLAIN:
+        path, kind = folder / name, kinds.get(name, "int64")
         empty = path.stat().st_size == 0  # a file without bytes cannot be mapped
-        found[field.name] = np.empty(0, kind) if empty else np.memmap(path, kind, mode="r")
-    return Layer(**found)
+        found[name] = np.empty(0, kind) if empty else np.memmap(path, kind, mode="r")
+    return Layer.of(**found)
 
 
 def _key(task: Task) -> Key:

@@ -18,6 +18,7 @@ from discriminant.models.label_tree.hierarchy import given, huffman
 from discriminant.models.label_tree.layers import Layer, Partition, Tree
 from discriminant.models.label_tree.partition import balanced, label_means, one_vs_rest, wide
 from discriminant.models.label_tree.propensity import inverse_propensity
+from discriminant.models.label_tree.sizing import Estimate, estimate
 from discriminant.models.label_tree.training import Settings, train
 
 
@@ -39,6 +40,15 @@ def grown(model: Any, rows: sparse.csr_matrix, sets: LabelSets) -> tuple[Tree, .
         )
         found.append(halved(tree) if model.precision == "float16" else tree)
     return tuple(found)
+
+
+def tried(model: Any, rows: sparse.csr_matrix, sets: LabelSets) -> tuple[Estimate, int]:
+    """What one of the trees will be, and the numbers in the mean rows of labels."""
+    threads, seed = model.threads or available_threads(), seed_of(model.random_state)
+    means = label_means(rows, sets.members)
+    members = _leaned(sets.members) if model.weighting == "propensity" else sets.members
+    partition = _partition(model, means, sets, seed, threads)
+    return estimate(partition, rows, members, settings=_settings(model, seed)), means.nnz
 
 
 def how_many(model: Any) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -23,12 +24,11 @@ from discriminant.errors import (
     tell,
 )
 from discriminant.estimators.base import Rows
-from discriminant.estimators.label_growing import grown, how_many
+from discriminant.estimators.label_growing import grown, how_many, tried
 from discriminant.estimators.label_options import check_options, check_whole
 from discriminant.estimators.label_rows import as_rows
 from discriminant.estimators.label_sets import Kind, LabelSets, open_labels
 from discriminant.models.label_tree.layers import Forest
-from discriminant.models.label_tree.partition import label_means
 from discriminant.models.label_tree.search import top
 from discriminant.table.schema import Floats, Labels, Schema
 from discriminant.table.source import open_features
@@ -38,17 +38,17 @@ Codes = npt.NDArray[np.int32]
 _CELLS = 1 << 28  # of a matrix of probabilities
 _REACHED = 1000  # labels of a row, at most, that have a probability
 _HALF = {"hinge": -1.0, "logistic": np.log(0.5)}  # what a margin of 0 adds to a score
-_PER_MEAN = 3.0  # weights for each number in the labels' mean rows, as measured on several sets
 
 
 class Size(NamedTuple):
-    """What a label tree will take, about: within a factor of two or so."""
+    """What a label tree will take, about: within a factor of two."""
 
     rows: int
     labels: int
     weights: int  # of all trees
     model_bytes: int  # in memory, and as a file
     training_bytes: int  # besides the rows
+    seconds: float  # of one thread at work in nodes
 
 
 class LabelTree(ClassifierMixin, Rows):
@@ -202,16 +202,17 @@ class LabelTree(ClassifierMixin, Rows):
         return sum(len(layer.weight) for tree in self.forest_.trees for layer in tree.layers)
 
     def estimate_size(self, X: Any, y: Any) -> Size:
-        """What a fit to these rows will take, before it is made."""
+        """What a fit to these rows will take, before it is made: a few nodes are fitted for it."""
         check_options(self)
         rows, _, sets = self._opened(X, y)
-        held = label_means(rows, sets.members).nnz
+        one, held = tried(self, rows, sets)
         count = how_many(self)
-        weights = int(_PER_MEAN * held) * count
-        bytes_of = {"float16": 2, "float32": 4, "float64": 8}[self.precision] + 1
-        model = weights * bytes_of + held * count * 12
-        training = 8 * held + 12 * sets.members.nnz + model
-        return Size(rows.shape[0], len(sets.labels), weights, model, training)
+        training = 8 * held + 12 * sets.members.nnz + count * one.size
+        if self.precision == "float16":
+            one = replace(one, size=one.size - 2 * one.weights)
+        model = count * (one.size + 4 * len(sets.labels))
+        seconds = count * one.seconds
+        return Size(*sets.members.shape, count * one.weights, model, training, seconds)
 
     # --- using ------------------------------------------------------------------------------------
 

@@ -2,7 +2,7 @@
 
 Nodes of one level are alike: in a level, weights and seconds grow with the work of a task (values
 that a sweep reads). Some tasks of each level are trained, spread over its nodes, and the whole is
-read off by the ratio of all work to theirs. Tasks are tried until they are a given share of the
+read off by the ratio of all work to theirs. Eight tasks are tried at least, or a given share of the
 work of their level: a tree of a single large node is trained as a whole.
 """
 
@@ -17,9 +17,12 @@ import numpy as np
 from scipy import sparse
 
 from discriminant.models.label_tree.layers import Partition
+from discriminant.models.label_tree.packing import ROWS
 from discriminant.models.label_tree.reaching import Task, children_of, reaching, tasks_of
 from discriminant.models.label_tree.spooling import child_kind
 from discriminant.models.label_tree.training import Level, Scratch, Settings
+
+_LEAST = 8  # tasks: nodes of few are not alike
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,29 +50,42 @@ def estimate(
         shared = Level(rows, None, above, below, children, settings)
         tasks = tasks_of(level, children, above, rows.indptr)
         ratio, found = _tried(shared, tasks, share)
-        weights += ratio * found[0]
-        pairs += ratio * found[1]
-        seconds += ratio * found[2]
-        each = child_kind(children).itemsize + settings.kind.itemsize
-        size += ratio * (found[0] * each + found[1] * 12) + 16 * len(children)
-        size += settings.kind.itemsize * int(children[-1])
+        weights += ratio * found.weights
+        pairs += ratio * found.rows
+        seconds += ratio * found.seconds
+        each = settings.kind.itemsize
+        named = min(found.weights * child_kind(children).itemsize, found.bits)
+        row = (2 if rows.shape[1] <= 1 << 16 else 4) + 2 + 8 / ROWS
+        size += ratio * (found.weights * each + named + found.rows * row)
+        size += 24 * len(children) + each * int(children[-1])
     return Estimate(round(weights), round(pairs), round(size), seconds)
 
 
-def _tried(
-    shared: Level, tasks: Sequence[Task], share: float
-) -> tuple[float, tuple[int, int, float]]:
-    """All work over that of the tasks tried, and their weights, features and seconds."""
-    total = sum(task.work for task in tasks)
+@dataclass(slots=True)
+class Tried:
+    """What some tasks gave."""
+
+    weights: int = 0
+    rows: int = 0
+    bits: int = 0  # bytes, were their children bits
+    seconds: float = 0.0
+
+
+def _tried(shared: Level, tasks: Sequence[Task], share: float) -> tuple[float, Tried]:
+    """All work over that of the tasks tried, and what these gave."""
+    total, found = sum(task.work for task in tasks), Tried()
     if not total:
-        return 0.0, (0, 0, 0.0)
+        return 0.0, found
     scratch, stop = Scratch.of(shared.rows.shape), np.zeros(1, np.int8)
     shared.tried().solve(Task(0, 0, 0, 2, 0, 0), scratch, stop)  # compiles what is not compiled
-    weights, pairs, work, start = 0, 0, 0, time.perf_counter()
-    for at in np.random.default_rng(0).permutation(len(tasks)):
-        part = shared.solve(tasks[at], scratch, stop)
-        weights, pairs = weights + len(part.weight), pairs + len(part.feature)
-        work += tasks[at].work
-        if work >= share * total:
+    work, start = 0, time.perf_counter()
+    for tries, at in enumerate(np.random.default_rng(0).permutation(len(tasks)), 1):
+        part, task = shared.solve(tasks[at], scratch, stop), tasks[at]
+        found.weights += len(part.weight)
+        found.rows += len(part.feature)
+        found.bits += len(part.feature) * (task.last - task.first + 7 >> 3)
+        work += task.work
+        if work >= share * total and tries >= _LEAST:
             break
-    return total / work, (weights, pairs, time.perf_counter() - start)
+    found.seconds = time.perf_counter() - start
+    return total / work, found

@@ -1,11 +1,12 @@
 """Rows for a label tree: CSR whatever they come as, sound enough for loops that check nothing.
 
-A single row must not take longer here than its search: a CSR matrix is looked at and not copied.
+A single row must not take longer here than its search: a CSR matrix is looked at, neither copied
+nor made anew.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -16,7 +17,20 @@ from discriminant.table.schema import Block, dense, is_sparse, numbered
 _BLOCK = 1 << 14  # rows of a dense table looked at together
 
 
-def as_rows(features: Any, kind: Any, *, names: tuple[str, ...] | None = None) -> Any:
+class Entries(NamedTuple):
+    """What a CSR matrix holds, without its checks, which take longer than to search for a row."""
+
+    data: Any
+    indices: Any
+    indptr: Any
+    shape: tuple[int, int]
+
+    def matrix(self) -> sparse.csr_matrix:
+        """As a matrix."""
+        return sparse.csr_matrix((self.data, self.indices, self.indptr), shape=self.shape)
+
+
+def as_rows(features: Any, kind: Any, *, names: tuple[str, ...] | None = None) -> Entries:
     """(n, d) CSR of `kind`, float32 or float64, its columns in order; NaN and infinity refused."""
     if not is_sparse(features):
         features = _from_dense(features, kind, names)
@@ -30,9 +44,7 @@ def as_rows(features: Any, kind: Any, *, names: tuple[str, ...] | None = None) -
             values = values.astype(kind)
     if not np.isfinite(values).all():
         _blame(rows, names)
-    if values is rows.data:
-        return rows
-    return type(rows)((values, rows.indices, rows.indptr), shape=rows.shape, copy=False)
+    return Entries(values, rows.indices, rows.indptr, rows.shape)
 
 
 def _from_dense(features: Any, kind: Any, names: tuple[str, ...] | None) -> Any:

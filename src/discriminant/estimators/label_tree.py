@@ -312,7 +312,7 @@ class LabelTree(ClassifierMixin, Rows):
             label = sets.labels[0]
             one = sets.kind == "one"
             raise LabelError.one_class(label) if one else LabelSetError.one_label(label)
-        rows = sparse.csr_matrix(as_rows(features, self._real(), names=names))
+        rows = as_rows(features, self._real(), names=names).matrix()
         return rows, names, sets
 
     def _kind(self) -> Kind:

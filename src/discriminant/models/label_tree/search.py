@@ -47,7 +47,7 @@ def top(
     Parameters
     ----------
     rows
-        (N, d) CSR, its columns in rising order.
+        (N, d) CSR, or anything of its data, indices, indptr and shape; columns in rising order.
     k, beam
         Labels to find, and nodes to keep at each level.
     threads
@@ -71,7 +71,7 @@ def top(
         given: tuple[Any, ...] = (told.table, told.trees, told.kinds, *within, *asked, *held)
         loops_search.search(*given)
 
-    if not loops_search.search.signatures:  # type: ignore[attr-defined]
+    if not loops_search.search.overloads:  # type: ignore[attr-defined]
         _compile(block, N)
     size = min(_BLOCK, max(-(-N // threads), _LEAST))
     if size >= N:

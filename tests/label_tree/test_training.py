@@ -339,7 +339,7 @@ def test_a_folder_of_other_files_is_refused_and_left_alone(tmp_path):
 def test_an_interrupt_does_not_wait_for_a_large_node_to_end():
     X, Y = rows_of(n_labels=8, n_rows=2000)
     endless = Settings(precision="float64", tolerance=0.0, max_sweeps=2**40)
-    threading.Timer(0.5, signal.raise_signal, [signal.SIGINT]).start()
+    threading.Timer(0.5, os.kill, [os.getpid(), signal.SIGINT]).start()
     with pytest.raises(KeyboardInterrupt):
         train(one_vs_rest(8), X, Y, settings=endless, threads=1)
 

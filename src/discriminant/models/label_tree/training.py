@@ -53,6 +53,7 @@ from discriminant.models.label_tree.spooling import Held, Keeps, Part, Spool, di
 Loss = Literal["squared_hinge", "logistic"]
 Progress = Callable[[int, int], object]  # work done, work in all
 
+_GLANCE = 0.5  # seconds after which a signal that some other thread was sent is noticed
 _PATIENCE = 1.0  # seconds of compiling after which it is told
 
 
@@ -283,7 +284,7 @@ class Crew:
                             break
                     if not under_way:
                         break
-                    ended, under_way = wait(under_way, return_when=FIRST_COMPLETED)
+                    ended, under_way = wait(under_way, _GLANCE, FIRST_COMPLETED)
                     self.told(sum(one.result() for one in ended))
             except BaseException:
                 self.stop[0] = 1

@@ -62,7 +62,7 @@ def compiled(loop: F) -> F:
 
 def within(loop: F) -> F:
     """The loop, written into those that call it: a call with so many arrays is dear."""
-    return cast(F, numba.njit(inline="always", error_model="numpy")(loop))
+    return cast(F, numba.njit(forceinline=True, error_model="numpy")(loop))
 
 
 def native(made: F) -> F:
@@ -148,26 +148,22 @@ def search(
     for t in range(T):
         nodes, reached = np.zeros((rows, 1), np.int32), np.zeros((rows, 1))
         counts = np.ones(rows, np.int64)
-        for at in range(trees[t], trees[t + 1] - 1):
+        for at in range(trees[t], trees[t + 1]):
             layer = _held(table[at], kinds)
-            most = min(beam, len(layer.bias))
-            found, path = np.empty((rows, most), np.int32), np.empty((rows, most))
-            length = np.zeros(rows, np.int64)
+            found, path, length = names[t], paths[t], lengths[t]
+            if at < trees[t + 1] - 1:
+                most = min(beam, len(layer.bias))
+                found, path = np.empty((rows, most), np.int32), np.empty((rows, most))
+                length = np.empty(rows, np.int64)
             _descend(
                 starts, features, values, nodes, reached, counts, layer, hinge, width,
                 found, path, length,
             )  # fmt: skip
             nodes, reached, counts = found, path, length
-        layer = _held(table[trees[t + 1] - 1], kinds)
-        lengths[t] = 0
-        _descend(
-            starts, features, values, nodes, reached, counts, layer, hinge, width,
-            names[t], paths[t], lengths[t],
-        )  # fmt: skip
     _merge(names, paths, lengths, codes, scores)
 
 
-@within
+@compiled
 def _held(row: Any, kinds: Any) -> Any:
     """A layer from its addresses; the order of its numbers is that of `search.addresses`."""
     parents, rows, places, entries, nodes, labels = row[0], row[1], row[2], row[3], row[4], row[5]
@@ -207,8 +203,9 @@ def _descend(
     """The best children of the nodes that each row has reached, best first.
 
     Row i has reached nodes[i, :counts[i]] with scores `paths`; found[i, :lengths[i]] and `scores`
-    are the answer, lengths 0 before.
+    are the answer.
     """
+    lengths[:] = 0
     chunks, feature = layer.chunks, layer.feature
     rows, beam, parents = len(starts) - 1, nodes.shape[1], len(chunks) - 1
     most, few = found.shape[1], rows < _FEW or rows * nodes.shape[1] < parents

@@ -336,6 +336,15 @@ def test_a_folder_of_other_files_is_refused_and_left_alone(tmp_path):
     assert os.listdir(tmp_path) == ["letter.txt"]
 
 
+@pytest.fixture
+def heeding():
+    """SIGINT interrupts, also where the tests were started so that it is ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("heeding")
 def test_an_interrupt_does_not_wait_for_a_large_node_to_end():
     X, Y = rows_of(n_labels=8, n_rows=2000)
     endless = Settings(precision="float64", tolerance=0.0, max_sweeps=2**40)

@@ -241,7 +241,11 @@ def coarse(kind, rows=20_000):
     return frame.assign(kind=np.where(first, "a", "b"))
 
 
-@pytest.mark.parametrize("model", [dd.LDA(), dd.QDA(), dd.Logistic()], ids=repr)
+@pytest.mark.parametrize(
+    "model",
+    [dd.LDA(), dd.QDA(), pytest.param(dd.Logistic(), marks=pytest.mark.slow)],
+    ids=repr,
+)
 @pytest.mark.parametrize("kind", ["binary", "three of 0, 1, 2"])
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_few_distinct_rows_are_judged_as_in_memory(kind, model, tmp_path):

@@ -33,8 +33,21 @@ def small_parts(monkeypatch):
     monkeypatch.setattr(opening, "_LOOK", 100)
 
 
+# What asks Spark for dozens of sums; the quick run asks the same of twelve other engines.
+_LONG = {
+    "test_sums_that_are_kept_are_not_worked_out_again[spark]",
+    "test_a_study_says_the_same_wherever_its_rows_are[spark]",
+    "test_every_engine_holds_out_the_same_rows[spark-Logistic()]",
+    "test_sums_of_many_partitions_are_the_same_whether_added_by_executors_or_here[1000000]",
+}
+
+
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config, items):
     """Spark takes seconds for each sum: it is asked each question once, not for every number."""
+    for item in items:
+        if item.name in _LONG:
+            item.add_marker(pytest.mark.slow)
     again = [item for item in items if _asked_again(item)]
     if again:
         config.hook.pytest_deselected(items=again)

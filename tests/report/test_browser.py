@@ -72,6 +72,13 @@ def count(page):
     return sum(float(cell.replace(",", "")) for cell in cells(page))
 
 
+def wait_for(page, place, text):
+    """Until a place says this; asked from outside, for the page lets nobody evaluate texts."""
+    from playwright.sync_api import expect
+
+    expect(page.locator(place)).to_have_text(text)
+
+
 def slide(page, name, step):
     page.eval_on_selector(
         f"#{name}",
@@ -184,9 +191,7 @@ def test_going_back_to_the_start_brings_the_table_back(opened, made):
     before = cells(page)
     slide(page, "aside", 3)
     page.click("button[type=reset]")
-    page.wait_for_function(
-        "before => document.querySelector('#passed').textContent === '0%'", arg=0
-    )
+    wait_for(page, "#passed", "0%")
     assert cells(page) == before
 
 
@@ -476,5 +481,5 @@ def test_a_model_that_does_not_decide_by_the_largest_probability_is_shown_as_it_
     page = opened(paged(section))
     slide(page, "aside", 3)
     page.click("button[type=reset]")
-    page.wait_for_function("document.querySelector('#passed').textContent === '0%'")
+    wait_for(page, "#passed", "0%")
     assert cells(page)[:4] == [f"{cell:,}" for cell in exact.ravel()]

@@ -182,7 +182,7 @@ weights = lambda value, rows=(5,): good(w=[value if row in rows else 1.0 for row
 
 COMMANDS = [
     Command(1, "an empty cell", cell(""), PLACE + r"missing \(1 row\(s\) in 1 column\(s\) in all\).*--missing drop"),
-    Command(1, "an empty cell at predict", good(b=np.where(np.arange(40) == 8, np.nan, X[:, 1])), r"Row 8 .*line 10 .*column 'b': missing \(1 row.*fit with --missing mean", STRICT),
+    Command(1, "an empty cell at predict", good(b=np.where(np.arange(40) == 8, np.nan, X[:, 1])), r"Row 8 .*line 10 .*column 'b': missing \(1 row.*fit the model again with --missing mean", STRICT),
     Command(2, "1e400", cell("1e400"), PLACE + r"the text '1e400'.*too large for float64.*Correct or drop"),
     Command(2, "inf", cell("-inf"), PLACE + r"the text '-inf' is infinity.*Correct or drop"),
     Command(3, "12,5 among numbers", cell('"12,5"'), PLACE + r"the text '12,5' is no number.*decimal comma"),

@@ -185,6 +185,12 @@ def commands_that_are_stopped_leave_nothing_half_done(folder):
         assert state(folder) == before
 
 
+def _heeding():
+    """Signals as a terminal leaves them; tests under nohup, or behind `&`, hand them down ignored."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
+
+
 def _stopped(number, folder):
     """The code and the words of a report that is stopped while it compares."""
     args = ["report", "t.csv", "--target", "y", "--out", "out.html", "--save", "out.model"]
@@ -194,6 +200,7 @@ def _stopped(number, folder):
         stderr=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         text=True,
+        preexec_fn=_heeding,
     )
     said = ""
     while "[2/" not in said:

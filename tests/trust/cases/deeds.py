@@ -186,7 +186,7 @@ def commands_that_are_stopped_leave_nothing_half_done(folder):
 
 
 def _heeding():
-    """Signals as a terminal leaves them; tests under nohup, or behind `&`, hand them down ignored."""
+    """Signals as a terminal leaves them: under nohup, or behind `&`, they come ignored."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_DFL)
 

@@ -22,7 +22,7 @@ import discriminant as dd
 from discriminant.cli import door
 from discriminant.study.sheets import safe_cell
 
-SHARED = Path("/work/shared/data")
+SHARED = Path(__file__).parents[2] / "shared" / "data"
 
 
 class Said(NamedTuple):

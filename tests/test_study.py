@@ -15,7 +15,7 @@ import discriminant as dd
 from discriminant.assessment.folds import fold_numbers
 from discriminant.errors import OptionError, StudyError
 
-SHARED = Path("/work/shared/data")
+SHARED = Path(__file__).parents[2] / "shared" / "data"
 QUICK = ["lda", "qda", "rda", "nearest_mean", "least_squares"]
 
 

@@ -114,6 +114,16 @@ def test_a_beam_of_all_leaves_leaves_nothing_out(path, trees, rows):
     assert (np.diff(scores, axis=1) <= 0).all()
 
 
+@pytest.mark.parametrize("path", ["hinge", "logistic"])
+@pytest.mark.parametrize("k", [1, 2, 7])
+@pytest.mark.parametrize("rows", [3, 300], ids=["few rows", "a block"])
+def test_the_few_best_are_the_first_of_all(path, k, rows):
+    forest, rows = random_forest(5, 1, np.float64, path), random_rows(6, rows)
+    few, best = top(forest, rows, k=k, beam=40), top(forest, rows, k=40, beam=40)
+    for some, whole in zip(few, best, strict=True):
+        np.testing.assert_array_equal(some, whole[:, :k])
+
+
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
 @pytest.mark.parametrize("beam", [1, 3, 10])
 def test_no_answer_depends_on_the_batch_or_the_threads(dtype, beam):

@@ -84,6 +84,21 @@ class LabelTreeError(InputError):
         )
 
 
+    @classmethod
+    def moments_of_sets(cls) -> LabelTreeError:
+        return cls(
+            "tree='moments' needs one label for each row, and y has sets of labels: the moments of "
+            "a class are those of its rows. Pass tree='balanced' for sets of labels."
+        )
+
+    @classmethod
+    def moments_elsewhere(cls, tree: object) -> LabelTreeError:
+        return cls(
+            f"LabelTree(tree={tree!r}) is fitted to rows: pass them to fit(X, y), or choose "
+            "LabelTree(tree='moments'), whose tree is made of class moments."
+        )
+
+
 class HierarchyError(InputError):
     """A hierarchy given for the labels is not a tree over them."""
 

@@ -53,7 +53,7 @@ def tried(model: Any, rows: sparse.csr_matrix, sets: LabelSets) -> tuple[Estimat
 
 def how_many(model: Any) -> int:
     """Trees; one where a further one would be the same again."""
-    alone = not isinstance(model.tree, str) or model.tree in ("one-vs-rest", "huffman")
+    alone = not isinstance(model.tree, str) or model.tree in ("one-vs-rest", "huffman", "moments")
     return 1 if alone else int(model.trees)
 
 

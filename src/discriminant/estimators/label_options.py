@@ -10,7 +10,7 @@ from sklearn.utils import check_random_state
 
 from discriminant.errors import OptionError
 
-TREES = ("balanced", "wide", "huffman", "one-vs-rest")
+TREES = ("balanced", "wide", "huffman", "one-vs-rest", "moments")
 CHOICES = {
     "loss": ("squared_hinge", "logistic"),
     "precision": ("float32", "float16", "float64"),
@@ -24,8 +24,8 @@ OPTIONAL = ("arity", "threads")
 def check_options(model: Any) -> None:
     """Refuse what an option cannot be."""
     if isinstance(model.tree, str) and model.tree not in TREES:
-        allowed = "'balanced', 'wide', 'huffman', 'one-vs-rest' or a hierarchy of the labels"
-        raise OptionError.of("tree", model.tree, allowed)
+        words = ", ".join(f"'{tree}'" for tree in TREES)
+        raise OptionError.of("tree", model.tree, f"{words} or a hierarchy of the labels")
     for name, choices in CHOICES.items():
         value = getattr(model, name)
         if not (value is None or isinstance(value, str)) or value not in choices:
@@ -34,6 +34,11 @@ def check_options(model: Any) -> None:
         check_whole(name, getattr(model, name), least, optional=name in OPTIONAL)
     for name in ("cost", "tolerance", "threshold"):
         _check_number(name, getattr(model, name), zero=name == "threshold")
+
+
+def from_moments(model: Any) -> bool:
+    """Whether the tree is made of class moments."""
+    return isinstance(model.tree, str) and model.tree == "moments"
 
 
 def check_whole(name: str, value: Any, least: int, *, optional: bool = False) -> None:

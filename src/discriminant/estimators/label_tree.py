@@ -12,26 +12,32 @@ import numpy.typing as npt
 from scipy import sparse
 from sklearn.base import ClassifierMixin
 
+from discriminant.engines.engine import read_classes
 from discriminant.engines.local import available_threads
 from discriminant.errors import (
     LabelError,
     LabelSetError,
     LabelTreeError,
+    MomentsMismatchError,
     NamesUncheckedWarning,
+    OptionError,
     ShapeError,
     TooFewRowsError,
     gathered,
     tell,
 )
 from discriminant.estimators.base import Rows
+from discriminant.estimators.in_parts import parted
 from discriminant.estimators.label_growing import grown, how_many, tried
-from discriminant.estimators.label_options import check_options, check_whole
+from discriminant.estimators.label_options import check_options, check_whole, from_moments
 from discriminant.estimators.label_rows import as_rows
 from discriminant.estimators.label_sets import Kind, LabelSets, open_labels
-from discriminant.models.label_tree.layers import Forest
+from discriminant.models.label_tree.from_moments import separated
+from discriminant.models.label_tree.layers import Forest, Tree
 from discriminant.models.label_tree.search import top
-from discriminant.table.schema import Floats, Labels, Schema
-from discriminant.table.source import open_features
+from discriminant.moments.class_moments import ClassMoments
+from discriminant.table.schema import Floats, Labels, Schema, numbered
+from discriminant.table.source import open_features, open_table
 
 Codes = npt.NDArray[np.int32]
 
@@ -69,7 +75,9 @@ class LabelTree(ClassifierMixin, Rows):
     tree
         'balanced': halves of halves, of which every log2(arity)-th level is kept; 'wide': k-means
         of `arity` parts, twice; 'huffman': frequent labels near the root; 'one-vs-rest': no tree;
-        or a hierarchy of your own, whose leaves are the labels: nested, or (child, parent) pairs.
+        'moments': one tree of two-class LDAs, made of class moments (`fit_moments`) in float64,
+        for dense rows of one label each, with no option but `beam` and `threads`; or a hierarchy
+        of your own, whose leaves are the labels: nested, or (child, parent) pairs.
     arity
         Children of a node, above the leaves; None: 16, of a wide tree 100.
     leaf
@@ -128,7 +136,7 @@ class LabelTree(ClassifierMixin, Rows):
     kind_: Kind
 
     _mark = "forest_"
-    _ways_to_fit = "fit"
+    _ways_to_fit = "fit, or fit_moments with tree='moments'"
 
     def __init__(
         self,
@@ -183,16 +191,40 @@ class LabelTree(ClassifierMixin, Rows):
             dense, with 1 where a row has a label.
         """
         check_options(self)
+        if from_moments(self):
+            return self._fit_table(X, y)
         rows, names, sets = self._opened(X, y)
         with gathered():
             sets.tell()
             trees = grown(self, rows, sets)
-        self.n_features_in_ = rows.shape[1]
-        self.__dict__.pop("feature_names_in_", None)
-        if names is not None:
-            self.feature_names_in_ = np.array(names, dtype=object)
+        self._hold(trees, rows.shape[1], names)
         self.classes_, self.kind_ = sets.labels, sets.kind
-        self.forest_ = Forest(trees, rows.shape[1], self._path())
+        return self
+
+    def fit_moments(self, moments: ClassMoments) -> Self:
+        """With tree='moments': make the tree of class moments, of detail 'pooled' or more.
+
+        Examples
+        --------
+        >>> import discriminant
+        >>> X, y = [[0.0], [1.0], [4.0], [5.0], [9.0], [11.0]], ["a", "a", "b", "b", "c", "c"]
+        >>> model = LabelTree(tree="moments").fit_moments(discriminant.moments(X, y))
+        >>> model.predict([[4.4], [8.0]]).tolist()
+        ['b', 'c']
+        """
+        check_options(self)
+        if not from_moments(self):
+            raise LabelTreeError.moments_elsewhere(self.tree)
+        if not isinstance(moments, ClassMoments):
+            allowed = "what discriminant.moments(X, y) returns; for rows there is fit(X, y)"
+            raise OptionError.of("moments", type(moments).__name__, allowed)
+        if not moments.holds("pooled"):
+            raise MomentsMismatchError.needs_detail("LabelTree", "pooled", moments.detail)
+        with gathered():
+            tree = separated(moments)
+        named = moments.features != numbered(len(moments.features))
+        self._hold((tree,), len(moments.features), moments.features if named else None)
+        self.classes_, self.kind_ = moments.labels, "one"
         return self
 
     @property
@@ -205,6 +237,10 @@ class LabelTree(ClassifierMixin, Rows):
         """What a fit to these rows will take, before it is made: a few nodes are fitted for it."""
         check_options(self)
         rows, _, sets = self._opened(X, y)
+        if from_moments(self):
+            (N, d), L = rows.shape, len(sets.labels)
+            weights = 2 * d * (L - 1)
+            return Size(N, L, weights, 14 * weights, 8 * d * (L + 3 * d) + 28 * weights, 0.0)
         one, held = tried(self, rows, sets)
         count = how_many(self)
         training = 8 * held + 12 * sets.members.nnz + count * one.size
@@ -293,6 +329,27 @@ class LabelTree(ClassifierMixin, Rows):
 
     # --- inside -----------------------------------------------------------------------------------
 
+    def _fit_table(self, X: Any, y: Any) -> Self:
+        """Read class moments, and make the tree of them."""
+        table = parted(X, y, None)
+        if table is None:
+            if open_labels(y, name=type(self).__name__).kind != "one":
+                raise LabelTreeError.moments_of_sets()
+            table = open_table(X, y, name=type(self).__name__)
+        if len(table) == 1:
+            raise TooFewRowsError.of_one_row(type(self).__name__, 3)
+        if len(table.schema.labels) < 2:
+            raise LabelError.one_class(table.schema.labels[0])
+        return self.fit_moments(read_classes(table, "pooled"))
+
+    def _hold(self, trees: tuple[Tree, ...], d: int, names: tuple[str, ...] | None) -> None:
+        """Keep what was fitted to d features."""
+        self.n_features_in_ = d
+        self.__dict__.pop("feature_names_in_", None)
+        if names is not None:
+            self.feature_names_in_ = np.array(names, dtype=object)
+        self.forest_ = Forest(trees, d, self._path())
+
     def _opened(
         self, X: Any, y: Any
     ) -> tuple[sparse.csr_matrix, tuple[str, ...] | None, LabelSets]:
@@ -320,12 +377,13 @@ class LabelTree(ClassifierMixin, Rows):
         return self.kind_
 
     def _real(self) -> Any:
-        return np.float64 if self.precision == "float64" else np.float32
+        double = self.precision == "float64" or from_moments(self)
+        return np.float64 if double else np.float32
 
     def _path(self) -> str:
         if self.path is not None:
             return self.path
-        return "logistic" if self.loss == "logistic" else "hinge"
+        return "logistic" if self.loss == "logistic" or from_moments(self) else "hinge"
 
     def _rows(self, X: Any) -> Any:
         """Rows to search for, as those of the fit."""

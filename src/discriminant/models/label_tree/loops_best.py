@@ -59,7 +59,7 @@ def keep(
         if length < most:
             length += 1
             rise(found, scores, i, length - 1, name, score)
-        elif score > least or name < found[i, 0]:
+        elif score > least or (score == least and name < found[i, 0]):
             sink(found, scores, i, length, name, score)
         if length == most:
             least = scores[i, 0]

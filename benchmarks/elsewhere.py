@@ -29,7 +29,7 @@ def larger_sql(N, d, K):
         "moments of a DuckDB table: streamed out of it",
         f"{N:,} × {d}, {K} classes",
         _database(N, d, K),
-        (Goal("inside, as GROUP BY"), Goal("fetched, then summed")),
+        (Goal("inside as GROUP BY"), Goal("fetched then summed")),
         memory=False,
     )
 
@@ -80,8 +80,8 @@ def _database(N, d, K):
 
         ways = {
             OURS: lambda: moments(False),
-            "inside, as GROUP BY": lambda: moments(True),
-            "fetched, then summed": fetched,
+            "inside as GROUP BY": lambda: moments(True),
+            "fetched then summed": fetched,
         }
         return Contest(ways, lambda found: found.means.ravel(), path.stat().st_size)
 

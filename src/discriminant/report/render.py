@@ -19,6 +19,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
+from discriminant.assessment.forest_summary import in_bytes
 from discriminant.report import svg, words
 from discriminant.report.facts import Facts, plain
 from discriminant.report.figure_coefficients import draw_coefficients
@@ -46,25 +47,36 @@ def render(facts: Facts) -> str:
     facts
         What `report.facts.facts` returned, or the same read back from JSON.
     """
-    style, script = asset("style.css"), asset("script.js")
-    page: str = _template().render(
-        facts=facts,
-        style=svg.Svg(style),
-        script=svg.Svg(script),
-        policy=policy(style, script),
-        embedded=svg.Svg(embedded(facts)),
+    return framed(
+        "template.html",
+        facts,
+        kicker="Classification report",
+        embedded=embedded(facts),
         figures=_figures(facts),
-        symbols=svg.symbols(),
         codes={row["label"]: k for k, row in enumerate(facts["read"]["classes"])},
         in_short=in_short(facts),
         tiles=tiles(facts),
         notes=noted(facts["comparison"]["models"]),
         tests=_TESTS,
-        explained=_explained(),
         used=_used(),
         models=_models(facts),
         least_squares=chosen(facts)["name"] == "least_squares",
         shows_baseline=shows_baseline(facts["comparison"]),
+    )
+
+
+def framed(template: str, facts: Any, *, embedded: str, **more: Any) -> str:
+    """A page of facts by a template, with the style, the script and the policy of them all."""
+    style, script = asset("style.css"), asset("script.js")
+    page: str = _template(template).render(
+        facts=facts,
+        style=svg.Svg(style),
+        script=svg.Svg(script),
+        policy=policy(style, script),
+        embedded=svg.Svg(embedded),
+        symbols=svg.symbols(),
+        explained=_explained(),
+        **more,
     )
     return page
 
@@ -97,6 +109,11 @@ def embedded(facts: Facts) -> str:
         "decision": None if decision is None else _decision(dict(decision)),
         "use": facts.get("use"),
     }
+    return as_script(found)
+
+
+def as_script(found: dict[str, Any]) -> str:
+    """JSON that cannot end its element."""
     text = json.dumps(plain(found), separators=(",", ":"), allow_nan=False)
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
@@ -177,11 +194,12 @@ def code(text: object) -> str:
 
 
 @cache
-def _template() -> Any:
-    """The template, compiled once."""
-    from jinja2 import Environment, StrictUndefined
+def _template(name: str) -> Any:
+    """A template, compiled once."""
+    from jinja2 import Environment, FunctionLoader, StrictUndefined
 
     found = Environment(
+        loader=FunctionLoader(asset),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -198,13 +216,14 @@ def _template() -> Any:
         "chance": words.chance,
         "whole": words.whole,
         "duration": words.duration,
+        "bytes": in_bytes,
         "colour": svg.colour,
         "shape": svg.shape,
         "shade": shade,
         "taken_as": taken_as,
     }
     found.globals["counted"] = words.counted
-    return found.from_string(asset("template.html"))
+    return found.get_template(name)
 
 
 def taken_as(kind: str) -> str:

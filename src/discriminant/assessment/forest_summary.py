@@ -64,9 +64,8 @@ class ForestSummary:
         if self.unseen:
             lines.append(f"{self.unseen:,} labels had no row, and are hardly ever predicted")
         asked = sum(tree.classifiers for tree in self.trees)
-        lines.append(
-            f"With a beam of {self.beam}, a row meets about {self.met:,.0f} of {asked:,} classifiers"
-        )
+        met = f"a row meets about {self.met:,.0f} of {asked:,} classifiers"
+        lines.append(f"With a beam of {self.beam}, {met}")
         for places in self.alike:
             lines += ["", *_table([self.trees[place] for place in places], places, self.features)]
         return "\n".join(lines)
@@ -156,7 +155,7 @@ def _table(trees: Sequence[TreeStatistics], places: Sequence[int], features: int
     return [
         titled(places),
         *lines,
-        f"{leaf.count:,} last {'node' if leaf.count == 1 else 'nodes'} of {spelt(leaf)} labels; "
+        f"{leaf.of:,} last {'node' if leaf.of == 1 else 'nodes'} of {spelt(leaf)} labels; "
         f"{spelt(depth)} "
         f"{'level' if depth.most == 1 else 'levels'} to a label",
     ]

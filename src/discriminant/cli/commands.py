@@ -119,6 +119,8 @@ def fit(source: tuple[str, ...], **options: Any) -> int:
 
     discriminant fit loans.csv --target default --model lda --out loans.model
 
+    discriminant fit goods.csv --target kind --model label-tree --out goods.model
+
     discriminant fit train.txt --model label-tree --out labels.model     (XMC text or svmlight)
     """
     if options["model"] == "label-tree":

@@ -1,4 +1,4 @@
-"""fit --model label-tree: a file of sparse rows with label sets, from the command line."""
+"""fit --model label-tree: a file of sparse rows with label sets, or a table (--target)."""
 
 from __future__ import annotations
 
@@ -8,18 +8,30 @@ from typing import Any
 
 from discriminant import store
 from discriminant.cli.door import DONE, Session
-from discriminant.cli.options import one_or_all
-from discriminant.cli.studying import check_places
+from discriminant.cli.options import costs, one_or_all
+from discriminant.cli.studying import check_places, decided_as, opened
 from discriminant.errors import CommandError
 from discriminant.estimators.label_tree import LabelTree
 from discriminant.report.words import counted
 from discriminant.study.label_files import read_labelled
+from discriminant.study.sparse_or_table import refuse_sparse
+
+_MOST = 10_000_000  # classes of a table, unless it is said
 
 
 def fit(session: Session, source: tuple[str, ...], options: dict[str, Any]) -> int:
-    """A label tree of all rows."""
+    """A label tree of all rows: of a table, if it is said which column has the labels."""
     check_places(source, options["out"])
     asked = dict(_setting(text) for text in options["settings"])
+    if options["target"] is None:
+        return _fit_sparse(session, source, options, asked)
+    return _fit_table(session, source, options, asked)
+
+
+def _fit_sparse(
+    session: Session, source: tuple[str, ...], options: dict[str, Any], asked: dict[str, Any]
+) -> int:
+    """To label sets, or to one label for each row, of a file of sparse rows."""
     model = LabelTree(
         **{"random_state": options["seed"], "checkpoint": options["checkpoint"], **asked}
     )
@@ -31,7 +43,47 @@ def fit(session: Session, source: tuple[str, ...], options: dict[str, Any]) -> i
             model.progress = lambda done, of: shown("training", done, of)
         model.fit(read.features, read.labels)
     store.save(model, options["out"])
-    rows, labels = len(read), len(model.classes_)
+    return _tell(session, model, len(read), options["out"])
+
+
+def _fit_table(
+    session: Session, source: tuple[str, ...], options: dict[str, Any], asked: dict[str, Any]
+) -> int:
+    """To a table of one label for each row, whose columns may be of any units and kinds.
+
+    A checkpoint is of whatever takes the time: of sums, if the tree is made of moments.
+    """
+    refuse_sparse(source)
+    given = {"random_state": options["seed"], "standardize": True, **asked}
+    if asked.get("tree") != "moments":
+        given = {"checkpoint": options["checkpoint"], **given}
+        options = {**options, "checkpoint": None}
+    if not _was_given("max_classes"):
+        options = {**options, "max_classes": _MOST}
+    model, cost, reject = LabelTree(**given), costs(options["cost"]), options["reject"]
+    with opened(session, source, {**options, "folds": 2}) as found:
+        made: Any = found.fitted(model)
+        decided = cost is not None or reject is not None
+        store.save(
+            decided_as(made, "label-tree", cost, reject) if decided else made, options["out"]
+        )
+    return _tell(session, made.estimator_, len(found.rows), options["out"])
+
+
+def _was_given(option: str) -> bool:
+    """Whether an option is from the command line, and no default."""
+    from click import get_current_context
+    from click.core import ParameterSource
+
+    context = get_current_context(silent=True)
+    return context is not None and context.get_parameter_source(option) not in (
+        None,
+        ParameterSource.DEFAULT,
+    )
+
+
+def _tell(session: Session, model: LabelTree, rows: int, out: Any) -> int:
+    labels = len(model.classes_)
     session.tell(
         {
             "model": "label-tree",
@@ -44,7 +96,7 @@ def fit(session: Session, source: tuple[str, ...], options: dict[str, Any]) -> i
         f"LabelTree fitted to {rows:,} rows of {model.n_features_in_:,} features: "
         f"{counted(len(model.forest_.trees), 'tree')} over {labels:,} labels, "
         f"{model.n_weights_:,} weights.",
-        written={"model": options["out"]},
+        written={"model": out},
     )
     return DONE
 

@@ -29,7 +29,7 @@ from discriminant.table.files import is_stored
 
 
 @contextmanager
-def _opened(session: Session, source: tuple[str, ...], options: dict[str, Any]) -> Iterator[Study]:
+def opened(session: Session, source: tuple[str, ...], options: dict[str, Any]) -> Iterator[Study]:
     """The study of some files or a table, while progress is shown; its checkpoint ends with it."""
     how = opening(options)
     with session.progress() as shown:
@@ -60,7 +60,7 @@ def report(session: Session, source: tuple[str, ...], options: dict[str, Any]) -
     extra = {name: options[name] for name in ("facts", "markdown") if options[name]}
     check_places(source, page, model, *extra.values())
     cost, reject = costs(options["cost"]), options["reject"]
-    with _opened(session, source, options) as found:
+    with opened(session, source, options) as found:
         compared = found.compare(named(options["models"]), most=options["most"])
         choice = found.choose(options["model"], by=options["by"], rule=options["rule"])
         if cost is not None or reject is not None:
@@ -91,7 +91,7 @@ def _verdict(facts: Facts, why: str) -> list[str]:
 
 def compare(session: Session, source: tuple[str, ...], options: dict[str, Any]) -> int:
     """The table."""
-    with _opened(session, source, options) as found:
+    with opened(session, source, options) as found:
         compared = found.compare(named(options["models"]), most=options["most"])
         choice = found.choose(by=options["by"], rule=options["rule"])
     session.tell(
@@ -103,7 +103,7 @@ def compare(session: Session, source: tuple[str, ...], options: dict[str, Any]) 
 
 def explain(session: Session, source: tuple[str, ...], options: dict[str, Any]) -> int:
     """Space and what matters."""
-    with _opened(session, source, options) as found:
+    with opened(session, source, options) as found:
         models = named(options["models"])
         if models is None and options["model"]:
             models = [options["model"]]
@@ -124,7 +124,7 @@ def fit(session: Session, source: tuple[str, ...], options: dict[str, Any]) -> i
     cost, reject = costs(options["cost"]), options["reject"]
     if options["model"] is not None:
         options = {**options, "folds": 2}  # none are made, so that few rows are no obstacle
-    with _opened(session, source, options) as found:
+    with opened(session, source, options) as found:
         name, why = options["model"], "It was taken as asked, and not compared."
         if name is None:
             found.compare(named(options["models"]), most=options["most"])

@@ -62,6 +62,14 @@ class LabelTreeError(InputError):
         )
 
     @classmethod
+    def sparse_to_standardize(cls) -> LabelTreeError:
+        return cls(
+            "standardize=True is for dense rows: to centre the columns of a sparse matrix would "
+            "fill it. Pass standardize=False, and scale the columns before "
+            "(sklearn.preprocessing.MaxAbsScaler keeps zeros), or pass X.toarray()."
+        )
+
+    @classmethod
     def unsound_rows(cls, why: str) -> LabelTreeError:
         return cls(
             f"The sparse matrix X is not sound: {why}. Build it anew with "
@@ -82,7 +90,6 @@ class LabelTreeError(InputError):
             f"{what} is of one label for each row, and this label tree was fitted to label sets: "
             "use predict_topk, or predict_proba, which gives the probability of each label."
         )
-
 
     @classmethod
     def moments_of_sets(cls) -> LabelTreeError:

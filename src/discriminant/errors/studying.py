@@ -122,6 +122,14 @@ class CommandError(InputError):
         )
 
     @classmethod
+    def sparse_rows(cls, path: object, kind: str) -> CommandError:
+        return cls(
+            f"{path} holds sparse rows ({kind}), not a table: it has no columns of names, and the "
+            "labels of a row stand at the start of its line. To fit a label tree to it, leave out "
+            "--target; to predict, use a label tree that was fitted to such a file."
+        )
+
+    @classmethod
     def bad_json(cls, option: str, text: str, why: str) -> CommandError:
         return cls(f"{option} is no JSON ({why}): {text!r}. Write for example {_COST}.")
 

@@ -17,6 +17,14 @@ class SparseFileError(FileError):
         )
 
     @classmethod
+    def not_sparse(cls, path: str) -> SparseFileError:
+        return cls(
+            f"{path} is no file of sparse rows: its first line is neither the header of XMC text, "
+            "'rows features labels', nor 'label,label feature:value' of svmlight. If it is a "
+            "table, name its column of labels (--target): a label tree fitted to tables takes them."
+        )
+
+    @classmethod
     def too_few(cls, path: str, *, told: int, found: int) -> SparseFileError:
         return cls(
             f"{path}: the header (line 1) tells of {told} rows and the file ends after {found}. "

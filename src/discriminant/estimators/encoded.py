@@ -214,6 +214,15 @@ class Encoded(ClassifierMixin, MetaEstimatorMixin, ProjectingInside, Saving, Bas
             X, "decision_function", lambda s: s[:, 1] - s[:, 0] if s.shape[1] == 2 else s
         )
 
+    @only_if(_inner_has("predict_topk"))
+    def predict_topk(self, X: Any, k: int = 5, beam: int | None = None) -> Any:
+        """Codes (n, k) and scores (n, k) of the best labels of each row, of a label tree."""
+        self._need_fit()
+        if self._passes(X):
+            return self.estimator_.predict_topk(X, k=k, beam=beam)
+        given = features_for(self.estimator_, self._rows(X), self.encoding_)
+        return self.estimator_.predict_topk(given, k=k, beam=beam)
+
     def rejected(self, X: Any) -> npt.NDArray[np.bool_]:
         """(n,) rows with a level that the fit did not have, where these are to be rejected."""
         self._need_fit()

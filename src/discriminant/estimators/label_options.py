@@ -32,6 +32,8 @@ def check_options(model: Any) -> None:
             raise OptionError.of(name, value, " or ".join(repr(choice) for choice in choices))
     for name, least in LEAST.items():
         check_whole(name, getattr(model, name), least, optional=name in OPTIONAL)
+    if not isinstance(model.standardize, bool | np.bool_):
+        raise OptionError.of("standardize", model.standardize, "True or False")
     for name in ("cost", "tolerance", "threshold"):
         _check_number(name, getattr(model, name), zero=name == "threshold")
 

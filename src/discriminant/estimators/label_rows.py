@@ -1,7 +1,7 @@
 """Rows for a label tree: CSR whatever they come as, sound enough for loops that check nothing.
 
 A single row must not take longer here than its search: a CSR matrix is looked at, neither copied
-nor made anew.
+nor made anew. Dense rows may be standardized on the way: (x - centre) / spread, in float64.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import numpy as np
 from scipy import sparse
 
 from discriminant.errors import LabelTreeError, ShapeError
-from discriminant.table.schema import Block, dense, is_sparse, numbered
+from discriminant.table.schema import Block, Floats, dense, is_sparse, numbered
 
 _BLOCK = 1 << 14  # rows of a dense table looked at together
 
@@ -30,10 +30,36 @@ class Entries(NamedTuple):
         return sparse.csr_matrix((self.data, self.indices, self.indptr), shape=self.shape)
 
 
-def as_rows(features: Any, kind: Any, *, names: tuple[str, ...] | None = None) -> Entries:
+def scale_of(features: Any) -> Floats:
+    """(2, d) mean and standard deviation of each column of dense rows; 1 where it is constant."""
+    if is_sparse(features):
+        raise LabelTreeError.sparse_to_standardize()
+    firsts = range(0, features.shape[0], _BLOCK)
+    blocks = [slice(first, first + _BLOCK) for first in firsts]
+    n, unit = features.shape[0], np.zeros(features.shape[1])
+    with np.errstate(invalid="ignore", over="ignore"):
+        centre = sum(dense(features[at]).sum(axis=0) / n for at in blocks)
+        for at in blocks:  # squares of what is at most 1 do not overflow
+            unit = np.maximum(unit, np.abs(dense(features[at]) - centre).max(axis=0))
+        unit = np.where(unit > 0, unit, 1.0)
+        square = sum((((dense(features[at]) - centre) / unit) ** 2).sum(axis=0) for at in blocks)
+        spread = unit * np.sqrt(square / n)
+    constant = ~(spread > 1e-12 * np.maximum(np.abs(centre), np.finfo(float).tiny))
+    return np.array([centre, np.where(constant, 1.0, spread)])
+
+
+def as_rows(
+    features: Any,
+    kind: Any,
+    *,
+    names: tuple[str, ...] | None = None,
+    scale: Floats | None = None,
+) -> Entries:
     """(n, d) CSR of `kind`, float32 or float64, its columns in order; NaN and infinity refused."""
     if not is_sparse(features):
-        features = _from_dense(features, kind, names)
+        features = _from_dense(features, kind, names, scale)
+    elif scale is not None:
+        raise LabelTreeError.sparse_to_standardize()
     rows = features if features.format == "csr" else features.tocsr()
     _check_places(rows)
     if not rows.has_sorted_indices:
@@ -47,13 +73,17 @@ def as_rows(features: Any, kind: Any, *, names: tuple[str, ...] | None = None) -
     return Entries(values, rows.indices, rows.indptr, rows.shape)
 
 
-def _from_dense(features: Any, kind: Any, names: tuple[str, ...] | None) -> Any:
+def _from_dense(
+    features: Any, kind: Any, names: tuple[str, ...] | None, scale: Floats | None
+) -> Any:
     """Dense rows, some at a time: zeros are left out."""
     parts = []
     for first in range(0, features.shape[0], _BLOCK):
         block = dense(features[first : first + _BLOCK])
         if not np.isfinite(block).all():
             _blame(features, names)
+        if scale is not None:
+            block = (block - scale[0]) / scale[1]
         with np.errstate(over="ignore"):
             found = block.astype(kind)
         if not np.isfinite(found).all():

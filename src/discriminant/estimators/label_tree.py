@@ -12,8 +12,10 @@ import numpy.typing as npt
 from scipy import sparse
 from sklearn.base import ClassifierMixin
 
-from discriminant.engines.engine import read_classes
+from discriminant.assessment.forest_summary import ForestSummary
+from discriminant.engines.engine import read_moments
 from discriminant.engines.local import available_threads
+from discriminant.engines.parted import AnyTable
 from discriminant.errors import (
     LabelError,
     LabelSetError,
@@ -23,18 +25,20 @@ from discriminant.errors import (
     OptionError,
     ShapeError,
     TooFewRowsError,
+    WeightError,
     gathered,
     tell,
 )
 from discriminant.estimators.base import Rows
-from discriminant.estimators.in_parts import parted
+from discriminant.estimators.in_parts import at_hand, parted
 from discriminant.estimators.label_growing import grown, how_many, tried
 from discriminant.estimators.label_options import check_options, check_whole, from_moments
-from discriminant.estimators.label_rows import as_rows
+from discriminant.estimators.label_rows import as_rows, scale_of
 from discriminant.estimators.label_sets import Kind, LabelSets, open_labels
 from discriminant.models.label_tree.from_moments import separated
 from discriminant.models.label_tree.layers import Forest, Tree
 from discriminant.models.label_tree.search import top
+from discriminant.models.label_tree.statistics import forest_statistics
 from discriminant.moments.class_moments import ClassMoments
 from discriminant.table.schema import Floats, Labels, Schema, numbered
 from discriminant.table.source import open_features, open_table
@@ -90,6 +94,9 @@ class LabelTree(ClassifierMixin, Rows):
         When a classifier is good enough, and the most sweeps over its rows.
     threshold
         Weights not above it are left out: most of them, which matter little.
+    standardize
+        Whether columns of dense rows are centred and divided by their standard deviations, as they
+        should be where they are of different units: a table rather than words.
     path
         What a margin m adds to the score of a path: 'hinge', -max(0, 1 - m)^3, or 'logistic',
         log sigma(m). None: as the loss.
@@ -120,6 +127,12 @@ class LabelTree(ClassifierMixin, Rows):
         What y was: 'one', 'indicator' or 'sets'.
     n_weights_
         Weights of all trees that were kept.
+    scale_
+        (2, d) means and standard deviations that columns are standardized by, or None.
+    label_rows_
+        (L,) rows of the fit that each label had.
+    n_rows_
+        Rows of the fit.
 
     Examples
     --------
@@ -134,6 +147,9 @@ class LabelTree(ClassifierMixin, Rows):
     forest_: Forest
     classes_: Labels
     kind_: Kind
+    scale_: Floats | None
+    label_rows_: npt.NDArray[np.int32]
+    n_rows_: int
 
     _mark = "forest_"
     _ways_to_fit = "fit, or fit_moments with tree='moments'"
@@ -150,6 +166,7 @@ class LabelTree(ClassifierMixin, Rows):
         tolerance: float = 0.1,
         max_sweeps: int = 20,
         threshold: float = 0.1,
+        standardize: bool = False,
         path: str | None = None,
         weighting: str | None = None,
         precision: str = "float32",
@@ -168,6 +185,7 @@ class LabelTree(ClassifierMixin, Rows):
         self.tolerance = tolerance
         self.max_sweeps = max_sweeps
         self.threshold = threshold
+        self.standardize = standardize
         self.path = path
         self.weighting = weighting
         self.precision = precision
@@ -193,15 +211,19 @@ class LabelTree(ClassifierMixin, Rows):
         check_options(self)
         if from_moments(self):
             return self._fit_table(X, y)
-        rows, names, sets = self._opened(X, y)
+        X, y, weight = at_hand(X, y, None, type(self).__name__)
+        if weight is not None:
+            raise WeightError.not_taken(type(self).__name__)
+        rows, names, sets, scale = self._opened(X, y)
         with gathered():
             sets.tell()
             trees = grown(self, rows, sets)
-        self._hold(trees, rows.shape[1], names)
+        self._hold(trees, rows.shape[1], names, scale)
         self.classes_, self.kind_ = sets.labels, sets.kind
+        self._count(np.bincount(sets.members.indices, minlength=len(sets.labels)), rows.shape[0])
         return self
 
-    def fit_moments(self, moments: ClassMoments) -> Self:
+    def fit_moments(self, moments: Any) -> Self:
         """With tree='moments': make the tree of class moments, of detail 'pooled' or more.
 
         Examples
@@ -225,6 +247,7 @@ class LabelTree(ClassifierMixin, Rows):
         named = moments.features != numbered(len(moments.features))
         self._hold((tree,), len(moments.features), moments.features if named else None)
         self.classes_, self.kind_ = moments.labels, "one"
+        self._count(moments.rows, int(moments.rows.sum()))
         return self
 
     @property
@@ -233,10 +256,26 @@ class LabelTree(ClassifierMixin, Rows):
         self._need_fit()
         return sum(len(layer.weight) for tree in self.forest_.trees for layer in tree.layers)
 
+    def summary(self) -> ForestSummary:
+        """The shape of the trees, level by level: nodes, weights and bytes; `print` it."""
+        self._need_fit()
+        forest, rows = self.forest_, getattr(self, "label_rows_", None)
+        return ForestSummary(
+            forest_statistics(forest),
+            forest.n_features,
+            len(self.classes_),
+            forest.path,
+            str(forest.trees[0].layers[0].weight.dtype),
+            int(self.beam),
+            rows=getattr(self, "n_rows_", None),
+            unseen=None if rows is None else int((rows == 0).sum()),
+            pairs=None if rows is None else int(rows.sum(dtype=np.int64)),
+        )
+
     def estimate_size(self, X: Any, y: Any) -> Size:
         """What a fit to these rows will take, before it is made: a few nodes are fitted for it."""
         check_options(self)
-        rows, _, sets = self._opened(X, y)
+        rows, _, sets, _ = self._opened(X, y)
         if from_moments(self):
             (N, d), L = rows.shape, len(sets.labels)
             weights = 2 * d * (L - 1)
@@ -331,7 +370,7 @@ class LabelTree(ClassifierMixin, Rows):
 
     def _fit_table(self, X: Any, y: Any) -> Self:
         """Read class moments, and make the tree of them."""
-        table = parted(X, y, None)
+        table: AnyTable | None = parted(X, y, None)
         if table is None:
             if open_labels(y, name=type(self).__name__).kind != "one":
                 raise LabelTreeError.moments_of_sets()
@@ -340,19 +379,29 @@ class LabelTree(ClassifierMixin, Rows):
             raise TooFewRowsError.of_one_row(type(self).__name__, 3)
         if len(table.schema.labels) < 2:
             raise LabelError.one_class(table.schema.labels[0])
-        return self.fit_moments(read_classes(table, "pooled"))
+        return self.fit_moments(read_moments(table, detail="pooled"))
 
-    def _hold(self, trees: tuple[Tree, ...], d: int, names: tuple[str, ...] | None) -> None:
+    def _hold(
+        self,
+        trees: tuple[Tree, ...],
+        d: int,
+        names: tuple[str, ...] | None,
+        scale: Floats | None = None,
+    ) -> None:
         """Keep what was fitted to d features."""
-        self.n_features_in_ = d
+        self.n_features_in_, self.scale_ = d, scale
         self.__dict__.pop("feature_names_in_", None)
         if names is not None:
             self.feature_names_in_ = np.array(names, dtype=object)
         self.forest_ = Forest(trees, d, self._path())
 
+    def _count(self, label_rows: npt.NDArray[Any], rows: int) -> None:
+        """Keep how frequent labels were, which says what finding each is worth."""
+        self.label_rows_, self.n_rows_ = label_rows.astype(np.int32), rows
+
     def _opened(
         self, X: Any, y: Any
-    ) -> tuple[sparse.csr_matrix, tuple[str, ...] | None, LabelSets]:
+    ) -> tuple[sparse.csr_matrix, tuple[str, ...] | None, LabelSets, Floats | None]:
         """Rows and labels at the door."""
         features, names = open_features(X)
         N, d = features.shape
@@ -369,8 +418,9 @@ class LabelTree(ClassifierMixin, Rows):
             label = sets.labels[0]
             one = sets.kind == "one"
             raise LabelError.one_class(label) if one else LabelSetError.one_label(label)
-        rows = as_rows(features, self._real(), names=names).matrix()
-        return rows, names, sets
+        scale = scale_of(features) if self.standardize else None
+        rows = as_rows(features, self._real(), names=names, scale=scale).matrix()
+        return rows, names, sets, scale
 
     def _kind(self) -> Kind:
         self._need_fit()
@@ -402,7 +452,8 @@ class LabelTree(ClassifierMixin, Rows):
             tell(NamesUncheckedWarning.fitted_without(type(self).__name__))
         if given is None and names is not None:
             tell(NamesUncheckedWarning.given_without(type(self).__name__))
-        return as_rows(features, self._real(), names=None if names is None else tuple(names))
+        known = None if names is None else tuple(names)
+        return as_rows(features, self._real(), names=known, scale=getattr(self, "scale_", None))
 
     def _top(self, rows: Any, k: int, beam: int) -> tuple[Codes, Floats]:
         threads = 1 if rows.shape[0] == 1 else self.threads or available_threads()

@@ -154,7 +154,27 @@ def model_fault(of: Mapping[str, Any]) -> str | None:
         return f"its trees are not of its {d} features"
     if len(of.get("feature_names_in_", range(d))) != d:
         return f"it has no names for its {d} features"
+    scale = of.get("scale_")
+    if scale is not None and not _is_scale(scale, d):
+        return f"it has no means and standard deviations of its {d} features"
+    return _counts_fault(of, len(labels))
+
+
+def _counts_fault(of: Mapping[str, Any], L: int) -> str | None:
+    """What is wrong with the rows of each label, which files of old do not have."""
+    if "label_rows_" not in of and "n_rows_" not in of:
+        return None
+    counts, rows = of.get("label_rows_"), of.get("n_rows_")
+    if not isinstance(counts, np.ndarray) or counts.shape != (L,) or counts.dtype != np.int32:
+        return f"label_rows_ must be {L} numbers of int32"
+    if type(rows) is not int or not (counts.min() >= 0 and counts.max() <= rows):
+        return "label_rows_ must be from 0 to n_rows_"
     return None
+
+
+def _is_scale(scale: Any, d: int) -> bool:
+    fits = isinstance(scale, np.ndarray) and scale.shape == (2, d) and scale.dtype.kind == "f"
+    return bool(fits and np.isfinite(scale).all() and (scale[1] > 0).all())
 
 
 def _rises(borders: Any, last: int) -> bool:

@@ -24,6 +24,7 @@ import numpy as np
 from discriminant.errors import OptionError, ShapeError
 from discriminant.estimators.label_tree import LabelTree
 from discriminant.study.sheets import ArrowSheet, safe_cell
+from discriminant.study.sparse_or_table import label_columns, refuse_table
 from discriminant.table.replacing import replacing
 from discriminant.table.sparse_pieces import pieces_of
 from discriminant.table.xmc import LabelledRows, read_svmlight, read_xmc, xmc_blocks
@@ -34,19 +35,20 @@ _ARROW = (".parquet", ".arrow", ".feather")
 
 def read_labelled(source: Any) -> LabelledRows:
     """All rows of a file of sparse rows, with their label sets."""
-    path = _one(source)
-    if is_headed(path):
+    path = one_file(source)
+    if head_of(path) is not None:
         return read_xmc(path)
     features, labels = read_svmlight(path, many=True, dtype=np.float32)
     return LabelledRows(features, labels)
 
 
-def is_headed(path: Any) -> bool:
-    """Whether a file begins as XMC text does: rows, features and labels, in whole numbers."""
+def head_of(path: Any) -> tuple[int, ...] | None:
+    """Rows, features and labels as told by the first line of XMC text; None of other files."""
     for piece in pieces_of(path):
         words = piece.split(b"\n", 1)[0].split()
-        return len(words) == 3 and all(word.isdigit() for word in words)
-    return False
+        found = len(words) == 3 and all(word.isdigit() for word in words)
+        return tuple(int(word) for word in words) if found else None
+    return None
 
 
 def answered_labels(
@@ -60,12 +62,12 @@ def answered_labels(
 ) -> tuple[int, dict[str, int], tuple[str, ...]]:
     """Answer a file; rows, rows whose best label is each, and the columns written."""
     rows, counts = 0, Counter[str]()
-    names = [name for j in range(1, k + 1) for name in (f"label_{j}", f"score_{j}")]
+    names = label_columns(k)
     texts = np.array([str(label) for label in model.classes_.tolist()] + [""], dtype=object)
     with replacing(out) as file:
         sheet = _sheet(file, Path(out), names, safe)
-        for block, of in _blocks(model, _one(source)):
-            codes, scores = model.predict_topk(block, k=k)
+        for block, of in labelled_blocks(model, one_file(source)):
+            codes, scores = model.predict_topk(block.features, k=k)
             sheet.add(texts[codes], scores)  # -1 is the last: no label
             counts.update(texts[codes[:, 0]].tolist())
             rows += len(codes)
@@ -74,26 +76,28 @@ def answered_labels(
     return rows, dict(counts), tuple(names)
 
 
-def _one(source: Any) -> Any:
+def one_file(source: Any) -> Any:
+    """The file that is meant: there can only be one."""
     if isinstance(source, list | tuple) and len(source) == 1:
-        return source[0]
+        source = source[0]
     if not isinstance(source, str | os.PathLike):
         raise OptionError.of("source", source, "one file of sparse rows, XMC text or svmlight")
+    refuse_table(source)
     return source
 
 
-def _blocks(model: LabelTree, path: Any) -> Iterator[tuple[Any, int]]:
-    """Rows as wide as the model's, and how many there are in all, 0 if that is not known."""
-    d = model.n_features_in_
-    if not is_headed(path):
-        features, _ = read_svmlight(path, features=d, many=True, dtype=np.float32)
-        yield features, features.shape[0]
+def labelled_blocks(model: LabelTree, path: Any) -> Iterator[tuple[LabelledRows, int]]:
+    """Rows as wide as the model's with their label numbers, and how many there are in all."""
+    d, head = model.n_features_in_, head_of(path)
+    if head is None:
+        features, labels = read_svmlight(path, features=d, many=True, dtype=np.float32)
+        yield LabelledRows(features, labels), features.shape[0]
         return
     for block in xmc_blocks(path):
         if block.features.shape[1] != d:
             raise ShapeError.of_width(block.features.shape[1], d, "LabelTree")
         if len(block):
-            yield block.features, 0
+            yield block, head[0]
 
 
 def _sheet(file: Any, out: Path, names: list[str], safe: bool) -> Any:

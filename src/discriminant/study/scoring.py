@@ -28,6 +28,7 @@ from discriminant.estimators.encoded import Encoded
 from discriminant.estimators.label_tree import LabelTree
 from discriminant.study.database_rows import DatabaseRows
 from discriminant.study.sheets import ArrowSheet, CsvSheet, Sheet
+from discriminant.study.sparse_or_table import label_columns, refuse_sparse
 from discriminant.table.cells import Frame
 from discriminant.table.encoding import Column, Encoding
 from discriminant.table.files import Format
@@ -70,8 +71,9 @@ def predict_file(
     ----------
     model
         A fitted classifier that takes tables (`Encoded`, or what a study makes), or one that was
-        fitted to named columns, which are then numbers; or a `LabelTree`, for files of sparse rows
-        (XMC text or svmlight), of which only the labels found are written: `study.label_files`.
+        fitted to named columns, which are then numbers; or a `LabelTree` fitted to rows without
+        names, for files of sparse rows (XMC text or svmlight), of which only the labels found are
+        written: `study.label_files`.
     source
         A file, or several of one schema: CSV, Parquet, Arrow IPC or JSON lines. Or a table of a
         database: `discriminant.sql(connection, table_or_query)`, or its URL with `#table`; its
@@ -81,9 +83,10 @@ def predict_file(
         else a CSV. Written whole, or not at all.
     prefix
         Before the names of the columns that are added: predicted, decision (of a model with
-        costs or a reject option), and p(label) of each class.
+        costs or a reject option), and p(label) of each class; of a label tree label_1, score_1,
+        ... of the best, instead.
     probabilities
-        Whether to add p(label).
+        Whether to add p(label), or the best labels of a label tree.
     safe
         Whether texts in a CSV are made safe for spreadsheets.
     k
@@ -102,14 +105,15 @@ def predict_file(
     {'a': 2, 'b': 2}
     """
     told = progress or (lambda rows, of: None)
-    if isinstance(model, LabelTree):
+    if isinstance(model, LabelTree) and not hasattr(model, "feature_names_in_"):
         from discriminant.study.label_files import answered_labels
 
         return Answered(*answered_labels(model, source, out, k=k, safe=safe, told=told))
     model, encoding = with_encoding(model)
-    answering = _Answering(model, encoding, Path(out), prefix, probabilities, safe)
+    answering = _Answering(model, encoding, Path(out), prefix, probabilities, safe, k)
     if engine_of(source) == "sql":
         return answering.written(DatabaseRows.of(source), told)
+    refuse_sparse(source)
     found = filed(listed(source), _STYLE)
     found = found.wishing(Wishes(missing_texts=encoding.missing_texts), encoding)
     while True:
@@ -158,6 +162,7 @@ class _Answering:
     prefix: str
     probabilities: bool
     safe: bool
+    most: int  # labels of a row to say, of a label tree
 
     def written(self, source: Rows, progress: Progress) -> Answered:
         """Read, answer and write, some rows at a time."""
@@ -247,10 +252,25 @@ class _Answering:
         frame = replace(frame, columns=used, left_out=())
         if decides(model):
             found[f"{prefix}decision"] = _texts(model.decide(frame))
-        if self._probable:
+        if self._few:
+            found |= self._best(frame)
+        elif self._probable:
             p = np.asarray(model.predict_proba(frame))
             for k, label in enumerate(model.classes_.tolist()):
                 found[f"{prefix}p({label})"] = p[:, k]
+        return found
+
+    def _best(self, frame: Frame) -> dict[str, Any]:
+        """The best labels, empty beyond the last that a row reaches, and their scores."""
+        import pyarrow as pa
+
+        texts = np.array([*map(str, self.model.classes_.tolist()), ""], dtype=object)
+        codes, scores = self.model.predict_topk(frame, k=self._few)
+        found: dict[str, Any] = {}
+        for j, name in enumerate(label_columns(self._few, self.prefix)):
+            there = codes[:, j // 2] >= 0
+            score = pa.array(scores[:, j // 2], mask=~there)
+            found[name] = score if j % 2 else texts[codes[:, j // 2]].tolist()
         return found
 
     def _blame(self, source: Rows) -> None:
@@ -261,14 +281,21 @@ class _Answering:
             self.model.predict(frame)
 
     @property
+    def _few(self) -> int:
+        """How many labels to say of each row; 0 of a model that says how probable all are."""
+        if not (self.probabilities and hasattr(self.model, "predict_topk")):
+            return 0
+        return min(self.most, len(self.model.classes_))
+
+    @property
     def _probable(self) -> bool:
         return self.probabilities and hasattr(self.model, "predict_proba")
 
     def _added(self) -> tuple[str, ...]:
         names = ["predicted", *(["decision"] if decides(self.model) else [])]
-        if self._probable:
+        if self._probable and not self._few:
             names += [f"p({label})" for label in self.model.classes_.tolist()]
-        return tuple(f"{self.prefix}{name}" for name in names)
+        return (*(f"{self.prefix}{name}" for name in names), *label_columns(self._few, self.prefix))
 
     def _check_names(self, source: Rows) -> None:
         clash = [name for name in self._added() if name in source.names]

@@ -26,6 +26,7 @@ from discriminant.errors import (
 )
 from discriminant.estimators.decision import Decision
 from discriminant.estimators.encoded import Encoded
+from discriminant.estimators.mixed_rows import fit_weighed
 from discriminant.moments.class_moments import ClassMoments
 from discriminant.report.facts import Facts
 from discriminant.study.comparison import Choice, Comparison
@@ -188,6 +189,10 @@ class Study:
             self._models[name] = self._fitted(member)
         return cast(Encoded, self._models[name])
 
+    def fitted(self, model: Any) -> Encoded:
+        """A classifier of one's own fitted to all rows, that takes tables such as the one read."""
+        return self._fitted(Member.of(type(model).__name__, model))
+
     def decide(self, cost: Any = None, reject: Any = None, *, name: str | None = None) -> Decision:
         """The model with costs and a reject option; a report then shows these.
 
@@ -299,8 +304,7 @@ class Study:
         if len(table) < len(self.rows):
             tell(DrawnRowsWarning.of(type(model).__name__, len(table), len(self.rows)))
         rows = _frame(table.schema.features, table.features)
-        more = {} if table.weight is None else {"sample_weight": table.weight}
-        model.fit(rows, table.schema.labels[table.codes], **more)
+        fit_weighed(model, rows, table.schema.labels[table.codes], table.weight)
 
 
 def _frame(names: Sequence[str], features: Any) -> Any:

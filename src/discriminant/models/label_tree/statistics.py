@@ -36,7 +36,7 @@ class Spread(NamedTuple):
     least: int
     median: float
     most: int
-    count: int
+    of: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,7 @@ def forest_statistics(forest: Forest) -> tuple[TreeStatistics, ...]:
     >>> from discriminant import LabelTree
     >>> model = LabelTree(tree="one-vs-rest").fit([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]], list("abc"))
     >>> forest_statistics(model.forest_)[0].levels[0].children
-    Spread(least=3, median=3.0, most=3, count=1)
+    Spread(least=3, median=3.0, most=3, of=1)
     """
     return tuple(tree_statistics(tree, features=forest.n_features) for tree in forest.trees)
 
@@ -113,7 +113,7 @@ def spread(counts: npt.NDArray[Any]) -> Spread:
     """Of counts, of which there may be none.
 
     >>> spread(np.array([3, 1, 2, 9]))
-    Spread(least=1, median=2.5, most=9, count=4)
+    Spread(least=1, median=2.5, most=9, of=4)
     """
     if not len(counts):
         return Spread(0, 0.0, 0, 0)

@@ -16,6 +16,7 @@ from discriminant.table.xmc import (
     read_matrix,
     read_svmlight,
     read_xmc,
+    svmlight_blocks,
     write_svmlight,
     write_xmc,
     xmc_blocks,
@@ -189,6 +190,28 @@ def test_sets_of_labels_go_through_svmlight(tmp_path_factory, seed):
     write_svmlight(path, x[some], y[some])
     found = read_svmlight(path, many=True, features=x.shape[1], labels=y.shape[1], first=1)
     assert same(found[0], x[some]) and same(found[1], y[some])
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_svmlight_in_blocks_is_svmlight_at_once(tmp_path, first):
+    rng = np.random.default_rng(4)
+    x = sparse.random_array((300, 30), density=0.2, format="csr", rng=rng)
+    y = sparse.csr_array(sparse.random_array((300, 9), density=0.3, format="csr", rng=rng) > 0)
+    some = (np.diff(x.indptr) > 0) | (np.diff(y.indptr) > 0)
+    path = tmp_path / "rows.svm"
+    write_svmlight(path, x[some], y[some], first=first)
+    blocks = [block for block, _ in svmlight_blocks(path, features=30, size=200)]
+    whole = read_svmlight(path, features=30, many=True, dtype=np.float32)
+    found = joined(blocks)
+    assert len(blocks) > 20 and {block.labels.shape[1] for block in blocks} == {9}
+    assert (found.features != whole[0]).nnz == 0 and (found.labels != whole[1]).nnz == 0
+
+
+@pytest.mark.parametrize("size", [8, 1 << 20])
+def test_a_fault_of_svmlight_in_blocks_is_told_with_its_line(file, size):
+    path = file("0 1:1\n1 2:1\n\n0 9:1\n")
+    with pytest.raises(SparseFileError, match=r"line 4: feature 9, where there are 3"):
+        list(svmlight_blocks(path, features=3, size=size))
 
 
 def test_comments_queries_and_empty_lines_are_no_part_of_svmlight_rows(file):

@@ -1,7 +1,7 @@
 """Label trees from file to file: sparse rows in, XMC text or svmlight; the best labels out.
 
-Rows are read, answered and written some megabytes at a time (a file of svmlight, whose width is not
-told before its end, at once). The answers, one row for each, have the columns
+Rows are read, answered and written some megabytes at a time. The answers, one row for each, have
+the columns
 
     label_1, score_1, label_2, score_2, ..
 
@@ -27,7 +27,13 @@ from discriminant.study.sheets import ArrowSheet, safe_cell
 from discriminant.study.sparse_or_table import label_columns, refuse_table
 from discriminant.table.replacing import replacing
 from discriminant.table.sparse_pieces import pieces_of
-from discriminant.table.xmc import LabelledRows, read_svmlight, read_xmc, xmc_blocks
+from discriminant.table.xmc import (
+    LabelledRows,
+    read_svmlight,
+    read_xmc,
+    svmlight_blocks,
+    xmc_blocks,
+)
 
 Progress = Callable[[int, int], object]
 _ARROW = (".parquet", ".arrow", ".feather")
@@ -90,8 +96,7 @@ def labelled_blocks(model: LabelTree, path: Any) -> Iterator[tuple[LabelledRows,
     """Rows as wide as the model's with their label numbers, and how many there are in all."""
     d, head = model.n_features_in_, head_of(path)
     if head is None:
-        features, labels = read_svmlight(path, features=d, many=True, dtype=np.float32)
-        yield LabelledRows(features, labels), features.shape[0]
+        yield from ((block, of) for block, of in svmlight_blocks(path, features=d) if len(block))
         return
     for block in xmc_blocks(path):
         if block.features.shape[1] != d:

@@ -20,7 +20,7 @@ is not finite.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, Literal
 
@@ -129,6 +129,34 @@ def read_svmlight(
     return at, found.label
 
 
+def svmlight_blocks(
+    path: Path,
+    *,
+    features: int | None = None,
+    labels: int | None = None,
+    dtype: npt.DTypeLike = np.float32,
+    size: int = PIECE,
+) -> Iterator[tuple[LabelledRows, int]]:
+    """The rows of svmlight with sets of labels, some megabytes of text at a time.
+
+    With each block, how many rows there are in all. The file is read twice: what the first feature
+    is called, and how many labels there are, can be known at its end alone.
+    """
+    loose = Bounds(str(path), labels, comments=True)
+    rows, low, high, last = 0, 1, 0, -1
+    for found in _bodies(path, loose, size):
+        low = min(low, int(found.feature.min(initial=1)))
+        high = max(high, int(found.feature.max(initial=0)))
+        last, rows = max(last, int(found.label.max(initial=-1))), rows + len(found)
+    d = high - low + 1 if features is None else features
+    L = last + 1 if labels is None else labels
+    start = 0
+    for found in _bodies(path, replace(loose, features=d, first=low), size):
+        x = _csr(found.feature - low, found.value.astype(dtype), found.feature_ends, d)
+        yield LabelledRows(x, _indicator(found, L, dtype), start), rows
+        start += len(found)
+
+
 def joined(blocks: Iterable[LabelledRows]) -> LabelledRows:
     """Blocks that follow each other as one."""
     parts = list(blocks)
@@ -217,10 +245,10 @@ def _without_tail(text: bytes, bounds: Bounds, start: int, told: int) -> bytes:
     return b"".join(row + b"\n" for row in rows[:-1])
 
 
-def _bodies(path: Path, bounds: Bounds) -> Iterator[Lines]:
+def _bodies(path: Path, bounds: Bounds, size: int = PIECE) -> Iterator[Lines]:
     """Blocks of svmlight; lines that hold nothing are no rows."""
     line = 1
-    for text in pieces_of(path):
+    for text in pieces_of(path, size=size):
         found = lines_of(text, bounds, line=line)
         if not bounds.whole:
             _one_each(found, bounds, line)

@@ -311,6 +311,38 @@ def test_training_that_was_killed_goes_on_to_the_same_bits(tmp_path):
     assert (begun, the_same(train(partition, X, Y, settings=Settings()), again)) == (True, True)
 
 
+def test_two_processes_cannot_train_in_one_folder(tmp_path):
+    place = tmp_path / "s"
+    script = KILLED.format(tests=str(Path(__file__).parent), spool=str(place))
+    X, Y = rows_of(n_labels=100)
+    partition = balanced(label_means(X, Y), arity=4, leaf=10)
+    with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        with pytest.raises(CheckpointError, match=rf"process {process.pid} on .* is at work now"):
+            train(partition, X, Y, settings=Settings(), spool=place)
+        process.send_signal(signal.SIGKILL)
+    again = train(partition, X, Y, settings=Settings(), spool=place)  # the lock died with its owner
+    assert the_same(train(partition, X, Y, settings=Settings()), again)
+
+
+def test_two_threads_cannot_train_in_one_folder_either(tmp_path):
+    X, Y = rows_of(n_labels=20)
+
+    def told(done: int, of: int) -> None:
+        train(one_vs_rest(20), X, Y, settings=Settings(), spool=tmp_path / "s")
+
+    with pytest.raises(CheckpointError, match=f"process {os.getpid()} on"):
+        train(one_vs_rest(20), X, Y, settings=Settings(), spool=tmp_path / "s", progress=told)
+
+
+def test_a_process_killed_before_it_wrote_anything_is_no_hindrance(tmp_path):
+    (tmp_path / "lock").write_text("process 1 on a machine long gone")
+    X, Y = rows_of(n_labels=20)
+    tree = train(one_vs_rest(20), X, Y, settings=Settings(), spool=tmp_path)
+    assert the_same(train(one_vs_rest(20), X, Y, settings=Settings()), tree)
+
+
 @pytest.mark.parametrize(
     ("change", "word"),
     [

@@ -144,6 +144,14 @@ class CheckpointError(DiscriminantError):
         )
 
     @classmethod
+    def in_use(cls, path: str, owner: str) -> CheckpointError:
+        return cls(
+            f"{path} is a checkpoint in which {owner or 'another process'} is at work now; two at "
+            "a time would spoil it. Wait until that is done, or stop it: the same fit then goes on "
+            "from what is there. Or pass another path."
+        )
+
+    @classmethod
     def damaged(cls, path: str, reason: str) -> CheckpointError:
         return cls(f"{path} is damaged ({reason}). Remove it: its part of the work is done again.")
 

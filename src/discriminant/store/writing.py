@@ -22,6 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discriminant.errors import WriteError
+from discriminant.table.locking import locked
 from discriminant.table.replacing import NOT_LINKED, real_place, replacing
 
 _CHUNK = 1 << 24  # bytes given to the system at a time
@@ -97,7 +98,7 @@ def _locked(lock: Path, path: Path) -> int:
             held = os.open(lock, os.O_RDWR | os.O_CREAT | NOT_LINKED, 0o600)
         except OSError as fault:
             raise WriteError.closed_folder(path, path.parent, fault) from None
-        if not _take(held):
+        if not locked(held):
             pid = os.read(held, 20).decode("ascii", "replace").strip()
             os.close(held)
             raise WriteError.locked(path, pid)
@@ -106,18 +107,6 @@ def _locked(lock: Path, path: Path) -> int:
             os.write(held, str(os.getpid()).encode("ascii"))
             return held
         os.close(held)  # whoever held it before has just removed it
-
-
-def _take(held: int) -> bool:
-    try:
-        import fcntl
-    except ImportError:  # a system without: the temporary file, which must be new, keeps apart
-        return True
-    try:
-        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
 
 
 def _is_there(held: int, lock: Path) -> bool:

@@ -10,6 +10,7 @@ the order in which they are done, by node and first child:
     spool.json       what is trained: digests of rows, labels, partition and settings
     level-2.parts    the parts of a level under way, one after the other, each with a checksum
     level-2/         a level that is done: its layer, opened memory-mapped
+    lock             held while there is training: `claiming`
 
 A part at the end of the file that was not written to its end is cut off; all before it stand.
 A folder of other rows or settings is refused: a tree of both would be a tree of neither.
@@ -32,6 +33,7 @@ from typing import Any, BinaryIO, Protocol
 import numpy as np
 
 from discriminant.errors import CheckpointError
+from discriminant.models.label_tree.claiming import NAME as LOCK, Claim
 from discriminant.models.label_tree.layers import Ints, Layer, Reals
 from discriminant.models.label_tree.reaching import Task
 from discriminant.table.replacing import write_whole
@@ -74,6 +76,10 @@ class Keeps(Protocol):
         """The layer of a level all of whose parts are there."""
         ...
 
+    def close(self) -> None:
+        """There is no more work."""
+        ...
+
 
 class Held:
     """Parts in memory."""
@@ -86,6 +92,9 @@ class Held:
 
     def done(self, level: int) -> set[Key]:
         return set()
+
+    def close(self) -> None:
+        self.parts = {}
 
     def keep(self, task: Task, part: Part) -> None:
         self.parts[task.node, task.first] = part
@@ -115,7 +124,14 @@ class Spool:
         self.folder, self.kind, self.lock = Path(folder), kind, threading.Lock()
         self.at: dict[Key, tuple[int, int, int, int]] = {}  # offset and sizes of each part
         self.file: BinaryIO | None = None
-        _opened(self.folder, {"format": str(_FORMAT), **told})
+        _refuse_foreign(self.folder)
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.claim = Claim(self.folder)
+        try:
+            _opened(self.folder, {"format": str(_FORMAT), **told})
+        except BaseException:
+            self.claim.release()
+            raise
 
     def layer(self, level: int) -> Layer | None:
         place = self.folder / f"level-{level}"
@@ -124,7 +140,7 @@ class Spool:
     def done(self, level: int) -> set[Key]:
         path = self.folder / f"level-{level}.parts"
         path.touch()
-        self.close()
+        self._leave()
         self.file, self.at = path.open("r+b"), {}
         end = 0
         for key, found, last in _scanned(self.file, self.kind):
@@ -153,15 +169,14 @@ class Spool:
         under_way.mkdir()
         self._write(under_way, children, tasks)
         under_way.rename(place)
-        self.close()
+        self._leave()
         os.unlink(self.folder / f"level-{level}.parts")
         return _mapped(place)
 
     def close(self) -> None:
-        """Leave the folder as it is."""
-        if self.file is not None:
-            self.file.close()
-            self.file = None
+        """Leave the folder as it is, to whoever comes next."""
+        self._leave()
+        self.claim.release()
 
     def remove(self) -> None:
         """Remove the folder; layers that are open stay readable, where the system allows it."""
@@ -169,6 +184,11 @@ class Spool:
         shutil.rmtree(self.folder, ignore_errors=True)
 
     # --- inside ---------------------------------------------------------------------------------
+
+    def _leave(self) -> None:
+        if self.file is not None:
+            self.file.close()
+            self.file = None
 
     def _write(self, folder: Path, children: Ints, tasks: Sequence[Task]) -> None:
         chunk, bias = np.zeros(len(children) - 1, np.int64), _certain(children, self.kind)
@@ -245,13 +265,18 @@ def digest(*arrays: Any) -> str:
     return found.hexdigest()
 
 
+def _refuse_foreign(folder: Path) -> None:
+    """Leave alone what is no folder of this kind."""
+    if (folder / "spool.json").exists():
+        return
+    if folder.is_file() or (folder.is_dir() and set(os.listdir(folder)) - {LOCK}):
+        raise CheckpointError.foreign(os.fspath(folder))
+
+
 def _opened(folder: Path, told: dict[str, str]) -> None:
     """A new folder, or one of the same work."""
     head = folder / "spool.json"
     if not head.exists():
-        if folder.is_file() or (folder.is_dir() and any(folder.iterdir())):
-            raise CheckpointError.foreign(os.fspath(folder))
-        folder.mkdir(parents=True, exist_ok=True)
         write_whole(head, json.dumps(told, indent=1).encode())
         return
     try:

@@ -28,7 +28,7 @@ import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
 from typing import Any, Literal
@@ -111,12 +111,13 @@ def train(
     if spool is not None:
         told = fingerprint(partition, rows, labels, settings=settings, weight=weight)
         keeps = Spool(spool, settings.kind, told)
-    total = 0 if progress is None else work_of(partition, labels, rows.indptr)
-    crew, layers = Crew(rows.shape, threads, progress, total), []
-    for level, (above, below) in enumerate(pairwise(reaching(partition, labels))):
-        children = children_of(partition, level)
-        shared = Level(rows, weight, above, below, children, settings)
-        layers.append(_layer(shared, level, keeps=keeps, crew=crew))
+    with closing(keeps):
+        total = 0 if progress is None else work_of(partition, labels, rows.indptr)
+        crew, layers = Crew(rows.shape, threads, progress, total), []
+        for level, (above, below) in enumerate(pairwise(reaching(partition, labels))):
+            children = children_of(partition, level)
+            shared = Level(rows, weight, above, below, children, settings)
+            layers.append(_layer(shared, level, keeps=keeps, crew=crew))
     return Tree(partition.label_of, tuple(layers))
 
 

@@ -64,7 +64,8 @@ class ForestSummary:
         if self.unseen:
             lines.append(f"{self.unseen:,} labels had no row, and are hardly ever predicted")
         asked = sum(tree.classifiers for tree in self.trees)
-        met = f"a row meets about {self.met:,.0f} of {asked:,} classifiers"
+        some = "all" if self.met >= asked else f"about {self.met:,.0f} of"
+        met = f"a row meets {some} {asked:,} classifiers"
         lines.append(f"With a beam of {self.beam}, {met}")
         for places in self.alike:
             lines += ["", *_table([self.trees[place] for place in places], places, self.features)]

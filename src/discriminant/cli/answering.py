@@ -18,6 +18,7 @@ from discriminant.cli.door import DONE, Session
 from discriminant.cli.options import costs, named, one_or_all, placing
 from discriminant.cli.studying import check_places, decided_as
 from discriminant.errors import CommandError, TargetError
+from discriminant.estimators.label_tree import LabelTree
 from discriminant.export import export as exported
 from discriminant.report.words import counted
 from discriminant.study.pace import Pace
@@ -118,6 +119,17 @@ def _showing(session: Session, show: Callable[[str, int, int], None]) -> Callabl
 def assess(session: Session, path: str, source: tuple[str, ...], options: dict[str, Any]) -> int:
     """On rows of known classes."""
     model, encoding = loaded(path, options)
+    if isinstance(model, LabelTree) and not hasattr(model, "feature_names_in_"):
+        from discriminant.cli.label_pages import assess as assess_labels
+
+        return assess_labels(session, model, path, source, options)
+    if options["page"] is not None:
+        raise CommandError(
+            "--page is of label trees of sparse rows: leave it out. 'discriminant report' writes a "
+            "page about the models of a table."
+        )
+    if encoding is None:
+        raise CommandError.needs_columns(path, type(model).__name__)
     target = options["target"] or encoding.target
     if target is None:
         raise TargetError.no_column("--target", [], None, what="target")

@@ -18,6 +18,27 @@ _SOURCE = click.argument(
     metavar="SOURCE...",
     help="A file, several, a glob, a folder; or the URL of a database, with --table or --query.",
 )
+_WITH = click.option(
+    "--with",
+    "settings",
+    multiple=True,
+    metavar="OPTION=VALUE",
+    help="Of --model label-tree: an option, such as tree=wide or beam=20. May be repeated.",
+)
+_UNKNOWN = click.option(
+    "--unknown",
+    type=click.Choice(("error", "count")),
+    default="error",
+    show_default=True,
+    help="Labels that the model does not know.",
+)
+_TOP = click.option(
+    "--top",
+    type=click.IntRange(1),
+    default=5,
+    show_default=True,
+    help="Of a label tree: labels to say of each row.",
+)
 click.rich_click.COMMAND_GROUPS = {
     "discriminant": [
         {"name": "From a table to a decision", "commands": ["report", "compare", "explain"]},
@@ -54,6 +75,14 @@ def _session(options: dict[str, Any]) -> Session:
 @click.option("--markdown", type=click.Path(), help="Also write what the page says as Markdown.")
 @click.option("--title", help="Of the page.")
 @click.option("--model", help="Take this model, whatever the comparison says.")
+@click.option(
+    "--test",
+    type=click.Path(),
+    help="Of --model label-tree: a file of labelled rows to measure it on.",
+)
+@_WITH
+@_TOP
+@_UNKNOWN
 @given.reading
 @given.studying
 @given.choosing
@@ -65,7 +94,13 @@ def report(source: tuple[str, ...], **options: Any) -> int:
     discriminant report loans.csv --target default
 
     discriminant report 'loans/*.parquet' --target default --checkpoint loans.run
+
+    discriminant report train.txt --model label-tree --test test.txt     (XMC text or svmlight)
     """
+    if options["model"] == "label-tree" and options["target"] is None:
+        from discriminant.cli.label_pages import report as grow
+
+        return grow(_session(options), source, options)
     from discriminant.cli.studying import report as work
 
     return work(_session(options), source, options)
@@ -102,13 +137,7 @@ def explain(source: tuple[str, ...], **options: Any) -> int:
 @_SOURCE
 @click.option("--model", help="Which: lda, qda, logistic, ... Default: compare, and choose.")
 @click.option("--out", type=click.Path(), required=True, help="The file of the model.")
-@click.option(
-    "--with",
-    "settings",
-    multiple=True,
-    metavar="OPTION=VALUE",
-    help="Of --model label-tree: an option, such as tree=wide or beam=20. May be repeated.",
-)
+@_WITH
 @given.reading
 @given.studying
 @given.choosing
@@ -144,13 +173,7 @@ def fit(source: tuple[str, ...], **options: Any) -> int:
 @click.option("--prefix", default="", help="Before the names of the columns that are added.")
 @click.option("--no-probabilities", is_flag=True, help="Only add the class.")
 @click.option("--raw-csv", is_flag=True, help="Do not make texts safe for spreadsheets.")
-@click.option(
-    "--top",
-    type=click.IntRange(1),
-    default=5,
-    show_default=True,
-    help="Of a label tree: labels to say of each row.",
-)
+@_TOP
 @click.option(
     "--unseen",
     type=click.Choice(UNSEEN),
@@ -180,18 +203,19 @@ def predict(model: str, source: tuple[str, ...], **options: Any) -> int:
 @click.argument("model", type=click.Path())
 @_SOURCE
 @click.option("--target", help="The column of true labels. Default: as when the model was fitted.")
-@click.option(
-    "--unknown",
-    type=click.Choice(("error", "count")),
-    default="error",
-    show_default=True,
-    help="Labels that the model does not know.",
-)
+@_UNKNOWN
+@_TOP
+@click.option("--page", type=click.Path(), help="Of a label tree: also write a page about it.")
 @given.place
 @given.deciding
 @given.plainly
 def assess(model: str, source: tuple[str, ...], **options: Any) -> int:
-    """Measure a model on rows whose classes are known."""
+    """Measure a model on rows whose classes are known.
+
+    discriminant assess loans.model more.csv
+
+    discriminant assess labels.model test.txt --page labels.html         (XMC text or svmlight)
+    """
     from discriminant.cli.answering import assess as work
 
     return work(_session(options), model, source, options)

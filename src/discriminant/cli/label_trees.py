@@ -22,7 +22,7 @@ _MOST = 10_000_000  # classes of a table, unless it is said
 def fit(session: Session, source: tuple[str, ...], options: dict[str, Any]) -> int:
     """A label tree of all rows: of a table, if it is said which column has the labels."""
     check_places(source, options["out"])
-    asked = dict(_setting(text) for text in options["settings"])
+    asked = dict(setting(text) for text in options["settings"])
     if options["target"] is None:
         return _fit_sparse(session, source, options, asked)
     return _fit_table(session, source, options, asked)
@@ -101,7 +101,7 @@ def _tell(session: Session, model: LabelTree, rows: int, out: Any) -> int:
     return DONE
 
 
-def _setting(text: str) -> tuple[str, Any]:
+def setting(text: str) -> tuple[str, Any]:
     """An option and its value: a number or a word."""
     name, found, value = text.partition("=")
     if not found:

@@ -110,6 +110,17 @@ def whole(value: float | None) -> str:
     return f"{value:,.0f}" if value == int(value) else f"{value:,.1f}"
 
 
+def between(least: float, most: float | None) -> str:
+    """A span of counts.
+
+    >>> between(1, 1), between(5, 19), between(500, None), between(500, math.inf)
+    ('1', '5 to 19', '500 or more', '500 or more')
+    """
+    if most is None or most == math.inf:
+        return f"{whole(least)} or more"
+    return whole(least) if least == most else f"{whole(least)} to {whole(most)}"
+
+
 def duration(seconds: float | None) -> str:
     """A time.
 

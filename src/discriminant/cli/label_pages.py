@@ -1,0 +1,129 @@
+"""report and assess of label trees: files of sparse rows with label sets."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from discriminant import store
+from discriminant.cli.door import DONE, Session
+from discriminant.cli.label_trees import setting
+from discriminant.cli.options import one_or_all
+from discriminant.cli.studying import check_places, stem_of
+from discriminant.errors import CommandError
+from discriminant.estimators.label_tree import LabelTree
+from discriminant.report.facts import to_json
+from discriminant.study.label_assessing import LabelsAssessed, assessed_labels
+from discriminant.study.label_files import one_file, read_labelled
+from discriminant.study.label_report import label_page_facts, write_label_page
+from discriminant.study.pace import Pace
+from discriminant.study.telling import write_text
+
+
+def report(session: Session, source: tuple[str, ...], options: dict[str, Any]) -> int:
+    """Train on a file, measure on another if there is one, and write what was found."""
+    if options["markdown"]:
+        raise CommandError(
+            "The page of a label tree is not written as Markdown: leave --markdown out, or take "
+            "--facts for the same as JSON."
+        )
+    page = Path(options["out"] or f"{stem_of(source, None)}.html")
+    file = None if options["no_model"] else Path(options["save"] or page.with_suffix(".model"))
+    read_from = source if options["test"] is None else (*source, options["test"])
+    check_places(read_from, page, file, options["facts"])
+    model, seconds = _trained(session, source, options)
+    measured = None
+    if options["test"] is not None:
+        began = time.perf_counter()
+        measured = _measured(session, model, options["test"], options)
+        seconds["measuring"] = time.perf_counter() - began
+    if file is not None:
+        store.save(model, file)
+    facts = label_page_facts(
+        model,
+        source=Path(one_file(one_or_all(source))).name,
+        title=options["title"],
+        measured=measured,
+        test=Path(options["test"] or "").name,
+        seconds=seconds,
+        file="" if file is None else file.name,
+        command=session.command,
+    )
+    return _written(session, model, measured, facts, page, {"model": file, **_facts(options)})
+
+
+def assess(
+    session: Session, model: LabelTree, path: str, source: tuple[str, ...], options: dict[str, Any]
+) -> int:
+    """Measure a saved label tree on a file, and write a page of it if one is asked for."""
+    page = None if options["page"] is None else Path(options["page"])
+    check_places((path, *source), page)
+    measured = _measured(session, model, one_or_all(source), options)
+    if page is None:
+        session.tell(measured.to_dict(), str(measured))
+        return DONE
+    facts = label_page_facts(
+        model,
+        source=Path(path).name,
+        measured=measured,
+        test=Path(one_file(one_or_all(source))).name,
+        file=Path(path).name,
+        command=session.command,
+    )
+    return _written(session, model, measured, facts, page, {})
+
+
+def _trained(
+    session: Session, source: tuple[str, ...], options: dict[str, Any]
+) -> tuple[LabelTree, dict[str, float]]:
+    """The model, and how long it took."""
+    asked = dict(setting(text) for text in options["settings"])
+    model = LabelTree(
+        **{"random_state": options["seed"], "checkpoint": options["checkpoint"], **asked}
+    )
+    with session.progress() as shown:
+        shown("reading", 0, 1)
+        began = time.perf_counter()
+        read = read_labelled(one_or_all(source))
+        reading = time.perf_counter() - began
+        shown("training", 0, 1)
+        if sys.stderr.isatty():
+            model.progress = lambda done, of: shown("training", done, of)
+        model.fit(read.features, read.labels)
+    training = time.perf_counter() - began - reading
+    return model, {"reading": reading, "training": training}
+
+
+def _measured(
+    session: Session, model: LabelTree, source: Any, options: dict[str, Any]
+) -> LabelsAssessed:
+    with session.progress() as shown:
+        pace = Pace(shown)
+        pace("measuring", 0, 1)
+        return assessed_labels(
+            model, source, k=options["top"], unknown=options["unknown"], told=pace.rows
+        )
+
+
+def _facts(options: dict[str, Any]) -> dict[str, Any]:
+    return {"facts": options["facts"]} if options["facts"] else {}
+
+
+def _written(
+    session: Session,
+    model: LabelTree,
+    measured: LabelsAssessed | None,
+    facts: Any,
+    page: Path,
+    written: dict[str, Any],
+) -> int:
+    session.say("writing ...")
+    write_label_page(page, facts)
+    if "facts" in written:
+        write_text(Path(written["facts"]), to_json(facts))
+    lines = [str(model.summary()), *([] if measured is None else [str(measured)])]
+    told = {name: part for name, part in facts.items() if name not in ("made", "use", "title")}
+    session.tell(told, "\n\n".join([*lines, ""]), written={"page": page, **written})
+    return DONE

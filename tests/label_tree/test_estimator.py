@@ -1,5 +1,7 @@
 """LabelTree as a classifier: kinds of labels and rows, probabilities, decisions, laws."""
 
+from itertools import chain, pairwise
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -11,6 +13,9 @@ import discriminant as dd
 from discriminant import Decision, LabelTree
 
 pytestmark = pytest.mark.filterwarnings("ignore::discriminant.errors.DiscriminantWarning")
+
+
+HIERARCHY = [[0, 1, [2, 3]], [4, 5, 6], [7, 8, 9]]
 
 
 @pytest.fixture(scope="module")
@@ -111,10 +116,9 @@ def test_rows_mean_the_same_however_they_are_held(sets, kind):
         ),
     }
     model = LabelTree(trees=1).fit(X, Y)
-    codes, scores = model.predict_topk(kinds[kind])
-    wanted = model.predict_topk(X)
-    assert np.array_equal(codes, wanted[0])
-    np.testing.assert_allclose(scores, wanted[1], rtol=1e-5, atol=1e-6)
+    assert same(model.predict_topk(kinds[kind]), model.predict_topk(X))
+    again = LabelTree(trees=1).fit(kinds[kind], Y)
+    assert same(again.predict_topk(X), model.predict_topk(X))
 
 
 def test_rows_are_never_changed(sets):
@@ -144,30 +148,77 @@ def test_a_fit_that_was_checkpointed_is_the_same_fit(sets, tmp_path):
 
 def test_permuted_labels_give_permuted_answers(sets):
     X, Y = sets
+    """To the last bit, for trees over means of labels. Labels of one score are told in the order of
+    their codes, so that it is the scores of all labels that are compared, not who comes first."""
     moved = np.random.default_rng(1).permutation(40)
-    codes, scores = LabelTree(leaf=8, threshold=0).fit(X, Y).predict_topk(X, k=3)
-    again = LabelTree(leaf=8, threshold=0).fit(X, Y[:, moved]).predict_topk(X, k=3)
-    assert (moved[again[0]] == codes).mean() > 0.999  # equal scores are in the order of codes
-    np.testing.assert_allclose(again[1], scores, rtol=1e-6, atol=1e-9)
+    scores = LabelTree(leaf=8, arity=4, beam=40).fit(X, Y).decision_function(X)
+    again = LabelTree(leaf=8, arity=4, beam=40).fit(X, Y[:, moved]).decision_function(X)
+    assert np.array_equal(again, scores[:, moved])
+
+
+EXACT = {"precision": "float64", "threshold": 0.0, "tolerance": 1e-10, "max_sweeps": 100_000}
+
+
+@pytest.mark.parametrize("tree", ["one-vs-rest", "huffman"])
+def test_the_order_of_labels_does_not_matter_to_what_is_sought(sets, tree):
+    """Without means, codes say which labels share a node or a block of eight, and so the order of
+    their steps. Where these end, at the optimum, it makes no difference."""
+    X, Y = sets
+    moved = np.random.default_rng(1).permutation(40)
+    exact = {"arity": 40, "tree": tree, "beam": 40, **EXACT}  # a node of all: frequencies have ties
+    scores = LabelTree(**exact).fit(X, Y).decision_function(X)
+    again = LabelTree(**exact).fit(X, Y[:, moved]).decision_function(X)
+    np.testing.assert_allclose(again, scores[:, moved], rtol=1e-7, atol=1e-7)
 
 
 def test_one_level_without_a_tree_is_support_vectors_of_each_class(digits):
     X, y, Z, _ = digits
-    exact = {"precision": "float64", "threshold": 0.0, "tolerance": 1e-10, "max_sweeps": 100_000}
-    model = LabelTree(tree="one-vs-rest", **exact).fit(X, y)
+    model = LabelTree(tree="one-vs-rest", **EXACT).fit(X, y)
     wanted = LinearSVC(loss="squared_hinge", tol=1e-12, max_iter=1_000_000, intercept_scaling=1.0)
     margins = wanted.fit(X, y).decision_function(Z)
     scores = -(np.maximum(0, 1 - margins) ** 3)
     np.testing.assert_allclose(model.decision_function(Z), scores, rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize(
-    "tree", ["balanced", "wide", "huffman", "one-vs-rest", [[0, 1, [2, 3]], [4, 5, 6], [7, 8, 9]]]
-)
-def test_every_tree_learns(digits, tree):
+def by_scikit_learn(tree, X, y, Z):
+    """(n, L) the same tree with a support vector machine of liblinear for every child."""
+    below = [[label] for label in tree.label_of.tolist()]  # labels below each node, from the leaves
+    levels = [below]
+    for layer in reversed(tree.layers):
+        below = [[*chain.from_iterable(below[a:b])] for a, b in pairwise(layer.children.tolist())]
+        levels.append(below)
+    scores = np.zeros((len(Z), 1))
+    for layer, below in zip(tree.layers, reversed(levels[:-1]), strict=True):
+        parent = np.repeat(np.arange(len(layer.children) - 1), np.diff(layer.children))
+        terms = np.zeros((len(Z), len(below)))
+        for a, b in pairwise(layer.children.tolist()):
+            here = np.isin(y, [*chain.from_iterable(below[a:b])])
+            for child in range(a, b) if b - a > 1 else ():
+                machine = LinearSVC(dual=False, tol=1e-10, max_iter=100_000)
+                machine.fit(X[here], np.isin(y[here], below[child]))
+                terms[:, child] = -(np.maximum(0, 1 - machine.decision_function(Z)) ** 3)
+        scores = scores[:, parent] + terms
+    return scores[:, np.argsort(tree.label_of)]
+
+
+@pytest.mark.parametrize("tree", ["balanced", "wide", "huffman", HIERARCHY], ids=str)
+def test_a_tree_is_support_vectors_of_each_child_in_each_node(digits, tree):
+    X, y, Z, _ = digits
+    model = LabelTree(tree=tree, arity=3, leaf=4, trees=1, beam=10, **EXACT).fit(X, y)
+    wanted = by_scikit_learn(model.forest_.trees[0], X, y, Z)
+    np.testing.assert_allclose(model.decision_function(Z), wanted, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("tree", ["balanced", "wide", "one-vs-rest"])
+def test_trees_over_means_are_as_often_right_as_one_against_all(digits, tree):
+    """Not so Huffman trees and hierarchies of others (82 % and 87 % here, against 92 %): they put
+    labels together that are not alike, which no plane tells from others that are not alike either.
+    What they are is held to above; it is what was asked for."""
     X, y, Z, truth = digits
-    model = LabelTree(tree=tree, arity=3, leaf=4).fit(X, y)
-    assert model.score(Z, truth) > 0.8
+    ours = LabelTree(tree=tree, arity=3, leaf=4).fit(X, y).predict(Z) == truth
+    theirs = LinearSVC().fit(X, y).predict(Z) == truth
+    differ = (ours != theirs).sum()  # of these half would be ours, give or take sqrt(differ) / 2
+    assert (theirs & ~ours).sum() - differ / 2 < 2 * np.sqrt(differ) / 2
 
 
 def test_a_logistic_tree_knows_how_sure_it_is(digits):

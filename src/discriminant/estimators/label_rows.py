@@ -62,8 +62,9 @@ def as_rows(
         raise LabelTreeError.sparse_to_standardize()
     rows = features if features.format == "csr" else features.tocsr()
     _check_places(rows)
-    if not rows.has_sorted_indices:
-        rows = rows.sorted_indices()
+    if not rows.has_canonical_format:  # entries out of order, or a cell in several: their sum
+        rows = rows.copy()
+        rows.sum_duplicates()
     values = rows.data
     if values.dtype != kind:
         with np.errstate(over="ignore"):

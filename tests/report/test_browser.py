@@ -2,7 +2,6 @@
 
 import functools
 import re
-import shutil
 from itertools import pairwise
 
 import numpy as np
@@ -16,51 +15,8 @@ from discriminant.report.render import render
 from tests.report.samples import CORPUS, cancer, hostile, iris
 from tests.report.test_render import named
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 PAGES = {"many": iris, "two": cancer, "hostile": hostile}
 WIDTHS = [360, 1280]
-
-
-@pytest.fixture(scope="module")
-def browser():
-    driver = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    if CHROMIUM is None:
-        pytest.skip("there is no chromium to open the page in")
-    with driver.sync_playwright() as started:
-        found = started.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield found
-        found.close()
-
-
-@pytest.fixture
-def opened(browser, tmp_path):
-    """A function that opens a report; what went wrong is in `page.wrong`."""
-    contexts = []
-
-    def open_page(facts, width=1280, scheme="light"):
-        file = tmp_path / "report.html"
-        file.write_text(render(facts), encoding="utf-8")
-        context = browser.new_context(
-            viewport={"width": width, "height": 800}, color_scheme=scheme, offline=True
-        )
-        contexts.append(context)
-        page = context.new_page()
-        page.wrong = []
-        page.on("console", lambda said: page.wrong.append(said.text))
-        page.on("pageerror", lambda error: page.wrong.append(str(error)))
-        page.on("dialog", lambda dialog: page.wrong.append(dialog.message))
-        page.on(
-            "request",
-            lambda asked: (
-                None if asked.url.startswith(("file:", "data:")) else page.wrong.append(asked.url)
-            ),
-        )
-        page.goto(file.as_uri())
-        return page
-
-    yield open_page
-    for context in contexts:
-        context.close()
 
 
 def cells(page):

@@ -1,0 +1,147 @@
+"""The page of a label tree, in a real browser and as text."""
+
+import functools
+import json
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import discriminant as dd
+from discriminant.report.label_page import render_labels
+from discriminant.study.label_assessing import assessed_labels
+from discriminant.study.label_report import label_page_facts
+from tests.report.samples import CORPUS
+
+pytestmark = pytest.mark.filterwarnings("ignore::discriminant.errors.DiscriminantWarning")
+
+
+@functools.cache
+def drawn():
+    """Rows whose labels are of frequencies such as those of words."""
+    rng = np.random.default_rng(8)
+    chance = 0.5 / np.arange(1, 301)
+    Y = sparse.csr_array((rng.random((900, 300)) < chance).astype(np.float32))
+    X = sparse.csr_array(Y @ (rng.random((300, 80)) < 0.1).astype(np.float32))
+    return X, Y
+
+
+def measured(tree="balanced"):
+    """Fitted to some rows and measured on others."""
+    import tempfile
+
+    X, Y = drawn()
+    model = dd.LabelTree(tree=tree, trees=2, arity=4, leaf=8).fit(X[:600], Y[:600])
+    with tempfile.TemporaryDirectory() as folder:
+        dd.write_xmc(f"{folder}/test.txt", X[600:], Y[600:])
+        found = assessed_labels(model, f"{folder}/test.txt")
+    more = {"seconds": {"reading": 0.1, "training": 2.0}, "file": "labels.model"}
+    return label_page_facts(model, source="train.txt", measured=found, test="test.txt", **more)
+
+
+@functools.cache
+def balanced():
+    return measured()
+
+
+@functools.cache
+def huffman():
+    return measured("huffman")
+
+
+@functools.cache
+def hostile():
+    """Labels, files and a title that somebody means ill with."""
+    X, _ = drawn()
+    names = [*CORPUS, *(f"label {i}" for i in range(20))]
+    sets = [{names[i % len(names)], names[i % 7]} for i in range(600)]
+    model = dd.LabelTree(trees=1).fit(X[:600], sets)
+    bad = "</title><script>document.title='owned'</script>"
+    return label_page_facts(model, source=bad, title=bad, file=bad, command=bad)
+
+
+@functools.cache
+def forgetful():
+    """A model that was saved without counts of rows."""
+    X, Y = drawn()
+    model = dd.LabelTree(tree="wide", trees=2, arity=5).fit(X, Y)
+    del model.label_rows_, model.n_rows_
+    return label_page_facts(model, source="old.model")
+
+
+PAGES = {"balanced": balanced, "huffman": huffman, "hostile": hostile, "forgetful": forgetful}
+
+
+@pytest.fixture
+def page(opened):
+    return functools.partial(opened, rendered=render_labels)
+
+
+@pytest.mark.parametrize("made", PAGES.values(), ids=PAGES)
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [360, 1280])
+def test_nothing_is_complained_of_nothing_leaves_and_nothing_overflows(page, made, width, scheme):
+    shown = page(made(), width, scheme)
+    shown.mouse.wheel(0, 4000)
+    wide = shown.evaluate("document.documentElement.scrollWidth")
+    assert (shown.wrong, wide) == ([], width)
+
+
+@pytest.mark.parametrize("made", PAGES.values(), ids=PAGES)
+def test_on_paper_nothing_is_wider_than_the_page(page, made):
+    shown = page(made(), 680)
+    shown.emulate_media(media="print")
+    beyond = shown.evaluate(
+        "[...document.querySelectorAll('main *')]"
+        ".filter(one => one.getBoundingClientRect().right > innerWidth + 1).length"
+    )
+    assert beyond == 0
+
+
+@pytest.mark.parametrize("made", PAGES.values(), ids=PAGES)
+def test_headings_go_down_one_step_at_a_time_and_drawings_have_names(page, made):
+    shown = page(made())
+    levels = shown.eval_on_selector_all(
+        "h1, h2, h3, h4", "all => all.map(one => Number(one.tagName[1]))"
+    )
+    nameless = shown.evaluate(
+        "[...document.querySelectorAll('svg')].filter(one =>"
+        " one.getAttribute('aria-hidden') !== 'true' && !one.getAttribute('aria-label')).length"
+    )
+    steps = [after - before for before, after in pairwise(levels)]
+    assert (levels[0], levels.count(1), max(steps), nameless) == (1, 1, 1, 0)
+
+
+def test_names_that_are_markup_are_shown_and_do_nothing(page):
+    shown = page(hostile())
+    alive = shown.evaluate("[document.scripts.length, document.images.length]")
+    assert (shown.wrong, shown.title() != "owned", alive) == ([], True, [2, 0])
+
+
+def test_text_in_figures_can_be_read_on_a_phone(page):
+    least = page(balanced(), 360).evaluate(
+        "Math.min(...[...document.querySelectorAll('svg.figure')].map(svg =>"
+        " parseFloat(getComputedStyle(svg.querySelector('text')).fontSize)"
+        " * svg.getBoundingClientRect().width / svg.viewBox.baseVal.width))"
+    )
+    assert least >= 10.0
+
+
+def test_facts_read_back_from_json_give_the_same_page():
+    assert render_labels(json.loads(json.dumps(balanced()))) == render_labels(balanced())
+
+
+def test_the_curve_of_frequencies_is_that_of_sorted_counts():
+    _, Y = drawn()
+    counts = np.sort(Y[:600].toarray().sum(axis=0))[::-1]
+    read = balanced()["read"]
+    assert read["counts"] == counts[np.array(read["ranks"]) - 1].tolist()
+    assert (read["pairs"], read["unseen"]) == (counts.sum(), (counts == 0).sum())
+    half = next(n for n in range(1, 301) if counts[:n].sum() >= counts.sum() / 2)
+    assert read["half"] == half
+
+
+@pytest.mark.parametrize("made", PAGES.values(), ids=PAGES)
+def test_a_page_is_small(made):
+    assert len(render_labels(made()).encode()) < 200_000

@@ -32,8 +32,7 @@ def case(seed):
         "recall": metrics.recall_at_k(truth, lists, k=K),
         "ndcg": metrics.ndcg_at_k(truth, lists, k=K),
         "ps_precision": metrics.psprecision_at_k(truth, lists, inverse, k=K),
-        # Over the best list the constant of PSnDCG@k cancels; its own psndcg divides by rows first.
-        "ps_ndcg": metrics.psdcg_at_k(truth, lists, inverse, k=K),
+        "ps_ndcg": metrics.psndcg_at_k(truth, lists, inverse, k=K),
     }
     return {
         "train": train if frequency[-1] else [*train, [L - 1]],

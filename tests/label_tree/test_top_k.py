@@ -49,8 +49,8 @@ def by_hand(lists, truth, value):
         told["recall"][at - 1] = np.mean([sum(hits[i]) / len(sets[i]) for i in some])
         told["ndcg"][at - 1] = np.mean([np.dot(hits[i], discount) / ideal[i] for i in some])
         told["ps_precision"][at - 1] = sum(map(sum, won)) / sum(map(sum, best))
-        told["ps_ndcg"][at - 1] = sum(np.dot(one, discount) for one in won) / sum(
-            np.dot(one, discount[: len(one)]) for one in best
+        told["ps_ndcg"][at - 1] = sum(np.dot(won[i], discount) / ideal[i] for i in some) / sum(
+            np.dot(best[i], discount[: len(best[i])]) / ideal[i] for i in some
         )
     return told
 

@@ -908,8 +908,9 @@ def _ranked_expected(rows, frame):
         sums["recall"] += w * np.cumsum(hit) / many
         sums["ndcg"] += w * np.cumsum(hit * discount) / ideal
         sums["ps_precision"] += w * np.cumsum(hit * _WORTH[first])
-        sums["ps_ndcg"] += w * np.cumsum(hit * _WORTH[first] * discount)
-        best += w * np.cumsum([worth, worth * discount], axis=1)
+        sums["ps_ndcg"] += w * np.cumsum(hit * _WORTH[first] * discount) / ideal
+        best[0] += w * np.cumsum(worth)
+        best[1] += w * np.cumsum(worth * discount) / ideal
     total = rows.ones.sum()
     over = (total, total, total, best[0], best[1])
     means = {name: sums[name] / by for name, by in zip(_RANKED, over, strict=True) if total > 0}

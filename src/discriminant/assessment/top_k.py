@@ -7,11 +7,13 @@ Y_i, and d_r = 1 / log2(r + 1):
     recall@k    mean of      sum_{r <= k} hit_r / |Y_i|
     nDCG@k      mean of      sum_{r <= k} hit_r d_r / sum_{r <= min(k, |Y_i|)} d_r
     PSP@k       sum over i   sum_{r <= k} hit_r / p_r          over the same of the best list
-    PSnDCG@k    sum over i   sum_{r <= k} hit_r d_r / p_r      over the same of the best list
+    PSnDCG@k    sum over i   sum_{r <= k} hit_r d_r / p_r / sum_{r <= min(k, |Y_i|)} d_r
+                                                               over the same of the best list
 
 p is the propensity of a label (`models.label_tree.propensity`); the best list has the row's own
-labels, the least likely ones first. Dividing sums over all rows, not row by row, is how the Extreme
-Classification Repository reports them. A row without labels can only be wrong: P@k counts it;
+labels, the least likely ones first. Sums over all rows are divided, not row by row; both are as in
+napkinXC 0.7.2, `psprecision_at_k` and `psndcg_at_k` (its `psdcg_at_k` is PSnDCG@k without the last
+sum, by which rows of few labels count more). A row without labels can only be wrong: P@k counts it;
 recall and nDCG, which are 0/0 there, leave it out.
 
 Labels that few rows have are lost in such means. So hits, lists and rows of every label are summed
@@ -35,7 +37,8 @@ from discriminant.table.schema import Floats
 Ints = npt.NDArray[np.int64]
 
 EDGES = (1, 2, 5, 20, 100)
-_SUMS = ("weight", "labelled", "hits", "recalled", "gained", "ps_weight", "ps_hits", "ps_best")
+_PS = ("ps_hits", "ps_best", "ps_gained", "ps_ideal")
+_SUMS = ("weight", "labelled", "hits", "recalled", "gained", "ps_weight", *_PS)
 _OF_LABELS = ("label_hits", "label_lists", "label_rows")
 
 
@@ -64,6 +67,8 @@ class TopK:
     ps_weight: float  # weight of the rows read with propensities
     ps_hits: Floats  # (K,) sum of w hit_r / p_r
     ps_best: Floats  # (K,) the same of the best list
+    ps_gained: Floats  # (K,) sum of w (sum over r <= k of hit_r d_r / p_r) / that of d_r
+    ps_ideal: Floats  # (K,) the same of the best list
     label_hits: Floats  # (L,) weight of the rows with the label in their list and among their own
     label_lists: Floats  # (L,) of the rows with it in their list
     label_rows: Floats  # (L,) of the rows with it among their own
@@ -71,9 +76,9 @@ class TopK:
     @classmethod
     def empty(cls, *, labels: int, k: int = 5) -> Self:
         """Of no rows."""
-        ranked, each = (np.zeros(k) for _ in range(5)), (np.zeros(labels) for _ in range(3))
-        hits, recalled, gained, ps_hits, ps_best = ranked
-        return cls(0, 0.0, 0.0, hits, recalled, gained, 0.0, ps_hits, ps_best, *each)
+        ranked, each = (np.zeros(k) for _ in range(7)), (np.zeros(labels) for _ in range(3))
+        hits, recalled, gained, *scored = ranked
+        return cls(0, 0.0, 0.0, hits, recalled, gained, 0.0, *scored, *each)
 
     @classmethod
     def of(
@@ -111,7 +116,7 @@ class TopK:
         own = np.diff(told.truth.indptr)
         some = own > 0
         so_far = np.cumsum(hit, axis=1)[some]
-        ideal = np.cumsum(discount)[np.minimum(own[some, None], np.arange(len(discount)) + 1) - 1]
+        ideal = told.ideal(discount)
         found = cls.empty(labels=told.truth.shape[1], k=told.lists.shape[1])
         found = replace(
             found,
@@ -120,19 +125,23 @@ class TopK:
             labelled=float(ones[some].sum()),
             hits=ones @ hit,
             recalled=ones[some] @ (so_far / own[some, None]),
-            gained=ones[some] @ (np.cumsum(hit * discount, axis=1)[some] / ideal),
+            gained=ones @ (np.cumsum(hit * discount, axis=1) / ideal),
         )
         found = replace(found, **told.by_label(hit))
         return found if inverse_propensity is None else found._with(told, hit, inverse_propensity)
 
     def _with(self, told: _Told, hit: Floats, inverse_propensity: Any) -> Self:
         value = _checked_values(inverse_propensity, told.truth.shape[1])
-        listed = np.where(told.lists >= 0, value[np.maximum(told.lists, 0)], 0.0)
+        won = hit * np.where(told.lists >= 0, value[np.maximum(told.lists, 0)], 0.0)
+        discount = 1.0 / np.log2(np.arange(told.lists.shape[1]) + 2.0)
+        ideal, best = told.ideal(discount), told.best(value)
         return replace(
             self,
             ps_weight=self.weight,
-            ps_hits=told.weight @ (hit * listed),
-            ps_best=told.best(value),
+            ps_hits=told.weight @ won,
+            ps_best=told.weight @ best,
+            ps_gained=told.weight @ (np.cumsum(won * discount, axis=1) / ideal),
+            ps_ideal=told.weight @ (np.cumsum(best * discount, axis=1) / ideal),
         )
 
     def __add__(self, other: TopK) -> Self:
@@ -167,17 +176,17 @@ class TopK:
     @property
     def ps_precision(self) -> Floats:
         """(K,) PSP@1 .. PSP@K; NaN unless all rows were read with propensities."""
-        return self._propensity_scored(np.ones(len(self.hits)))
+        return self._scored(np.cumsum(self.ps_hits), np.cumsum(self.ps_best))
 
     @property
     def ps_ndcg(self) -> Floats:
         """(K,) PSnDCG@1 .. PSnDCG@K; NaN unless all rows were read with propensities."""
-        return self._propensity_scored(1.0 / np.log2(np.arange(len(self.hits)) + 2.0))
+        return self._scored(self.ps_gained, self.ps_ideal)
 
-    def _propensity_scored(self, discount: Floats) -> Floats:
+    def _scored(self, won: Floats, best: Floats) -> Floats:
         if self.ps_weight != self.weight:
             return np.full(len(self.hits), np.nan)
-        return _over(np.cumsum(self.ps_hits * discount), np.cumsum(self.ps_best * discount))
+        return _over(won, best)
 
     # --- of labels --------------------------------------------------------------------------------
 
@@ -263,19 +272,21 @@ class _Told:
         found[inside] = own[place[inside]] == asked[inside]
         return found.astype(np.float64)
 
+    def ideal(self, discount: Floats) -> Floats:
+        """(n, K) sum of the discounts of the best list; that of one label for a row of none."""
+        own = np.maximum(np.diff(self.truth.indptr), 1)[:, None]
+        return np.asarray(np.cumsum(discount)[np.minimum(own, np.arange(len(discount)) + 1) - 1])
+
     def best(self, value: Floats) -> Floats:
-        """(K,) sum of w over rows of the r-th largest value among the row's labels."""
+        """(n, K) the r-th largest value among the row's labels, 0 beyond the last."""
         ends, worth = self.truth.indptr, value[self.truth.indices]
         row = np.repeat(np.arange(len(self.lists)), np.diff(ends))
         order = np.lexsort((-worth, row))
         rank = np.arange(len(row)) - ends[row]
         some = rank < self.lists.shape[1]
-        sums = np.bincount(
-            rank[some],
-            (worth[order] * self.weight[row])[some],
-            minlength=self.lists.shape[1],
-        )
-        return np.asarray(sums, dtype=np.float64)
+        found = np.zeros(self.lists.shape)
+        found[row[some], rank[some]] = worth[order][some]
+        return found
 
     def by_label(self, hit: Floats) -> dict[str, Any]:
         L, listed = self.truth.shape[1], self.lists >= 0

@@ -26,6 +26,7 @@ from discriminant import (
     SVM,
     Decision,
     Fisher,
+    LabelTree,
     LaplaceNB,
     LeastSquares,
     LinearRegression,
@@ -47,6 +48,7 @@ from discriminant.errors import (
     ConstantColumnWarning,
     CostError,
     ExtraColumnsWarning,
+    HierarchyError,
     InfiniteValueError,
     InputError,
     LabelError,
@@ -367,6 +369,19 @@ DECISIONS = [
     (45, "a level of outliers", decide(outlier=2.0), ThresholdError, r"outlier is 2: .*\[0, 1\]"),
 ]  # fmt: skip
 
+
+def grow(hierarchy):
+    return lambda model: model(tree=hierarchy).fit(X, Y)
+
+
+HIERARCHIES = [
+    (46, "a cycle", grow([("a", "m"), ("b", "m"), ("c", "n"), ("m", "n"), ("n", "m")]), HierarchyError, r"cycle: .*'m'.*remove one of these links"),
+    (46, "an orphan", grow([["a", "b"]]), HierarchyError, r"1 label\(s\) are not in the hierarchy: 'c'.*Give each of them a place"),
+    (46, "two tops", grow([("a", "m"), ("b", "m"), ("c", "n")]), HierarchyError, r"2 roots: 'm', 'n'.*Put one node above them"),
+    (46, "a leaf twice", grow([["a", "b"], ["b", "c"]]), HierarchyError, r"Leaf 'b' comes 2 times.*a label has one place"),
+    (46, "a leaf that is no label", grow([["a", "b"], ["c", "d"]]), HierarchyError, r"no labels: 'd'"),
+]  # fmt: skip
+
 CODES = [
     (47, "a code with equal rows", couple([[1, -1], [1, -1], [-1, 1]]), CodeError, r"1 pair.*'a' and 'b'"),
     (47, "a ternary code that leaves a pair apart nowhere", couple([[1, 0], [0, 1], [-1, -1]]), CodeError, r"1 pair.*'a' and 'b'"),
@@ -395,4 +410,5 @@ ARRAYS = [
     *over((Perceptron,), PERCEPTRON_ENDS),
     *over((GLM,), GLM_ENDS),
     *over((LDA, Logistic), EVALUATION, DECISIONS, CODES),
+    *over((LabelTree,), HIERARCHIES),
 ]

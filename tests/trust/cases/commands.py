@@ -172,6 +172,7 @@ PLACE = r"Row 8 \(counted from 0, line 10 of the file\), column 'b': "
 LOGISTIC = "fit t.csv --target y --model logistic_ml --out out.model"
 WEIGH = FIT + " --weight w"
 BAD = "predict bad.model good.csv --out out.csv"
+TREE = "fit good.csv --target y --model label-tree --out out.model --with 'tree={}'"
 COSTS = "fit good.csv --target y --model lda --out out.model --cost '{}'"
 REJECT = "fit good.csv --target y --model lda --out out.model --reject {}"
 PARQUET = FIT.replace("t.csv", "t.parquet")
@@ -237,6 +238,9 @@ COMMANDS = [
     Command(43, "a right decision that costs", None, r"deciding 'p' where 'p' is true is 1.*right decision costs 0", COSTS.format('{"p": {"p": 1}}')),
     Command(44, "a negative cost of rejecting", None, r"cost of rejecting is -0\.1", REJECT.format("-0.1")),
     Command(44, "never rejects", None, r"Warning: .*rejecting, 0\.9, never pays", REJECT.format("0.9"), DONE),
+    Command(46, "a hierarchy with a cycle", None, r"has a cycle: 'm' -> 'n'|has a cycle: 'n' -> 'm'", TREE.format('{"p": "n", "q": "n", "n": "m", "m": "n"}')),
+    Command(46, "a hierarchy without a label", None, r"1 label\(s\) are not in the hierarchy: 'q'", TREE.format('{"n": ["p"]}')),
+    Command(46, "a leaf in two places", None, r"Leaf 'q' comes 2 times", TREE.format('[["p", "q"], ["q"]]')),
     Command(48, "fields between semicolons", csv(sep=";"), r"Read as CSV: fields separated by semicolons", code=DONE),
     Command(49, "a byte order mark", b"\xef\xbb\xbf" + csv().encode(), r"UTF-8 with a byte order mark", code=DONE),
     Command(50, "latin-1", labels(lambda i: "pé" if i % 2 else "q").encode("latin-1"), r"by guess, since byte \d+ \(line 3\) is no UTF-8", code=DONE),

@@ -11,7 +11,8 @@ import pytest
 
 from discriminant.table.dialect import is_number
 from tests.export.test_hostile_names import corpus
-from tests.report.test_browser import ACTS, BREAKERS, CHROMIUM, browser  # noqa: F401
+from tests.report.conftest import CHROMIUM, browser  # noqa: F401
+from tests.report.test_browser import ACTS, BREAKERS
 from tests.report.test_render import Tags
 from tests.trust.cases.running import call
 

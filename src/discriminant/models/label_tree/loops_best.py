@@ -1,6 +1,6 @@
 """Loops that keep the best few of a row, and merge what several trees found.
 
-This file imports Numba, and is itself imported when a search is about to run.
+This file imports Numba, and is itself imported when a loop of a label tree is about to run.
 
 The best of a row are a heap whose root is the worst of them. Scores are ordered strictly, equal
 ones by the smaller number of the child, so that the order in which pairs come does not matter.

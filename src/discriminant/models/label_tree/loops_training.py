@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from discriminant.models.label_tree.loops_logistic import newton
+from discriminant.models.label_tree.loops_logistic import newton, summed
 from discriminant.models.loops import compiled
 
 BLOCK = 8  # children that one sweep serves: one vector register of float32
@@ -79,20 +79,9 @@ def descend(
         kept = 0
         for s in range(m):
             i = order[s]
-            a0, a1, a2, a3 = W[last, 0], W[last, 1], W[last, 2], W[last, 3]
-            a4, a5, a6, a7 = W[last, 4], W[last, 5], W[last, 6], W[last, 7]
-            for p in range(starts[i], starts[i + 1]):
-                f, x = places[p], values[p]
-                a0 += x * W[f, 0]
-                a1 += x * W[f, 1]
-                a2 += x * W[f, 2]
-                a3 += x * W[f, 3]
-                a4 += x * W[f, 4]
-                a5 += x * W[f, 5]
-                a6 += x * W[f, 6]
-                a7 += x * W[f, 7]
-            step[0], step[1], step[2], step[3] = a0, a1, a2, a3
-            step[4], step[5], step[6], step[7] = a4, a5, a6, a7
+            eight = summed(places, values, W, starts[i], starts[i + 1])
+            step[0], step[1], step[2], step[3] = eight[0], eight[1], eight[2], eight[3]
+            step[4], step[5], step[6], step[7] = eight[4], eight[5], eight[6], eight[7]
             worst, largest = zero, zero
             for k in range(BLOCK):
                 t, a = square.dtype.type(sign[i, k]), alpha[i, k]

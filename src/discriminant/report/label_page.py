@@ -8,7 +8,7 @@ from discriminant.report.figure_labels import draw_bins, draw_frequencies, draw_
 from discriminant.report.label_facts import LabelPageFacts, MeasuredFacts, TreeFacts
 from discriminant.report.render import as_script, framed
 from discriminant.report.svg import Svg
-from discriminant.report.words import between, counted, duration, percent, whole
+from discriminant.report.words import between, counted, duration, percent, told, whole
 
 _RANKS = (1, 3, 5, 10, 20, 50, 100)
 _KINDS = {
@@ -50,7 +50,7 @@ def render_labels(facts: LabelPageFacts) -> str:
 def _figures(facts: LabelPageFacts) -> dict[str, Any]:
     """Every drawing that there are facts for."""
     found: dict[str, Svg | list[Svg]] = {"shapes": [draw_shape(s) for s in facts["tree"]["shapes"]]}
-    if facts["read"]["ranks"]:
+    if len(set(facts["read"]["counts"])) > 1:
         found["frequencies"] = draw_frequencies(facts["read"])
     bins = facts["measured"]["bins"] if "measured" in facts else None
     if bins:
@@ -72,14 +72,14 @@ def _tiles(facts: LabelPageFacts) -> list[dict[str, str]]:
         found = _measured_tiles(facts["measured"])
     found.append(
         {
-            "value": whole(read["labels"]),
+            "value": _brief(read["labels"]),
             "name": "labels",
             "note": "" if not read["unseen"] else f"{whole(read['unseen'])} of them without a row",
         }
     )
     if read["rows"] is not None:
         note = f"{counted(read['features'], 'feature')}, {_each(read['pairs'], read['rows'])} each"
-        found.append({"value": whole(read["rows"]), "name": "rows to learn from", "note": note})
+        found.append({"value": _brief(read["rows"]), "name": "rows to learn from", "note": note})
     if "training" in facts["seconds"]:
         took = duration(facts["seconds"]["training"])
         note = f"{counted(tree['trees'], 'tree')}, {whole(tree['weights'])} weights"
@@ -94,14 +94,14 @@ def _measured_tiles(found: MeasuredFacts) -> list[dict[str, str]]:
         {
             "value": percent(at["P"][0]),
             "name": "of first labels right",
-            "note": f"on {counted(found['rows'], 'row')} not seen before",
+            "note": f"on {counted(found['rows'], 'row')} of {told(found['source'], 30)}",
         },
         {
             "value": percent(at["recall"][-1]),
             "name": f"of a row's labels among the first {k}",
             "note": f"rows have {found['labels_a_row']:.1f} on average",
         },
-        {"value": whole(round(speed)), "name": "rows answered a second", "note": "all at once"},
+        {"value": _brief(round(speed)), "name": "rows answered a second", "note": "all at once"},
     ]
 
 
@@ -110,11 +110,9 @@ def _in_short(facts: LabelPageFacts) -> list[str]:
     lines = []
     if "measured" in facts:
         found = facts["measured"]
-        at, rows = found["at"], counted(found["rows"], "row")
-        lines.append(
-            f"The label put first was right for {percent(at['P'][0])} of {rows} that the model had "
-            f"not seen before."
-        )
+        rows = f"{counted(found['rows'], 'row')} of {told(found['source'], 60)}"
+        first = percent(found["at"]["P"][0])
+        lines.append(f"The label put first was right for {first} of the {rows}.")
         lines += _rare(found["bins"] or [])
     lines.append(f"To find labels, a row is put to {_put(tree)}.")
     if read["unseen"]:
@@ -144,6 +142,17 @@ def _rare(bins: list[dict[str, Any]]) -> list[str]:
         f"Labels that had {span(rare)} in training are found in {percent(rare['recall'])} of the "
         f"rows that have them; those that had {span(often)}, in {percent(often['recall'])}."
     ]
+
+
+def _brief(count: int) -> str:
+    """A count that fits a tile; the exact one is further down.
+
+    >>> _brief(37_872), _brief(123_604), _brief(1_305_265)
+    ('37,872', '124k', '1.31M')
+    """
+    if count < 100_000:
+        return whole(count)
+    return f"{count / 1e3:.0f}k" if count < 999_500 else f"{count / 1e6:,.3g}M"
 
 
 def _each(pairs: int | None, rows: int) -> str:

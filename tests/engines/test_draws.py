@@ -4,6 +4,10 @@ import gzip
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.feather
+import pyarrow.parquet as pq
 import pytest
 
 import discriminant as dd
@@ -113,3 +117,21 @@ def test_rows_in_parts_are_told_who_answers_them(tmp_path):
     _, rows = with_soil(tmp_path)
     with pytest.raises(ShapeError, match=r"discriminant\.rows.*predict_file.*predict_frame"):
         dd.LDA().fit(rows).predict(rows)
+
+
+@pytest.mark.parametrize("kind", ["parquet", "arrow", "csv"])
+def test_drawn_rows_hold_no_memory_but_their_own(kind, tmp_path):
+    """A table made of a batch by the wrong way keeps all columns alive for some codes of texts."""
+    n, d = 200_000, 10
+    columns = {f"x{j}": np.random.default_rng(j).normal(size=n) for j in range(d)}
+    table = pa.table({**columns, "y": np.array(["no", "yes"])[np.arange(n) % 2]})
+    path = tmp_path / f"t.{kind}"
+    {"parquet": pq.write_table, "arrow": pa.feather.write_feather, "csv": pa.csv.write_csv}[kind](
+        table, path
+    )
+    source = dd.rows(path, target="y").source
+    before = pa.total_allocated_bytes()
+    held = drawing.drawn(source.parts, [*columns, "y"], rows=1000)
+    own = sum(one.nbytes for one in held)
+    assert own < 1 << 20
+    assert pa.total_allocated_bytes() - before < 4 * own + (1 << 20)

@@ -125,7 +125,8 @@ class ParquetPart:
                 for batch in file.iter_batches(
                     rows, row_groups=list(self.groups), columns=held, use_threads=False
                 ):
-                    yield self.keys.joined(pa.table(batch), columns)
+                    # not pa.table(batch): codes of texts would keep all its columns alive
+                    yield self.keys.joined(pa.Table.from_batches([batch]), columns)
             except (pa.ArrowException, OSError, UnicodeDecodeError) as fault:
                 self.identity.check()
                 blame_parquet(path, file, held, self.groups)
@@ -174,7 +175,7 @@ class ArrowPart:
         with guarded(self.format), pa.OSFile(self.identity.path) as source:
             for batch in self._read(source, self.keys.apart(columns)):
                 batch.validate(full=True)
-                held = pa.table(batch)
+                held = pa.Table.from_batches([batch])
                 for lo in range(0, batch.num_rows, BATCH):
                     some = self.keys.joined(held.slice(lo, BATCH), columns)
                     yield some.select([name for name in some.column_names if name in columns])

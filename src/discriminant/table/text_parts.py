@@ -115,7 +115,7 @@ class CsvPart(_Span):
         plan = replace(self.plan, kinds={name: self.plan.kinds[name] for name in names})
         try:
             for batch in self._batches(plan):
-                table = pa.table(batch).rename_columns(names)
+                table = pa.Table.from_batches([batch]).rename_columns(names)
                 for lo in range(0, table.num_rows, BATCH):
                     yield self.keys.joined(table.slice(lo, BATCH), columns)
         except Recoded as found:

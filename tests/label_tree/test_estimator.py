@@ -7,6 +7,7 @@ import pytest
 from scipy import sparse
 from sklearn.datasets import load_digits
 from sklearn.linear_model import LogisticRegression
+from sklearn.preprocessing import normalize
 from sklearn.svm import LinearSVC
 
 import discriminant as dd
@@ -302,3 +303,27 @@ def test_progress_rises_to_the_end(sets):
     LabelTree(leaf=8, progress=lambda done, of: told.append((done, of))).fit(*sets)
     done = [at / of for at, of in told]
     assert done == sorted(done) and done[-1] == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("size", [1.0, 1e-200, 1e200])
+def test_rows_of_length_one_are_those_of_scikit_learn(sets, size):
+    X, Y = sets
+    scaled = normalize(X)
+    want = LabelTree(trees=1).fit(scaled, Y).predict_topk(scaled, k=3)
+    X = X * size
+    model = LabelTree(trees=1, unit_rows=True).fit(X, Y)
+    for rows in (X, X[[0]]):
+        codes, scores = model.predict_topk(rows, k=3)
+        np.testing.assert_array_equal(codes, want[0][: len(codes)])
+        np.testing.assert_allclose(scores, want[1][: len(codes)], rtol=1e-5, atol=1e-6)
+
+
+def test_rows_without_entries_have_no_length_to_bring_to_one(sets):
+    X, Y = sets
+    model = LabelTree(trees=1, unit_rows=True).fit(X, Y)
+    none = sparse.csr_array((1, X.shape[1]))
+    zero = sparse.csr_array((np.zeros(1), ([0], [0])), shape=(1, X.shape[1]))
+    codes, scores = model.predict_topk(sparse.vstack([none, zero, X[[0]], none]), k=3)
+    np.testing.assert_array_equal(codes[[0, 3]], codes[[1, 1]])
+    np.testing.assert_array_equal(codes[2], model.predict_topk(X[[0]], k=3)[0][0])
+    assert np.isfinite(scores).all()

@@ -1,5 +1,7 @@
 """Trees made of class moments: held to LDA on grouped classes, of ours and of scikit-learn."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
@@ -90,19 +92,43 @@ def test_an_offset_changes_nothing(offset):
     np.testing.assert_allclose(got, want, atol=max(1e-9, 1e-15 * offset * 100))
 
 
-def test_a_thousand_classes_from_pooled_moments():
-    """The classifiers of the nodes need K means and one scatter, and no row."""
-    X, y = drawn(1000, 32, 30_000, seed=6, spread=3.0)
+def forks(tree, d):
+    """Every node with two children: the labels of both, the slopes and the intercept of m."""
+    for at, layer in enumerate(tree.layers):
+        begins = np.arange(len(layer.bias) + 1)  # where the leaves of each child begin
+        for below in tree.layers[at + 1 :]:
+            begins = below.children[begins]
+        weights = layer.weight.reshape(-1, d, 2)
+        inner = np.flatnonzero(np.diff(layer.children) == 2)
+        for weight, left in zip(weights, layer.children[inner], strict=True):
+            ends = begins[left : left + 3]
+            sides = [tree.label_of[lo:hi] for lo, hi in pairwise(ends)]
+            assert (weight[:, 0] == -weight[:, 1]).all() and layer.bias[left] == -layer.bias[
+                left + 1
+            ]
+            yield *sides, weight[:, 1], layer.bias[left + 1]
+
+
+def test_every_node_of_a_thousand_classes_is_lda_of_its_two_sides():
+    """K means and one scatter are all it needs; here it is worked out anew, node by node."""
+    K, d = 1000, 32
+    X, y = drawn(K, d, 30_000, seed=6, spread=3.0)
     moments = dd.moments(X, y, detail="pooled")
-    assert moments.scatter.shape == (32, 32)
     model = LabelTree(tree="moments").fit_moments(moments)
-    lda = LDA().fit_moments(moments)
-    fresh, truth = drawn(1000, 32, 30_000, seed=6, spread=3.0)  # the tree saw sums of them alone
-    codes, _ = model.predict_topk(fresh[:4000], k=5)
-    found = (model.classes_[codes] == lda.predict(fresh[:4000])[:, None]).any(axis=1)
-    chance = 5 / 1000
-    assert found.mean() > 100 * chance
-    assert len(model.forest_.trees[0].layers) <= 30
+    n = np.bincount(y).astype(float)
+    mean = np.array([X[y == k].mean(axis=0) for k in range(K)])
+    shared = (X - mean[y]).T @ (X - mean[y]) / len(X)
+    found = list(forks(model.forest_.trees[0], d))
+    assert len(found) == K - 1
+    for left, right, slope, intercept in found:
+        a, b = (np.average(mean[side], axis=0, weights=n[side]) for side in (left, right))
+        apart = np.concatenate([mean[left] - a, mean[right] - b])
+        heavy = np.concatenate([n[left], n[right]])
+        within = shared + (apart.T * heavy) @ apart / heavy.sum()
+        want = np.linalg.solve(within, b - a)
+        level = np.log(n[right].sum() / n[left].sum()) - want @ (a + b) / 2
+        np.testing.assert_allclose(slope, want, rtol=1e-8, atol=1e-8 * np.abs(want).max())
+        np.testing.assert_allclose(intercept, level, rtol=1e-8, atol=1e-7)
 
 
 def test_classes_at_one_point_are_told_by_their_shares():

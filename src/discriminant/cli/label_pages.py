@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from pathlib import Path
 from typing import Any
 
 from discriminant import store
 from discriminant.cli.door import DONE, Session
-from discriminant.cli.label_trees import setting
+from discriminant.cli.label_trees import setting, trained
 from discriminant.cli.options import one_or_all
 from discriminant.cli.studying import check_places, stem_of
 from discriminant.errors import CommandError
 from discriminant.estimators.label_tree import LabelTree
 from discriminant.report.facts import to_json
 from discriminant.study.label_assessing import LabelsAssessed, assessed_labels
-from discriminant.study.label_files import one_file, read_labelled
+from discriminant.study.label_files import one_file
 from discriminant.study.label_report import label_page_facts, write_label_page
 from discriminant.study.pace import Pace
 from discriminant.study.telling import write_text
@@ -33,7 +32,8 @@ def report(session: Session, source: tuple[str, ...], options: dict[str, Any]) -
     file = None if options["no_model"] else Path(options["save"] or page.with_suffix(".model"))
     read_from = source if options["test"] is None else (*source, options["test"])
     check_places(read_from, page, file, options["facts"])
-    model, seconds = _trained(session, source, options)
+    asked = dict(setting(text) for text in options["settings"])
+    model, _, seconds = trained(session, source, options, asked)
     measured = None
     if options["test"] is not None:
         began = time.perf_counter()
@@ -73,27 +73,6 @@ def assess(
         command=session.command,
     )
     return _written(session, model, measured, facts, page, {})
-
-
-def _trained(
-    session: Session, source: tuple[str, ...], options: dict[str, Any]
-) -> tuple[LabelTree, dict[str, float]]:
-    """The model, and how long it took."""
-    asked = dict(setting(text) for text in options["settings"])
-    model = LabelTree(
-        **{"random_state": options["seed"], "checkpoint": options["checkpoint"], **asked}
-    )
-    with session.progress() as shown:
-        shown("reading", 0, 1)
-        began = time.perf_counter()
-        read = read_labelled(one_or_all(source))
-        reading = time.perf_counter() - began
-        shown("training", 0, 1)
-        if sys.stderr.isatty():
-            model.progress = lambda done, of: shown("training", done, of)
-        model.fit(read.features, read.labels)
-    training = time.perf_counter() - began - reading
-    return model, {"reading": reading, "training": training}
 
 
 def _measured(

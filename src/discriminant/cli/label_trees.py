@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 from typing import Any
 
 from discriminant import store
@@ -16,6 +17,7 @@ from discriminant.report.words import counted
 from discriminant.study.label_files import read_labelled
 from discriminant.study.sparse_or_table import refuse_sparse
 
+_SCALED = " Rows were brought to length one (--with unit_rows=false leaves them as they are)."
 _MOST = 10_000_000  # classes of a table, unless it is said
 
 
@@ -32,18 +34,29 @@ def _fit_sparse(
     session: Session, source: tuple[str, ...], options: dict[str, Any], asked: dict[str, Any]
 ) -> int:
     """To label sets, or to one label for each row, of a file of sparse rows."""
-    model = LabelTree(
-        **{"random_state": options["seed"], "checkpoint": options["checkpoint"], **asked}
-    )
+    model, rows, _ = trained(session, source, options, asked)
+    store.save(model, options["out"])
+    return _tell(session, model, rows, options["out"])
+
+
+def trained(
+    session: Session, source: tuple[str, ...], options: dict[str, Any], asked: dict[str, Any]
+) -> tuple[LabelTree, int, dict[str, float]]:
+    """A model of sparse rows, brought to length one unless that is said; their number; seconds."""
+    given = {"random_state": options["seed"], "checkpoint": options["checkpoint"]}
+    given = given if asked.get("tree") == "moments" else {**given, "unit_rows": True}
+    model = LabelTree(**{**given, **asked})
     with session.progress() as shown:
         shown("reading", 0, 1)
+        began = time.perf_counter()
         read = read_labelled(one_or_all(source))
+        reading = time.perf_counter() - began
         shown("training", 0, 1)
         if sys.stderr.isatty():
             model.progress = lambda done, of: shown("training", done, of)
         model.fit(read.features, read.labels)
-    store.save(model, options["out"])
-    return _tell(session, model, len(read), options["out"])
+    training = time.perf_counter() - began - reading
+    return model, len(read), {"reading": reading, "training": training}
 
 
 def _fit_table(
@@ -95,7 +108,7 @@ def _tell(session: Session, model: LabelTree, rows: int, out: Any) -> int:
         },
         f"LabelTree fitted to {rows:,} rows of {model.n_features_in_:,} features: "
         f"{counted(len(model.forest_.trees), 'tree')} over {labels:,} labels, "
-        f"{model.n_weights_:,} weights.",
+        f"{model.n_weights_:,} weights.{_SCALED if model.unit_rows else ''}",
         written={"model": out},
     )
     return DONE

@@ -26,14 +26,17 @@ def check_options(model: Any) -> None:
     if isinstance(model.tree, str) and model.tree not in TREES:
         words = ", ".join(f"'{tree}'" for tree in TREES)
         raise OptionError.of("tree", model.tree, f"{words} or a hierarchy of the labels")
+    if from_moments(model) and model.unit_rows:
+        raise OptionError.of("unit_rows", True, "False with tree='moments', made of rows as given")
     for name, choices in CHOICES.items():
         value = getattr(model, name)
         if not (value is None or isinstance(value, str)) or value not in choices:
             raise OptionError.of(name, value, " or ".join(repr(choice) for choice in choices))
     for name, least in LEAST.items():
         check_whole(name, getattr(model, name), least, optional=name in OPTIONAL)
-    if not isinstance(model.standardize, bool | np.bool_):
-        raise OptionError.of("standardize", model.standardize, "True or False")
+    for name in ("standardize", "unit_rows"):
+        if not isinstance(getattr(model, name), bool | np.bool_):
+            raise OptionError.of(name, getattr(model, name), "True or False")
     for name in ("cost", "tolerance", "threshold"):
         _check_number(name, getattr(model, name), zero=name == "threshold")
 

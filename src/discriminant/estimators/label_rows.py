@@ -1,7 +1,8 @@
 """Rows for a label tree: CSR whatever they come as, sound enough for loops that check nothing.
 
 A single row must not take longer here than its search: a CSR matrix is looked at, neither copied
-nor made anew. Dense rows may be standardized on the way: (x - centre) / spread, in float64.
+nor made anew. Dense rows may be standardized on the way: (x - centre) / spread, in float64; and
+rows may be brought to length one: x / |x|, as is best for counts of words.
 """
 
 from __future__ import annotations
@@ -54,6 +55,7 @@ def as_rows(
     *,
     names: tuple[str, ...] | None = None,
     scale: Floats | None = None,
+    unit: bool = False,
 ) -> Entries:
     """(n, d) CSR of `kind`, float32 or float64, its columns in order; NaN and infinity refused."""
     if not is_sparse(features):
@@ -65,7 +67,7 @@ def as_rows(
     if not rows.has_canonical_format:  # entries out of order, or a cell in several: their sum
         rows = rows.copy()
         rows.sum_duplicates()
-    values = rows.data
+    values = _of_length_one(rows.data, rows.indptr) if unit else rows.data
     if values.dtype != kind:
         with np.errstate(over="ignore"):
             values = values.astype(kind)
@@ -94,6 +96,21 @@ def _from_dense(
     if not parts:
         raise ShapeError.no_rows(0)
     return parts[0] if len(parts) == 1 else sparse.vstack(parts, format="csr")
+
+
+def _of_length_one(values: Any, starts: Any) -> Any:
+    """Each row over its length, in float64; rows without entries, or of zeros, stay."""
+    count = np.diff(starts)
+    if not len(values) or not count.any():
+        return values
+    first, wide = starts[:-1][count > 0], values[: starts[-1]].astype(np.float64)
+    largest = np.maximum.reduceat(np.abs(wide), first)
+    largest[~(largest > 0)] = 1.0  # squares of what is at most 1 do not overflow
+    with np.errstate(invalid="ignore"):
+        wide /= np.repeat(largest, count[count > 0])
+        length = np.sqrt(np.add.reduceat(wide**2, first))
+        length[~(length > 0)] = 1.0
+        return wide / np.repeat(length, count[count > 0])
 
 
 def _check_places(rows: Any) -> None:

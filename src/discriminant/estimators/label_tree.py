@@ -14,40 +14,30 @@ from sklearn.base import ClassifierMixin
 
 from discriminant.assessment.forest_summary import ForestSummary
 from discriminant.engines.engine import read_moments
-from discriminant.engines.local import available_threads
 from discriminant.engines.parted import AnyTable
 from discriminant.errors import (
     LabelError,
     LabelSetError,
     LabelTreeError,
     MomentsMismatchError,
-    NamesUncheckedWarning,
     OptionError,
     ShapeError,
     TooFewRowsError,
     WeightError,
     gathered,
-    tell,
 )
-from discriminant.estimators.base import Rows
 from discriminant.estimators.in_parts import at_hand, parted
+from discriminant.estimators.label_answers import LabelAnswers
 from discriminant.estimators.label_growing import grown, how_many, tried
-from discriminant.estimators.label_options import check_options, check_whole, from_moments
+from discriminant.estimators.label_options import check_options, from_moments
 from discriminant.estimators.label_rows import as_rows, scale_of
-from discriminant.estimators.label_sets import Kind, LabelSets, open_labels
+from discriminant.estimators.label_sets import LabelSets, open_labels
 from discriminant.models.label_tree.from_moments import separated
 from discriminant.models.label_tree.layers import Forest, Tree
-from discriminant.models.label_tree.search import top
 from discriminant.models.label_tree.statistics import forest_statistics
 from discriminant.moments.class_moments import ClassMoments
-from discriminant.table.schema import Floats, Labels, Schema, numbered
+from discriminant.table.schema import Floats, numbered
 from discriminant.table.source import open_features, open_table
-
-Codes = npt.NDArray[np.int32]
-
-_CELLS = 1 << 28  # of a matrix of probabilities
-_REACHED = 1000  # labels of a row, at most, that have a probability
-_HALF = {"hinge": -1.0, "logistic": np.log(0.5)}  # what a margin of 0 adds to a score
 
 
 class Size(NamedTuple):
@@ -61,7 +51,7 @@ class Size(NamedTuple):
     seconds: float  # of one thread at work in nodes
 
 
-class LabelTree(ClassifierMixin, Rows):
+class LabelTree(ClassifierMixin, LabelAnswers):
     """Very many labels: a tree over the labels, linear classifiers in its nodes, a beam to search.
 
     Labels whose rows are alike are put together, again and again; in every node, each child is told
@@ -97,6 +87,8 @@ class LabelTree(ClassifierMixin, Rows):
     standardize
         Whether columns of dense rows are centred and divided by their standard deviations, as they
         should be where they are of different units: a table rather than words.
+    unit_rows
+        Whether rows are brought to length one, as is best for words and their counts.
     path
         What a margin m adds to the score of a path: 'hinge', -max(0, 1 - m)^3, or 'logistic',
         log sigma(m). None: as the loss.
@@ -144,9 +136,6 @@ class LabelTree(ClassifierMixin, Rows):
     [['cat']]
     """
 
-    forest_: Forest
-    classes_: Labels
-    kind_: Kind
     scale_: Floats | None
     label_rows_: npt.NDArray[np.int32]
     n_rows_: int
@@ -167,6 +156,7 @@ class LabelTree(ClassifierMixin, Rows):
         max_sweeps: int = 20,
         threshold: float = 0.1,
         standardize: bool = False,
+        unit_rows: bool = False,
         path: str | None = None,
         weighting: str | None = None,
         precision: str = "float32",
@@ -186,6 +176,7 @@ class LabelTree(ClassifierMixin, Rows):
         self.max_sweeps = max_sweeps
         self.threshold = threshold
         self.standardize = standardize
+        self.unit_rows = unit_rows
         self.path = path
         self.weighting = weighting
         self.precision = precision
@@ -289,83 +280,6 @@ class LabelTree(ClassifierMixin, Rows):
         seconds = count * one.seconds
         return Size(*sets.members.shape, count * one.weights, model, training, seconds)
 
-    # --- using ------------------------------------------------------------------------------------
-
-    def predict_topk(self, X: Any, k: int = 5, beam: int | None = None) -> tuple[Codes, Floats]:
-        """The k best labels of each row, best first: codes (n, k) and scores (n, k).
-
-        Parameters
-        ----------
-        k
-            Labels for each row. Where fewer were reached, codes are -1 and scores -inf.
-        beam
-            Nodes of each level to follow, in place of the fitted option; as many as there are
-            labels leave nothing out.
-
-        Returns
-        -------
-        codes
-            Places in `classes_`.
-        scores
-            Logs of the mean, over trees, of exp(path score): with path 'logistic', of
-            probabilities.
-        """
-        beam = self.beam if beam is None else beam
-        check_whole("k", k, 1)
-        check_whole("beam", beam, 1)
-        return self._top(self._rows(X), int(k), int(beam))
-
-    def predict(self, X: Any) -> Any:
-        """The best label of each row; of label sets, all labels more likely than not.
-
-        These are as y was: a sparse matrix of ones, or a list of lists of labels, best first.
-        """
-        if self._kind() == "one":
-            codes, _ = self._top(self._rows(X), 1, self.beam)
-            return np.asarray(self.classes_[codes[:, 0]])
-        codes, scores = self._reached(self._rows(X))
-        kept = scores >= _HALF[self.forest_.path]
-        if self.kind_ == "indicator":
-            found = self._sparse(codes, kept.astype(np.float64), kept)
-            return found.astype(np.int8)
-        return [self.classes_[row[some]].tolist() for row, some in zip(codes, kept, strict=True)]
-
-    def predict_proba(self, X: Any, k: int | None = None) -> Any:
-        """(n, L) probability of each label; with k, of the k best as a sparse matrix.
-
-        Of one label for each row they sum to one over the labels that were reached; those of label
-        sets do not. They are probabilities in so far as the path score is 'logistic'; for others
-        `Decision(model, calibrate='platt')` makes them so.
-        """
-        self._need_fit()
-        rows = self._rows(X)
-        if k is not None:
-            check_whole("k", k, 1)
-        else:
-            cells = rows.shape[0] * len(self.classes_)
-            if cells > _CELLS:
-                raise LabelTreeError.too_many_cells(rows.shape[0], len(self.classes_), _CELLS)
-        codes, scores = self._reached(rows)
-        if self.kind_ == "one":
-            scores = scores - np.logaddexp.reduce(scores, axis=1, keepdims=True)
-        if k is None:
-            return self._dense(codes, np.exp(scores), 0.0)
-        codes, scores = codes[:, :k], scores[:, :k]
-        return self._sparse(codes, np.exp(scores), codes >= 0)
-
-    def predict_log_proba(self, X: Any) -> Floats:
-        """(n, L) log probability of each label, -inf of those that were not reached."""
-        with np.errstate(divide="ignore"):
-            return np.asarray(np.log(self.predict_proba(X)))
-
-    def decision_function(self, X: Any) -> Floats:
-        """(n, L) scores, -inf of labels that were not reached; with two (n,), their difference."""
-        self._need_fit()
-        found = self._dense(*self._reached(self._rows(X)), -np.inf)
-        if len(self.classes_) == 2 and self.kind_ == "one":
-            return np.asarray(found[:, 1] - found[:, 0])
-        return found
-
     # --- inside -----------------------------------------------------------------------------------
 
     def _fit_table(self, X: Any, y: Any) -> Self:
@@ -419,59 +333,11 @@ class LabelTree(ClassifierMixin, Rows):
             one = sets.kind == "one"
             raise LabelError.one_class(label) if one else LabelSetError.one_label(label)
         scale = scale_of(features) if self.standardize else None
-        rows = as_rows(features, self._real(), names=names, scale=scale).matrix()
+        unit = self.unit_rows
+        rows = as_rows(features, self._real(), names=names, scale=scale, unit=unit).matrix()
         return rows, names, sets, scale
-
-    def _kind(self) -> Kind:
-        self._need_fit()
-        return self.kind_
-
-    def _real(self) -> Any:
-        double = self.precision == "float64" or from_moments(self)
-        return np.float64 if double else np.float32
 
     def _path(self) -> str:
         if self.path is not None:
             return self.path
         return "logistic" if self.loss == "logistic" or from_moments(self) else "hinge"
-
-    def _rows(self, X: Any) -> Any:
-        """Rows to search for, as those of the fit."""
-        self._need_fit()
-        names = getattr(self, "feature_names_in_", None)
-        if type(X) in (sparse.csr_matrix, sparse.csr_array) and names is None:
-            features, given = X, None
-        else:
-            match = None if names is None else Schema(tuple(names.tolist()), np.zeros(0), True)
-            features, given = open_features(X, match=match)
-        if len(features.shape) != 2 or features.shape[1] != self.n_features_in_:
-            raise ShapeError.of_width(features.shape[-1], self.n_features_in_, type(self).__name__)
-        if features.shape[0] == 0:
-            raise ShapeError.no_rows(0)
-        if given is not None and names is None:
-            tell(NamesUncheckedWarning.fitted_without(type(self).__name__))
-        if given is None and names is not None:
-            tell(NamesUncheckedWarning.given_without(type(self).__name__))
-        known = None if names is None else tuple(names)
-        return as_rows(features, self._real(), names=known, scale=getattr(self, "scale_", None))
-
-    def _top(self, rows: Any, k: int, beam: int) -> tuple[Codes, Floats]:
-        threads = 1 if rows.shape[0] == 1 else self.threads or available_threads()
-        return top(self.forest_, rows, k=k, beam=beam, threads=threads)
-
-    def _reached(self, rows: Any) -> tuple[Codes, Floats]:
-        """All labels that a row reaches."""
-        return self._top(rows, min(len(self.classes_), _REACHED), self.beam)
-
-    def _dense(self, codes: Codes, values: Floats, beyond: float) -> Floats:
-        found = np.full((len(codes), len(self.classes_)), beyond)
-        row, place = np.nonzero(codes >= 0)
-        found[row, codes[row, place]] = values[row, place]
-        return found
-
-    def _sparse(self, codes: Codes, values: Floats, kept: npt.NDArray[np.bool_]) -> Any:
-        starts = np.concatenate([[0], np.cumsum(kept.sum(axis=1))])
-        shape = (len(codes), len(self.classes_))
-        found = sparse.csr_array((values[kept], codes[kept], starts), shape=shape)
-        found.sort_indices()
-        return found

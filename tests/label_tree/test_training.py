@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -282,6 +283,53 @@ def test_a_part_not_written_to_its_end_is_done_again(tmp_path, cut):
     parts.write_bytes(parts.read_bytes()[:-cut])
     again = train(partition, X, Y, settings=settings, spool=place)
     assert the_same(train(partition, X, Y, settings=settings), again)
+
+
+def stopped(place):
+    """A partition and rows, and a spool of them whose first levels are done."""
+    X, Y = rows_of(n_labels=100)
+    partition = balanced(label_means(X, Y), arity=4, leaf=10)
+
+    def stop(done: int, of: int) -> None:
+        if (place / "level-1").is_dir():
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        train(partition, X, Y, settings=Settings(), spool=place, progress=stop, threads=1)
+    return partition, X, Y
+
+
+def halved(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2 // 8 * 8])
+
+
+def with_another_byte(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+
+
+@pytest.mark.parametrize("harm", [halved, with_another_byte, Path.unlink])
+@pytest.mark.parametrize("name", ["weight", "entries", "bias", "kinds.json"])
+def test_a_level_that_was_harmed_is_told_and_done_again_once_removed(tmp_path, harm, name):
+    place = tmp_path / "s"
+    partition, X, Y = stopped(place)
+    harm(place / "level-1" / name)
+    with pytest.raises(CheckpointError, match=r"level-1 is damaged .*Remove it"):
+        train(partition, X, Y, settings=Settings(), spool=place)
+    shutil.rmtree(place / "level-1")
+    again = train(partition, X, Y, settings=Settings(), spool=place)
+    assert the_same(train(partition, X, Y, settings=Settings()), again)
+
+
+def test_a_spool_killed_before_its_first_file_was_whole_is_begun_anew(tmp_path):
+    X, Y = rows_of(n_labels=20)
+    place = tmp_path / "s"
+    place.mkdir()
+    (place / "lock").write_text("process 1 on there")
+    (place / ".spool.json.0a1b2c3d").write_text('{"for')
+    found = train(one_vs_rest(20), X, Y, settings=Settings(), spool=place)
+    assert the_same(train(one_vs_rest(20), X, Y, settings=Settings()), found)
 
 
 KILLED = """

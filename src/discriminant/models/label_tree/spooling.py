@@ -9,7 +9,7 @@ the order in which they are done, by node and first child:
 
     spool.json       what is trained: digests of rows, labels, partition and settings
     level-2.parts    the parts of a level under way, one after the other, each with a checksum
-    level-2/         a level that is done: its layer, opened memory-mapped
+    level-2/         a level that is done: its layer, opened memory-mapped once it is found whole
     lock             held while there is training: `claiming`
 
 A part at the end of the file that was not written to its end is cut off; all before it stand.
@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import struct
 import threading
@@ -33,16 +34,18 @@ from typing import Any, BinaryIO, Protocol
 import numpy as np
 
 from discriminant.errors import CheckpointError
+from discriminant.models.label_tree import sealing
 from discriminant.models.label_tree.claiming import NAME as LOCK, Claim
 from discriminant.models.label_tree.layers import Ints, Layer, Reals
 from discriminant.models.label_tree.reaching import Task
-from discriminant.table.replacing import write_whole
+from discriminant.table.replacing import force_folder, write_whole
 
 Key = tuple[int, int]  # node, first child
 
 _HEAD = struct.Struct("<4sqqqqqI")  # mark, node, first child, features, weights, children, checksum
 _MARK = b"part"
 _FORMAT = 1
+_UNDER_WAY = re.compile(r"\.spool\.json\.[0-9a-f]{8}")
 _PLAIN = ("children", "chunks", "feature", "entries", "child", "weight", "bias")
 
 
@@ -135,7 +138,7 @@ class Spool:
 
     def layer(self, level: int) -> Layer | None:
         place = self.folder / f"level-{level}"
-        return _mapped(place) if place.is_dir() else None
+        return _mapped(place, sealing.opened(place)) if place.is_dir() else None
 
     def done(self, level: int) -> set[Key]:
         path = self.folder / f"level-{level}.parts"
@@ -167,11 +170,12 @@ class Spool:
         place, under_way = self.folder / f"level-{level}", self.folder / f"level-{level}.new"
         shutil.rmtree(under_way, ignore_errors=True)
         under_way.mkdir()
-        self._write(under_way, children, tasks)
+        kinds = self._write(under_way, children, tasks)
         under_way.rename(place)
+        force_folder(self.folder)  # before the parts go
         self._leave()
         os.unlink(self.folder / f"level-{level}.parts")
-        return _mapped(place)
+        return _mapped(place, kinds)
 
     def close(self) -> None:
         """Leave the folder as it is, to whoever comes next."""
@@ -190,7 +194,7 @@ class Spool:
             self.file.close()
             self.file = None
 
-    def _write(self, folder: Path, children: Ints, tasks: Sequence[Task]) -> None:
+    def _write(self, folder: Path, children: Ints, tasks: Sequence[Task]) -> dict[str, str]:
         chunk, bias = np.zeros(len(children) - 1, np.int64), _certain(children, self.kind)
         entries, total = folder / "entries", 0
         with (
@@ -211,7 +215,8 @@ class Spool:
             (folder / name).write_bytes(array.tobytes())
         kinds = {"weight": self.kind.name, "bias": self.kind.name, "feature": "int32"}
         kinds["child"] = child_kind(children).name
-        (folder / "kinds.json").write_text(json.dumps(kinds))
+        sealing.seal(folder, kinds)
+        return kinds
 
     def _read(self, task: Task) -> Part:
         assert self.file is not None
@@ -269,13 +274,20 @@ def _refuse_foreign(folder: Path) -> None:
     """Leave alone what is no folder of this kind."""
     if (folder / "spool.json").exists():
         return
-    if folder.is_file() or (folder.is_dir() and set(os.listdir(folder)) - {LOCK}):
+    if folder.is_file() or (folder.is_dir() and set(os.listdir(folder)) - {LOCK, *_begun(folder)}):
         raise CheckpointError.foreign(os.fspath(folder))
 
 
+def _begun(folder: Path) -> list[str]:
+    """Files of one who was killed before `spool.json` was whole."""
+    return [name for name in os.listdir(folder) if _UNDER_WAY.fullmatch(name)]
+
+
 def _opened(folder: Path, told: dict[str, str]) -> None:
-    """A new folder, or one of the same work."""
+    """A new folder, or one of the same work; it is ours."""
     head = folder / "spool.json"
+    for name in _begun(folder):
+        os.unlink(folder / name)
     if not head.exists():
         write_whole(head, json.dumps(told, indent=1).encode())
         return
@@ -316,9 +328,8 @@ def _part(content: bytes, sizes: Sequence[int], kind: Any) -> Part:
     return Part(*found)
 
 
-def _mapped(folder: Path) -> Layer:
+def _mapped(folder: Path, kinds: dict[str, str]) -> Layer:
     """A layer that is done, read from the disk when it is asked for."""
-    kinds = json.loads((folder / "kinds.json").read_text())
     found = {}
     for name in _PLAIN:
         path, kind = folder / name, kinds.get(name, "int64")

@@ -93,7 +93,9 @@ def _of_matrix(y: sparse.csr_matrix) -> LabelSets:
     for at in np.flatnonzero(~np.isfinite(y.data) | (y.data < 0)):
         row = int(np.searchsorted(y.indptr, at, side="right")) - 1
         raise LabelSetError.of_entry(row, int(y.indices[at]), y.data[at])
-    y.eliminate_zeros()
+    if not y.data.all():
+        y = y.copy()  # its arrays may be the caller's
+        y.eliminate_zeros()
     if not y.nnz:
         raise LabelSetError.all_empty(y.shape[0])
     return LabelSets("indicator", np.arange(y.shape[1]), _ones(y.indices, y.indptr, y.shape[1]))

@@ -80,7 +80,7 @@ def test_the_command_line_fits_and_predicts_as_python_does(rows, place, capsys):
     assert (told["rows"], told["labels"], told["trees"]) == (120, 12, 2)
     predict = ["predict", held["tree.model"], held["rows.txt"], "--out", held["said.csv"]]
     assert run([*predict, "--top", "2", "--quiet"]) == 0
-    model = dd.LabelTree(trees=2, tree="wide").fit(*dd_rows(held["rows.txt"]))
+    model = dd.LabelTree(trees=2, tree="wide", unit_rows=True).fit(*dd_rows(held["rows.txt"]))
     dd.predict_file(model, held["rows.txt"], held["ours.csv"], k=2)
     assert read(held["said.csv"]) == read(held["ours.csv"])
 

@@ -1,5 +1,6 @@
 """LabelTree as a classifier: kinds of labels and rows, probabilities, decisions, laws."""
 
+import warnings
 from itertools import chain, pairwise
 
 import numpy as np
@@ -12,6 +13,7 @@ from sklearn.svm import LinearSVC
 
 import discriminant as dd
 from discriminant import Decision, LabelTree
+from discriminant.errors import LabelTreeError, LongRowsWarning, OptionError
 
 pytestmark = pytest.mark.filterwarnings("ignore::discriminant.errors.DiscriminantWarning")
 
@@ -329,3 +331,58 @@ def test_rows_without_entries_have_no_length_to_bring_to_one(sets):
     np.testing.assert_array_equal(codes[[0, 3]], codes[[1, 1]])
     np.testing.assert_array_equal(codes[2], model.predict_topk(X[[0]], k=3)[0][0])
     assert np.isfinite(scores).all()
+
+
+@pytest.mark.parametrize("tree", ["balanced", "wide", "huffman"])
+@pytest.mark.parametrize(
+    ("size", "precision"), [(1e39, "float64"), (1e-39, "float64"), (1e15, "float32")]
+)
+def test_rows_of_any_size_make_the_same_tree(sets, tree, size, precision):
+    X, Y = sets
+    options = {"tree": tree, "trees": 1, "leaf": 4, "arity": 4, "precision": precision}
+    one, other = (LabelTree(unit_rows=True, **options).fit(X * by, Y) for by in (1.0, size))
+    np.testing.assert_array_equal(*(m.forest_.trees[0].label_of for m in (one, other)))
+
+
+def test_numbers_too_large_to_be_squared_are_refused_by_name(sets):
+    X, Y = sets
+    with pytest.raises(LabelTreeError, match=r"too large to be squared in float32.*unit_rows"):
+        LabelTree().fit(X * 1e30, Y)
+    LabelTree(trees=1, tree="wide", precision="float64", threshold=0).fit(X * 1e30, Y)
+
+
+@pytest.mark.filterwarnings("default")
+def test_long_rows_whose_weights_are_all_left_out_are_told(sets):
+    X, Y = sets
+    with pytest.warns(LongRowsWarning, match="unit_rows=True"):
+        LabelTree(trees=1).fit(normalize(X) * 100, Y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", LongRowsWarning)
+        LabelTree(trees=1).fit(normalize(X), Y)
+
+
+@pytest.mark.parametrize("option", [{"beam": 0}, {"beam": -3}, {"threads": 0}])
+def test_options_that_cannot_be_are_refused_in_every_question(digits, option, tmp_path):
+    X, y, new, _ = digits
+    model = LabelTree(trees=1).fit(X[:200], y[:200]).set_params(**option)
+    model.save(tmp_path / "m")
+    for asked in (model, dd.load(tmp_path / "m")):
+        for question in ("predict", "predict_proba", "predict_topk", "decision_function"):
+            with pytest.raises(OptionError, match=next(iter(option))):
+                getattr(asked, question)(new)
+
+
+def test_options_set_after_a_fit_wait_for_the_next(digits):
+    X, y, new, _ = digits
+    model = LabelTree(tree="moments").fit(X + 1e6, y)
+    want = model.predict_proba(new + 1e6)
+    model.set_params(tree="balanced", unit_rows=True, standardize=True, precision="float32")
+    np.testing.assert_array_equal(model.predict_proba(new + 1e6), want)
+
+
+def test_logs_of_probabilities_are_exact_in_the_tails(digits):
+    X, y, new, _ = digits
+    model = LabelTree(trees=1, beam=10).fit(X, y)
+    logs, plain = model.predict_log_proba(new * 40), model.predict_proba(new * 40)
+    assert (plain == 0).any() and np.isfinite(logs).all()
+    np.testing.assert_allclose(np.exp(logs), plain, rtol=1e-12)

@@ -114,6 +114,28 @@ def test_a_beam_of_all_leaves_leaves_nothing_out(path, trees, rows):
     assert (np.diff(scores, axis=1) <= 0).all()
 
 
+@pytest.mark.parametrize("round_", range(20))
+def test_labels_that_few_trees_find_are_merged_whatever_lay_in_memory(round_):
+    """Room for names beyond those that were found holds anything: it must not be looked at."""
+    forest, rows = random_forest(7, 5, np.float32, "hinge"), random_rows(8, 1 + round_ % 3)
+    junk = [np.full(4000 + 100 * j, 2**30 + round_, np.int32) for j in range(50)]
+    del junk
+    codes, scores = top(forest, rows, k=40, beam=1)
+    whole = everything(forest, rows)
+    assert (codes < 40).all() and (codes[:, 0] >= 0).all()
+    assert (scores[codes >= 0] <= np.take_along_axis(whole, codes, 1)[codes >= 0] + 1e-6).all()
+
+
+@pytest.mark.parametrize("path", ["hinge", "logistic"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_margins_beyond_numbers_are_the_worst_and_no_nan(path, dtype):
+    forest, rows = random_forest(9, 3, dtype, path), random_rows(10, 60)
+    rows.data = (rows.data * 1e36).astype(rows.dtype)
+    _, scores = top(forest, rows, k=5, beam=10)
+    assert not np.isnan(scores).any()
+    assert (np.diff(scores, axis=1) <= 0).all()
+
+
 @pytest.mark.parametrize("path", ["hinge", "logistic"])
 @pytest.mark.parametrize("k", [1, 2, 7])
 @pytest.mark.parametrize("rows", [3, 300], ids=["few rows", "a block"])

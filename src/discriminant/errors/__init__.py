@@ -83,6 +83,7 @@ from discriminant.errors.label_tree import (
     HierarchyError as HierarchyError,
     LabelSetError as LabelSetError,
     LabelTreeError as LabelTreeError,
+    LongRowsWarning as LongRowsWarning,
     UnlabelledRowsWarning as UnlabelledRowsWarning,
     UnseenLabelsWarning as UnseenLabelsWarning,
 )
@@ -139,4 +140,7 @@ from discriminant.errors.sums import (
     PrecisionLostError as PrecisionLostError,
     SitesError as SitesError,
 )
-from discriminant.errors.xmc import SparseFileError as SparseFileError
+from discriminant.errors.xmc import (
+    FirstFeatureWarning as FirstFeatureWarning,
+    SparseFileError as SparseFileError,
+)

@@ -55,6 +55,14 @@ class LabelTreeError(InputError):
         )
 
     @classmethod
+    def beyond_squares(cls, row: int, column: str, kind: str, most: float) -> LabelTreeError:
+        other = "" if kind == "float64" else "precision='float64', "
+        return cls(
+            f"Row {row} (counted from 0), column '{column}' is too large to be squared in {kind} "
+            f"(more than {most:.2g}). Pass {other}unit_rows=True, or scale the rows."
+        )
+
+    @classmethod
     def beyond_half(cls, largest: float) -> LabelTreeError:
         return cls(
             f"A weight of {largest:.3g} is too large for float16, which ends at 65504. Pass "
@@ -172,4 +180,17 @@ class UnlabelledRowsWarning(DiscriminantWarning):
         return cls(
             f"{rows:,} of {of_rows:,} rows have no label. They reach no node of the tree, so that "
             "nothing is learnt from them."
+        )
+
+
+class LongRowsWarning(DiscriminantWarning):
+    """Rows are long, weights small, and the threshold takes them away."""
+
+    @classmethod
+    def of(cls, length: float, threshold: float) -> LongRowsWarning:
+        return cls(
+            f"Rows have a length of {length:.3g} (the median), so that weights are small, and "
+            f"those below threshold={threshold:g} are left out though they matter. Pass "
+            "unit_rows=True (best for words), standardize=True (for columns of different units), "
+            f"or threshold={threshold / length:.1g}."
         )

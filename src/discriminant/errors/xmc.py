@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from discriminant.errors.base import DiscriminantWarning
 from discriminant.errors.files import FileError
 
 
@@ -87,6 +88,21 @@ class SparseFileError(FileError):
         return cls(
             f"{path} has {rows} rows and {labels} has {sets}: row i of one should belong to row i "
             "of the other. Were both made by the same run?"
+        )
+
+
+class FirstFeatureWarning(DiscriminantWarning):
+    """A file of svmlight does not tell whether its features count from 0 or from 1."""
+
+    @classmethod
+    def of(cls, path: str, features: int) -> FirstFeatureWarning:
+        return cls(
+            f"{path} does not tell whether its features count from 0 or from 1: there are "
+            f"{features}, and it has no feature 0 and no feature {features} (feature {features} "
+            "would be the last counted from 1). It was read as counted from 1; if it counts from "
+            "0, each value stands in the column before its own. Say which: --first 0 or --first 1 "
+            "(commands), first=0 (read_svmlight), model.first_feature_ = 0 (predict_file). A model "
+            "that 'discriminant fit' makes of svmlight remembers it."
         )
 
 

@@ -11,7 +11,7 @@ from scipy import sparse
 from discriminant.engines.local import available_threads
 from discriminant.errors import LabelTreeError, NamesUncheckedWarning, ShapeError, tell
 from discriminant.estimators.base import Rows
-from discriminant.estimators.label_options import check_whole, from_moments
+from discriminant.estimators.label_options import check_whole
 from discriminant.estimators.label_rows import as_rows
 from discriminant.estimators.label_sets import Kind
 from discriminant.models.label_tree.layers import Forest
@@ -34,9 +34,8 @@ class LabelAnswers(Rows):
     kind_: Kind
     beam: int
     threads: int | None
-    tree: Any
-    precision: str
-    unit_rows: bool
+    scale_: Floats | None = None
+    unit_rows_: bool = False
 
     def predict_topk(self, X: Any, k: int = 5, beam: int | None = None) -> tuple[Codes, Floats]:
         """The k best labels of each row, best first: codes (n, k) and scores (n, k).
@@ -44,7 +43,9 @@ class LabelAnswers(Rows):
         Parameters
         ----------
         k
-            Labels for each row. Where fewer were reached, codes are -1 and scores -inf.
+            Labels for each row. Where fewer were reached, codes are -1 and scores -inf. Of several
+        trees, a score is of the max(k, beam, 20) best labels of each: a larger k can change the
+        order of labels that are nearly equal.
         beam
             Nodes of each level to follow, in place of the fitted option; as many as there are
             labels leave nothing out.
@@ -59,7 +60,6 @@ class LabelAnswers(Rows):
         """
         beam = self.beam if beam is None else beam
         check_whole("k", k, 1)
-        check_whole("beam", beam, 1)
         return self._top(self._rows(X), int(k), int(beam))
 
     def predict(self, X: Any) -> Any:
@@ -84,31 +84,21 @@ class LabelAnswers(Rows):
         sets do not. They are probabilities in so far as the path score is 'logistic'; for others
         `Decision(model, calibrate='platt')` makes them so.
         """
-        self._need_fit()
-        rows = self._rows(X)
-        if k is not None:
-            check_whole("k", k, 1)
-        else:
-            cells = rows.shape[0] * len(self.classes_)
-            if cells > _CELLS:
-                raise LabelTreeError.too_many_cells(rows.shape[0], len(self.classes_), _CELLS)
-        codes, scores = self._reached(rows)
-        if self.kind_ == "one":
-            scores = scores - np.logaddexp.reduce(scores, axis=1, keepdims=True)
         if k is None:
+            codes, scores = self._log_probabilities(self._few(self._rows(X)))
             return self._dense(codes, np.exp(scores), 0.0)
+        check_whole("k", k, 1)
+        codes, scores = self._log_probabilities(self._rows(X))
         codes, scores = codes[:, :k], scores[:, :k]
         return self._sparse(codes, np.exp(scores), codes >= 0)
 
     def predict_log_proba(self, X: Any) -> Floats:
         """(n, L) log probability of each label, -inf of those that were not reached."""
-        with np.errstate(divide="ignore"):
-            return np.asarray(np.log(self.predict_proba(X)))
+        return self._dense(*self._log_probabilities(self._few(self._rows(X))), -np.inf)
 
     def decision_function(self, X: Any) -> Floats:
         """(n, L) scores, -inf of labels that were not reached; with two (n,), their difference."""
-        self._need_fit()
-        found = self._dense(*self._reached(self._rows(X)), -np.inf)
+        found = self._dense(*self._reached(self._few(self._rows(X))), -np.inf)
         if len(self.classes_) == 2 and self.kind_ == "one":
             return np.asarray(found[:, 1] - found[:, 0])
         return found
@@ -120,7 +110,8 @@ class LabelAnswers(Rows):
         return self.kind_
 
     def _real(self) -> Any:
-        double = self.precision == "float64" or from_moments(self)
+        """What rows are searched in: as weights are."""
+        double = self.forest_.trees[0].layers[0].weight.dtype == np.float64
         return np.float64 if double else np.float32
 
     def _rows(self, X: Any) -> Any:
@@ -141,16 +132,31 @@ class LabelAnswers(Rows):
         if given is None and names is not None:
             tell(NamesUncheckedWarning.given_without(type(self).__name__))
         known = None if names is None else tuple(names)
-        scale, unit = getattr(self, "scale_", None), self.unit_rows
+        scale, unit = self.scale_, self.unit_rows_
         return as_rows(features, self._real(), names=known, scale=scale, unit=unit)
 
     def _top(self, rows: Any, k: int, beam: int) -> tuple[Codes, Floats]:
+        check_whole("beam", beam, 1)
+        check_whole("threads", self.threads, 1, optional=True)
         threads = 1 if rows.shape[0] == 1 else self.threads or available_threads()
         return top(self.forest_, rows, k=k, beam=beam, threads=threads)
 
     def _reached(self, rows: Any) -> tuple[Codes, Floats]:
         """All labels that a row reaches."""
         return self._top(rows, min(len(self.classes_), _REACHED), self.beam)
+
+    def _log_probabilities(self, rows: Any) -> tuple[Codes, Floats]:
+        """The same, where one label is true of each row, so that they sum to one."""
+        codes, scores = self._reached(rows)
+        if self.kind_ == "one":
+            scores = scores - np.logaddexp.reduce(scores, axis=1, keepdims=True)
+        return codes, scores
+
+    def _few(self, rows: Any) -> Any:
+        """Rows so few that there is room for a number for each label."""
+        if rows.shape[0] * len(self.classes_) > _CELLS:
+            raise LabelTreeError.too_many_cells(rows.shape[0], len(self.classes_), _CELLS)
+        return rows
 
     def _dense(self, codes: Codes, values: Floats, beyond: float) -> Floats:
         found = np.full((len(codes), len(self.classes_)), beyond)

@@ -12,9 +12,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from discriminant.errors import LabelTreeError, ShapeError
+from discriminant.errors import LabelTreeError, LongRowsWarning, ShapeError, tell
 from discriminant.table.schema import Block, Floats, dense, is_sparse, numbered
 
+_LONG = 0.5  # times 1 / threshold: rows longer than that, and lone weights below it, matter
 _BLOCK = 1 << 14  # rows of a dense table looked at together
 
 
@@ -58,22 +59,44 @@ def as_rows(
     unit: bool = False,
 ) -> Entries:
     """(n, d) CSR of `kind`, float32 or float64, its columns in order; NaN and infinity refused."""
+    if scale is not None and is_sparse(features):
+        features = features.toarray()
     if not is_sparse(features):
         features = _from_dense(features, kind, names, scale)
-    elif scale is not None:
-        raise LabelTreeError.sparse_to_standardize()
     rows = features if features.format == "csr" else features.tocsr()
     _check_places(rows)
     if not rows.has_canonical_format:  # entries out of order, or a cell in several: their sum
         rows = rows.copy()
         rows.sum_duplicates()
+    if np.iscomplexobj(rows.data):
+        raise LabelTreeError.unsound_rows("it holds complex numbers")
     values = _of_length_one(rows.data, rows.indptr) if unit else rows.data
     if values.dtype != kind:
         with np.errstate(over="ignore"):
             values = values.astype(kind)
     if not np.isfinite(values).all():
         _blame(rows, names)
-    return Entries(values, rows.indices, rows.indptr, rows.shape)
+    return Entries(values, rows.indices[: len(values)], rows.indptr, rows.shape)
+
+
+def check_sizes(rows: sparse.csr_matrix, *, names: tuple[str, ...] | None) -> None:
+    """Refuse numbers whose squares are none of their kind: training sums them."""
+    most = float(np.sqrt(np.finfo(rows.dtype).max) / 1e3)
+    if float(np.abs(rows.data).max(initial=0.0)) > most:
+        at = int(np.argmax(np.abs(rows.data)))
+        row = int(np.searchsorted(rows.indptr, at, side="right")) - 1
+        named = _named(names, int(rows.indices[at]))
+        raise LabelTreeError.beyond_squares(row, named, str(rows.dtype), most)
+
+
+def tell_long_rows(model: Any, rows: sparse.csr_matrix) -> None:
+    """Say so where rows are so long that weights that matter are below the threshold."""
+    if model.standardize or not model.threshold:
+        return
+    some = rows[:: max(1, rows.shape[0] // 1000)].astype(np.float64)
+    length = float(np.median(np.sqrt(np.asarray(some.multiply(some).sum(axis=1)).ravel())))
+    if length * float(model.threshold) > _LONG:
+        tell(LongRowsWarning.of(length, float(model.threshold)))
 
 
 def _from_dense(

@@ -30,7 +30,7 @@ from discriminant.estimators.in_parts import at_hand, parted
 from discriminant.estimators.label_answers import LabelAnswers
 from discriminant.estimators.label_growing import grown, how_many, tried
 from discriminant.estimators.label_options import check_options, from_moments
-from discriminant.estimators.label_rows import as_rows, scale_of
+from discriminant.estimators.label_rows import as_rows, check_sizes, scale_of, tell_long_rows
 from discriminant.estimators.label_sets import LabelSets, open_labels
 from discriminant.models.label_tree.from_moments import separated
 from discriminant.models.label_tree.layers import Forest, Tree
@@ -120,7 +120,9 @@ class LabelTree(ClassifierMixin, LabelAnswers):
     n_weights_
         Weights of all trees that were kept.
     scale_
-        (2, d) means and standard deviations that columns are standardized by, or None.
+        (2, d) what is subtracted from columns, and what they are then divided by, or None.
+    unit_rows_
+        Whether rows are brought to length one.
     label_rows_
         (L,) rows of the fit that each label had.
     n_rows_
@@ -136,7 +138,7 @@ class LabelTree(ClassifierMixin, LabelAnswers):
     [['cat']]
     """
 
-    scale_: Floats | None
+    scale_: Floats | None = None
     label_rows_: npt.NDArray[np.int32]
     n_rows_: int
 
@@ -208,6 +210,7 @@ class LabelTree(ClassifierMixin, LabelAnswers):
         rows, names, sets, scale = self._opened(X, y)
         with gathered():
             sets.tell()
+            tell_long_rows(self, rows)
             trees = grown(self, rows, sets)
         self._hold(trees, rows.shape[1], names, scale)
         self.classes_, self.kind_ = sets.labels, sets.kind
@@ -234,9 +237,10 @@ class LabelTree(ClassifierMixin, LabelAnswers):
         if not moments.holds("pooled"):
             raise MomentsMismatchError.needs_detail("LabelTree", "pooled", moments.detail)
         with gathered():
-            tree = separated(moments)
+            tree, centre = separated(moments)
         named = moments.features != numbered(len(moments.features))
-        self._hold((tree,), len(moments.features), moments.features if named else None)
+        scale = np.array([centre, np.ones_like(centre)])
+        self._hold((tree,), len(moments.features), moments.features if named else None, scale)
         self.classes_, self.kind_ = moments.labels, "one"
         self._count(moments.rows, int(moments.rows.sum()))
         return self
@@ -303,7 +307,7 @@ class LabelTree(ClassifierMixin, LabelAnswers):
         scale: Floats | None = None,
     ) -> None:
         """Keep what was fitted to d features."""
-        self.n_features_in_, self.scale_ = d, scale
+        self.n_features_in_, self.scale_, self.unit_rows_ = d, scale, bool(self.unit_rows)
         self.__dict__.pop("feature_names_in_", None)
         if names is not None:
             self.feature_names_in_ = np.array(names, dtype=object)
@@ -311,7 +315,9 @@ class LabelTree(ClassifierMixin, LabelAnswers):
 
     def _count(self, label_rows: npt.NDArray[Any], rows: int) -> None:
         """Keep how frequent labels were, which says what finding each is worth."""
-        self.label_rows_, self.n_rows_ = label_rows.astype(np.int32), rows
+        most = np.iinfo(np.int32).max
+        self.label_rows_ = np.minimum(label_rows, most).astype(np.int32)
+        self.n_rows_ = rows
 
     def _opened(
         self, X: Any, y: Any
@@ -333,8 +339,10 @@ class LabelTree(ClassifierMixin, LabelAnswers):
             one = sets.kind == "one"
             raise LabelError.one_class(label) if one else LabelSetError.one_label(label)
         scale = scale_of(features) if self.standardize else None
-        unit = self.unit_rows
-        rows = as_rows(features, self._real(), names=names, scale=scale, unit=unit).matrix()
+        kind: Any = np.float64 if self.precision == "float64" else np.float32
+        unit = bool(self.unit_rows)
+        rows = as_rows(features, kind, names=names, scale=scale, unit=unit).matrix()
+        check_sizes(rows, names=names)
         return rows, names, sets, scale
 
     def _path(self) -> str:

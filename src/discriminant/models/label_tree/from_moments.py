@@ -44,8 +44,11 @@ class Fork(NamedTuple):
     right: Ints
 
 
-def separated(moments: ClassMoments) -> Tree:
-    """The tree of classes of these moments, pooled or in more detail; its score is 'logistic'."""
+def separated(moments: ClassMoments) -> tuple[Tree, Floats]:
+    """The tree of classes of these moments, pooled or in more detail, for rows less a centre (d,).
+
+    Its path score is 'logistic'.
+    """
     check_classes(moments)
     metric = pooled_metric(moments.reduce("pooled"), Family(denominator="ml"))
     anchor, moved = moments.anchor.moved(moments.centre)
@@ -53,7 +56,7 @@ def separated(moments: ClassMoments) -> Tree:
     forks, partition = _divided(points, moments.weight)
     rules = [_rule(fork, points, moments.weight) for fork in forks]
     slope = metric.directions(np.array([rule[0] for rule in rules]).T).T / anchor.unit
-    intercept = np.array([rule[1] for rule in rules]) - slope @ anchor.origin
+    intercept = np.array([rule[1] for rule in rules])
     place = np.empty(len(points), np.int64)
     place[partition.label_of] = np.arange(len(points))
     node = {_run(fork, place): at for at, fork in enumerate(forks)}
@@ -61,7 +64,7 @@ def separated(moments: ClassMoments) -> Tree:
         _layer(partition, level, node, slope, intercept)
         for level in range(len(partition.levels) - 1)
     ]
-    return Tree(partition.label_of, tuple(layers))
+    return Tree(partition.label_of, tuple(layers)), anchor.origin
 
 
 def _divided(points: Floats, weight: Floats) -> tuple[list[Fork], Partition]:

@@ -16,6 +16,8 @@ import numpy as np
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+_FAR = 1e12  # a margin as bad as can be: its cube is a number yet, and so is what overflowed
+
 
 def compiled(loop: F) -> F:
     """The loop, compiled when it is first called; sums are made in the order that is written."""
@@ -44,12 +46,14 @@ def keep(
     most, length = found.shape[1], lengths[i]
     least = scores[i, 0] if length == most else -np.inf
     zero, one = margin.dtype.type(0), margin.dtype.type(1)
+    far = margin.dtype.type(_FAR)
     if hinge:
         for c in range(last - first):
             short = max(zero, one - margin[c])
+            short = short if short < far else far
             margin[c] = short * short * short
     for c in range(last - first):
-        m = margin[c]
+        m = margin[c] if hinge or margin[c] > -far else -far
         score = path - m if hinge else path + min(m, zero)
         if score < least:
             continue
@@ -106,18 +110,18 @@ def sort(found: Any, scores: Any, i: int, length: int) -> None:
 
 
 @compiled
-def merge(names: Any, paths: Any, lengths: Any, codes: Any, scores: Any) -> None:
+def merge(names: Any, paths: Any, lengths: Any, labels: int, codes: Any, scores: Any) -> None:
     """The best of several trees: a label's score is the log of the mean of exp(its path scores).
 
-    names[t, i, :lengths[t, i]] are the labels that tree t found for row i; a tree that did not
-    find a label counts 0 for it. A sum of exponentials is held as its largest, and the sum of all
-    in units of that.
+    names[t, i, :lengths[t, i]] are those of all `labels` that tree t found for row i; a tree that
+    did not find one counts 0 for it. A sum of exponentials is held as its largest, and the sum of
+    all in units of that.
     """
     trees, rows, most = names.shape
     label = np.empty(trees * most, np.int32)
     best, units = np.empty(trees * most), np.empty(trees * most)
     quick = trees * most <= 128
-    place = np.zeros(0 if quick else 1 + names.max(), np.int64)
+    place = np.zeros(0 if quick else labels, np.int64)
     for i in range(rows):
         total = 0
         for t in range(trees):

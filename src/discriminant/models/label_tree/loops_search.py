@@ -114,6 +114,7 @@ def search(
     width: int,
     beam: int,
     kept: int,
+    labels: int,
     codes: Any,
     scores: Any,
 ) -> None:
@@ -129,8 +130,8 @@ def search(
         Rows, as CSR.
     hinge, width
         What a margin adds to a path, and the number of features there are.
-    beam, kept
-        Nodes of a level, and labels of a tree, for each row.
+    beam, kept, labels
+        Nodes of a level, and labels of a tree, for each row; and all labels that there are.
     """
     rows, T = len(starts) - 1, len(trees) - 1
     names, paths = np.empty((T, rows, kept), np.int32), np.empty((T, rows, kept))
@@ -150,7 +151,7 @@ def search(
                 found, path, length,
             )  # fmt: skip
             nodes, reached, counts = found, path, length
-    merge(names, paths, lengths, codes, scores)
+    merge(names, paths, lengths, labels, codes, scores)
 
 
 @compiled

@@ -26,6 +26,7 @@ from scipy import sparse
 from discriminant.models.label_tree.layers import Ints, Partition, Reals
 
 _ROUNDS = 20  # of k-means
+_SMALL = 1e-15  # of the largest number of rows: smaller, or 1 over it, their unit is changed
 _GAIN = 1e-4  # of the mean likeness, below which k-means ends
 
 
@@ -34,7 +35,7 @@ def label_means(rows: sparse.csr_matrix, labels: sparse.csr_matrix) -> sparse.cs
     pattern = sparse.csr_matrix(
         (np.ones(labels.nnz, np.float32), labels.indices, labels.indptr), shape=labels.shape
     )
-    means = (pattern.T.tocsr() @ rows.astype(np.float32, copy=False)).tocsr()
+    means = (pattern.T.tocsr() @ _single(rows)).tocsr()
     means.sort_indices()
     length = np.sqrt(
         np.add.reduceat(np.append(means.data.astype(np.float64) ** 2, 0.0), means.indptr[:-1])
@@ -43,6 +44,15 @@ def label_means(rows: sparse.csr_matrix, labels: sparse.csr_matrix) -> sparse.cs
     length[length == 0.0] = 1.0
     means.data /= np.repeat(length, np.diff(means.indptr)).astype(np.float32)
     return sparse.csr_matrix(means)
+
+
+def _single(rows: sparse.csr_matrix) -> sparse.csr_matrix:
+    """Rows in float32, in other units where sums of them would overflow, or vanish."""
+    most = float(np.abs(rows.data).max(initial=0.0))
+    if not most or _SMALL < most < 1 / _SMALL:
+        return rows.astype(np.float32, copy=False)
+    data = np.ldexp(rows.data.astype(np.float64), -int(np.frexp(most)[1])).astype(np.float32)
+    return sparse.csr_matrix((data, rows.indices, rows.indptr), shape=rows.shape)
 
 
 def own_order(means: sparse.csr_matrix, *, seed: int) -> Ints:

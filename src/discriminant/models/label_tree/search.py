@@ -10,9 +10,10 @@ asked one by one, and a label scores
 
     log( 1/T sum over trees of exp(path score) )
 
-where a tree that did not find it adds nothing. With a beam as wide as there are labels nothing is
-left out, and the scores are those of `everything`. Equal scores are in the order of the labels'
-codes. Rows are searched in blocks, on several threads; no answer depends on either.
+where a tree that did not find it among its max(k, beam, 20) best adds nothing. With a beam as wide
+as there are labels nothing is left out, and the scores are those of `everything`. Equal scores are
+in the order of the labels' codes. Rows are searched in blocks, on several threads; no answer
+depends on either.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ def top(
     codes = np.full((N, k), -1, np.int32)
     scores = np.full((N, k), -np.inf)
     kept = min(told.labels, k if len(forest.trees) == 1 else max(k, beam, _KEPT))
-    asked = (forest.path == "hinge", forest.n_features, beam, kept)
+    asked = (forest.path == "hinge", forest.n_features, beam, kept, told.labels)
 
     def block(first: int, last: int) -> None:
         within = starts[first : last + 1], places, values

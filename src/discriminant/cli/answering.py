@@ -15,6 +15,7 @@ from discriminant import store
 from discriminant.assessment.evaluated import as_known, evaluate_source
 from discriminant.assessment.evaluation import evaluate
 from discriminant.cli.door import DONE, Session
+from discriminant.cli.label_trees import say_first
 from discriminant.cli.options import costs, named, one_or_all, placing
 from discriminant.cli.studying import check_places, decided_as
 from discriminant.errors import CommandError, TargetError
@@ -72,6 +73,7 @@ def _predicted(
 ) -> Answered:
     model, _ = loaded(path, options)
     _choose(model, unseen=options["unseen"], texts=options["missing_text"])
+    say_first(model, source, options)
     session.say("reading and deciding ...")
     with session.progress() as show:
         return predict_file(
@@ -119,6 +121,7 @@ def _showing(session: Session, show: Callable[[str, int, int], None]) -> Callabl
 def assess(session: Session, path: str, source: tuple[str, ...], options: dict[str, Any]) -> int:
     """On rows of known classes."""
     model, encoding = loaded(path, options)
+    say_first(model, source, options)
     if isinstance(model, LabelTree) and not hasattr(model, "feature_names_in_"):
         from discriminant.cli.label_pages import assess as assess_labels
 

@@ -39,6 +39,12 @@ _TOP = click.option(
     show_default=True,
     help="Of a label tree: labels to say of each row.",
 )
+_FIRST = click.option(
+    "--first",
+    type=click.Choice(("0", "1")),
+    help="Of a label tree and svmlight: what the first feature is called. Default: as the model "
+    "was fitted; else 0 if a row has a feature 0.",
+)
 click.rich_click.COMMAND_GROUPS = {
     "discriminant": [
         {"name": "From a table to a decision", "commands": ["report", "compare", "explain"]},
@@ -81,6 +87,7 @@ def _session(options: dict[str, Any]) -> Session:
     help="Of --model label-tree: a file of labelled rows to measure it on.",
 )
 @_WITH
+@_FIRST
 @_TOP
 @_UNKNOWN
 @given.reading
@@ -138,6 +145,7 @@ def explain(source: tuple[str, ...], **options: Any) -> int:
 @click.option("--model", help="Which: lda, qda, logistic, ... Default: compare, and choose.")
 @click.option("--out", type=click.Path(), required=True, help="The file of the model.")
 @_WITH
+@_FIRST
 @given.reading
 @given.studying
 @given.choosing
@@ -174,6 +182,7 @@ def fit(source: tuple[str, ...], **options: Any) -> int:
 @click.option("--no-probabilities", is_flag=True, help="Only add the class.")
 @click.option("--raw-csv", is_flag=True, help="Do not make texts safe for spreadsheets.")
 @_TOP
+@_FIRST
 @click.option(
     "--unseen",
     type=click.Choice(UNSEEN),
@@ -205,6 +214,7 @@ def predict(model: str, source: tuple[str, ...], **options: Any) -> int:
 @click.option("--target", help="The column of true labels. Default: as when the model was fitted.")
 @_UNKNOWN
 @_TOP
+@_FIRST
 @click.option("--page", type=click.Path(), help="Of a label tree: also write a page about it.")
 @given.place
 @given.deciding

@@ -14,7 +14,7 @@ from discriminant.cli.studying import check_places, decided_as, opened
 from discriminant.errors import CommandError
 from discriminant.estimators.label_tree import LabelTree
 from discriminant.report.words import counted
-from discriminant.study.label_files import read_labelled
+from discriminant.study.label_files import is_xmc, one_file, read_labelled
 from discriminant.study.sparse_or_table import refuse_sparse
 
 _SCALED = " Rows were brought to length one (--with unit_rows=false leaves them as they are)."
@@ -49,14 +49,42 @@ def trained(
     with session.progress() as shown:
         shown("reading", 0, 1)
         began = time.perf_counter()
-        read = read_labelled(one_or_all(source))
+        first = first_feature(source, options)
+        read = read_labelled(one_or_all(source), first="auto" if first is None else first)
         reading = time.perf_counter() - began
         shown("training", 0, 1)
         if sys.stderr.isatty():
             model.progress = lambda done, of: shown("training", done, of)
         model.fit(read.features, read.labels)
+    if not is_xmc(one_file(one_or_all(source))):
+        _remember(model, read.first)
     training = time.perf_counter() - began - reading
     return model, len(read), {"reading": reading, "training": training}
+
+
+def first_feature(source: tuple[str, ...], options: dict[str, Any]) -> Any:
+    """What --first says that the first feature is called: 0 or 1; None if it says nothing."""
+    if options["first"] is None:
+        return None
+    path = one_file(one_or_all(source))
+    if is_xmc(path):
+        raise CommandError(
+            f"--first is of svmlight, and {path} is XMC text, which counts from 0: leave it out."
+        )
+    return int(options["first"])
+
+
+def say_first(model: Any, source: tuple[str, ...], options: dict[str, Any]) -> None:
+    """Let a model read a file as --first says, if it says something."""
+    if options["first"] is None:
+        return
+    if not isinstance(model, LabelTree) or hasattr(model, "feature_names_in_"):
+        raise CommandError("--first is of label trees of sparse rows (svmlight): leave it out.")
+    _remember(model, first_feature(source, options))
+
+
+def _remember(model: Any, first: int) -> None:
+    model.first_feature_ = first  # saved with it
 
 
 def _fit_table(

@@ -1,5 +1,8 @@
 """Label trees from file to file: sparse rows in, XMC text or svmlight; the best labels out.
 
+Whether features of svmlight count from 0 or from 1 is what the model's `first_feature_` says, which
+the command line's fit leaves there, or else what the file tells; XMC text counts from 0.
+
 Rows are read, answered and written some megabytes at a time. The answers, one row for each, have
 the columns
 
@@ -28,8 +31,9 @@ from discriminant.study.sparse_or_table import label_columns, refuse_table
 from discriminant.table.replacing import replacing
 from discriminant.table.sparse_pieces import pieces_of
 from discriminant.table.xmc import (
+    First,
     LabelledRows,
-    read_svmlight,
+    read_svmlight_sets,
     read_xmc,
     svmlight_blocks,
     xmc_blocks,
@@ -39,13 +43,15 @@ Progress = Callable[[int, int], object]
 _ARROW = (".parquet", ".arrow", ".feather")
 
 
-def read_labelled(source: Any) -> LabelledRows:
+def read_labelled(source: Any, *, first: First = "auto") -> LabelledRows:
     """All rows of a file of sparse rows, with their label sets."""
     path = one_file(source)
-    if head_of(path) is not None:
-        return read_xmc(path)
-    features, labels = read_svmlight(path, many=True, dtype=np.float32)
-    return LabelledRows(features, labels)
+    return read_xmc(path) if is_xmc(path) else read_svmlight_sets(path, first=first)
+
+
+def is_xmc(path: Any) -> bool:
+    """Whether a file begins as XMC text does."""
+    return head_of(path) is not None
 
 
 def head_of(path: Any) -> tuple[int, ...] | None:
@@ -96,13 +102,21 @@ def labelled_blocks(model: LabelTree, path: Any) -> Iterator[tuple[LabelledRows,
     """Rows as wide as the model's with their label numbers, and how many there are in all."""
     d, head = model.n_features_in_, head_of(path)
     if head is None:
-        yield from ((block, of) for block, of in svmlight_blocks(path, features=d) if len(block))
+        found = svmlight_blocks(path, features=d, first=_first_feature(model))
+        yield from ((block, of) for block, of in found if len(block))
         return
     for block in xmc_blocks(path):
         if block.features.shape[1] != d:
             raise ShapeError.of_width(block.features.shape[1], d, "LabelTree")
         if len(block):
             yield block, head[0]
+
+
+def _first_feature(model: LabelTree) -> First:
+    first: First = getattr(model, "first_feature_", "auto")
+    if first not in ("auto", 0, 1):
+        raise OptionError.of("first_feature_", first, "0 or 1")
+    return first
 
 
 def _sheet(file: Any, out: Path, names: list[str], safe: bool) -> Any:

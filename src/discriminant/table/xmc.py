@@ -9,8 +9,9 @@ XMC text, the format of the Extreme Classification Repository, counts from 0 and
 There is a kind of it in two files, one of features and one of labels, each with a header of its own
 (rows, columns) and lines `column:value`; pass the second as `labels`.
 
-svmlight has no header and counts features from 1 (some writers: from 0). The label is any number,
-the class of the row; with `many` it is a set of label numbers as above. What follows # is skipped.
+svmlight has no header and counts features from 1 (some writers: from 0; what can be told by a file
+alone is told by `_first_feature`). The label is any number, the class of the row; with `many` it is
+a set of label numbers as above. What follows # is skipped.
 
 Files may be packed with gzip or xz. A fault is told with the line it stands in, counted from 1: a
 header that is missing or tells other counts, numbers out of range or twice in a row, a value that
@@ -28,10 +29,11 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from discriminant.errors import ShapeError, SparseFileError
+from discriminant.errors import FirstFeatureWarning, ShapeError, SparseFileError, tell
 from discriminant.table.sparse_lines import Bounds, Lines, lines_of
 from discriminant.table.sparse_pieces import PIECE, Path, pieces_of, written
 
+First = Literal["auto", 0, 1]
 _AT_ONCE = 10_000  # rows turned into text together
 
 
@@ -42,6 +44,7 @@ class LabelledRows:
     features: Any  # (n, d) CSR float32 or float64
     labels: Any  # (n, L) CSR of ones
     start: int = 0  # number of the first row in its file
+    first: int = 0  # what its first feature is called there
 
     def __len__(self) -> int:
         return int(self.features.shape[0])
@@ -101,7 +104,7 @@ def read_svmlight(
     features: int | None = None,
     labels: int | None = None,
     many: bool = False,
-    first: Literal["auto", 0, 1] = "auto",
+    first: First = "auto",
     dtype: npt.DTypeLike = np.float64,
 ) -> tuple[Any, Any]:
     """Features (n, d) CSR, and the class of each row (n,), or with `many` an (n, L) CSR of ones.
@@ -114,19 +117,20 @@ def read_svmlight(
         Rows have sets of labels, numbered from 0.
     first
         The number of the first feature; 'auto' is 0 if any row has a feature 0, and 1 otherwise.
+        It is told if there are `features` and neither the first nor the last is in the file.
     """
     bounds = Bounds(str(path), labels, whole=many, comments=True)
-    found = _together(_bodies(path, bounds))
-    if first == "auto":
-        first = 0 if (found.feature == 0).any() else 1
-    _check_svmlight(path, found, bounds, first, features)
-    feature = found.feature - first
-    d = int(feature.max(initial=-1)) + 1 if features is None else features
-    at = _csr(feature, found.value.astype(dtype), found.feature_ends, d)
+    at, found, _ = _svmlight(path, bounds, features, first, dtype)
     if many:
-        L = int(found.label.max(initial=-1)) + 1 if labels is None else labels
-        return at, _indicator(found, L, dtype)
+        return at, _indicator(found, labels, dtype)
     return at, found.label
+
+
+def read_svmlight_sets(path: Path, *, first: First = "auto") -> LabelledRows:
+    """All rows of svmlight with sets of labels, and what their first feature is called."""
+    bounds = Bounds(str(path), whole=True, comments=True)
+    at, found, low = _svmlight(path, bounds, None, first, np.float32)
+    return LabelledRows(at, _indicator(found, None, np.float32), first=low)
 
 
 def svmlight_blocks(
@@ -134,6 +138,7 @@ def svmlight_blocks(
     *,
     features: int | None = None,
     labels: int | None = None,
+    first: First = "auto",
     dtype: npt.DTypeLike = np.float32,
     size: int = PIECE,
 ) -> Iterator[tuple[LabelledRows, int]]:
@@ -148,12 +153,13 @@ def svmlight_blocks(
         low = min(low, int(found.feature.min(initial=1)))
         high = max(high, int(found.feature.max(initial=0)))
         last, rows = max(last, int(found.label.max(initial=-1))), rows + len(found)
+    low = _first_feature(path, low, high, features) if first == "auto" else first
     d = high - low + 1 if features is None else features
     L = last + 1 if labels is None else labels
     start = 0
     for found in _bodies(path, replace(loose, features=d, first=low), size):
         x = _csr(found.feature - low, found.value.astype(dtype), found.feature_ends, d)
-        yield LabelledRows(x, _indicator(found, L, dtype), start), rows
+        yield LabelledRows(x, _indicator(found, L, dtype), start, low), rows
         start += len(found)
 
 
@@ -166,6 +172,7 @@ def joined(blocks: Iterable[LabelledRows]) -> LabelledRows:
         sparse.vstack([part.features for part in parts], format="csr"),
         sparse.vstack([part.labels for part in parts], format="csr"),
         parts[0].start,
+        parts[0].first,
     )
 
 
@@ -280,6 +287,32 @@ def _stacked(ends: list[Any]) -> Any:
     return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
 
 
+def _svmlight(
+    path: Path, bounds: Bounds, features: int | None, first: First, dtype: npt.DTypeLike
+) -> tuple[Any, Lines, int]:
+    """(n, d) CSR, the lines that it is of, and what its first feature is called."""
+    found = _together(_bodies(path, bounds))
+    if first == "auto":
+        low, high = found.feature.min(initial=1), found.feature.max(initial=0)
+        first = _first_feature(path, int(low), int(high), features)
+    _check_svmlight(path, found, bounds, first, features)
+    feature = found.feature - first
+    d = int(feature.max(initial=-1)) + 1 if features is None else features
+    return _csr(feature, found.value.astype(dtype), found.feature_ends, d), found, first
+
+
+def _first_feature(path: Path, low: int, high: int, features: int | None) -> Literal[0, 1]:
+    """What the first of d features is called, if `low` and `high` are in the file.
+
+    Feature 0 is there when counted from 0 alone, feature d when counted from 1 alone.
+    """
+    if low == 0:
+        return 0
+    if features is not None and 0 < high < features:
+        tell(FirstFeatureWarning.of(str(path), features))
+    return 1
+
+
 def _check_svmlight(
     path: Path, found: Lines, bounds: Bounds, first: int, features: int | None
 ) -> None:
@@ -308,7 +341,8 @@ def _csr(column: Any, value: Any, ends: Any, many: int) -> Any:
     return found
 
 
-def _indicator(lines: Lines, L: int, dtype: npt.DTypeLike) -> Any:
+def _indicator(lines: Lines, labels: int | None, dtype: npt.DTypeLike) -> Any:
+    L = int(lines.label.max(initial=-1)) + 1 if labels is None else labels
     return _csr(lines.label, np.ones(len(lines.label), dtype=dtype), lines.label_ends, L)
 
 

@@ -4,6 +4,7 @@ import warnings
 from itertools import chain, pairwise
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import sparse
 from sklearn.datasets import load_digits
@@ -50,6 +51,14 @@ def test_a_matrix_and_sets_of_its_columns_are_the_same_labels(sets):
     by_matrix, by_sets = LabelTree(trees=1).fit(X, Y), LabelTree(trees=1).fit(X, as_sets)
     assert by_sets.classes_.tolist() == by_matrix.classes_.tolist()
     assert same(by_sets.predict_topk(X), by_matrix.predict_topk(X))
+
+
+def test_columns_of_a_frame_are_labels_by_their_names(sets):
+    X, Y = sets
+    frame = pd.DataFrame(Y.toarray().astype(int), columns=[f"label {40 - j}" for j in range(40)])
+    named, plain = LabelTree(trees=1).fit(X, frame), LabelTree(trees=1).fit(X, Y)
+    assert named.classes_.tolist() == list(frame.columns)
+    assert same(named.predict_topk(X), plain.predict_topk(X))
 
 
 @pytest.mark.parametrize("form", ["dense", "csr_matrix", "bool", "counts", "frame of int"])

@@ -13,8 +13,9 @@ class ExportError(InputError):
     @classmethod
     def of_model(cls, name: str) -> ExportError:
         return cls(
-            f"{name} cannot be exported: it is not one of the models of this package, nor a "
-            "pipeline of them. Nothing was written. Fit one of ours (LDA, Logistic, ...)."
+            f"{name} cannot be exported: it is neither one of the models of this package that can "
+            "be (label trees cannot) nor a pipeline of them. Nothing was written. Fit another of "
+            "ours (LDA, Logistic, ...), or use the file of the model."
         )
 
     @classmethod

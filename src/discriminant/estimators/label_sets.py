@@ -10,7 +10,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any, Literal
 
@@ -60,6 +60,9 @@ def open_labels(y: Any, *, name: str) -> LabelSets:
         return _of_matrix(sparse.csr_matrix(y))
     if _are_sets(y):
         return _of_sets(y)
+    if hasattr(y, "columns") and len(getattr(y, "shape", ())) == 2 and y.shape[1] > 1:
+        found = open_labels(np.asarray(y), name=name)  # a data frame, a column for each label
+        return replace(found, labels=np.array(list(y.columns)))
     if isinstance(y, np.ndarray) and y.ndim == 2 and y.shape[1] > 1 and y.dtype.kind in "biuf":
         return _of_matrix(sparse.csr_matrix(y))
     labels, codes = encode_labels(y)

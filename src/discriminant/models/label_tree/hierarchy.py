@@ -191,7 +191,7 @@ def _parts(held: Any) -> Iterable[tuple[Hashable, Any]]:
 
 
 def _holds(part: Any) -> bool:
-    return isinstance(part, Mapping | list | tuple | set | frozenset)
+    return isinstance(part, Mapping | list | tuple | set | frozenset | np.ndarray)
 
 
 def _pairs(hierarchy: Any) -> list[tuple[Hashable, Hashable]] | None:

@@ -87,7 +87,9 @@ def top(
 
 def _compile(work: Callable[[int, int], None], rows: int) -> None:
     """Answer one row, so that threads find the loops compiled; say so where that takes long."""
-    text = "Compiling the loops that search label trees: some 15 seconds, once on this machine."
+    text = (
+        "Compiling the loops that search label trees: some 15 seconds, once for a kind of numbers."
+    )
     timer = threading.Timer(_PATIENCE, logging.getLogger("discriminant").warning, [text])
     timer.daemon = True
     timer.start()

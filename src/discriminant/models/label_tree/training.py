@@ -307,7 +307,9 @@ class Crew:
 @contextmanager
 def telling_of_compiling() -> Iterator[None]:
     """Say so in the log when what is inside takes long: the loops are then not compiled yet."""
-    text = "Compiling the loops that train label trees: some 15 seconds, once on this machine."
+    text = (
+        "Compiling the loops that train label trees: some 15 seconds, once for a kind of numbers."
+    )
     timer = threading.Timer(_PATIENCE, logging.getLogger("discriminant").warning, [text])
     timer.daemon = True
     timer.start()

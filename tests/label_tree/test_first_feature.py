@@ -10,7 +10,7 @@ from scipy import sparse
 
 import discriminant as dd
 from discriminant.cli.door import run
-from discriminant.errors import FirstFeatureWarning, OptionError
+from discriminant.errors import FirstFeatureWarning, OptionError, StateError
 from discriminant.table.xmc import svmlight_blocks
 
 D = 12  # features, each the word of a label; no row that is asked about has the first or the last
@@ -121,3 +121,11 @@ def test_no_other_number_is_taken(place):
     model.first_feature_ = -3
     with pytest.raises(OptionError, match="first_feature_"):
         dd.predict_file(model, place / "test0.svm", place / "no.csv")
+
+
+@pytest.mark.parametrize("first", [2, -1, True, "0", None])
+def test_a_model_that_begins_elsewhere_is_not_saved(place, first):
+    model = dd.load(fitted(place, "train.txt"))
+    model.first_feature_ = first
+    with pytest.raises(StateError, match="first_feature_ must be 0 or 1"):
+        dd.save(model, place / "odd.model")

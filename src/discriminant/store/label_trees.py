@@ -154,6 +154,9 @@ def model_fault(of: Mapping[str, Any]) -> str | None:
         return f"its trees are not of its {d} features"
     if len(of.get("feature_names_in_", range(d))) != d:
         return f"it has no names for its {d} features"
+    first = of.get("first_feature_", 0)
+    if type(first) is not int or first not in (0, 1):
+        return "first_feature_ must be 0 or 1"
     scale = of.get("scale_")
     if scale is not None and not _is_scale(scale, d):
         return f"it has no means and standard deviations of its {d} features"

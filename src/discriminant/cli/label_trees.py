@@ -34,6 +34,9 @@ def _fit_sparse(
     session: Session, source: tuple[str, ...], options: dict[str, Any], asked: dict[str, Any]
 ) -> int:
     """To label sets, or to one label for each row, of a file of sparse rows."""
+    for name in ("cost", "reject", "weight", "folds"):
+        if _was_given(name):
+            raise CommandError.of_tables(f"--{name}")
     model, rows, _ = trained(session, source, options, asked)
     store.save(model, options["out"])
     return _tell(session, model, rows, options["out"])

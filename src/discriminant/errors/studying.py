@@ -122,11 +122,18 @@ class CommandError(InputError):
         )
 
     @classmethod
+    def of_tables(cls, option: str) -> CommandError:
+        return cls(
+            f"{option} is for tables (--target): label trees of sparse rows do not take it. Leave "
+            "it out; Decision(model, ...) decides by costs, or rejects, from Python."
+        )
+
+    @classmethod
     def sparse_rows(cls, path: object, kind: str) -> CommandError:
         return cls(
             f"{path} holds sparse rows ({kind}), not a table: it has no columns of names, and the "
-            "labels of a row stand at the start of its line. To fit a label tree to it, leave out "
-            "--target; to predict, use a label tree that was fitted to such a file."
+            "labels of a row stand at the start of its line. To fit a label tree to it, pass --model "
+            "label-tree and no --target; to predict, use a label tree that was fitted to such a file."
         )
 
     @classmethod

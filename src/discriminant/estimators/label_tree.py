@@ -308,7 +308,8 @@ class LabelTree(ClassifierMixin, LabelAnswers):
     ) -> None:
         """Keep what was fitted to d features."""
         self.n_features_in_, self.scale_, self.unit_rows_ = d, scale, bool(self.unit_rows)
-        self.__dict__.pop("feature_names_in_", None)
+        for held in ("feature_names_in_", "first_feature_"):  # of an earlier fit
+            self.__dict__.pop(held, None)
         if names is not None:
             self.feature_names_in_ = np.array(names, dtype=object)
         self.forest_ = Forest(trees, d, self._path())

@@ -160,6 +160,8 @@ def model_fault(of: Mapping[str, Any]) -> str | None:
     scale = of.get("scale_")
     if scale is not None and not _is_scale(scale, d):
         return f"it has no means and standard deviations of its {d} features"
+    if type(of.get("unit_rows_", False)) is not bool:
+        return "unit_rows_ must be true or false"
     return _counts_fault(of, len(labels))
 
 

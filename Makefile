@@ -24,7 +24,7 @@ demo: .venv/.installed
 
 # Slow tests (two gigabytes, a thousand sets, every cut of every NIST set) are soaked instead.
 test: check
-	$(PYTEST) -m "not slow"
+	$(PYTEST) -m "not slow" --durations=25
 
 check: .venv/.installed-test
 	$(BIN)/ruff format --check .

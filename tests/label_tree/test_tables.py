@@ -128,7 +128,7 @@ def test_sparse_rows_with_a_target_say_to_leave_it_out(tmp_path, capsys, text):
     path.write_text(text)
     assert run(["fit", str(path), *FIT, str(tmp_path / "m")]) != 0
     err = capsys.readouterr().err
-    assert "holds sparse rows" in err and "leave out --target" in err
+    assert "holds sparse rows" in err and "no --target" in " ".join(err.split())
 
 
 def test_a_tree_of_sparse_rows_says_of_a_table_what_it_takes(goods, tmp_path):
@@ -204,3 +204,21 @@ def test_a_standardized_tree_is_saved_with_its_scale(goods, tmp_path):
     model = dd.LabelTree(standardize=True).fit(X, goods["kind"])
     model.save(tmp_path / "m")
     assert np.array_equal(dd.load(tmp_path / "m").predict_topk(X)[1], model.predict_topk(X)[1])
+
+
+@pytest.mark.parametrize("words", [[], ["--model", "labeltree"], ["--model", "lda"]])
+def test_sparse_rows_without_a_target_are_named_before_it_is_missed(tmp_path, capsys, words):
+    path = tmp_path / "rows.txt"
+    path.write_text("2 3 2\n0 0:1 2:0.5\n1 1:1\n")
+    assert run(["fit", str(path), *words, "--out", str(tmp_path / "m")]) == 2
+    said = " ".join(capsys.readouterr().err.split())
+    assert "holds sparse rows" in said and "--model label-tree" in said
+
+
+@pytest.mark.parametrize("words", [["--reject", "0.3"], ["--folds", "5"], ["--weight", "w"]])
+def test_options_of_tables_are_refused_for_sparse_rows(tmp_path, capsys, words):
+    path = tmp_path / "rows.txt"
+    path.write_text("2 3 2\n0 0:1 2:0.5\n1 1:1\n")
+    asked = ["fit", str(path), "--model", "label-tree", *words, "--out", str(tmp_path / "m")]
+    assert run(asked) == 2
+    assert f"{words[0]} is for tables" in " ".join(capsys.readouterr().err.split())

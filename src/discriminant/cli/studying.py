@@ -22,6 +22,7 @@ from discriminant.report.summary import verdict
 from discriminant.report.words import counted
 from discriminant.study import study
 from discriminant.study.members import chosen_members, family
+from discriminant.study.sparse_or_table import refuse_sparse
 from discriminant.study.telling import write_text
 from discriminant.study.workflow import Study
 from discriminant.table.encoding import Column, Encoding
@@ -31,6 +32,8 @@ from discriminant.table.files import is_stored
 @contextmanager
 def opened(session: Session, source: tuple[str, ...], options: dict[str, Any]) -> Iterator[Study]:
     """The study of some files or a table, while progress is shown; its checkpoint ends with it."""
+    if options["target"] is None:
+        refuse_sparse(source)
     how = opening(options)
     with session.progress() as shown:
         found = study(

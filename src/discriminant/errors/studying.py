@@ -132,8 +132,9 @@ class CommandError(InputError):
     def sparse_rows(cls, path: object, kind: str) -> CommandError:
         return cls(
             f"{path} holds sparse rows ({kind}), not a table: it has no columns of names, and the "
-            "labels of a row stand at the start of its line. To fit a label tree to it, pass --model "
-            "label-tree and no --target; to predict, use a label tree that was fitted to such a file."
+            "labels of a row stand at the start of its line. To fit a label tree to it, pass "
+            "--model label-tree and no --target; to predict, use a label tree that was fitted to "
+            "such a file."
         )
 
     @classmethod

@@ -1,6 +1,7 @@
 """What all tests share: how Hypothesis draws, and where real data lie, if they do."""
 
 import os
+import shutil
 import sys
 
 # SciPy looks at this once, when it is first imported; without it scikit-learn's check that arrays
@@ -42,6 +43,19 @@ def shared_data():
     if not folder.is_dir():
         pytest.skip("the real data sets are not here: no ../shared/data beside the project")
     return folder
+
+
+@pytest.fixture(scope="session")
+def browser():
+    """A real browser, one for a process: a second of its driver is refused."""
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser")
+    driver = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    if chromium is None:
+        pytest.skip("there is no chromium to open the page in")
+    with driver.sync_playwright() as started:
+        found = started.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        yield found
+        found.close()
 
 
 @pytest.fixture(scope="session")

@@ -1,23 +1,8 @@
-"""A real browser to open pages in."""
-
-import shutil
+"""Pages, opened in the browser that tests share."""
 
 import pytest
 
 from discriminant.report.render import render
-
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-
-
-@pytest.fixture(scope="session")
-def browser():
-    driver = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    if CHROMIUM is None:
-        pytest.skip("there is no chromium to open the page in")
-    with driver.sync_playwright() as started:
-        found = started.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield found
-        found.close()
 
 
 @pytest.fixture

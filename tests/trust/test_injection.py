@@ -11,7 +11,6 @@ import pytest
 
 from discriminant.table.dialect import is_number
 from tests.export.test_hostile_names import corpus
-from tests.report.conftest import CHROMIUM, browser  # noqa: F401
 from tests.report.test_browser import ACTS, BREAKERS
 from tests.report.test_render import Tags
 from tests.trust.cases.running import call
@@ -46,9 +45,8 @@ def table(path, names, labels, cells):
     return path
 
 
-@pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium to open the page in")
 @pytest.mark.parametrize("part", range(0, len(STRINGS), 48))
-def test_a_page_from_the_command_line_with_hostile_names_is_inert(browser, part, tmp_path):  # noqa: F811
+def test_a_page_from_the_command_line_with_hostile_names_is_inert(browser, part, tmp_path):
     names = list(dict.fromkeys(STRINGS[part : part + 48]))
     table(tmp_path / "t.csv", names[:20], names[20:24], names[24:])
     table(

@@ -53,7 +53,7 @@ def main():
     found = _means(_kept(), options)
     print(as_text(found))
     if options.page or set(options.sets) >= set(SETS):
-        PAGE.write_text(as_page(found))
+        PAGE.write_text(as_page(found, apart=options.show))
         print(f"written: {PAGE.relative_to(ROOT)}", file=sys.stderr)
 
 

@@ -88,11 +88,12 @@ def as_text(found):
     return "\n\n".join(part for part in parts if part)
 
 
-def as_page(found):
-    """The page that goes into docs/."""
+def as_page(found, *, apart=False):
+    """The page that goes into docs/; `apart`: of measurements that several runs made."""
     ratios = _ratios(found)
     judged = [row[-1] for row in ratios[1:] if row[-1]]
     return _PAGE.format(
+        apart=_APART if apart else "",
         machine=f"{os.cpu_count()} cores ({platform.machine()}), {platform.system()}, "
         f"Python {platform.python_version()}",
         reached=f"{judged.count('yes')} of {len(judged)} goals are reached.",
@@ -184,9 +185,14 @@ def _markdown(rows):
     return "\n".join("| " + " | ".join(row) + " |" for row in table)
 
 
+_APART = """
+These are the last measurements of each tool, put together from several runs, some of them beside
+other work on both cores, and means of one to three seeds. Processor time and bytes bear that; times
+on two threads, and of one row by itself, do less."""
+
 _PAGE = """# Extreme classification, measured
 
-Written by `make bench-xmc`. Measured on {machine}.
+Written by `make bench-xmc`. Measured on {machine}.{apart}
 
 {reached}
 

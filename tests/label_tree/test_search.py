@@ -43,15 +43,15 @@ def random_layer(rng, children, dtype=np.float32, density=0.4):
     )
 
 
-def random_forest(seed, trees=3, dtype=np.float32, path="hinge"):
+def random_forest(seed, trees=3, dtype=np.float32, path="hinge", density=0.4):
     """Trees of three levels over 40 labels, some of whose nodes are leaves early."""
     rng = np.random.default_rng(seed)
     made = []
     for _ in range(trees):
         layers = (
-            random_layer(rng, [0, 4], dtype),
-            random_layer(rng, [0, 3, 4, 9, 12], dtype),
-            random_layer(rng, [0, 5, 9, 10, 11, 15, 20, 21, 25, 30, 33, 37, 40], dtype),
+            random_layer(rng, [0, 4], dtype, density),
+            random_layer(rng, [0, 3, 4, 9, 12], dtype, density),
+            random_layer(rng, [0, 5, 9, 10, 11, 15, 20, 21, 25, 30, 33, 37, 40], dtype, density),
         )
         made.append(Tree(rng.permutation(40).astype(np.int32), layers))
     return Forest(tuple(made), D, path)
@@ -148,8 +148,9 @@ def test_the_few_best_are_the_first_of_all(path, k, rows):
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
 @pytest.mark.parametrize("beam", [1, 3, 10])
-def test_no_answer_depends_on_the_batch_or_the_threads(dtype, beam):
-    forest, rows = random_forest(5, dtype=dtype), random_rows(6, 900)
+@pytest.mark.parametrize("density", [0.05, 0.4], ids=["few weights", "chunks filled up"])
+def test_no_answer_depends_on_the_batch_or_the_threads(dtype, beam, density):
+    forest, rows = random_forest(5, dtype=dtype, density=density), random_rows(6, 900)
     codes, scores = top(forest, rows, k=5, beam=beam)
     for threads in (2, 3):
         again = top(forest, rows, k=5, beam=beam, threads=threads)

@@ -53,6 +53,13 @@ def spawned(*args, cwd, code=0):
     return found
 
 
+@pytest.mark.parametrize("module", ["discriminant", "discriminant.cli"])
+def test_the_package_is_the_command_line_and_calls_itself_by_its_name(module, tmp_path):
+    command = [sys.executable, "-m", module, "predict"]
+    found = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert (found.returncode, "Usage: discriminant predict" in found.stderr) == (2, True)
+
+
 @pytest.fixture(scope="module")
 def place(tmp_path_factory):
     """A folder with the bundled sets and an LDA of iris."""

@@ -1,0 +1,5 @@
+"""So that `python -m discriminant` is the command line."""
+
+from discriminant.cli import main
+
+main()

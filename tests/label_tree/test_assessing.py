@@ -77,6 +77,7 @@ def test_labels_of_about_one_frequency_are_averaged_label_by_label(place, capsys
     truth = asked.labels.toarray() > 0
     for one in found["by_frequency"]:
         most = np.inf if one["most"] is None else one["most"]
+        assert {type(one[name]) for name in ("least", "most", "labels")} <= {int, type(None)}
         some = (counts >= one["least"]) & (counts <= most) & truth.any(axis=0)
         recall = (listed & truth)[:, some].sum(axis=0) / truth[:, some].sum(axis=0)
         assert (one["labels"], one["recall"]) == (some.sum(), pytest.approx(recall.mean()))

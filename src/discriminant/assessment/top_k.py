@@ -47,7 +47,7 @@ class FrequencyBin:
     """Labels with `least` to `most` training rows, and the means over them."""
 
     least: int
-    most: float  # infinite in the last bin
+    most: float  # a count, infinite in the last bin
     labels: int  # how many of them the assessed rows have
     recall: float
     precision: float  # a label that is in no list counts 0
@@ -205,7 +205,7 @@ class TopK:
         count = np.asarray(frequency)
         if count.shape != self.label_rows.shape:
             raise RankedLabelsError.of_values("frequency", count.shape, len(self.label_rows))
-        ends = [*(edge - 1.0 for edge in edges[1:]), np.inf]
+        ends = [*(edge - 1 for edge in edges[1:]), np.inf]
         return tuple(self._bin(count, *pair) for pair in zip(edges, ends, strict=True))
 
     def _bin(self, count: Any, least: int, most: float) -> FrequencyBin:

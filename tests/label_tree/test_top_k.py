@@ -4,13 +4,14 @@ import json
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, strategies as st
 from scipy import sparse
 from sklearn.metrics import ndcg_score
 
 from discriminant.assessment.top_k import TopK
-from discriminant.errors import RankedLabelsError
+from discriminant.errors import InputError, RankedLabelsError
 from discriminant.models.label_tree.propensity import inverse_propensity, propensity
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "top_k.json").read_text())
@@ -129,6 +130,60 @@ def test_rare_and_frequent_labels_are_told_apart():
     rare, often = found.by_frequency([100, 1, 50], edges=(1, 10))
     assert (rare.labels, rare.recall, rare.precision, rare.f1) == (1, 0.0, 0.0, 0.0)
     assert (often.labels, often.recall, often.precision) == (1, 1.0, 2 / 3)
+
+
+# --- labels by name -------------------------------------------------------------------------------
+
+NAMES = ["zinc", "iron", "gold", "tin"]  # in the order of their codes, which is no other
+LISTS = [[0, 3, 1], [0, 2, 1], [3, 1, 2]]
+
+
+@pytest.mark.parametrize(
+    "truth",
+    [
+        [{"zinc", "iron", "gold"}, {"gold"}, set()],
+        [["zinc", "gold", "iron", "zinc"], ("gold",), []],
+        np.array([{"zinc", "iron", "gold"}, {"gold"}, set()], dtype=object),
+        pd.Series([["zinc", "iron", "gold"], ["gold"], []]),
+        np.array([[1, 1, 1, 0], [0, 0, 1, 0], [0, 0, 0, 0]]),
+        sparse.csr_array([[1, 1, 1, 0], [0, 0, 1, 0], [0, 0, 0, 0]]),
+    ],
+    ids=["sets", "lists", "array of sets", "series of lists", "matrix", "sparse matrix"],
+)
+def test_sets_of_names_are_assessed_as_their_codes_are(truth):
+    found = TopK.of(LISTS, truth, classes=np.array(NAMES))
+    coded = TopK.of(LISTS, indicator([{0, 1, 2}, {2}, set()], 4))
+    assert (str(found), found.label_rows.tolist()) == (str(coded), [1.0, 1.0, 2.0, 0.0])
+
+
+def test_one_name_a_row_is_assessed_as_its_code_is():
+    found = TopK.of(LISTS, ["zinc", "gold", "zinc"], classes=NAMES)
+    assert str(found) == str(TopK.of(LISTS, [0, 2, 0], labels=4))
+
+
+def test_names_that_the_classes_do_not_have_are_missed_where_they_are_added_to_them():
+    found = TopK.of([[0], [0]], [{"zinc"}, {"lead"}], classes=[*NAMES, "lead"])
+    assert (found.precision.tolist(), found.recall.tolist()) == ([0.5], [0.5])
+
+
+@pytest.mark.parametrize(
+    ("truth", "options", "words"),
+    [
+        ([{"zinc"}, {"gold"}], {}, r"by name.*classes=model.classes_"),
+        ([["zinc"], ["gold", "iron"]], {}, r"by name.*classes=model.classes_"),
+        (["zinc", "gold"], {"labels": 4}, r"by name.*classes=model.classes_"),
+        ([{"lead"}, {"zinc", "salt"}], {"classes": NAMES}, r"2 label.*4 classes: 'lead', 'salt'"),
+        ([[1, 0], [0, 1]], {"classes": NAMES}, r"mixed types \(int, str\)"),
+        ([{"zinc"}, "gold"], {"classes": NAMES}, r"mixed|order"),
+        ([{"zinc"}, {"tin"}], {"classes": ["zinc", "tin", "tin"]}, r"names a class twice"),
+        ([{"zinc"}, {"tin"}], {"classes": NAMES, "labels": 3}, r"classes has shape \(4,\) .* 3"),
+        (np.eye(2), {"classes": NAMES}, r"truth has shape \(2, 2\) where there are 4"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_names_that_cannot_be_codes_are_refused_with_the_way_out(truth, options, words):
+    with pytest.raises(InputError, match=words):
+        TopK.of([[0], [1]], truth, **options)
 
 
 # --- sums -----------------------------------------------------------------------------------------

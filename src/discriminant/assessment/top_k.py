@@ -25,12 +25,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Self, cast
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
 
+from discriminant.assessment.true_labels import indicator
 from discriminant.errors import RankedLabelsError
 from discriminant.table.schema import Floats
 
@@ -87,6 +87,7 @@ class TopK:
         truth: Any,
         *,
         labels: int | None = None,
+        classes: Any = None,
         inverse_propensity: Any = None,
         weight: Any = None,
     ) -> Self:
@@ -97,7 +98,10 @@ class TopK:
         lists
             (n, K) label codes, the best first; -1 where a list has fewer.
         truth
-            (n, L) sparse indicator; or (n,) codes, one label a row, with `labels`.
+            (n, L) sparse indicator; or (n,) codes, one label a row, with `labels`; or labels by
+            name, one or a set of them a row, with `classes`.
+        classes
+            (L,) the name of each code: `model.classes_`.
         inverse_propensity
             (L,) 1 / p of each label; None: without PSP@k and PSnDCG@k.
         weight
@@ -108,8 +112,10 @@ class TopK:
         >>> found = TopK.of([[2, 0], [1, 2]], np.array([0, 1]), labels=3)
         >>> found.precision.tolist(), found.recall.tolist()
         ([0.5, 0.5], [0.5, 1.0])
+        >>> TopK.of([[2, 0], [1, 2]], [{"a", "c"}, {"b"}], classes=["a", "b", "c"]).precision
+        array([1.  , 0.75])
         """
-        told = _Told.of(lists, truth, labels, weight)
+        told = _Told.of(lists, truth, labels, classes, weight)
         hit = told.hit()
         ones = told.weight
         discount = 1.0 / np.log2(np.arange(told.lists.shape[1]) + 2.0)
@@ -245,11 +251,11 @@ class _Told:
     weight: Floats  # (n,) positive
 
     @classmethod
-    def of(cls, lists: Any, truth: Any, labels: int | None, weight: Any) -> Self:
+    def of(cls, lists: Any, truth: Any, labels: int | None, classes: Any, weight: Any) -> Self:
         codes = np.asarray(lists)
         if codes.ndim != 2 or (codes.size and codes.dtype.kind not in "iu"):
             raise RankedLabelsError.of_lists(codes.shape, codes.dtype)
-        own = _indicator(truth, labels)
+        own = indicator(truth, labels=labels, classes=classes)
         if own.shape[0] != len(codes):
             raise RankedLabelsError.of_lengths(len(codes), own.shape[0])
         codes = codes.astype(np.int64, copy=False)
@@ -301,28 +307,6 @@ class _Told:
         return dict(
             zip(_OF_LABELS, (np.asarray(c, dtype=np.float64) for c in counted), strict=True)
         )
-
-
-def _indicator(truth: Any, labels: int | None) -> Any:
-    """The truth as (n, L) CSR, sorted and without entries that are zero."""
-    if not sparse.issparse(truth):
-        codes = np.asarray(truth)
-        if codes.ndim == 2:
-            return _indicator(sparse.csr_matrix(codes), labels)
-        if labels is None or codes.dtype.kind not in "iu":
-            raise RankedLabelsError.of_truth(codes.shape, codes.dtype, labels)
-        if codes.size and not 0 <= codes.min() <= codes.max() < labels:
-            raise RankedLabelsError.of_code(int(codes.min()), int(codes.max()), labels)
-        ends = np.arange(len(codes) + 1)
-        return sparse.csr_matrix((np.ones(len(codes)), codes, ends), (len(codes), labels))
-    found: Any = cast("Any", truth).tocsr()
-    if not found.has_canonical_format or not found.data.all():
-        found = found.copy()
-        found.sum_duplicates()
-        found.eliminate_zeros()
-    if labels is not None and labels != found.shape[1]:
-        raise RankedLabelsError.of_values("truth", found.shape, labels)
-    return found
 
 
 def _check_lists(codes: Ints, L: int) -> None:

@@ -214,11 +214,27 @@ class RankedLabelsError(InputError):
         if labels is None and len(shape) == 1:
             return cls(
                 f"The truth is one label for each of {shape[0]} rows, and how many labels there "
-                "are is not told: pass labels=."
+                "are is not told: pass labels=, or classes=model.classes_ if these are names."
             )
         return cls(
             f"The truth has shape {shape} and type {kind}: pass an indicator (rows, labels), "
-            "sparse or not, or label codes (rows,) with labels=."
+            "sparse or not, or label codes (rows,) with labels=, or labels by name, one or a set "
+            "a row, with classes=model.classes_."
+        )
+
+    @classmethod
+    def of_names(cls) -> RankedLabelsError:
+        return cls(
+            "The truth has labels by name, and the lists have codes: pass classes=model.classes_, "
+            "which says what the code of each name is."
+        )
+
+    @classmethod
+    def unknown(cls, labels: Sequence[object], of_labels: int) -> RankedLabelsError:
+        return cls(
+            f"{len(labels)} label(s) of the truth are not among the {of_labels} classes: "
+            f"{listing(labels)}. No list can have them: leave them out, or, to count them as "
+            "missed, name them after the others: classes=[*model.classes_, ...]."
         )
 
     @classmethod

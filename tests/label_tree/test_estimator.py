@@ -14,7 +14,7 @@ from sklearn.svm import LinearSVC
 
 import discriminant as dd
 from discriminant import Decision, LabelTree
-from discriminant.errors import LabelTreeError, LongRowsWarning, OptionError
+from discriminant.errors import CheckpointError, LabelTreeError, LongRowsWarning, OptionError
 
 pytestmark = pytest.mark.filterwarnings("ignore::discriminant.errors.DiscriminantWarning")
 
@@ -158,6 +158,13 @@ def test_a_fit_that_was_checkpointed_is_the_same_fit(sets, tmp_path):
     X, Y = sets
     kept = LabelTree(leaf=8, checkpoint=tmp_path / "parts").fit(X, Y)
     assert same(kept.predict_topk(X), LabelTree(leaf=8).fit(X, Y).predict_topk(X))
+
+
+def test_a_checkpoint_that_cannot_be_is_told_before_the_work(sets, tmp_path, monkeypatch):
+    (tmp_path / "letter.txt").write_text("dear")
+    monkeypatch.setattr("discriminant.estimators.label_growing.label_means", None)
+    with pytest.raises(CheckpointError, match=r"letter.txt/parts/tree0 cannot be used: Not a dir"):
+        LabelTree(checkpoint=tmp_path / "letter.txt" / "parts").fit(*sets)
 
 
 def test_permuted_labels_give_permuted_answers(sets):

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import errno
+import io
 import os
 import shutil
 import signal
 import subprocess
 import sys
 import threading
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +20,9 @@ from scipy import optimize, sparse
 from discriminant.errors import CheckpointError
 from discriminant.models.label_tree.layers import Layer, Partition, Tree
 from discriminant.models.label_tree.partition import balanced, label_means, one_vs_rest
+from discriminant.models.label_tree.reaching import Task
 from discriminant.models.label_tree.sizing import estimate
+from discriminant.models.label_tree.spooling import Part, Spool
 from discriminant.models.label_tree.training import Settings, train
 
 EXACT = {"precision": "float64", "tolerance": 1e-11, "threshold": 0.0, "max_sweeps": 100_000}
@@ -414,6 +419,47 @@ def test_a_folder_of_other_files_is_refused_and_left_alone(tmp_path):
     with pytest.raises(CheckpointError, match="no checkpoint"):
         train(one_vs_rest(20), X, Y, settings=Settings(), spool=tmp_path)
     assert os.listdir(tmp_path) == ["letter.txt"]
+
+
+def refused(place: Path) -> str:
+    """What is said of a folder that training cannot keep its parts in."""
+    X, Y = rows_of(n_labels=20)
+    with pytest.raises(CheckpointError) as caught:
+        train(one_vs_rest(20), X, Y, settings=Settings(), spool=place)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"), [("letter.txt/s", "Not a directory"), ("s" * 300, "name too long")]
+)
+def test_a_folder_that_cannot_be_is_told_by_its_name_and_the_way_out(tmp_path, name, reason):
+    (tmp_path / "letter.txt").write_text("dear")
+    said = refused(tmp_path / name)
+    wanted = (str(tmp_path / name), reason, "Name another for the checkpoint")
+    assert [word for word in wanted if word not in said] == []
+
+
+@pytest.mark.parametrize("step", [(Path, "mkdir"), (os, "open")], ids=["to make", "to write in"])
+def test_a_folder_that_one_may_not_write_to_is_told_too(tmp_path, monkeypatch, step):
+    def denied(*_: object, **__: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(*step, denied)
+        said = refused(tmp_path / "s")
+    assert said.startswith(f"The checkpoint folder {tmp_path / 's'} cannot be used: Permission")
+
+
+def test_a_disk_that_is_full_is_told_and_what_was_kept_stays(tmp_path):
+    class Full(io.BytesIO):
+        def write(self, _: object) -> int:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    place = tmp_path / "s"
+    with closing(Spool(place, np.dtype(np.float32), {})) as spool:
+        spool.file = Full()
+        with pytest.raises(CheckpointError, match=f"{place} .*: No space left.* stays: the same"):
+            spool.keep(Task(1, 0, 0, 2, 0, 5), Part(*(np.zeros(0, np.int32) for _ in range(5))))
 
 
 @pytest.fixture

@@ -152,6 +152,14 @@ class CheckpointError(DiscriminantError):
         )
 
     @classmethod
+    def of_disk(cls, path: str, reason: str) -> CheckpointError:
+        return cls(
+            f"The checkpoint folder {path} cannot be used: {reason}. Name another for the "
+            "checkpoint, which may be written to (one that is not there is made), make room if the "
+            "disk is full, or fit without. What was kept there stays: the same fit goes on from it."
+        )
+
+    @classmethod
     def damaged(cls, path: str, reason: str) -> CheckpointError:
         return cls(f"{path} is damaged ({reason}). Remove it: its part of the work is done again.")
 

@@ -14,6 +14,7 @@ from discriminant.engines.local import available_threads
 from discriminant.errors import LabelTreeError
 from discriminant.estimators.label_options import seed_of
 from discriminant.estimators.label_sets import LabelSets
+from discriminant.models.label_tree.claiming import make
 from discriminant.models.label_tree.hierarchy import given, huffman
 from discriminant.models.label_tree.layers import Layer, Partition, Tree
 from discriminant.models.label_tree.partition import balanced, label_means, one_vs_rest, wide
@@ -25,6 +26,8 @@ from discriminant.models.label_tree.training import Settings, train
 def grown(model: Any, rows: sparse.csr_matrix, sets: LabelSets) -> tuple[Tree, ...]:
     """The trees that a `LabelTree` asks for."""
     threads, seed = model.threads or available_threads(), seed_of(model.random_state)
+    if model.checkpoint is not None:
+        make(Path(model.checkpoint) / "tree0")  # what cannot be is told before the work
     means = label_means(rows, sets.members)
     members = _leaned(sets.members) if model.weighting == "propensity" else sets.members
     count, found = how_many(model), []

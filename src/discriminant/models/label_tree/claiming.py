@@ -1,4 +1,4 @@
-"""One process at a time in a folder.
+"""A folder that can be worked in, by one process at a time.
 
 The file `lock` is held open and locked while there is work, and says whose it is. It is the lock
 that counts, not the file: whatever ends a process, kill -9 or a power cut, ends the lock with it,
@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import os
 import platform
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
-from discriminant.errors import CheckpointError
+from discriminant.errors import CheckpointError, DiscriminantError
 from discriminant.table.locking import locked
 
 NAME = "lock"
@@ -34,3 +36,21 @@ class Claim:
         if self._file >= 0:
             os.close(self._file)
             self._file = -1
+
+
+def make(folder: Path) -> None:
+    """Make a folder, and those above it, unless it is there."""
+    with told(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+
+
+@contextmanager
+def told(folder: Path) -> Iterator[None]:
+    """Whatever the disk refuses within is told of the folder, with the way out."""
+    try:
+        yield
+    except DiscriminantError:
+        raise
+    except OSError as fault:
+        reason = fault.strerror or str(fault)
+        raise CheckpointError.of_disk(os.fspath(folder), reason) from fault

@@ -35,7 +35,7 @@ import numpy as np
 
 from discriminant.errors import CheckpointError
 from discriminant.models.label_tree import sealing
-from discriminant.models.label_tree.claiming import NAME as LOCK, Claim
+from discriminant.models.label_tree.claiming import NAME as LOCK, Claim, make, told
 from discriminant.models.label_tree.layers import Ints, Layer, Reals
 from discriminant.models.label_tree.reaching import Task
 from discriminant.table.replacing import force_folder, write_whole
@@ -123,18 +123,19 @@ class Held:
 class Spool:
     """Parts in a folder, of one tree."""
 
-    def __init__(self, folder: str | os.PathLike[str], kind: Any, told: dict[str, str]) -> None:
+    def __init__(self, folder: str | os.PathLike[str], kind: Any, work: dict[str, str]) -> None:
         self.folder, self.kind, self.lock = Path(folder), kind, threading.Lock()
         self.at: dict[Key, tuple[int, int, int, int]] = {}  # offset and sizes of each part
         self.file: BinaryIO | None = None
-        _refuse_foreign(self.folder)
-        self.folder.mkdir(parents=True, exist_ok=True)
-        self.claim = Claim(self.folder)
-        try:
-            _opened(self.folder, {"format": str(_FORMAT), **told})
-        except BaseException:
-            self.claim.release()
-            raise
+        with told(self.folder):
+            _refuse_foreign(self.folder)
+            make(self.folder)
+            self.claim = Claim(self.folder)
+            try:
+                _opened(self.folder, {"format": str(_FORMAT), **work})
+            except BaseException:
+                self.claim.release()
+                raise
 
     def layer(self, level: int) -> Layer | None:
         place = self.folder / f"level-{level}"
@@ -142,14 +143,15 @@ class Spool:
 
     def done(self, level: int) -> set[Key]:
         path = self.folder / f"level-{level}.parts"
-        path.touch()
         self._leave()
-        self.file, self.at = path.open("r+b"), {}
-        end = 0
-        for key, found, last in _scanned(self.file, self.kind):
-            self.at[key], end = found, last
-        self.file.truncate(end)
-        self.file.seek(end)
+        with told(self.folder):
+            path.touch()
+            self.file, self.at = path.open("r+b"), {}
+            end = 0
+            for key, found, last in _scanned(self.file, self.kind):
+                self.at[key], end = found, last
+            self.file.truncate(end)
+            self.file.seek(end)
         return set(self.at)
 
     def keep(self, task: Task, part: Part) -> None:
@@ -158,7 +160,7 @@ class Spool:
         )
         sizes = (len(part.feature), len(part.weight), len(part.bias))
         head = _HEAD.pack(_MARK, *_key(task), *sizes, zlib.crc32(content))
-        with self.lock:
+        with self.lock, told(self.folder):
             assert self.file is not None
             offset = self.file.tell()
             self.file.write(head)
@@ -168,14 +170,15 @@ class Spool:
 
     def finish(self, level: int, children: Ints, tasks: Sequence[Task]) -> Layer:
         place, under_way = self.folder / f"level-{level}", self.folder / f"level-{level}.new"
-        shutil.rmtree(under_way, ignore_errors=True)
-        under_way.mkdir()
-        kinds = self._write(under_way, children, tasks)
-        under_way.rename(place)
-        force_folder(self.folder)  # before the parts go
-        self._leave()
-        os.unlink(self.folder / f"level-{level}.parts")
-        return _mapped(place, kinds)
+        with told(self.folder):
+            shutil.rmtree(under_way, ignore_errors=True)
+            under_way.mkdir()
+            kinds = self._write(under_way, children, tasks)
+            under_way.rename(place)
+            force_folder(self.folder)  # before the parts go
+            self._leave()
+            os.unlink(self.folder / f"level-{level}.parts")
+            return _mapped(place, kinds)
 
     def close(self) -> None:
         """Leave the folder as it is, to whoever comes next."""
@@ -283,19 +286,19 @@ def _begun(folder: Path) -> list[str]:
     return [name for name in os.listdir(folder) if _UNDER_WAY.fullmatch(name)]
 
 
-def _opened(folder: Path, told: dict[str, str]) -> None:
+def _opened(folder: Path, work: dict[str, str]) -> None:
     """A new folder, or one of the same work; it is ours."""
     head = folder / "spool.json"
     for name in _begun(folder):
         os.unlink(folder / name)
     if not head.exists():
-        write_whole(head, json.dumps(told, indent=1).encode())
+        write_whole(head, json.dumps(work, indent=1).encode())
         return
     try:
         was = dict(json.loads(head.read_text()))
     except ValueError as fault:
         raise CheckpointError.damaged(os.fspath(head), str(fault)) from None
-    for what, now in told.items():
+    for what, now in work.items():
         if was.get(what) != now:
             raise CheckpointError.of_other(os.fspath(folder), what, str(was.get(what)), now)
 

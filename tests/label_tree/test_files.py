@@ -94,3 +94,30 @@ def test_an_option_that_the_model_does_not_have_is_told(place, capsys):
     fit = ["fit", str(place / "rows.txt"), "--model", "label-tree", "--out", str(place / "m")]
     assert run([*fit, "--with", "colour=red"]) != 0
     assert "has no option 'colour'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("text", ["", "\n# nothing\n", "0 6 4\n"], ids=["empty", "blank", "header"])
+@pytest.mark.parametrize("command", ["fit", "predict", "assess"])
+def test_a_file_without_rows_is_refused_by_name_and_nothing_written(
+    rows, tmp_path, capsys, command, text
+):
+    X, Y = rows
+    dd.LabelTree(trees=1).fit(X, Y).save(tmp_path / "tree.model")
+    none, out = tmp_path / "none.txt", tmp_path / "out"
+    none.write_text(text.replace("6 4", f"{X.shape[1]} {Y.shape[1]}"))
+    given = ["--model", "label-tree"] if command == "fit" else [tmp_path / "tree.model"]
+    to = [] if command == "assess" else ["--out", out]
+    code = run([*map(str, [command, *given, none, *to])])
+    said = capsys.readouterr().err
+    assert (code, out.exists(), f"{none}: no rows (0 sample(s))" in said) == (2, False, True)
+
+
+def test_answers_can_go_to_stdout(rows, tmp_path, capsys):
+    X, Y = rows
+    dd.LabelTree(trees=1).fit(X, Y).save(tmp_path / "tree.model")
+    dd.write_xmc(tmp_path / "rows.txt", X, Y)
+    predict = ["predict", str(tmp_path / "tree.model"), str(tmp_path / "rows.txt"), "--top", "2"]
+    assert run([*predict, "--out", str(tmp_path / "said.csv"), "--quiet"]) == 0
+    capsys.readouterr()
+    assert run([*predict, "--out", "-", "--quiet"]) == 0
+    assert capsys.readouterr().out == (tmp_path / "said.csv").read_text()

@@ -214,6 +214,12 @@ def test_a_fault_of_svmlight_in_blocks_is_told_with_its_line(file, size):
         list(svmlight_blocks(path, features=3, size=size))
 
 
+def test_a_label_with_a_plus_is_the_label_without(file):
+    signed, plain = file("+1,3 1:2\n+0 2:5\n+1\n"), file("1,3 1:2\n0 2:5\n1\n", "plain.txt")
+    found, wanted = read_svmlight(signed, many=True), read_svmlight(plain, many=True)
+    assert all(map(same, found, wanted))
+
+
 def test_comments_queries_and_empty_lines_are_no_part_of_svmlight_rows(file):
     x, y = read_svmlight(file("# by hand\n+1 qid:3 1:2 3:4 # good\n\n-1 2:5\n"))
     assert (x.toarray().tolist(), y.tolist()) == ([[2, 0, 4], [0, 5, 0]], [1.0, -1.0])
@@ -225,7 +231,6 @@ def test_comments_queries_and_empty_lines_are_no_part_of_svmlight_rows(file):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("", r"line 1: the header should be 'rows features labels'.* is ''"),
         ("1 0:1\n", r"line 1: the header should be 'rows features labels'.*'1 0:1'"),
         ("1 2\n0 0:1\n", r"line 1: the header should be"),
         ("-1 2 3\n", r"line 1: the header should be"),
@@ -233,7 +238,10 @@ def test_comments_queries_and_empty_lines_are_no_part_of_svmlight_rows(file):
         ("1 2 2\n0 0:1\n\n1 1:1\n", r"line 4: a row more than the 1 "),
         ("2 2 2\n0 0:1\n2 1:1\n", r"line 3: label 2, where there are 2 labels, 0 to 1"),
         ("2 2 2\n0 0:1\n1 2:1\n", r"line 3: feature 2, where there are 2 features, 0 to 1"),
-        ("1 2 2\n-1 0:1\n", r"line 2: '-1' stands where the number of a label should"),
+        ("", r"is empty: it should begin with a header, 'rows features labels'"),
+        ("\n1 0:1\n", r"line 1: the header should be 'rows features labels'.* is ''"),
+        ("1 2 2\n-1 0:1\n", r"line 2: '-1' stands where the number of a label"),
+        ("1 2 2\n+1 0:1\n", r"line 2: '\+1' stands where the number of a label"),
         ("1 2 2\n0.0 0:1\n", r"line 2: '0.0' stands where the number of a label"),
         ("1 2 2\n1 -1:1\n", r"line 2: '-1' stands where the number of a feature"),
         ("1 2 2\n1,0,1 0:1\n", r"line 2: label 1 stands twice"),
@@ -273,6 +281,8 @@ def test_a_fault_far_down_is_told_with_the_line_of_the_file(file):
         ("1 1:2\n1 0:3\n", {"first": 1}, r"line 2: feature 0, where there are"),
         ("1 1:2\n4 1:3\n", {"many": True, "labels": 3}, r"line 2: label 4, where there are 3"),
         ("nan 1:2\n", {}, r"line 1: 'nan' stands where a label, a finite number,"),
+        ("-1 1:2\n", {"many": True}, r"line 1: '-1' stands where the number of a label.* from 0"),
+        ("++1 1:2\n", {"many": True}, r"line 1: '\+\+1' stands where the number of a label"),
     ],
     ids=lambda value: "" if isinstance(value, dict) else repr(value),
 )

@@ -18,6 +18,21 @@ class SparseFileError(FileError):
         )
 
     @classmethod
+    def empty(cls, path: str, wanted: str) -> SparseFileError:
+        return cls(
+            f"{path} is empty: it should begin with a header, {wanted}, and a line for each row. "
+            "Was it copied or written to the end?"
+        )
+
+    @classmethod
+    def without_rows(cls, path: str) -> SparseFileError:
+        return cls(
+            f"{path}: no rows (0 sample(s)). Was it copied or written to the end? Rows are lines "
+            "'label,label feature:value feature:value', those of XMC text below a header 'rows "
+            "features labels'."
+        )
+
+    @classmethod
     def not_sparse(cls, path: str) -> SparseFileError:
         return cls(
             f"{path} is no file of sparse rows: its first line is neither the header of XMC text, "

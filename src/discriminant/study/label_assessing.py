@@ -18,7 +18,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from discriminant.assessment.top_k import FrequencyBin, TopK
-from discriminant.errors import LabelError, ShapeError
+from discriminant.errors import LabelError
 from discriminant.estimators.label_tree import LabelTree
 from discriminant.models.label_tree.propensity import inverse_propensity
 from discriminant.report.words import between, percent, whole
@@ -83,7 +83,8 @@ def assessed_labels(
     unknown
         'error', or 'count': labels that the model does not know are missed.
     """
-    total, pairs, strange, seconds = None, 0, 0, 0.0
+    total: TopK | None = None
+    pairs, strange, seconds = 0, 0, 0.0
     frequency = getattr(model, "label_rows_", None)
     for block, of in labelled_blocks(model, one_file(source)):
         truth, missed = _coded(model, block.labels, unknown)
@@ -97,8 +98,7 @@ def assessed_labels(
         total = found if total is None else total + found
         pairs, strange = pairs + truth.nnz, strange + missed
         told(total.rows, of)
-    if total is None:
-        raise ShapeError.no_rows(0)
+    assert total is not None  # a file without rows was refused
     bins = None if frequency is None else _bins(total, frequency)
     return LabelsAssessed(total, bins, pairs, strange, seconds)
 

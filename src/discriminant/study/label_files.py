@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from discriminant.errors import OptionError, ShapeError
+from discriminant.errors import OptionError, ShapeError, SparseFileError
 from discriminant.estimators.label_tree import LabelTree
 from discriminant.study.sheets import ArrowSheet, safe_cell
 from discriminant.study.sparse_or_table import label_columns, refuse_table
@@ -46,7 +46,10 @@ _ARROW = (".parquet", ".arrow", ".feather")
 def read_labelled(source: Any, *, first: First = "auto") -> LabelledRows:
     """All rows of a file of sparse rows, with their label sets."""
     path = one_file(source)
-    return read_xmc(path) if is_xmc(path) else read_svmlight_sets(path, first=first)
+    found = read_xmc(path) if is_xmc(path) else read_svmlight_sets(path, first=first)
+    if not len(found):
+        raise SparseFileError.without_rows(os.fspath(path))
+    return found
 
 
 def is_xmc(path: Any) -> bool:
@@ -100,16 +103,24 @@ def one_file(source: Any) -> Any:
 
 def labelled_blocks(model: LabelTree, path: Any) -> Iterator[tuple[LabelledRows, int]]:
     """Rows as wide as the model's with their label numbers, and how many there are in all."""
+    some = False
+    for block, of in _blocks(model, path):
+        if len(block):
+            some = True
+            yield block, of
+    if not some:
+        raise SparseFileError.without_rows(os.fspath(path))
+
+
+def _blocks(model: LabelTree, path: Any) -> Iterator[tuple[LabelledRows, int]]:
     d, head = model.n_features_in_, head_of(path)
     if head is None:
-        found = svmlight_blocks(path, features=d, first=_first_feature(model))
-        yield from ((block, of) for block, of in found if len(block))
+        yield from svmlight_blocks(path, features=d, first=_first_feature(model))
         return
     for block in xmc_blocks(path):
         if block.features.shape[1] != d:
             raise ShapeError.of_width(block.features.shape[1], d, "LabelTree")
-        if len(block):
-            yield block, head[0]
+        yield block, head[0]
 
 
 def _first_feature(model: LabelTree) -> First:

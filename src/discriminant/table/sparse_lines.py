@@ -236,7 +236,8 @@ class _Walk:
 
     def _label(self, text: str) -> float:
         if self.bounds.whole:
-            found = self._whole(text, "the number of a label")
+            plus = self.bounds.comments and text.startswith("+")  # svmlight's +1 is 1
+            found = self._whole(text, "the number of a label, counted from 0,", skip=int(plus))
             self._within("label", found, first=0, many=self.bounds.labels)
             return found
         number = _float(text)
@@ -257,10 +258,11 @@ class _Walk:
             raise SparseFileError.not_finite(self.bounds.path, self.line, feature, right)
         return feature, value
 
-    def _whole(self, text: str, wanted: str) -> int:
-        if not (text.isascii() and text.isdigit() and int(text) <= _LARGEST):
+    def _whole(self, text: str, wanted: str, *, skip: int = 0) -> int:
+        digits = text[skip:]
+        if not (digits.isascii() and digits.isdigit() and int(digits) <= _LARGEST):
             raise self._fault(text, wanted)
-        return int(text)
+        return int(digits)
 
     def _within(self, kind: str, found: int, *, first: int, many: int | None) -> None:
         if found < first or (many is not None and found >= first + many):

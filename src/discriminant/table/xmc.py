@@ -11,7 +11,7 @@ There is a kind of it in two files, one of features and one of labels, each with
 
 svmlight has no header and counts features from 1 (some writers: from 0; what can be told by a file
 alone is told by `_first_feature`). The label is any number, the class of the row; with `many` it is
-a set of label numbers as above. What follows # is skipped.
+a set of label numbers as above, of which +1 is 1. What follows # is skipped.
 
 Files may be packed with gzip or xz. A fault is told with the line it stands in, counted from 1: a
 header that is missing or tells other counts, numbers out of range or twice in a row, a value that
@@ -20,6 +20,7 @@ is not finite.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -234,6 +235,8 @@ def _first_of(first: bytes, pieces: Iterator[bytes]) -> Iterator[bytes]:
 
 def _header(path: str, top: bytes, many: int, wanted: str) -> tuple[int, ...]:
     words = top.split()
+    if not words and os.path.getsize(path) == 0:
+        raise SparseFileError.empty(path, wanted)
     if len(words) != many or not all(word.isdigit() for word in words):
         raise SparseFileError.of_header(path, top[:60].decode("utf-8", "replace"), wanted)
     return tuple(int(word) for word in words)

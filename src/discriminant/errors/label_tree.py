@@ -133,25 +133,61 @@ class HierarchyError(InputError):
         )
 
     @classmethod
-    def duplicate(cls, leaf: object, parents: Sequence[object]) -> HierarchyError:
+    def duplicate(cls, label: object, places: Sequence[str]) -> HierarchyError:
+        where = ", ".join(places[:5]) + (", .." if len(places) > 5 else "")
         return cls(
-            f"Leaf '{leaf}' comes {len(parents)} times in the hierarchy, below {listing(parents)}: "
-            "a label has one place."
+            f"Label '{label}' comes {len(places)} times in the hierarchy: {where}. A label has one "
+            "place: keep one of them."
         )
 
     @classmethod
-    def unknown(cls, leaves: Sequence[object]) -> HierarchyError:
+    def two_parents(cls, node: object, parents: Sequence[object]) -> HierarchyError:
         return cls(
-            f"{len(leaves)} leaf or leaves of the hierarchy are no labels: {listing(leaves)}. "
-            "Leaves are the labels of y, by the same names and of the same type: leave the others "
-            "out."
+            f"Node '{node}' has {len(parents)} parents in the hierarchy, {listing(parents)}. A "
+            "node has one place: keep one of these pairs."
+        )
+
+    @classmethod
+    def unknown(cls, leaves: Sequence[object], place: str) -> HierarchyError:
+        many = len(leaves)
+        said = "leaf of the hierarchy is no label" if many == 1 else "leaves are no labels"
+        return cls(
+            f"{many} {said}: {listing(leaves)}; the first stands {_at(place)}. Leaves are the "
+            "labels of y, by the same names and of the same type: leave the others out."
+        )
+
+    @classmethod
+    def hollow(cls, many: int, place: str) -> HierarchyError:
+        others = "" if many == 1 else f" (and {many - 1} more)"
+        return cls(
+            f"The node {place} of the hierarchy is empty{others}: no label stands below it. Leave "
+            "it out, or put labels there."
+        )
+
+    @classmethod
+    def empty(cls, labels: int) -> HierarchyError:
+        return cls(
+            f"The hierarchy is empty, and there are {labels} labels to give a place in it. Pass "
+            "nested lists of labels, a dict from each node to its parent, or tree='balanced'."
         )
 
     @classmethod
     def two_roots(cls, roots: Sequence[object]) -> HierarchyError:
+        pairs = ", ".join(f"({root!r}, 'all')" for root in list(roots)[:2])
         return cls(
-            f"The hierarchy has {len(roots)} roots: {listing(roots)}. Put one node above them."
+            f"The hierarchy has {len(roots)} roots: {listing(roots)}. Put one node above them: "
+            f"{pairs}{', ..' if len(roots) > 2 else ''}."
         )
+
+    def meaning(self, other: str | None) -> HierarchyError:
+        """The same, with what may have been meant: 'groups' by tuples, or 'pairs' by lists."""
+        hints = {
+            "groups": " Tuples of two are taken for (child, parent): if these are groups of "
+            "labels, write lists, [['a', 'b'], ['c', 'd']].",
+            "pairs": " Lists are groups of labels: if these are pairs of child and parent, write "
+            "tuples, [('a', 'top'), ('b', 'top')], or a dict.",
+        }
+        return self if other is None else type(self)(f"{self}{hints[other]}")
 
     @classmethod
     def of_kind(cls, kind: str) -> HierarchyError:
@@ -194,3 +230,7 @@ class LongRowsWarning(DiscriminantWarning):
             "unit_rows=True (best for words), standardize=True (for columns of different units), "
             f"or threshold={threshold / length:.1g}."
         )
+
+
+def _at(place: str) -> str:
+    return f"at {place}" if place.startswith("tree") else place

@@ -378,8 +378,8 @@ HIERARCHIES = [
     (46, "a cycle", grow([("a", "m"), ("b", "m"), ("c", "n"), ("m", "n"), ("n", "m")]), HierarchyError, r"cycle: .*'m'.*remove one of these links"),
     (46, "an orphan", grow([["a", "b"]]), HierarchyError, r"1 label\(s\) are not in the hierarchy: 'c'.*Give each of them a place"),
     (46, "two tops", grow([("a", "m"), ("b", "m"), ("c", "n")]), HierarchyError, r"2 roots: 'm', 'n'.*Put one node above them"),
-    (46, "a leaf twice", grow([["a", "b"], ["b", "c"]]), HierarchyError, r"Leaf 'b' comes 2 times.*a label has one place"),
-    (46, "a leaf that is no label", grow([["a", "b"], ["c", "d"]]), HierarchyError, r"no labels: 'd'"),
+    (46, "a leaf twice", grow([["a", "b"], ["b", "c"]]), HierarchyError, r"Label 'b' comes 2 times in the hierarchy: tree\[0\]\[1\], tree\[1\]\[0\]. A label has one place"),
+    (46, "a leaf that is no label", grow([["a", "b"], ["c", "d"]]), HierarchyError, r"no label: 'd'; the first stands at tree\[1\]\[1\]"),
 ]  # fmt: skip
 
 CODES = [

@@ -240,7 +240,7 @@ COMMANDS = [
     Command(44, "never rejects", None, r"Warning: .*rejecting, 0\.9, never pays", REJECT.format("0.9"), DONE),
     Command(46, "a hierarchy with a cycle", None, r"has a cycle: 'm' -> 'n'|has a cycle: 'n' -> 'm'", TREE.format('{"p": "n", "q": "n", "n": "m", "m": "n"}')),
     Command(46, "a hierarchy without a label", None, r"1 label\(s\) are not in the hierarchy: 'q'", TREE.format('{"n": ["p"]}')),
-    Command(46, "a leaf in two places", None, r"Leaf 'q' comes 2 times", TREE.format('[["p", "q"], ["q"]]')),
+    Command(46, "a leaf in two places", None, r"Label 'q' comes 2 times", TREE.format('[["p", "q"], ["q"]]')),
     Command(48, "fields between semicolons", csv(sep=";"), r"Read as CSV: fields separated by semicolons", code=DONE),
     Command(49, "a byte order mark", b"\xef\xbb\xbf" + csv().encode(), r"UTF-8 with a byte order mark", code=DONE),
     Command(50, "latin-1", labels(lambda i: "pé" if i % 2 else "q").encode("latin-1"), r"by guess, since byte \d+ \(line 3\) is no UTF-8", code=DONE),

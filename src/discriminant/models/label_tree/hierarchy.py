@@ -61,13 +61,18 @@ def given(hierarchy: Any, labels: Sequence[Hashable]) -> Partition:
     """
     if not _holds(hierarchy):
         raise HierarchyError.of_kind(type(hierarchy).__name__)
+    if not len(hierarchy):
+        raise HierarchyError.empty(len(labels))
     tree = Named()
     pairs = _pairs(hierarchy)
-    if pairs is None:
-        tree.nest(hierarchy)
-    else:
-        tree.join(pairs)
-    return tree.partition(labels)
+    try:
+        if pairs is None:
+            tree.nest(hierarchy)
+        else:
+            tree.join(pairs)
+        return tree.partition(labels)
+    except HierarchyError as fault:
+        raise fault.meaning(_meant(hierarchy, pairs, labels)) from None
 
 
 class Named:
@@ -75,12 +80,15 @@ class Named:
 
     def __init__(self) -> None:
         self.names: list[Hashable] = [None]
+        self.steps: list[str] = ["tree"]  # from the node above, as Python would say it
         self.below: Below = [[]]
         self.inner: set[int] = {0}  # told as standing above others
+        self.hollow: set[int] = set()  # told as standing above nothing
 
-    def add(self, name: Hashable, above: int) -> int:
+    def add(self, name: Hashable, above: int, step: str = "") -> int:
         """A new node below another."""
         self.names.append(name)
+        self.steps.append(step)
         self.below.append([])
         self.below[above].append(len(self.names) - 1)
         return len(self.names) - 1
@@ -92,12 +100,13 @@ class Named:
             held, node, path = waiting.pop()
             if id(held) in path:
                 raise HierarchyError.cycle([self.names[node], self.names[node]])
-            if len(held):  # without children it is a leaf by its own name
-                self.inner.add(node)
-            for name, part in _parts(held):
-                child = self.add(name, node)
+            (self.inner if len(held) else self.hollow).add(node)  # a hollow one may be a label
+            inside: list[tuple[Any, int, tuple[int, ...]]] = []
+            for name, part, step in _parts(held):
+                child = self.add(name, node, step)
                 if part is not None:
-                    waiting.append((part, child, (*path, id(held))))
+                    inside.append((part, child, (*path, id(held))))
+            waiting.extend(reversed(inside))  # the first is next
 
     def join(self, pairs: Sequence[tuple[Hashable, Hashable]]) -> None:
         """Add what is told by pairs of child and parent."""
@@ -135,21 +144,28 @@ class Named:
         places: dict[Hashable, list[int]] = {}
         for leaf in leaves:
             places.setdefault(self.names[leaf], []).append(leaf)
+        hollow = [leaf for leaf in leaves if leaf in self.hollow and self.names[leaf] not in code]
+        if hollow:
+            raise HierarchyError.hollow(len(hollow), self._place(hollow[0], above))
         unknown = [name for name in places if name not in code]
         if unknown:
-            raise HierarchyError.unknown(unknown)
+            raise HierarchyError.unknown(unknown, self._place(places[unknown[0]][0], above))
         for name, found in places.items():
             if len(found) > 1:
-                raise HierarchyError.duplicate(name, [self._name(above[leaf]) for leaf in found])
+                raise HierarchyError.duplicate(name, [self._place(leaf, above) for leaf in found])
         missing = [label for label in code if label not in places]
         if missing:
             raise HierarchyError.orphan(missing)
 
-    def _name(self, node: int) -> Hashable:
-        """The name of a node; of one without, that of the first named leaf or node below."""
-        while node and self.names[node] is None:
-            node = self.below[node][0]
-        return "the top" if node == 0 else self.names[node]
+    def _place(self, node: int, above: Mapping[int, int]) -> str:
+        """Where a node stands: tree['nut'][1], if nested; of pairs, below which other."""
+        if not self.steps[node]:
+            return f"below '{self.names[above[node]]}'"
+        path = []
+        while node:
+            path.append(self.steps[node])
+            node = above[node]
+        return "tree" + "".join(reversed(path))
 
 
 def laid_out(below: Below, root: int, label: Ints) -> Partition:
@@ -183,11 +199,17 @@ def _leaves(below: Below, root: int) -> dict[int, int]:
     return found
 
 
-def _parts(held: Any) -> Iterable[tuple[Hashable, Any]]:
-    """Names and what they hold; a label holds nothing, a list has no name."""
+def _parts(held: Any) -> Iterable[tuple[Hashable, Any, str]]:
+    """Names, what they hold and where; a label holds nothing, a list has no name."""
     if isinstance(held, Mapping):
-        return list(held.items())
-    return [(None, part) if _holds(part) else (part, None) for part in held]
+        return [(name, part, f"[{name!r}]") for name, part in held.items()]
+    steps = ("{..}" for _ in held) if isinstance(held, set | frozenset) else _numbered(held)
+    parts = zip(held, steps, strict=True)
+    return [(None, part, at) if _holds(part) else (part, None, at) for part, at in parts]
+
+
+def _numbered(held: Any) -> Iterable[str]:
+    return (f"[{place}]" for place in range(len(held)))
 
 
 def _holds(part: Any) -> bool:
@@ -212,12 +234,12 @@ def _above(pairs: Sequence[tuple[Hashable, Hashable]]) -> dict[Hashable, Hashabl
     above: dict[Hashable, Hashable] = {}
     for child, parent in pairs:
         if child in above:
-            raise HierarchyError.duplicate(child, [above[child], parent])
+            raise HierarchyError.two_parents(child, [above[child], parent])
         above[child] = parent
     loose = [parent for parent in dict.fromkeys(above.values()) if parent not in above]
     tops = [parent for parent in loose if parent is not None]
     if len(tops) > 1 or (tops and len(loose) > len(tops)):
-        raise HierarchyError.two_roots(loose)
+        raise HierarchyError.two_roots([*tops, *(child for child in above if above[child] is None)])
     for parent in tops:
         above[parent] = None
     return above
@@ -232,3 +254,15 @@ def _cycle(above: dict[Hashable, Hashable], placed: set[Hashable]) -> list[Hasha
         node = above[node]
     path = list(seen)
     return [*path[path.index(node) :], node]
+
+
+def _meant(hierarchy: Any, pairs: Any, labels: Sequence[Hashable]) -> str | None:
+    """What may be meant by what is no tree: tuples as groups, or lists as pairs."""
+    if isinstance(hierarchy, Mapping):
+        return None
+    known = set(labels)
+    if pairs is not None:
+        return "groups" if all(name in known for pair in pairs for name in pair) else None
+    twos = all(_holds(part) and len(part) == 2 for part in hierarchy)
+    flat = twos and not any(_holds(name) for part in hierarchy for name in part)
+    return "pairs" if flat and all(list(part)[1] not in known for part in hierarchy) else None

@@ -222,3 +222,31 @@ def test_options_of_tables_are_refused_for_sparse_rows(tmp_path, capsys, words):
     asked = ["fit", str(path), "--model", "label-tree", *words, "--out", str(tmp_path / "m")]
     assert run(asked) == 2
     assert f"{words[0]} is for tables" in " ".join(capsys.readouterr().err.split())
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("report", "--model", "label-tree", "--out", "page.html"),
+        ("explain", "--model", "label-tree"),
+        ("compare", "--models", "lda,label-tree"),
+    ],
+    ids=lambda words: words[0],
+)
+def test_what_compares_models_says_how_a_label_tree_of_a_table_is_made(
+    goods, tmp_path, monkeypatch, capsys, words
+):
+    monkeypatch.chdir(tmp_path)
+    goods.to_csv("goods.csv", index=False)
+    assert run([words[0], "goods.csv", "--target", "kind", *words[1:]]) == 2
+    said = capsys.readouterr().err
+    assert "'discriminant fit' with --target and --model label-tree" in said
+    assert "[1/" not in said  # told before the work
+
+
+def test_a_report_of_a_model_that_is_none_says_so_before_the_work(goods, tmp_path, capsys):
+    goods.to_csv(tmp_path / "goods.csv", index=False)
+    asked = ["report", str(tmp_path / "goods.csv"), "--target", "kind", "--model", "oak"]
+    assert run([*asked, "--out", str(tmp_path / "page.html")]) == 2
+    said = capsys.readouterr().err
+    assert ("no model 'oak'" in said, "[1/" in said) == (True, False)

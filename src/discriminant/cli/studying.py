@@ -62,6 +62,7 @@ def report(session: Session, source: tuple[str, ...], options: dict[str, Any]) -
     model = None if options["no_model"] else Path(options["save"] or page.with_suffix(".model"))
     extra = {name: options[name] for name in ("facts", "markdown") if options[name]}
     check_places(source, page, model, *extra.values())
+    _check_model(options["model"])
     cost, reject = costs(options["cost"]), options["reject"]
     with opened(session, source, options) as found:
         compared = found.compare(named(options["models"]), most=options["most"])
@@ -104,8 +105,15 @@ def compare(session: Session, source: tuple[str, ...], options: dict[str, Any]) 
     return _ended(session, choice.title, compared[choice.name].converged)
 
 
+def _check_model(name: str | None) -> None:
+    """Say now, before any work, if there is no such model."""
+    if name is not None:
+        chosen_members([name])
+
+
 def explain(session: Session, source: tuple[str, ...], options: dict[str, Any]) -> int:
     """Space and what matters."""
+    _check_model(options["model"])
     with opened(session, source, options) as found:
         models = named(options["models"])
         if models is None and options["model"]:

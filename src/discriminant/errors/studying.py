@@ -12,6 +12,13 @@ class StudyError(InputError):
 
     @classmethod
     def unknown_model(cls, name: object, known: Sequence[str]) -> StudyError:
+        if name == "label-tree":
+            return cls(
+                "A label tree is for very many classes, and is not compared with other models: "
+                "'discriminant fit' with --target and --model label-tree makes one of a table, and "
+                "'discriminant assess' measures it on other rows. Models that are compared are "
+                f"{listing(known, most=20)}."
+            )
         return cls(f"There is no model '{name}'. Choose among {listing(known, most=20)}.")
 
     @classmethod

@@ -109,11 +109,14 @@ def test_labels_that_the_model_does_not_know_are_refused_or_missed(place, tmp_pa
 def test_a_report_writes_a_page_a_model_and_facts(place, tmp_path, capsys):
     page, facts = tmp_path / "page.html", tmp_path / "facts.json"
     report = ["report", place / "train.txt", "--model", "label-tree", "--with", "trees=1"]
-    found = told([*report, "--test", place / "test.txt", "--out", page, "--facts", facts], capsys)
+    more = ["--facts", facts, "--markdown", tmp_path / "page.md"]
+    found = told([*report, "--test", place / "test.txt", "--out", page, *more], capsys)
     same = told(["assess", tmp_path / "page.model", place / "test.txt"], capsys)
     assert found["measured"]["at"]["P"] == [same[f"P@{k}"] for k in range(1, 6)]
     assert json.loads(facts.read_text())["tree"] == found["tree"]
     assert page.read_text(encoding="utf-8").startswith("<!doctype html>")
+    assert found["written"]["markdown"] == str(tmp_path / "page.md")
+    assert "## How good it is" in (tmp_path / "page.md").read_text(encoding="utf-8")
 
 
 def test_a_report_without_rows_to_measure_says_what_was_read(place, tmp_path, capsys):

@@ -2,17 +2,20 @@
 
 import functools
 import json
-from itertools import pairwise
+import re
+from itertools import groupby, pairwise
 
 import numpy as np
 import pytest
 from scipy import sparse
 
 import discriminant as dd
+from discriminant.report.label_markdown import labels_to_markdown
 from discriminant.report.label_page import render_labels
 from discriminant.study.label_assessing import assessed_labels
 from discriminant.study.label_report import label_page_facts
 from tests.report.samples import CORPUS
+from tests.report.test_render import unfenced
 
 pytestmark = pytest.mark.filterwarnings("ignore::discriminant.errors.DiscriminantWarning")
 
@@ -145,3 +148,32 @@ def test_the_curve_of_frequencies_is_that_of_sorted_counts():
 @pytest.mark.parametrize("made", PAGES.values(), ids=PAGES)
 def test_a_page_is_small(made):
     assert len(render_labels(made()).encode()) < 200_000
+
+
+# --- Markdown ---
+
+
+@pytest.mark.parametrize("made", PAGES.values(), ids=PAGES)
+def test_every_row_of_a_table_of_the_markdown_has_the_cells_of_its_head(made):
+    lines = unfenced(labels_to_markdown(made())).split("\n")
+    cells = [len(re.findall(r"(?<!\\)\|", line)) for line in lines]
+    tables = [set(some) for full, some in groupby(cells, key=bool) if full]
+    assert tables and [found for found in tables if len(found) > 1] == []
+
+
+def test_no_name_opens_a_tag_or_a_link_in_the_markdown():
+    text = unfenced(labels_to_markdown(hostile()))
+    assert re.search(r"(?<!\\)[<\[]|(?<!\\)://", text) is None
+
+
+def test_the_markdown_has_every_section_and_the_measures_of_the_page():
+    facts = balanced()
+    text = labels_to_markdown(facts)
+    assert re.findall("(?m)^## (.*)$", text) == [
+        "What was read",
+        "The trees",
+        "How good it is",
+        "How to use the model",
+    ]
+    wanted = " | ".join(f"{100 * facts['measured']['at']['P'][k - 1]:.1f}%" for k in (1, 3, 5))
+    assert f"| P\\@k | {wanted} |" in text

@@ -11,9 +11,9 @@ from discriminant.cli.door import DONE, Session
 from discriminant.cli.label_trees import setting, trained
 from discriminant.cli.options import one_or_all
 from discriminant.cli.studying import check_places, stem_of
-from discriminant.errors import CommandError
 from discriminant.estimators.label_tree import LabelTree
 from discriminant.report.facts import to_json
+from discriminant.report.label_markdown import labels_to_markdown
 from discriminant.study.label_assessing import LabelsAssessed, assessed_labels
 from discriminant.study.label_files import one_file
 from discriminant.study.label_report import label_page_facts, write_label_page
@@ -23,15 +23,11 @@ from discriminant.study.telling import write_text
 
 def report(session: Session, source: tuple[str, ...], options: dict[str, Any]) -> int:
     """Train on a file, measure on another if there is one, and write what was found."""
-    if options["markdown"]:
-        raise CommandError(
-            "The page of a label tree is not written as Markdown: leave --markdown out, or take "
-            "--facts for the same as JSON."
-        )
     page = Path(options["out"] or f"{stem_of(source, None)}.html")
     file = None if options["no_model"] else Path(options["save"] or page.with_suffix(".model"))
     read_from = source if options["test"] is None else (*source, options["test"])
-    check_places(read_from, page, file, options["facts"])
+    extra = {name: options[name] for name in ("facts", "markdown") if options[name]}
+    check_places(read_from, page, file, *extra.values())
     asked = dict(setting(text) for text in options["settings"])
     model, _, seconds = trained(session, source, options, asked)
     measured = None
@@ -51,7 +47,7 @@ def report(session: Session, source: tuple[str, ...], options: dict[str, Any]) -
         file="" if file is None else file.name,
         command=session.command,
     )
-    return _written(session, model, measured, facts, page, {"model": file, **_facts(options)})
+    return _written(session, model, measured, facts, page, {"model": file, **extra})
 
 
 def assess(
@@ -86,10 +82,6 @@ def _measured(
         )
 
 
-def _facts(options: dict[str, Any]) -> dict[str, Any]:
-    return {"facts": options["facts"]} if options["facts"] else {}
-
-
 def _written(
     session: Session,
     model: LabelTree,
@@ -102,6 +94,8 @@ def _written(
     write_label_page(page, facts)
     if "facts" in written:
         write_text(Path(written["facts"]), to_json(facts))
+    if "markdown" in written:
+        write_text(Path(written["markdown"]), labels_to_markdown(facts))
     lines = [str(model.summary()), *([] if measured is None else [str(measured)])]
     told = {name: part for name, part in facts.items() if name not in ("made", "use", "title")}
     session.tell(told, "\n\n".join([*lines, ""]), written={"page": page, **written})

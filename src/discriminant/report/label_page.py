@@ -39,11 +39,11 @@ def render_labels(facts: LabelPageFacts) -> str:
         embedded=as_script({"space": None, "decision": None, "use": facts.get("use")}),
         figures=_figures(facts),
         tiles=_tiles(facts),
-        in_short=_in_short(facts),
-        grown=_KINDS.get(facts["tree"]["kind"], _KINDS["given"]),
-        ranks=[] if found is None else _ranks(found),
+        in_short=in_short(facts),
+        grown=grown(facts["tree"]),
+        ranks=[] if found is None else ranks_shown(found),
         between=between,
-        spelt=_spelt,
+        spelt=spelt,
     )
 
 
@@ -58,7 +58,7 @@ def _figures(facts: LabelPageFacts) -> dict[str, Any]:
     return found
 
 
-def _ranks(found: MeasuredFacts) -> list[int]:
+def ranks_shown(found: MeasuredFacts) -> list[int]:
     """The places of a list that the table has: some, and the last."""
     k = len(found["at"]["P"])
     return sorted({rank for rank in _RANKS if rank <= k} | {k})
@@ -105,7 +105,13 @@ def _measured_tiles(found: MeasuredFacts) -> list[dict[str, str]]:
     ]
 
 
-def _in_short(facts: LabelPageFacts) -> list[str]:
+def grown(tree: TreeFacts) -> str:
+    """How labels were put into the tree, as a sentence without its full stop."""
+    return _KINDS.get(tree["kind"], _KINDS["given"])
+
+
+def in_short(facts: LabelPageFacts) -> list[str]:
+    """What is to be known first."""
     read, tree = facts["read"], facts["tree"]
     lines = []
     if "measured" in facts:
@@ -159,10 +165,10 @@ def _each(pairs: int | None, rows: int) -> str:
     return f"{(pairs or 0) / max(rows, 1):.1f} labels"
 
 
-def _spelt(found: dict[str, Any]) -> str:
+def spelt(found: dict[str, Any]) -> str:
     """A spread in words.
 
-    >>> _spelt({"least": 2, "median": 3.0, "most": 14, "of": 42})
+    >>> spelt({"least": 2, "median": 3.0, "most": 14, "of": 42})
     '2 to 14, half of them up to 3'
     """
     if found["least"] == found["most"]:

@@ -12,6 +12,7 @@ from discriminant.report.facts import (
     ComparisonFacts,
     DecisionFacts,
     Facts,
+    Made,
     MattersFacts,
     ReadFacts,
     SpaceFacts,
@@ -44,13 +45,16 @@ def to_markdown(facts: Facts) -> str:
         parts += _decision(facts["decision"])
     if "matters" in facts:
         parts += _matters(facts["matters"])
-    if "use" in facts:
-        parts += _use(facts["use"])
-    made = facts["made"]
-    parts.append(f"Made by discriminant {plainly(made['version'])}.")
+    return ended(parts, facts["made"], facts.get("use"))
+
+
+def ended(parts: list[str], made: Made, use: UseFacts | None) -> str:
+    """Parts as one text, with how to use the model and what made it at their end."""
+    found = [*parts, *([] if use is None else _use(use))]
+    found.append(f"Made by discriminant {plainly(made['version'])}.")
     if "command" in made:
-        parts.append(fenced(made["command"]))
-    return "\n\n".join(part for part in parts if part) + "\n"
+        found.append(fenced(made["command"]))
+    return "\n\n".join(part for part in found if part) + "\n"
 
 
 def plainly(name: object, longest: int = 60) -> str:

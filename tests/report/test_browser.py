@@ -12,6 +12,7 @@ from sklearn.metrics import confusion_matrix
 from discriminant.report.deciding import decision_section
 from discriminant.report.facts import plain
 from discriminant.report.render import render
+from tests.report.looks import beyond_paper, overflow, smallest_text
 from tests.report.samples import CORPUS, cancer, hostile, iris
 from tests.report.test_render import named
 
@@ -48,31 +49,16 @@ def slide(page, name, step):
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", WIDTHS)
 def test_nothing_is_complained_of_nothing_leaves_and_nothing_overflows(opened, made, width, scheme):
-    page = opened(made(), width, scheme)
-    page.mouse.wheel(0, 4000)
-    wide = page.evaluate("document.documentElement.scrollWidth")
-    assert (page.wrong, wide) == ([], width)
+    assert overflow(opened(made(), width, scheme)) == ([], width)
 
 
 @pytest.mark.parametrize("made", PAGES.values(), ids=PAGES)
 def test_on_paper_nothing_is_wider_than_the_page(opened, made):
-    page = opened(made(), 680)
-    page.emulate_media(media="print")
-    beyond = page.evaluate(
-        "[...document.querySelectorAll('main *')]"
-        ".filter(one => one.getBoundingClientRect().right > innerWidth + 1).length"
-    )
-    assert beyond == 0
+    assert beyond_paper(opened(made(), 680)) == 0
 
 
 def test_text_in_figures_can_be_read_on_a_phone(opened):
-    page = opened(iris(), 360)
-    least = page.evaluate(
-        "Math.min(...[...document.querySelectorAll('svg.figure')].map(svg =>"
-        " parseFloat(getComputedStyle(svg.querySelector('text')).fontSize)"
-        " * svg.getBoundingClientRect().width / svg.viewBox.baseVal.width))"
-    )
-    assert least >= 10.0
+    assert smallest_text(opened(iris(), 360)) >= 10.0
 
 
 @pytest.mark.parametrize("made", [iris, cancer], ids=["many", "two"])

@@ -14,6 +14,7 @@ from discriminant.report.label_markdown import labels_to_markdown
 from discriminant.report.label_page import render_labels
 from discriminant.study.label_assessing import assessed_labels
 from discriminant.study.label_report import label_page_facts
+from tests.report.looks import beyond_paper, overflow, smallest_text
 from tests.report.samples import CORPUS
 from tests.report.test_render import unfenced
 
@@ -85,21 +86,12 @@ def page(opened):
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [360, 1280])
 def test_nothing_is_complained_of_nothing_leaves_and_nothing_overflows(page, made, width, scheme):
-    shown = page(made(), width, scheme)
-    shown.mouse.wheel(0, 4000)
-    wide = shown.evaluate("document.documentElement.scrollWidth")
-    assert (shown.wrong, wide) == ([], width)
+    assert overflow(page(made(), width, scheme)) == ([], width)
 
 
 @pytest.mark.parametrize("made", PAGES.values(), ids=PAGES)
 def test_on_paper_nothing_is_wider_than_the_page(page, made):
-    shown = page(made(), 680)
-    shown.emulate_media(media="print")
-    beyond = shown.evaluate(
-        "[...document.querySelectorAll('main *')]"
-        ".filter(one => one.getBoundingClientRect().right > innerWidth + 1).length"
-    )
-    assert beyond == 0
+    assert beyond_paper(page(made(), 680)) == 0
 
 
 @pytest.mark.parametrize("made", PAGES.values(), ids=PAGES)
@@ -123,12 +115,7 @@ def test_names_that_are_markup_are_shown_and_do_nothing(page):
 
 
 def test_text_in_figures_can_be_read_on_a_phone(page):
-    least = page(balanced(), 360).evaluate(
-        "Math.min(...[...document.querySelectorAll('svg.figure')].map(svg =>"
-        " parseFloat(getComputedStyle(svg.querySelector('text')).fontSize)"
-        " * svg.getBoundingClientRect().width / svg.viewBox.baseVal.width))"
-    )
-    assert least >= 10.0
+    assert smallest_text(page(balanced(), 360)) >= 10.0
 
 
 def test_facts_read_back_from_json_give_the_same_page():

@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from discriminant.assessment.layout import Printed
 from discriminant.models.label_tree.statistics import LevelStatistics, Spread, TreeStatistics
 
 _HEAD = ("level", "nodes", "children", "classifiers", "weights", "each", "features", "size")
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class ForestSummary:
+class ForestSummary(Printed):
     """What `LabelTree.summary()` returns: `print` it, or ask for `to_dict()`."""
 
     trees: tuple[TreeStatistics, ...]
@@ -70,12 +71,6 @@ class ForestSummary:
         for places in self.alike:
             lines += ["", *_table([self.trees[place] for place in places], places, self.features)]
         return "\n".join(lines)
-
-    def __str__(self) -> str:
-        return self.text
-
-    def __repr__(self) -> str:
-        return self.text
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers, lists and texts."""

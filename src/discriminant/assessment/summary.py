@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from discriminant.assessment.inference import Inference
+from discriminant.assessment.layout import Printed
 from discriminant.table.frames import pandas
 from discriminant.table.schema import Floats
 
@@ -16,8 +17,8 @@ _LEGEND = "Signif. codes:  0 '***' 0.001 '**' 0.01 '*' 0.05 '.' 0.1 ' ' 1"
 _LEAST = 2e-16  # a smaller p-value is shown as less than this; the dictionary has it in full
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Summary:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Summary(Printed):
     """What `summary()` returns: `print` it, or ask for `frame()` or `to_dict()`."""
 
     inference: Inference
@@ -53,12 +54,6 @@ class Summary:
                 "The fit has not converged: what is said here of its errors does not hold."
             )
         return "\n".join(lines)
-
-    def __str__(self) -> str:
-        return self.text
-
-    def __repr__(self) -> str:
-        return self.text
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers, lists and texts."""

@@ -10,7 +10,6 @@ A name that is not among the classes is refused: no list of their codes could ha
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from itertools import chain
 from typing import Any
 
@@ -53,7 +52,7 @@ def _are_sets(held: Any) -> bool:
     return len(held) > 0 and all(isinstance(own, _SETS) for own in held)
 
 
-def _of_names(names: Sequence[Any], ends: Any, known: Labels) -> Any:
+def _of_names(names: Any, ends: Any, known: Labels) -> Any:
     """Names one after the other, those of a row up to its end."""
     place = {label: code for code, label in enumerate(known.tolist())}
     if len(place) < len(known):

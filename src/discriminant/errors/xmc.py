@@ -18,7 +18,7 @@ class SparseFileError(FileError):
         )
 
     @classmethod
-    def empty(cls, path: str, wanted: str) -> SparseFileError:
+    def without_header(cls, path: str, wanted: str) -> SparseFileError:
         return cls(
             f"{path} is empty: it should begin with a header, {wanted}, and a line for each row. "
             "Was it copied or written to the end?"

@@ -236,7 +236,7 @@ def _first_of(first: bytes, pieces: Iterator[bytes]) -> Iterator[bytes]:
 def _header(path: str, top: bytes, many: int, wanted: str) -> tuple[int, ...]:
     words = top.split()
     if not words and os.path.getsize(path) == 0:
-        raise SparseFileError.empty(path, wanted)
+        raise SparseFileError.without_header(path, wanted)
     if len(words) != many or not all(word.isdigit() for word in words):
         raise SparseFileError.of_header(path, top[:60].decode("utf-8", "replace"), wanted)
     return tuple(int(word) for word in words)

@@ -9,7 +9,13 @@ import pytest
 from scipy import sparse
 
 from discriminant.models.label_tree.layers import Partition
-from discriminant.models.label_tree.partition import balanced, label_means, one_vs_rest, wide
+from discriminant.models.label_tree.partition import (
+    balanced,
+    label_means,
+    one_vs_rest,
+    rare_first,
+    wide,
+)
 
 
 def rows_of(*, n_labels: int, n_rows: int = 400, seed: int = 0, n_features: int = 50):
@@ -104,3 +110,19 @@ def test_another_seed_gives_another_tree():
     means = means_of(n_labels=200)
     one, two = (balanced(means, leaf=10, seed=seed, threads=1) for seed in (0, 1))
     assert groups(one, 1) != groups(two, 1)
+
+
+LEVELS = ([0, 12], [0, 2, 7, 12], [0, 1, 2, 5, 6, 7, 9, 12], range(13))
+
+
+def test_siblings_are_in_order_of_their_rows_and_stay_siblings():
+    rng = np.random.default_rng(5)
+    before = Partition(rng.permutation(12), tuple(np.array(level) for level in LEVELS))
+    frequency = rng.integers(0, 50, 12)
+    after = rare_first(before, frequency)
+    assert all(groups(before, level) == groups(after, level) for level in range(4))
+    assert sound(after, 12)
+    for above, below in pairwise(after.levels):
+        rows = np.array([frequency[after.label_of[a:b]].sum() for a, b in pairwise(below)])
+        for a, b in pairwise(np.searchsorted(below, above)):
+            assert (np.diff(rows[a:b]) >= 0).all()

@@ -17,7 +17,13 @@ from discriminant.estimators.label_sets import LabelSets
 from discriminant.models.label_tree.claiming import make
 from discriminant.models.label_tree.hierarchy import given, huffman
 from discriminant.models.label_tree.layers import Layer, Partition, Tree
-from discriminant.models.label_tree.partition import balanced, label_means, one_vs_rest, wide
+from discriminant.models.label_tree.partition import (
+    balanced,
+    label_means,
+    one_vs_rest,
+    rare_first,
+    wide,
+)
 from discriminant.models.label_tree.propensity import inverse_propensity
 from discriminant.models.label_tree.sizing import Estimate, estimate
 from discriminant.models.label_tree.training import Settings, train
@@ -75,13 +81,19 @@ def _settings(model: Any, seed: int) -> Settings:
 def _partition(
     model: Any, means: sparse.csr_matrix, sets: LabelSets, seed: int, threads: int
 ) -> Partition:
-    L = len(sets.labels)
+    frequency = np.bincount(sets.members.indices, minlength=len(sets.labels))
+    found = _divided(model, means, sets, frequency, seed, threads)
+    return rare_first(found, frequency)
+
+
+def _divided(
+    model: Any, means: sparse.csr_matrix, sets: LabelSets, frequency: Any, seed: int, threads: int
+) -> Partition:
     if not isinstance(model.tree, str):
         return given(model.tree, sets.labels.tolist())
     if model.tree == "one-vs-rest":
-        return one_vs_rest(L)
+        return one_vs_rest(len(sets.labels))
     if model.tree == "huffman":
-        frequency = np.bincount(sets.members.indices, minlength=L)
         return huffman(frequency, arity=model.arity or 16)
     if model.tree == "wide":
         return wide(means, arity=model.arity or 100, leaf=model.leaf, seed=seed, threads=threads)

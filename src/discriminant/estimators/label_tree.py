@@ -81,7 +81,8 @@ class LabelTree(ClassifierMixin, LabelAnswers):
     cost
         C: what errors cost against the length of the weights.
     tolerance, max_sweeps
-        When a classifier is good enough, and the most sweeps over its rows.
+        When a classifier is good enough, and the most sweeps over its rows; rows that are at rest
+        meanwhile are not counted.
     threshold
         Weights not above it are left out: most of them, which matter little.
     standardize

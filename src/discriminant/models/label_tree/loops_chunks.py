@@ -58,7 +58,7 @@ def pointer(context: Any, address: Any = None) -> Any:
 
 
 @native
-def _lowest(context: Any, bits: Any = None) -> Any:
+def lowest(context: Any, bits: Any = None) -> Any:
     """Which is the lowest bit that is set, of one or more."""
 
     def made(_: Any, builder: Any, __: Any, given: Any) -> Any:
@@ -80,7 +80,7 @@ def spread(node: int, layer: Any, spread: Any) -> Any:
         for byte in range(each):
             bits = np.uint64(layer.places[at + byte])
             while bits != np.uint64(0):
-                spread[e] = 8 * byte + np.int64(_lowest(bits))
+                spread[e] = 8 * byte + np.int64(lowest(bits))
                 e += 1
                 bits &= bits - np.uint64(1)
         at += each
@@ -136,6 +136,6 @@ def add_bits(e: int, x: float, weight: Any, places: Any, bits: int, each: int, m
         for b in range(min(each - first, 8)):
             word |= np.uint64(places[bits + first + b]) << np.uint64(8 * b)
         while word != np.uint64(0):
-            margin[8 * first + np.int64(_lowest(word))] += x * real(weight[e])
+            margin[8 * first + np.int64(lowest(word))] += x * real(weight[e])
             e += 1
             word &= word - np.uint64(1)

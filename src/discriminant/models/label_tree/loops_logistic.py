@@ -15,59 +15,29 @@ from typing import Any
 
 import numpy as np
 
-from discriminant.models.label_tree.loops_best import within
+from discriminant.models.label_tree.loops_lanes import added, summed
+from discriminant.models.label_tree.reaching import BLOCK
 from discriminant.models.loops import compiled
-
-BLOCK = 8
-
-
-@within
-def summed(places: Any, values: Any, P: Any, first: int, beyond: int) -> Any:
-    """x.P + the bias of P (features + 1, 8), of a row whose entries are first to beyond.
-
-    Eight numbers by name stay in registers; a loop over them would not.
-    """
-    last = len(P) - 1
-    a0, a1, a2, a3 = P[last, 0], P[last, 1], P[last, 2], P[last, 3]
-    a4, a5, a6, a7 = P[last, 4], P[last, 5], P[last, 6], P[last, 7]
-    for p in range(first, beyond):
-        f, x = places[p], values[p]
-        a0 += x * P[f, 0]
-        a1 += x * P[f, 1]
-        a2 += x * P[f, 2]
-        a3 += x * P[f, 3]
-        a4 += x * P[f, 4]
-        a5 += x * P[f, 5]
-        a6 += x * P[f, 6]
-        a7 += x * P[f, 7]
-    return a0, a1, a2, a3, a4, a5, a6, a7
 
 
 @compiled
 def scored(starts: Any, places: Any, values: Any, P: Any, out: Any) -> None:
     """out (rows, 8) = x.P + the bias of P (features + 1, 8)."""
     for i in range(len(out)):
-        eight = summed(places, values, P, starts[i], starts[i + 1])
-        out[i, 0], out[i, 1], out[i, 2], out[i, 3] = eight[0], eight[1], eight[2], eight[3]
-        out[i, 4], out[i, 5], out[i, 6], out[i, 7] = eight[4], eight[5], eight[6], eight[7]
+        summed(places, values, P, starts[i], starts[i + 1], out[i])
 
 
 @compiled
 def pulled(starts: Any, places: Any, values: Any, R: Any, scale: Any, P: Any, out: Any) -> None:
     """out (features + 1, 8) = P + X'(scale R), with R and scale (rows, 8)."""
-    last = len(out) - 1
-    for j in range(last + 1):
+    for j in range(len(out)):
         for k in range(BLOCK):
             out[j, k] = P[j, k]
     pull = np.empty(BLOCK, out.dtype)
     for i in range(len(R)):
         for k in range(BLOCK):
             pull[k] = R[i, k] * scale[i, k]
-            out[last, k] += pull[k]
-        for p in range(starts[i], starts[i + 1]):
-            f, x = places[p], values[p]
-            for k in range(BLOCK):
-                out[f, k] += x * pull[k]
+        added(places, values, out, starts[i], starts[i + 1], pull)
 
 
 @compiled

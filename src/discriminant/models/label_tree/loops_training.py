@@ -2,7 +2,8 @@
 
 The children of a node share its rows, so the work of bringing a row from memory is shared too:
 children are solved in blocks of eight, W[feature] holds the weights of all eight side by side, and
-one step of coordinate descent updates eight duals. For child k of a block, with t = +-1 and cost c,
+one step of coordinate descent updates eight duals (`loops_lanes`). For child k of a block, with
+t = +-1 and cost c,
 
     least over w, b    (|w|^2 + b^2) / 2  +  sum c max(0, 1 - t (x.w + b))^2
 
@@ -12,7 +13,8 @@ by the dual (Hsieh et al. 2008): alpha >= 0, w = sum alpha t x, b = sum alpha t,
     alpha <- max(0, alpha - slope / (|x|^2 + 1 + 1 / (2 c)))
 
 A row whose projected slopes are all small rests until the others are done; all rows are then seen
-again, and the solution stands when on all of them the slopes lie within the tolerance.
+again, and the solution stands when on all of them the slopes lie within the tolerance, or when as
+many rows were seen as in the most sweeps over all.
 
 This file alone of the training imports Numba, and is imported when a tree is about to be trained.
 """
@@ -23,10 +25,15 @@ from typing import Any
 
 import numpy as np
 
-from discriminant.models.label_tree.loops_logistic import newton, summed
+from discriminant.models.label_tree.loops_best import within
+from discriminant.models.label_tree.loops_chunks import lowest
+from discriminant.models.label_tree.loops_lanes import above, added, fetched, stepped, summed
+from discriminant.models.label_tree.loops_logistic import newton
+from discriminant.models.label_tree.reaching import BLOCK
 from discriminant.models.loops import compiled
 
-BLOCK = 8  # children that one sweep serves: one vector register of float32
+_NEAR = 1 << 15  # bytes of weights that the first cache holds
+_LATER, _SOON = 8, 3  # rows ahead whose entries, and whose weights, are asked for
 
 
 @compiled
@@ -58,19 +65,17 @@ def descend(
 
     `half` is 1 / (2 c): one number for all, or (rows, 8).
     """
-    n, last = len(square), len(W) - 1
-    zero, one = square.dtype.type(0), square.dtype.type(1)
-    step = np.empty(BLOCK, square.dtype)
-    highest, lowest = np.empty(BLOCK, square.dtype), np.empty(BLOCK, square.dtype)
+    n, zero = len(square), square.dtype.type(0)
+    step, bounds = np.empty(BLOCK, square.dtype), np.empty((2, BLOCK), square.dtype)
     rest, tiny = tolerance / 2, tolerance * square.dtype.type(1e-6)
     state, visits, m = np.uint64(seed), 0, n
+    far = W.nbytes > _NEAR
     for i in range(n):
         order[i] = i
-    for _ in range(sweeps):
+    while visits < sweeps * n:
         if stop[0]:
             break
-        for k in range(BLOCK):
-            highest[k], lowest[k] = -np.inf, np.inf
+        bounds[0], bounds[1] = -np.inf, np.inf
         for s in range(m - 1, 0, -1):
             state = scrambled(state)
             other = np.int64(((state >> np.uint64(32)) * np.uint64(s + 1)) >> np.uint64(32))
@@ -78,36 +83,20 @@ def descend(
         visits += m
         kept = 0
         for s in range(m):
+            if far:
+                _fetch(starts, places, values, alpha, sign, W, order, s, m)
             i = order[s]
-            eight = summed(places, values, W, starts[i], starts[i + 1])
-            step[0], step[1], step[2], step[3] = eight[0], eight[1], eight[2], eight[3]
-            step[4], step[5], step[6], step[7] = eight[4], eight[5], eight[6], eight[7]
-            worst, largest = zero, zero
-            for k in range(BLOCK):
-                t, a = square.dtype.type(sign[i, k]), alpha[i, k]
-                lean = half[i, k] if half.ndim == 2 else half[0]
-                slope = t * step[k] - one + a * lean
-                pulled = slope if a > zero else min(slope, zero)
-                highest[k] = max(highest[k], pulled)
-                lowest[k] = min(lowest[k], pulled)
-                worst = max(worst, abs(pulled))
-                new = max(a - slope / (square[i] + one + lean), zero)
-                step[k] = (new - a) * t
-                alpha[i, k] = new
-                largest = max(largest, abs(step[k]))
-            if largest > tiny:
-                for k in range(BLOCK):
-                    W[last, k] += step[k]
-                for p in range(starts[i], starts[i + 1]):
-                    f, x = places[p], values[p]
-                    for k in range(BLOCK):
-                        W[f, k] += x * step[k]
-            if worst > rest:
+            first, beyond = starts[i], starts[i + 1]
+            summed(places, values, W, first, beyond, step)
+            told = stepped(sign, alpha, half, i, square[i], tiny, rest, step, bounds)
+            if told & 1:
+                added(places, values, W, first, beyond, step)
+            if told & 2:
                 order[s], order[kept] = order[kept], i
                 kept += 1
         spread = zero
         for k in range(BLOCK):
-            spread = max(spread, highest[k] - lowest[k])
+            spread = max(spread, bounds[0, k] - bounds[1, k])
         if spread <= tolerance:
             if m == n:
                 break
@@ -115,6 +104,31 @@ def descend(
         else:
             m = max(kept, 1)
     return visits
+
+
+@within
+def _fetch(
+    starts: Any,
+    places: Any,
+    values: Any,
+    alpha: Any,
+    sign: Any,
+    W: Any,
+    order: Any,
+    s: int,
+    m: int,
+) -> None:
+    """Ask for what rows that come soon need: first the row, then the weights of its features."""
+    if s + _LATER < m:
+        later = order[s + _LATER]
+        fetched(places, starts[later])
+        fetched(values, starts[later])
+        fetched(alpha, later)
+        fetched(sign, later)
+    if s + _SOON < m:
+        soon = order[s + _SOON]
+        for p in range(starts[soon], starts[soon + 1]):
+            fetched(W, places[p])
 
 
 @compiled
@@ -187,16 +201,14 @@ def leaning(
     listed: Any,
     listed_weight: Any,
     place_of: Any,
-    first: Any,
     served: Any,
 ) -> None:
-    """1 / (2 c) of each row for each child of a block."""
+    """1 / (2 c) of each row for each child of a block, `served` (8,)."""
     for i in range(len(half)):
         for k in range(BLOCK):
             half[i, k] = row_half[i]
     for k in range(BLOCK):
-        c = first + k if k < served else first
-        for p in range(lists[c], lists[c + 1]):
+        for p in range(lists[served[k]], lists[served[k] + 1]):
             half[place_of[listed[p]], k] /= listed_weight[p]
 
 
@@ -234,16 +246,17 @@ def solved(
     room, size = 1024, 0
     at, child = np.empty(room, np.int32), np.empty(room, np.uint16)
     weight = np.empty(room, square.dtype)
+    served = np.empty(BLOCK, np.int64)
     for first in range(0, K, BLOCK):
-        served = min(BLOCK, K - first)
+        lanes = min(BLOCK, K - first)
         cleared(W, alpha, sign)
         for k in range(BLOCK):
             # A lane without a child repeats the first: it asks for no sweep of its own.
-            c = first + k if k < served else first
-            for p in range(lists[c], lists[c + 1]):
+            served[k] = first + k if k < lanes else first
+            for p in range(lists[served[k]], lists[served[k] + 1]):
                 sign[place_of[listed[p]], k] = 1
         if half.ndim == 2:
-            leaning(half, row_half, lists, listed, listed_weight, place_of, first, served)
+            leaning(half, row_half, lists, listed, listed_weight, place_of, served)
         if curved is None:
             seed = seeds[first // BLOCK]
             descend(
@@ -263,18 +276,21 @@ def solved(
             )
         else:
             newton(begin, local, value, sign, half, tolerance, sweeps, W, stop)
+        asked = np.uint64((1 << lanes) - 1)
         for j in range(width):
-            for k in range(served):
-                if abs(W[j, k]) > threshold:
-                    if size == room:
-                        room *= 2
-                        at, child = lengthened(at, room), lengthened(child, room)
-                        weight = lengthened(weight, room)
-                    at[size], child[size], weight[size] = j, first + k, W[j, k]
-                    count[j] += 1
-                    size += 1
-        for k in range(served):
-            bias[first + k] = W[width, k]
+            bits = above(W, j, threshold) & asked
+            if bits and size + BLOCK > room:
+                room *= 2
+                at, child = lengthened(at, room), lengthened(child, room)
+                weight = lengthened(weight, room)
+            while bits:
+                lane = lowest(bits)
+                at[size], child[size], weight[size] = j, served[lane], W[j, lane]
+                count[j] += 1
+                size += 1
+                bits &= bits - np.uint64(1)
+        for k in range(lanes):
+            bias[served[k]] = W[width, k]
     return count, at[:size], child[:size], weight[:size], bias
 
 

@@ -130,6 +130,22 @@ def wide(
     return Partition(order, tuple(levels))
 
 
+def rare_first(partition: Partition, frequency: Ints) -> Partition:
+    """The same tree with the children of each node in order of how many rows their labels have.
+
+    Children are trained in blocks, in their order: much the same rows matter to those of a block.
+    """
+    before = np.concatenate([[0], np.cumsum(frequency[partition.label_of])])
+    levels, place, order = [partition.levels[0]], np.zeros(1, np.int64), np.zeros(1, np.int64)
+    for above, below in pairwise(partition.levels):
+        parent = np.searchsorted(above, below[:-1], side="right") - 1
+        order = np.lexsort((np.diff(before[below]), place[parent]))
+        place = np.empty_like(order)
+        place[order] = np.arange(len(order))
+        levels.append(np.concatenate([[0], np.cumsum(np.diff(below)[order])]))
+    return Partition(partition.label_of[order], tuple(levels))
+
+
 class Centres:
     """k-means of the unit means of some labels."""
 

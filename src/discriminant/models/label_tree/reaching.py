@@ -18,7 +18,7 @@ from scipy import sparse
 
 from discriminant.models.label_tree.layers import Ints, Partition, Reals
 
-BLOCK = 8  # children that are solved at once: as in loops_training
+BLOCK = 8  # children that are solved at once: one vector register of float32
 _LARGE = 4_000_000  # values read by one sweep, from which a task is divided
 _MOST = 2**16  # children of a task
 

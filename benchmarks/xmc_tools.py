@@ -62,8 +62,11 @@ class Omikuji:
     def best(self, ready):
         return [self.model.predict(row, beam_size=BEAM, top_k=K) for row in ready]
 
-    def one(self, ready, i):
-        return self.model.predict(ready[i], beam_size=BEAM, top_k=K)
+    def single(self, ready, i):
+        return ready[i]
+
+    def one(self, row):
+        return self.model.predict(row, beam_size=BEAM, top_k=K)
 
     def codes(self, answers):
         return _padded([[label for label, _ in row] for row in answers])
@@ -104,8 +107,11 @@ class NapkinXC:
     def best(self, ready):
         return self.model.predict(ready, top_k=K)
 
-    def one(self, ready, i):
-        return self.model.predict(ready[i : i + 1], top_k=K)
+    def single(self, ready, i):
+        return ready[i : i + 1]
+
+    def one(self, row):
+        return self.model.predict(row, top_k=K)
 
     def codes(self, answers):
         return _padded(answers)
@@ -149,10 +155,11 @@ class Pecos:
     def best(self, ready):
         return self.model.predict(ready, beam_size=BEAM, only_topk=K, threads=self.threads)
 
-    def one(self, ready, i):
-        return self.model.predict(
-            ready[i : i + 1], beam_size=BEAM, only_topk=K, threads=self.threads
-        )
+    def single(self, ready, i):
+        return ready[i : i + 1]
+
+    def one(self, row):
+        return self.model.predict(row, beam_size=BEAM, only_topk=K, threads=self.threads)
 
     def codes(self, answers):
         ends = answers.indptr
@@ -200,8 +207,11 @@ class Discriminant:
     def best(self, ready):
         return self.model.predict_topk(ready, k=K, beam=BEAM)
 
-    def one(self, ready, i):
-        return self.model.predict_topk(ready[i : i + 1], k=K, beam=BEAM)
+    def single(self, ready, i):
+        return ready[i : i + 1]
+
+    def one(self, row):
+        return self.model.predict_topk(row, k=K, beam=BEAM)
 
     def codes(self, answers):
         return np.asarray(answers[0])

@@ -402,3 +402,13 @@ def test_logs_of_probabilities_are_exact_in_the_tails(digits):
     logs, plain = model.predict_log_proba(new * 40), model.predict_proba(new * 40)
     assert (plain == 0).any() and np.isfinite(logs).all()
     np.testing.assert_allclose(np.exp(logs), plain, rtol=1e-12)
+
+
+@pytest.mark.parametrize("kind", [bool, np.int8, np.uint64, np.longdouble])
+def test_rows_of_any_kind_of_number_are_searched_as_what_they_are(sets, kind):
+    X, Y = sets
+    ones = sparse.csr_matrix((np.ones_like(X.data), X.indices, X.indptr), shape=X.shape)
+    model = LabelTree(trees=1).fit(ones, Y)
+    other = ones.copy()
+    other.data = other.data.astype(kind)
+    assert same(model.predict_topk(other), model.predict_topk(ones))

@@ -65,7 +65,7 @@ def seed_of(state: Any) -> int:
 
 
 def _is_whole(value: Any) -> bool:
-    return isinstance(value, Integral) and not isinstance(value, bool)
+    return type(value) is int or (isinstance(value, Integral) and not isinstance(value, bool))
 
 
 def _check_number(name: str, value: Any, *, zero: bool) -> None:

@@ -16,6 +16,7 @@ from discriminant.errors import LabelTreeError, LongRowsWarning, ShapeError, tel
 from discriminant.table.schema import Block, Floats, dense, is_sparse, numbered
 
 _LONG = 0.5  # times 1 / threshold: rows longer than that, and lone weights below it, matter
+_REAL = (np.float32, np.float64)
 _BLOCK = 1 << 14  # rows of a dense table looked at together
 
 
@@ -64,17 +65,18 @@ def as_rows(
     if not is_sparse(features):
         features = _from_dense(features, kind, names, scale)
     rows = features if features.format == "csr" else features.tocsr()
-    _check_places(rows)
+    if np.iscomplexobj(rows.data):
+        raise LabelTreeError.unsound_rows("it holds complex numbers")
+    finite = _check_places(rows)
     if not rows.has_canonical_format:  # entries out of order, or a cell in several: their sum
         rows = rows.copy()
         rows.sum_duplicates()
-    if np.iscomplexobj(rows.data):
-        raise LabelTreeError.unsound_rows("it holds complex numbers")
     values = _of_length_one(rows.data, rows.indptr) if unit else rows.data
     if values.dtype != kind:
         with np.errstate(over="ignore"):
             values = values.astype(kind)
-    if not np.isfinite(values).all():
+        finite = finite and bool(np.isfinite(values).all())
+    if not finite:
         _blame(rows, names)
     return Entries(values, rows.indices[: len(values)], rows.indptr, rows.shape)
 
@@ -136,14 +138,23 @@ def _of_length_one(values: Any, starts: Any) -> Any:
         return wide / np.repeat(length, count[count > 0])
 
 
-def _check_places(rows: Any) -> None:
-    starts, places = rows.indptr, rows.indices
-    if len(starts) != rows.shape[0] + 1 or starts[0] != 0 or (starts[1:] < starts[:-1]).any():
+def _check_places(rows: Any) -> bool:
+    """Refuse rows whose pointers or columns lead elsewhere; whether their numbers are finite.
+
+    Of numbers that are neither float32 nor float64 this is not said: they will be made so.
+    """
+    from discriminant.models.label_tree import loops_rows as loops
+
+    n, width = rows.shape
+    values = rows.data if rows.data.dtype in _REAL else np.empty(0, np.float32)
+    fault = loops.fault_of(rows.indptr, rows.indices, values, len(rows.data), n, width)
+    if fault == loops.POINTERS:
         raise LabelTreeError.unsound_rows("its row pointers do not rise from 0")
-    if starts[-1] > len(places) or starts[-1] > len(rows.data):
+    if fault == loops.SHORT:
         raise LabelTreeError.unsound_rows("its row pointers lead beyond its entries")
-    if len(places) and not 0 <= places.min() <= places.max() < rows.shape[1]:
-        raise LabelTreeError.unsound_rows(f"it has columns outside of 0 to {rows.shape[1] - 1}")
+    if fault == loops.COLUMNS:
+        raise LabelTreeError.unsound_rows(f"it has columns outside of 0 to {width - 1}")
+    return fault != loops.NUMBERS
 
 
 def _blame(features: Any, names: tuple[str, ...] | None) -> None:

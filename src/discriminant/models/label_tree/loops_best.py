@@ -113,6 +113,8 @@ def sort(found: Any, scores: Any, i: int, length: int) -> None:
 def merge(names: Any, paths: Any, lengths: Any, labels: int, codes: Any, scores: Any) -> None:
     """The best of several trees: a label's score is the log of the mean of exp(its path scores).
 
+    Beyond the last, codes are -1 and scores -inf.
+
     names[t, i, :lengths[t, i]] are those of all `labels` that tree t found for row i; a tree that
     did not find one counts 0 for it. A sum of exponentials is held as its largest, and the sum of
     all in units of that.
@@ -155,3 +157,5 @@ def merge(names: Any, paths: Any, lengths: Any, labels: int, codes: Any, scores:
             elif score > scores[i, 0] or (score == scores[i, 0] and name < codes[i, 0]):
                 sink(codes, scores, i, length, name, score)
         sort(codes, scores, i, length)
+        for j in range(length, codes.shape[1]):
+            codes[i, j], scores[i, j] = -1, -np.inf

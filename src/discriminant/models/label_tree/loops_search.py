@@ -16,6 +16,9 @@ among the best of its row is passed over, since no child has a better one. Where
 weight for many of its children, its rows are filled up with zeros first, so that they are added
 eight children at a time: a zero more changes no bit of a sum.
 
+A single row waits for memory more than for sums: its features are looked for all at once, and what
+it needs next is asked for ahead.
+
 A single row takes less time than to tell Python's arrays to a loop, layer by layer. So a forest is
 told once, as a table of the addresses of its arrays (`addresses`), and one call does all.
 """
@@ -36,6 +39,7 @@ from discriminant.models.label_tree.loops_chunks import (
     real,
     spread as spread_out,
 )
+from discriminant.models.label_tree.loops_lanes import fetched
 
 carray: Any = cast(Any, numba).carray
 _FEW = 16  # rows that are searched one by one
@@ -161,6 +165,7 @@ def _descend(
     ways = np.zeros(0 if few else width, np.uint32)
     order, begins = _by_node(nodes, counts, 0 if few else parents)
     mean, mapped, full = (starts[rows] - starts[0]) // rows + 1, False, False
+    spots = np.empty(_longest(starts), np.int64)
     for group in range(rows if few else parents):
         begin, end = (0, counts[group]) if few else (begins[group], begins[group + 1])
         if not few:
@@ -177,9 +182,11 @@ def _descend(
             i, t = (group, at) if few else (order[at] // beam, order[at] % beam)
             if lengths[i] == most and paths[i, t] < scores[i, 0]:
                 continue
+            if few and at + 1 < end:
+                _announce(nodes[i, t + 1], layer)
             _visit(
                 i, nodes[i, t], paths[i, t], starts, features, values, layer, hinge, mapped, full,
-                ways, spread, filled, margin, found, scores, lengths,
+                ways, spots, spread, filled, margin, found, scores, lengths,
             )  # fmt: skip
     for i in range(rows):
         sort(found, scores, i, lengths[i])
@@ -219,6 +226,7 @@ def _visit(
     mapped: bool,
     full: bool,
     ways: Any,
+    spots: Any,
     spread: Any,
     filled: Any,
     margin: Any,
@@ -232,34 +240,38 @@ def _visit(
         margin[c] = layer.bias[first + c]
     low, high, begin, end = layer.chunks[node], layer.chunks[node + 1], starts[i], starts[i + 1]
     if high > low:
-        places, rows = layer.places, (begin, end, features, values, low, high)
+        if mapped:
+            for p in range(begin, end):
+                spots[p - begin] = np.int64(ways[features[p]]) - 1
+        else:
+            _halved(features, begin, end, low, high, layer.feature, spots)
+            _ask(node, last - first, low, end - begin, layer, spots)
+        places, rows = layer.places, (begin, end, features, values, low, high, spots)
         if full:
-            _sum_filled(rows, ways, filled, last - first, margin)
+            _sum_filled(rows, filled, last - first, margin)
         elif layer.listed == 1:
-            _sum(rows, layer, mapped, ways, places, 0, margin)
+            _sum(rows, layer, places, 0, margin)
         elif layer.listed == 2:
-            _sum(rows, layer, mapped, ways, places.view(np.uint16), 0, margin)
+            _sum(rows, layer, places.view(np.uint16), 0, margin)
         elif layer.listed == 4:
-            _sum(rows, layer, mapped, ways, places.view(np.uint32), 0, margin)
+            _sum(rows, layer, places.view(np.uint32), 0, margin)
         elif mapped and layer.widest <= 256:
             before = layer.begins[low >> 5] + layer.beyond[low]
-            _sum(rows, layer, True, ways, spread, before, margin)
+            _sum(rows, layer, spread, before, margin)
         else:
             each = (last - first + 7) >> 3
-            _sum_bits(rows, layer, mapped, ways, layer.marks[node], each, margin)
+            _sum_bits(rows, layer, layer.marks[node], each, margin)
     keep(i, path, margin, first, last, layer.label_of, hinge, found, scores, lengths)
 
 
 @within
-def _sum(
-    rows: Any, layer: Any, mapped: bool, ways: Any, child: Any, before: int, margin: Any
-) -> None:
+def _sum(rows: Any, layer: Any, child: Any, before: int, margin: Any) -> None:
     """Add what the features of a row say; `child` is of the entries from `before` on."""
-    begin, end, features, values, low, high = rows
+    begin, end, _, values, low, high, spots = rows
     weight, begins, beyond = layer.weight[before:], layer.begins, layer.beyond
     for p in range(begin, end):
-        r, there = _row_of(features[p], low, high, layer.feature, mapped, ways)
-        if there:
+        r = spots[p - begin]
+        if low <= r < high:
             x = values[p]
             first = begins[r >> 5] + beyond[r] - before
             last = begins[(r + 1) >> 5] + beyond[r + 1] - before
@@ -268,25 +280,23 @@ def _sum(
 
 
 @within
-def _sum_bits(
-    rows: Any, layer: Any, mapped: bool, ways: Any, first: int, each: int, margin: Any
-) -> None:
+def _sum_bits(rows: Any, layer: Any, first: int, each: int, margin: Any) -> None:
     """The same with bits, `each` bytes a row from byte `first` on."""
-    begin, end, features, values, low, high = rows
+    begin, end, _, values, low, high, spots = rows
     for p in range(begin, end):
-        r, there = _row_of(features[p], low, high, layer.feature, mapped, ways)
-        if there:
+        r = spots[p - begin]
+        if low <= r < high:
             e = layer.begins[r >> 5] + layer.beyond[r]
             at = first + (r - low) * each
             add_bits(e, values[p], layer.weight, layer.places, at, each, margin)
 
 
 @within
-def _sum_filled(rows: Any, ways: Any, filled: Any, children: int, margin: Any) -> None:
+def _sum_filled(rows: Any, filled: Any, children: int, margin: Any) -> None:
     """The same where the chunk is filled up."""
-    begin, end, features, values, low, high = rows
+    begin, end, _, values, low, high, spots = rows
     for p in range(begin, end):
-        r = np.int64(ways[features[p]]) - 1
+        r = spots[p - begin]
         if low <= r < high:
             x = values[p]
             weight = filled[(r - low) * children : (r - low + 1) * children]
@@ -295,25 +305,60 @@ def _sum_filled(rows: Any, ways: Any, filled: Any, children: int, margin: Any) -
 
 
 @within
-def _row_of(
-    wanted: int, low: int, high: int, feature: Any, mapped: bool, ways: Any
-) -> tuple[Any, Any]:
-    """The row of a feature in a chunk, and whether there is one."""
-    if mapped:
-        r = np.int64(ways[wanted]) - 1
-        there = low <= r < high
-    else:
-        r = _halved(wanted, low, high, feature)
-        there = feature[r] == wanted
-    return r, there
+def _halved(
+    features: Any, begin: int, end: int, low: int, high: int, feature: Any, spots: Any
+) -> None:
+    """The rows of features in a chunk, -1 where there is none.
+
+    All are searched for at the same time, half by half: none waits for what another asks of memory.
+    """
+    for p in range(end - begin):
+        spots[p] = low
+    left = high - low
+    while left > 1:
+        half = left >> 1
+        for p in range(end - begin):
+            at = spots[p]
+            spots[p] = at + half if feature[at + half] <= features[begin + p] else at
+        left -= half
+    for p in range(end - begin):
+        if feature[spots[p]] != features[begin + p]:
+            spots[p] = -1
 
 
 @within
-def _halved(wanted: int, low: int, high: int, feature: Any) -> Any:
-    """The last row whose feature is not above; no search waits for the one before."""
-    at, left = low, high - low
-    while left > 1:
-        half = left >> 1
-        at = at + half if feature[at + half] <= wanted else at
-        left -= half
-    return at
+def _announce(node: int, layer: Any) -> None:
+    """Ask for what a search of a chunk looks at first."""
+    low, size = layer.chunks[node], layer.chunks[node + 1] - layer.chunks[node]
+    fetched(layer.bias, layer.children[node])
+    for eighth in range(1, 8):
+        fetched(layer.feature, low + ((size * eighth) >> 3))
+
+
+@within
+def _ask(node: int, children: int, low: int, count: int, layer: Any, spots: Any) -> None:
+    """Ask for the entries of rows of a chunk ahead of their sum."""
+    each = (children + 7) >> 3
+    for p in range(count):
+        r = spots[p]
+        if r >= 0:
+            fetched(layer.beyond, r)
+            fetched(layer.begins, r >> 5)
+            if layer.listed == 0:
+                fetched(layer.places, layer.marks[node] + (r - low) * each)
+    for p in range(count):
+        r = spots[p]
+        if r >= 0:
+            e = layer.begins[r >> 5] + layer.beyond[r]
+            fetched(layer.weight, e)
+            if layer.listed:
+                fetched(layer.places, e * layer.listed)
+
+
+@compiled
+def _longest(starts: Any) -> Any:
+    """Entries of a row, at most."""
+    most = np.int64(0)
+    for i in range(len(starts) - 1):
+        most = max(most, starts[i + 1] - starts[i])
+    return most

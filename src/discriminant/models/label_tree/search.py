@@ -18,9 +18,6 @@ depends on either.
 
 from __future__ import annotations
 
-import logging
-import threading
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -30,6 +27,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from discriminant.models.label_tree.compiling import telling_of_compiling
 from discriminant.models.label_tree.layers import Forest, Ints, Layer, Reals, Tree
 
 Floats = npt.NDArray[np.float64]
@@ -37,7 +35,6 @@ Floats = npt.NDArray[np.float64]
 _BLOCK = 1 << 14  # rows searched together
 _LEAST = 256  # rows that are worth a thread
 _KEPT = 20  # labels that each of several trees says at least
-_PATIENCE = 1.0  # seconds of compiling after which it is told
 
 
 def top(
@@ -61,8 +58,7 @@ def top(
     values = rows.data.astype(told.kinds[3].dtype, copy=False)
     starts = rows.indptr.astype(np.int64, copy=False)
     places = rows.indices.astype(np.int32, copy=False)
-    codes = np.full((N, k), -1, np.int32)
-    scores = np.full((N, k), -np.inf)
+    codes, scores = np.empty((N, k), np.int32), np.empty((N, k))
     kept = min(told.labels, k if len(forest.trees) == 1 else max(k, beam, _KEPT))
     asked = (forest.path == "hinge", forest.n_features, beam, kept, told.labels)
 
@@ -73,7 +69,8 @@ def top(
         loops_search.search(*given)
 
     if not loops_search.search.overloads:  # type: ignore[attr-defined]
-        _compile(block, N)
+        with telling_of_compiling("search"):
+            block(0, min(N, 1))  # so that threads find them compiled
     size = min(_BLOCK, max(-(-N // threads), _LEAST))
     if size >= N:
         block(0, N)
@@ -83,20 +80,6 @@ def top(
         for done in [pool.submit(block, *end) for end in ends]:
             done.result()
     return codes, scores
-
-
-def _compile(work: Callable[[int, int], None], rows: int) -> None:
-    """Answer one row, so that threads find the loops compiled; say so where that takes long."""
-    text = (
-        "Compiling the loops that search label trees: some 15 seconds, once for a kind of numbers."
-    )
-    timer = threading.Timer(_PATIENCE, logging.getLogger("discriminant").warning, [text])
-    timer.daemon = True
-    timer.start()
-    try:
-        work(0, min(rows, 1))
-    finally:
-        timer.cancel()
 
 
 # --- a forest as the loops see it ---------------------------------------------------------------

@@ -23,12 +23,11 @@ its children: bias -1.
 
 from __future__ import annotations
 
-import logging
 import os
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from contextlib import closing, contextmanager
+from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
 from typing import Any, Literal
@@ -36,6 +35,7 @@ from typing import Any, Literal
 import numpy as np
 from scipy import sparse
 
+from discriminant.models.label_tree.compiling import telling_of_compiling
 from discriminant.models.label_tree.layers import Ints, Layer, Partition, Reals, Tree
 from discriminant.models.label_tree.partition import hash_of
 from discriminant.models.label_tree.reaching import (
@@ -54,7 +54,6 @@ Loss = Literal["squared_hinge", "logistic"]
 Progress = Callable[[int, int], object]  # work done, work in all
 
 _GLANCE = 0.5  # seconds after which a signal that some other thread was sent is noticed
-_PATIENCE = 1.0  # seconds of compiling after which it is told
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,7 +271,7 @@ class Crew:
         """
         if not tasks:
             return
-        with telling_of_compiling():
+        with telling_of_compiling("train"):
             shared.tried().solve(Task(0, 0, 0, 2, 0, 0), Scratch.of(self.shape), self.stop)
         waiting = iter(sorted(tasks, key=lambda task: -task.work))
         under_way: set[Future[int]] = set()
@@ -302,21 +301,6 @@ class Crew:
             return 0
         keeps.keep(task, part)
         return task.work
-
-
-@contextmanager
-def telling_of_compiling() -> Iterator[None]:
-    """Say so in the log when what is inside takes long: the loops are then not compiled yet."""
-    text = (
-        "Compiling the loops that train label trees: some 15 seconds, once for a kind of numbers."
-    )
-    timer = threading.Timer(_PATIENCE, logging.getLogger("discriminant").warning, [text])
-    timer.daemon = True
-    timer.start()
-    try:
-        yield
-    finally:
-        timer.cancel()
 
 
 def _refused(task: Task, kind: Any) -> Part:

@@ -164,19 +164,27 @@ def _kept():
 
 def _means(kept, options):
     """{set: {tool: {measure: mean over seeds}}}; of two threads the measures end with 2."""
-    found = {}
+    find, found = _last if options.show else _exactly, {}
     for name in options.sets:
-        for tool in options.tools:
-            find = _last if options.show else _exactly
-            runs = [find(kept, name, seed, tool) for seed in range(options.seeds)]
-            one = _mean([run["1"] for run in runs if "1" in run])
-            two = _mean([run["2"] for run in runs if "2" in run])
+        runs = {
+            tool: [find(kept, name, seed, tool) for seed in range(options.seeds)]
+            for tool in options.tools
+        }
+        for tool, some in runs.items():
+            one = _mean([some[seed]["1"] for seed in _shared(runs, "1") if "1" in some[seed]])
+            two = _mean([some[seed]["2"] for seed in _shared(runs, "2") if "2" in some[seed]])
             if name in OURS_ALONE:
                 one = two
             two = {f"{measure}2": value for measure, value in two.items()}
             if one or two:
                 found.setdefault(name, {})[tool] = one | two
     return found
+
+
+def _shared(runs, threads):
+    """Seeds of which every tool that was measured at all has a figure: means must be of the same."""
+    of = [{seed for seed, run in enumerate(some) if threads in run} for some in runs.values()]
+    return sorted(set.intersection(*[seeds for seeds in of if seeds] or [set()]))
 
 
 def _exactly(kept, name, seed, tool):

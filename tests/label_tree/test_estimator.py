@@ -14,7 +14,14 @@ from sklearn.svm import LinearSVC
 
 import discriminant as dd
 from discriminant import Decision, LabelTree
-from discriminant.errors import CheckpointError, LabelTreeError, LongRowsWarning, OptionError
+from discriminant.errors import (
+    CheckpointError,
+    InfiniteValueError,
+    LabelTreeError,
+    LongRowsWarning,
+    MissingValueError,
+    OptionError,
+)
 
 pytestmark = pytest.mark.filterwarnings("ignore::discriminant.errors.DiscriminantWarning")
 
@@ -402,6 +409,24 @@ def test_logs_of_probabilities_are_exact_in_the_tails(digits):
     logs, plain = model.predict_log_proba(new * 40), model.predict_proba(new * 40)
     assert (plain == 0).any() and np.isfinite(logs).all()
     np.testing.assert_allclose(np.exp(logs), plain, rtol=1e-12)
+
+
+@pytest.mark.parametrize("precision", ["float32", "float64"])
+@pytest.mark.parametrize("unit", [False, True])
+@pytest.mark.parametrize("kind", [np.float32, np.float64, np.longdouble])
+def test_rows_that_are_no_numbers_are_refused_whatever_their_kind(sets, kind, unit, precision):
+    X, Y = sets
+    model = LabelTree(trees=1, unit_rows=unit, precision=precision).fit(X, Y)
+    with pytest.raises(MissingValueError, match="Row 0"):
+        model.predict(sparse.csr_matrix(([1, np.nan], [0, 1], [0, 2]), (1, X.shape[1]), kind))
+
+
+def test_a_cell_whose_parts_sum_to_infinity_is_refused(sets):
+    X, Y = sets
+    model = LabelTree(trees=1).fit(X, Y)
+    cells = np.array([3e38, 3e38], np.float32), np.array([4, 4]), np.array([0, 2])
+    with pytest.raises(InfiniteValueError, match="Row 0"):
+        model.predict(sparse.csr_matrix(cells, shape=(1, X.shape[1])))
 
 
 @pytest.mark.parametrize("kind", [bool, np.int8, np.uint64, np.longdouble])

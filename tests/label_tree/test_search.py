@@ -119,10 +119,13 @@ def test_labels_that_few_trees_find_are_merged_whatever_lay_in_memory(round_):
     """Room for names beyond those that were found holds anything: it must not be looked at."""
     forest, rows = random_forest(7, 5, np.float32, "hinge"), random_rows(8, 1 + round_ % 3)
     junk = [np.full(4000 + 100 * j, 2**30 + round_, np.int32) for j in range(50)]
+    junk += [np.full((rows.shape[0], 40), 3 + round_, kind) for kind in (np.int32, float) * 20]
     del junk
     codes, scores = top(forest, rows, k=40, beam=1)
     whole = everything(forest, rows)
     assert (codes < 40).all() and (codes[:, 0] >= 0).all()
+    assert (codes[~np.isfinite(scores)] == -1).all() and (codes[np.isfinite(scores)] >= 0).all()
+    assert (scores[codes < 0] == -np.inf).all()
     assert (scores[codes >= 0] <= np.take_along_axis(whole, codes, 1)[codes >= 0] + 1e-6).all()
 
 

@@ -38,10 +38,15 @@ def indicator(truth: Any, *, labels: int | None = None, classes: Any = None) -> 
         raise RankedLabelsError.of_values("classes", known.shape, labels)
     held = truth if isinstance(truth, list | tuple) else np.asarray(truth)
     if _are_sets(held):
+        if _could_be_ones(held, len(known)):
+            raise RankedLabelsError.as_rows_of_ones(len(known))
         ends = np.concatenate([[0], np.cumsum([len(own) for own in held])])
         return _of_names(list(chain.from_iterable(held)), ends, known)
-    if np.ndim(held) == 2:
+    if isinstance(held, np.ndarray) and held.ndim == 2:
         return _of_matrix(sparse.csr_matrix(held), len(known))
+    for row, own in enumerate(held):
+        if isinstance(own, _SETS) != isinstance(held[0], _SETS):
+            raise RankedLabelsError.mixed(row, own)
     return _of_names(held, np.arange(len(held) + 1), known)
 
 
@@ -50,6 +55,12 @@ def _are_sets(held: Any) -> bool:
     if isinstance(held, np.ndarray) and held.ndim != 1:
         return False
     return len(held) > 0 and all(isinstance(own, _SETS) for own in held)
+
+
+def _could_be_ones(held: Any, labels: int) -> bool:
+    """Whether lists may be rows of an indicator: of its length, with no number but 0 and 1."""
+    plain = all(isinstance(own, list | tuple) and len(own) == labels for own in held)
+    return labels > 2 and plain and set(chain.from_iterable(held)) <= {0, 1}
 
 
 def _of_names(names: Any, ends: Any, known: Labels) -> Any:

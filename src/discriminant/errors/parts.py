@@ -156,7 +156,8 @@ class CheckpointError(DiscriminantError):
         return cls(
             f"The checkpoint folder {path} cannot be used: {reason}. Name another for the "
             "checkpoint, which may be written to (one that is not there is made), make room if the "
-            "disk is full, or fit without. What was kept there stays: the same fit goes on from it."
+            "disk is full, or fit without. Whatever was kept there stays, and the same fit goes on "
+            "from it."
         )
 
     @classmethod

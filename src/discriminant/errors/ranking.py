@@ -230,6 +230,20 @@ class RankedLabelsError(InputError):
         )
 
     @classmethod
+    def mixed(cls, row: int, own: object) -> RankedLabelsError:
+        return cls(
+            f"The truth of row {row} is {own!r}, and that of row 0 is of another kind: pass a set "
+            "of labels for each row, empty where there are none, or one label for each."
+        )
+
+    @classmethod
+    def as_rows_of_ones(cls, labels: int) -> RankedLabelsError:
+        return cls(
+            f"The truth is lists of {labels} zeros and ones: an indicator, or labels 0 and 1 by "
+            "name? Pass np.array(truth) for an indicator, or sets of labels."
+        )
+
+    @classmethod
     def unknown(cls, labels: Sequence[object], of_labels: int) -> RankedLabelsError:
         return cls(
             f"{len(labels)} label(s) of the truth are not among the {of_labels} classes: "

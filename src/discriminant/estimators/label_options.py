@@ -65,7 +65,9 @@ def seed_of(state: Any) -> int:
 
 
 def _is_whole(value: Any) -> bool:
-    return type(value) is int or (isinstance(value, Integral) and not isinstance(value, bool))
+    if type(value) is int:  # quick, for single rows
+        return True
+    return isinstance(value, Integral) and not isinstance(value, bool)
 
 
 def _check_number(name: str, value: Any, *, zero: bool) -> None:

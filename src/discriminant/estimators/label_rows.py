@@ -68,6 +68,7 @@ def as_rows(
     if np.iscomplexobj(rows.data):
         raise LabelTreeError.unsound_rows("it holds complex numbers")
     finite = _check_places(rows)
+    seen = rows.data
     if not rows.has_canonical_format:  # entries out of order, or a cell in several: their sum
         rows = rows.copy()
         rows.sum_duplicates()
@@ -75,7 +76,8 @@ def as_rows(
     if values.dtype != kind:
         with np.errstate(over="ignore"):
             values = values.astype(kind)
-        finite = finite and bool(np.isfinite(values).all())
+    if values is not seen:  # other numbers than those that were looked at
+        finite = finite and bool(np.isfinite(values[: rows.indptr[-1]]).all())
     if not finite:
         _blame(rows, names)
     return Entries(values, rows.indices[: len(values)], rows.indptr, rows.shape)
@@ -141,7 +143,7 @@ def _of_length_one(values: Any, starts: Any) -> Any:
 def _check_places(rows: Any) -> bool:
     """Refuse rows whose pointers or columns lead elsewhere; whether their numbers are finite.
 
-    Of numbers that are neither float32 nor float64 this is not said: they will be made so.
+    Of numbers that are neither float32 nor float64 this is not known: they will be made so.
     """
     from discriminant.models.label_tree import loops_rows as loops
 

@@ -16,6 +16,7 @@ from discriminant.report.label_page import grown, in_short, ranks_shown, spelt
 from discriminant.report.markdown import ended, plainly, spoken, table
 from discriminant.report.words import between, counted, duration, number, percent, whole
 
+_OF_ALL = " Nodes and classifiers are those of one tree; weights are of all {}."
 _MEASURES = ("P", "nDCG", "recall", "PSP", "PSnDCG")
 
 
@@ -73,7 +74,7 @@ def _shape(shape: ShapeFacts) -> list[str]:
     return [
         f"Of {'tree' if len(shape['trees']) == 1 else 'trees'} {which}:",
         table(head, rows),
-        leaf,
+        leaf + (_OF_ALL.format(len(shape["trees"])) if len(shape["trees"]) > 1 else ""),
     ]
 
 
@@ -91,11 +92,13 @@ def _measured(found: MeasuredFacts) -> list[str]:
     parts = [
         "## How good it is",
         f"{counted(found['rows'], 'row')} of {plainly(found['source'], 60)}, with "
-        f"{number(found['labels_a_row'])} labels each.",
+        f"{number(found['labels_a_row'])} labels each on average. This holds for new rows if these "
+        "were new to the model.",
         table(["Among the first", *map(str, ranks)], rows),
     ]
     if found["unknown"]:
-        parts.append(f"{counted(found['unknown'], 'label')} are unknown to the model: missed.")
+        are = "is" if found["unknown"] == 1 else "are"
+        parts.append(f"{counted(found['unknown'], 'label')} {are} unknown to the model: missed.")
     if found["bins"]:
         head = ["Rows in training", "Labels", "Recall", "Precision", "F1"]
         parts += [

@@ -28,8 +28,12 @@ class Claim:
             owner = os.read(self._file, 300).decode("utf-8", "replace")
             self.release()
             raise CheckpointError.in_use(os.fspath(folder), owner)
-        os.ftruncate(self._file, 0)
-        os.write(self._file, f"process {os.getpid()} on {platform.node()}".encode())
+        try:
+            os.ftruncate(self._file, 0)
+            os.write(self._file, f"process {os.getpid()} on {platform.node()}".encode())
+        except OSError:
+            self.release()
+            raise
 
     def release(self) -> None:
         """Let others in; again is no harm."""

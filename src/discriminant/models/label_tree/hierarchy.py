@@ -160,7 +160,7 @@ class Named:
     def _place(self, node: int, above: Mapping[int, int]) -> str:
         """Where a node stands: tree['nut'][1], if nested; of pairs, below which other."""
         if not self.steps[node]:
-            return f"below '{self.names[above[node]]}'"
+            return f"below '{self.names[above[node]]}'" if above[node] else "at the top"
         path = []
         while node:
             path.append(self.steps[node])

@@ -1,11 +1,12 @@
 """Instructions on eight numbers side by side, one for each child of a block.
 
-This file imports Numba, and is itself imported when a loop of the training is about to run.
+This file imports Numba, and is itself imported when a loop of a label tree is about to run.
 
 Numba makes no vectors of eight numbers that a loop keeps in registers, so these few steps are
 written as the compiler sees them: a lane is a child, its numbers are summed in the order that is
 written, and what belongs to other lanes is never read. They work for float32 and float64 alike, and
-check nothing: arrays are whole and of one kind, as `gather` and `solved` make them.
+check nothing: arrays are whole and of one kind, as `gather` and `solved` make them. The search has
+`fetched` of these, which reads nothing.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from discriminant.models.label_tree.reaching import BLOCK
 
 cgutils: Any = _cgutils  # it does not say its types
 _CONTRACT = ("contract",)  # a product and a sum may be one instruction
-_SMALLER, _GREATER = 1, 2  # flags of `stepped`
+MOVED, PULLED = 1, 2  # what `stepped` tells
 
 
 @native
@@ -105,8 +106,8 @@ def stepped(
     """One step of coordinate descent on row i, for eight children.
 
     `step` (8,) comes as x.w + b and is left as what alpha t grew by; `bounds` (2, 8) are the
-    highest and lowest projected slopes so far. Returns 1 where a step is above `tiny`, plus 2 where
-    a projected slope is above `rest`.
+    highest and lowest projected slopes so far. Returns MOVED where a step is above `tiny`, plus
+    PULLED where a projected slope is above `rest`.
     """
 
     def made(context: Any, builder: Any, sig: Any, given: Any) -> Any:
@@ -135,8 +136,8 @@ def stepped(
         move = builder.fmul(builder.fsub(new, a), t)
         lanes.put(new, dual)
         lanes.put(move, moves)
-        moved = lanes.beyond(move, given[5], _SMALLER)
-        return builder.or_(moved, lanes.beyond(pulled, given[6], _GREATER))
+        moved = lanes.beyond(move, given[5], MOVED)
+        return builder.or_(moved, lanes.beyond(pulled, given[6], PULLED))
 
     given = sign, alpha, half, types.intp, alpha.dtype, alpha.dtype, alpha.dtype, step, bounds
     return types.int64(*given), made

@@ -24,10 +24,10 @@ def fault_of(starts: Any, places: Any, values: Any, size: int, n: int, width: in
             return POINTERS
     if starts[n] > len(places) or starts[n] > size:
         return SHORT
-    for place in places:
+    for place in places[: starts[n]]:
         if place < 0 or place >= width:
             return COLUMNS
-    for value in values:
+    for value in values[: starts[n]]:
         if not np.isfinite(value):
             return NUMBERS
     return SOUND

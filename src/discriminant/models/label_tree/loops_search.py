@@ -95,7 +95,7 @@ def search(
     """
     rows, T = len(starts) - 1, len(trees) - 1
     names, paths = np.empty((T, rows, kept), np.int32), np.empty((T, rows, kept))
-    lengths = np.empty((T, rows), np.int64)
+    lengths, spots = np.empty((T, rows), np.int64), np.empty(_longest(starts), np.int64)
     for t in range(T):
         nodes, reached = np.zeros((rows, 1), np.int32), np.zeros((rows, 1))
         counts = np.ones(rows, np.int64)
@@ -107,7 +107,7 @@ def search(
                 found, path = np.empty((rows, most), np.int32), np.empty((rows, most))
                 length = np.empty(rows, np.int64)
             _descend(
-                starts, features, values, nodes, reached, counts, layer, hinge, width,
+                starts, features, values, nodes, reached, counts, layer, hinge, width, spots,
                 found, path, length,
             )  # fmt: skip
             nodes, reached, counts = found, path, length
@@ -147,6 +147,7 @@ def _descend(
     layer: Any,
     hinge: bool,
     width: int,
+    spots: Any,
     found: Any,
     scores: Any,
     lengths: Any,
@@ -154,7 +155,7 @@ def _descend(
     """The best children of the nodes that each row has reached, best first.
 
     Row i has reached nodes[i, :counts[i]] with scores `paths`; found[i, :lengths[i]] and `scores`
-    are the answer.
+    are the answer. `spots` has room for the entries of any row.
     """
     lengths[:] = 0
     chunks, feature = layer.chunks, layer.feature
@@ -165,7 +166,6 @@ def _descend(
     ways = np.zeros(0 if few else width, np.uint32)
     order, begins = _by_node(nodes, counts, 0 if few else parents)
     mean, mapped, full = (starts[rows] - starts[0]) // rows + 1, False, False
-    spots = np.empty(_longest(starts), np.int64)
     for group in range(rows if few else parents):
         begin, end = (0, counts[group]) if few else (begins[group], begins[group + 1])
         if not few:
@@ -246,7 +246,7 @@ def _visit(
         else:
             _halved(features, begin, end, low, high, layer.feature, spots)
             _ask(node, last - first, low, end - begin, layer, spots)
-        places, rows = layer.places, (begin, end, features, values, low, high, spots)
+        places, rows = layer.places, (begin, end, values, low, high, spots)
         if full:
             _sum_filled(rows, filled, last - first, margin)
         elif layer.listed == 1:
@@ -267,7 +267,7 @@ def _visit(
 @within
 def _sum(rows: Any, layer: Any, child: Any, before: int, margin: Any) -> None:
     """Add what the features of a row say; `child` is of the entries from `before` on."""
-    begin, end, _, values, low, high, spots = rows
+    begin, end, values, low, high, spots = rows
     weight, begins, beyond = layer.weight[before:], layer.begins, layer.beyond
     for p in range(begin, end):
         r = spots[p - begin]
@@ -282,7 +282,7 @@ def _sum(rows: Any, layer: Any, child: Any, before: int, margin: Any) -> None:
 @within
 def _sum_bits(rows: Any, layer: Any, first: int, each: int, margin: Any) -> None:
     """The same with bits, `each` bytes a row from byte `first` on."""
-    begin, end, _, values, low, high, spots = rows
+    begin, end, values, low, high, spots = rows
     for p in range(begin, end):
         r = spots[p - begin]
         if low <= r < high:
@@ -294,7 +294,7 @@ def _sum_bits(rows: Any, layer: Any, first: int, each: int, margin: Any) -> None
 @within
 def _sum_filled(rows: Any, filled: Any, children: int, margin: Any) -> None:
     """The same where the chunk is filled up."""
-    begin, end, _, values, low, high, spots = rows
+    begin, end, values, low, high, spots = rows
     for p in range(begin, end):
         r = spots[p - begin]
         if low <= r < high:

@@ -16,7 +16,7 @@ A row whose projected slopes are all small rests until the others are done; all 
 again, and the solution stands when on all of them the slopes lie within the tolerance, or when as
 many rows were seen as in the most sweeps over all.
 
-This file alone of the training imports Numba, and is imported when a tree is about to be trained.
+Files of loops alone import Numba, and are imported when a tree is about to be trained.
 """
 
 from __future__ import annotations
@@ -27,7 +27,15 @@ import numpy as np
 
 from discriminant.models.label_tree.loops_best import within
 from discriminant.models.label_tree.loops_chunks import lowest
-from discriminant.models.label_tree.loops_lanes import above, added, fetched, stepped, summed
+from discriminant.models.label_tree.loops_lanes import (
+    MOVED,
+    PULLED,
+    above,
+    added,
+    fetched,
+    stepped,
+    summed,
+)
 from discriminant.models.label_tree.loops_logistic import newton
 from discriminant.models.label_tree.reaching import BLOCK
 from discriminant.models.loops import compiled
@@ -72,7 +80,7 @@ def descend(
     far = W.nbytes > _NEAR
     for i in range(n):
         order[i] = i
-    while visits < sweeps * n:
+    while visits // n < sweeps:
         if stop[0]:
             break
         bounds[0], bounds[1] = -np.inf, np.inf
@@ -89,9 +97,9 @@ def descend(
             first, beyond = starts[i], starts[i + 1]
             summed(places, values, W, first, beyond, step)
             told = stepped(sign, alpha, half, i, square[i], tiny, rest, step, bounds)
-            if told & 1:
+            if told & MOVED:
                 added(places, values, W, first, beyond, step)
-            if told & 2:
+            if told & PULLED:
                 order[s], order[kept] = order[kept], i
                 kept += 1
         spread = zero

@@ -16,6 +16,7 @@ from itertools import pairwise
 import numpy as np
 from scipy import sparse
 
+from discriminant.models.label_tree.compiling import telling_of_compiling
 from discriminant.models.label_tree.layers import Partition
 from discriminant.models.label_tree.packing import ROWS
 from discriminant.models.label_tree.reaching import Task, children_of, reaching, tasks_of
@@ -77,7 +78,8 @@ def _tried(shared: Level, tasks: Sequence[Task], share: float) -> tuple[float, T
     if not total:
         return 0.0, found
     scratch, stop = Scratch.of(shared.rows.shape), np.zeros(1, np.int8)
-    shared.tried().solve(Task(0, 0, 0, 2, 0, 0), scratch, stop)  # compiles what is not compiled
+    with telling_of_compiling("train"):
+        shared.tried().solve(Task(0, 0, 0, 2, 0, 0), scratch, stop)
     work, start = 0, time.perf_counter()
     for tries, at in enumerate(np.random.default_rng(0).permutation(len(tasks)), 1):
         part, task = shared.solve(tasks[at], scratch, stop), tasks[at]

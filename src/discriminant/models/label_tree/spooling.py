@@ -44,7 +44,7 @@ Key = tuple[int, int]  # node, first child
 
 _HEAD = struct.Struct("<4sqqqqqI")  # mark, node, first child, features, weights, children, checksum
 _MARK = b"part"
-_FORMAT = 1
+_FORMAT = 2
 _UNDER_WAY = re.compile(r"\.spool\.json\.[0-9a-f]{8}")
 _PLAIN = ("children", "chunks", "feature", "entries", "child", "weight", "bias")
 
@@ -182,8 +182,11 @@ class Spool:
 
     def close(self) -> None:
         """Leave the folder as it is, to whoever comes next."""
-        self._leave()
-        self.claim.release()
+        try:
+            with told(self.folder):
+                self._leave()
+        finally:
+            self.claim.release()
 
     def remove(self) -> None:
         """Remove the folder; layers that are open stay readable, where the system allows it."""
@@ -193,9 +196,9 @@ class Spool:
     # --- inside ---------------------------------------------------------------------------------
 
     def _leave(self) -> None:
-        if self.file is not None:
-            self.file.close()
-            self.file = None
+        file, self.file = self.file, None
+        if file is not None:
+            file.close()
 
     def _write(self, folder: Path, children: Ints, tasks: Sequence[Task]) -> dict[str, str]:
         chunk, bias = np.zeros(len(children) - 1, np.int64), _certain(children, self.kind)

@@ -182,7 +182,7 @@ def _means(kept, options):
 
 
 def _shared(runs, threads):
-    """Seeds of which every tool that was measured at all has a figure: means must be of the same."""
+    """Seeds of which every tool that was measured at all has a figure: means are of the same."""
     of = [{seed for seed, run in enumerate(some) if threads in run} for some in runs.values()]
     return sorted(set.intersection(*[seeds for seeds in of if seeds] or [set()]))
 
@@ -192,8 +192,11 @@ def _exactly(kept, name, seed, tool):
 
 
 def _last(kept, name, seed, tool):
-    keys = [key for key in kept if key.startswith(f"{name}|{seed}|{tool}|")]
-    return kept[keys[-1]] if keys else {}
+    found = {}
+    for key, known in kept.items():
+        if key.startswith(f"{name}|{seed}|{tool}|"):
+            found |= known
+    return found
 
 
 def _mean(runs):

@@ -68,6 +68,7 @@ GOALS = (
 )
 
 COLUMNS = (  # head, measure, digits
+    ("seeds", "seeds", 0),
     ("train CPU s", "cpu", 2),
     ("train wall s, 2 threads", "wall2", 2),
     ("P@1", "p1", 2),
@@ -186,9 +187,9 @@ def _markdown(rows):
 
 
 _APART = """
-These are the last measurements of each tool, put together from several runs, some of them beside
-other work on both cores, and means of one to three seeds. Processor time and bytes bear that; times
-on two threads, and of one row by itself, do less."""
+These are the last measurements of each tool. Those on one thread were made two at a time, one on
+each core, some beside a third process: processor time bears that, the time of one row by itself
+less. Those on two threads were made alone."""
 
 _PAGE = """# Extreme classification, measured
 
@@ -212,7 +213,7 @@ to the number of labels. Rows grow with the labels.
 
 ## All figures
 
-Means over the seeds.
+Means over the seeds; on two threads of the first alone.
 
 {measures}
 

@@ -189,7 +189,7 @@ def _markdown(rows):
 _APART = """
 These are the last measurements of each tool. Those on one thread were made two at a time, one on
 each core, some beside a third process: processor time bears that, the time of one row by itself
-less. Those on two threads were made alone."""
+less. Those on two threads were made alone, of the first seed."""
 
 _PAGE = """# Extreme classification, measured
 
@@ -213,7 +213,7 @@ to the number of labels. Rows grow with the labels.
 
 ## All figures
 
-Means over the seeds; on two threads of the first alone.
+Means over the seeds.
 
 {measures}
 

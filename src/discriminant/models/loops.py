@@ -15,13 +15,13 @@ from typing import Any
 
 import numpy as np
 
-from discriminant.moments.loops import compiled as compiled
+from discriminant.moments.compiling import reordered
 
 ENDED, RECORD, DONE, STEP = 0, 1, 2, 3  # why a walk stops, or takes a step
 ROW, RUN, UPDATES, SEEN, GO = 0, 1, 2, 3, 4  # places in the state of a walk
 
 
-@compiled
+@reordered
 def judged(right: Any, row: Any, state: Any, longest: Any) -> int:
     """What follows from a row: nothing, a step, or first a record of the run that it ends."""
     if right:
@@ -37,7 +37,7 @@ def judged(right: Any, row: Any, state: Any, longest: Any) -> int:
     return STEP
 
 
-@compiled
+@reordered
 def walk_dense(
     X: Any,
     codes: Any,
@@ -98,7 +98,7 @@ def walk_dense(
     return ENDED
 
 
-@compiled
+@reordered
 def walk_sparse(
     data: Any,
     places: Any,
@@ -157,7 +157,7 @@ def walk_sparse(
     return ENDED
 
 
-@compiled
+@reordered
 def sweep(
     data: Any,
     places: Any,

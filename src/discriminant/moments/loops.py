@@ -13,23 +13,14 @@ sums.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeVar, cast
+from typing import Any
 
 import numba
 import numba.extending
 
+from discriminant.moments.compiling import reordered
+
 _numba: Any = numba  # it does not say the types of all that it has
-F = TypeVar("F", bound=Callable[..., Any])
-
-# Sums may be reordered, so that they run in vector registers; NaN and infinity keep their meaning.
-_MATH = {"reassoc", "contract", "nsz"}
-
-
-def compiled(loop: F) -> F:
-    """The loop, compiled when it is first called with a kind of rows."""
-    found = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=_MATH)(loop)
-    return cast(F, found)
 
 
 def _pointed(context: Any, address: Any) -> Any:
@@ -46,7 +37,7 @@ _floats_at = _numba.extending.intrinsic(_pointed)
 _array = _numba.carray
 
 
-@compiled
+@reordered
 def class_products(
     addresses: Any,
     codes: Any,
@@ -81,7 +72,7 @@ def class_products(
                 add_products(panel, ends[k], ends[k + 1], products[k])
 
 
-@compiled
+@reordered
 def by_class(codes: Any, order: Any, ends: Any) -> None:
     """Rows in the order of their classes: those of class k are order[ends[k]:ends[k + 1]]."""
     ends[:] = 0
@@ -97,14 +88,14 @@ def by_class(codes: Any, order: Any, ends: Any) -> None:
     ends[0] = 0
 
 
-@compiled
+@reordered
 def moved(values: Any, rows: Any, centre: Any, out: Any) -> None:
     """Some values about a centre."""
     for t in range(len(rows)):
         out[t] = values[rows[t]] - centre
 
 
-@compiled
+@reordered
 def add_products(panel: Any, lo: Any, hi: Any, out: Any) -> None:
     """out[i, j] += panel[i] . panel[j] from lo to hi, for j <= i and some more."""
     for i in range(0, len(out), 4):

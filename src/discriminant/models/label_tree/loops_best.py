@@ -8,25 +8,13 @@ ones by the smaller number of the child, so that the order in which pairs come d
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeVar, cast
+from typing import Any
 
-import numba
 import numpy as np
 
-F = TypeVar("F", bound=Callable[..., Any])
+from discriminant.moments.compiling import compiled, within
 
 _FAR = 1e12  # a margin as bad as can be: its cube is a number yet, and so is what overflowed
-
-
-def compiled(loop: F) -> F:
-    """The loop, compiled when it is first called; sums are made in the order that is written."""
-    return cast(F, numba.njit(cache=True, nogil=True, error_model="numpy")(loop))
-
-
-def within(loop: F) -> F:
-    """The loop, written into those that call it: a call with so many arrays is dear."""
-    return cast(F, numba.njit(forceinline=True, error_model="numpy")(loop))
 
 
 @within

@@ -13,7 +13,7 @@ import numpy as np
 from numba.core import cgutils, types
 from numba.extending import intrinsic, overload
 
-from discriminant.models.label_tree.loops_best import F, compiled, within
+from discriminant.moments.compiling import F, compiled, within
 
 _FILLED = 1 << 18  # numbers of a chunk, at most, that is filled up with zeros
 _FULL = 4  # as many times its weights, at most, are the numbers of such a chunk

@@ -17,17 +17,17 @@ import numpy as np
 
 from discriminant.models.label_tree.loops_lanes import added, summed
 from discriminant.models.label_tree.reaching import BLOCK
-from discriminant.models.loops import compiled
+from discriminant.moments.compiling import reordered
 
 
-@compiled
+@reordered
 def scored(starts: Any, places: Any, values: Any, P: Any, out: Any) -> None:
     """out (rows, 8) = x.P + the bias of P (features + 1, 8)."""
     for i in range(len(out)):
         summed(places, values, P, starts[i], starts[i + 1], out[i])
 
 
-@compiled
+@reordered
 def pulled(starts: Any, places: Any, values: Any, R: Any, scale: Any, P: Any, out: Any) -> None:
     """out (features + 1, 8) = P + X'(scale R), with R and scale (rows, 8)."""
     for j in range(len(out)):
@@ -40,7 +40,7 @@ def pulled(starts: Any, places: Any, values: Any, R: Any, scale: Any, P: Any, ou
         added(places, values, out, starts[i], starts[i + 1], pull)
 
 
-@compiled
+@reordered
 def along(P: Any, Q: Any, total: Any) -> None:
     """total (8,) = P.Q of each child, summed in float64."""
     for k in range(BLOCK):
@@ -50,7 +50,7 @@ def along(P: Any, Q: Any, total: Any) -> None:
             total[k] += np.float64(P[j, k]) * np.float64(Q[j, k])
 
 
-@compiled
+@reordered
 def loss_of(margin: Any) -> Any:
     """log(1 + exp(-m)), without overflow."""
     if margin > 0:
@@ -58,7 +58,7 @@ def loss_of(margin: Any) -> Any:
     return np.log1p(np.exp(margin)) - margin
 
 
-@compiled
+@reordered
 def newton(
     starts: Any,
     places: Any,
@@ -153,7 +153,7 @@ def newton(
     return int(most)
 
 
-@compiled
+@reordered
 def searched(
     score: Any, move: Any, sign: Any, half: Any, W: Any, slope: Any, way: Any, length: Any
 ) -> None:

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from discriminant.models.label_tree.loops_training import scrambled
-from discriminant.models.loops import compiled
+from discriminant.moments.compiling import reordered
 
 
-@compiled
+@reordered
 def ranked(values: Any, rank: Any) -> Any:
     """The value at a rank, from 0, of values that are moved about (Hoare's selection)."""
     low, high = 0, len(values) - 1
@@ -35,7 +35,7 @@ def ranked(values: Any, rank: Any) -> Any:
     return values[rank]
 
 
-@compiled
+@reordered
 def divided(
     starts: Any,
     places: Any,
@@ -128,7 +128,7 @@ def divided(
     return done
 
 
-@compiled
+@reordered
 def nearest(
     starts: Any,
     places: Any,
@@ -161,7 +161,7 @@ def nearest(
         code[j], score[j] = best, alike[best]
 
 
-@compiled
+@reordered
 def centred(
     starts: Any, places: Any, values: Any, labels: Any, code: Any, local_of: Any, centre: Any
 ) -> None:

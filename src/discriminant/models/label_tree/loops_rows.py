@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from discriminant.models.label_tree.loops_best import compiled
+from discriminant.moments.compiling import compiled
 
 SOUND, POINTERS, SHORT, COLUMNS, NUMBERS = 0, 1, 2, 3, 4  # what may be wrong
 

@@ -16,8 +16,8 @@ among the best of its row is passed over, since no child has a better one. Where
 weight for many of its children, its rows are filled up with zeros first, so that they are added
 eight children at a time: a zero more changes no bit of a sum.
 
-A single row waits for memory more than for sums: its features are looked for all at once, and what
-it needs next is asked for ahead.
+A single row waits for memory more than for sums: its features are looked for in the chunks of all
+its nodes at once, half by half, and what their sums need is asked for ahead.
 
 A single row takes less time than to tell Python's arrays to a loop, layer by layer. So a forest is
 told once, as a table of the addresses of its arrays (`addresses`), and one call does all.
@@ -30,7 +30,7 @@ from typing import Any, NamedTuple, cast
 import numba
 import numpy as np
 
-from discriminant.models.label_tree.loops_best import compiled, keep, merge, sort, within
+from discriminant.models.label_tree.loops_best import keep, merge, sort
 from discriminant.models.label_tree.loops_chunks import (
     add_bits,
     filled as filled_up,
@@ -40,9 +40,12 @@ from discriminant.models.label_tree.loops_chunks import (
     spread as spread_out,
 )
 from discriminant.models.label_tree.loops_lanes import fetched
+from discriminant.moments.compiling import compiled, within
 
 carray: Any = cast(Any, numba).carray
 _FEW = 16  # rows that are searched one by one
+_TOGETHER = 16  # nodes of such a row whose chunks are looked through at once; of long rows fewer:
+_ROOM = 1 << 18  # places that are found at once
 
 
 class Held(NamedTuple):
@@ -95,7 +98,9 @@ def search(
     """
     rows, T = len(starts) - 1, len(trees) - 1
     names, paths = np.empty((T, rows, kept), np.int32), np.empty((T, rows, kept))
-    lengths, spots = np.empty((T, rows), np.int64), np.empty(_longest(starts), np.int64)
+    lengths, longest = np.empty((T, rows), np.int64), _longest(starts)
+    together = max(1, min(_TOGETHER, _ROOM // max(longest, 1)))
+    spots = np.empty((together, longest), np.int64)
     for t in range(T):
         nodes, reached = np.zeros((rows, 1), np.int32), np.zeros((rows, 1))
         counts = np.ones(rows, np.int64)
@@ -155,49 +160,118 @@ def _descend(
     """The best children of the nodes that each row has reached, best first.
 
     Row i has reached nodes[i, :counts[i]] with scores `paths`; found[i, :lengths[i]] and `scores`
-    are the answer. `spots` has room for the entries of any row.
+    are the answer. `spots` has room for the entries of any row, of some nodes.
     """
     lengths[:] = 0
-    chunks, feature = layer.chunks, layer.feature
-    rows, beam, parents = len(starts) - 1, nodes.shape[1], len(chunks) - 1
-    most, few = found.shape[1], rows < _FEW or rows * nodes.shape[1] < parents
-    margin, spread = np.empty(layer.widest, values.dtype), np.empty(0, np.uint8)
-    filled = np.empty(0, values.dtype)
-    ways = np.zeros(0 if few else width, np.uint32)
-    order, begins = _by_node(nodes, counts, 0 if few else parents)
-    mean, mapped, full = (starts[rows] - starts[0]) // rows + 1, False, False
-    for group in range(rows if few else parents):
-        begin, end = (0, counts[group]) if few else (begins[group], begins[group + 1])
-        if not few:
-            low, high = chunks[group], chunks[group + 1]
-            mapped = (end - begin) * mean * 4 > high - low
-            for r in range(low, high if mapped else low):
-                ways[feature[r]] = r + 1
-            full = mapped and is_full(group, layer)
-            if full:
-                filled = filled_up(group, layer, filled)
-            elif mapped and layer.listed == 0 and layer.widest <= 256:
-                spread = spread_out(group, layer, spread)
-        for at in range(begin, end):
-            i, t = (group, at) if few else (order[at] // beam, order[at] % beam)
-            if lengths[i] == most and paths[i, t] < scores[i, 0]:
-                continue
-            if few and at + 1 < end:
-                _announce(nodes[i, t + 1], layer)
-            _visit(
-                i, nodes[i, t], paths[i, t], starts, features, values, layer, hinge, mapped, full,
-                ways, spots, spread, filled, margin, found, scores, lengths,
-            )  # fmt: skip
+    rows, parents = len(starts) - 1, len(layer.chunks) - 1
+    given = starts, features, values, nodes, paths, counts, layer, hinge
+    if rows < _FEW or rows * nodes.shape[1] < parents:
+        _row_by_row(*given, spots, found, scores, lengths)
+    else:
+        _node_by_node(*given, width, spots, found, scores, lengths)
     for i in range(rows):
         sort(found, scores, i, lengths[i])
 
 
 @compiled
+def _row_by_row(
+    starts: Any,
+    features: Any,
+    values: Any,
+    nodes: Any,
+    paths: Any,
+    counts: Any,
+    layer: Any,
+    hinge: bool,
+    spots: Any,
+    found: Any,
+    scores: Any,
+    lengths: Any,
+) -> None:
+    """For few rows: some nodes of one at a time."""
+    together = len(spots)
+    margin, left = np.empty(layer.widest, values.dtype), np.empty(together, np.int64)
+    none, nothing = np.empty(0, np.uint8), np.empty(0, values.dtype)
+    for i in range(len(starts) - 1):
+        begin, end = starts[i], starts[i + 1]
+        for first in range(0, counts[i], together):
+            last = min(first + together, counts[i])
+            while last > first and _passed(i, paths[i, last - 1], found, scores, lengths):
+                last -= 1
+            some = nodes[i, first:last]
+            _halved(features, begin, end, some, layer, spots, left)
+            _ask(end - begin, some, layer, spots)
+            for t in range(first, last):
+                if _passed(i, paths[i, t], found, scores, lengths):
+                    break
+                _visit(
+                    i, nodes[i, t], paths[i, t], begin, end, values, layer, hinge, False, False,
+                    spots[t - first], none, nothing, margin, found, scores, lengths,
+                )  # fmt: skip
+
+
+@within
+def _passed(i: int, path: float, found: Any, scores: Any, lengths: Any) -> Any:
+    """Whether no child of a node with such a path is among the best of row i."""
+    return lengths[i] == found.shape[1] and path < scores[i, 0]
+
+
+@compiled
+def _node_by_node(
+    starts: Any,
+    features: Any,
+    values: Any,
+    nodes: Any,
+    paths: Any,
+    counts: Any,
+    layer: Any,
+    hinge: bool,
+    width: int,
+    spots: Any,
+    found: Any,
+    scores: Any,
+    lengths: Any,
+) -> None:
+    """For many rows: all that have reached a node."""
+    chunks, feature = layer.chunks, layer.feature
+    rows, beam, parents = len(starts) - 1, nodes.shape[1], len(chunks) - 1
+    margin, left = np.empty(layer.widest, values.dtype), np.empty(1, np.int64)
+    spread, filled = np.empty(0, np.uint8), np.empty(0, values.dtype)
+    ways = np.zeros(width, np.uint32)
+    order, begins = _by_node(nodes, counts, parents)
+    mean = (starts[rows] - starts[0]) // rows + 1
+    for node in range(parents):
+        low, high, pairs = chunks[node], chunks[node + 1], begins[node + 1] - begins[node]
+        mapped = pairs * mean * 4 > high - low
+        for r in range(low, high if mapped else low):
+            ways[feature[r]] = r + 1
+        full = mapped and is_full(node, layer)
+        if full:
+            filled = filled_up(node, layer, filled)
+        elif mapped and layer.listed == 0 and layer.widest <= 256:
+            spread = spread_out(node, layer, spread)
+        for at in range(begins[node], begins[node + 1]):
+            i, t = order[at] // beam, order[at] % beam
+            begin, end = starts[i], starts[i + 1]
+            if _passed(i, paths[i, t], found, scores, lengths):
+                continue
+            if mapped:
+                for p in range(begin, end):
+                    spots[0, p - begin] = np.int64(ways[features[p]]) - 1
+            else:
+                _halved(features, begin, end, nodes[i, t : t + 1], layer, spots, left)
+            _visit(
+                i, node, paths[i, t], begin, end, values, layer, hinge, mapped, full,
+                spots[0], spread, filled, margin, found, scores, lengths,
+            )  # fmt: skip
+
+
+@compiled
 def _by_node(nodes: Any, counts: Any, parents: int) -> Any:
-    """Pairs in the order of their nodes, and where those of each node begin; none of no parents."""
+    """Pairs in the order of their nodes, and where those of each node begin."""
     rows, beam = nodes.shape
     begins = np.zeros(parents + 2, np.int64)  # those of node v at v + 2, then at v + 1
-    rows, pairs = rows if parents else 0, 0
+    pairs = 0
     for i in range(rows):
         for t in range(counts[i]):
             begins[nodes[i, t] + 2] += 1
@@ -218,14 +292,13 @@ def _visit(
     i: int,
     node: int,
     path: float,
-    starts: Any,
-    features: Any,
+    begin: int,
+    end: int,
     values: Any,
     layer: Any,
     hinge: bool,
     mapped: bool,
     full: bool,
-    ways: Any,
     spots: Any,
     spread: Any,
     filled: Any,
@@ -234,33 +307,26 @@ def _visit(
     scores: Any,
     lengths: Any,
 ) -> None:
-    """Score the children of a node for row i."""
+    """Score the children of a node for row i, whose features are at `spots` of its chunk."""
     first, last = layer.children[node], layer.children[node + 1]
     for c in range(last - first):
         margin[c] = layer.bias[first + c]
-    low, high, begin, end = layer.chunks[node], layer.chunks[node + 1], starts[i], starts[i + 1]
-    if high > low:
-        if mapped:
-            for p in range(begin, end):
-                spots[p - begin] = np.int64(ways[features[p]]) - 1
-        else:
-            _halved(features, begin, end, low, high, layer.feature, spots)
-            _ask(node, last - first, low, end - begin, layer, spots)
-        places, rows = layer.places, (begin, end, values, low, high, spots)
-        if full:
-            _sum_filled(rows, filled, last - first, margin)
-        elif layer.listed == 1:
-            _sum(rows, layer, places, 0, margin)
-        elif layer.listed == 2:
-            _sum(rows, layer, places.view(np.uint16), 0, margin)
-        elif layer.listed == 4:
-            _sum(rows, layer, places.view(np.uint32), 0, margin)
-        elif mapped and layer.widest <= 256:
-            before = layer.begins[low >> 5] + layer.beyond[low]
-            _sum(rows, layer, spread, before, margin)
-        else:
-            each = (last - first + 7) >> 3
-            _sum_bits(rows, layer, layer.marks[node], each, margin)
+    low, high = layer.chunks[node], layer.chunks[node + 1]
+    places, rows = layer.places, (begin, end, values, low, high, spots)
+    if full:
+        _sum_filled(rows, filled, last - first, margin)
+    elif layer.listed == 1:
+        _sum(rows, layer, places, 0, margin)
+    elif layer.listed == 2:
+        _sum(rows, layer, places.view(np.uint16), 0, margin)
+    elif layer.listed == 4:
+        _sum(rows, layer, places.view(np.uint32), 0, margin)
+    elif mapped and layer.widest <= 256:
+        before = layer.begins[low >> 5] + layer.beyond[low]
+        _sum(rows, layer, spread, before, margin)
+    else:
+        each = (last - first + 7) >> 3
+        _sum_bits(rows, layer, layer.marks[node], each, margin)
     keep(i, path, margin, first, last, layer.label_of, hinge, found, scores, lengths)
 
 
@@ -306,53 +372,57 @@ def _sum_filled(rows: Any, filled: Any, children: int, margin: Any) -> None:
 
 @within
 def _halved(
-    features: Any, begin: int, end: int, low: int, high: int, feature: Any, spots: Any
+    features: Any, begin: int, end: int, nodes: Any, layer: Any, spots: Any, left: Any
 ) -> None:
-    """The rows of features in a chunk, -1 where there is none.
+    """Where the features of a row are in the chunks of some nodes, -1 where they are not.
 
     All are searched for at the same time, half by half: none waits for what another asks of memory.
     """
-    for p in range(end - begin):
-        spots[p] = low
-    left = high - low
-    while left > 1:
-        half = left >> 1
-        for p in range(end - begin):
-            at = spots[p]
-            spots[p] = at + half if feature[at + half] <= features[begin + p] else at
-        left -= half
-    for p in range(end - begin):
-        if feature[spots[p]] != features[begin + p]:
-            spots[p] = -1
+    n, feature, longest = end - begin, layer.feature, 0
+    for q in range(len(nodes)):
+        low, high = layer.chunks[nodes[q]], layer.chunks[nodes[q] + 1]
+        left[q] = high - low
+        longest = max(longest, high - low)
+        for p in range(n):
+            spots[q, p] = low if high > low else -1
+    while longest > 1:
+        longest -= longest >> 1
+        for q in range(len(nodes)):
+            half = left[q] >> 1
+            left[q] -= half
+            for p in range(n if half else 0):
+                at = spots[q, p]
+                spots[q, p] = at + half if feature[at + half] <= features[begin + p] else at
+    for q in range(len(nodes)):
+        for p in range(n if left[q] else 0):
+            if feature[spots[q, p]] != features[begin + p]:
+                spots[q, p] = -1
 
 
 @within
-def _announce(node: int, layer: Any) -> None:
-    """Ask for what a search of a chunk looks at first."""
-    low, size = layer.chunks[node], layer.chunks[node + 1] - layer.chunks[node]
-    fetched(layer.bias, layer.children[node])
-    for eighth in range(1, 8):
-        fetched(layer.feature, low + ((size * eighth) >> 3))
-
-
-@within
-def _ask(node: int, children: int, low: int, count: int, layer: Any, spots: Any) -> None:
-    """Ask for the entries of rows of a chunk ahead of their sum."""
-    each = (children + 7) >> 3
-    for p in range(count):
-        r = spots[p]
-        if r >= 0:
-            fetched(layer.beyond, r)
-            fetched(layer.begins, r >> 5)
-            if layer.listed == 0:
-                fetched(layer.places, layer.marks[node] + (r - low) * each)
-    for p in range(count):
-        r = spots[p]
-        if r >= 0:
-            e = layer.begins[r >> 5] + layer.beyond[r]
-            fetched(layer.weight, e)
-            if layer.listed:
-                fetched(layer.places, e * layer.listed)
+def _ask(count: int, nodes: Any, layer: Any, spots: Any) -> None:
+    """Ask for what the sums of a row need, of some nodes: where entries begin, then these."""
+    for q in range(len(nodes)):
+        node = nodes[q]
+        low, first, last = layer.chunks[node], layer.children[node], layer.children[node + 1]
+        each = (last - first + 7) >> 3
+        for c in range(first, last, 16):
+            fetched(layer.bias, c)
+        for p in range(count):
+            r = spots[q, p]
+            if r >= 0:
+                fetched(layer.beyond, r)
+                fetched(layer.begins, r >> 5)
+                if layer.listed == 0:
+                    fetched(layer.places, layer.marks[node] + (r - low) * each)
+    for q in range(len(nodes)):
+        for p in range(count):
+            r = spots[q, p]
+            if r >= 0:
+                e = layer.begins[r >> 5] + layer.beyond[r]
+                fetched(layer.weight, e)
+                if layer.listed:
+                    fetched(layer.places, e * layer.listed)
 
 
 @compiled

@@ -25,7 +25,6 @@ from typing import Any
 
 import numpy as np
 
-from discriminant.models.label_tree.loops_best import within
 from discriminant.models.label_tree.loops_chunks import lowest
 from discriminant.models.label_tree.loops_lanes import (
     MOVED,
@@ -38,13 +37,13 @@ from discriminant.models.label_tree.loops_lanes import (
 )
 from discriminant.models.label_tree.loops_logistic import newton
 from discriminant.models.label_tree.reaching import BLOCK
-from discriminant.models.loops import compiled
+from discriminant.moments.compiling import reordered, within
 
 _NEAR = 1 << 15  # bytes of weights that the first cache holds
 _LATER, _SOON = 8, 3  # rows ahead whose entries, and whose weights, are asked for
 
 
-@compiled
+@reordered
 def scrambled(state: Any) -> Any:
     """The next of a row of 64-bit numbers that look random (Marsaglia's xorshift)."""
     state ^= state << np.uint64(13)
@@ -53,7 +52,7 @@ def scrambled(state: Any) -> Any:
     return state
 
 
-@compiled
+@reordered
 def descend(
     starts: Any,
     places: Any,
@@ -139,7 +138,7 @@ def _fetch(
             fetched(W, places[p])
 
 
-@compiled
+@reordered
 def gather(
     starts: Any,
     places: Any,
@@ -181,7 +180,7 @@ def gather(
     return begin, local, value, feature[:width]
 
 
-@compiled
+@reordered
 def lengthened(old: Any, size: Any) -> Any:
     """The same array with room for more."""
     new = np.empty(size, old.dtype)
@@ -190,7 +189,7 @@ def lengthened(old: Any, size: Any) -> Any:
     return new
 
 
-@compiled
+@reordered
 def cleared(W: Any, alpha: Any, sign: Any) -> None:
     """Weights and duals 0, and no row a positive."""
     for j in range(len(W)):
@@ -201,7 +200,7 @@ def cleared(W: Any, alpha: Any, sign: Any) -> None:
             alpha[i, k], sign[i, k] = 0, -1
 
 
-@compiled
+@reordered
 def leaning(
     half: Any,
     row_half: Any,
@@ -220,7 +219,7 @@ def leaning(
             half[place_of[listed[p]], k] /= listed_weight[p]
 
 
-@compiled
+@reordered
 def solved(
     begin: Any,
     local: Any,
@@ -302,7 +301,7 @@ def solved(
     return count, at[:size], child[:size], weight[:size], bias
 
 
-@compiled
+@reordered
 def scattered(
     count: Any,
     at: Any,

@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import closing
 from dataclasses import asdict, dataclass, replace
@@ -53,6 +53,7 @@ from discriminant.models.label_tree.spooling import Held, Keeps, Part, Spool, di
 Loss = Literal["squared_hinge", "logistic"]
 Progress = Callable[[int, int], object]  # work done, work in all
 
+_ENOUGH = 200_000  # values read by a sweep of tasks that are handed to a thread together
 _GLANCE = 0.5  # seconds after which a signal that some other thread was sent is noticed
 
 
@@ -143,6 +144,8 @@ def fingerprint(
     """What a tree is a function of, shortly: two that differ in anything differ here."""
     import numba
 
+    from discriminant.moments.compiling import source_stamp
+
     return {
         "settings": " ".join(f"{name}={value}" for name, value in asdict(settings).items()),
         "rows": digest(np.array(rows.shape), rows.indptr, rows.indices, rows.data),
@@ -150,6 +153,7 @@ def fingerprint(
         "partition": digest(partition.label_of, *partition.levels),
         "weight": "1" if weight is None else digest(weight),
         "numba": str(numba.__version__),
+        "loops": source_stamp()[:16],
     }
 
 
@@ -273,13 +277,13 @@ class Crew:
             return
         with telling_of_compiling("train"):
             shared.tried().solve(Task(0, 0, 0, 2, 0, 0), Scratch.of(self.shape), self.stop)
-        waiting = iter(sorted(tasks, key=lambda task: -task.work))
+        waiting = _bundled(tasks)
         under_way: set[Future[int]] = set()
         with ThreadPoolExecutor(self.workers) as pool:
             try:
                 while True:
-                    for task in waiting:
-                        under_way.add(pool.submit(self._run, shared, task, keeps))
+                    for some in waiting:
+                        under_way.add(pool.submit(self._run, shared, some, keeps))
                         if len(under_way) >= 4 * self.workers:
                             break
                     if not under_way:
@@ -292,15 +296,30 @@ class Crew:
                     one.cancel()
                 raise
 
-    def _run(self, shared: Level, task: Task, keeps: Keeps) -> int:
-        """One task; nothing is kept of one that was stopped."""
+    def _run(self, shared: Level, tasks: Sequence[Task], keeps: Keeps) -> int:
+        """Some tasks; nothing is kept of one that was stopped. Returns the work done."""
         if not hasattr(self.own, "scratch"):
             self.own.scratch = Scratch.of(self.shape)
-        part = shared.solve(task, self.own.scratch, self.stop)
-        if self.stop[0]:
-            return 0
-        keeps.keep(task, part)
-        return task.work
+        done = 0
+        for task in tasks:
+            part = shared.solve(task, self.own.scratch, self.stop)
+            if self.stop[0]:
+                break
+            keeps.keep(task, part)
+            done += task.work
+        return done
+
+
+def _bundled(tasks: Sequence[Task]) -> Iterator[list[Task]]:
+    """The largest first, small ones together: to hand one over takes longer than to do it."""
+    some: list[Task] = []
+    for task in sorted(tasks, key=lambda task: -task.work):
+        some.append(task)
+        if sum(one.work for one in some) >= _ENOUGH:
+            yield some
+            some = []
+    if some:
+        yield some
 
 
 def _refused(task: Task, kind: Any) -> Part:

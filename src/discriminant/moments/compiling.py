@@ -1,0 +1,56 @@
+"""Loops that are compiled when they are first called, and kept on disk for the next process.
+
+Numba keeps a compiled loop beside the file of its source, and believes it until that file changes.
+A loop that calls one of another file would stay as it was when the other changes: after an upgrade
+of this library an old loop might read arrays that are laid out anew. So what is kept is believed
+only while all files of loops are what they were.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+import numba
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+# Sums may be reordered, so that they run in vector registers; NaN and infinity keep their meaning.
+_REORDERED = {"reassoc", "contract", "nsz"}
+_LOOPS = ("loops*.py", "reaching.py")  # the latter for the width of a block
+
+
+def compiled(loop: F) -> F:
+    """The loop, compiled; sums are made in the order that is written."""
+    return _kept(loop)
+
+
+def reordered(loop: F) -> F:
+    """The loop, compiled; sums are made in any order."""
+    return _kept(loop, fastmath=_REORDERED)
+
+
+def within(loop: F) -> F:
+    """The loop, written into those that call it: a call with many arrays is dear."""
+    return cast(F, numba.njit(forceinline=True, error_model="numpy")(loop))
+
+
+def _kept(loop: F, **options: Any) -> F:
+    options |= {"nogil": True, "error_model": "numpy"}
+    found: Any = numba.njit(cache=True, **options)(loop)
+    file: Any = getattr(getattr(found, "_cache", None), "_cache_file", None)
+    if hasattr(file, "_source_stamp"):
+        file._source_stamp = source_stamp()
+        return cast(F, found)
+    return cast(F, numba.njit(**options)(loop))  # a Numba that keeps loops in another way
+
+
+@cache
+def source_stamp() -> str:
+    """A digest of all files of loops."""
+    package = Path(__file__).parent.parent
+    files = sorted(file for pattern in _LOOPS for file in package.rglob(pattern))
+    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()

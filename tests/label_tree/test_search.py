@@ -114,6 +114,37 @@ def test_a_beam_of_all_leaves_leaves_nothing_out(path, trees, rows):
     assert (np.diff(scores, axis=1) <= 0).all()
 
 
+@pytest.mark.parametrize("width", [50, 40_000], ids=["short rows", "long rows"])
+def test_more_nodes_than_are_looked_through_at_once_are_all_visited(width):
+    forest, rng = one_weight_a_feature(5, parents=40, width=width), np.random.default_rng(6)
+    rows = sparse.csr_array(rng.normal(size=(3, width)) / np.sqrt(width))
+    codes, scores = top(forest, rows, k=80, beam=40)
+    whole = everything(forest, rows)
+    np.testing.assert_allclose(scores, np.take_along_axis(whole, codes, 1), rtol=1e-9)
+    assert np.array_equal(np.sort(codes, 1), np.tile(np.arange(80), (3, 1)))
+
+
+def one_weight_a_feature(seed, parents, width):
+    """A tree of two levels: parents of two children each; every second has all features."""
+    rng = np.random.default_rng(seed)
+    layers = []
+    for above, below in ((1, parents), (parents, 2 * parents)):
+        rows = width * np.where(np.arange(above) % 2, 0, 1)
+        total, children = int(rows.sum()), below // above
+        layers.append(
+            Layer.of(
+                np.arange(0, below + 1, children),
+                np.concatenate([[0], np.cumsum(rows)]),
+                np.tile(np.arange(width, dtype=np.int32), total // width),
+                np.arange(total + 1),
+                rng.integers(0, children, total).astype(np.uint8),
+                rng.normal(size=total),
+                rng.normal(-0.5, 0.5, below),
+            )
+        )
+    return Forest((Tree(rng.permutation(2 * parents), tuple(layers)),), width, "hinge")
+
+
 @pytest.mark.parametrize("round_", range(20))
 def test_labels_that_few_trees_find_are_merged_whatever_lay_in_memory(round_):
     """Room for names beyond those that were found holds anything: it must not be looked at."""

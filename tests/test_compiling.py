@@ -33,11 +33,12 @@ def hits(folder: Path) -> int:
     return int(asked.stdout)
 
 
-def test_a_loop_is_compiled_once_and_again_when_a_loop_of_another_file_has_changed(tmp_path):
+@pytest.mark.parametrize("changed", ["models/label_tree/loops_best.py", "moments/compiling.py"])
+def test_a_loop_is_compiled_once_and_again_when_another_file_has_changed(tmp_path, changed):
     package = tmp_path / "discriminant"
     ignored = shutil.ignore_patterns("__pycache__", "assets")
     shutil.copytree(Path(discriminant.__file__).parent, package, ignore=ignored)
     assert (hits(tmp_path), hits(tmp_path)) == (0, 1)
-    other = package / "models" / "label_tree" / "loops_best.py"
+    other = package / changed
     other.write_text(other.read_text() + "\nMORE = 1\n")
     assert hits(tmp_path) == 0

@@ -17,6 +17,7 @@ from discriminant import Decision, LabelTree
 from discriminant.errors import (
     CheckpointError,
     InfiniteValueError,
+    LabelSetError,
     LabelTreeError,
     LongRowsWarning,
     MissingValueError,
@@ -152,13 +153,30 @@ def test_rows_are_never_changed(sets):
 # --- laws ----------------------------------------------------------------------------------------
 
 
-def test_no_bit_depends_on_threads_or_batches(sets):
+def test_no_bit_depends_on_threads_or_batches(sets, monkeypatch):
+    monkeypatch.setattr("discriminant.models.label_tree.training._ENOUGH", 1)
     X, Y = sets
     one, two = (LabelTree(leaf=8, arity=2, threads=n).fit(X, Y) for n in (1, 3))
     wanted = one.predict_topk(X)
     assert same(two.predict_topk(X), wanted)
     for i in range(0, 300, 29):
         assert same([found[0] for found in one.predict_topk(X[[i]])], [w[i] for w in wanted])
+
+
+def test_rows_in_the_byte_order_of_another_machine_are_the_same_rows(sets):
+    X, Y = sets
+    model, other = LabelTree(trees=1).fit(X, Y), X.copy()
+    for name in ("indices", "indptr"):
+        held = getattr(other, name)
+        setattr(other, name, held.astype(held.dtype.newbyteorder()))
+    assert same(model.predict_topk(other), model.predict_topk(X))
+
+
+@pytest.mark.parametrize("beam", [True, 2.7, 0])
+def test_a_beam_is_a_whole_number(sets, beam):
+    model = LabelTree(trees=1).fit(*sets)
+    with pytest.raises(OptionError, match="beam"):
+        model.predict_topk(sets[0], beam=beam)
 
 
 def test_a_fit_that_was_checkpointed_is_the_same_fit(sets, tmp_path):
@@ -437,3 +455,36 @@ def test_rows_of_any_kind_of_number_are_searched_as_what_they_are(sets, kind):
     other = ones.copy()
     other.data = other.data.astype(kind)
     assert same(model.predict_topk(other), model.predict_topk(ones))
+
+
+@pytest.mark.parametrize("size", [1e-300, 1e-46, 1.0, 1e300])
+def test_rows_of_length_one_are_the_same_in_any_unit(size):
+    X, y = load_digits(return_X_y=True)
+    X, y = X[:600], y[:600]
+    wanted = LabelTree(trees=1, unit_rows=True).fit(X, y).predict(X)
+    scaled = LabelTree(trees=1, unit_rows=True).fit(X * size, y).predict(X * size)
+    assert (scaled == wanted).mean() > 0.99  # of rounding the last bits of a row differ
+
+
+def test_labels_that_are_shares_are_refused_and_counts_are_not(sets):
+    X, Y = sets
+    with pytest.raises(LabelSetError, match=r"y\[0, \d+\] is 0.5"):
+        LabelTree().fit(X, 0.5 * Y)
+    twice, once = (LabelTree(trees=1).fit(X, some) for some in (2 * Y, Y))
+    assert same(twice.predict_topk(X), once.predict_topk(X))
+
+
+@pytest.mark.parametrize("shape", [(300, 0), (300, 2, 2)])
+def test_labels_of_no_shape_of_labels_are_told_by_it(sets, shape):
+    with pytest.raises(LabelSetError, match="list of label sets"):
+        LabelTree().fit(sets[0], np.zeros(shape))
+
+
+def test_the_score_of_label_sets_is_the_share_that_is_exactly_right(sets):
+    X, Y = sets
+    named = [set(row.indices.tolist()) for row in Y]
+    model = LabelTree(trees=1).fit(X, named)
+    right = [set(said) == own for said, own in zip(model.predict(X), named, strict=True)]
+    assert 0 < model.score(X, named) == np.mean(right)
+    weight = np.arange(len(named))
+    assert model.score(X, named, weight) == pytest.approx(np.average(right, weights=weight))

@@ -10,7 +10,7 @@ from scipy import sparse
 
 import discriminant as dd
 from discriminant.cli.door import run
-from discriminant.errors import ShapeError
+from discriminant.errors import SparseFileError
 
 pytestmark = pytest.mark.filterwarnings("ignore::discriminant.errors.DiscriminantWarning")
 
@@ -67,7 +67,9 @@ def test_beyond_the_last_label_cells_are_empty(rows, place):
 
 def test_a_file_of_other_features_is_refused_and_nothing_written(rows, place):
     model = dd.LabelTree(trees=1).fit(rows[0][:, :20], rows[1])
-    with pytest.raises(ShapeError, match="X has 25 features, but LabelTree is expecting 20"):
+    with pytest.raises(
+        SparseFileError, match=r"rows.txt, line 1: the header tells of 25 .* have 20"
+    ):
         dd.predict_file(model, place / "rows.txt", place / "said.csv")
     assert not (place / "said.csv").exists()
 
@@ -121,3 +123,49 @@ def test_answers_can_go_to_stdout(rows, tmp_path, capsys):
     capsys.readouterr()
     assert run([*predict, "--out", "-", "--quiet"]) == 0
     assert capsys.readouterr().out == (tmp_path / "said.csv").read_text()
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["predict", "m", "rows.txt", "--out", "said.csv", "--reject", "0.3"],
+        ["predict", "m", "rows.txt", "--out", "said.csv", "--cost", '{"1": {"2": 3}}'],
+        ["predict", "m", "rows.txt", "--out", "said.csv", "--prefix", "z_"],
+        ["predict", "m", "rows.txt", "--out", "said.csv", "--no-probabilities"],
+        ["assess", "m", "rows.txt", "--reject", "0.3"],
+        ["assess", "m", "rows.txt", "--target", "kind"],
+    ],
+    ids=lambda words: f"{words[0]} {words[-2] if words[-1][0] != '-' else words[-1]}",
+)
+def test_options_of_tables_are_refused_where_rows_are_sparse(
+    rows, place, words, monkeypatch, capsys
+):
+    monkeypatch.chdir(place)
+    dd.LabelTree(trees=1).fit(*rows).save("m")
+    assert run(words) == 2
+    assert "is for tables (--target)" in capsys.readouterr().err
+
+
+def test_a_test_file_of_other_features_is_refused_before_the_work(place, capsys, monkeypatch):
+    dd.write_xmc(place / "other.txt", sparse.csr_matrix(np.eye(3)), sparse.csr_matrix(np.eye(3)))
+    monkeypatch.setattr("discriminant.cli.label_pages.trained", None)
+    told = ["report", place / "rows.txt", "--model", "label-tree", "--test", place / "other.txt"]
+    assert run([*map(str, told), "--out", str(place / "page.html")]) == 2
+    assert "other.txt, line 1: the header tells of 3 features" in capsys.readouterr().err
+
+
+def test_a_model_is_kept_before_it_is_measured(place, monkeypatch):
+    def stopped(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("discriminant.cli.label_pages.assessed_labels", stopped)
+    told = ["report", place / "rows.txt", "--model", "label-tree", "--test", place / "rows.txt"]
+    assert run([*map(str, told), "--out", str(place / "page.html"), "--quiet"]) == 130
+    assert len(dd.load(place / "page.model").classes_) == 12
+
+
+def test_an_option_that_cannot_be_is_told_before_the_file_is_read(place, capsys, monkeypatch):
+    monkeypatch.setattr("discriminant.cli.label_trees.read_labelled", None)
+    told = ["fit", str(place / "rows.txt"), "--model", "label-tree", "--out", str(place / "m")]
+    assert run([*told, "--with", "arity=1"]) == 2
+    assert "arity" in capsys.readouterr().err

@@ -10,7 +10,12 @@ from scipy import sparse
 
 import discriminant as dd
 from discriminant.cli.door import run
-from discriminant.errors import FirstFeatureWarning, OptionError, StateError
+from discriminant.errors import (
+    FirstFeatureWarning,
+    MoreFeaturesWarning,
+    OptionError,
+    StateError,
+)
 from discriminant.table.xmc import svmlight_blocks
 
 D = 12  # features, each the word of a label; no row that is asked about has the first or the last
@@ -129,3 +134,20 @@ def test_a_model_that_begins_elsewhere_is_not_saved(place, first):
     model.first_feature_ = first
     with pytest.raises(StateError, match="first_feature_ must be 0 or 1"):
         dd.save(model, place / "odd.model")
+
+
+def test_a_fit_to_a_file_without_feature_0_says_that_it_counted_from_1(place, capsys):
+    (place / "late.svm").write_text("0 2:1\n1 3:1\n")
+    told = ["fit", place / "late.svm", "--model", "label-tree", "--out", place / "late.model"]
+    assert run([str(word) for word in told]) == 0
+    assert "taken to count from 1" in capsys.readouterr().err
+    assert run([str(word) for word in [*told, "--first", "1"]]) == 0
+    assert "taken to count from 1" not in capsys.readouterr().err
+
+
+def test_words_that_were_not_learnt_are_left_out(place):
+    model = fitted(place, "train1.svm")
+    (place / "more.svm").write_text(f"3 4:1 {D + 5}:1\n")
+    with pytest.warns(MoreFeaturesWarning, match=f"up to {D + 5}"):
+        dd.predict_file(dd.load(model), place / "more.svm", place / "said.csv")
+    assert best(place / "said.csv") == [3]

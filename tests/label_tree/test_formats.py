@@ -9,7 +9,13 @@ from hypothesis import given, settings, strategies as st
 from scipy import sparse
 from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 
-from discriminant.errors import FileError, ShapeError, SparseFileError
+from discriminant.errors import (
+    FileError,
+    LabelSetError,
+    MoreFeaturesWarning,
+    ShapeError,
+    SparseFileError,
+)
 from discriminant.table.sparse_lines import Bounds, lines_of, scanned, walked
 from discriminant.table.xmc import (
     joined,
@@ -324,3 +330,29 @@ def test_a_bomb_of_xz_is_not_unpacked(file):
 
 def test_a_matrix_alone_is_read_in_its_shape(file):
     assert read_matrix(file("2 4\n1:2\n\n")).toarray().tolist() == [[0, 2, 0, 0], [0, 0, 0, 0]]
+
+
+@pytest.mark.parametrize("write", [write_xmc, write_svmlight])
+def test_what_no_reader_takes_is_not_written(tmp_path, write):
+    path, Y = tmp_path / "rows.txt", sparse.csr_matrix([[1, 0], [0, 1]])
+    with pytest.raises(SparseFileError, match=r"row 1, feature 0 .* is nan"):
+        write(path, np.array([[1.0, 0.0], [np.nan, 2.0]]), Y)
+    with pytest.raises(LabelSetError, match=r"y\[1, 1\] is 0.3"):
+        write(path, np.eye(2), np.array([[1, 0], [0, 0.3]]))
+    assert not path.exists()
+
+
+def test_names_of_labels_are_not_written_as_xmc(tmp_path):
+    with pytest.raises(LabelSetError, match="MultiLabelBinarizer"):
+        write_xmc(tmp_path / "rows.txt", np.eye(2), [{"a"}, {"b"}])
+
+
+def test_features_beyond_those_asked_for_are_left_out_and_told(tmp_path):
+    path = tmp_path / "rows.svm"
+    path.write_text("0 1:1 9:2\n1 2:3\n1 8:1 3:4\n")
+    with pytest.warns(MoreFeaturesWarning, match=r"up to 9, and the model knows 3, 1 to 3"):
+        [(block, rows)] = svmlight_blocks(path, features=3, more="drop")
+    assert rows == 3
+    assert block.features.toarray().tolist() == [[1, 0, 0], [0, 3, 0], [0, 0, 4]]
+    with pytest.raises(SparseFileError, match="line 1: feature 9"):
+        list(svmlight_blocks(path, features=3))

@@ -315,3 +315,17 @@ def test_a_copy_of_a_forest_is_searched_where_it_lies():
     gc.collect()
     for copy in copies:
         assert np.array_equal(top(copy, rows, k=5, beam=4)[1], wanted[1])
+
+
+@pytest.mark.parametrize("path", ["hinge", "logistic"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_margin_that_is_no_number_is_the_worst(path, dtype):
+    """Two weights of other signs, and values so large that both products are infinite."""
+    large = float(np.finfo(dtype).max)
+    layer = Layer.of(
+        np.array([0, 3]), np.array([0, 2]), np.array([0, 1], np.int32), np.array([0, 1, 2]),
+        np.array([0, 0], np.uint8), np.array([4, -4], dtype), np.array([0.0, 0.5, -3.0], dtype),
+    )  # fmt: skip
+    forest = Forest((Tree(np.arange(3), (layer,)),), 2, path)
+    codes, scores = top(forest, sparse.csr_array(np.array([[large, large]])), k=3, beam=3)
+    assert (codes.tolist(), np.isfinite(scores).all()) == ([[1, 2, 0]], True)

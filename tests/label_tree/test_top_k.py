@@ -253,5 +253,46 @@ def test_the_formula_of_jain_and_others_by_hand():
 
 @given(rows=st.integers(0, 10**7))
 def test_a_more_frequent_label_is_noted_more_often(rows):
-    found = propensity(np.arange(50), rows=rows)
+    found = propensity(np.arange(min(rows, 49) + 1), rows=rows)
     assert (np.diff(found) >= 0).all() and (found > 0).all() and (found <= 1).all()
+
+
+@pytest.mark.parametrize("labels", [2, 3])
+def test_lists_of_ones_are_not_taken_for_names(labels):
+    truth = np.eye(labels, dtype=int).tolist()
+    with pytest.raises(RankedLabelsError, match=f"lists of {labels} zeros and ones"):
+        TopK.of([[0]] * labels, truth, classes=list(range(labels)))
+
+
+def test_a_table_of_names_has_those_of_each_row():
+    named = TopK.of([[0], [2]], np.array([["a", "b"], ["b", "c"]]), classes=["a", "b", "c"])
+    assert named.precision.tolist() == [1.0]
+    assert named.recall.tolist() == [0.5]
+
+
+def test_a_table_of_numbers_that_is_no_indicator_is_refused():
+    table = np.array([[10, 20, 30], [20, 30, 10]])
+    with pytest.raises(RankedLabelsError, match=r"shape \(2, 3\)"):
+        TopK.of([[0], [1]], table, classes=[10, 20, 30])
+
+
+def test_a_sparse_truth_does_not_hide_that_labels_and_classes_differ():
+    with pytest.raises(RankedLabelsError, match=r"classes has shape \(2,\) where there are 7"):
+        TopK.of([[0]], sparse.csr_matrix([[1, 0]]), labels=7, classes=["a", "b"])
+
+
+def test_a_truth_that_is_one_word_is_refused():
+    with pytest.raises(RankedLabelsError, match=r"shape \(\)"):
+        TopK.of([[0]], "a", classes=["a", "b"])
+
+
+@pytest.mark.parametrize("count", [-1, 6, np.nan])
+def test_frequencies_that_cannot_be_are_refused(count):
+    with pytest.raises(RankedLabelsError, match=r"Label 1 is said to have \S+ of 5"):
+        inverse_propensity([2, count], rows=5)
+
+
+def test_edges_that_do_not_rise_are_refused():
+    found = TopK.of([[0]], indicator([{0}], 2))
+    with pytest.raises(InputError, match="rising"):
+        found.by_frequency([3, 1], edges=(5, 1))

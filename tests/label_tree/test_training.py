@@ -21,9 +21,15 @@ from discriminant.models.label_tree.partition import balanced, label_means, one_
 from discriminant.models.label_tree.reaching import Task
 from discriminant.models.label_tree.sizing import estimate
 from discriminant.models.label_tree.spooling import Part, Spool
-from discriminant.models.label_tree.training import Settings, train
+from discriminant.models.label_tree.training import Settings, bundled, train
 
 EXACT = {"precision": "float64", "tolerance": 1e-11, "threshold": 0.0, "max_sweeps": 100_000}
+
+
+@pytest.fixture
+def one_by_one(monkeypatch):
+    """Small nodes are handed to threads one by one, as large ones are."""
+    monkeypatch.setattr("discriminant.models.label_tree.training._ENOUGH", 1)
 
 
 def rows_of(*, n_labels: int, n_rows: int = 300, seed: int = 0, n_features: int = 40):
@@ -203,6 +209,7 @@ def test_features_rise_within_a_chunk_and_children_within_a_feature():
 
 
 @pytest.mark.parametrize("loss", ["squared_hinge", "logistic"])
+@pytest.mark.usefixtures("one_by_one")
 def test_any_number_of_threads_gives_the_same_bits(loss):
     X, Y = rows_of(n_labels=300, n_rows=1000)
     partition = balanced(label_means(X, Y), arity=4, leaf=10)
@@ -212,6 +219,16 @@ def test_any_number_of_threads_gives_the_same_bits(loss):
     assert the_same(one, three)
 
 
+def test_bundles_have_every_task_once_and_the_largest_first():
+    work = [7, 0, 300_000, *[0] * 5000, 90_000, 150_000]
+    tasks = [Task(0, node, 0, 2, 0, size) for node, size in enumerate(work)]
+    bundles = list(bundled(tasks))
+    assert sorted(task.node for some in bundles for task in some) == list(range(len(work)))
+    assert [[task.work for task in some] for some in bundles[:2]] == [[300_000], [150_000, 90_000]]
+    assert max(map(len, bundles)) <= 1000  # tasks without work too
+
+
+@pytest.mark.usefixtures("one_by_one")
 def test_a_large_node_done_in_several_tasks_has_the_same_bits(monkeypatch):
     X, Y = rows_of(n_labels=100)
     whole = train(one_vs_rest(100), X, Y, settings=Settings())
@@ -285,6 +302,7 @@ def test_a_tree_by_way_of_a_spool_has_the_same_bits(tmp_path):
     assert the_same(plain, train(partition, X, Y, settings=Settings(), spool=tmp_path / "s"))
 
 
+@pytest.mark.usefixtures("one_by_one")
 def test_training_stopped_at_any_part_goes_on_to_the_same_bits(tmp_path):
     X, Y = rows_of(n_labels=100)
     partition = balanced(label_means(X, Y), arity=4, leaf=10)
@@ -374,6 +392,8 @@ import numpy as np, sys, time
 from scipy import sparse
 sys.path.insert(0, {tests!r})
 from test_training import rows_of, Settings, balanced, label_means, train
+from discriminant.models.label_tree import training
+training._ENOUGH = 1
 X, Y = rows_of(n_labels=100)
 told = lambda done, of: (print(done, flush=True), time.sleep(0.02))
 train(balanced(label_means(X, Y), arity=4, leaf=10), X, Y, settings=Settings(), spool={spool!r},

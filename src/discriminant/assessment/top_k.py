@@ -25,13 +25,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from discriminant.assessment.true_labels import indicator
-from discriminant.errors import RankedLabelsError
+from discriminant.errors import OptionError, RankedLabelsError
 from discriminant.table.schema import Floats
 
 Ints = npt.NDArray[np.int64]
@@ -211,6 +212,8 @@ class TopK:
         count = np.asarray(frequency)
         if count.shape != self.label_rows.shape:
             raise RankedLabelsError.of_values("frequency", count.shape, len(self.label_rows))
+        if any(above <= edge for edge, above in pairwise(edges)):
+            raise OptionError.of("edges", edges, "rising numbers")
         ends = [*(edge - 1 for edge in edges[1:]), np.inf]
         return tuple(self._bin(count, *pair) for pair in zip(edges, ends, strict=True))
 

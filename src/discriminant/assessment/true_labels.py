@@ -29,21 +29,23 @@ def indicator(truth: Any, *, labels: int | None = None, classes: Any = None) -> 
     >>> indicator([{"a", "c"}, set()], classes=["a", "b", "c"]).toarray().astype(int).tolist()
     [[1, 0, 1], [0, 0, 0]]
     """
-    if sparse.issparse(truth):
-        return _of_matrix(truth, labels if classes is None else len(classes))
-    if classes is None:
-        return _of_codes(truth, labels)
-    known = np.asarray(classes)
-    if labels is not None and labels != len(known):
+    known = None if classes is None else np.asarray(classes)
+    if known is not None and labels is not None and labels != len(known):
         raise RankedLabelsError.of_values("classes", known.shape, labels)
+    if sparse.issparse(truth):
+        return _of_matrix(truth, labels if known is None else len(known))
+    if known is None:
+        return _of_codes(truth, labels)
     held = truth if isinstance(truth, list | tuple) else np.asarray(truth)
+    if isinstance(held, np.ndarray) and held.ndim == 2:
+        return _of_table(held, known)
+    if isinstance(held, np.ndarray) and held.ndim != 1:
+        raise RankedLabelsError.of_truth(held.shape, held.dtype, len(known))
     if _are_sets(held):
         if _could_be_ones(held, len(known)):
             raise RankedLabelsError.as_rows_of_ones(len(known))
         ends = np.concatenate([[0], np.cumsum([len(own) for own in held])])
         return _of_names(list(chain.from_iterable(held)), ends, known)
-    if isinstance(held, np.ndarray) and held.ndim == 2:
-        return _of_matrix(sparse.csr_matrix(held), len(known))
     for row, own in enumerate(held):
         if isinstance(own, _SETS) != isinstance(held[0], _SETS):
             raise RankedLabelsError.mixed(row, own)
@@ -52,15 +54,22 @@ def indicator(truth: Any, *, labels: int | None = None, classes: Any = None) -> 
 
 def _are_sets(held: Any) -> bool:
     """Whether there is a set of labels for each row, or a list of them."""
-    if isinstance(held, np.ndarray) and held.ndim != 1:
-        return False
     return len(held) > 0 and all(isinstance(own, _SETS) for own in held)
 
 
 def _could_be_ones(held: Any, labels: int) -> bool:
     """Whether lists may be rows of an indicator: of its length, with no number but 0 and 1."""
     plain = all(isinstance(own, list | tuple) and len(own) == labels for own in held)
-    return labels > 2 and plain and set(chain.from_iterable(held)) <= {0, 1}
+    return labels > 1 and plain and set(chain.from_iterable(held)) <= {0, 1}
+
+
+def _of_table(held: Any, known: Labels) -> Any:
+    """An indicator, or a table whose rows are the names that each has."""
+    if held.dtype.kind in "OUST":
+        return _of_names(held.ravel(), np.arange(0, held.size + 1, held.shape[1]), known)
+    if not np.isin(held, (0, 1)).all():
+        raise RankedLabelsError.of_truth(held.shape, held.dtype, len(known))
+    return _of_matrix(sparse.csr_matrix(held), len(known))
 
 
 def _of_names(names: Any, ends: Any, known: Labels) -> Any:

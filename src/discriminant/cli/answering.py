@@ -15,11 +15,11 @@ from discriminant import store
 from discriminant.assessment.evaluated import as_known, evaluate_source
 from discriminant.assessment.evaluation import evaluate
 from discriminant.cli.door import DONE, Session
-from discriminant.cli.label_trees import say_first
+from discriminant.cli.label_trees import is_of_sparse_rows, refuse_options, say_first
 from discriminant.cli.options import costs, named, one_or_all, placing
 from discriminant.cli.studying import check_places, decided_as
 from discriminant.errors import CommandError, TargetError
-from discriminant.estimators.label_tree import LabelTree
+from discriminant.estimators.decision import Decision
 from discriminant.export import export as exported
 from discriminant.report.words import counted
 from discriminant.study.pace import Pace
@@ -72,6 +72,8 @@ def _predicted(
     session: Session, path: str, source: tuple[str, ...], out: str, options: dict[str, Any]
 ) -> Answered:
     model, _ = loaded(path, options)
+    if is_of_sparse_rows(model):
+        refuse_options("prefix", "no_probabilities", "unseen", "missing_text", "table", "query")
     _choose(model, unseen=options["unseen"], texts=options["missing_text"])
     say_first(model, source, options)
     session.say("reading and deciding ...")
@@ -122,9 +124,10 @@ def assess(session: Session, path: str, source: tuple[str, ...], options: dict[s
     """On rows of known classes."""
     model, encoding = loaded(path, options)
     say_first(model, source, options)
-    if isinstance(model, LabelTree) and not hasattr(model, "feature_names_in_"):
+    if is_of_sparse_rows(model):
         from discriminant.cli.label_pages import assess as assess_labels
 
+        refuse_options("target", "table", "query")
         return assess_labels(session, model, path, source, options)
     if options["page"] is not None:
         raise CommandError(
@@ -206,7 +209,9 @@ def loaded(path: str, options: dict[str, Any]) -> tuple[Any, Encoding]:
         raise CommandError.not_a_model(path, type(model).__name__)
     cost, reject = costs(options["cost"]), options["reject"]
     if cost is not None or reject is not None:
-        inner = model.estimator_ if hasattr(model, "cost") else model
+        if is_of_sparse_rows(model):
+            raise CommandError.of_tables("--reject" if cost is None else "--cost")
+        inner = model.estimator_ if isinstance(model, Decision) else model
         model = decided_as(inner, path, cost, reject)
     found = encoding_of(model)
     if found is None and not hasattr(model, "predict_topk"):

@@ -180,7 +180,7 @@ def _goes_on(args: list[str]) -> str:
         return ""
     if not os.path.isdir(place) or not os.listdir(place):
         return f"No sums are kept in {place} yet: the same command begins anew."
-    return f"Sums are kept in {place}: the same command goes on there."
+    return f"What was done is kept in {place}: the same command goes on there."
 
 
 def _without_password(text: str) -> str:

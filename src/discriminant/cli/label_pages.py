@@ -15,7 +15,7 @@ from discriminant.estimators.label_tree import LabelTree
 from discriminant.report.facts import to_json
 from discriminant.report.label_markdown import labels_to_markdown
 from discriminant.study.label_assessing import LabelsAssessed, assessed_labels
-from discriminant.study.label_files import one_file
+from discriminant.study.label_files import check_widths, one_file
 from discriminant.study.label_report import label_page_facts, write_label_page
 from discriminant.study.pace import Pace
 from discriminant.study.telling import write_text
@@ -29,14 +29,16 @@ def report(session: Session, source: tuple[str, ...], options: dict[str, Any]) -
     extra = {name: options[name] for name in ("facts", "markdown") if options[name]}
     check_places(read_from, page, file, *extra.values())
     asked = dict(setting(text) for text in options["settings"])
+    if options["test"] is not None:
+        check_widths(one_file(one_or_all(source)), one_file(options["test"]))
     model, _, seconds = trained(session, source, options, asked)
     measured = None
+    if file is not None:
+        store.save(model, file)
     if options["test"] is not None:
         began = time.perf_counter()
         measured = _measured(session, model, options["test"], options)
         seconds["measuring"] = time.perf_counter() - began
-    if file is not None:
-        store.save(model, file)
     facts = label_page_facts(
         model,
         source=Path(one_file(one_or_all(source))).name,

@@ -12,12 +12,17 @@ from discriminant.cli.door import DONE, Session
 from discriminant.cli.options import costs, one_or_all
 from discriminant.cli.studying import check_places, decided_as, opened
 from discriminant.errors import CommandError
+from discriminant.estimators.label_options import check_options
 from discriminant.estimators.label_tree import LabelTree
 from discriminant.report.words import counted
 from discriminant.study.label_files import is_xmc, one_file, read_labelled
 from discriminant.study.sparse_or_table import refuse_sparse
 
 _SCALED = " Rows were brought to length one (--with unit_rows=false leaves them as they are)."
+_FROM_ONE = (
+    "There is no feature 0, so features were taken to count from 1, as svmlight has it; if they "
+    "count from 0, say --first 0. The model remembers which."
+)
 _MOST = 10_000_000  # classes of a table, unless it is said
 
 
@@ -34,9 +39,7 @@ def _fit_sparse(
     session: Session, source: tuple[str, ...], options: dict[str, Any], asked: dict[str, Any]
 ) -> int:
     """To label sets, or to one label for each row, of a file of sparse rows."""
-    for name in ("cost", "reject", "weight", "folds"):
-        if _was_given(name):
-            raise CommandError.of_tables(f"--{name}")
+    refuse_options("cost", "reject", "weight", "folds")
     model, rows, _ = trained(session, source, options, asked)
     store.save(model, options["out"])
     return _tell(session, model, rows, options["out"])
@@ -49,6 +52,7 @@ def trained(
     given = {"random_state": options["seed"], "checkpoint": options["checkpoint"]}
     given = given if asked.get("tree") == "moments" else {**given, "unit_rows": True}
     model = LabelTree(**{**given, **asked})
+    check_options(model)  # before a large file is read
     with session.progress() as shown:
         shown("reading", 0, 1)
         began = time.perf_counter()
@@ -61,6 +65,8 @@ def trained(
         model.fit(read.features, read.labels)
     if not is_xmc(one_file(one_or_all(source))):
         _remember(model, read.first)
+        if first is None and read.first == 1:
+            session.say(_FROM_ONE)
     training = time.perf_counter() - began - reading
     return model, len(read), {"reading": reading, "training": training}
 
@@ -81,7 +87,7 @@ def say_first(model: Any, source: tuple[str, ...], options: dict[str, Any]) -> N
     """Let a model read a file as --first says, if it says something."""
     if options["first"] is None:
         return
-    if not isinstance(model, LabelTree) or hasattr(model, "feature_names_in_"):
+    if not is_of_sparse_rows(model):
         raise CommandError("--first is of label trees of sparse rows (svmlight): leave it out.")
     _remember(model, first_feature(source, options))
 
@@ -112,6 +118,18 @@ def _fit_table(
             decided_as(made, "label-tree", cost, reject) if decided else made, options["out"]
         )
     return _tell(session, made.estimator_, len(found.rows), options["out"])
+
+
+def is_of_sparse_rows(model: Any) -> bool:
+    """Whether a model is a label tree that answers files of sparse rows."""
+    return isinstance(model, LabelTree) and not hasattr(model, "feature_names_in_")
+
+
+def refuse_options(*options: str) -> None:
+    """Say of options of tables that sparse rows have none."""
+    for option in options:
+        if _was_given(option):
+            raise CommandError.of_tables(f"--{option.replace('_', '-')}")
 
 
 def _was_given(option: str) -> bool:

@@ -142,5 +142,6 @@ from discriminant.errors.sums import (
 )
 from discriminant.errors.xmc import (
     FirstFeatureWarning as FirstFeatureWarning,
+    MoreFeaturesWarning as MoreFeaturesWarning,
     SparseFileError as SparseFileError,
 )

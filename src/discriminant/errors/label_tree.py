@@ -25,6 +25,14 @@ class LabelSetError(InputError):
         )
 
     @classmethod
+    def of_names(cls) -> LabelSetError:
+        return cls(
+            "The labels are names, and these files have numbers of labels. Pass a matrix with a "
+            "column for each label, such as "
+            "sklearn.preprocessing.MultiLabelBinarizer(sparse_output=True).fit_transform(sets)."
+        )
+
+    @classmethod
     def no_set(cls, row: int, kind: str) -> LabelSetError:
         return cls(
             f"y[{row}] is a {kind}, and y[0] is a set of labels: pass a set, a list or a tuple for "
@@ -192,8 +200,9 @@ class HierarchyError(InputError):
     @classmethod
     def of_kind(cls, kind: str) -> HierarchyError:
         return cls(
-            f"A hierarchy cannot be made from a {kind}. Pass nested lists of labels, or a dict "
-            "from each node to its parent."
+            f"A hierarchy cannot be made from a {kind}. Pass nested lists of labels, a dict from "
+            "each node to its parent, or a word: tree='balanced', 'wide', 'huffman', 'moments', "
+            "'one-vs-rest'."
         )
 
 

@@ -132,8 +132,8 @@ class CheckpointError(DiscriminantError):
     @classmethod
     def of_other(cls, path: str, what: str, was: str, now: str) -> CheckpointError:
         return cls(
-            f"{path} is a checkpoint of another run: {what} was {was}, and is {now} now. Sums of "
-            "both would be of neither. Remove it to begin anew, or pass another path."
+            f"{path} is a checkpoint of another run: {what} was {was}, and is {now} now. Parts of "
+            "both would make neither. Remove it to begin anew, or pass another path."
         )
 
     @classmethod

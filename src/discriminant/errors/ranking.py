@@ -274,6 +274,13 @@ class RankedLabelsError(InputError):
         return cls(f"{name} has shape {shape} where there are {labels} labels: pass one for each.")
 
     @classmethod
+    def of_frequency(cls, code: int, found: float, rows: int) -> RankedLabelsError:
+        return cls(
+            f"Label {code} is said to have {found:g} of {rows} training rows: pass how many of "
+            "them have each label, from 0 up to all."
+        )
+
+    @classmethod
     def not_positive(cls, code: int) -> RankedLabelsError:
         return cls(
             f"The inverse propensity of label {code} is not a positive finite number. "

@@ -130,9 +130,13 @@ class CommandError(InputError):
 
     @classmethod
     def of_tables(cls, option: str) -> CommandError:
+        decided = option in ("--cost", "--reject")
+        other = (
+            "; Decision(model, ...) decides by costs, or rejects, from Python" if decided else ""
+        )
         return cls(
             f"{option} is for tables (--target): label trees of sparse rows do not take it. Leave "
-            "it out; Decision(model, ...) decides by costs, or rejects, from Python."
+            f"it out{other}."
         )
 
     @classmethod

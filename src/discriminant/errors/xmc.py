@@ -37,7 +37,23 @@ class SparseFileError(FileError):
         return cls(
             f"{path} is no file of sparse rows: its first line is neither the header of XMC text, "
             "'rows features labels', nor 'label,label feature:value' of svmlight. If it is a "
-            "table, name its column of labels (--target): a label tree fitted to tables takes them."
+            "table: a label tree that was fitted to one ('fit --target COLUMN') answers tables, "
+            "and one that was fitted to sparse rows answers such files."
+        )
+
+    @classmethod
+    def of_width(cls, path: str, found: int, wanted: int) -> SparseFileError:
+        return cls(
+            f"{path}, line 1: the header tells of {found} features, and the rows that were learnt "
+            f"from have {wanted}. Columns are told apart by their number alone: pass a file whose "
+            "features are the same ones."
+        )
+
+    @classmethod
+    def unwritable(cls, path: str, row: int, feature: int, value: object) -> SparseFileError:
+        return cls(
+            f"{path} was not written: row {row}, feature {feature} (counted from 0) is {value}, "
+            "and no reader takes that. Leave the feature out, or give it a value."
         )
 
     @classmethod
@@ -103,6 +119,19 @@ class SparseFileError(FileError):
         return cls(
             f"{path} has {rows} rows and {labels} has {sets}: row i of one should belong to row i "
             "of the other. Were both made by the same run?"
+        )
+
+
+class MoreFeaturesWarning(DiscriminantWarning):
+    """A file of svmlight has features that the model does not know."""
+
+    @classmethod
+    def of(cls, path: str, last: int, first: int, known: int) -> MoreFeaturesWarning:
+        return cls(
+            f"{path} has features up to {last}, and the model knows {known}, {first} to "
+            f"{first + known - 1}: it has no weight for the others, and they were left out. If "
+            "the file counts its features otherwise than the rows that were learnt from, say "
+            f"--first {1 - first}."
         )
 
 

@@ -60,6 +60,7 @@ class LabelAnswers(Rows):
         """
         beam = self.beam if beam is None else beam
         check_whole("k", k, 1)
+        check_whole("beam", beam, 1)
         return self._top(self._rows(X), int(k), int(beam))
 
     def predict(self, X: Any) -> Any:
@@ -81,8 +82,8 @@ class LabelAnswers(Rows):
         """(n, L) probability of each label; with k, of the k best as a sparse matrix.
 
         Of one label for each row they sum to one over the labels that were reached; those of label
-        sets do not. They are probabilities in so far as the path score is 'logistic'; for others
-        `Decision(model, calibrate='platt')` makes them so.
+        sets do not. They are probabilities in so far as loss='logistic' makes them, with a cost
+        that is chosen by the log loss of rows held out.
         """
         if k is None:
             codes, scores = self._log_probabilities(self._few(self._rows(X)))

@@ -63,11 +63,11 @@ def as_rows(
     if scale is not None and is_sparse(features):
         features = features.toarray()
     if not is_sparse(features):
-        features = _from_dense(features, kind, names, scale)
+        features = _from_dense(features, np.float64 if unit else kind, names, scale)
     rows = features if features.format == "csr" else features.tocsr()
     if np.iscomplexobj(rows.data):
         raise LabelTreeError.unsound_rows("it holds complex numbers")
-    finite = _check_places(rows)
+    finite = _looked_at(rows)
     seen = rows.data
     if not rows.has_canonical_format:  # entries out of order, or a cell in several: their sum
         rows = rows.copy()
@@ -80,7 +80,8 @@ def as_rows(
         finite = finite and bool(np.isfinite(values[: rows.indptr[-1]]).all())
     if not finite:
         _blame(rows, names)
-    return Entries(values, rows.indices[: len(values)], rows.indptr, rows.shape)
+    places, starts = _native(rows.indices), _native(rows.indptr)
+    return Entries(_native(values), places[: len(values)], starts, rows.shape)
 
 
 def check_sizes(rows: sparse.csr_matrix, *, names: tuple[str, ...] | None) -> None:
@@ -140,7 +141,7 @@ def _of_length_one(values: Any, starts: Any) -> Any:
         return wide / np.repeat(length, count[count > 0])
 
 
-def _check_places(rows: Any) -> bool:
+def _looked_at(rows: Any) -> bool:
     """Refuse rows whose pointers or columns lead elsewhere; whether their numbers are finite.
 
     Of numbers that are neither float32 nor float64 this is not known: they will be made so.
@@ -149,7 +150,8 @@ def _check_places(rows: Any) -> bool:
 
     n, width = rows.shape
     values = rows.data if rows.data.dtype in _REAL else np.empty(0, np.float32)
-    fault = loops.fault_of(rows.indptr, rows.indices, values, len(rows.data), n, width)
+    starts, places, values = (_native(held) for held in (rows.indptr, rows.indices, values))
+    fault = loops.fault_of(starts, places, values, len(rows.data), n, width)
     if fault == loops.POINTERS:
         raise LabelTreeError.unsound_rows("its row pointers do not rise from 0")
     if fault == loops.SHORT:
@@ -157,6 +159,11 @@ def _check_places(rows: Any) -> bool:
     if fault == loops.COLUMNS:
         raise LabelTreeError.unsound_rows(f"it has columns outside of 0 to {width - 1}")
     return fault != loops.NUMBERS
+
+
+def _native(held: Any) -> Any:
+    """Numbers whose bytes are in the order of this machine: compiled loops take no others."""
+    return held if held.dtype.isnative else held.astype(held.dtype.newbyteorder("="))
 
 
 def _blame(features: Any, names: tuple[str, ...] | None) -> None:

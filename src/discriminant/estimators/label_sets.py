@@ -65,6 +65,9 @@ def open_labels(y: Any, *, name: str) -> LabelSets:
         return replace(found, labels=np.array(list(y.columns)))
     if isinstance(y, np.ndarray) and y.ndim == 2 and y.shape[1] > 1 and y.dtype.kind in "biuf":
         return _of_matrix(sparse.csr_matrix(y))
+    shape = getattr(y, "shape", ())
+    if len(shape) > 2 or shape[1:] == (0,):
+        raise LabelSetError.of_shape(shape)
     labels, codes = encode_labels(y)
     starts = np.arange(len(codes) + 1)
     return LabelSets("one", labels, _ones(codes, starts, len(labels)))
@@ -93,7 +96,7 @@ def _of_matrix(y: sparse.csr_matrix) -> LabelSets:
     if y.dtype.kind not in "biuf":
         raise LabelSetError.of_shape(y.shape)
     y.check_format(full_check=True)
-    for at in np.flatnonzero(~np.isfinite(y.data) | (y.data < 0)):
+    for at in np.flatnonzero(~((y.data >= 0) & (y.data % 1 == 0))):  # counts are no fault
         row = int(np.searchsorted(y.indptr, at, side="right")) - 1
         raise LabelSetError.of_entry(row, int(y.indices[at]), y.data[at])
     if not y.data.all():

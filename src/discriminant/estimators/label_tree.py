@@ -285,6 +285,16 @@ class LabelTree(ClassifierMixin, LabelAnswers):
         seconds = count * one.seconds
         return Size(*sets.members.shape, count * one.weights, model, training, seconds)
 
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """The share of rows that are right; of label sets, of rows whose set is exactly so."""
+        if self._kind() != "sets":
+            return float(super().score(X, y, sample_weight))
+        said = self.predict(X)
+        if len(y) != len(said):
+            raise ShapeError.of_lengths("y", len(y), len(said))
+        right = [set(one) == set(own) for one, own in zip(said, y, strict=True)]
+        return float(np.average(right, weights=sample_weight))
+
     # --- inside -----------------------------------------------------------------------------------
 
     def _fit_table(self, X: Any, y: Any) -> Self:

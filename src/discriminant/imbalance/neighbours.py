@@ -41,7 +41,9 @@ def neighbours_of(features: Features, k: int, label: object, *, threads: int = 1
     if is_sparse(features) or d <= _FEW:
         from sklearn.neighbors import NearestNeighbors
 
-        search = NearestNeighbors(n_neighbors=k).fit(features)
+        # Left to choose, it takes products for few rows, which a row far away blurs.
+        way = "brute" if is_sparse(features) else "kd_tree"
+        search = NearestNeighbors(n_neighbors=k, algorithm=way).fit(features)
         return np.asarray(search.kneighbors(return_distance=False))
     pairs = _Pairs.of(np.ascontiguousarray(features, dtype=np.float64), k)
     starts = range(0, n, _TILE)

@@ -3,7 +3,7 @@
 Numba keeps a compiled loop beside the file of its source, and believes it until that file changes.
 A loop that calls one of another file would stay as it was when the other changes: after an upgrade
 of this library an old loop might read arrays that are laid out anew. So what is kept is believed
-only while all files of loops are what they were.
+only while all files of loops, and what says how they are compiled, are what they were.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 # Sums may be reordered, so that they run in vector registers; NaN and infinity keep their meaning.
 _REORDERED = {"reassoc", "contract", "nsz"}
-_LOOPS = ("loops*.py", "reaching.py")  # the latter for the width of a block
+_LOOPS = ("loops*.py", "compiling.py", "reaching.py")  # how they are compiled; how wide a block is
 
 
 def compiled(loop: F) -> F:

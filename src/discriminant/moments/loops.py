@@ -1,8 +1,8 @@
 """Loops over rows that BLAS does not have, compiled.
 
-This file and those of `models` alone import Numba, and are imported only when such a loop is about
-to run. A loop is compiled on first use and kept on disk for the next process: so they are few,
-small and flat.
+Files of loops are imported only when such a loop is about to run, since Numba is slow to load. A
+loop is compiled on first use and kept on disk for the next process: so they are few, small and
+flat.
 
 `class_products` takes columns that lie anywhere in memory, by their addresses. A tile of rows is
 put in the order of its classes, about the place of each class, in a panel that stays in the cache.

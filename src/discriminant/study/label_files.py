@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from discriminant.errors import OptionError, ShapeError, SparseFileError
+from discriminant.errors import OptionError, SparseFileError
 from discriminant.estimators.label_tree import LabelTree
 from discriminant.study.sheets import ArrowSheet, safe_cell
 from discriminant.study.sparse_or_table import label_columns, refuse_table
@@ -64,6 +64,13 @@ def head_of(path: Any) -> tuple[int, ...] | None:
         found = len(words) == 3 and all(word.isdigit() for word in words)
         return tuple(int(word) for word in words) if found else None
     return None
+
+
+def check_widths(path: Any, other: Any) -> None:
+    """Refuse two files of XMC text whose headers tell of different numbers of features."""
+    ours, theirs = head_of(path), head_of(other)
+    if ours is not None and theirs is not None and ours[1] != theirs[1]:
+        raise SparseFileError.of_width(os.fspath(other), theirs[1], ours[1])
 
 
 def answered_labels(
@@ -115,11 +122,11 @@ def labelled_blocks(model: LabelTree, path: Any) -> Iterator[tuple[LabelledRows,
 def _blocks(model: LabelTree, path: Any) -> Iterator[tuple[LabelledRows, int]]:
     d, head = model.n_features_in_, head_of(path)
     if head is None:
-        yield from svmlight_blocks(path, features=d, first=_first_feature(model))
+        yield from svmlight_blocks(path, features=d, first=_first_feature(model), more="drop")
         return
     for block in xmc_blocks(path):
         if block.features.shape[1] != d:
-            raise ShapeError.of_width(block.features.shape[1], d, "LabelTree")
+            raise SparseFileError.of_width(os.fspath(path), block.features.shape[1], d)
         yield block, head[0]
 
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -59,6 +59,12 @@ class Lines:
         return Lines(
             self.label_ends[ends], self.label, self.feature_ends[ends], self.feature, self.value
         )
+
+    def below(self, feature: int) -> Lines:
+        """Without the entries of features from this one on."""
+        kept = self.feature < feature
+        ends = np.concatenate([[0], np.cumsum(kept)])[self.feature_ends]
+        return replace(self, feature_ends=ends, feature=self.feature[kept], value=self.value[kept])
 
 
 @dataclass(frozen=True, slots=True)

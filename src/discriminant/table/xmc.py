@@ -30,7 +30,14 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from discriminant.errors import FirstFeatureWarning, ShapeError, SparseFileError, tell
+from discriminant.errors import (
+    FirstFeatureWarning,
+    LabelSetError,
+    MoreFeaturesWarning,
+    ShapeError,
+    SparseFileError,
+    tell,
+)
 from discriminant.table.sparse_lines import Bounds, Lines, lines_of
 from discriminant.table.sparse_pieces import PIECE, Path, pieces_of, written
 
@@ -140,13 +147,15 @@ def svmlight_blocks(
     features: int | None = None,
     labels: int | None = None,
     first: First = "auto",
+    more: Literal["refuse", "drop"] = "refuse",
     dtype: npt.DTypeLike = np.float32,
     size: int = PIECE,
 ) -> Iterator[tuple[LabelledRows, int]]:
     """The rows of svmlight with sets of labels, some megabytes of text at a time.
 
     With each block, how many rows there are in all. The file is read twice: what the first feature
-    is called, and how many labels there are, can be known at its end alone.
+    is called, and how many labels there are, can be known at its end alone. Features beyond the
+    last are refused, or left out, which is told once.
     """
     loose = Bounds(str(path), labels, comments=True)
     rows, low, high, last = 0, 1, 0, -1
@@ -156,9 +165,14 @@ def svmlight_blocks(
         last, rows = max(last, int(found.label.max(initial=-1))), rows + len(found)
     low = _first_feature(path, low, high, features) if first == "auto" else first
     d = high - low + 1 if features is None else features
+    dropped = more == "drop" and high - low >= d
+    if dropped:
+        tell(MoreFeaturesWarning.of(str(path), high, low, d))
     L = last + 1 if labels is None else labels
     start = 0
-    for found in _bodies(path, replace(loose, features=d, first=low), size):
+    tight = replace(loose, features=None if dropped else d, first=low)
+    for found in _bodies(path, tight, size):
+        found = found.below(low + d) if dropped else found
         x = _csr(found.feature - low, found.value.astype(dtype), found.feature_ends, d)
         yield LabelledRows(x, _indicator(found, L, dtype), start, low), rows
         start += len(found)
@@ -182,7 +196,7 @@ def joined(blocks: Iterable[LabelledRows]) -> LabelledRows:
 
 def write_xmc(path: Path, features: Any, labels: Any) -> None:
     """Write rows as XMC text, packed if the name ends with .gz or .xz; reading gives the same."""
-    x, y = _pair(features, labels)
+    x, y = _pair(path, features, labels)
     with written(path) as file:
         file.write(f"{x.shape[0]} {x.shape[1]} {y.shape[1]}\n".encode())
         for lo in range(0, x.shape[0], _AT_ONCE):
@@ -193,10 +207,10 @@ def write_xmc(path: Path, features: Any, labels: Any) -> None:
 def write_svmlight(path: Path, features: Any, labels: Any, *, first: Literal[0, 1] = 1) -> None:
     """Write rows as svmlight; `labels` (n,) numbers, or an (n, L) matrix of sets of labels."""
     if sparse.issparse(labels) or np.ndim(labels) == 2:
-        x, y = _pair(features, labels)
+        x, y = _pair(path, features, labels)
         _refuse_nothing(path, x, y)
     else:
-        x, y = _sorted_csr(features), np.asarray(labels, dtype=np.float64)
+        x, y = _finite_csr(path, features), np.asarray(labels, dtype=np.float64)
         if x.shape[0] != len(y):
             raise ShapeError.of_lengths("labels", len(y), x.shape[0])
     with written(path) as file:
@@ -357,12 +371,31 @@ _NOTHING = Lines(
 # --- inside: writing ------------------------------------------------------------------------------
 
 
-def _pair(features: Any, labels: Any) -> tuple[Any, Any]:
-    x, y = _sorted_csr(features), _sorted_csr(labels)
+def _pair(path: Path, features: Any, labels: Any) -> tuple[Any, Any]:
+    if not sparse.issparse(labels) and np.asarray(labels).dtype.kind not in "biuf":
+        raise LabelSetError.of_names()
+    x, y = _finite_csr(path, features), _sorted_csr(labels)
     if x.shape[0] != y.shape[0]:
         raise ShapeError.of_lengths("labels", y.shape[0], x.shape[0])
     y.eliminate_zeros()
+    for at in np.flatnonzero(~((y.data >= 1) & (y.data % 1 == 0))):
+        raise LabelSetError.of_entry(_row(y, at), int(y.indices[at]), y.data[at])
     return x, y
+
+
+def _finite_csr(path: Path, values: Any) -> Any:
+    """Rows whose numbers can be read again."""
+    found = _sorted_csr(values)
+    for at in np.flatnonzero(~np.isfinite(found.data)):
+        raise SparseFileError.unwritable(
+            str(path), _row(found, at), int(found.indices[at]), found.data[at]
+        )
+    return found
+
+
+def _row(matrix: Any, at: Any) -> int:
+    """The row of an entry."""
+    return int(np.searchsorted(matrix.indptr, at, side="right")) - 1
 
 
 def _refuse_nothing(path: Path, x: Any, y: Any) -> None:

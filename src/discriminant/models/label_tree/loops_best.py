@@ -37,8 +37,8 @@ def keep(
     far = margin.dtype.type(_FAR)
     if hinge:
         for c in range(last - first):
-            short = max(zero, one - margin[c])
-            short = short if short < far else far
+            short = one - margin[c]
+            short = max(zero, short if short < far else far)  # far if it is no number
             margin[c] = short * short * short
     for c in range(last - first):
         m = margin[c] if hinge or margin[c] > -far else -far

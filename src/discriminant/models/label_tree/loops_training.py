@@ -16,7 +16,7 @@ A row whose projected slopes are all small rests until the others are done; all 
 again, and the solution stands when on all of them the slopes lie within the tolerance, or when as
 many rows were seen as in the most sweeps over all.
 
-Files of loops alone import Numba, and are imported when a tree is about to be trained.
+This file brings Numba along, and is itself imported when a tree is about to be trained.
 """
 
 from __future__ import annotations

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from discriminant.errors import RankedLabelsError
 from discriminant.table.schema import Floats
 
 
@@ -31,6 +32,8 @@ def inverse_propensity(frequency: Any, *, rows: int, a: float = 0.55, b: float =
     array([8.82, 3.55, 1.22])
     """
     count = np.asarray(frequency, dtype=np.float64)
+    for label in np.flatnonzero(~((count >= 0) & (count <= rows))):
+        raise RankedLabelsError.of_frequency(int(label), count.flat[label], rows)
     c = max(np.log(max(rows, 1)) - 1.0, 0.0) * (b + 1.0) ** a
     return np.asarray(1.0 + c * (count + b) ** -a, dtype=np.float64)
 

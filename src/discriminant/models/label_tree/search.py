@@ -27,8 +27,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from discriminant.models.label_tree.compiling import telling_of_compiling
 from discriminant.models.label_tree.layers import Forest, Ints, Layer, Reals, Tree
+from discriminant.models.label_tree.telling import telling_of_compiling
 
 Floats = npt.NDArray[np.float64]
 

@@ -16,11 +16,11 @@ from itertools import pairwise
 import numpy as np
 from scipy import sparse
 
-from discriminant.models.label_tree.compiling import telling_of_compiling
 from discriminant.models.label_tree.layers import Partition
 from discriminant.models.label_tree.packing import ROWS
 from discriminant.models.label_tree.reaching import Task, children_of, reaching, tasks_of
 from discriminant.models.label_tree.spooling import child_kind
+from discriminant.models.label_tree.telling import telling_of_compiling
 from discriminant.models.label_tree.training import Level, Scratch, Settings
 
 _LEAST = 8  # tasks: nodes of few are not alike

@@ -35,7 +35,6 @@ from typing import Any, Literal
 import numpy as np
 from scipy import sparse
 
-from discriminant.models.label_tree.compiling import telling_of_compiling
 from discriminant.models.label_tree.layers import Ints, Layer, Partition, Reals, Tree
 from discriminant.models.label_tree.partition import hash_of
 from discriminant.models.label_tree.reaching import (
@@ -49,11 +48,13 @@ from discriminant.models.label_tree.reaching import (
     work_of,
 )
 from discriminant.models.label_tree.spooling import Held, Keeps, Part, Spool, digest
+from discriminant.models.label_tree.telling import telling_of_compiling
 
 Loss = Literal["squared_hinge", "logistic"]
 Progress = Callable[[int, int], object]  # work done, work in all
 
 _ENOUGH = 200_000  # values read by a sweep of tasks that are handed to a thread together
+_LEAST = 200  # as many more: a task takes time even if no row reaches it
 _GLANCE = 0.5  # seconds after which a signal that some other thread was sent is noticed
 
 
@@ -201,7 +202,8 @@ class Level:
         above = Reach(one, np.zeros(1, kind), weight)
         below = Reach(np.array([0, 1, 1]), np.zeros(1, kind), weight)
         settings = replace(self.settings, max_sweeps=1)
-        return replace(self, above=above, below=below, children=np.array([0, 2]), settings=settings)
+        own = None if self.weight is None else np.ones_like(self.weight)
+        return Level(self.rows, own, above, below, np.array([0, 2]), settings)
 
     def _listed(self, task: Task) -> tuple[Ints, Ints, Reals]:
         """Where the positives of each child begin, these, and their weights (none: all 1)."""
@@ -277,7 +279,7 @@ class Crew:
             return
         with telling_of_compiling("train"):
             shared.tried().solve(Task(0, 0, 0, 2, 0, 0), Scratch.of(self.shape), self.stop)
-        waiting = _bundled(tasks)
+        waiting = bundled(tasks)
         under_way: set[Future[int]] = set()
         with ThreadPoolExecutor(self.workers) as pool:
             try:
@@ -310,14 +312,15 @@ class Crew:
         return done
 
 
-def _bundled(tasks: Sequence[Task]) -> Iterator[list[Task]]:
+def bundled(tasks: Sequence[Task]) -> Iterator[list[Task]]:
     """The largest first, small ones together: to hand one over takes longer than to do it."""
-    some: list[Task] = []
+    some, work = list[Task](), 0
     for task in sorted(tasks, key=lambda task: -task.work):
         some.append(task)
-        if sum(one.work for one in some) >= _ENOUGH:
+        work += task.work + _LEAST
+        if work >= _ENOUGH:
             yield some
-            some = []
+            some, work = [], 0
     if some:
         yield some
 

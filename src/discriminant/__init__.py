@@ -86,9 +86,11 @@ if TYPE_CHECKING:  # the same names again, for type checkers and editors
     from discriminant.table.xmc import (
         read_svmlight as read_svmlight,
         read_xmc as read_xmc,
+        xmc_blocks as xmc_blocks,
+    )
+    from discriminant.table.xmc_writing import (
         write_svmlight as write_svmlight,
         write_xmc as write_xmc,
-        xmc_blocks as xmc_blocks,
     )
 
 __version__ = "0.1.0.dev0"
@@ -126,9 +128,9 @@ _HOMES = {
     "open_source": "table.opening",
     "read_xmc": "table.xmc",
     "xmc_blocks": "table.xmc",
-    "write_xmc": "table.xmc",
+    "write_xmc": "table.xmc_writing",
     "read_svmlight": "table.xmc",
-    "write_svmlight": "table.xmc",
+    "write_svmlight": "table.xmc_writing",
     "inverse_propensity": "models.label_tree.propensity",
     "cross_validate": "assessment.resampling",
     "leave_one_out": "assessment.resampling",

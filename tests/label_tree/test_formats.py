@@ -23,10 +23,9 @@ from discriminant.table.xmc import (
     read_svmlight,
     read_xmc,
     svmlight_blocks,
-    write_svmlight,
-    write_xmc,
     xmc_blocks,
 )
+from discriminant.table.xmc_writing import write_svmlight, write_xmc
 
 
 def same(one, two):

@@ -245,7 +245,7 @@ def test_comments_queries_and_empty_lines_are_no_part_of_svmlight_rows(file):
         ("2 2 2\n0 0:1\n1 2:1\n", r"line 3: feature 2, where there are 2 features, 0 to 1"),
         ("", r"is empty: it should begin with a header, 'rows features labels'"),
         ("\n1 0:1\n", r"line 1: the header should be 'rows features labels'.* is ''"),
-        ("1 2 2\n-1 0:1\n", r"line 2: '-1' stands where the number of a label"),
+        ("1 2 2\n-1 0:1\n", r"line 2: label '-1', and labels are numbers counted from 0"),
         ("1 2 2\n+1 0:1\n", r"line 2: '\+1' stands where the number of a label"),
         ("1 2 2\n0.0 0:1\n", r"line 2: '0.0' stands where the number of a label"),
         ("1 2 2\n1 -1:1\n", r"line 2: '-1' stands where the number of a feature"),
@@ -286,7 +286,7 @@ def test_a_fault_far_down_is_told_with_the_line_of_the_file(file):
         ("1 1:2\n1 0:3\n", {"first": 1}, r"line 2: feature 0, where there are"),
         ("1 1:2\n4 1:3\n", {"many": True, "labels": 3}, r"line 2: label 4, where there are 3"),
         ("nan 1:2\n", {}, r"line 1: 'nan' stands where a label, a finite number,"),
-        ("-1 1:2\n", {"many": True}, r"line 1: '-1' stands where the number of a label.* from 0"),
+        ("-1 1:2\n", {"many": True}, r"line 1: label '-1', and labels are numbers counted from 0"),
         ("++1 1:2\n", {"many": True}, r"line 1: '\+\+1' stands where the number of a label"),
     ],
     ids=lambda value: "" if isinstance(value, dict) else repr(value),
@@ -355,3 +355,21 @@ def test_features_beyond_those_asked_for_are_left_out_and_told(tmp_path):
     assert block.features.toarray().tolist() == [[1, 0, 0], [0, 3, 0], [0, 0, 4]]
     with pytest.raises(SparseFileError, match="line 1: feature 9"):
         list(svmlight_blocks(path, features=3))
+
+
+def test_the_mark_that_some_writers_begin_with_is_no_part_of_the_header(tmp_path):
+    (tmp_path / "rows.txt").write_bytes("\ufeff1 2 2\n1 0:1\n".encode())
+    assert read_xmc(tmp_path / "rows.txt").labels.toarray().tolist() == [[0, 1]]
+
+
+def test_a_header_that_tells_of_too_much_is_named(tmp_path):
+    (tmp_path / "rows.txt").write_text("1 40000000000 2\n1 0:1\n")
+    with pytest.raises(SparseFileError, match="line 1: the header tells of 40,000,000,000"):
+        read_xmc(tmp_path / "rows.txt")
+
+
+def test_labels_that_are_minus_one_are_told_the_way_out(tmp_path):
+    (tmp_path / "rows.svm").write_text("+1 1:1\n-1 2:1\n")
+    with pytest.raises(SparseFileError, match=r"line 2: label '-1'.* write 0 for -1"):
+        read_svmlight(tmp_path / "rows.svm", many=True)
+    assert read_svmlight(tmp_path / "rows.svm")[1].tolist() == [1, -1]

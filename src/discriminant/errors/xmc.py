@@ -78,6 +78,25 @@ class SparseFileError(FileError):
         )
 
     @classmethod
+    def negative(cls, path: str, line: int, found: str) -> SparseFileError:
+        return cls(
+            f"{path}, line {line}: label {_shown(found)}, and labels are numbers counted from 0. "
+            "Of two classes that are -1 and 1, write 0 for -1; read_svmlight(path) reads any "
+            "numbers, one for each row, for model.fit(X, y)."
+        )
+
+    @classmethod
+    def of_size(cls, path: str, found: int, most: int) -> SparseFileError:
+        return cls(
+            f"{path}, line 1: the header tells of {found:,}, and rows, features and labels go up "
+            f"to {most:,}. Correct the header, 'rows features labels'."
+        )
+
+    @classmethod
+    def of_folder(cls, path: str) -> SparseFileError:
+        return cls(f"{path} is a folder: a label tree of sparse rows takes one file. Name it.")
+
+    @classmethod
     def of_range(
         cls, path: str, line: int, kind: str, found: int, *, first: int, many: int
     ) -> SparseFileError:

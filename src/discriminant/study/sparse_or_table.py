@@ -25,8 +25,9 @@ _PAIR = re.compile(rb"(qid|[0-9]+):\S*")
 
 def refuse_table(path: Any) -> None:
     """Say of what is no file of sparse rows how it is read as a table."""
-    known = not os.path.isdir(path) and "://" not in os.fspath(path)
-    if not known or begins_as(path) is None:
+    if os.path.isdir(path):
+        raise SparseFileError.of_folder(os.fspath(path))
+    if "://" in os.fspath(path) or begins_as(path) is None:
         raise SparseFileError.not_sparse(os.fspath(path))
 
 

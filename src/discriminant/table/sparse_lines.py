@@ -37,7 +37,7 @@ _KINDS[list(b"\n")] = _END
 _NOT_DIGIT = np.zeros(256, dtype=bool)
 _NOT_DIGIT[list(b".eE+-")] = True
 _BLANK = bytes.maketrans(b",:\n", b"   ")
-_LARGEST = 2**31 - 1  # of a label or feature: they are kept as 32-bit numbers
+LARGEST = 2**31 - 1  # of a label or feature: they are kept as 32-bit numbers
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -159,12 +159,12 @@ def _ends(start: Ints, stop: Ints) -> Ints:
 
 def _faulty(found: Lines, bounds: Bounds) -> bool:
     """Whether a label or feature is out of range or stands twice, or a value is not finite."""
-    last = bounds.first + (_LARGEST if bounds.features is None else bounds.features) - 1
+    last = bounds.first + (LARGEST if bounds.features is None else bounds.features) - 1
     out = not np.isfinite(found.value).all() or not np.isfinite(found.label).all()
     out = out or found.feature.max(initial=bounds.first) > last
     out = out or found.feature.min(initial=bounds.first) < bounds.first
     if bounds.whole:
-        most = _LARGEST if bounds.labels is None else bounds.labels
+        most = LARGEST if bounds.labels is None else bounds.labels
         out = out or found.label.max(initial=0) >= max(most, 1)
         out = out or (most == 0 and len(found.label) > 0)
     return bool(
@@ -242,6 +242,8 @@ class _Walk:
 
     def _label(self, text: str) -> float:
         if self.bounds.whole:
+            if text.startswith("-") and text[1:].isdigit():
+                raise SparseFileError.negative(self.bounds.path, self.line, text)
             plus = self.bounds.comments and text.startswith("+")  # svmlight's +1 is 1
             found = self._whole(text, "the number of a label, counted from 0,", skip=int(plus))
             self._within("label", found, first=0, many=self.bounds.labels)
@@ -266,13 +268,13 @@ class _Walk:
 
     def _whole(self, text: str, wanted: str, *, skip: int = 0) -> int:
         digits = text[skip:]
-        if not (digits.isascii() and digits.isdigit() and int(digits) <= _LARGEST):
+        if not (digits.isascii() and digits.isdigit() and int(digits) <= LARGEST):
             raise self._fault(text, wanted)
         return int(digits)
 
     def _within(self, kind: str, found: int, *, first: int, many: int | None) -> None:
         if found < first or (many is not None and found >= first + many):
-            most = _LARGEST if many is None else many
+            most = LARGEST if many is None else many
             raise SparseFileError.of_range(
                 self.bounds.path, self.line, kind, found, first=first, many=most
             )

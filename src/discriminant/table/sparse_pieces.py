@@ -6,6 +6,7 @@ to a disk full are those of `table.stream`, for xz with a larger ratio: it packs
 
 from __future__ import annotations
 
+import codecs
 import gzip
 import lzma
 import os
@@ -27,9 +28,13 @@ _TRUSTED = 1 << 24
 
 
 def pieces_of(path: Path, *, size: int = PIECE) -> Iterator[bytes]:
-    """Bytes of whole lines, the last made to end with a line end; nothing of an empty file."""
-    name, rest, lines = regular(path), b"", 1
+    """Bytes of whole lines, the last made to end with a line end; nothing of an empty file.
+
+    The mark with which some writers begin UTF-8 is skipped.
+    """
+    name, rest, lines, mark = regular(path), b"", 1, codecs.BOM_UTF8
     for piece in _unpacked(name, size):
+        piece, mark = piece.removeprefix(mark), b""
         head, end, tail = piece.rpartition(b"\n")
         if not end:
             rest += tail

@@ -35,7 +35,7 @@ from discriminant.errors import (
     SparseFileError,
     tell,
 )
-from discriminant.table.sparse_lines import Bounds, Lines, lines_of
+from discriminant.table.sparse_lines import LARGEST, Bounds, Lines, lines_of
 from discriminant.table.sparse_pieces import PIECE, Path, pieces_of
 
 First = Literal["auto", 0, 1]
@@ -220,7 +220,10 @@ def _header(path: str, top: bytes, many: int, wanted: str) -> tuple[int, ...]:
         raise SparseFileError.without_header(path, wanted)
     if len(words) != many or not all(word.isdigit() for word in words):
         raise SparseFileError.of_header(path, top[:60].decode("utf-8", "replace"), wanted)
-    return tuple(int(word) for word in words)
+    counts = tuple(int(word) for word in words)
+    if max(counts) > LARGEST:
+        raise SparseFileError.of_size(path, max(counts), LARGEST)
+    return counts
 
 
 def _without_tail(text: bytes, bounds: Bounds, start: int, told: int) -> bytes:

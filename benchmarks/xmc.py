@@ -1,9 +1,11 @@
 """Extreme classification against omikuji, napkinXC and libpecos: `make bench-xmc`.
 
     python benchmarks/xmc.py [--sets bibtex,debian,10k] [--tools omikuji,ours] [--seeds 3]
-                             [--no-wall] [--again ours] [--page] [--show]
+                             [--walls 1] [--again ours] [--page] [--show]
 
-Every measurement is a process of its own. What was measured is kept in build/xmc/results.json, by
+Every measurement is a process of its own. Those on one thread are made two at a time, one on each
+core, the tools of a set and seed one after the other; those on two threads alone, of as many seeds
+as --walls says. What was measured is kept in build/xmc/results.json, by
 set, seed, tool, version and settings, so that a run goes on where the last one stopped; of ours the
 version is a digest of its source. `--again` measures these tools anew; `--show` measures nothing
 and shows the last of each, whatever the version. The page is written by --page, or by a run of all
@@ -19,6 +21,7 @@ import json
 import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -43,17 +46,12 @@ _SOURCE = ("models/label_tree/*.py", "estimators/label_*.py", "moments/compiling
 
 def main():
     options = _options()
-    kept = _kept()
-    for name in [] if options.show else _here(options.sets):
-        for tool in options.tools:
-            if name in OURS_ALONE and tool not in ("ours", "ours-1"):
-                continue
-            for seed in range(1 if name in OURS_ALONE else options.seeds):
-                _measured(kept, name, seed, tool, options)
+    if not options.show:
+        _measure(options)
     found = _means(_kept(), options)
     print(as_text(found))
     if options.page or set(options.sets) >= set(SETS):
-        PAGE.write_text(as_page(found, apart=options.show))
+        PAGE.write_text(as_page(found))
         print(f"written: {PAGE.relative_to(ROOT)}", file=sys.stderr)
 
 
@@ -67,23 +65,38 @@ def _here(names):
     return [name for name in names if name in SIZES]
 
 
-def _measured(kept, name, seed, tool, options):
-    """Measure what is not known yet: on one thread, and on two."""
+def _measure(options):
+    """Measure what is not known yet."""
+    jobs = [job for threads in (1, 2) for job in _jobs(options, threads)]
+    for name, seed, tool, _ in jobs:  # sets are made, and versions asked for, one by one
+        folder_of(name, seed)
+        _key(name, seed, tool)
+    for threads in (1, 2):
+        some = [job for job in jobs if job[-1] == threads]
+        with ThreadPoolExecutor(2 // threads) as pool:
+            list(pool.map(lambda job: _measured(*job, again=job[2] in options.again), some))
+
+
+def _jobs(options, threads):
+    """(set, seed, tool, threads) of what is asked for."""
+    for name in _here(options.sets):
+        alone = name in OURS_ALONE
+        seeds = 1 if alone else options.seeds if threads == 1 else options.walls
+        for seed in range(0 if alone and threads == 1 else seeds):
+            for tool in options.tools:
+                if not alone or tool in ("ours", "ours-1"):
+                    yield name, seed, tool, threads
+
+
+def _measured(name, seed, tool, threads, *, again):
     key = _key(name, seed, tool)
-    known = {} if tool in options.again else kept.get(key, {})
-    jobs = [] if name in OURS_ALONE else [1]
-    jobs += [] if options.no_wall else [2]
-    for threads in jobs:
-        if str(threads) in known:
-            continue
-        print(f"{name} seed {seed} {tool}, {threads} thread(s) …", file=sys.stderr, flush=True)
-        found = _one(name, seed, tool, threads)
-        print("   ", {k: round(v, 4) for k, v in found.items() if k != "fault"} or found)
-        # A fault may be mended by the next run: it is not kept.
-        if "fault" not in found:
-            known[str(threads)] = found
-            kept[key] = known
-            _keep(key, known)
+    if not again and str(threads) in _kept().get(key, {}):
+        return
+    found = _one(name, seed, tool, threads)
+    told = {k: round(v, 4) for k, v in found.items() if k != "fault"} or found
+    print(f"{name} seed {seed} {tool}, {threads} thread(s): {told}", file=sys.stderr, flush=True)
+    if "fault" not in found:  # it may be mended by the next run: it is not kept
+        _keep(key, str(threads), found)
 
 
 def _one(name, seed, tool, threads):
@@ -148,11 +161,12 @@ def _digest():
     return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:12]
 
 
-def _keep(key, known):
-    """Add to the file, in which another run may have written meanwhile."""
+def _keep(key, threads, found):
+    """Add to the file, in which another measurement may have been written meanwhile."""
     with open(RESULTS.with_suffix(".lock"), "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        kept = _kept() | {key: known}
+        kept = _kept()
+        kept[key] = kept.get(key, {}) | {threads: found}
         beside = RESULTS.with_suffix(".new")
         beside.write_text(json.dumps(kept, indent=1))
         beside.replace(RESULTS)
@@ -211,7 +225,7 @@ def _options():
     parser.add_argument("--sets", type=words, default=list(SETS), help=", ".join(NAMES))
     parser.add_argument("--tools", "--peers", type=words, default=[*PEERS, *OURS])
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--no-wall", action="store_true", help="one thread only")
+    parser.add_argument("--walls", type=int, default=1, help="seeds measured on two threads too")
     parser.add_argument("--again", type=words, default=[], help="tools to measure anew")
     parser.add_argument("--page", action="store_true")
     parser.add_argument("--show", action="store_true", help="measure nothing")

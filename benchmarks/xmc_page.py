@@ -89,12 +89,11 @@ def as_text(found):
     return "\n\n".join(part for part in parts if part)
 
 
-def as_page(found, *, apart=False):
-    """The page that goes into docs/; `apart`: of measurements that several runs made."""
+def as_page(found):
+    """The page that goes into docs/."""
     ratios = _ratios(found)
     judged = [row[-1] for row in ratios[1:] if row[-1]]
     return _PAGE.format(
-        apart=_APART if apart else "",
         machine=f"{os.cpu_count()} cores ({platform.machine()}), {platform.system()}, "
         f"Python {platform.python_version()}",
         reached=f"{judged.count('yes')} of {len(judged)} goals are reached.",
@@ -186,14 +185,9 @@ def _markdown(rows):
     return "\n".join("| " + " | ".join(row) + " |" for row in table)
 
 
-_APART = """
-These are the last measurements of each tool. Those on one thread were made two at a time, one on
-each core, some beside a third process: processor time bears that, the time of one row by itself
-less. Those on two threads were made alone, of the first seed."""
-
 _PAGE = """# Extreme classification, measured
 
-Written by `make bench-xmc`. Measured on {machine}.{apart}
+Written by `make bench-xmc`. Measured on {machine}.
 
 {reached}
 
@@ -219,10 +213,11 @@ Means over the seeds.
 
 How to read it:
 
-- Each measurement is a process of its own. CPU seconds are of training on one thread, by the
-  process's own clock, so that other work on the machine matters little; reading the rows, imports
-  and, for us, compiling the loops (once on a machine, some seconds) are not in them. The peak is of
-  the whole process, rows and libraries included.
+- Each measurement is a process of its own. Those on one thread are made two at a time, one on each
+  core; those on two threads alone, of the first seed. CPU seconds are of training on one thread, by
+  the process's own clock; reading the rows, imports and, for us, compiling the loops (once on a
+  machine, some seconds) are not in them. The peak is of the whole process, rows and libraries
+  included.
 - *omikuji* is its default, Parabel with 3 balanced binary trees; *omikuji-bonsai* has 3 trees by
   k-means with k = 100 and depth 3, as its authors give for Bonsai. It answers one row a call, in
   Python; lists of pairs are made ready for it beforehand. *napkinxc* is its default tree with its

@@ -540,3 +540,13 @@ def test_a_few_nodes_tell_how_large_the_tree_will_be():
     tree = train(partition, X, Y, settings=Settings())
     size = sum(getattr(layer, name).nbytes for layer in tree.layers for name in layer.__slots__)
     assert told.size == pytest.approx(size, rel=0.15)
+
+
+def test_a_first_row_that_counts_nothing_is_no_fault():
+    X, Y = rows_of(n_labels=10)
+    weight = np.ones(X.shape[0])
+    weight[0] = 0
+    with np.errstate(all="raise"):
+        left_out = train(one_vs_rest(10), X, Y, settings=Settings(), weight=weight)
+    without = train(one_vs_rest(10), X[1:], Y[1:], settings=Settings(), weight=weight[1:])
+    assert the_same(left_out, without)

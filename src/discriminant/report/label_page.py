@@ -21,6 +21,7 @@ _KINDS = {
     "moments": "Labels were put together by how hard they are to tell apart",
     "given": "The labels lie as in the hierarchy that was given",
 }
+_FEW = "The labels are so few that they were not divided: every one is told from all others"
 
 
 def render_labels(facts: LabelPageFacts) -> str:
@@ -107,6 +108,8 @@ def _measured_tiles(found: MeasuredFacts) -> list[dict[str, str]]:
 
 def grown(tree: TreeFacts) -> str:
     """How labels were put into the tree, as a sentence without its full stop."""
+    if tree["kind"] in ("balanced", "wide") and all(len(s["levels"]) == 1 for s in tree["shapes"]):
+        return _FEW
     return _KINDS.get(tree["kind"], _KINDS["given"])
 
 

@@ -7,9 +7,11 @@ from typing import Any, TypeVar, cast
 
 from sklearn.utils.metaestimators import available_if
 
+from discriminant.estimators.underflow import ignoring_underflow
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 
 def only_if(check: Callable[[Any], bool]) -> Callable[[F], F]:
     """A method that is there only where `check` of its object is true."""
-    return cast(Callable[[F], F], available_if(check))
+    return cast(Callable[[F], F], lambda method: available_if(check)(ignoring_underflow(method)))

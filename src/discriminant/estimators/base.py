@@ -306,8 +306,9 @@ class MomentClassifier(ClassifierMixin, Rows):
         named: bool | None = None,
     ) -> None:
         self._asked = copy(self)
-        for name in ("moments_", "_asked", "_fitted", "_derived"):
+        for name in ("moments_", "_asked", "_fitted", "_derived", "_copied"):
             self._asked.__dict__.pop(name, None)
+        self._asked.__dict__.update(self.options_in_effect())
         self.moments_ = moments
         self._fitted = rule
         self._derived = {}

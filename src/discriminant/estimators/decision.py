@@ -119,6 +119,7 @@ class Decision(ClassifierMixin, MetaEstimatorMixin, Saving, BaseEstimator):
     def of_fitted(cls, estimator: Any, **options: Any) -> Decision:
         """Around a classifier that is fitted already; no rows are needed."""
         made = cls(FrozenEstimator(estimator), **options)
+        made._copy_options()
         made._hold(estimator)
         made.fitted_prior_ = made._prior_of_fit(None, None)
         made.moments_ = made._classes = None
@@ -313,13 +314,13 @@ class Decision(ClassifierMixin, MetaEstimatorMixin, Saving, BaseEstimator):
 
     def _known_prior(self) -> Floats:
         if self.fitted_prior is not None:
-            return checked_prior(self.fitted_prior, self.classes_)
+            return checked_prior(self._option("fitted_prior"), self.classes_)
         if self.fitted_prior_ is None:
             raise PosteriorError.unknown_prior(type(self.estimator_).__name__)
         return self.fitted_prior_
 
     def _log_posterior(self, X: Any) -> Floats:
-        new = None if self.prior is None else checked_prior(self.prior, self.classes_)
+        new = None if self.prior is None else checked_prior(self._option("prior"), self.classes_)
         found = log_posterior_of(self.estimator_, X)
         return found if new is None else reweighed(found, self._known_prior(), new)
 
@@ -327,8 +328,8 @@ class Decision(ClassifierMixin, MetaEstimatorMixin, Saving, BaseEstimator):
         if self.threshold is not None:
             if self.cost is not None:
                 raise ThresholdError.and_cost()
-            return Costs.of_threshold(self.threshold, self.classes_)
-        return None if self.cost is None else Costs.of(self.cost, self.classes_)
+            return Costs.of_threshold(self._option("threshold"), self.classes_)
+        return None if self.cost is None else Costs.of(self._option("cost"), self.classes_)
 
     def _tell_of_actions(self, costs: Costs | None) -> None:
         """Where `decide` can say no class, which a few names too few may not have meant."""
@@ -344,7 +345,7 @@ class Decision(ClassifierMixin, MetaEstimatorMixin, Saving, BaseEstimator):
         """When to reject; where that is never, it is told."""
         if self.reject is None:
             return None
-        reject = Reject.of(self.reject)
+        reject = Reject.of(self._option("reject"))
         if np.isfinite(reject.cost) and costs is None:
             most = 1.0 - 1.0 / len(self.classes_)
             if reject.cost >= most:
@@ -359,7 +360,7 @@ class Decision(ClassifierMixin, MetaEstimatorMixin, Saving, BaseEstimator):
         self._tell_of_actions(costs)
         self._reject(costs)
         if self.prior is not None:
-            checked_prior(self.prior, self.classes_)
+            checked_prior(self._option("prior"), self.classes_)
         if self.prior is not None or self.fitted_prior is not None:
             self._known_prior()
         if self.outlier is not None:

@@ -102,7 +102,7 @@ class Fusion(ClassifierMixin, Saving, _BaseComposition):
         self._need_fit()
         prior = self.fitted_prior_
         if self.prior is not None:
-            prior = checked_prior(self.prior, self.classes_)
+            prior = checked_prior(self._option("prior"), self.classes_)
         parts = self._parts(X)
         found = fused(
             [
@@ -112,7 +112,7 @@ class Fusion(ClassifierMixin, Saving, _BaseComposition):
             prior,
         )
         for row in np.flatnonzero(np.isnan(found[:, 0])):
-            raise PosteriorError.contradicted(int(row), [name for name, _, _ in self.estimators])
+            raise PosteriorError.contradicted(int(row), [name for name, _, _ in self._members()])
         return found
 
     def predict_proba(self, X: Any) -> Floats:
@@ -125,13 +125,13 @@ class Fusion(ClassifierMixin, Saving, _BaseComposition):
         self._need_fit()
         if self.prior is None:
             return self.fitted_prior_
-        return checked_prior(self.prior, self.classes_)
+        return checked_prior(self._option("prior"), self.classes_)
 
     @property
     def named_estimators_(self) -> dict[str, Any]:
         """The fitted classifiers by name."""
         self._need_fit()
-        names = [name for name, _, _ in self.estimators]
+        names = [name for name, _, _ in self._members()]
         return dict(zip(names, self.estimators_, strict=True))
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -177,7 +177,7 @@ class Fusion(ClassifierMixin, Saving, _BaseComposition):
 
     def _members(self) -> list[tuple[str, Any, Any]]:
         try:
-            found = [(str(name), model, columns) for name, model, columns in self.estimators]
+            found = [(str(name), model, columns) for name, model, columns in self._option("estimators")]
         except (TypeError, ValueError):
             raise FusionError.of_members(self.estimators) from None
         if not found or len({name for name, _, _ in found}) < len(found):

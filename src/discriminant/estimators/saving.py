@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 
+from discriminant.estimators.option_copies import OptionCopies
 from discriminant.estimators.translation import Named
+from discriminant.estimators.underflow import IgnoresUnderflow
 
 
-class Saving(Named):
+class Saving(Named, OptionCopies, IgnoresUnderflow):
     """An estimator that can be saved, and that knows the names of its options."""
 
     def save(self, path: str | os.PathLike[str]) -> None:

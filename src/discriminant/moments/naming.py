@@ -56,7 +56,7 @@ def per_class(
     if isinstance(factors, Mapping):
         codes_of(labels, list(factors))
         factors = [float(factors.get(label, 1.0)) for label in labels.tolist()]
-    found = np.asarray(factors, dtype=np.float64)
+    found = np.array(factors, dtype=np.float64)  # a copy: the caller may change the array later
     if found.shape != labels.shape:
         raise OptionError.of(
             option, f"array of shape {found.shape}", f"one number for {len(labels)} classes"

@@ -156,12 +156,14 @@ class Encoder:
         return {"fields": self._named(fields, path)}
 
     def _estimator(self, kind: str, model: Any, path: str) -> dict[str, Any]:
-        options = model.get_params(deep=False)
+        borrowed = is_borrowed(kind)
+        options = model.get_params(deep=False) if borrowed else model.options_in_effect()
         for name in _LEFT_OUT:
             if name in options and (name == "checkpoint" or callable(options[name])):
                 options[name] = None
-        held = model.__getstate__() if is_borrowed(kind) else vars(model)
-        state = {name: value for name, value in held.items() if name not in options}
+        held = model.__getstate__() if borrowed else vars(model)
+        left_out = {*options, "_copied"}  # copies of options: what is written is the copy
+        state = {name: value for name, value in held.items() if name not in left_out}
         _hold(fault(type(model), state), path or kind)
         return {"options": self._named(options, path), "state": self._named(state, path)}
 

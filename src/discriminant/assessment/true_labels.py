@@ -18,7 +18,7 @@ from scipy import sparse
 
 from discriminant.errors import LabelError, RankedLabelsError
 from discriminant.table.labels import check_kinds, encode_labels
-from discriminant.table.schema import Labels
+from discriminant.table.schema import Labels, canonical_rows
 
 _SETS = (set, frozenset, list, tuple, np.ndarray)
 
@@ -106,11 +106,7 @@ def _of_codes(truth: Any, labels: int | None) -> Any:
 
 
 def _of_matrix(truth: Any, labels: int | None) -> Any:
-    found = truth.tocsr()
-    if not found.has_canonical_format or not found.data.all():
-        found = found.copy()
-        found.sum_duplicates()
-        found.eliminate_zeros()
+    found = canonical_rows(truth)
     if labels is not None and labels != found.shape[1]:
         raise RankedLabelsError.of_values("truth", found.shape, labels)
     return found

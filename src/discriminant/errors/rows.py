@@ -143,6 +143,13 @@ class ShapeError(InputError):
         )
 
     @classmethod
+    def of_pointers(cls) -> ShapeError:
+        return cls(
+            "The row pointers (indptr) of the sparse matrix do not rise from 0 to the number of "
+            "its entries. Build it again, for instance from coordinates with scipy.sparse.coo_array."
+        )
+
+    @classmethod
     def ragged(cls, row: int, found: int, first: int) -> ShapeError:
         return cls(
             f"Row {row} (counted from 0) has {found} entries and row 0 has {first}: all rows need "

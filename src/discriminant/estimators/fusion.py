@@ -28,7 +28,7 @@ from discriminant.estimators.posteriors import log_posterior_of, share_of, state
 from discriminant.estimators.saving import Saving
 from discriminant.models.gaussian import checked_prior
 from discriminant.posterior import fused, reweighed
-from discriminant.table.schema import Floats, Labels, is_sparse
+from discriminant.table.schema import Floats, Labels, canonical_rows, is_sparse
 
 
 class Fusion(ClassifierMixin, Saving, _BaseComposition):
@@ -237,9 +237,10 @@ def _opened(X: Any) -> tuple[Any, list[str] | None]:
     if hasattr(X, "columns"):
         found = list(X.columns)
         return X, found if all(isinstance(name, str) for name in found) else None
-    X = X.tocsr() if is_sparse(X) else np.asarray(X)
+    X = X if is_sparse(X) else np.asarray(X)
     if X.ndim != 2:
         raise ShapeError.not_two_dimensional(X.ndim)
+    X = canonical_rows(X) if is_sparse(X) else X
     if X.dtype.kind == "c":
         raise ColumnTypeError.of_column("x0", str(X.dtype))
     if not X.shape[0]:

@@ -13,7 +13,7 @@ import numpy as np
 from scipy import sparse
 
 from discriminant.errors import LabelTreeError, LongRowsWarning, ShapeError, tell
-from discriminant.table.schema import Block, Floats, dense, is_sparse, numbered
+from discriminant.table.schema import Block, Floats, dense, is_sparse, native, numbered
 
 _LONG = 0.5  # times 1 / threshold: rows longer than that, and lone weights below it, matter
 _REAL = (np.float32, np.float64)
@@ -72,6 +72,9 @@ def as_rows(
     if not rows.has_canonical_format:  # entries out of order, or a cell in several: their sum
         rows = rows.copy()
         rows.sum_duplicates()
+    if not rows.data.all():  # so that a stored zero changes neither the tree nor the order of sums
+        rows = rows.copy()
+        rows.eliminate_zeros()
     values = _of_length_one(rows.data, rows.indptr) if unit else rows.data
     if values.dtype != kind:
         with np.errstate(over="ignore"):
@@ -80,8 +83,8 @@ def as_rows(
         finite = finite and bool(np.isfinite(values[: rows.indptr[-1]]).all())
     if not finite:
         _blame(rows, names)
-    places, starts = _native(rows.indices), _native(rows.indptr)
-    return Entries(_native(values), places[: len(values)], starts, rows.shape)
+    places, starts = native(rows.indices), native(rows.indptr)
+    return Entries(native(values), places[: len(values)], starts, rows.shape)
 
 
 def check_sizes(rows: sparse.csr_matrix, *, names: tuple[str, ...] | None) -> None:
@@ -150,7 +153,7 @@ def _looked_at(rows: Any) -> bool:
 
     n, width = rows.shape
     values = rows.data if rows.data.dtype in _REAL else np.empty(0, np.float32)
-    starts, places, values = (_native(held) for held in (rows.indptr, rows.indices, values))
+    starts, places, values = (native(held) for held in (rows.indptr, rows.indices, values))
     fault = loops.fault_of(starts, places, values, len(rows.data), n, width)
     if fault == loops.POINTERS:
         raise LabelTreeError.unsound_rows("its row pointers do not rise from 0")
@@ -159,11 +162,6 @@ def _looked_at(rows: Any) -> bool:
     if fault == loops.COLUMNS:
         raise LabelTreeError.unsound_rows(f"it has columns outside of 0 to {width - 1}")
     return fault != loops.NUMBERS
-
-
-def _native(held: Any) -> Any:
-    """Numbers whose bytes are in the order of this machine: compiled loops take no others."""
-    return held if held.dtype.isnative else held.astype(held.dtype.newbyteorder("="))
 
 
 def _blame(features: Any, names: tuple[str, ...] | None) -> None:

@@ -26,7 +26,7 @@ from discriminant.errors import (
     tell,
 )
 from discriminant.table.labels import encode_labels
-from discriminant.table.schema import Labels, is_sparse
+from discriminant.table.schema import Labels, canonical_rows, is_sparse
 
 Kind = Literal["one", "indicator", "sets"]
 _SETS = (set, frozenset, list, tuple, np.ndarray)
@@ -57,7 +57,7 @@ def open_labels(y: Any, *, name: str) -> LabelSets:
     if y is None:
         raise LabelError.absent(name)
     if is_sparse(y):
-        return _of_matrix(sparse.csr_matrix(y))
+        return _of_matrix(sparse.csr_matrix(canonical_rows(y)))
     if _are_sets(y):
         return _of_sets(y)
     if hasattr(y, "columns") and len(getattr(y, "shape", ())) == 2 and y.shape[1] > 1:

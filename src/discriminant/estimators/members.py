@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.sparse import issparse
 from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 from sklearn.utils.parallel import Parallel, delayed
@@ -18,7 +17,7 @@ from discriminant.errors import LabelError, ShapeError, WeightError
 from discriminant.models.codes import Signs
 from discriminant.models.decomposition import SIDES
 from discriminant.table.labels import encode_labels
-from discriminant.table.schema import Codes, Floats, Labels
+from discriminant.table.schema import Codes, Floats, Labels, canonical_rows, is_sparse
 from discriminant.table.source import Table, open_weight
 
 _FURTHEST = 745.0  # log odds of the least probability that is not zero
@@ -67,9 +66,8 @@ def fit_each(
     if weight is not None:
         for k in np.flatnonzero(np.bincount(codes, weight, minlength=len(signs)) == 0):
             raise WeightError.class_without(labels[k])
-    if issparse(X) and not signs.all():
-        rows: Any = X
-        X = rows.tocsr()  # other formats have no rows to take
+    if is_sparse(X):
+        X = canonical_rows(X)
     M = signs.shape[1]
     fits = (delayed(_fit_one)(clone(base), X, codes, signs[:, m], weight) for m in range(M))
     fitted = []

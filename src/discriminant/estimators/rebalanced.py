@@ -26,7 +26,7 @@ from discriminant.estimators.posteriors import inmost, log_posterior_of, stated_
 from discriminant.estimators.saving import Saving
 from discriminant.posterior import log_posterior, reweighed
 from discriminant.table.labels import encode_labels
-from discriminant.table.schema import Codes, Floats, Labels, is_sparse
+from discriminant.table.schema import Codes, Floats, Labels, canonical_rows, is_sparse
 
 
 def has_posterior(self: Any) -> bool:
@@ -127,7 +127,7 @@ class Rebalanced(ClassifierMixin, MetaEstimatorMixin, Saving, BaseEstimator):
 def arrayed(X: Any) -> Any:
     """Rows whose number is known and that can be taken by their numbers."""
     if is_sparse(X):
-        return X.tocsr()
+        return canonical_rows(X) if X.ndim == 2 else X
     return X if hasattr(X, "shape") else np.asarray(X)
 
 

@@ -20,7 +20,16 @@ from discriminant.imbalance.nominal import (
     voted,
 )
 from discriminant.imbalance.smote import along, draw_segments
-from discriminant.table.schema import Block, Codes, Features, Labels, Places, is_sparse, numbered
+from discriminant.table.schema import (
+    Block,
+    Codes,
+    Features,
+    Labels,
+    Places,
+    canonical_rows,
+    is_sparse,
+    numbered,
+)
 from discriminant.table.source import open_features
 
 
@@ -166,7 +175,7 @@ def _nominal_places(X: Any, nominal: Any, names: tuple[str, ...] | None) -> Plac
 def _numbers(X: Any, numeric: Places, names: tuple[str, ...] | None) -> Features:
     """(N, p) float32 or float64, each of them finite; or CSR."""
     if is_sparse(X):
-        X = X.tocsr()
+        X = canonical_rows(X)
         found = X if X.dtype.kind == "f" else X.astype(np.float64)
     else:
         part = X if len(numeric) == X.shape[1] else None

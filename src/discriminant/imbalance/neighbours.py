@@ -59,7 +59,7 @@ def in_unit(features: Features) -> Features:
     Rows of zeros stay.
     """
     cells = features.data if is_sparse(features) else features
-    most = np.max(cells, initial=0.0), -np.min(cells, initial=0.0)
+    most = float(np.max(cells, initial=0.0)), -float(np.min(cells, initial=0.0))
     down = -int(np.frexp(float(max(most)))[1])
     if not is_sparse(features):
         return np.ldexp(np.asarray(features, dtype=np.float64), down)

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from discriminant.errors import InfiniteValueError, MissingValueError
+from discriminant.errors import InfiniteValueError, MissingValueError, ShapeError
 
 Floats = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.integer[Any]]
@@ -120,6 +120,38 @@ def row_slice(features: Features, lo: int, hi: int) -> Features:
     some = slice(ends[0], ends[-1])
     parts = features.data[some], features.indices[some], ends - ends[0]
     return type(features)(parts, shape=(len(ends) - 1, features.shape[1]), copy=False)
+
+
+def canonical_rows(features: Any) -> Any:
+    """A sparse matrix of any format as CSR that stores each cell once, and zeros not at all.
+
+    Entries of the same cell are summed, column indices sorted, and numbers brought to the byte
+    order of the machine. The caller's matrix is never modified.
+    """
+    rows = features.tocsr()
+    data, indices, indptr = (native(part) for part in (rows.data, rows.indices, rows.indptr))
+    rows = type(rows)((data, indices, indptr), shape=rows.shape, copy=False)  # with flags of its own
+    if not rows.has_canonical_format:
+        if (np.diff(indptr) < 0).any() or indptr[-1] > len(indices):
+            raise ShapeError.of_pointers()
+        rows = rows.copy()
+        rows.sum_duplicates()
+    if not rows.data.all():
+        rows = rows.copy()
+        rows.eliminate_zeros()
+    return rows
+
+
+def native(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Numbers that compiled loops can read: the machine's byte order, and no other floats.
+
+    float16 and long double become float64; without need nothing is copied.
+    """
+    kind = values.dtype
+    if kind.kind == "f" and kind.itemsize not in (4, 8):
+        with np.errstate(over="ignore", under="ignore"):  # beyond float64: told of as infinite
+            return values.astype(np.float64)
+    return values if kind.isnative else values.astype(kind.newbyteorder("="))
 
 
 def is_sparse(features: Any) -> bool:

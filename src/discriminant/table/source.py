@@ -36,8 +36,10 @@ from discriminant.table.schema import (
     Labels,
     Schema,
     bad_cells,
+    canonical_rows,
     dense,
     is_sparse,
+    native,
     numbered,
     row_slice,
 )
@@ -199,7 +201,9 @@ def open_features(
     if is_sparse(X):
         if X.dtype.kind == "c":
             raise ColumnTypeError.of_column("x0", str(X.dtype))
-        return X.tocsr(), None
+        if X.ndim != 2:
+            raise ShapeError.not_two_dimensional(X.ndim)
+        return canonical_rows(X), None
     if not isinstance(X, np.ndarray) and _is_frame(X):
         return _open_frame(X, match)
     return _open_array(X), None
@@ -264,10 +268,10 @@ def _open_array(X: Any) -> npt.NDArray[Any]:
     if array.ndim != 2:
         raise ShapeError.not_two_dimensional(array.ndim)
     if array.dtype.kind in "fb":
-        return array
+        return native(array)
     if array.dtype.kind in "iu":
         _warn_of_large_integers(array, numbered(array.shape[1]))
-        return array
+        return native(array)
     if array.dtype.kind in "mM":
         raise ColumnTypeError.of_column("x0", str(array.dtype))
     return _to_numbers(array, numbered(array.shape[1]))
@@ -305,7 +309,7 @@ def _open_column(column: npt.NDArray[Any], name: str) -> npt.NDArray[Any]:
     if column.dtype.kind in "iu":
         _warn_of_large_integers(column[:, None], (name,))
     if column.dtype.kind in "fbiu":
-        return column
+        return native(column)
     if column.dtype.kind in "cmM":
         raise ColumnTypeError.of_column(name, str(column.dtype))
     return _to_numbers(column[:, None], (name,))[:, 0]

@@ -25,6 +25,7 @@ from discriminant.table.weights import open_weight
 _CLOSE = 1e-4  # that probabilities sum to one: float32 is good enough
 
 
+@np.errstate(over="ignore", under="ignore")
 def log_posterior(scores: Floats) -> Floats:
     """(n, K) normalised logs; a far tail keeps its digits instead of becoming log 0.
 
@@ -40,6 +41,7 @@ def log_posterior(scores: Floats) -> Floats:
     return np.asarray(apart.T)
 
 
+@np.errstate(over="ignore", under="ignore")
 def posterior(scores: Floats) -> Floats:
     """(n, K) probabilities, for those who need no logs.
 

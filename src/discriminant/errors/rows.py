@@ -51,6 +51,15 @@ class InfiniteValueError(InputError):
         )
 
 
+    @classmethod
+    def of_row(cls, row: int, name: str) -> InfiniteValueError:
+        return cls(
+            f"Row {row} (counted from 0): its values are so large that {name} overflows float64 "
+            "(more than 1.8e308) and has no answer. Correct or drop the row, or divide the columns "
+            "by a large number before the fit."
+        )
+
+
 class TextInNumberError(InputError):
     """A cell holds a text where a number is needed."""
 

@@ -19,6 +19,7 @@ from discriminant.engines.engine import read_classes
 from discriminant.engines.local import blas_for, map_rows
 from discriminant.engines.parted import AnyTable
 from discriminant.errors import (
+    InfiniteValueError,
     LabelError,
     MomentsMismatchError,
     NamesUncheckedWarning,
@@ -111,6 +112,8 @@ class Rows(Saving, BaseEstimator):
         if not np.isfinite(found).all():
             codes = np.zeros(features.shape[0], dtype=np.uint8)
             Block(features[:], codes).blame(self._schema.features)
+            for row in np.flatnonzero(np.isnan(found).reshape(len(found), -1).any(axis=1)):
+                raise InfiniteValueError.of_row(int(row), self.__class__.__name__)
         return found
 
 

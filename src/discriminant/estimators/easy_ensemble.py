@@ -53,6 +53,9 @@ def _votes(self: Any) -> bool:
     return not likely and hasattr(model, "decision_function")
 
 
+_SURE = 1e300  # scores beyond it are bounded, so that means of them are finite
+
+
 class EasyEnsemble(Rebalanced):
     """The mean of classifiers fitted to under-samples; probabilities stay honest.
 
@@ -160,7 +163,8 @@ class EasyEnsemble(Rebalanced):
     def _votes(self, X: Any) -> Floats:
         """(n, K) votes, and less than half of one by the mean of what decides them."""
         votes = sum(posterior_or_vote(model, X) for model in self.estimators_)
-        sure = np.mean([ranking_of(model, X) for model in self.estimators_], axis=0)
+        each = [np.clip(ranking_of(model, X), -_SURE, _SURE) for model in self.estimators_]
+        sure = np.mean(each, axis=0)
         return np.asarray(votes + sure / (3.0 * (np.abs(sure) + 1.0)))
 
     def _mean_posterior(self, X: Any) -> Floats:

@@ -27,6 +27,7 @@ from discriminant.table.schema import Floats
 from discriminant.table.source import Table
 
 _LOG_2PI = float(np.log(2 * np.pi))
+_LARGEST = float(np.finfo(np.float64).max)
 
 
 class GaussianClassifier(MomentClassifier):
@@ -110,8 +111,9 @@ class GaussianClassifier(MomentClassifier):
         if by_class:
             return np.asarray(inside)
         joint = inside + rule.log_prior
-        top = joint.max(axis=1)
-        return np.asarray(top + np.log(np.exp(joint - top[:, None]).sum(axis=1)))
+        top = np.maximum(joint.max(axis=1), -_LARGEST)  # beyond float64 all are -inf
+        with np.errstate(divide="ignore"):
+            return np.asarray(top + np.log(np.exp(joint - top[:, None]).sum(axis=1)))
 
     def marginal_scores(self, X: Floats) -> Floats:
         """(n, K) scores of rows by the features that they have: one that is NaN is integrated out.

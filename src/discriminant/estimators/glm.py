@@ -189,7 +189,8 @@ class LogLinear(Generalised):
         """(n,) y: its median, or as `predicted` asks its mean."""
         factor = _correction(self.predicted)
         scores = self.predict_linear(X)
-        return np.asarray(np.exp(scores) * factor(self))
+        with np.errstate(over="ignore"):  # beyond float64 it is infinite
+            return np.asarray(np.exp(scores) * factor(self))
 
     def _title(self) -> str:
         return "LogLinear: least squares on ln y (deviance, AIC and log likelihood are of ln y too)"

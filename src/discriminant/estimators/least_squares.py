@@ -194,7 +194,7 @@ class LeastSquares(LinearScores):
         """The class of the largest fitted value, or membership if another `prior` is given."""
         if prior is not None:
             return super().predict(X, prior)
-        return np.asarray(self.rule_.labels[self._values(X).argmax(axis=1)])
+        return np.asarray(self.rule_.labels[self._bounded(X).argmax(axis=1)])
 
     def decision_function(self, X: Any) -> Floats:
         """Fitted values (n, K); with two classes second less first, (n,)."""
@@ -284,14 +284,17 @@ class LeastSquares(LinearScores):
         """Logs of memberships, which may well be -inf: the fitted values are to be finite."""
         rule = self.rule_
         assert isinstance(rule, IndicatorRule)
-        return rule.log_memberships(self._values(X))
+        return rule.log_memberships(self._bounded(X))
 
     def _values(self, X: Any) -> Floats:
         rule = self.rule_
         assert isinstance(rule, IndicatorRule)
-        if not self._plain(X):
-            X = self._features(X)
-        return self._finite(rule.fitted, X)
+        return self._finite(rule.fitted, X if self._plain(X) else self._features(X))
+
+    def _bounded(self, X: Any) -> Floats:
+        rule = self.rule_
+        assert isinstance(rule, IndicatorRule)
+        return self._finite(rule.bounded, X if self._plain(X) else self._features(X))
 
 
 def _basis_of(table: AnyTable, degree: int) -> PolynomialBasis:

@@ -235,10 +235,14 @@ class Logistic(Inferring, LinearClassifier):
         """(n, K) log posteriors up to what is common to all classes."""
         scores = self._scores(X)
         if self.link_ != "logit":
-            found = TWO_SIDED[self.link_](scores[:, 0])
+            with np.errstate(over="ignore", invalid="ignore"):  # tails beyond float64 are -inf
+                found = TWO_SIDED[self.link_](scores[:, 0])
             scores = np.column_stack([found.log_zero, found.log_one]) + self._tilt
         elif scores.shape[1] == 1:
-            scores = np.column_stack([np.zeros(len(scores)), scores[:, 0]])
+            odds = scores[:, 0]
+            beyond = odds == np.inf  # counted from the larger one, which is to be finite
+            first, second = np.where(beyond, -np.inf, 0.0), np.where(beyond, 0.0, odds)
+            scores = np.column_stack([first, second])
         if prior is None:
             return scores
         return np.asarray(

@@ -13,7 +13,7 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _num_samples, has_fit_parameter
 
-from discriminant.errors import LabelError, ShapeError, WeightError
+from discriminant.errors import InfiniteValueError, LabelError, ShapeError, WeightError
 from discriminant.models.codes import Signs
 from discriminant.models.decomposition import SIDES
 from discriminant.table.labels import encode_labels
@@ -31,7 +31,11 @@ class FittedMembers:
 
     def said(self, X: Any) -> Floats:
         """(n, M) what each says of each row: positive for its positive side."""
-        return np.column_stack([_said(model, X) for model in self.fitted])
+        found = np.column_stack([_said(model, X) for model in self.fitted])
+        if len(self.fitted) > 1:  # infinite scores cannot be compared
+            for row in np.flatnonzero(np.isinf(found).any(axis=1)):
+                raise InfiniteValueError.of_row(int(row), type(self.fitted[0]).__name__)
+        return found
 
     def log_odds(self, X: Any) -> Floats:
         """(n, M) log odds of the positive side."""

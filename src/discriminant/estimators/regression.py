@@ -177,7 +177,7 @@ class LinearRegression(RegressorMixin, Rows):
         rule = self._fit_().rule
         if not self._plain(X):
             X = self._features(X)
-        found = self._finite(rule.scores, X)
+        found = self._finite(rule.values, X)
         return found[:, 0] if self._flat else found
 
     @property

@@ -38,9 +38,9 @@ class MeanRule:
 
     def posterior(self, features: Features) -> Floats:
         """(n, K) mean posteriors; NaN where a score is no number."""
-        scores = self.line.scores(features)
+        scores = self.line.bounded(features)
         found = _two(scores) if len(self.labels) == 2 else _many(scores, len(self.labels))
-        found[~np.isfinite(scores.sum(axis=1))] = np.nan
+        found[np.isnan(scores).any(axis=1)] = np.nan
         return found
 
 

@@ -48,7 +48,7 @@ class Members:
     def said(self, features: Features) -> Floats:
         """(n, M) what each says of each row: positive for its positive side."""
         if self.line is not None:
-            return self.line.scores(features)
+            return self.line.bounded(features)
         return self.log_odds(features)
 
     def log_odds(self, features: Features) -> Floats:

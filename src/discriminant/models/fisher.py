@@ -88,7 +88,7 @@ class FisherRule(LinearRule):
 
     def project(self, features: Features) -> Floats:
         """(n, r) rows along the directions, counted from the centre."""
-        return LinearRule(self.labels, self.anchor, self.scalings.T, self.shift).scores(features)
+        return LinearRule(self.labels, self.anchor, self.scalings.T, self.shift).values(features)
 
     @property
     def trace_ratio(self) -> float:

@@ -60,13 +60,18 @@ class IndicatorRule:
 
     def fitted(self, features: Features) -> Floats:
         """(n, K) fitted values, in the numbers of the coding."""
-        if self.basis is not None:
-            features = Expanded(features, self.basis)
-        return self.line.scores(features)
+        return self.line.values(self._columns(features))
 
     def scores(self, features: Features) -> Floats:
         """(n, K) logs of the memberships, -inf where the fitted value is not positive."""
-        return self.log_memberships(self.fitted(features))
+        return self.log_memberships(self.bounded(features))
+
+    def bounded(self, features: Features) -> Floats:
+        """(n, K) fitted values, rows that overflow divided by a power of two: the largest stays."""
+        return self.line.bounded(self._columns(features))
+
+    def _columns(self, features: Features) -> Features:
+        return features if self.basis is None else Expanded(features, self.basis)
 
     def log_memberships(self, fitted: Floats) -> Floats:
         """(n, K) logs of what fitted values stand for; NaN stays NaN."""

@@ -18,8 +18,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from discriminant.errors import LabelError, TooFewRowsError, WeightError
+from discriminant.models.rules import below_largest, overflowed, times_power
 from discriminant.models.support import floored
-from discriminant.moments.anchor import Anchor
+from discriminant.moments.anchor import Anchor, Powers
 from discriminant.moments.class_rows import ClassRows
 from discriminant.table.schema import Features, Floats, Labels, dense
 
@@ -39,20 +40,43 @@ class LaplaceRule:
 
     def scores(self, features: Features) -> Floats:
         """(n, K) score of each class."""
-        found = self.log_densities(features)
-        found += self.log_prior
+        found = self._deviations(features)
+        found += self.log_prior - self._height()
+        for rows in overflowed(found):
+            far = below_largest(*self._scaled(features[rows]))
+            found[rows] = far + (self.log_prior - self._height())
         return found
 
     def log_densities(self, features: Features) -> Floats:
-        """(n, K) log p(x | class) in units of the anchor."""
+        """(n, K) log p(x | class) in units of the anchor; -inf beyond float64."""
+        found = self._deviations(features)
+        found -= self._height()
+        for rows in overflowed(found):
+            found[rows] = times_power(*self._scaled(features[rows])) - self._height()
+        return found
+
+    def _height(self) -> Floats:
+        """(K,) sum of log 2 b_kj over the columns that count."""
         counted = np.isfinite(self.scale)
-        height = np.log(2.0 * np.where(counted, self.scale, 0.5)).sum(axis=1)
+        return np.asarray(np.log(2.0 * np.where(counted, self.scale, 0.5)).sum(axis=1))
+
+    def _scaled(self, features: Features) -> tuple[Floats, Powers]:
+        """(n, K) less the sum of deviations, divided by 2^power (n,)."""
+        offsets, power = self.anchor.scaled_offsets(features)
+        each = [
+            -(np.abs(offsets - np.ldexp(median, -power[:, None])) / scale).sum(axis=1)
+            for median, scale in zip(self.median, self.scale, strict=True)
+        ]
+        return np.column_stack(each), power
+
+    @np.errstate(over="ignore", invalid="ignore")
+    def _deviations(self, features: Features) -> Floats:
+        """(n, K) less the sum of deviations from the medians of a class, each over its scale."""
         found = np.empty((features.shape[0], len(self.labels)))
         for lo in range(0, len(found), _ROWS):
             offsets = self.anchor.offsets(dense(features[lo : lo + _ROWS]))
             for k, (median, scale) in enumerate(zip(self.median, self.scale, strict=True)):
                 found[lo : lo + _ROWS, k] = -(np.abs(offsets - median) / scale).sum(axis=1)
-        found -= height
         return found
 
 

@@ -5,6 +5,10 @@
 
 with u = (x - origin) / unit. Scores are logs up to what is common to all classes; `posterior`
 turns them into log posteriors.
+
+Of a row so far away that scores overflow float64, offsets are divided by a power of two of its own:
+the scores of the row are then counted from its largest, which is what posteriors depend on. A score
+that is further below than 1.8e308 is -inf. No finite row has NaN for a score.
 """
 
 from __future__ import annotations
@@ -14,11 +18,13 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
+import numpy.typing as npt
 
 from discriminant.models.metric import Metric
-from discriminant.moments.anchor import Anchor
+from discriminant.moments.anchor import Anchor, Powers
 from discriminant.table.schema import Features, Floats, Labels, is_sparse
 
+_LARGEST = 1000  # scores are bounded by 2^1000, so that sums of them are finite
 _ROWS = 4096  # rows scored at a time, so that a block stays in the cache
 _FEW = 8  # up to so many rows, all classes are done in one product
 _STACKED = 1 << 20  # numbers that may be kept twice for that
@@ -48,6 +54,37 @@ class LinearRule:
 
     def scores(self, features: Features) -> Floats:
         """(n, K) score of each class."""
+        found = self._lines(features)
+        for rows in overflowed(found):
+            scaled, power = self._scaled(features[rows])
+            one = len(self.intercept) == 1
+            found[rows] = (times_power if one else below_largest)(scaled, power)
+        return found
+
+    def values(self, features: Features) -> Floats:
+        """(n, m) the lines as numbers that are meant as such, infinite beyond float64."""
+        found = self._lines(features)
+        for rows in overflowed(found):
+            found[rows] = times_power(*self._scaled(features[rows]))
+        return found
+
+    def bounded(self, features: Features) -> Floats:
+        """(n, m) the same, rows that overflow divided by a power of two so that they are finite."""
+        found = self._lines(features)
+        for rows in overflowed(found):
+            scaled, power = self._scaled(features[rows])
+            largest = np.frexp(scaled)[1].max(axis=1)
+            found[rows] = times_power(scaled, np.minimum(power, _LARGEST - largest))
+        return found
+
+    def _scaled(self, features: Features) -> tuple[Floats, Powers]:
+        """(n, m) lines divided by 2^power (n,)."""
+        offsets, power = self.anchor.scaled_offsets(features)
+        return offsets @ self.coef.T + np.ldexp(self.intercept, -power[:, None]), power
+
+    @np.errstate(over="ignore", invalid="ignore")
+    def _lines(self, features: Features) -> Floats:
+        """(n, m) coef . u + intercept."""
         if is_sparse(features) and not self.anchor.origin.any():
             return self._sparse_scores(features)
         rows, above = features.shape[0], self.intercept[:, None]
@@ -92,13 +129,33 @@ class QuadraticRule:
 
     def scores(self, features: Features) -> Floats:
         """(n, K) score of each class."""
-        found = self.distances(features)
+        found = self._distances(features)
         found *= -0.5
         found += self.constant
+        for rows in overflowed(found):
+            scaled, power = self._scaled(features[rows])
+            found[rows] = below_largest(-0.5 * scaled, 2 * power) + self.constant
         return found
 
     def distances(self, features: Features) -> Floats:
-        """(n, K) squared Mahalanobis distance from each class mean."""
+        """(n, K) squared Mahalanobis distance from each class mean, infinite beyond float64."""
+        found = self._distances(features)
+        for rows in overflowed(found):
+            scaled, power = self._scaled(features[rows])
+            found[rows] = times_power(scaled, 2 * power)
+        return found
+
+    def _scaled(self, features: Features) -> tuple[Floats, Powers]:
+        """(n, K) squared distances divided by 4^power (n,)."""
+        offsets, power = self.anchor.scaled_offsets(features)
+        each = [
+            metric.squared(offsets - np.ldexp(mean, -power[:, None]))
+            for mean, metric in zip(self.mean, self.metrics, strict=True)
+        ]
+        return np.column_stack(each), power
+
+    @np.errstate(over="ignore", invalid="ignore")
+    def _distances(self, features: Features) -> Floats:
         rows = features.shape[0]
         if rows <= _FEW and self.stack is not None:
             apart = self.anchor.offsets(features[:]) - self.mean[:, None]
@@ -110,6 +167,25 @@ class QuadraticRule:
             for k, metric in enumerate(self.metrics):
                 metric.squared_columns(offsets - self.mean[k][:, None], out=found[k, lo:hi])
         return found.T
+
+
+def overflowed(scores: Floats) -> Iterator[npt.NDArray[np.intp]]:
+    """The rows of (n, K) whose scores are not all finite, together, if there are any."""
+    finite = np.isfinite(scores)
+    if not finite.all():
+        yield np.flatnonzero(~finite.all(axis=1))
+
+
+@np.errstate(over="ignore", invalid="ignore")
+def times_power(scaled: Floats, power: Powers) -> Floats:
+    """(n, K) numbers times 2^power (n,); infinite beyond float64."""
+    return np.asarray(np.ldexp(scaled, power[:, None]))
+
+
+@np.errstate(over="ignore", invalid="ignore")
+def below_largest(scaled: Floats, power: Powers) -> Floats:
+    """(n, K) scores less the largest of their row, from scores divided by 2^power (n,)."""
+    return times_power(scaled - scaled.max(axis=1, keepdims=True), power)
 
 
 def _stacked(metrics: tuple[Metric, ...]) -> Floats | None:

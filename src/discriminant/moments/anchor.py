@@ -20,6 +20,8 @@ import numpy.typing as npt
 
 from discriminant.table.schema import Features, Floats, dense
 
+Powers = npt.NDArray[np.integer[Any]]
+
 _FAR = 200  # a spread of more than 2**200 is brought down to that, less than 2**-200 up to one
 
 
@@ -61,6 +63,22 @@ class Anchor:
         if not self.plain:
             offsets /= self.unit
         return np.asarray(offsets)
+
+    def scaled_offsets(self, features: Features) -> tuple[Floats, Powers]:
+        """Offsets of rows so far away that they overflow: (n, d) at most one, times 2^power (n,).
+
+        Infinite cells have NaN.
+
+        >>> offsets, power = Anchor(np.array([-1e308]), np.ones(1)).scaled_offsets([[1e308]])
+        >>> offsets.tolist(), power.tolist(), round(1e308 / 2.0**1023, 6)
+        ([[0.5562684646268003]], [1025], 1.112537)
+        """
+        rows = np.asarray(dense(features), dtype=np.float64)
+        fraction, power = np.frexp(0.25 * rows - 0.25 * self.origin)  # a quarter does not overflow
+        fraction[np.isinf(fraction)] = np.nan
+        power = np.where(fraction == 0.0, -(1 << 14), power + 3 - np.frexp(self.unit)[1])
+        most = power.max(axis=1)
+        return np.ldexp(fraction, power - most[:, None]), most
 
     def values(self, offsets: Floats) -> Floats:
         """Offsets back in the user's numbers."""

@@ -4,6 +4,11 @@ Nodes are those that onnxruntime has for doubles on a CPU: no Erf, no Atan, no S
 Inputs are the columns, one tensor (N, 1) each (numbers double, categories text), or one matrix
 (N, d). Where a number is NaN and nothing stands in for it, all numbers that come out are NaN and
 the label is '' (for integers the least int64, for floats NaN).
+
+Optimisers of onnxruntime look at constants of one number as float32: they drop `x - 1e-60` as
+`x - 0`, and put a factor of 1e-100 into the attribute of a product, where it is 0. So a constant of
+one number that float32 does not hold exactly is looked up in a table, by a place that depends on
+the row: no optimiser can then know its value.
 """
 
 from __future__ import annotations
@@ -73,6 +78,8 @@ class _Graph:
         self.found[id(self.plan.x)] = x
         zeros = self._node("Mul", [self._checked(x), self._number([[0.0]])])
         self.known = self._node("ReduceSum", [zeros, self._integers([1])], keepdims=1)
+        gone = self._node("Cast", [self._node("IsNaN", [self.known])], to=self.kinds.INT64)
+        self.place = self._node("Reshape", [gone, self._integers([-1])])
         ordered = sorted(self.plan.outputs, key=lambda output: output.name not in _FIRST)
         shown = [self._shown(output) for output in ordered]
         graph = self.onnx.make_graph(
@@ -211,7 +218,7 @@ class _Graph:
             product = self._node("MatMul", [given[0], self._number(coef.T)])
             if not intercept.any():
                 return product
-            return self._node("Add", [product, self._number(intercept[None])])
+            return self._node("Add", [product, self._looked_up(intercept)])
         if step.op == "pick":
             return self._node("Gather", [given[0], self._integers(step.numbers[0])], axis=1)
         if step.op == "stack":
@@ -221,6 +228,11 @@ class _Graph:
         if step.op == "greater":
             above = self._node("Greater", given[:2])
             return self._node("Where", [above, *given[2:]])
+        if step.op in _ARITHMETIC:
+            given = [
+                self._looked_up(below.numbers[0]) if below.op == "constant" else name
+                for below, name in zip(step.of, given, strict=True)
+            ]
         return self._node(_NODES[step.op], given)
 
     def _folded(self, step: Step, given: str) -> str:
@@ -237,8 +249,16 @@ class _Graph:
 
     def _long(self, step: Step) -> str:
         """With as many rows as there are: constants have one."""
-        value = self.found[id(step)]
-        return self._node("Add", [value, self.known]) if step.op == "constant" else value
+        if step.op != "constant":
+            return self.found[id(step)]
+        return self._node("Add", [self._looked_up(step.numbers[0]), self.known])
+
+    def _looked_up(self, values: npt.NDArray[np.float64]) -> str:
+        """The tensor (1, m) of constants; of one that optimisers could spoil (N, 1)."""
+        if len(values) > 1 or _is_simple(float(values[0])):
+            return self._number(values[None])
+        table = self._number(np.repeat(values[None], 2, axis=0))
+        return self._node("Gather", [table, self.place], axis=0)
 
     # --- nodes and constants ----------------------------------------------------------------------
 
@@ -280,6 +300,7 @@ class _Graph:
         return self.constants[key]
 
 
+_ARITHMETIC = ("add", "sub", "mul", "div")
 _NODES = {
     "add": "Add",
     "sub": "Sub",
@@ -293,6 +314,11 @@ _NODES = {
     "sqrt": "Sqrt",
     "sign": "Sign",
 }
+
+
+def _is_simple(value: float) -> bool:
+    """Whether float32 holds a number exactly, and products of a few such numbers too."""
+    return value == 0.0 or (2.0**-10 <= abs(value) <= 2.0**10 and float(np.float32(value)) == value)
 
 
 def _cell(source: Source, level: str | None) -> float:

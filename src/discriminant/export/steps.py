@@ -64,7 +64,9 @@ class Step:
     parts: tuple[str, ...] = ()  # (width,) names of the numbers, or none
 
     def named(self, name: str, parts: Sequence[str] = ()) -> Step:
-        """The same step with a name that a reader can use."""
+        """The same step with a name that a reader can use; features have the names of columns."""
+        if self.op == "features":
+            return self
         return replace(self, name=name, parts=tuple(parts))
 
     # --- one number with one number ---------------------------------------------------------------

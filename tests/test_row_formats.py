@@ -1,8 +1,8 @@
 """However rows lie in memory, every estimator reads the same numbers and leaves them unchanged.
 
 A cell of a sparse matrix may be stored in several entries (their sum counts), in any order, or as a
-stored zero. Values are small multiples of 1/4, so that halves and sums are exact and all answers are
-equal to the last bit.
+stored zero. Values are small multiples of 1/4, so that halves and sums are exact and all answers
+are equal to the last bit.
 """
 
 import numpy as np
@@ -183,7 +183,9 @@ def test_sparse_numbers_of_every_type_are_read_as_float64(model, dtype):
         made.data = made.data.astype(dtype)
         given.append(made)
     tolerance = {} if np.dtype(dtype).itemsize != 4 else {"rtol": 1e-5, "atol": 1e-5}
-    assert_same(answers(model, *given), answers(model, canonical(rows), canonical(new)), **tolerance)
+    assert_same(
+        answers(model, *given), answers(model, canonical(rows), canonical(new)), **tolerance
+    )
 
 
 MEMORY = {
@@ -195,7 +197,9 @@ MEMORY = {
     "float16": lambda values: values.astype(np.float16),
     "bool": lambda values: values > 0.6,
     "Fortran order": np.asfortranarray,
-    "every second row and column": lambda values: np.repeat(np.repeat(values, 2, 0), 2, 1)[::2, ::2],
+    "every second row and column": lambda values: np.repeat(np.repeat(values, 2, 0), 2, 1)[
+        ::2, ::2
+    ],
     "reversed": lambda values: values[::-1, ::-1].copy()[::-1, ::-1],
     "read-only": lambda values: _read_only(values),
     "read-only Fortran order": lambda values: _read_only(np.asfortranarray(values)),

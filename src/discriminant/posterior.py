@@ -105,6 +105,7 @@ class EstimatedPrior:
     p_value: float
 
 
+@np.errstate(under="ignore")
 def estimated_prior(
     log_posterior: npt.ArrayLike,
     old: npt.ArrayLike | Mapping[Any, float],

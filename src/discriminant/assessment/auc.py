@@ -124,6 +124,7 @@ class AUCComparison:
     __repr__ = __str__
 
 
+@np.errstate(under="ignore")
 def auc(
     labels: Any,
     scores: Any = None,
@@ -190,6 +191,7 @@ def auc(
     return _of_steps(steps, names, interval, method)
 
 
+@np.errstate(under="ignore")
 def compare_auc(
     labels: Any,
     first: Any,

@@ -28,6 +28,7 @@ from discriminant.table.source import open_weight
 Unseen = Literal["error", "count"]
 
 
+@np.errstate(under="ignore")
 def assess(
     truth: Any,
     decided: Any = None,
@@ -102,6 +103,7 @@ def assess(
     )
 
 
+@np.errstate(under="ignore")
 def evaluate(
     model: Any, X: Any, y: Any = None, *, sample_weight: Any = None, unseen: Unseen = "error"
 ) -> Assessment:

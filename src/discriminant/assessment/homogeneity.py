@@ -101,6 +101,7 @@ class BoxM(Printed):
         ]
 
 
+@np.errstate(under="ignore")
 def box_m(moments: Any, y: Any = None) -> BoxM:
     """Test whether all classes have the same covariance.
 

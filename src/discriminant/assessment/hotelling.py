@@ -97,6 +97,7 @@ class Hotelling(Printed):
         ]
 
 
+@np.errstate(under="ignore")
 def hotelling(
     moments: Any,
     other: Any = None,

@@ -127,6 +127,7 @@ _TITLES = {
 }
 
 
+@np.errstate(under="ignore")
 def manova(moments: Any, y: Any = None) -> Manova:
     """Test whether class means differ, and along which directions.
 

@@ -105,6 +105,7 @@ _TITLES = {
 }
 
 
+@np.errstate(under="ignore")
 def compare_models(
     held: Mapping[Any, HeldOut | Sequence[HeldOut]],
     *,

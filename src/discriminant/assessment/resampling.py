@@ -160,6 +160,7 @@ def cross_validate(
 ) -> HeldOut: ...
 
 
+@np.errstate(under="ignore")
 def cross_validate(
     estimator: Any,
     X: Any,
@@ -223,6 +224,7 @@ def cross_validate(
     return HeldOut.of(labels, codes, fold, found, weight)
 
 
+@np.errstate(under="ignore")
 def leave_one_out(
     estimator: Any,
     X: Any,
@@ -273,6 +275,7 @@ def leave_one_out(
     return HeldOut.of(labels, codes, one_each, found, weight)
 
 
+@np.errstate(under="ignore")
 def rda_grid(
     X: Any,
     y: Any = None,

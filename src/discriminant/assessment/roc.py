@@ -135,6 +135,7 @@ class PrecisionRecall:
         return int(np.argmax(score))
 
 
+@np.errstate(under="ignore")
 def roc(
     labels: Any,
     scores: Any = None,
@@ -176,6 +177,7 @@ def roc(
     return Roc(positive, _thresholds(steps), fpr, tpr, area, area_error(steps))
 
 
+@np.errstate(under="ignore")
 def precision_recall(
     labels: Any,
     scores: Any = None,
@@ -202,6 +204,7 @@ def precision_recall(
     return PrecisionRecall(positive, _thresholds(steps), precision, recall, value, error)
 
 
+@np.errstate(under="ignore")
 def average_precision(
     labels: Any,
     scores: Any = None,

@@ -110,6 +110,7 @@ class Selection(Printed):
         return frame_of_steps(Stage, self.stages)
 
 
+@np.errstate(under="ignore")
 def select_features(
     estimator: Any,
     X: Any,

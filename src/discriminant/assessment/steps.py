@@ -47,6 +47,7 @@ class Judged:
         return self.scores.ndim == 2
 
 
+@np.errstate(under="ignore")
 def ranking(
     labels: Any,
     scores: Any,

@@ -75,6 +75,7 @@ class Stepwise(Printed):
         return frame_of_steps(Step, self.steps)
 
 
+@np.errstate(under="ignore")
 def stepwise(
     moments: Any,
     y: Any = None,

@@ -56,6 +56,7 @@ def moments(
 ) -> ClassMoments: ...
 
 
+@np.errstate(under="ignore")
 def moments(
     X: Any,
     y: Any = None,

@@ -50,7 +50,6 @@ class InfiniteValueError(InputError):
             "weights, by a large number, or drop the rows that are that far out."
         )
 
-
     @classmethod
     def of_row(cls, row: int, name: str) -> InfiniteValueError:
         return cls(
@@ -155,7 +154,7 @@ class ShapeError(InputError):
     def of_pointers(cls) -> ShapeError:
         return cls(
             "The row pointers (indptr) of the sparse matrix do not rise from 0 to the number of "
-            "its entries. Build it again, for instance from coordinates with scipy.sparse.coo_array."
+            "its entries. Build it again, for instance with scipy.sparse.coo_array((data, (i, j)))."
         )
 
     @classmethod

@@ -177,7 +177,9 @@ class Fusion(ClassifierMixin, Saving, _BaseComposition):
 
     def _members(self) -> list[tuple[str, Any, Any]]:
         try:
-            found = [(str(name), model, columns) for name, model, columns in self._option("estimators")]
+            found = [
+                (str(name), model, columns) for name, model, columns in self._option("estimators")
+            ]
         except (TypeError, ValueError):
             raise FusionError.of_members(self.estimators) from None
         if not found or len({name for name, _, _ in found}) < len(found):

@@ -134,6 +134,7 @@ class _Held:
         self.ranking[cells] = ranking_of(model, X) if decides else np.nan
 
 
+@np.errstate(under="ignore")
 def compare_imbalance(
     estimator: Any,
     X: Any,

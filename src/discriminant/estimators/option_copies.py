@@ -2,8 +2,8 @@
 
 scikit-learn's contract is that a constructor stores what it is given, as it is. The caller's own
 array therefore stays the value of the option, and a change to it must not change a fitted model:
-each fit copies such options, and a model uses the copy for as long as the option is the same object.
-An option that is replaced, with `set_params` or by assignment, is copied when it is first used.
+each fit copies such options, and a model uses the copy for as long as the option is the same
+object. An option that is replaced, with `set_params` or by assignment, is copied when it is first used.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ class OptionCopies:
 
     def options_in_effect(self) -> dict[str, Any]:
         """All options by name, as they were at the fit or when they were last replaced."""
-        return {name: self._option(name) for name in _option_names(type(self))}
+        kind: Any = type(self)
+        return {name: self._option(name) for name in _option_names(kind)}
 
     def _option(self, name: str) -> Any:
         """One of them."""

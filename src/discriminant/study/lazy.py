@@ -20,6 +20,7 @@ from discriminant.study.scoring import decides, with_encoding
 from discriminant.table.frames import pandas
 
 
+@np.errstate(under="ignore")
 def predict_frame(model: Any, source: Any, *, prefix: str = "", probabilities: bool = True) -> Any:
     """Add what a model says of each row to a Dask or Spark frame, without reading it yet.
 

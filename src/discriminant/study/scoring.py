@@ -54,6 +54,7 @@ class Answered:
     columns: tuple[str, ...]  # those added
 
 
+@np.errstate(under="ignore")
 def predict_file(
     model: Any,
     source: Any,

@@ -130,7 +130,9 @@ def canonical_rows(features: Any) -> Any:
     """
     rows = features.tocsr()
     data, indices, indptr = (native(part) for part in (rows.data, rows.indices, rows.indptr))
-    rows = type(rows)((data, indices, indptr), shape=rows.shape, copy=False)  # with flags of its own
+    rows = type(rows)(
+        (data, indices, indptr), shape=rows.shape, copy=False
+    )  # with flags of its own
     if not rows.has_canonical_format:
         if (np.diff(indptr) < 0).any() or indptr[-1] > len(indices):
             raise ShapeError.of_pointers()

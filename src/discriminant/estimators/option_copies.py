@@ -3,7 +3,8 @@
 scikit-learn's contract is that a constructor stores what it is given, as it is. The caller's own
 array therefore stays the value of the option, and a change to it must not change a fitted model:
 each fit copies such options, and a model uses the copy for as long as the option is the same
-object. An option that is replaced, with `set_params` or by assignment, is copied when it is first used.
+object. An option that is replaced, with `set_params` or by assignment, is copied when it is first
+used.
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ class Batch:
     def frames(self, columns: Sequence[str]) -> Iterator[Frame]:
         """Themselves."""
         some = self.rows.select(list(columns))
-        yield Frame(from_arrow(some), some.num_rows)
+        yield Frame(from_arrow(some, coded=columns), some.num_rows)
 
     def table(self) -> Any:
         """Themselves, in Arrow."""
@@ -67,7 +67,8 @@ class Copied:
     def frames(self, columns: Sequence[str]) -> Iterator[Frame]:
         """Themselves, parsed."""
         table = self._parsed().select(list(columns))
-        cells = tuple(_dated(c) if self.kinds[c.name] == "date" else c for c in from_arrow(table))
+        found = from_arrow(table, coded=columns)
+        cells = tuple(_dated(c) if self.kinds[c.name] == "date" else c for c in found)
         yield Frame(cells, self.count)
 
     def table(self) -> Any:

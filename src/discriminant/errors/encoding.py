@@ -130,6 +130,14 @@ class CategoryError(InputError):
             f"holds {value[:80]!r}: name every level, from lowest to highest."
         )
 
+    @classmethod
+    def of_orders(cls, column: str, levels: Sequence[str]) -> CategoryError:
+        return cls(
+            f"Column '{column}' is an ordered category, but parts of the table list its levels in "
+            f"different orders ({listing(levels)} occur). Give one order, from lowest to highest: "
+            f"ordered={{'{column}': [...]}}."
+        )
+
 
 class TargetError(LabelError):
     """The column of labels cannot be used."""

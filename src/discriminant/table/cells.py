@@ -10,7 +10,7 @@ here; all that follows works on the few levels.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -33,6 +33,7 @@ class Cells:
     levels: tuple[str, ...] = ()  # of texts, each once
     labels: npt.NDArray[Any] | None = None  # (k,) levels that were no texts, as they were
     ordered: bool = False  # whether the levels came in an order that means something
+    declared: bool = False  # whether the source lists its levels, in an order of its own
 
     def __len__(self) -> int:
         return len(self.values)
@@ -57,9 +58,7 @@ class Cells:
 
     def take(self, rows: npt.NDArray[Any]) -> Cells:
         """Some of the rows."""
-        return Cells(
-            self.name, self.kind, self.values[rows], self.levels, self.labels, self.ordered
-        )
+        return replace(self, values=self.values[rows])
 
     def as_text(self) -> Cells:
         """Numbers and truth values as categories, by the text that Python writes for them.
@@ -114,20 +113,39 @@ class Frame:
 # --- from Arrow ----------------------------------------------------------------------------------
 
 
-def from_arrow(table: Any) -> tuple[Cells, ...]:
-    """Cells of an Arrow table; its columns are let go one by one, as they are turned."""
-    names, columns = list(table.column_names), list(table.columns)
+def from_arrow(table: Any, *, coded: Collection[str] = ()) -> tuple[Cells, ...]:
+    """Cells of an Arrow table; each column is released as soon as it is converted.
+
+    A dictionary declares the order of its levels, except in the `coded` columns: texts that the
+    reader encoded only to save memory.
+    """
+    fields, columns = list(table.schema), list(table.columns)
     del table
     found = []
-    for name in names:
+    for one in fields:
         column, columns[0] = columns[0], None
         columns.pop(0)
-        found.append(arrow_cells(name, column))
+        declared = one.name not in coded and not _has_mark(one, _POLARS_CATEGORICAL)
+        cells = arrow_cells(one.name, column, declared=declared)
+        found.append(replace(cells, ordered=False) if _has_mark(one, _POLARS_ENUM) else cells)
     return tuple(found)
 
 
-def arrow_cells(name: str, column: Any, *, missing: Collection[str] = ()) -> Cells:
-    """Cells of one Arrow column, in chunks or not; some texts may stand for nothing."""
+_POLARS_CATEGORICAL = b"_PL_CATEGORICAL"  # levels in order of appearance, which polars ignores
+_POLARS_ENUM = b"_PL_ENUM"  # a fixed list of levels, which Arrow marks as ordered
+
+
+def _has_mark(field: Any, mark: bytes) -> bool:
+    return any(key.startswith(mark) for key in field.metadata or ())
+
+
+def arrow_cells(
+    name: str, column: Any, *, missing: Collection[str] = (), declared: bool = False
+) -> Cells:
+    """Cells of one Arrow column, chunked or not; texts in `missing` are missing cells.
+
+    `declared`: whether the order of a dictionary is the user's.
+    """
     import pyarrow as pa
     import pyarrow.types as kinds
 
@@ -135,10 +153,10 @@ def arrow_cells(name: str, column: Any, *, missing: Collection[str] = ()) -> Cel
     if isinstance(kind, pa.BaseExtensionType):
         raise ColumnKindError.of(name, str(kind))
     if kinds.is_dictionary(kind):
-        return _from_dictionary(name, column, missing)
+        return _from_dictionary(name, column, missing, declared)
     if kinds.is_string(kind) or kinds.is_large_string(kind) or kinds.is_string_view(kind):
         plain = column.cast(pa.large_string()) if not kinds.is_string(kind) else column
-        return _from_dictionary(name, plain.dictionary_encode(), missing)
+        return _from_dictionary(name, plain.dictionary_encode(), missing, False)
     if kinds.is_boolean(kind):
         return Cells(name, "boolean", _numbers(column.cast(pa.uint8())))
     if kinds.is_integer(kind) or kinds.is_floating(kind):
@@ -173,18 +191,19 @@ def _days(column: Any) -> npt.NDArray[np.float64]:
     return np.asarray(_numbers(column.cast(pa.int64())).astype(np.float64) / _DAY[unit])
 
 
-def _from_dictionary(name: str, column: Any, missing: Collection[str]) -> Cells:
+def _from_dictionary(name: str, column: Any, missing: Collection[str], declared: bool) -> Cells:
+    """Chunks with the same dictionary keep its order; different ones leave no declared order."""
     import pyarrow as pa
 
     ordered = bool(column.type.ordered)
-    if hasattr(column, "unify_dictionaries"):
-        column = column.unify_dictionaries()
-        chunks = column.chunks
-    else:
-        chunks = [column]
+    chunks = column.chunks if hasattr(column, "chunks") else [column]
     if not chunks:
         return Cells(name, "text", np.zeros(0, dtype=np.int32))
-    raw = chunks[0].dictionary
+    known = [chunk for chunk in chunks if chunk.null_count < len(chunk)] or chunks[:1]
+    if any(not chunk.dictionary.equals(known[0].dictionary) for chunk in known[1:]):
+        declared, chunks = False, column.unify_dictionaries().chunks
+        known = chunks
+    raw = known[0].dictionary
     if isinstance(raw.type, pa.BaseExtensionType):
         raise ColumnKindError.of(name, str(column.type))
     plain = [chunk.indices.cast(pa.int32()).fill_null(-1) for chunk in chunks]
@@ -197,7 +216,7 @@ def _from_dictionary(name: str, column: Any, missing: Collection[str]) -> Cells:
     gone = [code for code, level in enumerate(levels) if level in missing]
     if gone:
         codes = np.where(np.isin(codes, gone), np.int32(-1), codes)
-    return Cells(name, "text", codes, levels, labels, ordered)
+    return Cells(name, "text", codes, levels, labels, ordered, declared)
 
 
 def _written(value: Any) -> str:
@@ -226,10 +245,13 @@ def open_frame(
     _check_names(given)
     names = [str(name) for name in given]
     kept = set(names if wanted is None else wanted(names))
+    others = tuple(name for name in names if name not in kept)
+    if hasattr(source, "column_names"):  # Arrow, whose schema says what polars meant
+        cells = from_arrow(source.select([name for name in names if name in kept]))
+        return Frame(cells, len(source), left_out=others)
     series = nw.from_native(source, eager_only=True).iter_columns()
     pairs = [(n, one) for n, one in zip(names, series, strict=True) if n in kept]
     cells = tuple(_series_cells(name, one) for name, one in pairs)
-    others = tuple(name for name in names if name not in kept)
     return Frame(cells, len(source), left_out=others)
 
 
@@ -271,14 +293,15 @@ def _series_cells(name: str, series: Any) -> Cells:
     if isinstance(kind, np.dtype) and kind.kind == "c":
         raise ColumnKindError.of(name, str(kind))
     if hasattr(native, "to_arrow"):  # polars
-        return arrow_cells(name, native.to_arrow())
+        declared = type(kind).__name__ == "Enum"
+        return replace(arrow_cells(name, native.to_arrow(), declared=declared), ordered=False)
     try:
         found = (
             native if isinstance(native, pa.ChunkedArray) else pa.array(native, from_pandas=True)
         )
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
         raise _mixed(name, native) from None
-    return arrow_cells(name, found)
+    return arrow_cells(name, found, declared=True)
 
 
 def _mixed(name: str, series: Any) -> Exception:

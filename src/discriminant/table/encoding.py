@@ -20,7 +20,7 @@ Columns are matched by name. An Encoding is plain facts: `to_dict` gives what JS
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
@@ -84,11 +84,23 @@ class Column:
     missing: int = 0  # cells that were missing at the fit
     note: str = ""  # why, where a reader may wonder
     written: str = ""  # how numbers or dates are, of texts: `table.writing`
+    order: tuple[str, ...] = ()  # levels of a category as its source lists them, unused ones too
 
     @property
     def kept(self) -> tuple[str, ...]:
         """Levels that have an indicator, in the order of the features."""
         return tuple(level for level in self.levels if level != self.reference)
+
+
+def sorted_levels(levels: Collection[str], order: Sequence[str]) -> tuple[str, ...]:
+    """Levels of the rows in the order that their source declares, else in that of the alphabet.
+
+    Levels without rows are left out, as R's lm and glm do.
+
+    >>> sorted_levels({"mid", "low"}, ["low", "mid", "high"]), sorted_levels({"mid", "high"}, [])
+    (('low', 'mid'), ('high', 'mid'))
+    """
+    return tuple(level for level in order if level in levels) if order else tuple(sorted(levels))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -138,7 +138,7 @@ class ParquetPart:
 
     def frame(self, table: Any, *, place: int = 0) -> Frame:
         """Cells of an Arrow table."""
-        return Frame(from_arrow(table), table.num_rows)
+        return Frame(from_arrow(table, coded=_texts(self.identity)), table.num_rows)
 
     def placed(self) -> ParquetPart:
         """Itself."""

@@ -5,6 +5,7 @@ Tables of one kind from two sites may differ in what was met there:
     a level of one that the other never met    its indicator is 0 in every row there
     a column with one value in every row       set aside there; its features are known all the same
     nothing missing                            the indicator of missing is 0 in every row there
+    another order of categories                levels are sorted, as pandas.concat drops the order
 
 So the union of both is known exactly, with the constant that stands in each new feature. What
 differs otherwise (kinds, reference levels, orders) makes features that mean different things.
@@ -16,7 +17,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from discriminant.errors import SitesError
-from discriminant.table.encoding import Column, Encoding
+from discriminant.table.encoding import Column, Encoding, sorted_levels
 
 _OUT = ("identifier", "dropped", "target", "weight")
 
@@ -53,7 +54,11 @@ def _by_name(encoding: Encoding) -> dict[str, Column]:
 
 def _joined(one: Column, other: Column) -> Column:
     """One column of both."""
+    one = replace(one, order=one.order if one.order == other.order else ())
+    other = replace(other, order=one.order)
     if one.kind == other.kind == "constant":
+        if one.levels == other.levels and one.fill == other.fill:
+            return _marked(one, other)
         one, other = _varied(one, other)
     if one.kind == "constant":
         one, other = other, one
@@ -67,7 +72,7 @@ def _joined(one: Column, other: Column) -> Column:
         return _marked(one, other)
     if other.kind == "category" and one.reference != other.reference:
         raise SitesError.of_reference(one.name, one.reference, other.reference)
-    levels = tuple(sorted({*one.levels, *other.levels}))
+    levels = sorted_levels({*one.levels, *other.levels}, one.order)
     found = replace(one, levels=levels)
     names = tuple(f"{one.name}={level}" for level in found.kept)
     more = one.features[-1:] if one.indicator else ()
@@ -76,8 +81,6 @@ def _joined(one: Column, other: Column) -> Column:
 
 def _varied(one: Column, other: Column) -> tuple[Column, Column]:
     """Two constants that differ are a column after all."""
-    if one.levels == other.levels and one.fill == other.fill:
-        return one, other
     if one.levels and other.levels:
         return replace(one, kind="category"), other
     if one.levels or other.levels:

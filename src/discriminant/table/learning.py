@@ -33,7 +33,7 @@ from discriminant.errors import (
 )
 from discriminant.table.cells import Frame, open_frame
 from discriminant.table.dialect import DOUBTFUL, MISSING as MISSING_TEXTS, is_number
-from discriminant.table.encoding import Column, Encoding
+from discriminant.table.encoding import Column, Encoding, sorted_levels
 from discriminant.table.naming import lookalikes, nearest
 from discriminant.table.policies import MISSING, UNSEEN
 from discriminant.table.schema import Floats
@@ -255,9 +255,11 @@ def _number(seen: Seen, kept: bool) -> Column:
 
 def _category(seen: Seen, wishes: Wishes, kept: bool) -> Column:
     rows = {level: int(n) for level, n in zip(seen.levels, seen.counts, strict=True) if n}
-    levels, known = tuple(sorted(rows)), sum(rows.values())
+    order = seen.levels if seen.declared else ()
+    levels, known = sorted_levels(rows, order), sum(rows.values())
     if len(levels) == 1 and not kept:
-        return Column(seen.name, "constant", levels, note=f"'{levels[0]}' in every row")
+        note = f"'{levels[0]}' in every row"
+        return Column(seen.name, "constant", levels, note=note, order=order)
     if len(levels) == known and not kept and not seen.capped:
         return Column(seen.name, "identifier", note=f"{known} texts, all different")
     if len(levels) > wishes.max_levels and not kept:
@@ -268,12 +270,14 @@ def _category(seen: Seen, wishes: Wishes, kept: bool) -> Column:
     if wishes.reference is not None:
         frequent = max(levels, key=lambda level: rows[level])  # the first of those
         reference = frequent if wishes.reference == "frequent" else levels[0]
-    column = Column(seen.name, "category", levels, reference)
+    column = Column(seen.name, "category", levels, reference, order=order)
     return replace(column, features=tuple(f"{seen.name}={level}" for level in column.kept))
 
 
 def _ordered(seen: Seen, wishes: Wishes) -> Column:
     present = known_levels(seen)
+    if seen.name not in wishes.ordered and not seen.declared:
+        raise CategoryError.of_orders(seen.name, present)
     levels = tuple(str(level) for level in wishes.ordered.get(seen.name, seen.levels))
     if len(levels) < 2 or len(set(levels)) < len(levels):
         allowed = "two or more different levels, from lowest to highest"

@@ -37,6 +37,11 @@ class Seen(Protocol):
         ...
 
     @property
+    def declared(self) -> bool:
+        """Whether the source lists the levels, in an order of its own."""
+        ...
+
+    @property
     def rows(self) -> int: ...
 
     @property
@@ -108,6 +113,11 @@ class CellsSeen:
     def ordered(self) -> bool:
         """Whether levels have an order of their own."""
         return self.cells.ordered
+
+    @property
+    def declared(self) -> bool:
+        """Whether the source lists the levels, in an order of its own."""
+        return self.cells.declared
 
     @property
     def rows(self) -> int:
@@ -192,6 +202,7 @@ class WrittenSeen:
     seen: Seen
     written: Written
     ordered: bool = False
+    declared: bool = False
     row_numbers: bool = False  # who groups digits does not count rows
     large: bool = False
     capped: bool = False

@@ -25,6 +25,7 @@ from discriminant.table.weights import open_weight
 
 _MOST = 100_000  # levels of a column that are kept
 _EXACT = 2.0**53
+_NONE = (0, 0.0)  # rows and weight of a level without rows
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -44,13 +45,16 @@ class ColumnSurvey:
     mean: float = 0.0
     tally: dict[str, tuple[int, float]] = field(default_factory=dict)  # rows and weight of levels
     capped: bool = False
+    order: tuple[str, ...] = ()  # levels as every part with a value declares them, else empty
 
     @classmethod
     def of(cls, cells: Cells, weight: Floats | None) -> ColumnSurvey:
         """Of some rows."""
         rows, gaps = len(cells), cells.gaps
         if cells.kind == "text":
-            return cls(cells.name, "text", cells.ordered, rows, gaps, tally=_tally(cells, weight))
+            order = cells.levels if cells.declared else ()
+            tally = _tally(cells, weight)
+            return cls(cells.name, "text", cells.ordered, rows, gaps, tally=tally, order=order)
         known = ~cells.missing
         values = cells.values[known].astype(np.float64)
         by = None if weight is None else weight[known]
@@ -84,10 +88,11 @@ class ColumnSurvey:
             if level in tally or len(tally) < _MOST:
                 tally[level] = before[0] + rows, before[1] + mass
         capped = self.capped or other.capped or len(tally) == _MOST
+        known = [one for one in (self, other) if one.gaps < one.rows] or [self]
         return ColumnSurvey(
             self.name,
             self._kind_with(other),
-            self.ordered and other.ordered,
+            all(one.ordered for one in known),
             self.rows + other.rows,
             self.gaps + other.gaps,
             min(self.low, other.low),
@@ -98,6 +103,7 @@ class ColumnSurvey:
             self.mean + share * (other.mean - self.mean),
             tally,
             capped,
+            known[0].order if known[0].order == known[-1].order else (),
         )
 
     def _kind_with(self, other: ColumnSurvey) -> Kind:
@@ -127,18 +133,23 @@ class ColumnSurvey:
 
     @property
     def levels(self) -> tuple[str, ...]:
-        """All that were met."""
-        return tuple(self.tally)
+        """Levels in their declared order, or those of the rows."""
+        return self.order or tuple(self.tally)
+
+    @property
+    def declared(self) -> bool:
+        """Whether every part lists the same levels in the same order."""
+        return bool(self.order)
 
     @property
     def counts(self) -> npt.NDArray[np.integer[Any]]:
         """Rows of each level."""
-        return np.array([rows for rows, _ in self.tally.values()], dtype=np.int64)
+        return np.array([self.tally.get(k, _NONE)[0] for k in self.levels], dtype=np.int64)
 
     @property
     def shares(self) -> Floats:
         """Share of each level in the weight."""
-        found = np.array([mass for _, mass in self.tally.values()])
+        found = np.array([self.tally.get(level, _NONE)[1] for level in self.levels])
         return np.asarray(found / found.sum())
 
 

@@ -16,7 +16,7 @@ from discriminant.assessment.evaluated import as_known, evaluate_source
 from discriminant.assessment.evaluation import evaluate
 from discriminant.cli.door import DONE, Session
 from discriminant.cli.label_trees import is_of_sparse_rows, refuse_options, say_first
-from discriminant.cli.options import costs, named, one_or_all, placing
+from discriminant.cli.options import CSV_STYLE, costs, named, one_or_all, placing
 from discriminant.cli.studying import check_places, decided_as
 from discriminant.errors import CommandError, TargetError
 from discriminant.estimators.decision import Decision
@@ -74,6 +74,7 @@ def _predicted(
     model, _ = loaded(path, options)
     if is_of_sparse_rows(model):
         refuse_options("prefix", "no_probabilities", "unseen", "missing_text", "table", "query")
+        refuse_options(*CSV_STYLE)
     _choose(model, unseen=options["unseen"], texts=options["missing_text"])
     say_first(model, source, options)
     session.say("reading and deciding ...")
@@ -87,6 +88,7 @@ def _predicted(
             safe=not options["raw_csv"],
             k=options["top"],
             progress=_showing(session, show),
+            **{name: options[name] for name in CSV_STYLE},
         )
 
 

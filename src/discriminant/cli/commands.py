@@ -193,6 +193,7 @@ def fit(source: tuple[str, ...], **options: Any) -> int:
     multiple=True,
     help="A text of a CSV that means missing, besides those of the fit. May be repeated.",
 )
+@given.csv_style
 @given.tables
 @given.deciding
 @given.plainly

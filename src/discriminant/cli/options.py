@@ -40,6 +40,13 @@ place = _all(
         "is read into memory; the rest in parts.",
     ),
 )
+CSV_STYLE = ("encoding", "delimiter", "decimal", "thousands")
+csv_style = _all(
+    click.option("--delimiter", help="Delimiter of a CSV (default: detected)."),
+    click.option("--decimal", help="Decimal sign of a CSV: . or , (default: detected)."),
+    click.option("--thousands", help="Sign between groups of digits in a CSV: , . ' or a space."),
+    click.option("--encoding", help="Encoding of a CSV, such as utf-8 or cp1252."),
+)
 reading = _all(
     place,
     click.option(
@@ -92,9 +99,7 @@ reading = _all(
         help="A text of a CSV that means missing, besides the empty one. May be repeated. Default, "
         "in numbers: NA, NaN, nan, null, NULL.",
     ),
-    click.option("--delimiter", help="Of a CSV, where it should not be guessed."),
-    click.option("--decimal", help="Of a CSV: . or ,"),
-    click.option("--encoding", help="Of a CSV, such as utf-8 or cp1252."),
+    csv_style,
     click.option("--max-classes", type=int, default=1000, show_default=True, help="Refuse more."),
     click.option(
         "--max-levels",
@@ -170,6 +175,7 @@ def opening(given: dict[str, Any]) -> dict[str, Any]:
         "max_levels": given.pop("max_levels"),
         "delimiter": given.pop("delimiter"),
         "decimal": given.pop("decimal"),
+        "thousands": given.pop("thousands"),
         "encoding": given.pop("encoding"),
         "max_classes": given.pop("max_classes"),
         "checkpoint": given.pop("checkpoint"),

@@ -24,6 +24,7 @@ _SAID = (
     (r"Pass bias_reduction=\"jeffreys\" \(Firth\) or ridge > 0", "Take --model logistic"),
     (r"\bUse LinearRegression\b", "In Python, LinearRegression fits it"),
     (r"write '\.'\.", "write '.', or say --decimal ,"),
+    (r"\b(thousands|decimal)='(.)'", r"--\1 \2"),
 )
 _NAMES = {
     "--missing_texts": "--missing-text",

@@ -184,8 +184,14 @@ def source_of(
     encoding: str | None = None,
     delimiter: str | None = None,
     decimal: str | None = None,
+    thousands: str | None = None,
 ) -> FilesSource:
     """Parts of the files that a path, a glob, a folder or a list names."""
     found = listed(source)
-    style = {"encoding": encoding, "delimiter": delimiter, "decimal": decimal}
+    style = {
+        "encoding": encoding,
+        "delimiter": delimiter,
+        "decimal": decimal,
+        "thousands": thousands,
+    }
     return FilesSource(found.name, filed(found, style), progress)

@@ -32,7 +32,7 @@ from discriminant.moments.reach import ReachReading
 from discriminant.moments.reading import MomentsReading
 from discriminant.table.cells import Frame
 from discriminant.table.encoding import Unforeseen
-from discriminant.table.learning import Wishes
+from discriminant.table.learning import Wishes, with_long_integers
 from discriminant.table.parts import Plan, Source, Spread, reading_as
 from discriminant.table.planning import planned, wider
 from discriminant.table.schema import Schema
@@ -66,6 +66,7 @@ def rows(
     max_levels: int = 100,
     detail: Detail | None = None,
     missing_texts: Iterable[str] | None = None,
+    thousands: str | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
     **options: Any,
 ) -> Parted:
@@ -88,6 +89,8 @@ def rows(
         Of the moments that are read. None: 'class' if there is room for it, else 'pooled'.
     missing_texts
         Texts of a CSV that stand for a missing cell, as for `discriminant.open_source`.
+    thousands
+        The sign between groups of three digits, as for `discriminant.open_source`.
     checkpoint
         A folder in which all sums over these rows are kept, those under way too: a run that was
         stopped and is started again goes on where it was, and gives the same to the last bit.
@@ -113,8 +116,11 @@ def rows(
         reference=reference,
         max_levels=max_levels,
         missing_texts=missing_texts,
+        thousands=thousands,
         reads_texts=(engine or engine_of(source)) != "sql",  # it sums what is written as it is
     )
+    if thousands is not None and (engine or engine_of(source)) == "files":
+        options = {**options, "thousands": thousands}
     found = source_of(source, engine=engine, **options)
     if checkpoint is not None:
         found = with_checkpoint(found, checkpoint)
@@ -162,6 +168,7 @@ def _opened(source: Source, wishes: Wishes, *, max_classes: int, detail: Detail 
     look = replace(look, left_out=tuple(n for n in source.names if n not in look.names))
     if wishes.target is not None and look[wishes.target].gaps:
         surveyed(source, wishes, wishes.aside)  # some rows do not know where they lie: all do
+    wishes = with_long_integers(look, wishes)
     survey: Survey | None = None
     while True:
         found = planned(look, wishes, survey=survey, max_classes=max_classes)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from discriminant.errors.answers import LabelError
@@ -13,6 +14,9 @@ from discriminant.errors.rows import (
     ShapeError,
     TextInNumberError,
 )
+
+_ONE_GROUP = re.compile("[+-]?[1-9][0-9]{0,2},[0-9]{3}")  # 1,001: thousands or decimals
+_GROUPS = re.compile("[+-]?[1-9][0-9]{0,2}(,[0-9]{3}){2,}")
 
 
 def _place(row: int, column: str, line: int | None) -> str:
@@ -37,6 +41,14 @@ class BadNumberError(TextInNumberError):
 
 def _hint(text: str) -> str:
     stripped = text.strip().lower()
+    if _ONE_GROUP.fullmatch(stripped):
+        whole, part = stripped.split(",")
+        return (
+            f"It may be {whole}{part} or {whole}.{part}: pass thousands=',' if the comma groups "
+            "digits, or decimal=',' if it is a decimal comma. "
+        )
+    if _GROUPS.fullmatch(stripped):
+        return "If its commas group digits, pass thousands=','. "
     if text.count(",") == 1 and text.replace(",", "", 1).strip("+- ").isdigit():
         return "It looks like a decimal comma: write '.'. "
     if stripped.startswith("0x"):

@@ -145,6 +145,14 @@ class FileError(InputError):
         )
 
     @classmethod
+    def after_quote(cls, path: str, line: int, column: str, text: str, quote: str) -> FileError:
+        return cls(
+            f"{path}, line {line}, column '{column}': the text {text[:80]!r} follows a closing "
+            f"quote ({quote}), so that the cell has no certain value. Remove the quotes, write a "
+            "quote within a quoted field twice, or leave the column out with exclude."
+        )
+
+    @classmethod
     def of_nul(cls, path: str, line: int, byte: int) -> FileError:
         return cls(
             f"{path}, line {line}: a NUL byte (byte {byte} of the text, counted from 0): the file "

@@ -31,7 +31,8 @@ VERSION = 1
 MAGIC = b'{"__metadata__":{"format":"discriminant","version":"'  # from byte 8 on
 DIGITS = 64  # of a SHA-256
 _MARK = b'"sha256":"'
-_ROOM = 1 << 20  # bytes that a header may always have; and as many more as the arrays have
+_ROOM = 1 << 25  # bytes that a header may always have: names of 100,000 columns; and as many more
+# as the arrays have
 _MOST = 100_000_000  # the most that any reader of safetensors takes
 _PAGE = 64  # the arrays start at a multiple of this
 _DIMENSIONS = 32

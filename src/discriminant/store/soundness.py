@@ -11,6 +11,7 @@ from __future__ import annotations
 import types
 from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
+from functools import cache
 from math import comb
 from numbers import Integral, Real
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
@@ -47,6 +48,7 @@ def fault_within(value: Any) -> str | None:
     return fault(type(value), own)
 
 
+@cache
 def _hints(cls: type[Any]) -> dict[str, Any]:
     try:
         return get_type_hints(cls)

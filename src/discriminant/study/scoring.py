@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -41,7 +41,6 @@ from discriminant.table.text_parts import CsvPart, Recut
 
 Progress = Callable[[int, int], object]
 Rows = Filed | DatabaseRows
-_STYLE = dict.fromkeys(("encoding", "delimiter", "decimal"))
 _READ_AGAIN = 1 << 28  # bytes; up to so many a fault is told as of the whole file
 
 
@@ -65,6 +64,10 @@ def predict_file(
     safe: bool = True,
     k: int = 5,
     progress: Progress | None = None,
+    encoding: str | None = None,
+    delimiter: str | None = None,
+    decimal: str | None = None,
+    thousands: str | None = None,
 ) -> Answered:
     """Say of every row of a file which class it is, and write the rows with the answers.
 
@@ -94,6 +97,9 @@ def predict_file(
         Of a label tree: how many labels to say of each row.
     progress
         Called as progress(rows, of) while there is work; of is 0 where it is not known.
+    encoding, delimiter, decimal, thousands
+        How a CSV is written, as for `discriminant.open_source`. Answers to a CSV with a decimal
+        comma are written with one too, and with its delimiter.
 
     Examples
     --------
@@ -110,13 +116,20 @@ def predict_file(
         from discriminant.study.label_files import answered_labels
 
         return Answered(*answered_labels(model, source, out, k=k, safe=safe, told=told))
-    model, encoding = with_encoding(model)
-    answering = _Answering(model, encoding, Path(out), prefix, probabilities, safe, k)
+    style = {
+        "encoding": encoding,
+        "delimiter": delimiter,
+        "decimal": decimal,
+        "thousands": thousands,
+    }
+    model, columns = with_encoding(model)
+    answering = _Answering(model, columns, Path(out), prefix, probabilities, safe, k, style)
     if engine_of(source) == "sql":
         return answering.written(DatabaseRows.of(source), told)
     refuse_sparse(source)
-    found = filed(listed(source), _STYLE)
-    found = found.wishing(Wishes(missing_texts=encoding.missing_texts), encoding)
+    found = filed(listed(source), style)
+    wishes = Wishes(missing_texts=columns.missing_texts, thousands=thousands)
+    found = found.wishing(wishes, columns)
     while True:
         try:
             return answering.written(found, told)
@@ -164,6 +177,7 @@ class _Answering:
     probabilities: bool
     safe: bool
     most: int  # labels of a row to say, of a label tree
+    style: Mapping[str, str | None]  # how a CSV is written, where it is not guessed
 
     def written(self, source: Rows, progress: Progress) -> Answered:
         """Read, answer and write, some rows at a time."""
@@ -223,6 +237,8 @@ class _Answering:
             return False
         keyed = any(file.keys.names for file in source.files)
         text = source.files[0].format.kind == "csv"
+        decimals = {one.format.dialect.decimal for one in source.files if one.format.dialect}
+        text = text and len(decimals) == 1  # one file has one decimal sign
         return text and not keyed and self.out.suffix not in (".parquet", ".arrow", ".feather")
 
     def _sheet(self, file: Any, source: Rows) -> Sheet:
@@ -278,7 +294,8 @@ class _Answering:
         """Raise the fault as of all rows: how many there are of it can be counted only there."""
         files = source.files
         if len(files) == 1 and files[0].identity.size <= _READ_AGAIN:
-            frame, _ = read_frame(files[0].format.path, encoding=self.encoding)
+            path = files[0].format.path
+            frame, _ = read_frame(path, encoding=self.encoding, style=self.style)
             self.model.predict(frame)
 
     @property

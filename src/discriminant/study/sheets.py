@@ -2,7 +2,8 @@
 
 A CSV is safe to open in a spreadsheet. A text that begins with = + - @ (of any width), a tab, a
 line end or a NUL may be a formula there: such texts get a ' in front, header included; numbers are
-left as they are. Cells of a CSV are passed on as they were written; those of other files are
+left as they are. Cells of a CSV are passed on as they were written, and if they have a decimal
+comma, so have the answers, with the delimiter of that file; cells of other files are
 written as Python writes them. Parquet and Arrow IPC keep the kinds of the columns.
 """
 
@@ -64,7 +65,10 @@ class CsvSheet:
         self._rows = _written(formats) if texts else None
         self._ended = False
         self._text = io.TextIOWrapper(file, "utf-8", newline="", write_through=True)
-        self._out = csv.writer(self._text, lineterminator="\n")
+        delimiter = ","
+        if self.decimal == "," and formats[0].dialect is not None:
+            delimiter = formats[0].dialect.delimiter
+        self._out = csv.writer(self._text, delimiter=delimiter, lineterminator="\n")
         self._out.writerow(self._safely(names))
 
     def add(self, table: Any, frame: Frame, answers: Mapping[str, Any]) -> None:
@@ -103,6 +107,8 @@ class CsvSheet:
         """An answer to every row: numbers, or texts of which there are few."""
         if not isinstance(values, list):
             found: list[Any] = values.tolist()
+            if self.decimal == ",":
+                return [None if value is None else repr(value).replace(".", ",") for value in found]
             return found
         few = list(dict.fromkeys(values))
         safe = dict(zip(few, self._safely(few), strict=True))

@@ -30,7 +30,7 @@ from discriminant.table.parts import Source
 
 SMALL = 1 << 28  # bytes of a file that is read into memory whatever there is of it
 _SHARE = 8  # of the memory that is free, for a file
-_OF_FILES = ("encoding", "delimiter", "decimal", "progress")
+_OF_FILES = ("encoding", "delimiter", "decimal", "progress")  # thousands is of any text
 MEMORY = "memory"
 
 

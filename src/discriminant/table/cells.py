@@ -292,6 +292,8 @@ def _series_cells(name: str, series: Any) -> Cells:
         return Cells(name, "boolean" if kind.kind == "b" else "number", values)
     if isinstance(kind, np.dtype) and kind.kind == "c":
         raise ColumnKindError.of(name, str(kind))
+    if type(kind).__name__ in ("Int128", "UInt128"):  # polars, which Arrow has no type for
+        return _integers(name, native.to_list())
     if hasattr(native, "to_arrow"):  # polars
         declared = type(kind).__name__ == "Enum"
         return replace(arrow_cells(name, native.to_arrow(), declared=declared), ordered=False)
@@ -299,9 +301,26 @@ def _series_cells(name: str, series: Any) -> Cells:
         found = (
             native if isinstance(native, pa.ChunkedArray) else pa.array(native, from_pandas=True)
         )
+    except OverflowError:  # integers that no machine type holds
+        return _integers(name, list(native))
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
         raise _mixed(name, native) from None
     return arrow_cells(name, found, declared=True)
+
+
+def _integers(name: str, values: Sequence[Any]) -> Cells:
+    """Cells of Python's integers: numbers if they fit 64 bits, else texts of their digits."""
+    import pyarrow as pa
+
+    known = [None if value is None or value != value else value for value in values]
+    for row, value in enumerate(known):
+        if value is not None and not isinstance(value, int | np.integer):
+            raise CellTypeError.of_cell(row, name, type(value).__name__)
+    try:
+        return arrow_cells(name, pa.array(known))
+    except OverflowError:
+        texts = [None if value is None else str(value) for value in known]
+        return arrow_cells(name, pa.array(texts))
 
 
 def _mixed(name: str, series: Any) -> Exception:

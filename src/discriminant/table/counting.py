@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 Numbers: TypeAlias = npt.NDArray[Any]
-Runs: TypeAlias = tuple[tuple[float, float], ...]  # first and last of each, in order
+Runs: TypeAlias = tuple[tuple[float, float], ...]  # first and last of each; integers stay exact
 
 FEW = 20  # rows below which 1, 2, 3, ... may well be a measurement
 
@@ -27,10 +27,10 @@ def run_of(values: Numbers) -> Runs | None:
     >>> run_of(np.array([3.0, 4.0, 5.0])), run_of(np.array([3.0, 5.0])), run_of(np.array([0.5]))
     (((3.0, 5.0),), None, None)
     """
-    first, last, rows = float(values[0]), float(values[-1]), len(values)
-    if not first.is_integer() or last - first != rows - 1:
+    first, last, rows = values[0].item(), values[-1].item(), len(values)
+    if not float(first).is_integer() or last - first != rows - 1:
         return None
-    counting = np.array_equal(values, np.arange(rows) + values[0])
+    counting = bool((np.diff(values) == 1).all())
     return ((first, last),) if counting else None
 
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from itertools import islice
@@ -49,6 +50,59 @@ def blame(format: Format, kinds: Mapping[str, Kind], missing: tuple[str, ...]) -
             )
         for j, name, kind in places:
             _check_cell(format, row, line, j, name, kind, missing)
+
+
+def check_quotes(
+    format: Format, columns: Collection[str], span: tuple[int, int] | None = None
+) -> None:
+    """Refuse text after the closing quote of a field in one of these columns.
+
+    pyarrow would join both: "1"5 would be 15.
+    """
+    dialect = _dialect(format)
+    with Stream(format.path, gzip=format.gzip, encoding=format.encoding, span=span) as stream:
+        text = stream.read()
+    quote, delimiter = dialect.quote.encode(), dialect.delimiter.encode()
+    before, after = b"\r\n" + delimiter, b"\r\n \t" + delimiter
+    quoted, record, end = False, 0, 0
+    for run in re.finditer(re.escape(quote) + b"+", text):
+        start, odd = run.start(), (run.end() - run.start()) % 2 == 1
+        opens = not start or text[start - 1] in before
+        if not quoted:
+            record = max(
+                record, text.rfind(b"\n", end, start) + 1, text.rfind(b"\r", end, start) + 1
+            )
+        end = run.end()
+        if not quoted and not opens:
+            continue  # a quote within a field that has none around it
+        closes = odd if quoted else not odd
+        quoted = quoted != odd
+        if closes and end < len(text) and text[end] not in after:
+            place = _fields_before(text[record:start], quote, delimiter)
+            name = dialect.names[place] if place < len(dialect.names) else ""
+            if name in columns:
+                line = _lines_before(format, span) + _line_ends(text[:start]) + 1
+                shown = re.split(b"[%b\r\n]" % re.escape(delimiter), text[end:], maxsplit=1)[0]
+                raise FileError.after_quote(
+                    format.path, line, name, shown.decode(errors="replace"), dialect.quote
+                )
+
+
+def _fields_before(record: bytes, quote: bytes, delimiter: bytes) -> int:
+    """Delimiters outside of quotes."""
+    return sum(part.count(delimiter) for part in record.split(quote)[::2])
+
+
+def _line_ends(text: bytes) -> int:
+    return text.count(b"\n") or text.count(b"\r")
+
+
+def _lines_before(format: Format, span: tuple[int, int] | None) -> int:
+    if span is None or not span[0]:
+        return 0
+    head = (0, span[0])
+    with Stream(format.path, gzip=format.gzip, encoding=format.encoding, span=head) as stream:
+        return _line_ends(stream.read())
 
 
 def line_at(format: Format, row: int) -> int:

@@ -14,12 +14,13 @@ from typing import Any
 
 import numpy as np
 
-from discriminant.errors import FileError
+from discriminant.errors import BadNumberError, FileError
 from discriminant.table.cells import Cells, Frame, arrow_cells
-from discriminant.table.csv_faults import blame, cell_at, line_at
+from discriminant.table.csv_faults import blame, cell_at, check_quotes, line_at
 from discriminant.table.dialect import FALSE, MAX_FIELD, MAX_LINE, MISSING, TRUE, Kind, is_number
 from discriminant.table.files import Format
 from discriminant.table.stream import MAX_BYTES, Recoded, Stream
+from discriminant.table.writing import grouped_style, read_as
 
 _BLOCK = 1 << 20
 
@@ -92,6 +93,7 @@ def _attempt(plan: CsvPlan, *, broken: bool, block: int) -> Any:
         encoding=text,
         max_bytes=plan.max_bytes,
         quote=dialect.quote,
+        delimiter=dialect.delimiter,
     ) as stream:
         table = csv.read_csv(
             stream,
@@ -103,6 +105,8 @@ def _attempt(plan: CsvPlan, *, broken: bool, block: int) -> Any:
         )
         if stream.quotes % 2:
             blame(plan.format, plan.kinds, plan.missing)
+        if stream.suspect:
+            check_quotes(plan.format, plan.kinds)
     return table.rename_columns(list(plan.kinds))
 
 
@@ -131,7 +135,7 @@ def conversion(plan: CsvPlan) -> Any:
 def _type(kind: Kind, varied: bool) -> Any:
     import pyarrow as pa
 
-    if kind in ("text", "empty"):
+    if kind in ("text", "empty", "grouped"):
         return pa.string() if varied else pa.dictionary(pa.int32(), pa.string())
     known = {"number": pa.float64(), "boolean": pa.bool_(), "date": pa.date32()}
     return known.get(kind, pa.timestamp("us"))
@@ -150,6 +154,8 @@ def csv_cells(table: Any, plan: CsvPlan) -> tuple[Cells, ...]:
             _check_lengths(cells, plan)
             if plan.kinds[name] == "empty":
                 cells = _numbers_after_all(cells, plan.missing, plan.format.dialect.decimal)
+            if plan.kinds[name] == "grouped":
+                cells = _grouped_numbers(cells, plan)
         found.append(cells)
     return tuple(found)
 
@@ -157,6 +163,20 @@ def csv_cells(table: Any, plan: CsvPlan) -> tuple[Cells, ...]:
 def _check_lengths(cells: Cells, plan: CsvPlan) -> None:
     if max(map(len, cells.levels), default=0) > MAX_FIELD:
         blame(plan.format, plan.kinds, plan.missing)
+
+
+def _grouped_numbers(cells: Cells, plan: CsvPlan) -> Cells:
+    """Numbers with grouped digits, where the user named the sign and the model has a number."""
+    dialect = plan.format.dialect
+    assert dialect is not None and dialect.thousands is not None
+    read = read_as(grouped_style(dialect.thousands, dialect.decimal))
+    values = [np.nan if text in plan.missing else read(text) for text in cells.levels]
+    for code, value in enumerate(values):
+        rows = np.flatnonzero(cells.values == code) if value is None else ()
+        for row in rows[:1]:
+            raise BadNumberError.of(int(row), cells.name, cells.levels[code])
+    table = np.array([np.nan if value is None else value for value in values] + [np.nan])
+    return Cells(cells.name, "number", table[cells.values])
 
 
 def _numbers_after_all(cells: Cells, missing: Sequence[str], decimal: str) -> Cells:

@@ -23,7 +23,7 @@ from typing import Literal
 from discriminant.errors import ColumnNamesError, FileError, OptionError
 from discriminant.table.writing import written_as
 
-Kind = Literal["number", "boolean", "date", "time", "text", "empty"]
+Kind = Literal["number", "grouped", "boolean", "date", "time", "text", "empty"]
 
 MAX_FIELD = 10**6  # characters
 MAX_LINE = 10 * 10**6
@@ -31,6 +31,7 @@ MAX_COLUMNS = 10**5
 MISSING = ("", "NA", "NaN", "nan", "null", "NULL")  # texts that stand for no number
 DOUBTFUL = ("na", "n/a", "nan", "null", "none", "?", "-", ".", "missing")  # perhaps missing
 DELIMITERS = ",;\t|"
+THOUSANDS = (",", ".", " ", "'")  # signs between groups of three digits
 TRUE = ("true", "True", "TRUE")
 FALSE = ("false", "False", "FALSE")
 
@@ -40,6 +41,8 @@ _NUMBER = re.compile(
 )
 _COMMA = re.compile(r"[+-]?([0-9]+,[0-9]+)([eE][+-]?[0-9]+)?")
 _GROUPED = re.compile(r"[+-]?[1-9][0-9]{0,2}(,[0-9]{3})+")  # 1,234: perhaps grouped digits
+_INTEGER = re.compile(r"[+-]?[0-9]{1,4000}")  # Python refuses to read integers of more digits
+_DIGITS_EXACT = 15  # that float64 always holds
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,6})?)?")
 _WORDS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
@@ -57,6 +60,7 @@ class Dialect:
     kinds: tuple[Kind, ...]
     varied: tuple[bool, ...]  # texts of which most are different
     broken: bool  # some field of the sample has a line end in it
+    thousands: str | None = None  # sign between groups of digits, where the user named one
 
     @property
     def said(self) -> str:
@@ -69,13 +73,21 @@ class Dialect:
 
 
 def csv_dialect(
-    path: str, sample: str, *, delimiter: str | None = None, decimal: str | None = None
+    path: str,
+    sample: str,
+    *,
+    delimiter: str | None = None,
+    decimal: str | None = None,
+    thousands: str | None = None,
 ) -> Dialect:
     """The dialect of a text that begins with `sample`, at least one line."""
     if delimiter is not None and (len(delimiter) != 1 or delimiter in "\"'\r\n"):
         raise OptionError.of("delimiter", delimiter, "one character, no quote and no line end")
     if decimal not in (None, ".", ","):
         raise OptionError.of("decimal", decimal, "'.' or ','")
+    check_thousands(thousands, decimal)
+    if thousands in (",", ".") and decimal is None:
+        decimal = "." if thousands == "," else ","
     sample = _whole_lines(sample)
     quote = _quote_of(sample)
     if delimiter is None:
@@ -89,10 +101,19 @@ def csv_dialect(
     names = tuple(name or f"column {j + 1}" for j, name in enumerate(header))
     columns = [[row[j] for row in rows if len(row) > j] for j in range(len(names))]
     decimal = decimal or ("," if _decimal_comma(columns) else ".")
-    kinds = tuple(kind_of(cells, decimal) for cells in columns)
+    kinds = tuple(kind_of(cells, decimal, thousands) for cells in columns)
     varied = tuple(len(set(cells)) > 0.5 * len(cells) for cells in columns)
     broken = any("\n" in cell or "\r" in cell for cells in columns for cell in cells)
-    return Dialect(delimiter, decimal, quote, names, tuple(header), kinds, varied, broken)
+    return Dialect(
+        delimiter, decimal, quote, names, tuple(header), kinds, varied, broken, thousands
+    )
+
+
+def check_thousands(thousands: str | None, decimal: str | None = None) -> None:
+    """Refuse a sign between thousands that no number is written with."""
+    if thousands not in (None, *THOUSANDS) or (thousands is not None and thousands == decimal):
+        allowed = "',', '.', ' ' or an apostrophe, and not the decimal sign"
+        raise OptionError.of("thousands", thousands, allowed)
 
 
 def is_number(text: str, decimal: str = ".") -> bool:
@@ -134,8 +155,10 @@ def _in_calendar(text: str) -> bool:
     return True
 
 
-def kind_of(cells: Sequence[str], decimal: str) -> Kind:
+def kind_of(cells: Sequence[str], decimal: str, thousands: str | None = None) -> Kind:
     """The kind of a column, from some of its cells.
+
+    Integers that float64 cannot tell apart, or that need more than 64 bits, are texts.
 
     >>> kind_of(["1", "2.5", "NA"], "."), kind_of(["a", "1"], "."), kind_of(["TRUE"], ".")
     ('number', 'text', 'boolean')
@@ -145,7 +168,9 @@ def kind_of(cells: Sequence[str], decimal: str) -> Kind:
         return "empty"
     numbers = [cell for cell in some if is_number(cell, decimal)]
     if len(numbers) == len(some):
-        return "number"
+        return "text" if _long_integers(some) else "number"
+    if thousands is not None and written_as(set(some), thousands=thousands) is not None:
+        return "text"  # grouped digits are read where the column is encoded
     if _meant_as_numbers(numbers, some):
         return "number" if written_as(set(some)) is None else "text"
     if all(cell in TRUE or cell in FALSE for cell in some):
@@ -154,6 +179,23 @@ def kind_of(cells: Sequence[str], decimal: str) -> Kind:
         if all(_looks(cell, kind) for cell in some):
             return kind
     return "text"
+
+
+def _long_integers(cells: Sequence[str]) -> bool:
+    """Whether numbers are integers that float64 would merge, or of more than 64 bits.
+
+    >>> _long_integers(["18446744073709551617", "18446744073709551618"]), _long_integers(["1e30"])
+    (True, False)
+    """
+    if max(map(len, cells)) <= _DIGITS_EXACT:
+        return False
+    texts = {cell.strip() for cell in cells}
+    if not all(_INTEGER.fullmatch(text) for text in texts):
+        return False
+    whole = {int(text) for text in texts}
+    if max(whole) >= 1 << 64 or min(whole) < -(1 << 63):
+        return True
+    return len({float(value) for value in whole}) < len(whole)
 
 
 def sample_rows(sample: str, delimiter: str, quote: str, most: int = _ROWS) -> list[list[str]]:

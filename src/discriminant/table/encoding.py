@@ -21,7 +21,7 @@ Columns are matched by name. An Encoding is plain facts: `to_dict` gives what JS
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -165,8 +165,9 @@ class Encoding:
         return Encoded(Columns(tuple(found)), work.rejected, work.gaps)
 
     def to_dict(self) -> dict[str, Any]:
-        """What JSON can hold."""
-        return asdict(self)
+        """What JSON can hold; of a column only what is not the default, for there may be many."""
+        found = asdict(replace(self, columns=()))
+        return {**found, "columns": [_nondefault(column) for column in self.columns]}
 
     @classmethod
     def from_dict(cls, found: Mapping[str, Any]) -> Encoding:
@@ -183,6 +184,12 @@ class Encoding:
             raise ColumnNamesError.of_missing(absent, extra)
         if extra:
             tell(ExtraColumnsWarning.of_columns(extra))
+
+
+def _nondefault(column: Column) -> dict[str, Any]:
+    """The fields of a column that differ from their defaults."""
+    values = {one.name: (getattr(column, one.name), one.default) for one in fields(column)}
+    return {name: value for name, (value, default) in values.items() if value != default}
 
 
 def _tuples(found: Mapping[str, Any]) -> dict[str, Any]:

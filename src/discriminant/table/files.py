@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
@@ -124,6 +125,7 @@ def sniff(
     encoding: str | None = None,
     delimiter: str | None = None,
     decimal: str | None = None,
+    thousands: str | None = None,
 ) -> Format:
     """What a file is. What is given is not looked for."""
     path = regular(path)
@@ -139,7 +141,8 @@ def sniff(
     packed = start[:2] == b"\x1f\x8b"
     if not packed:
         _refuse_foreign(path, start)
-    return _text_format(path, packed, encoding, delimiter, decimal)
+    style = {"delimiter": delimiter, "decimal": decimal, "thousands": thousands}
+    return _text_format(path, packed, encoding, style)
 
 
 def is_stored(path: str | os.PathLike[str]) -> bool:
@@ -175,7 +178,7 @@ def _decoded(path: str, packed: bool, encoding: Encoding) -> tuple[Encoding, str
 
 
 def _text_format(
-    path: str, packed: bool, encoding: str | None, delimiter: str | None, decimal: str | None
+    path: str, packed: bool, encoding: str | None, style: Mapping[str, str | None]
 ) -> Format:
     with Stream(path, gzip=packed, encoding=None) as raw:
         start = raw.read(SAMPLE)
@@ -191,5 +194,5 @@ def _text_format(
         return Format(path, "jsonl", packed, found)
     if first == "[" and sample.lstrip()[1:].lstrip()[:1] == "{":
         raise FileError.not_a_table(path, "a JSON array", "Write one object a line instead.")
-    dialect = csv_dialect(path, sample, delimiter=delimiter, decimal=decimal)
+    dialect = csv_dialect(path, sample, **style)
     return Format(path, "csv", packed, found, dialect)

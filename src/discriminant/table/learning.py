@@ -20,6 +20,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
+
 from discriminant.errors import (
     CategoryError,
     EmptyColumnError,
@@ -31,8 +33,13 @@ from discriminant.errors import (
     UnreadTextWarning,
     tell,
 )
-from discriminant.table.cells import Frame, open_frame
-from discriminant.table.dialect import DOUBTFUL, MISSING as MISSING_TEXTS, is_number
+from discriminant.table.cells import Cells, Frame, open_frame
+from discriminant.table.dialect import (
+    DOUBTFUL,
+    MISSING as MISSING_TEXTS,
+    check_thousands,
+    is_number,
+)
 from discriminant.table.encoding import Column, Encoding, sorted_levels
 from discriminant.table.naming import lookalikes, nearest
 from discriminant.table.policies import MISSING, UNSEEN
@@ -61,6 +68,7 @@ class Wishes:
     reference: Any = "frequent"  # the level of a category that has no indicator
     max_levels: Any = 100
     missing_texts: tuple[str, ...] | None = None
+    thousands: str | None = None  # sign between groups of three digits
     reads_texts: bool = True  # whether texts that are numbers or dates are to be read as such
 
     @classmethod
@@ -100,6 +108,7 @@ class Wishes:
                 raise OptionError.of(name, getattr(self, name), f"one of {words}")
         if not isinstance(self.max_levels, int) or self.max_levels < 2:
             raise OptionError.of("max_levels", self.max_levels, "a whole number, 2 or more")
+        check_thousands(self.thousands)
 
     def by_level(self, name: str) -> bool:
         """Whether a column is to be read as levels, whatever it looks like."""
@@ -115,21 +124,19 @@ class Wishes:
             "ordered": self.ordered,
             "categories": self.categories,
         }
+        known = set(names)
         for what, some in asked.items():
             for name in some:
-                if name not in names:
+                if name not in known:
                     if what == "target" and _values_for_names(names):
                         raise TargetError.headless(str(name), names)
                     raise TargetError.no_column(str(name), names, nearest(name, names), what=what)
 
     def wanted(self, names: Sequence[str]) -> list[str]:
         """The columns to read, target and weight among them."""
-        some = [
-            name
-            for name in names
-            if (self.columns is None or name in self.columns) and name not in self.exclude
-        ]
-        return [name for name in names if name in some or name in (self.target, self.weight)]
+        used = set(names if self.columns is None else self.columns) - set(self.exclude)
+        used |= set(self.aside)
+        return [name for name in names if name in used]
 
 
 def open_chosen(source: Any, wishes: Wishes) -> Frame:
@@ -146,11 +153,37 @@ def open_chosen(source: Any, wishes: Wishes) -> Frame:
     return replace(source, columns=tuple(source[name] for name in kept), left_out=others)
 
 
+def with_long_integers(frame: Frame, wishes: Wishes) -> Wishes:
+    """The options with integers that float64 would merge named as categories.
+
+    Integers beyond 2^53 are rounded as numbers. Where two different ones become equal they are
+    identifiers or codes, and are compared by their digits.
+    """
+    names = [
+        cells.name
+        for cells in frame.columns
+        if cells.name not in wishes.aside and not wishes.by_level(cells.name) and _merges(cells)
+    ]
+    return replace(wishes, categories=(*wishes.categories, *names)) if names else wishes
+
+
+def _merges(cells: Cells) -> bool:
+    """Whether different integers of a column are equal in float64."""
+    values = cells.values
+    if cells.kind != "number" or values.dtype.kind not in "iu" or not len(values):
+        return False
+    if max(abs(int(values.min())), abs(int(values.max()))) <= 1 << 53:
+        return False
+    distinct = np.unique(values)
+    return len(np.unique(distinct.astype(np.float64))) < len(distinct)
+
+
 def learn(
     frame: Frame, wishes: Wishes, *, weight: Floats | None = None
 ) -> tuple[Encoding, list[str]]:
     """The encoding for the rows of a fit, and what is to be said of it."""
     wishes.check()
+    wishes = with_long_integers(frame, wishes)
     seen = [
         CellsSeen(cells, weight, cells.kind != "text" and wishes.by_level(cells.name))
         for cells in frame.columns
@@ -191,7 +224,7 @@ def _as_written(seen: Seen, wishes: Wishes) -> Seen:
     aside = seen.name in (wishes.target, wishes.weight) or wishes.by_level(seen.name)
     if aside or seen.kind != "text" or seen.ordered or not wishes.reads_texts:
         return seen
-    found = written_as(_texts(seen, wishes))
+    found = written_as(_texts(seen, wishes), thousands=wishes.thousands)
     return seen if found is None else WrittenSeen(seen, found)
 
 

@@ -82,6 +82,7 @@ def open_source(
     encoding: str | None = None,
     delimiter: str | None = None,
     decimal: str | None = None,
+    thousands: str | None = None,
 ) -> Opened:
     """Read all rows, learn what becomes of each column, and make a table of it.
 
@@ -111,6 +112,9 @@ def open_source(
         numbers also NA, NaN, nan, null and NULL. Of labels only an empty one is missing.
     encoding, delimiter, decimal
         How a CSV is written, where it should not be guessed.
+    thousands
+        The sign between groups of three digits in texts, such as ',' for 1,234. None: recognised
+        where it is certain; a column of 1,234 alone is refused, for it may mean 1.234.
     """
     wishes = Wishes.of(
         target=target,
@@ -124,8 +128,14 @@ def open_source(
         reference=reference,
         max_levels=max_levels,
         missing_texts=missing_texts,
+        thousands=thousands,
     )
-    style = {"encoding": encoding, "delimiter": delimiter, "decimal": decimal}
+    style = {
+        "encoding": encoding,
+        "delimiter": delimiter,
+        "decimal": decimal,
+        "thousands": thousands,
+    }
     frame, format = _read(source, wishes, None, max_bytes, style)
     return _opened(frame, format, wishes, max_classes)
 
@@ -136,14 +146,21 @@ def read_frame(
     encoding: Encoding | None = None,
     target: str | None = None,
     max_bytes: int = MAX_BYTES,
+    style: Mapping[str, str | None] | None = None,
 ) -> tuple[Frame, Format | None]:
     """The cells of a source, of the kinds that an encoding was learnt from.
 
     So that a column that was text at the fit is read as text, whatever it looks like now; and
-    labels, if a `target` is named, as they are written.
+    labels, if a `target` is named, as they are written. `style`: encoding, delimiter, decimal and
+    thousands of a CSV, where they should not be guessed.
     """
-    wishes = Wishes(target, missing_texts=None if encoding is None else encoding.missing_texts)
-    style = dict.fromkeys(("encoding", "delimiter", "decimal"))
+    style = style or {}
+    wishes = Wishes(
+        target,
+        missing_texts=None if encoding is None else encoding.missing_texts,
+        thousands=style.get("thousands"),
+    )
+    wishes.check()
     return _read(source, wishes, encoding, max_bytes, style)
 
 
@@ -207,7 +224,10 @@ def csv_kinds(
             kinds[name] = "text"
     for column in () if fitted is None else fitted.columns:
         if column.name in kinds:
+            grouped = kinds[column.name] == "text" and wishes.thousands is not None
             kinds[column.name] = _CSV_KINDS.get(column.kind, kinds[column.name])
+            if grouped and column.kind == "number":
+                kinds[column.name] = "grouped"
             if column.written:
                 kinds[column.name] = "text"
     return kinds

@@ -138,7 +138,7 @@ class CellsSeen:
             return ""
         known = values[~np.isnan(values)] if values.dtype.kind == "f" else values
         low, high = known.min(), known.max()
-        return in_every_row(float(low)) if low == high else ""
+        return in_every_row(low.item()) if low == high else ""
 
     @cached_property
     def row_numbers(self) -> bool:
@@ -262,8 +262,17 @@ class WrittenSeen:
 
 
 def in_every_row(value: float) -> str:
-    """That a column is constant, in words."""
-    return f"{value:g} in every row"
+    """That a column is constant, in words; beyond 2^53 float64 may have rounded it.
+
+    >>> in_every_row(1.5), in_every_row(2**60)
+    ('1.5 in every row', '1152921504606846976 in every row')
+    """
+    if isinstance(value, float) and value.is_integer() and abs(value) >= _EXACT:
+        return (
+            f"{value:g} in every row after rounding to float64; if these are identifiers, store "
+            "them as texts"
+        )
+    return f"{value:g} in every row" if isinstance(value, float) else f"{value} in every row"
 
 
 def known_levels(seen: Seen) -> Sequence[str]:

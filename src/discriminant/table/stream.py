@@ -12,6 +12,7 @@ from __future__ import annotations
 import codecs
 import gzip
 import io
+import re
 import zlib
 from dataclasses import dataclass
 from typing import Any, BinaryIO, Self
@@ -23,6 +24,7 @@ MAX_BYTES = 1 << 36  # of text, unpacked: 64 GB
 _RATIO = 100  # of unpacked bytes to packed ones
 _TRUSTED = 1 << 22  # unpacked bytes up to which the ratio does not matter
 _PIECE = 1 << 20
+_TAIL = 64  # bytes looked at again with the next piece
 _MARKS = (
     (codecs.BOM_UTF8, "utf-8"),
     (codecs.BOM_UTF16_LE, "utf-16-le"),
@@ -69,6 +71,7 @@ class Stream(io.RawIOBase):
         encoding: Encoding | None,
         max_bytes: int = MAX_BYTES,
         quote: str = '"',
+        delimiter: str | None = None,
         span: tuple[int, int] | None = None,
     ) -> None:
         self._path = path
@@ -84,6 +87,9 @@ class Stream(io.RawIOBase):
         self._most = max_bytes
         self._quote = quote.encode()
         self.quotes = 0  # quotes seen: an odd number is one that was not closed
+        self.suspect = False  # whether text may follow a closing quote: see `table.csv_faults`
+        self._after_quote = None if delimiter is None else _after_quote(quote, delimiter)
+        self._tail = b"\n"  # the last bytes of the piece before
         self._ended = False
         self._rest = b""  # read and not yet given: letters may take more bytes than they took
         if encoding is not None and encoding.mark and not self._given:
@@ -108,17 +114,16 @@ class Stream(io.RawIOBase):
         buffer[: len(found)] = found
         return len(found)
 
-    def head(self, size: int) -> str:
-        """The first `size` bytes of text, or more if the first line is longer."""
-        pieces, length = [], 0
-        while length < size and (piece := self.read(_PIECE)):
+    def head(self, size: int, lines: int = 6) -> str:
+        """The first `size` bytes of text; more if they hold fewer than so many lines."""
+        pieces: list[bytes] = []
+        length = ends = 0
+        while (length < size or (ends < lines and length < MAX_LINE) or not ends) and (
+            piece := self.read(_PIECE)
+        ):
             pieces.append(piece)
-            length += len(piece)
-        ended = any(map(_has_line_end, pieces))
-        while not ended and (piece := self.read(_PIECE)):
-            pieces.append(piece)
-            ended, length = _has_line_end(piece), length + len(piece)
-            if length > MAX_LINE:
+            length, ends = length + len(piece), ends + _lines_in(piece)
+            if length > MAX_LINE and not ends:
                 raise FileError.long_line(self._path, 1, MAX_LINE)
         return b"".join(pieces).decode("utf-8", errors="replace")
 
@@ -151,6 +156,9 @@ class Stream(io.RawIOBase):
             self._refuse_nul()
         if self._quote in text:
             self.quotes += text.count(self._quote)
+            if self._after_quote is not None and not self.suspect:
+                self.suspect = self._after_quote.search(self._tail + text) is not None
+        self._tail = text[-_TAIL:]
         return text
 
     def _checked(self, piece: bytes, start: int) -> bytes:
@@ -226,6 +234,18 @@ class Stream(io.RawIOBase):
         return Stream(self._path, gzip=self._packed, encoding=encoding, max_bytes=self._most)
 
 
+def _after_quote(quote: str, delimiter: str) -> re.Pattern[bytes]:
+    """Finds a run of quotes with text after it that may not be the opening of a field.
+
+    An opening run follows a delimiter or a line end and is odd; a run within a quoted field is
+    even. The other runs may close a field, so that no text may follow them.
+    """
+    q, ends = re.escape(quote.encode()), re.escape(delimiter.encode()) + rb"\r\n"
+    inside = rb"(?<=[^%b%b]%b)(?:%b%b)*" % (ends, q, q, q, q)
+    empty = rb"(?<=[%b]%b)%b(?:%b%b)*" % (ends, q, q, q, q)
+    return re.compile(rb"%b(?:%b|%b)(?=[^%b%b \t])" % (q, inside, empty, ends, q))
+
+
 def encoding_of(path: str, start: bytes, named: str | None) -> Encoding:
     """The encoding of a text from its first bytes, if it is not named."""
     for mark, name in _MARKS:
@@ -270,10 +290,6 @@ def _single_byte(some: bytes) -> str:
 
 def _lines_in(piece: bytes) -> int:
     return piece.count(b"\n") or piece.count(b"\r")
-
-
-def _has_line_end(piece: bytes) -> bool:
-    return b"\n" in piece or b"\r" in piece
 
 
 def _decoder(name: str) -> codecs.IncrementalDecoder:

@@ -56,7 +56,8 @@ class ColumnSurvey:
             tally = _tally(cells, weight)
             return cls(cells.name, "text", cells.ordered, rows, gaps, tally=tally, order=order)
         known = ~cells.missing
-        values = cells.values[known].astype(np.float64)
+        exact = cells.values[known]  # integers, which float64 may not tell apart
+        values = exact.astype(np.float64)
         by = None if weight is None else weight[known]
         if not len(values):
             return cls(cells.name, cells.kind, cells.ordered, rows, gaps)
@@ -68,10 +69,10 @@ class ColumnSurvey:
             cells.ordered,
             rows,
             gaps,
-            float(values.min()),
-            float(values.max()),
+            exact.min().item(),
+            exact.max().item(),
             bool((values == np.floor(values)).all()),
-            run_of(values) if not gaps else None,
+            run_of(exact) if not gaps else None,
             mass,
             centre + float(np.average(values - centre, weights=by)) if mass else 0.0,
         )

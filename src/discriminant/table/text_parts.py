@@ -18,7 +18,13 @@ from typing import Any
 from discriminant.errors import FileError
 from discriminant.table.arrow_files import blame_json
 from discriminant.table.cells import Frame, from_arrow
-from discriminant.table.csv_faults import blame, cell_at, line_at, rows_before
+from discriminant.table.csv_faults import (
+    blame,
+    cell_at,
+    check_quotes,
+    line_at,
+    rows_before,
+)
 from discriminant.table.csv_files import CsvPlan, conversion, csv_cells
 from discriminant.table.dialect import MAX_LINE
 from discriminant.table.file_parts import BATCH, Keys, framed
@@ -137,6 +143,7 @@ class CsvPart(_Span):
             encoding=format.encoding,
             max_bytes=plan.max_bytes,
             quote=dialect.quote,
+            delimiter=dialect.delimiter,
             span=self.span,
         ) as stream:
             yield from csv.open_csv(
@@ -155,6 +162,8 @@ class CsvPart(_Span):
             )
             if stream.quotes % 2:
                 self._whole_or_blame()
+            if stream.suspect:
+                check_quotes(format, plan.kinds, self.span)
 
     def _explain(self, text: str) -> None:
         """Raise the error for what stopped pyarrow, or ask for another cut."""

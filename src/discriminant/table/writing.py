@@ -9,7 +9,9 @@ other way that fits gives them other values:
 
     $1,234           grouped: no currency has three decimals that are never two
     1,234            may be 1.234 or 1234, and 01/02/2023 may be of January or of February: not
-                     read unless another text of the column tells; then `doubt` says why
+                     read unless another text of the column tells; then `doubt` says why. The user
+                     may name the sign between `thousands`; then only it groups digits
+    1,234,567        grouped: a number has one decimal comma
 
 Plain numbers as texts are left alone: who writes these as texts may mean names. A way is kept by
 its name, so that it travels with a model. A percentage is the number before its sign.
@@ -58,6 +60,7 @@ _LOOSE_DATE = re.compile(
     r"([0-9]{4}[./-][0-9]{1,2}[./-][0-9]{1,2}|[0-9]{1,2}[./-][0-9]{1,2}[./-]([0-9]{4}|[0-9]{2}))"
     + _CLOCK
 )
+_COMMA_GROUPS = re.compile("[+-]?[0-9]{1,3}(,[0-9]{3})+")
 _SHORT_YEAR = re.compile(r"[0-9]{1,2}([./-])[0-9]{1,2}\1[0-9]{2}" + _CLOCK)
 _MOSTLY = 0.8
 _LOOK = 1000  # texts that show whether a column is worth a word
@@ -92,16 +95,31 @@ class Doubt:
     why: str
 
 
-def written_as(texts: Collection[str]) -> Written | None:
+def written_as(texts: Collection[str], *, thousands: str | None = None) -> Written | None:
     """What all of the texts are, if there is one answer.
 
+    `thousands`: the sign that groups digits, where the user says so.
+
+    >>> written_as(["1,234", "56"], thousands=",").values["1,234"]
+    1234.0
     >>> found = written_as(["7.039,00", "120,50"])
     >>> found.kind, found.values["7.039,00"], written_as(["1,234", "2,345"])
     ('number', 7039.0, None)
     """
     if not texts:
         return None
-    return _as_dates(texts) or _as_numbers(texts)
+    return _as_dates(texts) or _as_numbers(texts, thousands)
+
+
+def grouped_style(thousands: str, decimal: str) -> str:
+    """How numbers with these signs are written, as `read_as` takes it.
+
+    >>> grouped_style(",", "."), grouped_style(" ", ",")
+    ('1,234.5;', '1 234,5;')
+    """
+    fits = [name for name, (group, _) in _STYLES.items() if thousands in group]
+    best = (name for name in fits if _STYLES[name][1] == decimal)
+    return f"{next(best, fits[0])};"
 
 
 def read_as(way: str) -> Callable[[str], float | None]:
@@ -128,17 +146,24 @@ def doubt(counts: Mapping[str, int]) -> Doubt | None:
 # --- numbers --------------------------------------------------------------------------------------
 
 
-def _as_numbers(texts: Collection[str]) -> Written | None:
+def _as_numbers(texts: Collection[str], thousands: str | None) -> Written | None:
     parted = _PARTED.fullmatch(next(iter(texts)).strip())
     if parted is None:
         return None
     unit = parted[2] or parted[5] or ""
-    ways = [way for style in _STYLES if (way := _all_numbers(texts, style, unit)) is not None]
+    styles = [style for style, (group, _) in _STYLES.items() if thousands in (None, *group)]
+    ways = [way for style in styles if (way := _all_numbers(texts, style, unit)) is not None]
     if unit not in ("", "%"):
         ways = [way for way in ways if not _three_decimals(texts, way.way)] or ways
     if not ways or any(way.values != ways[0].values for way in ways):
         return None
     example = max(texts, key=_marks)
+    if thousands is not None:
+        signs = _STYLES[ways[0].way.partition(";")[0]][0]
+        grouped = next((text for text in texts if any(sign in text for sign in signs)), None)
+        if grouped is None:
+            return None
+        return Written("number", ways[0].way, ways[0].values, grouped)
     if not unit and (not _marks(example) or not _worth("numbers", texts)):
         return None
     return Written("number", ways[0].way, ways[0].values, example)
@@ -192,6 +217,8 @@ def _worth(kind: str, texts: Collection[str]) -> bool:
     """Whether texts may be measured: groups of digits that are all of one length may be codes."""
     if kind == "dates" or any(re.search(_UNIT, text) for text in texts):
         return True
+    if all(_COMMA_GROUPS.fullmatch(text.strip()) for text in texts):
+        return True  # codes have no commas
     return len({len(text.strip()) for text in texts}) > 1
 
 

@@ -390,8 +390,7 @@ def _encodings(honest):
         told = _first(manifest, "Encoding")["told"]
         if place is not None:
             told = dict(told["dict"])["columns"]["tuple"][place]
-        pair = next(pair for pair in told["dict"] if pair[0] == key)
-        pair[1] = value
+        told["dict"] = [pair for pair in told["dict"] if pair[0] != key] + [[key, value]]
         yield f"{key} {json.dumps(value)[:40]}", signed(header, manifest, arrays)
     for key in ("estimator_", "encoding_", "classes_", "said_", "rows_dropped_"):
         header, manifest, arrays = honest_parts(honest)

@@ -33,7 +33,7 @@ def moments(session: Session, source: tuple[str, ...], options: dict[str, Any]) 
     with session.progress() as shown:
         pace = Pace(shown)
         pace("reading", 0, 1)
-        taken = take(one_or_all(source), detail=detail, progress=pace.rows, **how)
+        taken = take(one_or_all(source), detail=detail, progress=pace.rows, min_classes=1, **how)
         found = read_moments(taken.rows, detail=detail)
     if isinstance(found, ClassMoments):
         found = TableMoments.of(found, taken.opened.encoding)

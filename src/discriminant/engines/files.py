@@ -59,6 +59,12 @@ class FilesSource:
         return sum(part.share for part in self.parts) if self.filed.counted else 0
 
     @property
+    def decimal(self) -> str:
+        """Decimal sign of the files; '.' where they differ."""
+        signs = {file.format.decimal for file in self.filed.files}
+        return signs.pop() if len(signs) == 1 else "."
+
+    @property
     def said(self) -> tuple[str, ...]:
         """Formats and number of files."""
         return self.filed.said

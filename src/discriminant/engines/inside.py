@@ -33,6 +33,7 @@ class Inside:
     database: Database
     connection: Any
     known: Mapping[str, Kind]  # what columns are; of SQLite only which are dates
+    every: str = ""  # the query with the rows that are dropped for want of a label
 
     @property
     def rows(self) -> str:
@@ -56,6 +57,11 @@ class Inside:
     def count(self) -> int:
         """How many rows there are."""
         return int(self.totals(["COUNT(*)"])[0])
+
+    def count_every(self) -> int:
+        """How many rows there are, those without a label included."""
+        source = f"({self.every or self.query}) AS rows"
+        return int(self.totals(["COUNT(*)"], source)[0])
 
     def kinds(self, columns: Sequence[str]) -> dict[str, Kind]:
         """What the cells of each column are."""

@@ -27,12 +27,13 @@ from discriminant.errors import (
     SourceChangedError,
 )
 from discriminant.moments.anchor import Anchor
-from discriminant.moments.class_moments import ClassMoments, Detail
+from discriminant.moments.class_moments import Detail
 from discriminant.moments.reach import ReachReading
 from discriminant.moments.reading import MomentsReading
 from discriminant.table.cells import Frame
-from discriminant.table.encoding import Unforeseen
+from discriminant.table.encoding import Encoding, Unforeseen
 from discriminant.table.learning import Wishes, with_long_integers
+from discriminant.table.opening import dropped
 from discriminant.table.parts import Plan, Source, Spread, reading_as
 from discriminant.table.planning import planned, wider
 from discriminant.table.schema import Schema
@@ -63,6 +64,7 @@ def rows(
     exclude: Iterable[str] = (),
     reference: str | None = "frequent",
     max_classes: int = 1000,
+    min_classes: int = 2,
     max_levels: int = 100,
     detail: Detail | None = None,
     missing_texts: Iterable[str] | None = None,
@@ -85,6 +87,8 @@ def rows(
         As for `discriminant.open_source`.
     max_classes, max_levels
         More classes are refused; a category of more levels is set aside.
+    min_classes
+        Fewer classes are refused. 1: for moments of a part of the rows, which are merged later.
     detail
         Of the moments that are read. None: 'class' if there is room for it, else 'pooled'.
     missing_texts
@@ -124,7 +128,9 @@ def rows(
     found = source_of(source, engine=engine, **options)
     if checkpoint is not None:
         found = with_checkpoint(found, checkpoint)
-    return open_parted(found, wishes, max_classes=max_classes, detail=detail)
+    return open_parted(
+        found, wishes, max_classes=max_classes, min_classes=min_classes, detail=detail
+    )
 
 
 def source_of(source: Any, *, engine: str | None = None, **options: Any) -> Source:
@@ -151,31 +157,54 @@ def takes(source: Any) -> bool:
 
 
 def open_parted(
-    source: Source, wishes: Wishes, *, max_classes: int = 1000, detail: Detail | None = None
+    source: Source,
+    wishes: Wishes,
+    *,
+    max_classes: int = 1000,
+    min_classes: int = 2,
+    detail: Detail | None = None,
 ) -> Parted:
     """Plan, read once, and plan again if rows held what was not foreseen."""
     while True:
         wishes.check_names(source.names)
         source = reading_as(source, wishes)
         names = source.names
-        found = _opened(source, wishes, max_classes=max_classes, detail=detail)
+        found = _opened(
+            source, wishes, max_classes=max_classes, min_classes=min_classes, detail=detail
+        )
         if source.names == names:  # else later rows had columns that the first had not
             return found
 
 
-def _opened(source: Source, wishes: Wishes, *, max_classes: int, detail: Detail | None) -> Parted:
+def _opened(
+    source: Source,
+    wishes: Wishes,
+    *,
+    max_classes: int,
+    min_classes: int,
+    detail: Detail | None,
+) -> Parted:
     look = source.sample(wishes.wanted(source.names), _LOOK)
     look = replace(look, left_out=tuple(n for n in source.names if n not in look.names))
     if wishes.target is not None and look[wishes.target].gaps:
-        surveyed(source, wishes, wishes.aside)  # some rows do not know where they lie: all do
+        if wishes.missing == "drop":
+            read, look = len(look), look.labelled(wishes.target)
+            if not len(look):
+                raise LabelError.none_left(wishes.target, read)
+        else:  # rows of a sample do not know where they lie, those of the source do
+            surveyed(source, wishes, wishes.aside)
     wishes = with_long_integers(look, wishes)
     survey: Survey | None = None
     while True:
-        found = planned(look, wishes, survey=survey, max_classes=max_classes)
+        found = planned(
+            look, wishes, survey=survey, max_classes=max_classes, min_classes=min_classes
+        )
         doubtful = found.doubtful
         try:
             if found.plan is not None:
-                return _read(source, look, found.plan, said=found.said, detail=detail)
+                plan = replace(found.plan, encoding=_with_decimal(found.plan.encoding, source))
+                made = _read(source, look, plan, said=found.said, detail=detail)
+                return _checked(made, min_classes)
         except Unforeseen as new:
             if survey is not None:  # all rows were surveyed
                 raise SourceChangedError.of_class(source.name, new.column, new.level) from None
@@ -208,7 +237,7 @@ def _read(
     ).checked()
     if found.total is None:
         raise LabelError.absent(source.name)
-    moments = _only_present(found.total)
+    moments = found.total
     some = Some(at_hand, _draw(source, plan, schema, len(at_hand), found.rows))
     made = Parted(schema, source, plan, some, moments, found.rows, said=(*source.said, *said))
     if plan.weight is None:
@@ -230,8 +259,17 @@ def _draw(
     return drawn
 
 
-def _only_present(moments: ClassMoments) -> ClassMoments:
+def _with_decimal(encoding: Encoding, source: Source) -> Encoding:
+    return replace(encoding, decimal=getattr(source, "decimal", "."))
+
+
+def _checked(found: Parted, min_classes: int) -> Parted:
+    """The rows, if enough classes have any, with a note on those that were dropped."""
+    moments, missing = found.moments, found.plan.encoding.missing
     some = moments.weight > 0
-    if some.sum() < 2:
+    if some.sum() < min_classes:
         raise LabelError.one_class(moments.labels[int(np.argmax(some))])
-    return moments
+    if missing not in ("drop", "marginal") or len(found) == found.rows_read:
+        return found
+    note = dropped(found.rows_read, len(found), missing, labels=True)
+    return replace(found, said=(*found.said, note))

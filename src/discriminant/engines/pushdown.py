@@ -50,9 +50,9 @@ def summed(inside: Inside, asked: Work[A]) -> A:
         try:
             found = _read(inside, work.plan, work.reading)
         except Unforeseen as fault:
-            return cast(A, Partial(None, inside.count(), fault))
+            return cast(A, Partial(None, inside.count_every(), fault))
         if found is not None:
-            return cast(A, Partial(found, inside.count()))
+            return cast(A, Partial(found, inside.count_every()))
     what = type(work.reading if isinstance(work, PartWork) else work).__name__
     raise DatabaseError.must_stay(inside.name, _ASKED.get(what, f"What is asked for ({what})"))
 

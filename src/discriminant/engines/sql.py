@@ -233,7 +233,18 @@ class SqlSource:
     # --- inside -----------------------------------------------------------------------------------
 
     def _inside(self, connection: Any) -> Inside:
-        return Inside(self.name, self.query, self.database, connection, self.kinds)
+        query = self.query
+        if self.wishes is not None and self.wishes.missing == "drop" and self.wishes.target:
+            query = self._labelled(self.wishes.target)
+        return Inside(self.name, query, self.database, connection, self.kinds, self.query)
+
+    def _labelled(self, target: str) -> str:
+        """A query for the rows that have a label."""
+        term = self.database.identifier(target)
+        missing = f"{term} IS NULL"
+        if self.kinds.get(target) == "number":
+            missing = self.database.is_missing(self.database.as_double(term))
+        return f"SELECT * FROM ({self.query}) AS every_row WHERE NOT ({missing})"
 
     def _some(self, columns: Sequence[str]) -> str:
         some = (spelled(self.database, name, self.kinds.get(name)) for name in columns)

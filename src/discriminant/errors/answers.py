@@ -24,7 +24,15 @@ class LabelError(InputError):
         more = f" and {len(rows) - 5} more" if len(rows) > 5 else ""
         return cls(
             f"Input y contains NaN or None: the label is missing in row(s) {where}{more} (counted "
-            "from 0). Drop these rows or give the missing its own label."
+            "from 0). Drop these rows (missing='drop' does so where a table is read) or give the "
+            "missing its own label."
+        )
+
+    @classmethod
+    def none_left(cls, target: str, rows: int) -> LabelError:
+        return cls(
+            f"Column '{target}' is missing in all {rows} rows, so that missing='drop' leaves none: "
+            "name another target."
         )
 
     @classmethod

@@ -35,8 +35,9 @@ from discriminant.estimators.saving import Saving
 from discriminant.posterior import log_posterior
 from discriminant.table.cells import Frame
 from discriminant.table.encoding import Column, Encoded as EncodedRows, Encoding
+from discriminant.table.labels import missing_labels
 from discriminant.table.learning import Wishes, learn, open_chosen
-from discriminant.table.opening import dropped, is_path, read_frame
+from discriminant.table.opening import dropped, is_path, read_frame, unlabelled
 from discriminant.table.schema import Floats, Labels, numbered
 from discriminant.table.source import Columns, open_features, open_weight
 
@@ -68,14 +69,15 @@ class Encoded(ClassifierMixin, MetaEstimatorMixin, ProjectingInside, Saving, Bas
     categories
         Columns that are categories though they look like numbers.
     missing
-        'error'; 'drop' rows at the fit; 'mean'; 'indicator': the mean, and a feature that says
-        so; 'marginal', for LDA, QDA, RDA and NearestMean: rows with missing cells are dropped at
-        the fit, and predicted exactly from the cells that they have.
+        'error'; 'drop' rows at the fit, also those without a label; 'mean'; 'indicator': the mean,
+        and a feature that says so; 'marginal', for LDA, QDA, RDA and NearestMean: rows with missing
+        cells are dropped at the fit, and predicted exactly from the cells that they have.
     unseen
         A level that the fit did not have: 'error'; 'ignore': no indicator is 1, as for the
         reference level where there is one; 'reject': as 'ignore', but `decide` rejects the row.
     reference
-        The level of each category without an indicator: the most 'frequent', the 'first', or None.
+        The level of each category without an indicator: the most 'frequent', the 'first' in the
+        order of its categories (of texts in that of the alphabet), or None.
         Without one, indicators sum to one, and models that cannot have that warn of it.
     exclude
         Columns not to use.
@@ -158,15 +160,20 @@ class Encoded(ClassifierMixin, MetaEstimatorMixin, ProjectingInside, Saving, Bas
         if isinstance(source, Frame) and not source.named:  # an array: all its columns are meant
             wishes = replace(wishes, columns=source.names)
         frame = open_chosen(source, wishes)
-        weight = open_weight(sample_weight, len(frame))
+        weight, read = open_weight(sample_weight, len(frame)), len(frame)
+        notes: list[str] = []
+        if wishes.missing == "drop" and (gone := missing_labels(y)).any():
+            frame, y, weight = self._labelled(frame, np.asarray(y), weight, ~gone)
+            notes = unlabelled(read, len(frame))
         encoding, said = learn(frame, wishes, weight=weight)
+        said = [*notes, *said]
         rows = encoding.rows(frame, fitting=True)
         rows, y, weight, said = self._complete(rows, y, weight, said, encoding)
         fit_weighed(model, features_for(model, rows, encoding), y, weight)
         if encoding.missing == "marginal" and model.moments_.detail == "rows":
             allowed = "'mean' or 'indicator' where features outnumber rows"
             raise OptionError.of("missing", "marginal", allowed)
-        self._hold(model, encoding, tuple(said), len(frame) - len(rows.gaps))
+        self._hold(model, encoding, tuple(said), read - len(rows.gaps))
         self._remember_names(encoding)
         return self
 
@@ -293,6 +300,17 @@ class Encoded(ClassifierMixin, MetaEstimatorMixin, ProjectingInside, Saving, Bas
         self._hold(model, encoding, (), 0)
         self._remember_names(encoding)
         return self
+
+    def _labelled(
+        self, frame: Frame, y: npt.NDArray[Any], weight: Floats | None, known: npt.NDArray[np.bool_]
+    ) -> tuple[Frame, npt.NDArray[Any], Floats | None]:
+        """The rows that have a label."""
+        if len(y) != len(frame):
+            raise ShapeError.of_lengths("y", len(y), len(frame))
+        keep = np.flatnonzero(known)
+        if not len(keep):
+            raise LabelError.missing(range(len(y)))
+        return frame.take(keep), y[keep], None if weight is None else weight[keep]
 
     def _complete(
         self, rows: EncodedRows, y: Any, weight: Any, said: list[str], encoding: Encoding

@@ -16,9 +16,13 @@ def cell(db: Database, source: Source) -> str:
     if source.kind == "text":
         return _category(db, source, db.as_text(column))
     if source.kind == "missing":
+        if source.signs is not None:
+            column = db.written_number(column, *source.signs, missing=source.missing)
         return f"CASE WHEN {column} IS NULL THEN {db.typed(1.0)} ELSE {db.typed(0.0)} END"
     ways = {"boolean": db.as_truth, "date": db.days}
     found = ways.get(source.kind, db.as_double)(column)
+    if source.signs is not None:
+        found = db.written_number(column, *source.signs, missing=source.missing)
     if source.fill is None:
         return found
     return f"CASE WHEN {db.is_missing(found)} THEN {db.typed(source.fill)} ELSE {found} END"

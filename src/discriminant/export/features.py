@@ -17,8 +17,10 @@ from typing import Literal
 
 from discriminant.errors import ExportError
 from discriminant.export.steps import Step
+from discriminant.table.dialect import MISSING
 from discriminant.table.encoding import Column, Encoding
 from discriminant.table.spelling import other_spellings
+from discriminant.table.writing import number_signs
 
 Kind = Literal["number", "boolean", "date", "text", "missing"]
 
@@ -33,6 +35,8 @@ class Source:
     fill: float | None = None  # of a missing cell
     values: tuple[tuple[str, float], ...] = ()  # of each category, in all its spellings
     other: float | None = None  # of a category that was not seen
+    signs: tuple[str, str, str] | None = None  # group, decimal, unit of a number that may be text
+    missing: tuple[str, ...] = ()  # texts that mean missing, of such a number
 
     def groups(self) -> list[tuple[float, list[str]]]:
         """Categories by their number; those that are as unseen ones are left out."""
@@ -89,6 +93,9 @@ def of_encoding(encoding: Encoding) -> Sources:
 def _of_column(column: Column, encoding: Encoding) -> Iterator[Source]:
     filled = encoding.missing in ("mean", "indicator")
     fill: tuple[float | None, ...] = column.fill if filled else (None,) * len(column.features)
+    signs = _signs(column, encoding)
+    absent = MISSING if encoding.missing_texts is None else encoding.missing_texts
+    gone = () if signs is None else absent
     if column.kind == "category":
         spelled = _spelled(column)
         for name, level, value in zip(column.features, column.kept, fill, strict=False):
@@ -107,9 +114,18 @@ def _of_column(column: Column, encoding: Encoding) -> Iterator[Source]:
         kind: Kind = "number"
         if column.kind in ("boolean", "date"):
             kind = "boolean" if column.kind == "boolean" else "date"
-        yield Source(column.features[0], column.name, kind, fill[0])
+        yield Source(column.features[0], column.name, kind, fill[0], signs=signs, missing=gone)
     if column.indicator:
-        yield Source(column.features[-1], column.name, "missing")
+        yield Source(column.features[-1], column.name, "missing", signs=signs, missing=gone)
+
+
+def _signs(column: Column, encoding: Encoding) -> tuple[str, str, str] | None:
+    """How a number is written where a database has the text of the file; None: as SQL writes it."""
+    if column.kind != "number":
+        return None
+    if column.written:
+        return number_signs(column.written)
+    return ("", ",", "") if encoding.decimal == "," else None
 
 
 def _spelled(column: Column) -> dict[str, list[str]]:

@@ -26,7 +26,7 @@ _DEGREE = 64
 
 def fault(cls: type[Any], parts: Mapping[str, Any]) -> str | None:
     """What is wrong with the parts of a value of this class, if anything."""
-    hints = _hints(cls)
+    hints = _hints(cls)  # type: ignore[arg-type]  # a class can be hashed
     for name, value in parts.items():
         if name in hints and not fits(value, hints[name]):
             return f"{name} is {_said(value)}, and that is not what it must be"

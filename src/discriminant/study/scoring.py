@@ -237,7 +237,7 @@ class _Answering:
             return False
         keyed = any(file.keys.names for file in source.files)
         text = source.files[0].format.kind == "csv"
-        decimals = {one.format.dialect.decimal for one in source.files if one.format.dialect}
+        decimals = {one.format.decimal for one in source.files}
         text = text and len(decimals) == 1  # one file has one decimal sign
         return text and not keyed and self.out.suffix not in (".parquet", ".arrow", ".feather")
 

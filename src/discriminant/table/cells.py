@@ -88,6 +88,7 @@ class Frame:
     named: bool = True  # whether the names are the user's
     left_out: tuple[str, ...] = ()  # columns of the source that are not here
     start: int = 0  # number of the first row in its source, for messages
+    numbers: npt.NDArray[np.intp] | None = None  # (n,) rows of the source, where some were dropped
     places: dict[str, int] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -107,7 +108,29 @@ class Frame:
 
     def line(self, row: int) -> int | None:
         """Line of the file that a row begins in, if it came from one with lines."""
-        return None if self.line_of is None else self.line_of(row)
+        return None if self.line_of is None else self.line_of(self._number(row))
+
+    def text(self, row: int, column: str) -> str | None:
+        """What is written in a cell of the file, if it came from one with lines."""
+        return None if self.text_of is None else self.text_of(self._number(row), column)
+
+    def place(self, row: int) -> int:
+        """Number of a row in its source, for messages."""
+        return self.start + self._number(row)
+
+    def take(self, rows: npt.NDArray[np.intp]) -> Frame:
+        """Some of the rows, which keep their numbers."""
+        numbers = rows if self.numbers is None else self.numbers[rows]
+        columns = tuple(cells.take(rows) for cells in self.columns)
+        return replace(self, columns=columns, rows=len(rows), numbers=numbers)
+
+    def labelled(self, target: str) -> Frame:
+        """The rows that have a label."""
+        cells = self[target]
+        return self.take(np.flatnonzero(~cells.missing)) if cells.gaps else self
+
+    def _number(self, row: int) -> int:
+        return row if self.numbers is None else int(self.numbers[row])
 
 
 # --- from Arrow ----------------------------------------------------------------------------------

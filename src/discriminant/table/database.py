@@ -17,6 +17,8 @@ What differs, and matters:
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -101,6 +103,68 @@ class Database:
         if self.name != "sqlite":
             return cast
         return f"CASE WHEN TYPEOF({term}) IN ('integer', 'real') THEN {cast} END"
+
+    def written_number(
+        self, term: str, group: str, decimal: str, unit: str, *, missing: Sequence[str]
+    ) -> str:
+        """A cell as a double, be it a number or a text such as 7.039,00 or $1,234.
+
+        A text in `missing` is NULL; any other that is not written so is infinity, which a row with
+        an answer may not hold.
+        """
+        if group and self.name == "sqlite":
+            raise ExportError.of_part(
+                f"a number with groups of digits ({term})",
+                "SQLite cannot check how a text is written",
+                "Store the column as numbers and fit again, or export for DuckDB or PostgreSQL.",
+            )
+        text = f"TRIM({self.as_text(term)})"
+        gone = ", ".join(self.text(one) for one in missing) or "NULL"
+        plain = text
+        for sign in (*group, *((unit,) if unit else ())):
+            plain = f"REPLACE({plain}, {self.text(sign)}, '')"
+        if decimal != ".":
+            plain = f"REPLACE({plain}, {self.text(decimal)}, '.')"
+        number = f"CAST(TRIM({plain}) AS {self.double})"
+        infinite = "9E999" if self.name == "sqlite" else f"CAST('Infinity' AS {self.double})"
+        fits = self._is_written(text, group, decimal, unit)
+        read = (
+            f"CASE WHEN {text} IN ({gone}) THEN NULL WHEN {fits} THEN {number} ELSE {infinite} END"
+        )
+        return f"CASE WHEN {self._is_text(term)} THEN {read} ELSE {self._cast(term)} END"
+
+    def _is_text(self, term: str) -> str:
+        """Whether a cell is a text."""
+        if self.name == "postgres":
+            return f"CAST(PG_TYPEOF({term}) AS TEXT) IN ('text', 'character varying', 'character')"
+        return f"TYPEOF({term}) = '{'text' if self.name == 'sqlite' else 'VARCHAR'}'"
+
+    def _cast(self, term: str) -> str:
+        """A cell that is a number as a double; the branch is there for texts too, and not taken."""
+        return (
+            f"TRY_CAST({term} AS {self.double})" if self.name == "duckdb" else self.as_double(term)
+        )
+
+    def _is_written(self, text: str, group: str, decimal: str, unit: str) -> str:
+        """Whether a text is a number with these signs."""
+        if self.name == "sqlite":
+            bare = f"REPLACE({text}, {self.text(unit)}, '')" if unit else text
+            one = f"LENGTH({bare}) - LENGTH(REPLACE({bare}, {self.text(decimal)}, '')) <= 1"
+            return (
+                f"{bare} GLOB '*[0-9]*' AND NOT {bare} GLOB '*[^0-9{decimal}+-]*' AND {one} "
+                f"AND NOT SUBSTR({bare}, 2) GLOB '*[+-]*'"
+            )
+        digits = f"[0-9]{{1,3}}([{group}][0-9]{{3}})+|[0-9]+" if group else "[0-9]+"
+        power = "" if group or unit else "([eE][+-]?[0-9]+)?"
+        sign, after = "[+-]?", ""
+        if unit:
+            mark = f"({re.escape(unit)})?"
+            sign = f"([+-]?[[:space:]]*{mark}|{mark}[[:space:]]*[+-]?)[[:space:]]*"
+            after = f"[[:space:]]*{mark}"
+        pattern = self.text(f"^{sign}({digits})([{decimal}][0-9]+)?{power}{after}$")
+        if self.name == "postgres":
+            return f"{text} ~ {pattern}"
+        return f"REGEXP_MATCHES({text}, {pattern})"
 
     def as_truth(self, term: str) -> str:
         """A truth value as 0 or 1; PostgreSQL casts it to integers only."""

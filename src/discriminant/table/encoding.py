@@ -126,6 +126,7 @@ class Encoding:
     unseen: Unseen = "error"
     named: bool = True  # whether columns are matched by name; else by place
     missing_texts: tuple[str, ...] | None = None  # of CSV; None: as `table.dialect` has them
+    decimal: str = "."  # sign of the CSV that the model was fitted to
 
     @property
     def features(self) -> tuple[str, ...]:
@@ -167,7 +168,7 @@ class Encoding:
     def to_dict(self) -> dict[str, Any]:
         """What JSON can hold; of a column only what is not the default, for there may be many."""
         found = asdict(replace(self, columns=()))
-        return {**found, "columns": [_nondefault(column) for column in self.columns]}
+        return {**found, "columns": tuple(_nondefault(column) for column in self.columns)}
 
     @classmethod
     def from_dict(cls, found: Mapping[str, Any]) -> Encoding:
@@ -256,7 +257,7 @@ class _Work:
             return
         row, column = self._first
         raise MissingCellError.of(
-            self.frame.start + row,
+            self.frame.place(row),
             column,
             rows=int(self.gaps.sum()),
             columns=self._columns,
@@ -285,7 +286,7 @@ class _Work:
         if len(rows):
             row = int(rows[0])
             text = cells.levels[cells.values[row]]
-            place = self.frame.start + row
+            place = self.frame.place(row)
             raise BadNumberError.of(
                 place, column.name, text, line=self.frame.line(row), kind=_word(column)
             )
@@ -294,9 +295,9 @@ class _Work:
 
     def _check_finite(self, column: Column, values: npt.NDArray[Any]) -> None:
         for row in np.flatnonzero(np.isinf(values))[:1].tolist():
-            text = None if self.frame.text_of is None else self.frame.text_of(row, column.name)
+            text = self.frame.text(row, column.name)
             line = self.frame.line(row)
-            raise InfiniteCellError.of(self.frame.start + row, column.name, text=text, line=line)
+            raise InfiniteCellError.of(self.frame.place(row), column.name, text=text, line=line)
 
     def _levels(self, column: Column, cells: Cells) -> list[npt.NDArray[Any]]:
         codes = self._codes(column, cells.as_text())
@@ -328,7 +329,7 @@ class _Work:
         if len(rows) and self.unseen == "error":
             row = int(rows[0])
             raise CategoryError.unseen(
-                self.frame.start + row,
+                self.frame.place(row),
                 column.name,
                 cells.levels[cells.values[row]],
                 known=column.levels,

@@ -56,6 +56,11 @@ class Format:
     dialect: Dialect | None = None  # of CSV
 
     @property
+    def decimal(self) -> str:
+        """The decimal sign."""
+        return "." if self.dialect is None else self.dialect.decimal
+
+    @property
     def said(self) -> str:
         """The format in a sentence."""
         packed = ", packed with gzip" if self.gzip else ""

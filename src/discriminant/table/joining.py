@@ -44,7 +44,8 @@ def joined_encodings(ours: Encoding, theirs: Encoding) -> JoinedEncoding:
         _joined(column, right[column.name]) if column.name in right else column
         for column in ours.columns
     ]
-    whole = replace(ours, columns=tuple(columns))
+    decimal = ours.decimal if ours.decimal == theirs.decimal else "."
+    whole = replace(ours, columns=tuple(columns), decimal=decimal)
     return JoinedEncoding(whole, _constants(ours, whole), _constants(theirs, whole))
 
 

@@ -48,6 +48,22 @@ def encode_labels(y: Any) -> tuple[Labels, Codes]:
     return _sort(y)
 
 
+def missing_labels(y: Any) -> npt.NDArray[np.bool_]:
+    """(n,) whether a label is missing: None, NaN, NaT or NA.
+
+    >>> missing_labels(["a", None]).tolist(), missing_labels([1, 2]).tolist()
+    ([False, True], [False, False])
+    """
+    found = np.asarray(y)
+    if found.dtype.kind == "f":
+        return np.asarray(np.isnan(found))
+    if found.dtype.kind in "mM":
+        return np.asarray(np.isnat(found))
+    if found.dtype.kind != "O" or found.ndim != 1:
+        return np.zeros(len(found), dtype=bool)
+    return np.array([_is_missing(value) for value in found], dtype=bool)
+
+
 def code_labels(y: Any, labels: Labels) -> Codes:
     """Codes of rows whose classes are already known; refuses any other."""
     found, codes = encode_labels(y)

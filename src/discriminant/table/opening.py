@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -76,6 +76,7 @@ def open_source(
     exclude: Iterable[str] = (),
     reference: str | None = "frequent",
     max_classes: int = 1000,
+    min_classes: int = 2,
     max_levels: int = 100,
     max_bytes: int = MAX_BYTES,
     missing_texts: Iterable[str] | None = None,
@@ -99,14 +100,18 @@ def open_source(
     categories
         Columns that are categories though they look like numbers, such as postal codes.
     missing
-        'error', 'drop' (the row), 'mean', 'indicator' or 'marginal'; see `table.encoding`.
+        'error', 'drop' (the row; also one without a label), 'mean', 'indicator' or 'marginal'; see
+        `table.encoding`.
     unseen
         What a level not seen here shall be when predicting: 'error', 'ignore' or 'reject'.
     reference
-        The level of a category that has no indicator: the most 'frequent' one, the 'first', or
-        None: then all levels have one, and they sum to one.
+        The level of a category that has no indicator: the most 'frequent' one, the 'first' in the
+        order of its categories (of texts in that of the alphabet), or None: then all levels have
+        one, and they sum to one.
     max_classes, max_levels, max_bytes
         Limits: more classes are refused, a category of more levels is set aside, reading stops.
+    min_classes
+        Fewer classes are refused. 1: for moments of a part of the rows, which are merged later.
     missing_texts
         Texts of a CSV that stand for a missing cell. None: the empty one, and in columns of
         numbers also NA, NaN, nan, null and NULL. Of labels only an empty one is missing.
@@ -137,7 +142,7 @@ def open_source(
         "thousands": thousands,
     }
     frame, format = _read(source, wishes, None, max_bytes, style)
-    return _opened(frame, format, wishes, max_classes)
+    return _opened(frame, format, wishes, max_classes, min_classes)
 
 
 def read_frame(
@@ -236,15 +241,24 @@ def csv_kinds(
 # --- making the table ----------------------------------------------------------------------------
 
 
-def _opened(frame: Frame, format: Format | None, wishes: Wishes, max_classes: int) -> Opened:
+def _opened(
+    frame: Frame, format: Format | None, wishes: Wishes, max_classes: int, min_classes: int
+) -> Opened:
     assert wishes.target is not None
     said = [] if format is None else [format.said]
-    labels, codes = _labels(frame, frame[wishes.target], max_classes)
+    read = len(frame)
+    if wishes.missing == "drop":
+        frame = frame.labelled(wishes.target)
+        if not len(frame):
+            raise LabelError.none_left(wishes.target, read)
+        said += unlabelled(read, len(frame))
+    labels, codes = _labels(frame, frame[wishes.target], max_classes, min_classes)
     weight = _weight(frame, wishes)
     encoding, told = learn(frame, wishes, weight=weight)
+    encoding = replace(encoding, decimal="." if format is None else format.decimal)
     rows = encoding.rows(frame, fitting=True)
     features: Any = rows.features
-    keep = None
+    keep = frame.numbers
     if rows.gaps.any() and wishes.missing in ("drop", "marginal"):
         keep = np.flatnonzero(~rows.gaps)
         told.append(dropped(len(frame), len(keep), wishes.missing))
@@ -252,15 +266,22 @@ def _opened(frame: Frame, format: Format | None, wishes: Wishes, max_classes: in
         features = Columns(tuple(column[keep] for column in features.columns))
         labels, codes = present(labels, codes[keep])
         weight = None if weight is None else weight[keep]
+        keep = keep if frame.numbers is None else frame.numbers[keep]
     told += _filled(encoding)
     table = Table(Schema(encoding.features, labels, True), features, codes, weight)
-    return Opened(table, encoding, tuple(said + told), format, len(frame), keep)
+    return Opened(table, encoding, tuple(said + told), format, read, keep)
 
 
-def dropped(rows: int, kept: int, missing: str) -> str:
-    """That rows were dropped, in a sentence."""
+def unlabelled(rows: int, kept: int) -> list[str]:
+    """A note on rows that were dropped for want of a label, if there are any."""
+    return [f"{rows - kept} of {rows} rows have no label and are dropped."] if kept < rows else []
+
+
+def dropped(rows: int, kept: int, missing: str, *, labels: bool = False) -> str:
+    """A note on rows that were dropped for a missing cell, or also for want of a label."""
     why = "" if missing == "drop" else ": the fit is to complete rows"
-    return f"{rows - kept} of {rows} rows have a missing cell and are dropped{why}."
+    also = " or no label" if labels and missing == "drop" else ""
+    return f"{rows - kept} of {rows} rows have a missing cell{also} and are dropped{why}."
 
 
 def _check_left(kept: int, rows: int, encoding: Encoding) -> None:
@@ -289,15 +310,21 @@ def _weight(frame: Frame, wishes: Wishes) -> Floats | None:
     return open_weight(cells.values, len(frame))
 
 
-def _labels(frame: Frame, cells: Cells, max_classes: int) -> tuple[Labels, Codes]:
+def _labels(frame: Frame, cells: Cells, max_classes: int, min_classes: int) -> tuple[Labels, Codes]:
     """The classes, exactly as they are written, and the code of every row."""
     labels, codes = label_codes(cells)
-    check_classes(cells.name, labels, len(frame), max_classes)
+    check_classes(cells.name, labels, len(frame), max_classes, min_classes=min_classes)
     return labels, codes
 
 
 def check_classes(
-    name: str, labels: Labels, rows: int, max_classes: int, *, whole: bool = True
+    name: str,
+    labels: Labels,
+    rows: int,
+    max_classes: int,
+    *,
+    whole: bool = True,
+    min_classes: int = 2,
 ) -> None:
     """Refuse labels that are no classes: one for each row, too many, only one, or numbers.
 
@@ -313,9 +340,11 @@ def check_classes(
         raise TargetError.all_unique(name, rows)
     if classes > max_classes:
         raise TargetError.too_many(name, classes, rows, max_classes)
-    if whole and rows == 1:
+    if min_classes not in (1, 2):
+        raise OptionError.of("min_classes", min_classes, "1 or 2")
+    if whole and rows == 1 and min_classes > 1:
         raise TooFewRowsError.of_one_row("any classifier", 2)
-    if classes < 2:
+    if classes < min_classes:
         raise LabelError.one_class(labels[0])
     pairs = lookalikes(texts)
     if pairs:

@@ -203,6 +203,11 @@ class Plan:
         return found
 
     def _block(self, frame: Frame, apart: bool) -> Block:
+        if self.encoding.missing == "drop":
+            frame = frame.labelled(self.target)
+            if not len(frame):
+                none = np.zeros((0, len(self.encoding.features)))
+                return Block(none, np.zeros(0, dtype=np.uint8), start=frame.start)
         codes = self._codes(frame[self.target], frame.start)
         rows = self.encoding.rows(frame, fitting=True, looking=not apart)
         weight = self._weight(frame)

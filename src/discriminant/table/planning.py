@@ -36,7 +36,9 @@ class Planned:
     doubtful: tuple[str, ...] = ()
 
 
-def planned(look: Frame, wishes: Wishes, *, survey: Survey | None, max_classes: int) -> Planned:
+def planned(
+    look: Frame, wishes: Wishes, *, survey: Survey | None, max_classes: int, min_classes: int = 2
+) -> Planned:
     """The plan from some rows, and a survey of the columns that these left in doubt.
 
     Parameters
@@ -53,7 +55,14 @@ def planned(look: Frame, wishes: Wishes, *, survey: Survey | None, max_classes: 
         few = isinstance(max_classes, int) and len(labels) <= max_classes
         if doubtful and few:  # else there is no need to survey all labels
             return Planned(None, doubtful=doubtful)
-    check_classes(look[wishes.target].name, labels, len(look), max_classes, whole=False)
+    check_classes(
+        look[wishes.target].name,
+        labels,
+        len(look),
+        max_classes,
+        whole=False,
+        min_classes=min_classes,
+    )
     surveyed = {} if survey is None else {column.name: column for column in survey.columns}
     seen: list[Seen] = [
         surveyed.get(cells.name) or CellsSeen(cells, None, wishes.by_level(cells.name))

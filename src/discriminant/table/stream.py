@@ -38,7 +38,7 @@ class Encoding:
     """How letters became bytes."""
 
     name: str = "utf-8"
-    mark: int = 0  # bytes of the byte order mark
+    mark: int = 0  # bytes of the byte order mark, or of several
     wrong: tuple[int, int] | None = None  # byte and line that are no UTF-8, where it is a guess
     given: bool = False  # named by the user, so that nothing is guessed
 
@@ -250,7 +250,10 @@ def encoding_of(path: str, start: bytes, named: str | None) -> Encoding:
     """The encoding of a text from its first bytes, if it is not named."""
     for mark, name in _MARKS:
         if start.startswith(mark) and named in (None, name, "utf-8", "utf-16", "utf-8-sig"):
-            return Encoding(name, len(mark))
+            length = len(mark)
+            while start.startswith(mark, length):  # joined files may begin with several
+                length += len(mark)
+            return Encoding(name, length)
     if named is not None:
         return Encoding(_known(named), given=True)
     zeros = [start[k : 1 << 12 : 2].count(0) for k in (0, 1)]

@@ -193,6 +193,8 @@ class SurveyWork:
         return Partial(found, rows)
 
     def _of(self, frame: Frame) -> Survey:
+        if self.wishes.missing == "drop" and self.wishes.target is not None:
+            frame = frame.labelled(self.wishes.target)
         columns, start = [frame[name] for name in self.columns], frame.start
         weight = None
         if self.wishes.weight is not None:

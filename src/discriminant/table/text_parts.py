@@ -247,18 +247,25 @@ def json_tables(
     A field that is not in the schema is an error, unless that is said to be of every line: then it
     is one within a field.
     """
+    import pyarrow as pa
     from pyarrow import json
 
     known = "ignore" if every else "error"
     for piece in _pieces(format, span):
-        yield json.read_json(
-            io.BytesIO(piece),
-            read_options=json.ReadOptions(use_threads=False),
-            parse_options=json.ParseOptions(
-                explicit_schema=schema,
-                unexpected_field_behavior="infer" if schema is None else known,
-            ),
-        )
+        try:
+            yield json.read_json(
+                io.BytesIO(piece),
+                read_options=json.ReadOptions(use_threads=False),
+                parse_options=json.ParseOptions(
+                    explicit_schema=schema,
+                    unexpected_field_behavior="infer" if schema is None else known,
+                ),
+            )
+        except pa.ArrowInvalid as fault:
+            if schema is not None:  # the part, which knows its schema, says what is wrong
+                raise
+            blame_json(format)
+            raise FileError.damaged(format.path, "the text", str(fault)) from None
 
 
 def first_fields(format: Format, span: tuple[int, int] | None) -> Any:

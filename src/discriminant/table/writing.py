@@ -122,6 +122,16 @@ def grouped_style(thousands: str, decimal: str) -> str:
     return f"{next(best, fits[0])};"
 
 
+def number_signs(way: str) -> tuple[str, str, str]:
+    """Signs that group digits, the decimal sign and the unit of numbers that are written so.
+
+    >>> number_signs("1.234,5;€")
+    ('.', ',', '€')
+    """
+    style, _, unit = way.partition(";")
+    return (*_STYLES[style], unit)
+
+
 def read_as(way: str) -> Callable[[str], float | None]:
     """What reads a text that is written so; None where it is not. No way at all: an ISO date."""
     if not way or way in _DATES:

@@ -11,21 +11,21 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import shlex
 import signal
 import sys
 import time
 import traceback
 import warnings
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import redirect_stderr, redirect_stdout, suppress
 from dataclasses import dataclass, field
 from itertools import pairwise
 from types import FrameType
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from discriminant.cli.wording import in_options
+from discriminant.errors.redaction import masked, redact, register
 
 if TYPE_CHECKING:
     from discriminant.errors import DiscriminantError
@@ -80,12 +80,54 @@ def _state(place: Any) -> object:
 
 def run(args: list[str]) -> int:
     """Run what the arguments say; the exit code."""
-    command = shlex.join(["discriminant", *map(_without_password, args)])
+    register(*(_value(arg)[1] for arg in args))
+    command = shlex.join(["discriminant", *map(_shown_argument, args)])
     _places.clear()
-    try:
-        return _run(args, command)
-    except Stopped as fault:
-        return _stopped(fault.number, command, args)
+    with redirect_stdout(_redacted(sys.stdout)), redirect_stderr(_redacted(sys.stderr)):
+        try:
+            return _run(args, command)
+        except Stopped as fault:
+            return _stopped(fault.number, command, args)
+
+
+class RedactedStream:
+    """Standard output or error, on which no registered secret is written."""
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        """Write a text without secrets."""
+        self._stream.write(redact(text))
+        return len(text)
+
+    def writelines(self, lines: Iterable[str]) -> None:
+        """Write some texts without secrets."""
+        for line in lines:
+            self.write(line)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+def _redacted(stream: Any) -> Any:
+    return stream if isinstance(stream, RedactedStream) else RedactedStream(stream)
+
+
+def _value(arg: str) -> tuple[str, str]:
+    """The name of an option with its '=', which may be empty, and the value."""
+    name, equals, value = arg.partition("=")
+    return (name + equals, value) if equals and name.startswith("--") else ("", arg)
+
+
+def _shown_argument(arg: str) -> str:
+    """An argument without secrets.
+
+    >>> _shown_argument("--query=SELECT * FROM postgres_scan('password=x')")
+    "--query=SELECT * FROM postgres_scan('password=***')"
+    """
+    name, value = _value(arg)
+    return name + masked(value)
 
 
 def _run(args: list[str], command: str) -> int:
@@ -98,6 +140,7 @@ def _run(args: list[str], command: str) -> int:
             found = cli.main(args, prog_name="discriminant", standalone_mode=False, obj=command)
         return found if isinstance(found, int) else DONE
     except click.ClickException as fault:
+        vars(fault)["message"] = redact(fault.message)  # before it is wrapped into lines
         if "--json" in args:
             _fail_as_json(type(fault).__name__, fault.format_message(), command)
             if _one_screen():
@@ -181,18 +224,6 @@ def _goes_on(args: list[str]) -> str:
     if not os.path.isdir(place) or not os.listdir(place):
         return f"No sums are kept in {place} yet: the same command begins anew."
     return f"What was done is kept in {place}: the same command goes on there."
-
-
-def _without_password(text: str) -> str:
-    """A URL as it may be shown.
-
-    >>> _without_password("postgresql://ann:secret@host/db?password=x")
-    'postgresql://ann:***@host/db?password=***'
-    """
-    if "://" not in text:
-        return text
-    text = re.sub(r"(://[^/?#@:]*):[^/?#]*@", r"\1:***@", text)
-    return re.sub(r"([?&]password=)[^&#]*", r"\1***", text)
 
 
 def _fail_as_json(kind: str, text: str, command: str) -> None:

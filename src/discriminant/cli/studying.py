@@ -14,6 +14,7 @@ from discriminant.cli.door import DONE, NOT_CONVERGED, Session, watch
 from discriminant.cli.options import costs, named, one_or_all, opening
 from discriminant.engines.table_moments import TableMoments, plain
 from discriminant.errors import CommandError
+from discriminant.errors.redaction import split_table
 from discriminant.estimators.encoded import Encoded
 from discriminant.moments.class_moments import ClassMoments
 from discriminant.report.facts import Facts, to_json
@@ -234,7 +235,7 @@ def stem_of(source: tuple[str, ...], table: str | None) -> str:
     if os.path.isfile(source[0]):
         return Path(name).stem
     if table is not None or "://" in source[0]:
-        name = table or source[0].partition("#")[2]
+        name = table or split_table(source[0])[1]
     elif any(mark in name for mark in "*?["):
         name = Path(source[0]).parent.name
     return re.sub(r"[^\w. -]", "_", name).strip(". ") or "report"

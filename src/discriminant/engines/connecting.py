@@ -23,6 +23,13 @@ from urllib.parse import quote
 
 from discriminant.engines.refusals import absent_table, kind_of_file, no_such_table, refused
 from discriminant.errors import DatabaseError, EngineError
+from discriminant.errors.redaction import (
+    parse_address,
+    redact,
+    redact_exception,
+    register,
+    shown_address,
+)
 from discriminant.table.database import Database
 
 Kind = Literal["duckdb", "postgres", "sqlite"]
@@ -53,9 +60,11 @@ def kind_of(connection: Any) -> Kind:
         if of_file is not None:
             return cast(Kind, of_file)
         connection = os.fspath(connection)
+        register(connection)
         scheme = connection.partition(":")[0].partition("+")[0].lower()
         if scheme not in URLS:
-            raise DatabaseError.unknown_url(scheme, [f"{name}:" for name in URLS])
+            known = [f"{name}:" for name in URLS]
+            raise DatabaseError.unknown_url(shown_address(connection), known)
         return URLS[scheme]
     name = type(connection).__name__
     for base in type(connection).__mro__:
@@ -76,11 +85,13 @@ def opened(connection: Any, name: str, database: Database) -> Iterator[Any]:
     except DatabaseError:
         raise
     except Exception as fault:
+        redact_exception(fault, address=connection)
         raise _unreachable(connection, database, short(fault)) from fault
     try:
         with _reading(found, database):
             yield found
     except faults(database) as fault:
+        redact_exception(fault, address=connection)
         absent = absent_table(fault)
         if absent is not None:  # what is there can be asked for only now, after the rollback
             raise no_such_table(absent, found, name=name, database=database) from fault
@@ -98,7 +109,7 @@ def _unreachable(connection: str, database: Database, reason: str) -> DatabaseEr
 
 def short(fault: BaseException) -> str:
     """The first line of what a driver says."""
-    return str(fault).strip().split("\n")[0][:300].rstrip(".")
+    return redact(str(fault)).strip().split("\n")[0][:300].rstrip(".")
 
 
 def faults(database: Database) -> tuple[type[BaseException], ...]:
@@ -189,6 +200,8 @@ def _transaction(connection: Any) -> int:
 def _connect(url: str) -> Any:
     kind = kind_of(url)
     if kind == "postgres":
+        if parse_address(url) is None:  # what is taken for a host would be looked up by its name
+            raise DatabaseError.unclear_address(shown_address(url))
         return _library("psycopg").connect(f"postgresql:{url.partition(':')[2]}")
     path = path_of(url)
     found = kind_of_file(path)

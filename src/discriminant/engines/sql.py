@@ -24,6 +24,7 @@ from discriminant.engines.refusals import kind_of_file, tables_of
 from discriminant.engines.summing import add_up, available_threads, in_order
 from discriminant.engines.unloading import Batch, Copied, Unloaded, spelled, unloaded
 from discriminant.errors import ColumnNamesError, DatabaseError, EngineError
+from discriminant.errors.redaction import masked, register, split_table
 from discriminant.table.cells import Cells, Frame, Kind
 from discriminant.table.database import DATABASES, Database
 from discriminant.table.encoding import Encoding
@@ -48,8 +49,9 @@ class Query:
     pushdown: bool = False
 
     def __repr__(self) -> str:
-        """The text of it; a connection may hold a password."""
-        return f"sql({self.text!r})"
+        """The table or query; the connection may contain a password, and so may the query."""
+        text = masked(self.text) if isinstance(self.text, str) else self.text
+        return f"sql({text!r})"
 
 
 def sql(connection: Any, table_or_query: str | Sequence[str], *, pushdown: bool = False) -> Query:
@@ -83,6 +85,7 @@ def sql(connection: Any, table_or_query: str | Sequence[str], *, pushdown: bool 
         raise DatabaseError.no_query(table_or_query)
     if isinstance(connection, os.PathLike):
         connection = os.fspath(connection)
+    register(connection, given)
     return Query(connection, given, pushdown)
 
 
@@ -122,7 +125,8 @@ def _of_url(source: Any, table: Any, pushdown: bool) -> Query:
         source = os.fspath(source)
     if table is None and isinstance(source, str):
         if kind_of_file(source) is None:
-            source, _, table = source.partition("#")
+            register(source)
+            source, table = split_table(source)
         if not table:
             raise DatabaseError.no_table(*_tables(source))
     if table is None:
@@ -166,6 +170,10 @@ class SqlSource:
     kinds: Mapping[str, Kind] = field(default_factory=dict)  # of SQLite dates alone
     whole: frozenset[str] = frozenset()  # columns of integers
     wishes: Wishes | None = None
+
+    def __repr__(self) -> str:
+        """The table or query, and the number of columns."""
+        return f"SqlSource({masked(self.name)!r}, {len(self.names)} columns)"
 
     @property
     def said(self) -> tuple[str, ...]:

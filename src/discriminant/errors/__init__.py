@@ -67,7 +67,10 @@ from discriminant.errors.encoding import (
     UnreadTextWarning as UnreadTextWarning,
 )
 from discriminant.errors.export import ExportError as ExportError
-from discriminant.errors.files import FileError as FileError
+from discriminant.errors.files import (
+    FileError as FileError,
+    check_file_name as check_file_name,
+)
 from discriminant.errors.fitting import (
     ClassMissingWarning as ClassMissingWarning,
     InferenceError as InferenceError,

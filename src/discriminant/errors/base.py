@@ -10,6 +10,8 @@ from contextvars import ContextVar
 from types import FrameType
 from typing import ParamSpec, TypeVar
 
+from discriminant.errors.redaction import redact
+
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -17,7 +19,10 @@ _NOT_THE_USER = (__name__.partition(".")[0] + ".", "sklearn.", "contextlib", "co
 
 
 class DiscriminantError(Exception):
-    """Root of everything this package raises on purpose."""
+    """Root of everything this package raises on purpose. Its text shows no registered secret."""
+
+    def __init__(self, *args: object) -> None:
+        super().__init__(*(redact(arg) if isinstance(arg, str) else arg for arg in args))
 
 
 class InputError(DiscriminantError, ValueError):
@@ -25,7 +30,10 @@ class InputError(DiscriminantError, ValueError):
 
 
 class DiscriminantWarning(UserWarning):
-    """Root of everything this package warns of."""
+    """Root of everything this package warns of. Its text shows no registered secret."""
+
+    def __init__(self, *args: object) -> None:
+        super().__init__(*(redact(arg) if isinstance(arg, str) else arg for arg in args))
 
 
 _HELD: ContextVar[list[Warning] | None] = ContextVar("warnings held back", default=None)

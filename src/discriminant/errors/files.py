@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 
 from discriminant.errors.base import InputError
+from discriminant.errors.redaction import is_address, register, shown_address
 
 
 class FileError(InputError):
     """A file cannot be read as a table."""
 
     # --- what it is ----------------------------------------------------------------------------
+
+    @classmethod
+    def of_address(cls, shown: str) -> FileError:
+        return cls(
+            f"{shown} is an address, not a file. To read a table of a database, pass the address "
+            "as the source, with table= or query= (--table, --query)."
+        )
 
     @classmethod
     def absent(cls, path: str) -> FileError:
@@ -195,3 +204,11 @@ class FileError(InputError):
             "means is known to some program only, and such types have been used to run code. Write "
             "the column as plain numbers or text."
         )
+
+
+def check_file_name(path: object) -> None:
+    """Refuse the address of a database where a file is expected, before anything is opened."""
+    text = os.fspath(path) if isinstance(path, os.PathLike) else path
+    if isinstance(text, str) and is_address(text) and not os.path.lexists(text):
+        register(text)
+        raise FileError.of_address(shown_address(text))

@@ -202,8 +202,20 @@ class DatabaseError(InputError):
         return cls(f"{name}: no rows. Is it the right table, and does a condition hold for any?")
 
     @classmethod
-    def unknown_url(cls, scheme: str, known: list[str]) -> DatabaseError:
-        return cls(f"No database is known by '{scheme}:'. URLs begin with {', '.join(known)}.")
+    def unknown_url(cls, shown: str, known: list[str]) -> DatabaseError:
+        return cls(
+            f"{shown} is neither the address of a known database nor a database file. Addresses "
+            f"begin with {', '.join(known)}."
+        )
+
+    @classmethod
+    def unclear_address(cls, shown: str) -> DatabaseError:
+        return cls(
+            f"The address {shown} cannot be parsed, and is not shown because it may contain a "
+            "password. Write it as postgresql://user:***@host:port/dbname, and percent-encode "
+            "special characters in the user name and the password: %40 for @, %2F for /, %25 for "
+            "%, %23 for #, %3F for ?, %26 for &, %20 for a space."
+        )
 
     @classmethod
     def unknown_connection(cls, kind: str) -> DatabaseError:

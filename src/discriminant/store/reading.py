@@ -19,7 +19,7 @@ from typing import Any, BinaryIO
 import numpy as np
 import numpy.typing as npt
 
-from discriminant.errors import StoredFileError
+from discriminant.errors import StoredFileError, check_file_name
 from discriminant.store.container import DIGITS, MAGIC, Head, Place, header_length, read_head
 
 _CHUNK = 1 << 24
@@ -53,6 +53,7 @@ _OTHERS = (
 
 def opened(path: str | os.PathLike[str]) -> BinaryIO:
     """A regular file, open to be read; a pipe or a device is refused and not waited for."""
+    check_file_name(path)
     try:
         handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
     except (FileNotFoundError, NotADirectoryError):

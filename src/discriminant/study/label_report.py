@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import date
 from pathlib import Path
+from typing import cast
 
+from discriminant.errors.redaction import redact_facts
 from discriminant.estimators.label_tree import LabelTree
 from discriminant.report.facts import Made, UseFacts
 from discriminant.report.label_facts import (
@@ -52,7 +54,7 @@ def label_page_facts(
     made = Made(version=versions(), date=date.today().isoformat(), seed=_seed(model))
     if command:
         made["command"] = command
-    return label_facts(
+    facts = label_facts(
         title or f"{Path(source).name}: {len(model.classes_):,} labels",
         made=made,
         read=labels_read(source, summary, getattr(model, "label_rows_", None), model.classes_),
@@ -61,6 +63,7 @@ def label_page_facts(
         seconds=seconds or {},
         use=_use(file) if file else None,
     )
+    return cast(LabelPageFacts, redact_facts(facts))
 
 
 def write_label_page(path: Path, facts: LabelPageFacts) -> None:

@@ -24,6 +24,7 @@ from discriminant.engines.opening import ENGINES, engine_of, rows, source_of
 from discriminant.engines.parted import AnyTable, Parted
 from discriminant.engines.sql import Query, sql
 from discriminant.errors import EngineError, OptionError
+from discriminant.errors.redaction import masked, register, split_table
 from discriminant.moments.class_moments import Detail
 from discriminant.table.opening import Opened, is_path, open_source, read_frame
 from discriminant.table.parts import Source
@@ -133,16 +134,16 @@ def way_of(source: Any, *, engine: str | None = None, in_parts: bool = False) ->
 
 
 def name_of(source: Any) -> str:
-    """What is read, for people; never a URL, which may hold a password."""
+    """What is read, for people; an address without its secrets."""
     if isinstance(source, Parted):
         return source.source.name
     if isinstance(source, Query):
         text = source.text if isinstance(source.text, str) else ".".join(source.text)
         return "query" if len(text.split()) > 1 else text
     if is_path(source):
-        return str(os.fspath(source))
+        return masked(str(os.fspath(source)))
     if isinstance(source, list | tuple) and source and is_path(source[0]):
-        return f"{os.fspath(source[0])} and {len(source) - 1} more"
+        return f"{masked(str(os.fspath(source[0])))} and {len(source) - 1} more"
     return type(source).__name__
 
 
@@ -174,7 +175,8 @@ def of_database(source: Any, table: Any, query: str | None) -> Any:
         raise OptionError.of("query", query, "left out where table= names what is read")
     given = table if query is None else query
     if given is None and isinstance(source, str) and engine_of(source) == "sql":
-        url, _, given = source.partition("#")
+        register(source)
+        url, given = split_table(source)
         return sql(url, given) if given else source  # whose engine says what is missing
     return source if given is None else sql(source, given)
 

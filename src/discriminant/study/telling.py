@@ -14,9 +14,10 @@ from collections.abc import Sequence
 from contextlib import suppress
 from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from discriminant.errors import DiscriminantError, kept
+from discriminant.errors.redaction import redact_facts
 from discriminant.estimators.decision import Decision
 from discriminant.report.deciding import decision_section
 from discriminant.report.facts import (
@@ -68,7 +69,7 @@ def facts_of(
         warnings=study.warnings,
     )
     with kept():  # what there is to know is a finding, or a note
-        return facts(
+        found = facts(
             title or f"{study.target}: {Path(study.source).name}",
             made=made(study, command),
             read=read,
@@ -78,6 +79,7 @@ def facts_of(
             matters=_matters(study),
             use=_use(study, file),
         )
+    return cast(Facts, redact_facts(found))
 
 
 def made(study: Study, command: str | None) -> Made:

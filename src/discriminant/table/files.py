@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-from discriminant.errors import FileError
+from discriminant.errors import FileError, check_file_name
 from discriminant.table.dialect import Dialect, csv_dialect
 from discriminant.table.stream import Encoding, Recoded, Stream, encoding_of
 
@@ -101,6 +101,7 @@ class Identity:
 
 def regular(path: str | os.PathLike[str]) -> str:
     """The path of a regular file, or the error that says what else it is."""
+    check_file_name(path)
     path = os.fspath(path)
     try:
         mode = os.lstat(path).st_mode

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
-from discriminant.errors import FileError
+from discriminant.errors import FileError, check_file_name
 from discriminant.table.file_parts import Keys
 
 _NUMBER = re.compile("-?[0-9]{1,18}")  # that int64 holds
@@ -70,6 +70,7 @@ def _once(paths: Iterable[str]) -> tuple[list[str], list[str]]:
 
 
 def _named(name: str) -> list[str]:
+    check_file_name(name)
     if os.path.isdir(name):
         return _below(name)
     if os.path.lexists(name) or not glob.has_magic(name):

@@ -18,7 +18,7 @@ from pathlib import Path
 from secrets import token_hex
 from typing import BinaryIO
 
-from discriminant.errors import WriteError
+from discriminant.errors import WriteError, check_file_name
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _NO_WAY = (errno.EOPNOTSUPP, errno.EINVAL)  # of disks on which room cannot be taken beforehand
@@ -97,6 +97,7 @@ def write_whole(path: str | os.PathLike[str], content: bytes) -> None:
 
 def real_place(path: str | os.PathLike[str]) -> Path:
     """Where a file is written: links lead to their file."""
+    check_file_name(path)
     try:
         return Path(os.path.realpath(path))
     except ValueError as fault:  # a NUL

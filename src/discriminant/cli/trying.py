@@ -10,7 +10,7 @@ from typing import Any
 
 from discriminant import store
 from discriminant.cli.door import DONE, Session, watch
-from discriminant.errors import CommandError
+from discriminant.errors import CommandError, check_file_name
 from discriminant.table.replacing import write_whole
 
 _SETS = {
@@ -26,6 +26,7 @@ _SETS = {
 
 def examples(session: Session, folder: str, *, force: bool = False) -> int:
     """Write them all; a file of the same name that holds something else is kept, unless forced."""
+    check_file_name(folder)
     texts = {Path(folder) / f"{name}.csv": _text(name) for name in _SETS}
     for file, text in texts.items():
         if not force and file.exists() and not _holds(file, text):

@@ -32,7 +32,13 @@ from typing import Any, Protocol, Self, TypeVar, runtime_checkable
 from discriminant.engines.fingerprint import fingerprint
 from discriminant.engines.keeping import VERSIONED, CannotKeepError, digest, packed, unpacked
 from discriminant.engines.summing import add_up, push, total
-from discriminant.errors import CheckpointError, CheckpointWarning, EngineError, tell
+from discriminant.errors import (
+    CheckpointError,
+    CheckpointWarning,
+    EngineError,
+    check_file_name,
+    tell,
+)
 from discriminant.table.cells import Frame
 from discriminant.table.encoding import Encoding, Unforeseen
 from discriminant.table.files import Identity
@@ -69,6 +75,7 @@ class Journal:
     @classmethod
     def open(cls, path: str | os.PathLike[str], source: Source) -> Self:
         """A new journal, or one of the same files and versions."""
+        check_file_name(path)
         folder = Path(path)
         now = _origin(source)
         head = folder / "journal.json"

@@ -91,7 +91,7 @@ def opened(connection: Any, name: str, database: Database) -> Iterator[Any]:
         with _reading(found, database):
             yield found
     except faults(database) as fault:
-        redact_exception(fault, address=connection)
+        redact_exception(fault, address=connection, query=name)
         absent = absent_table(fault)
         if absent is not None:  # what is there can be asked for only now, after the rollback
             raise no_such_table(absent, found, name=name, database=database) from fault

@@ -137,6 +137,9 @@ def source_of(source: Any, *, engine: str | None = None, **options: Any) -> Sour
     """The source in parts, by the engine that reads it."""
     if engine is not None and engine not in ENGINES:
         raise EngineError.unknown(engine, list(ENGINES))
+    reader = None if engine is None else engine_of(source)
+    if engine is not None and reader is not None and not _reads(engine, source):
+        raise EngineError.other(engine, reader)
     for name in [engine] if engine else ENGINES:
         room = import_module(ENGINES[name])
         if engine or room.takes(source):
@@ -147,8 +150,11 @@ def source_of(source: Any, *, engine: str | None = None, **options: Any) -> Sour
 
 def engine_of(source: Any) -> str | None:
     """The engine other than memory that reads such a thing, if there is one."""
-    found = (name for name, room in ENGINES.items() if import_module(room).takes(source))
-    return next(found, None)
+    return next((name for name in ENGINES if _reads(name, source)), None)
+
+
+def _reads(engine: str, source: Any) -> bool:
+    return bool(import_module(ENGINES[engine]).takes(source))
 
 
 def takes(source: Any) -> bool:

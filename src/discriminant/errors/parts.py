@@ -51,6 +51,13 @@ class EngineError(InputError):
         return cls(f"engine={name!r} is none of {', '.join(known)}.")
 
     @classmethod
+    def other(cls, engine: str, reader: str) -> EngineError:
+        return cls(
+            f"engine='{engine}' does not read this source; '{reader}' does. Leave engine= out, or "
+            f"pass engine='{reader}'."
+        )
+
+    @classmethod
     def of_source(cls, kind: str, known: list[str]) -> EngineError:
         return cls(
             f"No engine ({', '.join(known)}) reads a {kind}. Pass a path, a glob, a folder, a data "

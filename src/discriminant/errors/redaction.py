@@ -61,13 +61,14 @@ _KEYWORD = re.compile(r"\s*[A-Za-z_]\w*\s*=")
 _PERCENT = re.compile("%(?![0-9A-Fa-f]{2})|%00")
 _BLANK = re.compile(r"[\s\x00-\x1f\x7f]")
 _PORTS = re.compile(r"[\d,]*")
-_ASSIGNED = re.compile(  # within a query: postgres_scan('host=h password=''p q''', ...)
-    r"(?P<name>\b\w*(?:passw|passphrase|pwd|secret|token)\w*)(?P<equals>\s*=\s*)"
-    r"(?P<value>''(?:[^']|'''')*''|'(?:[^'\\]|\\.|'')*'|\"[^\"]*\"|[^\s'\"&;,)]+)",
-    re.IGNORECASE,
+_LITERAL = re.compile("'(?:[^']|'')*'")  # of SQL
+_MARKER = re.compile(  # where a secret may begin in a text that is no address as a whole
+    r"\b\w*(?:passw|passphrase|pwd|secret|token)\w*\s*=\s*|[A-Za-z][A-Za-z0-9+.-]*://(?=.*[@?])",
+    re.IGNORECASE | re.DOTALL,
 )
-_WITHIN = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^\s'\"<>]+")  # an address within a text
 _LOOSE = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://[^\s/?#@:]*:(?!\*\*\*@)\S*@")
+_WORD = re.compile(r"\w{3,}")
+_EXCERPT = re.compile(r"\s*^LINE \d+:.*", re.MULTILINE | re.DOTALL)
 
 _addresses: dict[str, str] = {}  # as passed in, and escaped: what is shown
 _secrets: dict[str, None] = {}  # distinctive ones, in every spelling
@@ -184,24 +185,49 @@ def masked(text: str) -> str:
     """
     if is_address(text):
         return shown_address(text)
-    text = _WITHIN.sub(lambda one: shown_address(one[0]), text)
-    return _ASSIGNED.sub(rf"\g<name>\g<equals>{MASK}", text)
+    return "".join(shown for shown, _ in _pieces(text))
 
 
-def redact(text: str, *, address: object = None) -> str:
+def _pieces(text: str) -> Iterator[tuple[str, str]]:
+    """What a query shows, and the secret text it hides there.
+
+    Literals that are addresses are shown as such. What follows any other mark of a secret is
+    hidden to the end, for nothing says where the secret ends.
+    """
+    at = 0
+    for literal in _LITERAL.finditer(text):
+        address = literal[0][1:-1].replace("''", "'")
+        if not is_address(address):
+            continue
+        before = text[at : literal.start()]
+        if _MARKER.search(before) or address.rstrip().endswith("="):
+            break
+        yield before, ""
+        yield f"'{shown_address(address)}'", address
+        at = literal.end()
+    rest = text[at:]
+    marker = _MARKER.search(rest)
+    if marker is None:
+        yield rest, ""
+    else:
+        yield rest[: marker.end()] + MASK, rest[marker.end() :]
+
+
+def redact(text: str, *, sources: Sequence[object] = ()) -> str:
     """A text without registered addresses and secrets.
 
-    With the `address` that a driver speaks of, also without its short secrets.
+    With the `sources` that a driver was given, an address and a query, also without their short
+    secrets and the words of these, which a driver may quote.
     """
     if _addresses:
         for known in _matching(text, _addresses):
             text = text.replace(known, _addresses[known])
         for secret in _matching(text, _secrets):
             text = text.replace(secret, MASK)
-    if isinstance(address, str):
-        spelled = {one for secret in _found(address) for one in _spellings(secret)}
-        for secret in sorted(spelled, key=len, reverse=True):
-            text = _alone(secret).sub(MASK, text)
+    secrets = {one for source in sources if isinstance(source, str) for one in _found(source)}
+    spelled = {one for secret in secrets for one in (*_spellings(secret), *_WORD.findall(secret))}
+    for secret in sorted(spelled, key=len, reverse=True):
+        text = _alone(secret).sub(MASK, text)
     return _LOOSE.sub(rf"\g<scheme>://{MASK}@", text) if "://" in text else text
 
 
@@ -216,8 +242,20 @@ def redact_facts(value: Any) -> Any:
     return value
 
 
-def redact_exception(fault: BaseException, *, address: object = None) -> None:
-    """Redact an exception of a driver in place, and all that led to it."""
+def redact_exception(fault: BaseException, *, address: object, query: str = "") -> None:
+    """Redact an exception of a driver in place, and all that led to it.
+
+    Of a `query` with secrets the excerpt that drivers append is removed: it may begin or end within
+    a secret.
+    """
+    excerpts = masked(query) != query
+
+    def redacted(value: Any) -> Any:
+        if not isinstance(value, str):
+            return value
+        value = _EXCERPT.sub("", value) if excerpts else value
+        return redact(value, sources=(address, query))
+
     seen: set[int] = set()
     waiting: list[BaseException | None] = [fault]
     while waiting:
@@ -226,16 +264,14 @@ def redact_exception(fault: BaseException, *, address: object = None) -> None:
             continue
         seen.add(id(one))
         waiting += [one.__cause__, one.__context__]
-        one.args = tuple(_redacted(arg, address) for arg in one.args)
+        one.args = tuple(map(redacted, one.args))
         if getattr(one, "__notes__", None):
-            one.__notes__ = [_redacted(note, address) for note in one.__notes__]
-        for name in ("filename", "filename2", "strerror") if isinstance(one, OSError) else ():
-            if isinstance(getattr(one, name), str):
-                setattr(one, name, _redacted(getattr(one, name), address))
-
-
-def _redacted(value: Any, address: object) -> Any:
-    return redact(value, address=address) if isinstance(value, str) else value
+            one.__notes__ = [redacted(note) for note in one.__notes__]
+        for name in ("filename", "filename2", "strerror"):
+            if isinstance(getattr(one, name, None), str):
+                setattr(one, name, redacted(getattr(one, name)))
+        if isinstance(address, str) and hasattr(one, "_pgconn"):
+            one._pgconn = None  # psycopg stores the options of the connection there
 
 
 # --- parsing, as libpq does -----------------------------------------------------------------------
@@ -388,10 +424,11 @@ def _unparsed(text: str) -> str:
 def _found(text: str) -> Iterator[str]:
     """The secrets in an address or a query."""
     if not is_address(text):
-        for within in _WITHIN.findall(text):
-            yield from _found(within)
-        for one in _ASSIGNED.finditer(text):
-            yield one["value"].strip("'\"") or one["value"]
+        for _, hidden in _pieces(text):
+            if is_address(hidden):
+                yield from _found(hidden)
+            elif hidden:
+                yield hidden
         return
     address = parse_address(text)
     if address is not None:
@@ -399,9 +436,8 @@ def _found(text: str) -> Iterator[str]:
         return
     rest = text[len(_unparsed(text).removesuffix(MASK)) :]
     yield rest
-    password = rest[rest.find(":") + 1 : rest.rfind("@")] if "@" in rest else rest
-    yield password
-    yield from re.split(r"[@/?#&=:\s]+", rest[rest.find(":") + 1 :])  # a driver quotes such parts
+    if "@" in rest:
+        yield rest[rest.find(":") + 1 : rest.rfind("@")]
 
 
 def _is_distinctive(secret: str) -> bool:

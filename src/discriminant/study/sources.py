@@ -124,6 +124,9 @@ def way_of(source: Any, *, engine: str | None = None, in_parts: bool = False) ->
     if engine is not None:
         if engine not in (*ENGINES, MEMORY):
             raise EngineError.unknown(engine, [*ENGINES, MEMORY])
+        reader = engine_of(source)
+        if engine == MEMORY and reader not in (None, "files"):
+            raise EngineError.other(engine, reader)
         if engine == MEMORY and is_path(source) and not os.path.isfile(source):
             allowed = "'files' or left out: into memory goes one file, or a data frame"
             raise OptionError.of("engine", engine, allowed)

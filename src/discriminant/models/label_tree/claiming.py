@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from discriminant.errors import CheckpointError, DiscriminantError
+from discriminant.errors import CheckpointError, DiscriminantError, check_file_name
 from discriminant.table.locking import locked
 
 NAME = "lock"
@@ -45,6 +45,7 @@ class Claim:
 def make(folder: Path) -> None:
     """Make a folder, and those above it, unless it is there."""
     with told(folder):
+        check_file_name(folder)
         folder.mkdir(parents=True, exist_ok=True)
 
 

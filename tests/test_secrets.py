@@ -18,7 +18,7 @@ import pytest
 import discriminant as dd
 from discriminant.cli import door
 from discriminant.errors import DiscriminantError, FileError
-from discriminant.errors.redaction import (
+from discriminant.redaction import (
     is_address,
     masked,
     parse_address,

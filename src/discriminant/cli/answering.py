@@ -15,9 +15,10 @@ from discriminant import store
 from discriminant.assessment.evaluated import as_known, evaluate_source
 from discriminant.assessment.evaluation import evaluate
 from discriminant.cli.door import DONE, Session
-from discriminant.cli.label_trees import is_of_sparse_rows, refuse_options, say_first
+from discriminant.cli.label_trees import is_of_sparse_rows, say_first
 from discriminant.cli.options import CSV_STYLE, costs, named, one_or_all, placing
 from discriminant.cli.studying import check_places, decided_as
+from discriminant.cli.unused import refuse_unused
 from discriminant.errors import CommandError, TargetError
 from discriminant.estimators.decision import Decision
 from discriminant.export import export as exported
@@ -72,9 +73,11 @@ def _predicted(
     session: Session, path: str, source: tuple[str, ...], out: str, options: dict[str, Any]
 ) -> Answered:
     model, _ = loaded(path, options)
-    if is_of_sparse_rows(model):
-        refuse_options("prefix", "no_probabilities", "unseen", "missing_text", "table", "query")
-        refuse_options(*CSV_STYLE)
+    refuse_unused("sparse rows" if is_of_sparse_rows(model) else "table")
+    if not hasattr(model, "predict_topk"):
+        refuse_unused("no label tree")
+    if out.endswith((".parquet", ".arrow", ".feather")):
+        refuse_unused("binary output")
     _choose(model, unseen=options["unseen"], texts=options["missing_text"])
     say_first(model, source, options)
     session.say("reading and deciding ...")
@@ -97,6 +100,7 @@ def _choose(model: Any, *, unseen: str | None, texts: tuple[str, ...]) -> None:
     while model is not None and not hasattr(model, "encoding_"):
         model = getattr(model, "estimator_", None)
     if model is None:
+        refuse_unused("no encoding")
         return
     encoding = model.encoding_
     if unseen is not None:
@@ -125,17 +129,12 @@ def _showing(session: Session, show: Callable[[str, int, int], None]) -> Callabl
 def assess(session: Session, path: str, source: tuple[str, ...], options: dict[str, Any]) -> int:
     """On rows of known classes."""
     model, encoding = loaded(path, options)
+    refuse_unused("sparse rows" if is_of_sparse_rows(model) else "table")
     say_first(model, source, options)
     if is_of_sparse_rows(model):
         from discriminant.cli.label_pages import assess as assess_labels
 
-        refuse_options("target", "table", "query")
         return assess_labels(session, model, path, source, options)
-    if options["page"] is not None:
-        raise CommandError(
-            "--page is of label trees of sparse rows: leave it out. 'discriminant report' writes a "
-            "page about the models of a table."
-        )
     if encoding is None:
         raise CommandError.needs_columns(path, type(model).__name__)
     target = options["target"] or encoding.target
@@ -191,8 +190,8 @@ def export(session: Session, path: str, options: dict[str, Any]) -> int:
     more: dict[str, Any] = {"outputs": named(options["outputs"])}
     if to == "sql":
         more |= {name: options[name] for name in ("table", "dialect", "keep")}
-    elif options["keep"]:
-        raise CommandError("--keep passes on columns of a table of SQL: leave it out, or --to sql.")
+    else:
+        refuse_unused("no SQL")
     made = exported(model, to, out, **more)
     if out is not None:
         size = len(made.encode() if isinstance(made, str) else made)
@@ -212,7 +211,7 @@ def loaded(path: str, options: dict[str, Any]) -> tuple[Any, Encoding]:
     cost, reject = costs(options["cost"]), options["reject"]
     if cost is not None or reject is not None:
         if is_of_sparse_rows(model):
-            raise CommandError.of_tables("--reject" if cost is None else "--cost")
+            refuse_unused("sparse rows")
         inner = model.estimator_ if isinstance(model, Decision) else model
         model = decided_as(inner, path, cost, reject)
     found = encoding_of(model)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import rich_click as click
 
 from discriminant.cli import options as given
 from discriminant.cli.door import Session
+from discriminant.redaction import is_address
 from discriminant.table.policies import UNSEEN
 
 _SOURCE = click.argument(
@@ -23,27 +25,28 @@ _WITH = click.option(
     "settings",
     multiple=True,
     metavar="OPTION=VALUE",
-    help="Of --model label-tree: an option, such as tree=wide or beam=20. May be repeated.",
+    help="Option of the label tree (--model label-tree), such as tree=wide or beam=20. May be "
+    "repeated.",
 )
 _UNKNOWN = click.option(
     "--unknown",
     type=click.Choice(("error", "count")),
     default="error",
     show_default=True,
-    help="Labels that the model does not know.",
+    help="How to treat labels that the model does not know.",
 )
 _TOP = click.option(
     "--top",
     type=click.IntRange(1),
     default=5,
     show_default=True,
-    help="Of a label tree: labels to say of each row.",
+    help="Number of labels predicted for each row by a label tree.",
 )
 _FIRST = click.option(
     "--first",
     type=click.Choice(("0", "1")),
-    help="Of a label tree and svmlight: what the first feature is called. Default: as the model "
-    "was fitted; else 0 if a row has a feature 0.",
+    help="Number of the first feature in svmlight files, for label trees (default: as the model "
+    "was fitted; else 0 if a row has a feature 0).",
 )
 click.rich_click.COMMAND_GROUPS = {
     "discriminant": [
@@ -64,6 +67,20 @@ def cli() -> None:
     """
 
 
+def _check_present(*paths: str | None) -> None:
+    """Raise an error for a file that does not exist, before anything that takes time is imported.
+
+    Addresses of databases and patterns such as *.csv are looked up later.
+    """
+    for path in paths:
+        if path is None or os.path.lexists(path) or is_address(path):
+            continue
+        if not any(sign in path for sign in "*?["):
+            from discriminant.errors import FileError
+
+            raise FileError.absent(path)
+
+
 def _session(options: dict[str, Any]) -> Session:
     context = click.get_current_context()
     command = str(context.obj) if context is not None else ""
@@ -79,12 +96,13 @@ def _session(options: dict[str, Any]) -> Session:
 @click.option("--no-model", is_flag=True, help="Write no model.")
 @click.option("--facts", type=click.Path(), help="Also write what the page says as JSON.")
 @click.option("--markdown", type=click.Path(), help="Also write what the page says as Markdown.")
-@click.option("--title", help="Of the page.")
+@click.option("--title", help="Title of the report.")
 @click.option("--model", help="Take this model, whatever the comparison says.")
 @click.option(
     "--test",
     type=click.Path(),
-    help="Of --model label-tree: a file of labelled rows to measure it on.",
+    help="File of labelled rows on which to measure the label tree (--model label-tree, no "
+    "--target).",
 )
 @_WITH
 @_FIRST
@@ -104,6 +122,7 @@ def report(source: tuple[str, ...], **options: Any) -> int:
 
     discriminant report train.txt --model label-tree --test test.txt     (XMC text or svmlight)
     """
+    _check_present(*source, options["test"])
     if options["model"] == "label-tree" and options["target"] is None:
         from discriminant.cli.label_pages import report as grow
 
@@ -121,6 +140,7 @@ def report(source: tuple[str, ...], **options: Any) -> int:
 @given.plainly
 def compare(source: tuple[str, ...], **options: Any) -> int:
     """Compare all models on the same held-out rows, in one table."""
+    _check_present(*source)
     from discriminant.cli.studying import compare as work
 
     return work(_session(options), source, options)
@@ -128,13 +148,14 @@ def compare(source: tuple[str, ...], **options: Any) -> int:
 
 @cli.command()
 @_SOURCE
-@click.option("--model", help="Of whose held-out rows to speak. Default: the one that is chosen.")
+@click.option("--model", help="Model to explain (default: the selected one).")
 @given.reading
 @given.studying
 @given.choosing
 @given.plainly
 def explain(source: tuple[str, ...], **options: Any) -> int:
     """Say what tells the classes apart, and what is odd about the rows."""
+    _check_present(*source)
     from discriminant.cli.studying import explain as work
 
     return work(_session(options), source, options)
@@ -160,6 +181,7 @@ def fit(source: tuple[str, ...], **options: Any) -> int:
 
     discriminant fit train.txt --model label-tree --out labels.model     (XMC text or svmlight)
     """
+    _check_present(*source)
     if options["model"] == "label-tree":
         from discriminant.cli.label_trees import fit as grow
 
@@ -186,7 +208,7 @@ def fit(source: tuple[str, ...], **options: Any) -> int:
 @click.option(
     "--unseen",
     type=click.Choice(UNSEEN),
-    help="What a level shall be that the fit did not have. Default: as the model was fitted.",
+    help="How to treat categories not seen during fitting (default: as the model was fitted).",
 )
 @click.option(
     "--missing-text",
@@ -198,12 +220,13 @@ def fit(source: tuple[str, ...], **options: Any) -> int:
 @given.deciding
 @given.plainly
 def predict(model: str, source: tuple[str, ...], **options: Any) -> int:
-    """Say of every row of a file, or of a table, which class it is, and how probable each is.
+    """Predict the class and class probabilities for every row.
 
     discriminant predict loans.model new.csv --out answers.csv
 
     discriminant predict loans.model bank.duckdb --table loans --out answers.parquet
     """
+    _check_present(model, *source)
     from discriminant.cli.answering import predict as work
 
     return work(_session(options), model, source, options)
@@ -216,7 +239,7 @@ def predict(model: str, source: tuple[str, ...], **options: Any) -> int:
 @_UNKNOWN
 @_TOP
 @_FIRST
-@click.option("--page", type=click.Path(), help="Of a label tree: also write a page about it.")
+@click.option("--page", type=click.Path(), help="Also write a report about a label tree.")
 @given.place
 @given.deciding
 @given.plainly
@@ -227,6 +250,7 @@ def assess(model: str, source: tuple[str, ...], **options: Any) -> int:
 
     discriminant assess labels.model test.txt --page labels.html         (XMC text or svmlight)
     """
+    _check_present(model, *source)
     from discriminant.cli.answering import assess as work
 
     return work(_session(options), model, source, options)
@@ -236,19 +260,21 @@ def assess(model: str, source: tuple[str, ...], **options: Any) -> int:
 @click.argument("model", type=click.Path())
 @click.option("--to", type=click.Choice(("sql", "onnx", "python")), required=True)
 @click.option("--out", type=click.Path(), help="Where to. Default: print it (not ONNX).")
-@click.option("--table", default="rows", show_default=True, help="Of SQL: the table to read.")
+@click.option(
+    "--table", default="rows", show_default=True, help="Table that the SQL reads (--to sql)."
+)
 @click.option(
     "--dialect",
     type=click.Choice(("duckdb", "postgres", "sqlite")),
     default="duckdb",
     show_default=True,
-    help="Of SQL.",
+    help="SQL dialect (--to sql).",
 )
 @click.option(
     "--keep",
     multiple=True,
     metavar="COLUMN",
-    help="Of SQL: a column to pass on, such as the key. May be repeated.",
+    help="Column that the SQL passes on, such as the key (--to sql). May be repeated.",
 )
 @click.option(
     "--outputs",
@@ -257,6 +283,7 @@ def assess(model: str, source: tuple[str, ...], **options: Any) -> int:
 @given.plainly
 def export(model: str, **options: Any) -> int:
     """Write a model as SQL, as ONNX or as plain Python."""
+    _check_present(model)
     from discriminant.cli.answering import export as work
 
     return work(_session(options), model, options)
@@ -276,6 +303,7 @@ def export(model: str, **options: Any) -> int:
 @given.plainly
 def moments(source: tuple[str, ...], **options: Any) -> int:
     """Read a table once into weights, means and scatters of its classes."""
+    _check_present(*source)
     from discriminant.cli.summing import moments as work
 
     return work(_session(options), source, options)
@@ -287,6 +315,7 @@ def moments(source: tuple[str, ...], **options: Any) -> int:
 @given.plainly
 def merge(files: tuple[str, ...], **options: Any) -> int:
     """Add files of moments: of months, of sites, of machines."""
+    _check_present(*files)
     from discriminant.cli.summing import merge as work
 
     return work(_session(options), files, options)
@@ -298,7 +327,8 @@ def merge(files: tuple[str, ...], **options: Any) -> int:
 @click.option("--out", type=click.Path(), required=True, help="The file of what is left.")
 @given.plainly
 def forget(whole: str, part: str, **options: Any) -> int:
-    """Take the moments of some rows out of those of all, as if they had never been there."""
+    """Subtract the moments of some rows, as if they had never been included."""
+    _check_present(whole, part)
     from discriminant.cli.summing import forget as work
 
     return work(_session(options), whole, part, options)
@@ -311,6 +341,7 @@ def forget(whole: str, part: str, **options: Any) -> int:
 @given.plainly
 def drift(before: str, after: str, **options: Any) -> int:
     """Test whether the means of two files of moments differ: Hotelling's T2, and each feature."""
+    _check_present(before, after)
     from discriminant.cli.summing import drift as work
 
     return work(_session(options), before, after, options)

@@ -25,12 +25,13 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from discriminant.cli.wording import in_options
-from discriminant.errors.redaction import masked, redact, register
+from discriminant.redaction import masked, redact, register
 
 if TYPE_CHECKING:
     from discriminant.errors import DiscriminantError
 
 DONE, UNFORESEEN, BAD_INPUT, NOT_CONVERGED = 0, 1, 2, 3
+_LONGEST = 2000  # characters of a command that an error repeats
 _EVERY = 10.0  # seconds between two lines about one step
 _GONE_AWAY = ("DatabaseError", "EngineError")  # after which the same command may go on
 _STOPPING = ("SIGINT", "SIGTERM", "SIGHUP")  # not every system has them all
@@ -178,7 +179,8 @@ def _fail(fault: BaseException, text: str, command: str, args: list[str]) -> int
         _fail_as_json(type(fault).__name__, text, command)
         if _one_screen():
             return BAD_INPUT
-    print(f"Error: {visible(text)}\n  in: {inline(command)}", file=sys.stderr)
+    shown = command if len(command) <= _LONGEST else f"{command[:_LONGEST]}..."
+    print(f"Error: {visible(text)}\n  in: {inline(shown)}", file=sys.stderr)
     return BAD_INPUT
 
 

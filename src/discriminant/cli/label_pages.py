@@ -11,6 +11,7 @@ from discriminant.cli.door import DONE, Session
 from discriminant.cli.label_trees import setting, trained
 from discriminant.cli.options import one_or_all
 from discriminant.cli.studying import check_places, stem_of
+from discriminant.cli.unused import refuse_unused
 from discriminant.estimators.label_tree import LabelTree
 from discriminant.report.facts import to_json
 from discriminant.report.label_markdown import labels_to_markdown
@@ -23,6 +24,9 @@ from discriminant.study.telling import write_text
 
 def report(session: Session, source: tuple[str, ...], options: dict[str, Any]) -> int:
     """Train on a file, measure on another if there is one, and write what was found."""
+    refuse_unused("sparse rows", *(["no test file"] if options["test"] is None else []))
+    if options["no_model"]:
+        refuse_unused("no model file")
     page = Path(options["out"] or f"{stem_of(source, None)}.html")
     file = None if options["no_model"] else Path(options["save"] or page.with_suffix(".model"))
     read_from = source if options["test"] is None else (*source, options["test"])

@@ -11,6 +11,7 @@ from discriminant import store
 from discriminant.cli.door import DONE, Session
 from discriminant.cli.options import costs, one_or_all
 from discriminant.cli.studying import check_places, decided_as, opened
+from discriminant.cli.unused import refuse_unused, was_given
 from discriminant.errors import CommandError
 from discriminant.estimators.label_options import check_options
 from discriminant.estimators.label_tree import LabelTree
@@ -31,7 +32,9 @@ def fit(session: Session, source: tuple[str, ...], options: dict[str, Any]) -> i
     check_places(source, options["out"])
     asked = dict(setting(text) for text in options["settings"])
     if options["target"] is None:
+        refuse_unused("sparse rows")
         return _fit_sparse(session, source, options, asked)
+    refuse_unused("named model", "table of a label tree")
     return _fit_table(session, source, options, asked)
 
 
@@ -39,7 +42,6 @@ def _fit_sparse(
     session: Session, source: tuple[str, ...], options: dict[str, Any], asked: dict[str, Any]
 ) -> int:
     """To label sets, or to one label for each row, of a file of sparse rows."""
-    refuse_options("cost", "reject", "weight", "folds")
     model, rows, _ = trained(session, source, options, asked)
     store.save(model, options["out"])
     return _tell(session, model, rows, options["out"])
@@ -87,8 +89,6 @@ def say_first(model: Any, source: tuple[str, ...], options: dict[str, Any]) -> N
     """Let a model read a file as --first says, if it says something."""
     if options["first"] is None:
         return
-    if not is_of_sparse_rows(model):
-        raise CommandError("--first is of label trees of sparse rows (svmlight): leave it out.")
     _remember(model, first_feature(source, options))
 
 
@@ -108,7 +108,7 @@ def _fit_table(
     if asked.get("tree") != "moments":
         given = {"checkpoint": options["checkpoint"], **given}
         options = {**options, "checkpoint": None}
-    if not _was_given("max_classes"):
+    if not was_given("max_classes"):
         options = {**options, "max_classes": _MOST}
     model, cost, reject = LabelTree(**given), costs(options["cost"]), options["reject"]
     with opened(session, source, {**options, "folds": 2}) as found:
@@ -123,25 +123,6 @@ def _fit_table(
 def is_of_sparse_rows(model: Any) -> bool:
     """Whether a model is a label tree that answers files of sparse rows."""
     return isinstance(model, LabelTree) and not hasattr(model, "feature_names_in_")
-
-
-def refuse_options(*options: str) -> None:
-    """Say of options of tables that sparse rows have none."""
-    for option in options:
-        if _was_given(option):
-            raise CommandError.of_tables(f"--{option.replace('_', '-')}")
-
-
-def _was_given(option: str) -> bool:
-    """Whether an option is from the command line, and no default."""
-    from click import get_current_context
-    from click.core import ParameterSource
-
-    context = get_current_context(silent=True)
-    return context is not None and context.get_parameter_source(option) not in (
-        None,
-        ParameterSource.DEFAULT,
-    )
 
 
 def _tell(session: Session, model: LabelTree, rows: int, out: Any) -> int:
@@ -170,5 +151,5 @@ def setting(text: str) -> tuple[str, Any]:
         raise CommandError(f"--with {text}: write OPTION=VALUE, such as --with arity=32.")
     try:
         return name.strip(), json.loads(value)
-    except json.JSONDecodeError:
+    except (ValueError, RecursionError):  # also too many digits, too many brackets
         return name.strip(), value

@@ -23,21 +23,28 @@ def _all(*options: Callable[[Command], Command]) -> Callable[[Command], Command]
     return add
 
 
+def _number_or_column(text: Any) -> int | str:
+    try:
+        return int(text)
+    except ValueError:
+        return str(text)
+
+
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 quiet_option = click.option("--quiet", is_flag=True, help="Show no progress.")
 plainly = _all(json_option, quiet_option)
 
 tables = _all(
-    click.option("--table", help="Of a database: the table or view to read."),
-    click.option("--query", help="Of a database: the SELECT to read."),
+    click.option("--table", help="Table or view of the database to read."),
+    click.option("--query", help="SELECT statement to read from the database."),
 )
 place = _all(
     tables,
     click.option(
         "--engine",
         type=click.Choice(("memory", "files", "sql")),
-        help="Who reads. Default: a file of up to 256 MB, or an eighth of the memory that is free, "
-        "is read into memory; the rest in parts.",
+        help="Engine that reads the data: memory, files or sql (default: a file of up to 256 MB, "
+        "or an eighth of the free memory, is read into memory; anything else in partitions).",
     ),
 )
 CSV_STYLE = ("encoding", "delimiter", "decimal", "thousands")
@@ -52,13 +59,13 @@ reading = _all(
     click.option(
         "--pushdown",
         is_flag=True,
-        help="Of a database: sum inside it, so that no row leaves. For moments, and for fit with "
-        "a --model that is made from them.",
+        help="Compute the sums inside the database, so that no row leaves it: for moments, and for "
+        "fit with a --model that is made from moments.",
     ),
     click.option(
         "--checkpoint",
         type=click.Path(),
-        help="A folder for sums under way: the same command goes on there if it was stopped.",
+        help="Folder for intermediate results; rerun the same command to resume.",
     ),
     click.option("--target", help="The column to predict."),
     click.option("--weight", help="The column of weights."),
@@ -74,7 +81,7 @@ reading = _all(
         type=click.Choice(UNSEEN),
         default="error",
         show_default=True,
-        help="What a level shall be, when predicting, that was not there before.",
+        help="How to treat categories not seen during fitting: error, ignore or reject.",
     ),
     click.option(
         "--ordered",
@@ -100,7 +107,13 @@ reading = _all(
         "in numbers: NA, NaN, nan, null, NULL.",
     ),
     csv_style,
-    click.option("--max-classes", type=int, default=1000, show_default=True, help="Refuse more."),
+    click.option(
+        "--max-classes",
+        type=int,
+        default=1000,
+        show_default=True,
+        help="Stop if the target has more classes than this.",
+    ),
     click.option(
         "--max-levels",
         type=int,
@@ -114,8 +127,22 @@ studying = _all(
     click.option(
         "--models", help="Names, with commas between: lda,qda,rda. All, if none are named."
     ),
-    click.option("--folds", type=int, default=10, show_default=True, help="Held out in turn."),
-    click.option("--seed", type=int, default=0, show_default=True, help="Of the folds."),
+    click.option(
+        "--folds",
+        type=_number_or_column,
+        metavar="NUMBER|COLUMN",
+        default=10,
+        show_default=True,
+        help="Number of cross-validation folds; or the name of a column, such as patient: rows "
+        "with the same value are held out together. That column is not a feature.",
+    ),
+    click.option(
+        "--seed",
+        type=int,
+        default=0,
+        show_default=True,
+        help="Seed for assigning rows to folds.",
+    ),
     click.option(
         "--most",
         type=click.IntRange(100),
@@ -201,10 +228,11 @@ def costs(text: str | None) -> Any:
         return None
     try:
         return json.loads(text)
-    except json.JSONDecodeError as fault:
+    except (ValueError, RecursionError) as fault:  # also too many digits, too many brackets
         from discriminant.errors import CommandError
 
-        raise CommandError.bad_json("--cost", text, fault.msg) from None
+        why = fault.msg if isinstance(fault, json.JSONDecodeError) else str(fault)
+        raise CommandError.bad_json("--cost", text, why) from None
 
 
 def _levels(text: str) -> tuple[str, list[str]]:

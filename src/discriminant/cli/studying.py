@@ -12,11 +12,12 @@ from typing import Any
 from discriminant import store
 from discriminant.cli.door import DONE, NOT_CONVERGED, Session, watch
 from discriminant.cli.options import costs, named, one_or_all, opening
+from discriminant.cli.unused import refuse_unused
 from discriminant.engines.table_moments import TableMoments, plain
-from discriminant.errors import CommandError
-from discriminant.errors.redaction import split_table
+from discriminant.errors import CommandError, StudyError
 from discriminant.estimators.encoded import Encoded
 from discriminant.moments.class_moments import ClassMoments
+from discriminant.redaction import split_table
 from discriminant.report.facts import Facts, to_json
 from discriminant.report.markdown import to_markdown
 from discriminant.report.summary import verdict
@@ -58,12 +59,13 @@ def opened(session: Session, source: tuple[str, ...], options: dict[str, Any]) -
 
 def report(session: Session, source: tuple[str, ...], options: dict[str, Any]) -> int:
     """The main job."""
+    refuse_unused("table", *(["no model file"] if options["no_model"] else []))
     stem = stem_of(source, options["table"])
     page = Path(options["out"] or f"{stem}.html")
     model = None if options["no_model"] else Path(options["save"] or page.with_suffix(".model"))
     extra = {name: options[name] for name in ("facts", "markdown") if options[name]}
     check_places(source, page, model, *extra.values())
-    _check_model(options["model"])
+    _check_models(options)
     cost, reject = costs(options["cost"]), options["reject"]
     with opened(session, source, options) as found:
         compared = found.compare(named(options["models"]), most=options["most"])
@@ -96,6 +98,7 @@ def _verdict(facts: Facts, why: str) -> list[str]:
 
 def compare(session: Session, source: tuple[str, ...], options: dict[str, Any]) -> int:
     """The table."""
+    _check_models(options)
     with opened(session, source, options) as found:
         compared = found.compare(named(options["models"]), most=options["most"])
         choice = found.choose(by=options["by"], rule=options["rule"])
@@ -106,15 +109,27 @@ def compare(session: Session, source: tuple[str, ...], options: dict[str, Any]) 
     return _ended(session, choice.title, compared[choice.name].converged)
 
 
-def _check_model(name: str | None) -> None:
-    """Say now, before any work, if there is no such model."""
+def _check_models(options: dict[str, Any]) -> None:
+    """Refuse models that do not exist or cannot be selected, before any rows are read."""
+    names, name = named(options["models"]), options.get("model")
+    members = chosen_members(names)
     if name is not None:
-        chosen_members([name])
+        refuse_unused("named model")
+        one = chosen_members([name])
+        if names is not None and name not in names:
+            raise StudyError.not_compared(name, names)
+        members = one
+    weighs = any(options.get(option) is not None for option in ("cost", "reject"))
+    if not weighs and (name is not None or options["by"] == "error"):
+        return
+    if not any(hasattr(member.make(), "predict_proba") for member in members):
+        use = "costs and --reject need" if weighs else f"--by {options['by']} needs"
+        raise StudyError.none_with_probabilities([one.name for one in members], use)
 
 
 def explain(session: Session, source: tuple[str, ...], options: dict[str, Any]) -> int:
     """Space and what matters."""
-    _check_model(options["model"])
+    _check_models(options)
     with opened(session, source, options) as found:
         models = named(options["models"])
         if models is None and options["model"]:
@@ -132,7 +147,10 @@ def fit(session: Session, source: tuple[str, ...], options: dict[str, Any]) -> i
     """A model, of a name or chosen."""
     check_places(source, options["out"])
     if len(source) == 1 and is_stored(source[0]):
+        refuse_unused("moments")
         return _fit_moments(session, source[0], options)
+    refuse_unused("table")
+    _check_models(options)
     cost, reject = costs(options["cost"]), options["reject"]
     if options["model"] is not None:
         options = {**options, "folds": 2}  # none are made, so that few rows are no obstacle
@@ -219,7 +237,6 @@ def _of_numbers(found: ClassMoments) -> TableMoments:
 
 def decided_as(model: Any, name: str, cost: Any, reject: Any) -> Any:
     """The model with costs and a reject option, which are checked now."""
-    from discriminant.errors import StudyError
     from discriminant.estimators.decision import Decision
 
     if not hasattr(model, "predict_proba"):

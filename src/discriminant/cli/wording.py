@@ -16,6 +16,7 @@ _SAID = (
     (r"\bpushdown=True\b", "--pushdown"),
     (r"\breference=None\b", "--reference none"),
     (r"\b(max_levels|max_classes|max_bytes|folds|seed|engine)=(?=[\w'-])", r"--\1 "),
+    (r"\b(exclude|ordered|delimiter|decimal|encoding)='(?=[^']*' is not possible)", r"--\1 '"),
     (r"\bengine= out\b", "--engine out"),
     (r"\bin (missing_texts|categories|exclude|columns)\b=?", r"with --\1"),
     (r"(?<![\w'-])(missing_texts|max_levels|max_classes|max_bytes)\b(?!')", r"--\1"),

@@ -23,7 +23,7 @@ from urllib.parse import quote
 
 from discriminant.engines.refusals import absent_table, kind_of_file, no_such_table, refused
 from discriminant.errors import DatabaseError, EngineError
-from discriminant.errors.redaction import (
+from discriminant.redaction import (
     parse_address,
     redact,
     redact_exception,

@@ -24,7 +24,7 @@ from discriminant.engines.refusals import kind_of_file, tables_of
 from discriminant.engines.summing import add_up, available_threads, in_order
 from discriminant.engines.unloading import Batch, Copied, Unloaded, spelled, unloaded
 from discriminant.errors import ColumnNamesError, DatabaseError, EngineError
-from discriminant.errors.redaction import masked, register, split_table
+from discriminant.redaction import masked, register, split_table
 from discriminant.table.cells import Cells, Frame, Kind
 from discriminant.table.database import DATABASES, Database
 from discriminant.table.encoding import Encoding

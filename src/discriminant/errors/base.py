@@ -10,7 +10,7 @@ from contextvars import ContextVar
 from types import FrameType
 from typing import ParamSpec, TypeVar
 
-from discriminant.errors.redaction import redact
+from discriminant.redaction import redact
 
 P = ParamSpec("P")
 R = TypeVar("R")

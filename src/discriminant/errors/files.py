@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 
 from discriminant.errors.base import InputError
-from discriminant.errors.redaction import is_address, register, shown_address
+from discriminant.redaction import is_address, register, shown_address
 
 
 class FileError(InputError):

@@ -59,6 +59,14 @@ class StudyError(InputError):
         )
 
     @classmethod
+    def none_with_probabilities(cls, names: Sequence[str], use: str) -> StudyError:
+        give = "does not give" if len(names) == 1 else "do not give"
+        return cls(
+            f"{listing(names, most=20)} {give} probabilities, which {use}. Add a model that does, "
+            "such as 'lda', or select by error (--by error) and leave costs and --reject out."
+        )
+
+    @classmethod
     def nothing_to_weigh(cls, name: object) -> StudyError:
         return cls(
             "Costs or a reject option were asked for by `decide`, and model "
@@ -129,15 +137,12 @@ class CommandError(InputError):
         )
 
     @classmethod
-    def of_tables(cls, option: str) -> CommandError:
+    def unused(cls, option: str, reason: str) -> CommandError:
         decided = option in ("--cost", "--reject")
         other = (
             "; Decision(model, ...) decides by costs, or rejects, from Python" if decided else ""
         )
-        return cls(
-            f"{option} is for tables (--target): label trees of sparse rows do not take it. Leave "
-            f"it out{other}."
-        )
+        return cls(f"{option} {reason}. Leave {option} out{other}.")
 
     @classmethod
     def sparse_rows(cls, path: object, kind: str) -> CommandError:
@@ -150,7 +155,8 @@ class CommandError(InputError):
 
     @classmethod
     def bad_json(cls, option: str, text: str, why: str) -> CommandError:
-        return cls(f"{option} is no JSON ({why}): {text!r}. Write for example {_COST}.")
+        shown = text if len(text) <= 60 else f"{text[:60]}..."
+        return cls(f"{option} is not valid JSON ({why}): {shown!r}. Write for example {_COST}.")
 
     @classmethod
     def same_file(cls, path: object) -> CommandError:

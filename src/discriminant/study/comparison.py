@@ -58,6 +58,7 @@ class Comparison(Printed):
     surface: Grid | None
     labels: tuple[str, ...]
     weighted: bool = False  # whether shares of rows are shares of their weight
+    fold_column: str | None = None  # the column whose values are the folds
 
     def __getitem__(self, name: str) -> Outcome:
         """The outcome of a model, by name."""
@@ -71,7 +72,7 @@ class Comparison(Printed):
         """One table, then what is to be known of some lines of it."""
         title = (
             f"{counted(self.rows, 'row')}, {counted(len(self.labels), 'class', 'classes')}, "
-            f"{self.folds} folds; every figure is of rows that the model had not seen"
+            f"{self._folds}; every figure is of rows that the model had not seen"
         )
         head = ["", "Error", "95% interval", "AUC", "Log loss", "Brier", "Calibration", "Time"]
         lines = table(title, head, [_cells(one.title, one.facts) for one in self.outcomes])
@@ -99,6 +100,8 @@ class Comparison(Printed):
                 "seconds": dict(self.seconds),
             }
         )
+        if self.fold_column is not None:
+            found["fold_column"] = self.fold_column
         if self.surface is not None:
             found["surface"] = plain(surface_facts(self.surface))
         return found
@@ -139,7 +142,7 @@ class Comparison(Printed):
         found = ComparisonFacts(
             models=models,
             why=choice.why,
-            folds=f"{self.folds} folds",
+            folds=self._folds,
             level=LEVEL,
             baseline=self.baseline,
         )
@@ -148,6 +151,12 @@ class Comparison(Printed):
         if note := self._unlearned():
             found["note"] = note
         return found
+
+    @property
+    def _folds(self) -> str:
+        """How many folds, and by which column."""
+        by = "" if self.fold_column is None else f" (one for each value of '{self.fold_column}')"
+        return f"{self.folds} folds{by}"
 
     def _unlearned(self) -> str:
         """What measures of probabilities leave out."""

@@ -7,8 +7,8 @@ from datetime import date
 from pathlib import Path
 from typing import cast
 
-from discriminant.errors.redaction import redact_facts
 from discriminant.estimators.label_tree import LabelTree
+from discriminant.redaction import redact_facts
 from discriminant.report.facts import Made, UseFacts
 from discriminant.report.label_facts import (
     LabelPageFacts,

@@ -62,6 +62,7 @@ class Run(ABC):
     marginal: bool = False  # whether models are to do without features that are missing
     surface: Grid | None = None
     _by_fold: list[Grid] = field(default_factory=list)
+    fold_column: str | None = field(default=None, kw_only=True)  # that defines the folds
 
     # --- where the rows are -----------------------------------------------------------------------
 
@@ -126,6 +127,7 @@ class Run(ABC):
             self.surface,
             tuple(str(label) for label in self.rows.schema.labels.tolist()),
             self.table.weight is not None,
+            self.fold_column,
         )
 
     def worked(

@@ -28,6 +28,7 @@ from discriminant.estimators.encoded import Encoded
 from discriminant.estimators.label_tree import LabelTree
 from discriminant.study.database_rows import DatabaseRows
 from discriminant.study.sheets import ArrowSheet, CsvSheet, Sheet
+from discriminant.study.sources import refuse_csv_options
 from discriminant.study.sparse_or_table import label_columns, refuse_sparse
 from discriminant.table.cells import Frame
 from discriminant.table.encoding import Column, Encoding
@@ -125,6 +126,7 @@ def predict_file(
     model, columns = with_encoding(model)
     answering = _Answering(model, columns, Path(out), prefix, probabilities, safe, k, style)
     if engine_of(source) == "sql":
+        refuse_csv_options(style)
         return answering.written(DatabaseRows.of(source), told)
     refuse_sparse(source)
     found = filed(listed(source), style)

@@ -24,8 +24,8 @@ from discriminant.engines.opening import ENGINES, engine_of, rows, source_of
 from discriminant.engines.parted import AnyTable, Parted
 from discriminant.engines.sql import Query, sql
 from discriminant.errors import EngineError, OptionError
-from discriminant.errors.redaction import masked, register, split_table
 from discriminant.moments.class_moments import Detail
+from discriminant.redaction import masked, register, split_table
 from discriminant.table.opening import Opened, is_path, open_source, read_frame
 from discriminant.table.parts import Source
 
@@ -33,6 +33,7 @@ SMALL = 1 << 28  # bytes of a file that is read into memory whatever there is of
 _SHARE = 8  # of the memory that is free, for a file
 _OF_FILES = ("encoding", "delimiter", "decimal", "progress")  # thousands is of any text
 MEMORY = "memory"
+_ONLY_MEMORY = "left out: it limits a file that is read into memory"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -90,11 +91,16 @@ def take(
     if isinstance(source, Parted):
         return Taken(name, _some(_same(source, target, reading), "opened before"), source)
     whole = MEMORY if reading.get("max_bytes") is not None else None  # what only memory knows of
+    if whole is not None and engine not in (None, MEMORY):
+        raise OptionError.of("max_bytes", reading["max_bytes"], _ONLY_MEMORY)
+    if whole is not None and engine_of(source) not in (None, "files"):
+        raise OptionError.of("max_bytes", reading["max_bytes"], _ONLY_MEMORY)
     way = way_of(source, engine=engine or whole, in_parts=checkpoint is not None)
     if way == MEMORY:
         return Taken(name, open_source(source, target=target, **reading))
     given = {**reading, "detail": detail, "progress": progress}
     if way != "files":
+        refuse_csv_options({n: given.get(n) for n in _OF_FILES if n != "progress"})
         given = {key: value for key, value in given.items() if key not in _OF_FILES}
     found = rows(source, target=target, engine=way, checkpoint=checkpoint, **given)
     return Taken(name, _some(found, way), found)
@@ -151,7 +157,7 @@ def name_of(source: Any) -> str:
 
 
 def folds_of(taken: Taken, source: Any, folds: Any, *, seed: int) -> FoldNumbers:
-    """The fold of each row in memory; `folds` is how many, or a column whose cells say them."""
+    """The fold of each row in memory; `folds` is a number, or the column that defines them."""
     table = taken.opened.table
     if isinstance(folds, str):
         folds = _column(taken.opened, source, folds)
@@ -182,6 +188,13 @@ def of_database(source: Any, table: Any, query: str | None) -> Any:
         url, given = split_table(source)
         return sql(url, given) if given else source  # whose engine says what is missing
     return source if given is None else sql(source, given)
+
+
+def refuse_csv_options(given: Mapping[str, Any]) -> None:
+    """Refuse options that describe how a CSV is written, for another source."""
+    for name, value in given.items():
+        if value is not None:
+            raise OptionError.of(name, value, "left out: it is for CSV files")
 
 
 def _summed_inside(source: Any) -> Any:
@@ -219,8 +232,8 @@ def _fits(path: str) -> bool:
 
 
 def _column(opened: Opened, source: Any, name: str) -> Any:
-    """Cells of a column that says the folds."""
-    frame, _ = read_frame(source)
+    """Fold of each row by a column, which is read as the other columns were."""
+    frame, _ = read_frame(source, format=opened.format)
     if name not in frame.names:
         raise OptionError.of("folds", name, "how many, or the name of a column")
     cells = frame[name].as_text()

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from discriminant.errors import DiscriminantError, kept
-from discriminant.errors.redaction import redact_facts
 from discriminant.estimators.decision import Decision
+from discriminant.redaction import redact_facts
 from discriminant.report.deciding import decision_section
 from discriminant.report.facts import (
     DecisionFacts,

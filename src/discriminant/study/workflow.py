@@ -84,7 +84,9 @@ class Study:
             raise OptionError.of("seed", seed, "a whole number, 0 or more")
         started, pace = time.perf_counter(), Pace(progress)
         pace("reading", 0, 1)
-        if isinstance(folds, str):  # who is held out is no feature
+        if folds == target and isinstance(folds, str):
+            raise OptionError.of("folds", folds, "a column other than the target")
+        if isinstance(folds, str):  # the column that defines the folds is not a feature
             reading = {**reading, "exclude": (*(reading.get("exclude") or ()), folds)}
         with kept() as said:
             taken = take(source, target=target, progress=pace.rows, **reading).for_models()
@@ -253,14 +255,21 @@ class Study:
         if self._run is None:
             shared = self.seed, most, self._told, self.seconds
             marginal = self.opened.encoding.missing == "marginal"
+            column = self.folds if isinstance(self.folds, str) else None
             if self.taken.parted is not None:
                 self._run = RunInParts(
-                    *shared, marginal, parted=self.taken.parted, dealing=self.folds
+                    *shared,
+                    marginal,
+                    parted=self.taken.parted,
+                    dealing=self.folds,
+                    fold_column=column,
                 )
             else:
                 assert self._fold is not None
                 table = self.opened.table
-                self._run = RunInMemory(*shared, marginal, all_rows=table, fold=self._fold)
+                self._run = RunInMemory(
+                    *shared, marginal, all_rows=table, fold=self._fold, fold_column=column
+                )
         self._run.most = most
         return self._run
 

@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-from discriminant.errors import FileError, check_file_name
+from discriminant.errors import FileError, OptionError, check_file_name
 from discriminant.table.dialect import Dialect, csv_dialect
 from discriminant.table.stream import Encoding, Recoded, Stream, encoding_of
 
@@ -138,10 +138,10 @@ def sniff(
     start = _first_bytes(path)
     if not start:
         raise FileError.empty(path)
-    if start[:4] == b"PAR1":
-        return Format(path, "parquet")
-    if start[:6] == b"ARROW1" or start[:4] == b"\xff\xff\xff\xff":
-        return Format(path, "arrow")
+    binary = start[:4] == b"PAR1" or start[:6] == b"ARROW1" or start[:4] == b"\xff\xff\xff\xff"
+    if binary:
+        _refuse_style(encoding=encoding, delimiter=delimiter, decimal=decimal)
+        return Format(path, "parquet" if start[:4] == b"PAR1" else "arrow")
     if is_stored(path):
         raise FileError.stored(path)
     packed = start[:2] == b"\x1f\x8b"
@@ -149,6 +149,13 @@ def sniff(
         _refuse_foreign(path, start)
     style = {"delimiter": delimiter, "decimal": decimal, "thousands": thousands}
     return _text_format(path, packed, encoding, style)
+
+
+def _refuse_style(**given: str | None) -> None:
+    """Refuse what only a CSV has, for a file of another format."""
+    for name, value in given.items():
+        if value is not None:
+            raise OptionError.of(name, value, "left out: it is for CSV files")
 
 
 def is_stored(path: str | os.PathLike[str]) -> bool:
@@ -197,6 +204,7 @@ def _text_format(
     if not first:
         raise FileError.empty(path)
     if first == "{":
+        _refuse_style(delimiter=style["delimiter"], decimal=style["decimal"])
         return Format(path, "jsonl", packed, found)
     if first == "[" and sample.lstrip()[1:].lstrip()[:1] == "{":
         raise FileError.not_a_table(path, "a JSON array", "Write one object a line instead.")

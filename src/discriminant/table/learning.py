@@ -109,6 +109,19 @@ class Wishes:
         if not isinstance(self.max_levels, int) or self.max_levels < 2:
             raise OptionError.of("max_levels", self.max_levels, "a whole number, 2 or more")
         check_thousands(self.thousands)
+        self._check_roles()
+
+    def _check_roles(self) -> None:
+        """Refuse a column with two roles that exclude each other."""
+        roles = {"target": self.target, "weight": self.weight}
+        for role, name in roles.items():
+            for option in ("exclude", "ordered"):
+                if name is not None and name in getattr(self, option):
+                    raise OptionError.of(option, name, f"a column other than the {role}")
+        for name in (*self.ordered, *self.categories):
+            option = "ordered" if name in self.ordered else "categories"
+            if name in self.exclude or name not in (self.columns or (name,)):
+                raise OptionError.of(option, name, "a column that is used, not left out")
 
     def by_level(self, name: str) -> bool:
         """Whether a column is to be read as levels, whatever it looks like."""

@@ -152,12 +152,13 @@ def read_frame(
     target: str | None = None,
     max_bytes: int = MAX_BYTES,
     style: Mapping[str, str | None] | None = None,
+    format: Format | None = None,
 ) -> tuple[Frame, Format | None]:
     """The cells of a source, of the kinds that an encoding was learnt from.
 
     So that a column that was text at the fit is read as text, whatever it looks like now; and
     labels, if a `target` is named, as they are written. `style`: encoding, delimiter, decimal and
-    thousands of a CSV, where they should not be guessed.
+    thousands of a CSV, where they should not be guessed. A known `format` is not detected again.
     """
     style = style or {}
     wishes = Wishes(
@@ -166,7 +167,7 @@ def read_frame(
         thousands=style.get("thousands"),
     )
     wishes.check()
-    return _read(source, wishes, encoding, max_bytes, style)
+    return _read(source, wishes, encoding, max_bytes, style, format)
 
 
 def is_path(source: Any) -> bool:
@@ -183,10 +184,11 @@ def _read(
     fitted: Encoding | None,
     max_bytes: int,
     style: Mapping[str, str | None],
+    format: Format | None = None,
 ) -> tuple[Frame, Format | None]:
     if not is_path(source):
         return open_chosen(source, wishes), None
-    format = sniff(source, **style)
+    format = sniff(source, **style) if format is None else format
     identity = Identity.of(format.path)
     frame, format = _read_file(format, wishes, fitted, max_bytes)
     identity.check()

@@ -155,7 +155,8 @@ def split_table(url: str) -> tuple[str, str]:
     if scheme is None or parse_address(url) is None:
         return url, ""
     start = scheme.end() + 3
-    start += 0 if _dialect(scheme[0]) in _FILES else _userinfo(url[start:])
+    if _dialect(scheme[0]) not in _FILES:
+        start += _userinfo(url[start:])
     rest, table = _without_table(url[start:])
     return url[:start] + rest, table
 
@@ -195,13 +196,13 @@ def _pieces(text: str) -> Iterator[tuple[str, str]]:
     hidden to the end, for nothing says where the secret ends.
     """
     at = 0
-    for literal in _LITERAL.finditer(text):
+    for literal in () if "'" in _LITERAL.sub("", text) else _LITERAL.finditer(text):
         address = literal[0][1:-1].replace("''", "'")
         if not is_address(address):
             continue
-        before = text[at : literal.start()]
-        if _MARKER.search(before) or address.rstrip().endswith("="):
-            break
+        before, after = text[at : literal.start()], text[literal.end() : literal.end() + 1]
+        if _MARKER.search(before) or address.rstrip().endswith("=") or after.strip(",); \n\t"):
+            break  # a quote within the secret may have ended the literal
         yield before, ""
         yield f"'{shown_address(address)}'", address
         at = literal.end()
@@ -282,7 +283,11 @@ def _uri(scheme: str, rest: str) -> Address | None:
     if _dialect(scheme) in _FILES:
         rest, table = _without_table(rest)
         path, mark, query = rest.partition("?")
-        return _with_query(scheme, [], f"{scheme}://{path}", query if mark else None, table)
+        address = _with_query(scheme, [], f"{scheme}://{path}", query if mark else None, table)
+        if address is None and not _names_secret(rest):  # a '?' in the name of the file
+            shown = f"{scheme}://{rest}#{table}" if table else f"{scheme}://{rest}"
+            return Address(scheme, (), shown)
+        return address
     end = _userinfo(rest)
     userinfo, rest = rest[: max(end - 1, 0)], rest[end:]
     user, colon, password = userinfo.partition(":")

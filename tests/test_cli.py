@@ -285,7 +285,7 @@ BAD = {
     "a model is no moments": (["drift", "lda.model", "lda.model"], "not moments"),
     "costs are JSON": (
         ["predict", "lda.model", "iris.csv", "--out", "x.csv", "--cost", "{yes"],
-        "--cost is no JSON",
+        "--cost is not valid JSON",
     ),
     "costs of no class": (
         ["report", "iris.csv", "--target", "species", "--cost", '{"rose": {"lily": 5}}'],

@@ -73,12 +73,16 @@ def _check_present(*paths: str | None) -> None:
     Addresses of databases and patterns such as *.csv are looked up later.
     """
     for path in paths:
-        if path is None or os.path.lexists(path) or is_address(path):
+        if path is None or is_address(path) or any(sign in path for sign in "*?["):
             continue
-        if not any(sign in path for sign in "*?["):
+        try:
+            os.lstat(path)
+        except (FileNotFoundError, NotADirectoryError):
             from discriminant.errors import FileError
 
-            raise FileError.absent(path)
+            raise FileError.absent(path) from None
+        except (OSError, ValueError):  # a name that no file can have: its reader says why
+            continue
 
 
 def _session(options: dict[str, Any]) -> Session:

@@ -32,6 +32,14 @@ class BadNumberError(TextInNumberError):
     def of(
         cls, row: int, column: str, text: str, *, line: int | None = None, kind: str = "number"
     ) -> BadNumberError:
+        if kind == "number" and _ONE_GROUP.fullmatch(text.strip()):
+            whole, part = text.strip().split(",")
+            return cls(
+                f"{_place(row, column, line)}: the text {text!r} may be {whole}{part} or "
+                f"{whole}.{part}. Pass thousands=',' if the comma groups digits, or decimal=',' if "
+                "it is a decimal comma; or name the column in categories if it is no number, or in "
+                "exclude."
+            )
         return cls(
             f"{_place(row, column, line)}: the text {text[:80]!r} is no {kind}, and the others are."
             f" {_hint(text)}Correct it, name it in missing_texts if it means 'missing', or name "
@@ -41,12 +49,6 @@ class BadNumberError(TextInNumberError):
 
 def _hint(text: str) -> str:
     stripped = text.strip().lower()
-    if _ONE_GROUP.fullmatch(stripped):
-        whole, part = stripped.split(",")
-        return (
-            f"It may be {whole}{part} or {whole}.{part}: pass thousands=',' if the comma groups "
-            "digits, or decimal=',' if it is a decimal comma. "
-        )
     if _GROUPS.fullmatch(stripped):
         return "If its commas group digits, pass thousands=','. "
     if text.count(",") == 1 and text.replace(",", "", 1).strip("+- ").isdigit():

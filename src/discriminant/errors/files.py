@@ -158,7 +158,7 @@ class FileError(InputError):
         return cls(
             f"{path}, line {line}, column '{column}': the text {text[:80]!r} follows a closing "
             f"quote ({quote}), so that the cell has no certain value. Remove the quotes, write a "
-            "quote within a quoted field twice, or leave the column out with exclude."
+            "quote within a quoted field twice, or name the column in exclude."
         )
 
     @classmethod

@@ -14,7 +14,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Two test workers with a BLAS pool each would fight for the same cores.
 PYTEST := OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup
 
-.PHONY: demo test check format docs bench bench-xmc soak clean
+.PHONY: demo test check format docs bench bench-xmc peers soak clean
 
 demo: .venv/.installed
 	@mkdir -p build/demo
@@ -48,6 +48,11 @@ bench: .venv/.installed-bench
 bench-xmc: .venv/.installed-bench .venv-xmc/.installed
 	$(BIN)/python benchmarks/xmc.py $(XMC)
 
+# The test suites of scikit-learn, imbalanced-learn and statsmodels against this package; fails where
+# a test is wrong or an expected failure stale. make peers PEERS="glm --list convention" is a part.
+peers: .venv-peers/.installed
+	.venv-peers/bin/python -m tests.peers.run $(PEERS)
+
 # Everything, slow tests too, under new seeds each round; the seed is printed to repeat a failure.
 soak: .venv/.installed-test
 	@for round in $$(seq $(SOAK_ROUNDS)); do \
@@ -57,7 +62,7 @@ soak: .venv/.installed-test
 	done
 
 clean:
-	rm -rf .venv .venv-xmc build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf .venv .venv-xmc .venv-peers build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	rm -rf docs/_build docs/auto_gallery docs/reference docs/sg_execution_times.rst
 	find src tests examples benchmarks -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
@@ -83,4 +88,9 @@ clean:
 	$(PYTHON) -m venv --clear .venv-xmc
 	env -u PIP_CONSTRAINT -u PIP_BUILD_CONSTRAINT .venv-xmc/bin/pip install --quiet -r $<
 	env -u PIP_CONSTRAINT -u PIP_BUILD_CONSTRAINT .venv-xmc/bin/pip install --quiet --no-deps libpecos==1.2.8
+	@touch $@
+
+.venv-peers/.installed: tests/peers/requirements.txt constraints.txt pyproject.toml
+	$(PYTHON) -m venv --clear .venv-peers
+	.venv-peers/bin/pip install --quiet --requirement $< --editable .
 	@touch $@

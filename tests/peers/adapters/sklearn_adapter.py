@@ -21,7 +21,6 @@ from sklearn.utils.class_weight import compute_sample_weight
 import discriminant as dd
 from discriminant.errors import NotConvergedWarning
 
-
 _RENAMED = {"priors_": "prior_"}
 
 

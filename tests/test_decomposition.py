@@ -8,17 +8,21 @@ import pandas as pd
 import pytest
 from hypothesis import given, strategies as st
 from scipy import sparse as matrices
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
+from sklearn.cluster import KMeans
 from sklearn.datasets import load_digits, load_iris, load_wine
 from sklearn.discriminant_analysis import (
     LinearDiscriminantAnalysis,
     QuadraticDiscriminantAnalysis,
 )
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LinearRegression, LogisticRegression, RidgeClassifier
 from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier
 from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
+import discriminant as dd
 from discriminant import (
     LDA,
     QDA,
@@ -37,6 +41,7 @@ from discriminant.errors import (
     CodeError,
     CollinearWarning,
     MomentsMismatchError,
+    OptionError,
     RepeatedColumnsWarning,
     TooFewRowsError,
     WeightError,
@@ -642,3 +647,121 @@ def test_a_designed_code_repeats_no_column_however_long(K, columns):
 def test_a_dense_code_of_more_columns_than_are_made_exhaustively_is_drawn():
     made = dense(14, 5000, np.random.default_rng(0))
     assert made.shape == (14, 5000) == distinct(made).shape
+
+
+# --- regressors ----------------------------------------------------------------------------------
+
+REGRESSORS = [LinearRegression(), dd.LinearRegression(), dd.GLM("gaussian")]
+
+
+def three_clouds(seed=0):
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, 3, 300)
+    X = rng.standard_normal((300, 4))
+    X[np.arange(300), y] += 4.0
+    return X, np.array(["a", "b", "c"])[y]
+
+
+def regression_outputs(X, y, signs):
+    """(n, M) 2 f - 1 of regressions on 0 and 1, one for each column of a code, by lstsq."""
+    design = np.column_stack([np.ones(len(X)), X])
+    side = signs[np.unique(y, return_inverse=True)[1]]
+    outputs = []
+    for column in side.T:
+        used = column != 0
+        beta = np.linalg.lstsq(design[used], (column[used] > 0).astype(float), rcond=None)[0]
+        outputs.append(2 * design @ beta - 1)
+    return np.column_stack(outputs)
+
+
+@pytest.mark.parametrize("base", REGRESSORS, ids=lambda base: type(base).__module__)
+def test_one_vs_rest_of_a_regressor_is_that_of_scikit_learn(base):
+    X, y = three_clouds()
+    theirs = OneVsRestClassifier(LinearRegression()).fit(X, y)
+    model = OneVsRest(base).fit(X, y)
+    assert model.predict(X).tolist() == theirs.predict(X).tolist()
+    ridge = RidgeClassifier(alpha=1e-12).fit(X, y)  # regressions on -1 and 1
+    np.testing.assert_allclose(model.decision_function(X), ridge.decision_function(X), atol=1e-8)
+
+
+def test_one_vs_rest_of_a_regressor_with_two_classes_cuts_at_one_half():
+    X, y = three_clouds()
+    X, y = X[y != "c"], y[y != "c"]
+    theirs = OneVsRestClassifier(LinearRegression()).fit(X, y)
+    model = OneVsRest(dd.LinearRegression()).fit(X, y)
+    assert model.predict(X).tolist() == theirs.predict(X).tolist()
+    assert ((model.decision_function(X) > 0) == (model.predict(X) == "b")).all()
+
+
+@pytest.mark.parametrize("base", REGRESSORS, ids=lambda base: type(base).__module__)
+def test_one_vs_one_of_a_regressor_votes_by_its_output(base):
+    X, y = three_clouds(1)
+    model = OneVsOne(base).fit(X, y)
+    scores = regression_outputs(X, y, model.code_)
+    np.testing.assert_allclose(model.said(X), scores, atol=1e-10)
+    votes = np.sign(scores) @ model.code_.T
+    sure = np.sort(votes)[:, -1] > np.sort(votes)[:, -2]  # no tie
+    assert (model.predict(X) == model.classes_[votes.argmax(axis=1)])[sure].all() and sure.any()
+
+
+@pytest.mark.parametrize("decoding", ["loss", "hamming", "euclidean"])
+def test_output_codes_of_a_regressor_decode_its_output(decoding):
+    X, y = three_clouds(2)
+    model = OutputCodes(dd.LinearRegression(), code="exhaustive", decoding=decoding).fit(X, y)
+    scores = regression_outputs(X, y, model.code_)
+    np.testing.assert_allclose(model.said(X), scores, atol=1e-10)
+    loss = {
+        "loss": lambda s: np.maximum(0.0, 1.0 - s * model.code_[:, None]).sum(axis=2),
+        "hamming": lambda s: (np.sign(s) != model.code_[:, None]).sum(axis=2),
+        "euclidean": lambda s: ((np.clip(s, -1, 1) - model.code_[:, None]) ** 2).sum(axis=2),
+    }[decoding](scores)
+    best = np.sort(loss, axis=0)
+    sure = best[1] - best[0] > 1e-9
+    assert (model.predict(X) == model.classes_[loss.argmin(axis=0)])[sure].all() and sure.any()
+
+
+@pytest.mark.parametrize("kind", [OneVsRest, OneVsOne, OutputCodes])
+def test_codes_of_a_regressor_refuse_probabilities_by_name(kind):
+    model = kind(dd.LinearRegression()).fit(*three_clouds())
+    assert not hasattr(model, "predict_proba") and not hasattr(model, "predict_log_proba")
+    with pytest.raises(
+        AttributeError, match=rf"{kind.__name__}\(LinearRegression\(\)\) has no prob"
+    ):
+        model.predict_proba(WINE)
+
+
+def test_a_pipeline_that_ends_in_a_regressor_is_one():
+    X, y = three_clouds()
+    model = OneVsRest(make_pipeline(StandardScaler(), LinearRegression())).fit(X, y)
+    assert model.predict(X).tolist() == OneVsRest(LinearRegression()).fit(X, y).predict(X).tolist()
+
+
+@pytest.mark.parametrize("base", [dd.LogLinear(), dd.GLM("gamma")])
+def test_a_regressor_that_cannot_be_fitted_to_0_and_1_is_refused(base):
+    with pytest.raises(OptionError, match=f"{type(base).__name__}.*fitted to 0 and 1"):
+        OneVsRest(base).fit(*three_clouds())
+
+
+def test_codes_refuse_what_is_neither_a_classifier_nor_a_regressor():
+    with pytest.raises(OptionError, match="KMeans.*of type 'clusterer'"):
+        OneVsRest(KMeans(2)).fit(*three_clouds())
+
+
+def test_codes_refuse_numbers_from_an_estimator_that_does_not_say_what_it_is():
+    class Untyped(BaseEstimator):
+        def fit(self, X, y):
+            return self
+
+        def predict(self, X):
+            return np.full(len(X), 0.3)
+
+    with pytest.raises(OptionError, match="Untyped.*RegressorMixin"):
+        OneVsRest(Untyped()).fit(*three_clouds()).predict(WINE)
+
+
+@pytest.mark.parametrize("kind", [OneVsRest, OneVsOne, OutputCodes])
+def test_codes_of_a_regressor_are_saved_and_loaded(kind, tmp_path):
+    X, y = three_clouds()
+    model = kind(dd.LinearRegression()).fit(X, y)
+    model.save(tmp_path / "model")
+    assert dd.load(tmp_path / "model").predict(X).tolist() == model.predict(X).tolist()

@@ -9,11 +9,14 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, strategies as st
 from scipy.stats import multivariate_normal
+from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.datasets import load_iris
+from sklearn.linear_model import LinearRegression, PoissonRegressor
+from sklearn.model_selection import cross_val_score
 
 import discriminant as dd
 from discriminant import LDA, QDA, RDA, REJECT, Decision, Encoded, NearestMean, open_source
-from discriminant.errors import DiscriminantWarning
+from discriminant.errors import DiscriminantWarning, OptionError, ResponseError
 from discriminant.table.encoding import Encoding
 from discriminant.table.opening import read_frame
 
@@ -387,3 +390,122 @@ def test_numbers_that_sound_like_names_are_used_with_a_word_about_it():
         "Column 'zip' is used as a number, although it sounds like one that names something: if "
         "so, name it in categories (--category)."
     ]
+
+
+# --- regressors ----------------------------------------------------------------------------------
+
+NUMBERS = np.exp(
+    1.0
+    + 0.3 * FRAME["size"]
+    + 0.4 * (FRAME["colour"] == "red")
+    + 0.2 * FRAME["sold"]
+    + 0.1 * np.random.default_rng(8).standard_normal(ROWS)
+).to_numpy()
+REGRESSORS = [dd.LinearRegression(), dd.GLM("gamma", "log"), dd.LogLinear(), LinearRegression()]
+
+
+def design(frame=FRAME):
+    """(n, 6) intercept, size, blue, green, grade from 0 to 1, sold: red is the reference."""
+    grade = frame["grade"].map({"low": 0.0, "medium": 0.5, "high": 1.0})
+    colours = [frame["colour"] == level for level in ("blue", "green")]
+    return np.column_stack(
+        [np.ones(len(frame)), frame["size"], *colours, grade, frame["sold"]]
+    ).astype(float)
+
+
+@pytest.mark.parametrize(
+    "inner", [dd.LinearRegression(), LinearRegression()], ids=["ours", "theirs"]
+)
+def test_encoded_linear_regression_is_least_squares_on_the_indicators(inner):
+    model = Encoded(inner, ordered=GRADES).fit(FRAME, NUMBERS)
+    assert model.encoding_.features == ("size", "colour=blue", "colour=green", "grade", "sold")
+    beta = np.linalg.lstsq(design(), NUMBERS, rcond=None)[0]
+    np.testing.assert_allclose(model.predict(FRAME), design() @ beta, rtol=1e-10)
+    left = ((NUMBERS - design() @ beta) ** 2).sum()
+    r2 = 1 - left / ((NUMBERS - NUMBERS.mean()) ** 2).sum()
+    assert model.score(FRAME, NUMBERS) == pytest.approx(r2, rel=1e-10)
+
+
+def test_encoded_log_linear_is_least_squares_on_the_logarithm():
+    model = Encoded(dd.LogLinear(), ordered=GRADES).fit(FRAME, NUMBERS)
+    beta = np.linalg.lstsq(design(), np.log(NUMBERS), rcond=None)[0]
+    np.testing.assert_allclose(model.predict(FRAME), np.exp(design() @ beta), rtol=1e-10)
+
+
+def test_encoded_poisson_model_is_that_of_scikit_learn():
+    counts = np.random.default_rng(5).poisson(NUMBERS)
+    model = Encoded(dd.GLM("poisson"), ordered=GRADES).fit(FRAME, counts)
+    theirs = PoissonRegressor(alpha=0.0, tol=1e-10, solver="newton-cholesky")
+    theirs.fit(design()[:, 1:], counts)
+    np.testing.assert_allclose(model.predict(FRAME), theirs.predict(design()[:, 1:]), rtol=1e-7)
+    assert model.score(FRAME, counts) == pytest.approx(theirs.score(design()[:, 1:], counts))
+
+
+def test_encoded_regression_takes_weights_and_several_responses():
+    weight = np.random.default_rng(6).integers(1, 4, ROWS)
+    both = np.column_stack([NUMBERS, np.log(NUMBERS)])
+    model = Encoded(dd.LinearRegression(), ordered=GRADES).fit(FRAME, both, weight)
+    repeated = np.repeat(np.arange(ROWS), weight)
+    beta = np.linalg.lstsq(design()[repeated], both[repeated], rcond=None)[0]
+    np.testing.assert_allclose(model.predict(FRAME), design() @ beta, rtol=1e-9)
+
+
+def test_encoded_regression_drops_rows_with_missing_cells_and_their_responses():
+    frame = holes(FRAME, "size", [3, 8])
+    kept = [i for i in range(ROWS) if i not in (3, 8)]
+    model = Encoded(dd.LinearRegression(), ordered=GRADES, missing="drop").fit(frame, NUMBERS)
+    beta = np.linalg.lstsq(design()[kept], NUMBERS[kept], rcond=None)[0]
+    assert model.rows_dropped_ == 2
+    np.testing.assert_allclose(model.predict(FRAME), design() @ beta, rtol=1e-10)
+
+
+@pytest.mark.parametrize("inner", REGRESSORS, ids=lambda m: type(m).__module__ + repr(m))
+def test_encoded_around_a_regressor_is_a_regressor(inner):
+    model = Encoded(clone(inner))
+    assert is_regressor(model) and not is_classifier(model)
+    assert len(cross_val_score(model, FRAME, NUMBERS, cv=3)) == 3
+    model.fit(FRAME, NUMBERS)
+    for name in ("classes_", "predict_proba", "decide", "rejected", "decision_function"):
+        assert not hasattr(model, name)
+    assert is_classifier(Encoded(LDA())) and not is_regressor(Encoded(LDA()))
+
+
+@pytest.mark.parametrize("inner", REGRESSORS[:3], ids=repr)
+def test_encoded_regressor_is_saved_and_loaded(inner, tmp_path):
+    model = Encoded(clone(inner), ordered=GRADES).fit(FRAME, NUMBERS)
+    model.save(tmp_path / "model")
+    again = dd.load(tmp_path / "model")
+    assert again.predict(FRAME).tolist() == model.predict(FRAME).tolist()
+    assert again.score(FRAME, NUMBERS) == model.score(FRAME, NUMBERS)
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_predictions_of_a_regressor_are_written_as_numbers(suffix, tmp_path):
+    model = Encoded(dd.LinearRegression()).fit(FRAME, NUMBERS)
+    FRAME.to_csv(tmp_path / "rows.csv", index=False)
+    out = tmp_path / f"out.{suffix}"
+    done = dd.predict_file(model, tmp_path / "rows.csv", out)
+    written = pd.read_csv(out) if suffix == "csv" else pd.read_parquet(out)
+    assert done.rows == ROWS and done.counts == {} and done.columns == ("predicted",)
+    np.testing.assert_allclose(written["predicted"], model.predict(FRAME), rtol=1e-14)
+    both = Encoded(dd.LinearRegression()).fit(FRAME, np.column_stack([NUMBERS, NUMBERS]))
+    with pytest.raises(ResponseError, match="fitted to 2 responses"):
+        dd.predict_file(both, tmp_path / "rows.csv", tmp_path / "both.csv")
+
+
+def test_encoded_regressor_refuses_what_only_classes_have(tmp_path):
+    FRAME.assign(y=Y).to_csv(tmp_path / "t.csv", index=False)
+    with pytest.raises(ResponseError, match="partitioned rows is a class, and LinearRegression"):
+        Encoded(dd.LinearRegression()).fit(dd.rows(tmp_path / "t.csv", target="y"))
+    with pytest.raises(OptionError, match="unseen='reject'.*regressor"):
+        Encoded(dd.LinearRegression(), unseen="reject").fit(FRAME, NUMBERS)
+    with pytest.raises(ResponseError, match="requires y"):
+        Encoded(dd.LinearRegression()).fit(FRAME)
+    with pytest.raises(ResponseError, match="y holds"):
+        Encoded(dd.LinearRegression()).fit(FRAME, Y)
+
+
+def test_encoded_refitted_around_another_kind_of_estimator_forgets_the_classes():
+    model = Encoded(LDA()).fit(FRAME, Y)
+    model.set_params(estimator=dd.LinearRegression()).fit(FRAME, NUMBERS)
+    assert not hasattr(model, "classes_") and model.predict(FRAME).dtype == float

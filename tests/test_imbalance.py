@@ -15,7 +15,11 @@ from scipy import sparse
 from scipy.special import logsumexp
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.ensemble import RandomForestClassifier
-from sklearn.linear_model import LogisticRegression, Perceptron as SklearnPerceptron
+from sklearn.linear_model import (
+    LinearRegression,
+    LogisticRegression,
+    Perceptron as SklearnPerceptron,
+)
 from sklearn.metrics import brier_score_loss, f1_score, log_loss, roc_auc_score
 from sklearn.model_selection import GridSearchCV
 from sklearn.naive_bayes import GaussianNB
@@ -1057,3 +1061,11 @@ def test_a_cost_with_actions_that_are_no_classes_is_refused():
     cost = {"common": {}, "rare": {}, "wait": {"common": 0.1, "rare": 0.1}}
     with pytest.raises(OptionError, match="wait"):
         compare_imbalance(LDA(), X, Y, cost=cost, folds=2)
+
+
+@pytest.mark.parametrize("wrapper", [Reweighted, Resampled, EasyEnsemble])
+@pytest.mark.parametrize("base", [LinearRegression(), discriminant.LinearRegression()])
+def test_balancing_refuses_a_regressor_by_name(wrapper, base):
+    X, y = skewed()
+    with pytest.raises(OptionError, match=f"LinearRegression.*'regressor'.*{wrapper.__name__}"):
+        wrapper(base).fit(X, y)

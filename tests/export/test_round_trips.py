@@ -101,6 +101,12 @@ MANY = {
     "pairs": (OneVsOne(LDA()), ["score", "label"]),
     "pairs of qda": (OneVsOne(QDA()), ["score", "label"]),
     "rest": (OneVsRest(SVM()), None),
+    "rest by regression": (OneVsRest(LinearRegression()), None),
+    "pairs by regression": (OneVsOne(GLM("gaussian")), None),
+    "codes by regression": (
+        OutputCodes(LinearRegression(), code="exhaustive", decoding="euclidean"),
+        None,
+    ),
     "codes by loss": (OutputCodes(Logistic(), code="sparse"), ["score", "label"]),
     "codes by hinge": (OutputCodes(SVM(), code="one-vs-one"), None),
     "codes by distance": (
@@ -206,6 +212,13 @@ def test_regressions_say_the_same_number(model, target):
     score = 0.2 * frame.to_numpy() @ rng.normal(size=4)
     response = rng.uniform(0.1, 0.9, len(score)) if "binomial" in str(model) else np.exp(score)
     agrees(model.fit(frame, response), rows_of(2, seed=97)[0], target)
+
+
+def test_a_pipeline_that_ends_in_a_regressor_says_the_same_number(target):
+    frame, _ = rows_of(2, seed=5)
+    response = frame.to_numpy() @ [0.1, 0.2, 0.3, 0.4]
+    model = make_pipeline(StandardScaler(), LinearRegression(ridge=3.0)).fit(frame, response)
+    agrees(model, rows_of(2, seed=97)[0], target)
 
 
 def test_rows_far_from_zero_lose_no_digit(target):

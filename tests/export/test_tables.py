@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from discriminant import LDA, QDA, Decision, Encoded, Logistic
+from discriminant import GLM, LDA, QDA, Decision, Encoded, LinearRegression, Logistic, LogLinear
 from discriminant.errors import ExportError
 from discriminant.export import export
 from discriminant.export.sql import to_sql
@@ -69,6 +69,21 @@ def test_every_kind_of_column_becomes_the_same_features(model, missing, target):
     said = run(target[0], made, columns_of(frame, target[0]), connection=target[1])
     close(said["log_p"], made.predict_log_proba(frame), size=10.0)
     assert said["label"] == made.predict(frame).tolist()
+
+
+@pytest.mark.parametrize(
+    "model", [LinearRegression(), GLM("poisson"), LogLinear(predicted="mean")], ids=str
+)
+def test_a_regressor_of_every_kind_of_column_says_the_same_number(model, target):
+    frame, labels = table_of(1)
+    response = np.random.default_rng(3).uniform(1.0, 2.0, len(frame)) + (labels == "yes")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        made = Encoded(model, ordered={"size": LEVELS}, categories=["zip"], missing="mean")
+        made.fit(frame, response)
+    new, _ = table_of(2)
+    said = run(target[0], made, columns_of(new, target[0]), connection=target[1])
+    close(said["value"], made.predict(new), size=10.0)
 
 
 @pytest.mark.parametrize("unseen", ["error", "ignore"])

@@ -46,7 +46,8 @@ class MaskedClassWarning(DiscriminantWarning):
     @classmethod
     def of_classes(cls, labels: Sequence[object]) -> MaskedClassWarning:
         return cls(
-            f"Class(es) {listing(labels)} are masked: no training row is given to them. "
+            f"Class(es) {listing(labels)} are masked on the training rows: no row is predicted as "
+            "one of them (whether they have a region elsewhere: masked_everywhere_). "
             "Use LDA, or a quadratic basis (degree=2)."
         )
 

@@ -34,6 +34,20 @@ class ResponseError(InputError):
         )
 
     @classmethod
+    def of_classes(cls, name: str) -> ResponseError:
+        return cls(
+            f"The target of partitioned rows is a class, and {name} needs numbers: read the rows "
+            "into memory and pass X and y, or fit a classifier."
+        )
+
+    @classmethod
+    def several(cls, name: str, responses: int) -> ResponseError:
+        return cls(
+            f"{name} was fitted to {responses} responses, and a file has one column of predictions:"
+            " fit one model for each response, or call predict on a frame."
+        )
+
+    @classmethod
     def of_names(cls, name: str) -> ResponseError:
         return cls(
             f"y holds names, and {name} needs numbers: for two classes by name fit Logistic(), or "

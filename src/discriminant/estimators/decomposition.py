@@ -1,7 +1,8 @@
 """Many classes from two: what one-vs-rest, one-vs-one and output codes share.
 
 A classifier made from moments is not fitted row by row: the rows are read once, and every member is
-a function of merged moments. Any other is cloned and fitted once for each column of the code.
+a function of merged moments. Any other classifier, or a regressor, is cloned and fitted once for
+each column of the code.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from discriminant.errors import (
     WeightError,
     gathered,
 )
-from discriminant.estimators.available import only_if
+from discriminant.estimators.available import is_regressor, only_if, require_classifier
 from discriminant.estimators.base import MomentClassifier, Rows
 from discriminant.estimators.gaussian import LinearClassifier
 from discriminant.estimators.in_parts import at_hand, parted
@@ -66,9 +67,22 @@ def _needs_moments(model: Any) -> bool:
 
 
 def _has_probabilities(model: Any) -> bool:
-    if not hasattr(model.estimator, "predict_proba"):
-        raise AttributeError(f"{type(model.estimator).__name__} has no predict_proba")
+    base, wrapper = model.estimator, type(model).__name__
+    name = f"{wrapper}({type(base).__name__}()) has no probabilities"
+    if is_regressor(base):
+        raise AttributeError(
+            f"{name}: the output of a regressor is a score, and may be negative or above one. "
+            f"Use predict or decision_function, or a classifier with probabilities: "
+            f"{wrapper}(Logistic())."
+        )
+    if not hasattr(base, "predict_proba"):
+        raise AttributeError(f"{name}: {type(base).__name__} has no predict_proba.")
     return True
+
+
+def _has_posterior(estimator: Any) -> bool:
+    """Whether the two-class estimator has probabilities."""
+    return hasattr(estimator, "predict_proba") and not is_regressor(estimator)
 
 
 class Decomposition(ClassifierMixin, MetaEstimatorMixin, Rows):
@@ -241,7 +255,7 @@ class Decomposition(ClassifierMixin, MetaEstimatorMixin, Rows):
 
     @property
     def estimators_(self) -> list[Any]:
-        """M fitted two-class classifiers, whose classes are 0 and 1; from moments when asked."""
+        """M fitted estimators of the classes, or numbers, 0 and 1; from moments when asked."""
         self._need_fit()
         if isinstance(self._members, FittedMembers):
             return list(self._members.fitted)
@@ -256,7 +270,8 @@ class Decomposition(ClassifierMixin, MetaEstimatorMixin, Rows):
         tags = super().__sklearn_tags__()
         inner = get_tags(self.estimator)
         tags.input_tags = inner.input_tags
-        tags.classifier_tags.poor_score = inner.classifier_tags.poor_score
+        if inner.classifier_tags is not None:
+            tags.classifier_tags.poor_score = inner.classifier_tags.poor_score
         return tags
 
     # --- inside -----------------------------------------------------------------------------------
@@ -306,8 +321,12 @@ class Decomposition(ClassifierMixin, MetaEstimatorMixin, Rows):
         return Members.of(rules, moments.anchor.moved(moments.centre)[0])
 
     def _fit_rows(self, X: Any, y: Any, sample_weight: Any) -> Self:
-        labels, codes = classes_of(X, y, type(self).__name__)
         name = type(self).__name__
+        if not is_regressor(self.estimator):
+            require_classifier(
+                self.estimator, name, "fits it to two classes at a time; a regressor is taken too"
+            )
+        labels, codes = classes_of(X, y, name)
 
         def read() -> ClassMoments:
             return read_moments(open_table(X, y, weight=sample_weight, name=name), detail="pooled")
@@ -347,7 +366,7 @@ class Decomposition(ClassifierMixin, MetaEstimatorMixin, Rows):
         """(n, K) scores, also of two classes: what the classifier says, halved to each side."""
 
         def scoring(rows: Features) -> Floats:
-            sure = hasattr(self._base, "predict_proba")
+            sure = _has_posterior(self._base)
             return self._class_scores(rows, self._members, self._code, sure=sure)
 
         return self._over_rows(scoring, X)

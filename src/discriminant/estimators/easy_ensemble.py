@@ -22,7 +22,7 @@ from discriminant.assessment.refit import made_from_moments
 from discriminant.engines.engine import anchor_of, fold
 from discriminant.engines.local import blas_for
 from discriminant.errors import gathered
-from discriminant.estimators.available import only_if
+from discriminant.estimators.available import only_if, require_classifier
 from discriminant.estimators.base import MomentClassifier
 from discriminant.estimators.in_parts import at_hand
 from discriminant.estimators.posteriors import share_of
@@ -112,6 +112,7 @@ class EasyEnsemble(Rebalanced):
 
     def fit(self, X: Any, y: Any = None, **others: Any) -> Self:
         """Draw the under-samples and fit a classifier to each; rows have no weights."""
+        require_classifier(self.estimator, "EasyEnsemble", "draws rows of each class")
         no_weights(self, others)
         X, y, weight = at_hand(X, y, None, "EasyEnsemble")
         if weight is not None:

@@ -1,4 +1,4 @@
-"""Encoded: any classifier for tables of numbers, categories, dates and missing cells."""
+"""Encoded: any classifier or regressor for tables of numbers, categories, dates and gaps."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.exceptions import NotFittedError
+from sklearn.metrics import accuracy_score
 from sklearn.utils import get_tags
 
 from discriminant.decision.actions import REJECT
@@ -17,10 +18,11 @@ from discriminant.errors import (
     MissingCellError,
     NamesUncheckedWarning,
     OptionError,
+    ResponseError,
     ShapeError,
     tell,
 )
-from discriminant.estimators.available import only_if
+from discriminant.estimators.available import is_regressor, only_if
 from discriminant.estimators.in_parts import parted
 from discriminant.estimators.mixed_rows import (
     array_cells,
@@ -52,8 +54,22 @@ def _inner_has(name: str) -> Any:
     return has
 
 
-class Encoded(ClassifierMixin, MetaEstimatorMixin, ProjectingInside, Saving, BaseEstimator):
-    """Turn the columns of a frame into features, and give them to a classifier.
+def _classifies(self: Any) -> bool:
+    if is_regressor(self.estimator):
+        name = type(self.estimator).__name__
+        raise AttributeError(f"Encoded({name}()) predicts numbers and decides on no class.")
+    return True
+
+
+def check_unseen(unseen: Any) -> None:
+    """Raise OptionError if a regressor is to reject rows."""
+    if unseen == "reject":
+        allowed = "'error' or 'ignore' for a regressor, which rejects no rows"
+        raise OptionError.of("unseen", unseen, allowed)
+
+
+class Encoded(MetaEstimatorMixin, ProjectingInside, Saving, BaseEstimator):
+    """Turn the columns of a frame into features, and give them to a classifier or regressor.
 
     Numbers, truth values and dates are used as they are; texts become indicators, or with
     `ordered` places from 0 to 1. Identifiers and constant columns are set aside: `said_` tells.
@@ -63,7 +79,9 @@ class Encoded(ClassifierMixin, MetaEstimatorMixin, ProjectingInside, Saving, Bas
     Parameters
     ----------
     estimator
-        A classifier; cloned and fitted.
+        A classifier, or a regressor such as LinearRegression, GLM or LogLinear; cloned and fitted.
+        Around a regressor it is one: y holds numbers, `score` is the regressor's own, and there
+        are no `classes_`.
     ordered
         {column: levels from lowest to highest}.
     categories
@@ -74,7 +92,8 @@ class Encoded(ClassifierMixin, MetaEstimatorMixin, ProjectingInside, Saving, Bas
         cells are dropped at the fit, and predicted exactly from the cells that they have.
     unseen
         A level that the fit did not have: 'error'; 'ignore': no indicator is 1, as for the
-        reference level where there is one; 'reject': as 'ignore', but `decide` rejects the row.
+        reference level where there is one; 'reject', for classifiers: as 'ignore', but `decide`
+        rejects the row.
     reference
         The level of each category without an indicator: the most 'frequent', the 'first' in the
         order of its categories (of texts in that of the alphabet), or None.
@@ -94,13 +113,21 @@ class Encoded(ClassifierMixin, MetaEstimatorMixin, ProjectingInside, Saving, Bas
     ('size', 'colour=g', 'colour=r')
     >>> model.predict(pd.DataFrame({"colour": ["r"], "size": [5.5]})).tolist()
     ['b']
+
+    Lecture 5 introduces categories for regression: here a step of size is worth 2, and blue 3.
+
+    >>> from discriminant import LinearRegression
+    >>> price = [2.0, 4.0, 6.0, 11.0, 10.0, 15.0]
+    >>> model = Encoded(LinearRegression(), reference="first").fit(frame, price)
+    >>> dict(zip(model.encoding_.features, model.estimator_.coef_.round(6).tolist()))
+    {'size': 2.0, 'colour=g': -3.0, 'colour=r': -3.0}
     """
 
     _priors_within = True  # its classes are those of the classifier, and so are its priors
 
     estimator_: Any
     encoding_: Encoding
-    classes_: Labels
+    classes_: Labels  # of a classifier
     said_: tuple[str, ...]
     rows_dropped_: int
 
@@ -129,20 +156,24 @@ class Encoded(ClassifierMixin, MetaEstimatorMixin, ProjectingInside, Saving, Bas
 
     @classmethod
     def of_fitted(cls, estimator: Any, encoding: Encoding, **options: Any) -> Encoded:
-        """Around a classifier that was fitted to the features of an encoding."""
+        """Around an estimator that was fitted to the features of an encoding."""
         made = cls(estimator, missing=encoding.missing, unseen=encoding.unseen, **options)
         made._hold(estimator, encoding, (), 0)
         made._remember_names(encoding)
         return made
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Learn what becomes of each column, and fit a clone of the classifier.
+        """Learn the encoding of each column, and fit a clone of the estimator.
 
-        Rows in parts (`discriminant.rows`, without y) know what becomes of their columns: the
-        options of this classifier are then those given to `rows`.
+        Partitioned rows (`discriminant.rows`, without y) already have an encoding: the options of
+        this estimator are then those given to `rows`. Their target is a class, so that a regressor
+        needs X and y.
         """
         model, wishes = clone(self.estimator), self._wishes()
+        regression = is_regressor(model)
         found = parted(X, y, sample_weight)
+        if found is not None and regression:
+            raise ResponseError.of_classes(type(model).__name__)
         if found is not None:
             model.fit(found)
             self._hold(model, found.plan.encoding, found.said, found.rows_read - len(found))
@@ -152,10 +183,13 @@ class Encoded(ClassifierMixin, MetaEstimatorMixin, ProjectingInside, Saving, Bas
         if wishes.missing == "marginal" and not getattr(model, "can_marginalise", False):
             allowed = "'mean' or 'indicator': only LDA, QDA, RDA and NearestMean can do without"
             raise OptionError.of("missing", "marginal", f"{allowed} a feature")
+        if regression:
+            check_unseen(wishes.unseen)
         if not has_columns(X) and wishes.missing == "error":
             return self._fit_array(model, X, y, sample_weight)
         if y is None:
-            raise LabelError.absent(type(self).__name__)
+            absent = ResponseError.absent if regression else LabelError.absent
+            raise absent(type(self).__name__)
         source = opened(X)
         if isinstance(source, Frame) and not source.named:  # an array: all its columns are meant
             wishes = replace(wishes, columns=source.names)
@@ -185,7 +219,7 @@ class Encoded(ClassifierMixin, MetaEstimatorMixin, ProjectingInside, Saving, Bas
         return self._rows(X).matrix()
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
-        """The class that the classifier decides for."""
+        """The class that the classifier decides for, or the number that the regressor predicts."""
         self._need_fit()
         if self._passes(X):
             return np.asarray(self.estimator_.predict(X))
@@ -195,6 +229,14 @@ class Encoded(ClassifierMixin, MetaEstimatorMixin, ProjectingInside, Saving, Bas
         return np.asarray(
             self.estimator_.predict(features_for(self.estimator_, rows, self.encoding_))
         )
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Accuracy of a classifier; of a regressor what its own `score` is, R2 or D2."""
+        self._need_fit()
+        if not is_regressor(self.estimator_):
+            return float(accuracy_score(y, self.predict(X), sample_weight=sample_weight))
+        weight = {} if sample_weight is None else {"sample_weight": sample_weight}
+        return float(self.estimator_.score(self._as_given(X), y, **weight))
 
     @only_if(_inner_has("predict_log_proba"))
     def predict_log_proba(self, X: Any) -> Floats:
@@ -230,6 +272,7 @@ class Encoded(ClassifierMixin, MetaEstimatorMixin, ProjectingInside, Saving, Bas
         given = features_for(self.estimator_, self._rows(X), self.encoding_)
         return self.estimator_.predict_topk(given, k=k, beam=beam)
 
+    @only_if(_classifies)
     def rejected(self, X: Any) -> npt.NDArray[np.bool_]:
         """(n,) rows with a level that the fit did not have, where these are to be rejected."""
         self._need_fit()
@@ -237,6 +280,7 @@ class Encoded(ClassifierMixin, MetaEstimatorMixin, ProjectingInside, Saving, Bas
             return np.zeros(count_rows(X), dtype=bool)
         return self._rows(X).rejected
 
+    @only_if(_classifies)
     def decide(self, X: Any) -> npt.NDArray[np.object_]:
         """(n,) the class of each row, or what the classifier decides; REJECT as `rejected` says."""
         self._need_fit()
@@ -267,9 +311,11 @@ class Encoded(ClassifierMixin, MetaEstimatorMixin, ProjectingInside, Saving, Bas
         return hasattr(self, "estimator_")
 
     def __sklearn_tags__(self) -> Any:
-        """Whatever rows the classifier takes, and missing cells if they are seen to."""
+        """The kind and the rows of the estimator, and missing cells if a policy handles them."""
         tags = super().__sklearn_tags__()
         inner = get_tags(self.estimator)
+        tags.estimator_type = inner.estimator_type
+        tags.regressor_tags = inner.regressor_tags
         tags.input_tags = inner.input_tags
         tags.input_tags.allow_nan = self.missing in ("mean", "indicator", "marginal")
         tags.target_tags = inner.target_tags
@@ -291,7 +337,7 @@ class Encoded(ClassifierMixin, MetaEstimatorMixin, ProjectingInside, Saving, Bas
         )
 
     def _fit_array(self, model: Any, X: Any, y: Any, sample_weight: Any) -> Self:
-        """An array has numbers only: the classifier takes it as it is."""
+        """An array has numbers only: the estimator takes it as it is."""
         fit_weighed(model, X, y, sample_weight)
         width = getattr(model, "n_features_in_", None)
         width = np.shape(X)[1] if width is None else int(width)
@@ -334,7 +380,10 @@ class Encoded(ClassifierMixin, MetaEstimatorMixin, ProjectingInside, Saving, Bas
     def _hold(self, model: Any, encoding: Encoding, said: tuple[str, ...], lost: int) -> None:
         self.estimator_, self.encoding_ = model, encoding
         self.said_, self.rows_dropped_ = said, lost
-        self.classes_ = np.asarray(model.classes_)
+        if not is_regressor(model):
+            self.classes_ = np.asarray(model.classes_)
+        elif hasattr(self, "classes_"):
+            del self.classes_
 
     def _remember_names(self, encoding: Encoding) -> None:
         names = [c.name for c in encoding.columns if c.kind not in ("target", "weight")]

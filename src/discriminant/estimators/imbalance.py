@@ -22,6 +22,7 @@ from discriminant.engines.engine import read_moments
 from discriminant.engines.local import available_threads, one_blas_thread
 from discriminant.engines.parted import Parted
 from discriminant.errors import ClassWeightError, OptionError, WeightError
+from discriminant.estimators.available import require_classifier
 from discriminant.estimators.in_parts import at_hand, parted
 from discriminant.estimators.posteriors import share_of
 from discriminant.estimators.rebalanced import (
@@ -95,6 +96,7 @@ class Reweighted(Rebalanced):
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit a clone of the classifier to the rows, each with the weight of its class."""
+        require_classifier(self.estimator, "Reweighted", "weights the classes")
         model = clone(self.estimator)
         if not has_fit_parameter(model, "sample_weight"):
             raise ClassWeightError.not_taken(type(model).__name__)
@@ -215,6 +217,7 @@ class Resampled(Rebalanced):
         What is not drawn is fitted as `expected` says. Rows in parts must be few; of many there is
         `fit_moments(rows.moments)`.
         """
+        require_classifier(self.estimator, "Resampled", "draws rows of each class")
         no_weights(self, others)
         X, y, weight = at_hand(X, y, None, "Resampled")
         if weight is not None:

@@ -24,6 +24,7 @@ from discriminant.models.indicator import (
     class_problem,
     coded_anchor,
     factor_problem,
+    masked_everywhere,
 )
 from discriminant.models.least_squares import Problem
 from discriminant.models.rules import LinearRule, Rule
@@ -43,7 +44,9 @@ class LeastSquares(LinearScores):
     """Classes by least squares: regression on codes of the classes, the largest fitted value wins.
 
     Quick and simple, and with two classes the direction is Fisher's; with three or more a class
-    may be masked, that is, never predicted: a warning says which. LDA has no such fault.
+    may be masked by others. A warning names the classes that no training row is predicted as
+    (`masked_`); `masked_everywhere_` are those with no region in the whole feature space. LDA
+    has no such fault.
 
     Parameters
     ----------
@@ -64,13 +67,24 @@ class LeastSquares(LinearScores):
     Attributes
     ----------
     masked_
-        Labels that no training row is given to; None if fitted without rows at hand
-        (`fit_moments`, `partial_fit`), where it is not known.
+        Labels that no training row is predicted as; None after `fit_moments` or `partial_fit`,
+        where there are no rows to predict.
+    masked_everywhere_
+        Labels that have the largest fitted value, alone, at no point x of the feature space, near
+        the rows or far. Some of `masked_`; often none: with K - 1 or more features in general
+        position every class has a region, if only a wedge far from all rows. Decided by one linear
+        programme for each class when it is first asked for; None if `degree` is 2 or 3, where
+        regions are not polyhedra.
+    beta_, threshold_
+        The coefficients of the regression as textbooks write them, (X'X)^-1 X'y with the intercept
+        first, and where two classes are cut; see `fitted_values`.
 
     Notes
     -----
-    Fitted values are `decision_function`'s (with two classes, their difference). They are not
-    probabilities: `predict_proba` sets what is negative to zero and divides by the sum, so a
+    Fitted values are `decision_function`'s. With two classes that is the difference of the two,
+    as `coef_` and `intercept_` are: 2 f - 1, where f is the regression on 0 and 1, and twice the
+    regression on -1 and 1. The regression itself is `fitted_values` and `beta_`. Fitted values are
+    not probabilities: `predict_proba` sets what is negative to zero and divides by the sum, so a
     probability of zero means no more than a fitted value below zero.
 
     Examples
@@ -201,7 +215,55 @@ class LeastSquares(LinearScores):
         fitted = self._values(X)
         return np.asarray(fitted[:, 1] - fitted[:, 0]) if fitted.shape[1] == 2 else fitted
 
+    def fitted_values(self, X: Any) -> Floats:
+        """f(x) = b0 + x'b of the regression: (n,) with two classes, (n, K) of all with more.
+
+        With two classes, in sorted order, y is 0 and 1 for coding='indicator', -1 and 1 for 'sign',
+        N/N_1 and -N/N_2 for 'fisher'. `predict` gives the second class where f is above
+        `threshold_`; for 'fisher' the first, whose y is positive.
+        """
+        fitted = self._values(X)
+        return fitted[:, self._response()] if fitted.shape[1] == 2 else fitted
+
+    @property
+    def beta_(self) -> Floats:
+        """(d + 1,) coefficients of `fitted_values`, intercept first; (d + 1, K) of K > 2 classes.
+
+        With `degree` they are of the columns `moments_.features`, counted from their origin.
+        """
+        slope, intercept = self._line().slopes()
+        beta = np.vstack([intercept, slope.T])
+        return beta[:, self._response()] if len(intercept) == 2 else beta
+
+    @property
+    def threshold_(self) -> float | None:
+        """Where `fitted_values` of two classes are cut: 0.5 for 0 and 1, else 0; None for more."""
+        if len(self.rule_.labels) > 2:
+            return None
+        return 0.5 if self._asked.coding == "indicator" else 0.0
+
+    @property
+    def masked_everywhere_(self) -> npt.NDArray[Any] | None:
+        """Labels with the largest fitted value at no point of the feature space; see the class."""
+        labels: npt.NDArray[Any] | None = self._once("masked_everywhere", self._without_region)
+        return labels
+
     # --- inside -----------------------------------------------------------------------------------
+
+    def _response(self) -> int:
+        """Which of two fitted values is the regression: of the class whose code is positive."""
+        return 0 if self._asked.coding == "fisher" else 1
+
+    def _without_region(self) -> npt.NDArray[Any] | None:
+        rule = self.rule_
+        assert isinstance(rule, IndicatorRule)
+        if rule.basis is not None:
+            return None
+        mean, deviation = _column_moments(self._present)
+        line = rule.line
+        slope = line.coef * (deviation / line.anchor.unit)
+        level = line.intercept + line.coef @ ((mean - line.anchor.origin) / line.anchor.unit)
+        return np.asarray(rule.labels[masked_everywhere(slope, level)])
 
     def _checked(self) -> None:
         check_ridge(self.ridge)
@@ -299,16 +361,19 @@ class LeastSquares(LinearScores):
 
 def _basis_of(table: AnyTable, degree: int) -> PolynomialBasis:
     """Products about the mean of the rows: weights and repeated rows give the same."""
-    found = read_moments(table, detail="diagonal")
-    weight, apart = found.weight, found.mean - found.centre
-    variance = (found.pooled + weight @ apart**2) / weight.sum()
-    anchor = found.anchor
-    return PolynomialBasis.about(
-        anchor.values(found.centre),
-        np.sqrt(variance) * anchor.unit,
-        table.schema.features,
-        degree=degree,
-    )
+    mean, deviation = _column_moments(read_moments(table, detail="diagonal"))
+    return PolynomialBasis.about(mean, deviation, table.schema.features, degree=degree)
+
+
+def _column_moments(moments: ClassMoments | ClassRows) -> tuple[Floats, Floats]:
+    """(d,) mean and standard deviation of each column over all rows."""
+    if isinstance(moments, ClassRows):
+        moments = moments.reduce("diagonal")
+    weight, apart = moments.weight, moments.mean - moments.centre
+    within = moments.pooled if moments.detail == "diagonal" else np.diagonal(moments.pooled)
+    variance = (within + weight @ apart**2) / weight.sum()
+    anchor = moments.anchor
+    return anchor.values(moments.centre), np.sqrt(variance) * anchor.unit
 
 
 def _factor_of(table: AnyTable, labels: Labels) -> ScatterFactor:
@@ -345,7 +410,7 @@ def _only_present(table: AnyTable) -> AnyTable:
 
 
 def _masked(table: AnyTable, rule: IndicatorRule) -> Labels:
-    """Classes that no row of positive weight is given to.
+    """Classes that no row of positive weight is predicted as.
 
     A row or two of each class usually show that there are none. If not, a class is looked for among
     its own rows, and only if it is not found there, among all.

@@ -1,4 +1,9 @@
-"""Two-class classifiers of any kind, fitted to the sides of a code one by one, on several cores."""
+"""Two-class estimators of any kind, fitted to the sides of a code one by one, on several cores.
+
+A classifier is fitted to the classes 0 and 1, a regressor to the numbers 0 and 1. The score of a
+classifier is its decision function or log odds; that of a regressor with output f is 2 f - 1, as if
+it had been fitted to -1 and 1: positive above one half, and of the same order as f.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +18,15 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _num_samples, has_fit_parameter
 
-from discriminant.errors import InfiniteValueError, LabelError, ShapeError, WeightError
+from discriminant.errors import (
+    InfiniteValueError,
+    LabelError,
+    OptionError,
+    ResponseError,
+    ShapeError,
+    WeightError,
+)
+from discriminant.estimators.available import is_regressor
 from discriminant.models.codes import Signs
 from discriminant.models.decomposition import SIDES
 from discriminant.table.labels import encode_labels
@@ -25,7 +38,7 @@ _FURTHEST = 745.0  # log odds of the least probability that is not zero
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FittedMembers:
-    """M classifiers, each of the classes 0 and 1."""
+    """M classifiers of the classes 0 and 1, or M regressors on the numbers 0 and 1."""
 
     fitted: tuple[Any, ...]
 
@@ -100,15 +113,25 @@ def _fit_one(
         X, side = _safe_indexing(X, rows), side[rows]
         weight = None if weight is None else weight[rows]
     truth = SIDES[(side > 0).astype(np.intp)]
-    return model.fit(X, truth) if weight is None else model.fit(X, truth, sample_weight=weight)
+    try:
+        return model.fit(X, truth) if weight is None else model.fit(X, truth, sample_weight=weight)
+    except ResponseError as fault:
+        allowed = "a regressor that can be fitted to 0 and 1, the codes of two classes"
+        raise OptionError.of("estimator", type(model).__name__, allowed) from fault
 
 
 def _said(model: Any, X: Any) -> Floats:
+    if is_regressor(model):
+        return 2.0 * np.ravel(np.asarray(model.predict(X), dtype=np.float64)) - 1.0
     if hasattr(model, "decision_function"):
         return np.ravel(np.asarray(model.decision_function(X), dtype=np.float64))
     if hasattr(model, "predict_proba"):
         return _log_odds(model, X)
-    return np.where(np.asarray(model.predict(X)) == 1, 1.0, -1.0)
+    predicted = np.asarray(model.predict(X))
+    if not np.isin(predicted, SIDES).all():
+        allowed = "a classifier or a regressor that says so (ClassifierMixin, RegressorMixin)"
+        raise OptionError.of("estimator", type(model).__name__, f"{allowed}: it predicts numbers")
+    return np.where(predicted == 1, 1.0, -1.0)
 
 
 def _log_odds(model: Any, X: Any) -> Floats:

@@ -12,19 +12,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
+from sklearn.utils import get_tags
 
 from discriminant.errors import ExportError
 from discriminant.export import rules
-from discriminant.export.links import LINKS
+from discriminant.export.links import LINKS, mean
 from discriminant.export.steps import Step, constant, greater, stack
 from discriminant.models.gaussian import checked_prior
 from discriminant.models.indicator import IndicatorRule
 from discriminant.models.laplace import LaplaceRule
 from discriminant.models.rules import LinearRule, QuadraticRule
 from discriminant.table.schema import Floats
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -81,6 +84,11 @@ def answer_of(model: Any, x: Step) -> Answer:
     return _known(model, _ANSWERS)(model, x)
 
 
+def value_of(model: Any, x: Step) -> Step:
+    """(m,) what a fitted regressor predicts from features `x`, for each of its m responses."""
+    return _known(model, _VALUES)(model, x)
+
+
 def name_of(model: Any) -> str:
     """The name of the class of a model."""
     return type(model).__name__
@@ -94,9 +102,10 @@ def title_of(model: Any) -> str:
     return f"Decision by {inner}" if name_of(model) == "Decision" else inner
 
 
-def knows(model: Any) -> bool:
-    """Whether it is a classifier that this room knows."""
-    return any(_title(kind) in _ANSWERS for kind in type(model).__mro__)
+def regresses(model: Any) -> bool:
+    """Whether it is a regressor, or ends in one."""
+    tagged = hasattr(model, "__sklearn_tags__")
+    return tagged and bool(get_tags(model).estimator_type == "regressor")
 
 
 def _title(kind: type) -> str:
@@ -106,7 +115,7 @@ def _title(kind: type) -> str:
     return f"{file}.{kind.__name__}" if ours else ""
 
 
-def _known(model: Any, table: dict[str, Callable[..., Answer]]) -> Callable[..., Answer]:
+def _known(model: Any, table: dict[str, Callable[..., T]]) -> Callable[..., T]:
     for kind in type(model).__mro__:
         if _title(kind) in table:
             return table[_title(kind)]
@@ -279,11 +288,16 @@ def expected(p: Step, cost: Floats) -> Step:
 
 
 def _pipeline(model: Any, x: Step) -> Answer:
+    return answer_of(model.steps[-1][1], _through(model, x))
+
+
+def _through(model: Any, x: Step) -> Step:
+    """Features as the transformers of a pipeline leave them."""
     for _, stage in model.steps[:-1]:
         if stage is None or stage == "passthrough":
             continue
         x = _transformed(stage, x)
-    return answer_of(model.steps[-1][1], x)
+    return x
 
 
 def _transformed(stage: Any, x: Step) -> Step:
@@ -306,6 +320,10 @@ def _frozen(model: Any, x: Step) -> Answer:
 
 
 def _encoded(model: Any, x: Step) -> Answer:
+    return answer_of(model.estimator_, _encoding_of(model, x))
+
+
+def _encoding_of(model: Any, x: Step) -> Step:
     """The features are those of its encoding, where it stands around or inside all else."""
     if x.parts != model.encoding_.features:
         raise ExportError.of_part(
@@ -313,7 +331,7 @@ def _encoded(model: Any, x: Step) -> Answer:
             "each has an encoding of its own",
             "Put one Encoded around the whole.",
         )
-    return answer_of(model.estimator_, x)
+    return x
 
 
 def _decomposition(model: Any, x: Step) -> Answer:
@@ -335,4 +353,37 @@ _ANSWERS: dict[str, Callable[..., Answer]] = {
     "pipeline.Pipeline": _pipeline,
     "_frozen.FrozenEstimator": _frozen,
     "encoded.Encoded": _encoded,
+}
+
+
+# --- regressors ----------------------------------------------------------------------------------
+
+
+def _line(model: Any, x: Step) -> Step:
+    return rules.linear(x, model.rule_, (), "value")
+
+
+def _generalised(model: Any, x: Step) -> Step:
+    return mean(_score(model, x), model.link_).named("value")
+
+
+def _log_linear(model: Any, x: Step) -> Step:
+    factors = {"median": 1.0, "mean": np.exp(0.5 * model.dispersion_), "smearing": model.smearing_}
+    return (_score(model, x).exp() * factors[model.predicted]).named("value")
+
+
+def _score(model: Any, x: Step) -> Step:
+    if model.with_offset_:
+        why = "it was fitted with an offset, which is no column"
+        raise ExportError.of_part(name_of(model), why, "Fit the offset as a column.")
+    return rules.linear(x, model.rule_, (), "linear")
+
+
+_VALUES: dict[str, Callable[..., Step]] = {
+    "regression.LinearRegression": _line,
+    "glm.LogLinear": _log_linear,
+    "generalised.Generalised": _generalised,
+    "pipeline.Pipeline": lambda model, x: value_of(model.steps[-1][1], _through(model, x)),
+    "_frozen.FrozenEstimator": lambda model, x: value_of(model.estimator, x),
+    "encoded.Encoded": lambda model, x: value_of(model.estimator_, _encoding_of(model, x)),
 }

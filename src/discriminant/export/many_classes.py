@@ -13,7 +13,16 @@ import numpy as np
 
 from discriminant.errors import ExportError
 from discriminant.export import rules
-from discriminant.export.answers import Answer, answer_of, decided, name_of, scores_of, texts
+from discriminant.export.answers import (
+    Answer,
+    answer_of,
+    decided,
+    name_of,
+    regresses,
+    scores_of,
+    texts,
+    value_of,
+)
 from discriminant.export.links import LINKS
 from discriminant.export.steps import Step, constant, greater, stack
 from discriminant.models.decoding import Decoding
@@ -62,7 +71,7 @@ def _two_sided(found: Answer, pair: _Pair, side: float) -> Answer:
 def _said(members: Any, x: Step) -> tuple[Step, list[_Pair]]:
     """(M,) what members say, and what each says of its sides."""
     if not isinstance(members, Members):
-        both = [_said_by(member, answer_of(member, x)) for member in members.fitted]
+        both = [_said_by(member, x) for member in members.fitted]
         return stack([said for said, _ in both]), [pair for _, pair in both]
     pairs = [_pair_of(x, rule, m) for m, rule in enumerate(members.rules)]
     if members.line is None:
@@ -78,8 +87,11 @@ def _pair_of(x: Step, rule: Any, member: int) -> _Pair:
     return _Pair(_between(scores_of(x, rule, sides)))
 
 
-def _said_by(member: Any, found: Answer) -> tuple[Step, _Pair]:
+def _said_by(member: Any, x: Step) -> tuple[Step, _Pair]:
     """What a fitted member says of rows; as `estimators.members` has it."""
+    if regresses(member):
+        return value_of(member, x) * 2.0 - 1.0, _Pair(None)
+    found = answer_of(member, x)
     odds = None if found.logs is None else _between(found.logs)
     pair = _Pair(odds, found.shares if odds is None else None)
     if hasattr(member, "decision_function") and found.score is not None:

@@ -22,9 +22,17 @@ import numpy as np
 from discriminant.decision.actions import OUTLIER, REJECT, Reject
 from discriminant.errors import ExportError
 from discriminant.export import rules
-from discriminant.export.answers import Answer, answer_of, expected, knows, name_of, texts, title_of
+from discriminant.export.answers import (
+    Answer,
+    answer_of,
+    expected,
+    name_of,
+    regresses,
+    texts,
+    title_of,
+    value_of,
+)
 from discriminant.export.features import Source, Sources, of_encoding, plain
-from discriminant.export.links import mean
 from discriminant.export.steps import Step, greater, order, shared
 from discriminant.table.schema import numbered
 
@@ -67,8 +75,10 @@ def plan_of(model: Any, outputs: Sequence[str] | None = None) -> Plan:
         raise ExportError.not_fitted(name_of(model))
     sources = _sources(model)
     x = sources.as_step()
-    known = knows(model)
-    found = _of_classifier(model, x, sources, outputs) if known else _of_regression(model, x)
+    if regresses(model):
+        found = _of_regression(model, x)
+    else:
+        found = _of_classifier(model, x, sources, outputs)
     chosen = _chosen(found, outputs)
     steps = shared([x, *(output.step for output in chosen)])
     made = tuple(
@@ -232,22 +242,6 @@ def _outlying(code: Step, model: Any, x: Step, parts: Sequence[str], place: floa
 
 
 def _of_regression(model: Any, x: Step) -> list[Output]:
-    """LinearRegression, GLM and LogLinear: one number, or one for each response."""
-    kinds = {
-        kind.__name__
-        for kind in type(model).__mro__
-        if kind.__module__.startswith("discriminant.estimators")
-    }
-    if "LinearRegression" in kinds:
-        line = rules.linear(x, model.rule_, (), "value")
-        return [Output("value", line, tuple(map(str, range(line.width))) * (line.width > 1))]
-    if "Generalised" not in kinds:
-        raise ExportError.of_model(name_of(model))
-    if model.with_offset_:
-        why = "it was fitted with an offset, which is no column"
-        raise ExportError.of_part(name_of(model), why, "Fit the offset as a column.")
-    score = rules.linear(x, model.rule_, (), "linear")
-    if "LogLinear" in kinds:
-        ways = {"median": 1.0, "mean": np.exp(0.5 * model.dispersion_), "smearing": model.smearing_}
-        return [Output("value", (score.exp() * ways[model.predicted]).named("value"))]
-    return [Output("value", mean(score, model.link_).named("value"))]
+    """One number, or one for each response."""
+    value = value_of(model, x)
+    return [Output("value", value, tuple(map(str, range(value.width))) * (value.width > 1))]

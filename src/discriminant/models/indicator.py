@@ -6,8 +6,9 @@
     sign       code_k = 2 e_k - 1   the same decisions
     fisher     N/N_1 and -N/N_2     two classes: W is Fisher's direction, the cut at the mean of all
 
-A row goes to the class of the largest fitted value. A class whose fitted value is nowhere the
-largest is masked: three classes in a line are enough for that.
+A row goes to the class of the largest fitted value. A class may be masked by others, in one of two
+senses: on the training rows, none of which has its fitted value as the largest; or everywhere, so
+that no point x of the whole feature space does (`masked_everywhere`). The second implies the first.
 
 Fitted values estimate posteriors, E(indicator | x), but not within [0, 1]. As memberships, what is
 negative is set to zero and the rest divided by its sum: the order of the classes stays, nothing
@@ -22,6 +23,8 @@ from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
+from scipy.linalg import svd
+from scipy.optimize import linprog
 
 from discriminant.errors import OptionError
 from discriminant.models.least_squares import (
@@ -41,6 +44,9 @@ from discriminant.table.schema import Features, Floats, Labels
 
 Coding = Literal["indicator", "sign", "fisher"]
 CODINGS: tuple[Coding, ...] = ("indicator", "sign", "fisher")
+_RANK = 1e-8  # of the largest: a smaller slope, or level, is rounding
+_ROUNDING = 1e-12  # of codes, which are of order one
+_REGION = 1e-9  # least margin of a region, in coordinates in which slopes are of order one
 SAME = 11.0  # digits of a fit from moments that make it the same however these were added up
 
 
@@ -157,3 +163,59 @@ def coded_anchor(anchor: Anchor, responses: int) -> Anchor:
     """The anchor of features, and of codes, which count from zero."""
     origin = np.append(anchor.origin, np.zeros(responses))
     return Anchor(origin, np.append(anchor.unit, np.ones(responses)))
+
+
+def masked_everywhere(slope: Floats, level: Floats) -> npt.NDArray[np.bool_]:
+    """(K,) classes that have the largest fitted value, alone, at no point of the feature space.
+
+    Class k has a region if some x has f_k(x) > f_j(x) for all j. On the cone of (x, s), s >= 0,
+    that is a linear programme which knows no far or near:
+
+        max t  over  (w_k - w_j)'x + (c_k - c_j) s >= t,   |x| <= 1,  0 <= s <= 1,   t > 0
+
+    An affine map of the features changes nothing, so that the slopes are replaced by an orthonormal
+    basis of what they span over the classes, and the levels by what these do not span. Slopes of
+    rank K - 1, which is all they can have, bring the fitted values into any order: then every class
+    has a region, though it may be a wedge far from all rows. So only where features, or directions
+    in which the class means differ, are fewer than K - 1, can a class be masked everywhere.
+
+    Parameters
+    ----------
+    slope
+        (K, d) slopes of the fitted values in columns of standard deviation one.
+    level
+        (K,) fitted values at the mean of the rows.
+
+    Examples
+    --------
+    >>> slope, level = np.array([[-1.0], [0.0], [1.0]]), np.array([0.0, -0.1, 0.0])
+    >>> masked_everywhere(slope, level).tolist(), masked_everywhere(slope, -level).tolist()
+    ([False, True, False], [False, False, False])
+    """
+    K = len(slope)
+    basis, size, _ = svd(slope - slope.mean(axis=0), full_matrices=False, check_finite=False)
+    basis = basis[:, size > max(_RANK * size.max(initial=0.0), _ROUNDING)]
+    if basis.shape[1] == K - 1:
+        return np.zeros(K, dtype=np.bool_)
+    centred = level - level.mean()
+    rest = centred - basis @ (basis.T @ centred)
+    length = float(np.linalg.norm(rest))
+    spanned = length <= max(_RANK * float(np.linalg.norm(centred)), _ROUNDING)
+    points = np.column_stack([basis, np.zeros(K) if spanned else rest / length])
+    return np.array([_margin(points, k) <= _REGION for k in range(K)])
+
+
+def _margin(points: Floats, k: int) -> float:
+    """Largest t of the programme of class k; the last column of the points belongs to s."""
+    apart = np.delete(points[k] - points, k, axis=0)
+    width = apart.shape[1]
+    answer = linprog(
+        np.append(np.zeros(width), -1.0),
+        A_ub=np.hstack([-apart, np.ones((len(apart), 1))]),
+        b_ub=np.zeros(len(apart)),
+        bounds=[*[(-1.0, 1.0)] * (width - 1), (0.0, 1.0), (0.0, None)],
+        method="highs",
+        options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
+    )
+    assert answer.x is not None  # zero is feasible, and the box bounds t
+    return float((apart @ answer.x[:-1]).min())

@@ -225,6 +225,8 @@ def _wrapper(of: Mapping[str, Any]) -> str | None:
 
 def _encoded(of: Mapping[str, Any]) -> str | None:
     names = {"estimator_", "encoding_", "classes_"}
+    if "estimator_" in of and not hasattr(of["estimator_"], "classes_"):
+        names.discard("classes_")  # a regressor has none
     absent = names - set(of)
     if absent == names:
         return None  # not fitted

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from discriminant.errors import ColumnNamesError, OptionError
+from discriminant.estimators.available import is_regressor
 from discriminant.study.scoring import decides, with_encoding
 from discriminant.table.frames import pandas
 
@@ -128,7 +129,8 @@ class _Answering:
         return types.StructType([*given.fields, *more])
 
     def _labels(self) -> str:
-        return str(self.model.classes_.dtype.kind)
+        """Kind of the predictions: that of the labels, or numbers of a regressor."""
+        return "f" if is_regressor(self.model) else str(self.model.classes_.dtype.kind)
 
 
 def _dask_array(model: Any, source: Any, probabilities: bool) -> Any:

@@ -23,8 +23,10 @@ from discriminant.errors import (
     FileError,
     MissingCellError,
     OptionError,
+    ResponseError,
 )
-from discriminant.estimators.encoded import Encoded
+from discriminant.estimators.available import is_regressor
+from discriminant.estimators.encoded import Encoded, check_unseen
 from discriminant.estimators.label_tree import LabelTree
 from discriminant.study.database_rows import DatabaseRows
 from discriminant.study.sheets import ArrowSheet, CsvSheet, Sheet
@@ -70,15 +72,15 @@ def predict_file(
     decimal: str | None = None,
     thousands: str | None = None,
 ) -> Answered:
-    """Say of every row of a file which class it is, and write the rows with the answers.
+    """Predict the class (of a regressor, the number) of every row of a file, and write them.
 
     Parameters
     ----------
     model
-        A fitted classifier that takes tables (`Encoded`, or what a study makes), or one that was
-        fitted to named columns, which are then numbers; or a `LabelTree` fitted to rows without
-        names, for files of sparse rows (XMC text or svmlight), of which only the labels found are
-        written: `study.label_files`.
+        A fitted classifier or regressor that takes tables (`Encoded`, or what a study makes), or
+        one that was fitted to named columns, which are then numbers; or a `LabelTree` fitted to
+        rows without names, for files of sparse rows (XMC text or svmlight), of which only the
+        labels found are written: `study.label_files`.
     source
         A file, or several of one schema: CSV, Parquet, Arrow IPC or JSON lines. Or a table of a
         database: `discriminant.sql(connection, table_or_query)`, or its URL with `#table`; its
@@ -143,6 +145,8 @@ def with_encoding(model: Any) -> tuple[Any, Encoding]:
     """A model that takes tables, and what it knows of their columns."""
     found = encoding_of(model)
     if found is not None:
+        if is_regressor(model):
+            check_unseen(found.unseen)
         return model, found
     names = getattr(model, "feature_names_in_", None)
     if names is None:
@@ -201,7 +205,8 @@ class _Answering:
         for table, frame in self._batches(source):
             said = self._answers(frame, source)
             sheet.add(table, frame, said)
-            counts.update(said[told])
+            if not is_regressor(self.model):
+                counts.update(said[told])
             rows += len(frame)
             progress(rows, total)
         if not rows:
@@ -267,7 +272,13 @@ class _Answering:
         )
         if frame.start:  # what is too much is told once
             frame = replace(frame, columns=used)
-        found: dict[str, Any] = {f"{prefix}predicted": _texts(model.predict(frame))}
+        predicted = model.predict(frame)
+        if predicted.ndim > 1:
+            raise ResponseError.several(type(model.estimator_).__name__, predicted.shape[1])
+        numbers = is_regressor(model)
+        found: dict[str, Any] = {
+            f"{prefix}predicted": predicted if numbers else _texts(predicted),
+        }
         frame = replace(frame, columns=used, left_out=())
         if decides(model):
             found[f"{prefix}decision"] = _texts(model.decide(frame))

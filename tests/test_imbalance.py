@@ -62,7 +62,7 @@ from discriminant.errors import (
 )
 from discriminant.estimators.imbalance_compared import MEASURES
 from discriminant.estimators.synthetic import Synthesis
-from discriminant.imbalance.drawing import over_sample, target_of, under_sample
+from discriminant.imbalance.drawing import divided, over_sample, target_of, under_sample
 from discriminant.imbalance.neighbours import neighbours_of
 from discriminant.imbalance.nominal import mixed_neighbours, nominal_neighbours, value_differences
 from discriminant.imbalance.smote import expected_moments
@@ -1069,3 +1069,54 @@ def test_balancing_refuses_a_regressor_by_name(wrapper, base):
     X, y = skewed()
     with pytest.raises(OptionError, match=f"LinearRegression.*'regressor'.*{wrapper.__name__}"):
         wrapper(base).fit(X, y)
+
+
+# --- EasyEnsemble by division ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("base", [LDA(), LogisticRegression()], ids=["moments", "rows"])
+def test_division_uses_every_row_of_the_majority_once(base):
+    """Lecture 5: the negatives are divided into subsets of the size of the positives."""
+    X, y = skewed(counts=(200, 20))
+    model = EasyEnsemble(base, "divide", random_state=0).fit(X, y)
+    majority = [rows[y[rows] == model.classes_[0]] for rows in model.subset_rows_]
+    assert [len(rows) for rows in majority] == [20] * 10
+    assert sorted(np.concatenate(majority)) == np.flatnonzero(y == model.classes_[0]).tolist()
+    rare = np.flatnonzero(y == model.classes_[1]).tolist()
+    assert all(set(rare) < set(rows.tolist()) for rows in model.subset_rows_)
+    assert model.n_unused_ == 0
+
+
+def test_independent_draws_leave_about_a_third_of_the_majority_unused():
+    X, y = skewed(counts=(200, 20))
+    unused = EasyEnsemble(LDA(), 10, random_state=0).fit(X, y).n_unused_
+    assert abs(unused - 200 * 0.9**10) < 20  # (1 - m/n)^T of n rows, in the mean
+
+
+@given(counts=st.lists(st.integers(2, 60), min_size=2, max_size=4), seed=st.integers(0, 99))
+def test_division_is_into_disjoint_parts_of_nearly_equal_size(counts, seed):
+    codes = np.random.default_rng(seed).permutation(np.repeat(np.arange(len(counts)), counts))
+    target = target_of(np.array(counts), np.arange(len(counts)), "auto", "under")
+    parts = divided(codes, target, np.random.RandomState(seed))
+    assert set(np.concatenate(parts)) == set(range(len(codes)))
+    for k, count in enumerate(counts):
+        own = {tuple(rows[codes[rows] == k].tolist()) for rows in parts}
+        sizes = [len(rows) for rows in own]
+        assert sum(sizes) == count and max(sizes) - min(sizes) <= 1  # distinct parts are disjoint
+        assert abs(count / min(counts) - len(own)) <= 0.5
+
+
+def test_division_has_the_mean_of_members_fitted_to_its_parts():
+    X, y = skewed(counts=(130, 20))
+    model = EasyEnsemble(LDA(), "divide", keep_probabilities=False).fit(X, y)
+    each = [LDA().fit(X[rows], y[rows]) for rows in model.subset_rows_]
+    mean = np.mean([member.predict_proba(X) for member in each], axis=0)
+    np.testing.assert_allclose(model.predict_proba(X), mean, rtol=1e-9)
+    rare = np.mean([(y[rows] == "rare").mean() for rows in model.subset_rows_])
+    np.testing.assert_allclose(model.fitted_prior_, [1 - rare, rare], rtol=1e-12)
+
+
+def test_division_is_asked_for_by_its_name():
+    X, y = skewed()
+    with pytest.raises(OptionError, match="subsets='split'.*'divide'"):
+        EasyEnsemble(LDA(), "split").fit(X, y)

@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, strategies as st
 from scipy import sparse
+from scipy.spatial import ConvexHull
 from sklearn.base import clone
 from sklearn.datasets import load_diabetes, load_iris
 from sklearn.linear_model import Ridge
@@ -402,8 +403,9 @@ def three_in_a_line(n=200):
 
 def test_the_class_in_the_middle_is_masked_and_named():
     X, y = three_in_a_line()
-    with pytest.warns(MaskedClassWarning, match=r"'2' are masked"):
+    with pytest.warns(MaskedClassWarning, match=r"'2' are masked on the training rows"):
         model = LeastSquares().fit(X, y)
+    assert model.masked_everywhere_.tolist() == [2]  # its fit is 1/3 everywhere
     assert model.masked_.tolist() == [2] and 1 - model.score(X, y) == pytest.approx(1 / 3, abs=0.01)
 
 
@@ -438,6 +440,112 @@ def test_masked_are_the_classes_that_no_row_is_given_to(seed, classes, weighted)
 def test_without_rows_nothing_is_claimed_of_masking():
     X, y = three_in_a_line()
     assert LeastSquares().fit_moments(discriminant.moments(X, y, detail="pooled")).masked_ is None
+
+
+def upper_hull(slope, level):
+    """Classes with a region: the vertices of (w_k, c_k) that can be seen from far above."""
+    points = np.column_stack([slope, level])
+    below = np.append(points[:, :-1].mean(axis=0), level.min() - 1e7)
+    found = ConvexHull(np.vstack([points, below])).vertices
+    return np.setdiff1d(found, [len(points)])
+
+
+@pytest.mark.parametrize(("classes", "width"), [(4, 1), (9, 1), (6, 2), (15, 2), (12, 3)])
+@pytest.mark.parametrize("seed", range(4))
+def test_masked_everywhere_are_the_classes_inside_the_upper_hull(classes, width, seed):
+    """f_k(x) = c_k + w_k'x is the largest somewhere iff (w_k, c_k) is a vertex of that hull."""
+    rng = np.random.default_rng([classes, width, seed])
+    y = np.append(np.arange(classes), rng.integers(classes, size=20 * classes))
+    centres = 2.0 * rng.standard_normal((classes, width))
+    X = centres[y] + rng.standard_normal((len(y), width))
+    model = LeastSquares().fit(X, y)
+    beta = np.linalg.lstsq(np.column_stack([np.ones(len(X)), X]), np.eye(classes)[y], rcond=None)[0]
+    seen = upper_hull(beta[1:].T, beta[0])
+    assert model.masked_everywhere_.tolist() == np.setdiff1d(np.arange(classes), seen).tolist()
+    assert set(model.masked_everywhere_) <= set(model.masked_)
+
+
+@given(seed=st.integers(0, 99), scale=st.sampled_from([1e-100, 1e-9, 1.0, 1e9, 1e100]))
+def test_masked_everywhere_does_not_depend_on_units_or_constant_columns(seed, scale):
+    rng = np.random.default_rng(seed)
+    y = np.append(np.arange(6), rng.integers(6, size=60))
+    X = rng.standard_normal((6, 2))[y] + rng.standard_normal((66, 2))
+    masked = LeastSquares().fit(X, y).masked_everywhere_.tolist()
+    units = X * [scale, 1.0] + [3.0 * scale, 0.0]
+    assert LeastSquares().fit(units, y).masked_everywhere_.tolist() == masked
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConstantColumnWarning)
+        wider = LeastSquares().fit(np.column_stack([X, np.full(66, 7.0)]), y)
+    assert wider.masked_everywhere_.tolist() == masked
+
+
+def test_three_clouds_in_the_plane_leave_the_middle_a_wedge():
+    """Lecture 3: in the plane the middle class always has a region, though rows may miss it.
+
+    With equal numbers of rows all fitted values are 1/3 at the mean of all rows. On a line that is
+    a point, where all three meet; in the plane the middle class has a wedge that begins there.
+    """
+    never = {1: 0, 2: 0}
+    for seed in range(20):
+        for width in (1, 2):
+            rng = np.random.default_rng(seed)
+            X = rng.standard_normal((300, width)) + np.repeat([[0.0], [4.0], [8.0]], 100, axis=0)
+            model = LeastSquares().fit(X, np.repeat([1, 2, 3], 100))
+            assert model.masked_everywhere_.tolist() == ([2] if width == 1 else [])
+            never[width] += 2 in model.masked_
+    assert never[1] == 20 and never[2] < 20
+
+
+def test_masked_everywhere_needs_no_rows_but_straight_lines():
+    X, y = three_in_a_line()
+    known = LeastSquares().fit_moments(discriminant.moments(X, y, detail="pooled"))
+    assert known.masked_everywhere_.tolist() == [2]
+    assert LeastSquares(degree=2).fit(X, y).masked_everywhere_ is None
+
+
+@pytest.mark.parametrize("flat", [True, False])
+def test_features_that_say_nothing_leave_a_region_to_the_largest_class_alone(flat):
+    x = np.zeros(6) if flat else np.array([1.0, -1.0, 1.0, -1.0, 1.0, -1.0])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConstantColumnWarning)
+        model = LeastSquares().fit(x[:, None], list("aabbbb"))
+    assert model.masked_.tolist() == model.masked_everywhere_.tolist() == ["a"]
+
+
+# --- the regression itself -------------------------------------------------------------------------
+
+TARGETS = {
+    "indicator": lambda second: second.astype(float),
+    "sign": lambda second: np.where(second, 1.0, -1.0),
+    "fisher": lambda second: np.where(
+        second, -len(second) / second.sum(), len(second) / (~second).sum()
+    ),
+}
+
+
+@pytest.mark.parametrize("coding", TARGETS)
+def test_beta_and_fitted_values_of_two_classes_solve_the_normal_equations(coding):
+    """Lecture 3: beta = (X'X)^-1 X'y with a column of ones; lecture 4: y = N/N_1, -N/N_2."""
+    X, species = load_iris(return_X_y=True)
+    X, second = X[50:138], species[50:138] == 2  # 50 rows and 38
+    ones = np.column_stack([np.ones(len(X)), X])
+    beta = np.linalg.solve(ones.T @ ones, ones.T @ TARGETS[coding](second))
+    model = LeastSquares(coding=coding).fit(X, second)
+    np.testing.assert_allclose(model.beta_, beta, rtol=1e-9)
+    np.testing.assert_allclose(model.fitted_values(X), ones @ beta, rtol=1e-9, atol=1e-12)
+    assert model.threshold_ == (0.5 if coding == "indicator" else 0.0)
+    above = ones @ beta > model.threshold_
+    assert (model.predict(X) == (~above if coding == "fisher" else above)).all()
+
+
+def test_beta_and_fitted_values_of_many_classes_are_the_matrix_of_the_lecture():
+    X, y = load_iris(return_X_y=True)
+    ones = np.column_stack([np.ones(len(X)), X])
+    B = np.linalg.solve(ones.T @ ones, ones.T @ np.eye(3)[y])
+    model = LeastSquares().fit(X, y)
+    np.testing.assert_allclose(model.beta_, B, rtol=1e-8, atol=1e-10)
+    np.testing.assert_allclose(model.fitted_values(X), ones @ B, atol=1e-11)
+    assert model.threshold_ is None
 
 
 # --- a basis of products --------------------------------------------------------------------------

@@ -15,6 +15,7 @@ from discriminant.errors import (
     ConstantColumnWarning,
     LabelError,
     MissingValueError,
+    NotConvergedWarning,
     NotSeparatedWarning,
     OptionError,
 )
@@ -51,7 +52,7 @@ def test_the_steps_are_those_of_the_book(seed):
     X, y = rng.integers(-4, 5, (20, 3)).astype(float), rng.integers(2, size=20)
     y[:2] = 0, 1
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", NotSeparatedWarning)
+        warnings.simplefilter("ignore")  # three passes may not be enough
         model = Perceptron(standardize=False, keep="last", max_passes=3).fit(X, y)
     w, updates = by_the_book(X, 2 * y - 1, model.n_passes_)
     assert model.n_updates_ == updates
@@ -129,15 +130,42 @@ def test_every_variant_stops_on_xor_and_says_so(options):
 
 def test_without_a_proof_it_is_not_known_whether_a_border_exists():
     rows, y = [[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]], [0, 1, 1, 0]
-    with pytest.warns(NotSeparatedWarning):
+    with pytest.warns(NotConvergedWarning, match="not known whether a border exists"):
         assert Perceptron(max_passes=5, prove=False).fit(rows, y).separable_ is None
 
 
 def test_a_border_that_exists_but_was_not_found_yet_is_announced():
     X, y = separable_rows(5, gap=0.05)
-    with pytest.warns(NotSeparatedWarning, match="border exists: raise max_passes"):
+    with pytest.warns(NotConvergedWarning, match="border exists.*pass max_passes=10"):
         model = Perceptron(max_passes=1).fit(X, y)
     assert model.separable_ is True and not model.converged_
+
+
+def batch_passes(X, t):
+    """Lecture 4 in batch: w += the mean of t (x, 1) over the wrong rows, until there are none."""
+    rows = t[:, None] * np.hstack([X, np.ones((len(X), 1))])
+    w, passes = np.zeros(rows.shape[1]), 0
+    while (wrong := rows @ w <= 0).any():
+        w, passes = w + rows[wrong].mean(axis=0), passes + 1
+    return passes
+
+
+def test_batch_that_needs_more_passes_did_not_converge():
+    """Two columns of iris, in centimetres: separable, but after more than 1000 passes."""
+    X, y = IRIS[0][:100, :2], IRIS[1][:100]
+    with pytest.warns(NotConvergedWarning, match="did not converge: .* 1000 passes") as caught:
+        model = Perceptron(update="batch", standardize=False).fit(X, y)
+    assert "A linear programme shows that a border exists" in str(caught[0].message)
+    assert "max_passes=10000" in str(caught[0].message) and len(caught) == 1
+    assert model.separable_ is True and not model.converged_ and model.n_wrong_ > 0
+    more = Perceptron(update="batch", standardize=False, max_passes=10_000).fit(X, y)
+    assert more.converged_ and more.n_passes_ == batch_passes(X, 2 * y - 1) > 1000
+
+
+def test_batch_whose_moves_cancel_is_proved_not_to_be_separable_without_a_programme():
+    with pytest.warns(NotSeparatedWarning, match="moves of the wrong rows cancel, which proves"):
+        model = Perceptron(update="batch", prove=False).fit(*XOR)
+    assert model.separable_ is False and model.n_passes_ == 1
 
 
 def test_the_pocket_is_never_worse_than_the_last_weights():
@@ -151,11 +179,11 @@ def test_the_pocket_is_never_worse_than_the_last_weights():
 
 def test_an_average_with_rows_wrong_says_which_weights_have_none():
     rows = np.random.default_rng(6).integers(-3, 4, (8, 2)).astype(float)
-    with pytest.warns(NotSeparatedWarning, match=r"1 of 8 rows .*average.*keep=\"pocket\""):
+    with pytest.warns(NotConvergedWarning, match=r"average.*1 of 8 rows .*keep=\"pocket\""):
         Perceptron(keep="average").fit(rows, rows @ [1.0, 2.0] > 0.5)
 
 
-@pytest.mark.filterwarnings("ignore::discriminant.errors.NotSeparatedWarning")
+@pytest.mark.filterwarnings("ignore::discriminant.errors.NotConvergedWarning")
 def test_an_average_with_rows_wrong_has_not_converged_though_its_walk_ended():
     ended = []
     for seed in range(20):
@@ -167,7 +195,7 @@ def test_an_average_with_rows_wrong_has_not_converged_though_its_walk_ended():
     assert len(set(ended)) == 2  # there are some of both
 
 
-@pytest.mark.filterwarnings("ignore::discriminant.errors.NotSeparatedWarning")
+@pytest.mark.filterwarnings("ignore::discriminant.errors.DiscriminantWarning")
 @given(seed=st.integers(0, 200))
 def test_whether_a_border_exists_is_as_the_rows_were_made(seed):
     X, y = separable_rows(seed, n=30)
@@ -228,7 +256,7 @@ def test_sparse_rows_are_walked_as_the_same_rows_dense(kind, classes):
     X, y = np.round(IRIS[0] * 2), np.minimum(IRIS[1], classes - 1)
     options = {"standardize": False, "max_passes": 20, "keep": "average"}
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", NotSeparatedWarning)
+        warnings.simplefilter("ignore", NotConvergedWarning)
         dense = Perceptron(**options).fit(X, y)
         model = Perceptron(**options).fit(sparse.csr_array(X.astype(kind)), y)
     np.testing.assert_allclose(model.coef_, dense.coef_, rtol=1e-12)

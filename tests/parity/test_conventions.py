@@ -52,6 +52,10 @@ def klar(gamma, lambda_):
 CONVENTIONS = {
     # Lecture 3's table: alpha, gamma = (1, any) QDA, (0, 1) LDA, (0, 0) diagonal, and between.
     "lecture QDA": (RDA.from_lecture(1.0, 1.0), OWN),
+    "lecture without gamma": (
+        RDA.from_lecture(0.3),
+        [0.3 * one + 0.7 * POOLED for one in OWN],
+    ),
     "lecture LDA": (RDA.from_lecture(0.0, 1.0), [POOLED] * 3),
     "lecture diagonal": (RDA.from_lecture(0.0, 0.0), [diagonal(POOLED)] * 3),
     "lecture between": (

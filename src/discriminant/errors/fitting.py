@@ -85,6 +85,31 @@ class NotConvergedWarning(DiscriminantWarning):
         )
 
     @classmethod
+    def of_perceptron(
+        cls, wrong: int, rows: int, passes: int, *, kept: str, separable: bool | None
+    ) -> NotConvergedWarning:
+        """`separable`: True where a border is proved to exist, None where that is not known."""
+        reason = (
+            "A linear programme shows that a border exists, so that more passes end with every row "
+            f"right: pass max_passes={10 * passes}."
+            if separable
+            else f"It is not known whether a border exists: pass max_passes={10 * passes} to go on. "
+            "If the classes overlap, use LDA, Logistic or SVM, or add features (Basis)."
+        )
+        return cls(
+            f"The perceptron did not converge: it stopped after {passes} passes, and {wrong} of "
+            f"{rows} rows are wrong by the {kept}. {reason}"
+        )
+
+    @classmethod
+    def of_average(cls, wrong: int, rows: int) -> NotConvergedWarning:
+        return cls(
+            f"The average of the perceptron's weights has not converged: {wrong} of {rows} rows are "
+            "wrong by it, though the weights at the end have every row right. Pass "
+            'keep="pocket" for these.'
+        )
+
+    @classmethod
     def of_priors(cls, steps: int, gap: float, tolerance: float) -> NotConvergedWarning:
         return cls(
             f"The estimate of the priors stopped after {steps} steps, up to {gap:.1e} a row below "
@@ -126,27 +151,15 @@ class NoPosteriorWarning(DiscriminantWarning):
 
 
 class NotSeparatedWarning(DiscriminantWarning):
-    """A perceptron came to no rule that has every row right."""
+    """No linear border has every row on its own side, so that a perceptron cannot either."""
 
     @classmethod
-    def of(cls, wrong: int, rows: int, passes: int, *, kept: str, separable: bool | None) -> Self:
-        reason = {
-            True: "A linear programme shows that a border exists: raise max_passes.",
-            False: "A linear programme shows that no linear border separates these classes.",
-            None: "Either there is none or it takes longer: raise max_passes to go on.",
-        }[separable]
-        hint = "" if separable else " A rule for classes that overlap is LDA, Logistic or SVM; "
-        hint += "" if separable else "or add features (Basis)."
+    def of(cls, wrong: int, rows: int, passes: int, *, kept: str, proof: str) -> Self:
         return cls(
-            f"The perceptron found no border that has every row right: {wrong} of {rows} rows are "
-            f"wrong by the {kept} after {passes} passes. {reason}{hint}"
-        )
-
-    @classmethod
-    def of_average(cls, wrong: int, rows: int) -> Self:
-        return cls(
-            f"The perceptron ended with every row right, but {wrong} of {rows} rows are wrong by "
-            'the average of its weights on the way. Pass keep="pocket" for the weights at the end.'
+            f"The classes are not linearly separable: {wrong} of {rows} rows are wrong by the "
+            f"{kept} after {passes} passes. {proof} that no linear border separates them with every "
+            "row on its own side, so that more passes do not help. For classes that overlap use "
+            "LDA, Logistic or SVM, or add features (Basis)."
         )
 
 

@@ -1,9 +1,12 @@
 """EasyEnsemble: many under-samples, a classifier for each, and their mean.
 
 Liu, Wu and Zhou (2009). One under-sample of m of the n rows of a frequent class throws most of
-them away; T of them see the share 1 - (1 - m/n)^T in the mean. Each has all rows of the rarest
-class and as many of every other, drawn without replacement; the posteriors of the T classifiers
-are averaged, and where all are linear that is one product (`models.averaged`).
+them away; T of them, each drawn anew, see the share 1 - (1 - m/n)^T in the mean: of n = T m rows
+more than a third are never used. Divided into n/m disjoint parts, every row is used once, as
+lecture 5 has it ("divides negative samples into several smaller subsets").
+
+Each under-sample has all rows of the rarest class and as many of every other; the posteriors of the
+T classifiers are averaged, and where all are linear that is one product (`models.averaged`).
 
 Moments add, so a classifier made from them reads the rows once for all T: what the under-samples
 share is summed once, what they do not once for each, in the same pass (`imbalance.subsets`).
@@ -21,11 +24,11 @@ from sklearn.utils import _safe_indexing, check_random_state
 from discriminant.assessment.refit import made_from_moments
 from discriminant.engines.engine import anchor_of, fold
 from discriminant.engines.local import blas_for
-from discriminant.errors import gathered
+from discriminant.errors import OptionError, gathered
 from discriminant.estimators.available import only_if, require_classifier
 from discriminant.estimators.base import MomentClassifier
 from discriminant.estimators.in_parts import at_hand
-from discriminant.estimators.posteriors import share_of
+from discriminant.estimators.posteriors import share_of, stated_prior
 from discriminant.estimators.rebalanced import (
     Rebalanced,
     arrayed,
@@ -37,7 +40,7 @@ from discriminant.estimators.rebalanced import (
     ranking_of,
     whole_number,
 )
-from discriminant.imbalance.drawing import Places, target_of, under_samples
+from discriminant.imbalance.drawing import Places, divided, target_of, under_samples
 from discriminant.imbalance.subsets import SubsetsReading
 from discriminant.models.averaged import MeanRule
 from discriminant.models.rules import LinearRule
@@ -66,7 +69,10 @@ class EasyEnsemble(Rebalanced):
         RDA, NearestMean, Fisher, LeastSquares) reads the rows once for all. One without
         probabilities votes, and `decision_function` breaks ties.
     subsets
-        How many under-samples.
+        How many under-samples, each drawn anew; some rows are then in none of them. Or 'divide':
+        the rows of each frequent class are shuffled and divided into disjoint parts of the size
+        of the rarest class, so that every row is used. Parts are as equal as can be: where the
+        sizes do not divide they differ by one row, and the fitted prior is the mean over parts.
     strategy
         How many rows of each class they have; see `Resampled`.
     keep_probabilities
@@ -80,6 +86,8 @@ class EasyEnsemble(Rebalanced):
         The fitted classifiers.
     subset_rows_
         The numbers of the rows of each under-sample.
+    n_unused_
+        How many rows are in no under-sample; 0 if they are divided.
     class_shares_, fitted_prior_
         (K,) priors of the rows as they came, and of the under-samples; see `Reweighted`.
 
@@ -90,10 +98,14 @@ class EasyEnsemble(Rebalanced):
     >>> model = EasyEnsemble(LDA(), subsets=20).fit(rows, y)
     >>> model.predict([[2.0]]).tolist(), len(model.subset_rows_[0])
     (['b'], 4)
+    >>> model = EasyEnsemble(LDA(), "divide").fit(rows, y)  # six rows of 'a': three parts of two
+    >>> [subset.tolist() for subset in model.subset_rows_], model.n_unused_
+    ([[2, 5, 6, 7], [1, 3, 6, 7], [0, 4, 6, 7]], 0)
     """
 
     estimators_: list[Any]
     subset_rows_: list[Places]
+    n_unused_: int
 
     def __init__(
         self,
@@ -117,20 +129,33 @@ class EasyEnsemble(Rebalanced):
         X, y, weight = at_hand(X, y, None, "EasyEnsemble")
         if weight is not None:
             no_weights(self, {"sample_weight": weight})
-        whole_number("subsets", self.subsets)
+        divide = isinstance(self.subsets, str) and self.subsets == "divide"
+        if isinstance(self.subsets, str) and not divide:
+            raise OptionError.of("subsets", self.subsets, "a whole number, 1 or more, or 'divide'")
+        if not divide:
+            whole_number("subsets", self.subsets)
         X = arrayed(X)
         labels, codes = classes_of(X, y)
         count = np.bincount(codes, minlength=len(labels))
         target = target_of(count, labels, self.strategy, "under")
         random = check_random_state(self.random_state)
-        drawn = under_samples(codes, target, random, int(self.subsets))
+        if divide:
+            drawn = divided(codes, target, random)
+        else:
+            drawn = under_samples(codes, target, random, int(self.subsets))
         with gathered():
             models = self._from_moments(X, y, drawn, target.drawn)
             if models is None:
                 models = self._from_rows(X, codes, labels, drawn)
         self.estimators_, self.subset_rows_ = models, drawn
+        self.n_unused_ = len(codes) - len(np.unique(np.concatenate(drawn)))
         fitted = share_of(models[0], labels[codes[drawn[0]]], None, labels)
         self._hold(models[0], count.astype(np.float64), fitted)
+        if divide:
+            self.fitted_prior_ = np.mean(
+                [_prior_of(m, labels[codes[rows]], labels) for m, rows in zip(models, drawn)],
+                axis=0,
+            )
         return self
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
@@ -197,7 +222,7 @@ class EasyEnsemble(Rebalanced):
         if not made_from_moments(self.estimator):
             return None
         table = open_table(X, y, name=type(self.estimator).__name__)
-        detail = self.estimator.detail_for(len(drawn[0]), table.width)
+        detail = self.estimator.detail_for(min(map(len, drawn)), table.width)
         if detail == "rows":
             return None
         anchor = anchor_of(table)
@@ -213,6 +238,12 @@ class EasyEnsemble(Rebalanced):
         for model in models:
             model._remember(table.schema.features, table.schema.named)
         return models
+
+
+def _prior_of(model: Any, y: Labels, labels: Labels) -> Floats:
+    """(K,) the priors that a member's posteriors are under."""
+    stated = stated_prior(model, labels)
+    return share_of(model, y, None, labels) if stated is None else stated
 
 
 def _apart(drawn: list[Places], own: npt.NDArray[np.bool_], table: Table) -> tuple[Places, ...]:

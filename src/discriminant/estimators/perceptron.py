@@ -12,7 +12,7 @@ from sklearn.utils import check_random_state
 
 from discriminant.engines.engine import fold
 from discriminant.engines.parted import in_memory
-from discriminant.errors import NotSeparatedWarning, OptionError, tell
+from discriminant.errors import NotConvergedWarning, NotSeparatedWarning, OptionError, tell
 from discriminant.estimators.linear import LinearClassifier
 from discriminant.estimators.units import Units, units_of
 from discriminant.models.perceptron import Found, Keep, descend, walk_rows
@@ -34,7 +34,9 @@ class Perceptron(LinearClassifier):
     Rows are taken one by one; a row that is wrong, or on the border, is added to the weights of
     its class and taken from those of the class that won. That ends if and only if a linear border
     has every row right, after at most R^2 / gamma^2 moves (`bound_`). If it does not end, the best
-    rule met (the pocket) is kept, with a warning that says how many rows it has wrong.
+    rule met (the pocket) is kept, with a warning that says how many rows it has wrong: a
+    NotSeparatedWarning if no linear border exists, and a NotConvergedWarning if one does, or if that
+    is not known; then more passes may find it.
 
     Rows that are right by far do not move it: it minds only the wrong side. It knows no
     probabilities, and no weights: a row that counts twice is not a row that comes twice.
@@ -170,28 +172,31 @@ class Perceptron(LinearClassifier):
         self.margin_ = judged.least / (found.weights.length or 1.0)
         self.radius_ = judged.radius * (np.sqrt(2.0) if many else 1.0)
         self.bound_ = (self.radius_ / self.margin_) ** 2 if self.margin_ > 0 else np.inf
-        self.separable_ = found.converged or not judged.wrong or self._separable(table)
+        self.separable_ = found.converged or not judged.wrong or self._separable(table, found)
         if judged.wrong and found.converged:
-            tell(NotSeparatedWarning.of_average(judged.wrong, len(table)))
+            tell(NotConvergedWarning.of_average(judged.wrong, len(table)))
         elif judged.wrong:
-            tell(
-                NotSeparatedWarning.of(
-                    judged.wrong,
-                    len(table),
-                    self.n_passes_,
-                    kept="best step" if self.update == "batch" else KEEPS[self.keep],
-                    separable=self.separable_,
-                )
-            )
+            counts = judged.wrong, len(table), self.n_passes_
+            kept = "best step" if self.update == "batch" else KEEPS[self.keep]
+            if self.separable_ is False:
+                proof = "A linear programme shows"
+                if found.balanced:
+                    proof = "The moves of the wrong rows cancel, which proves"
+                tell(NotSeparatedWarning.of(*counts, kept=kept, proof=proof))
+            else:
+                separable = self.separable_
+                tell(NotConvergedWarning.of_perceptron(*counts, kept=kept, separable=separable))
 
-    def _separable(self, table: Table) -> bool | None:
-        """Whether a linear border exists, if that is quickly said."""
+    def _separable(self, table: Table, found: Found) -> bool | None:
+        """Whether a linear border exists, if that is quickly decided."""
+        if found.balanced:
+            return False
         schema = table.schema
         cells = len(table) * (table.width + 1) * (len(schema.labels) - 1)
         if not self.prove or cells > _QUICK:
             return None
         units = units_of(table, at_zero=not self.intercept)
-        found = separation(
+        scores = separation(
             partial(fold, table),
             anchor=units.anchor,
             features=schema.features,
@@ -199,7 +204,7 @@ class Perceptron(LinearClassifier):
             spread=units.spread,
             intercept=bool(self.intercept),
         )
-        return found.kind == "complete"
+        return scores.kind == "complete"
 
     def _check_options(self) -> None:
         if self.update not in UPDATES:

@@ -132,8 +132,11 @@ class RDA(GaussianClassifier):
         return Candidates(family, np.array(tried[0]), tuple(tried[1]), (self.prior,))
 
     @classmethod
-    def from_lecture(cls, alpha: float, gamma: float, **options: Any) -> RDA:
-        """Lecture 3: S_k = alpha C_k + (1 - alpha) [gamma C + (1 - gamma) diag C]."""
+    def from_lecture(cls, alpha: float, gamma: float = 1.0, **options: Any) -> RDA:
+        """Lecture 3: S_k = alpha C_k + (1 - alpha) [gamma C + (1 - gamma) diag C].
+
+        Without `gamma`, S_k = alpha C_k + (1 - alpha) C.
+        """
         return cls(pooling=1 - alpha, shrinkage=1 - gamma, target="diagonal", **options)
 
     @classmethod

@@ -85,6 +85,29 @@ def under_samples(
     return found
 
 
+def divided(codes: Codes, target: Target, random: np.random.RandomState) -> list[Places]:
+    """Under-samples that together have every row: each class to be drawn from is divided.
+
+    A class of n rows, m of which are wanted, is shuffled and divided into n / m disjoint parts, to
+    the nearest whole number, whose sizes differ by one at most. There are as many under-samples as
+    the class with most parts has; a class with fewer parts repeats them in turn.
+
+    >>> parts = divided(np.array([0, 0, 0, 0, 0, 1, 1]), Target(np.array([2, 2]),
+    ...     np.array([True, False])), np.random.RandomState(0))
+    >>> [part.tolist() for part in parts]
+    [[0, 2, 5, 6], [1, 3, 5, 6], [4, 5, 6]]
+    """
+    each = []
+    for k, rows in enumerate(rows_by_class(codes, len(target.wanted))):
+        parts = max(int(len(rows) / target.wanted[k] + 0.5), 1) if target.drawn[k] else 1
+        order = random.permutation(rows) if target.drawn[k] else rows
+        each.append(np.array_split(order, parts))
+    times = max(map(len, each))
+    return [
+        np.sort(np.concatenate([parts[t % len(parts)] for parts in each])) for t in range(times)
+    ]
+
+
 def over_sample(codes: Codes, target: Target, random: np.random.RandomState) -> Places:
     """All rows, then those to repeat, drawn with replacement."""
     parts = [np.arange(len(codes))]

@@ -54,6 +54,7 @@ class Found:
     updates: int
     converged: bool
     path: tuple[int, ...]  # moves of each pass; for the batch rows wrong before each step
+    balanced: bool = False  # the moves of the wrong rows cancel: no border has every row right
 
 
 def walk_rows(
@@ -94,17 +95,18 @@ def descend(
 ) -> Found:
     """All wrong rows at once, until there are none; the best weights met are kept."""
     weights, path = Weights.zero(classes, width), list[int]()
-    best = weights, judge(weights, True)
+    best, balanced = (weights, judge(weights, True)), False
     now = best[1]
     while now.wrong and goes_on(path, rows=rows, most=max_passes):
         path.append(now.wrong)
-        if not now.moves.length:  # the wrong rows hold each other in balance: no rule suits all
+        if not now.moves.length:  # a border would have a positive lead on their sum, which is zero
+            balanced = True
             break
         weights = weights.plus(now.moves, 1.0 / now.wrong)
         now = judge(weights, True)
         if now.wrong < best[1].wrong:
             best = weights, now
-    return Found(*best, len(path), not best[1].wrong, tuple(path))
+    return Found(*best, len(path), not best[1].wrong, tuple(path), balanced)
 
 
 def goes_on(path: list[int], *, rows: int, most: int | None) -> bool:

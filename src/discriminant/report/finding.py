@@ -1,7 +1,7 @@
 """What is odd about the rows or the models, in plain words: the findings of section 5.
 
 imbalance    the rarest class has less than 0.3 of an even share of the rows
-masked       a class that held-out rows are hardly ever given to
+masked       a class that hardly any of its held-out rows, or no training row, is predicted as
 collinear    features that the others say nearly all of: 1 / (1 - R^2) of at least 10, within
              classes
 outliers     rows far from the mean of their own class, by the chi-squared law of a Gaussian class
@@ -45,7 +45,7 @@ _KINDS = {
     "MaskedClassWarning": "masked",
     "SeparationWarning": "separation",
     "SeparatingColumnWarning": "separation",
-    "NotSeparatedWarning": "separation",
+    "NotSeparatedWarning": "not separable",
     "CollinearWarning": "collinear",
     "ConstantColumnWarning": "constant",
     "ConstantInClassWarning": "constant",
@@ -55,7 +55,14 @@ _KINDS = {
     "ScarceRowsWarning": "scarce rows",
 }
 _PLAIN = {
-    "masked": "A class hides between others, so that a rule by least squares hardly ever says it.",
+    "masked": (
+        "A class lies between others, so that least squares predicts none of the rows it was fitted "
+        "to as that class."
+    ),
+    "not separable": (
+        "No linear border has every row on its own side, so that a perceptron never settles: the "
+        "best rule it met is used."
+    ),
     "separation": (
         "On the rows given, some classes can be told apart without a single mistake. That is good "
         "for predicting, but logistic regression then has no finite coefficients: read no meaning "
@@ -239,10 +246,10 @@ def _masked(held: HeldOut) -> list[FindingFacts]:
     for k in lost[:5]:
         name = several([held.labels[k]])
         text = (
-            f"Class {name} is never found: none of its held-out rows is given to it. "
+            f"Class {name} is never recognised: none of its held-out rows is predicted as it. "
             if recall[k] == 0
-            else f"Class {name} is hardly ever found: {percent(float(recall[k]))} of {whole} is "
-            "given to it. "
+            else f"Class {name} is hardly ever recognised: {percent(float(recall[k]))} of {whole} "
+            "is predicted as it. "
         )
         text += (
             "It may lie between other classes, overlap with a more frequent one, "

@@ -94,7 +94,7 @@ def plot_masking(
     most
         Rows drawn; of more, as many are drawn at random.
     title
-        None: which class is masked, if one is.
+        None: which class is masked along the line, if one is.
     """
     check_matplotlib()
     check_classifier(model)
@@ -134,7 +134,7 @@ def _told(masked: list[Any]) -> str:
         return "each class is the largest somewhere"
     names = " and ".join(f"'{label}'" for label in masked)
     noun, verb = ("class", "is") if len(masked) == 1 else ("classes", "are")
-    return f"{noun} {names} {verb} masked"
+    return f"{noun} {names} {verb} masked along this line"
 
 
 def _draw_values(

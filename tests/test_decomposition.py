@@ -743,7 +743,7 @@ def test_a_regressor_that_cannot_be_fitted_to_0_and_1_is_refused(base):
 
 
 def test_codes_refuse_what_is_neither_a_classifier_nor_a_regressor():
-    with pytest.raises(OptionError, match="KMeans.*of type 'clusterer'"):
+    with pytest.raises(OptionError, match=r"KMeans.*of type 'clusterer'"):
         OneVsRest(KMeans(2)).fit(*three_clouds())
 
 
@@ -755,7 +755,7 @@ def test_codes_refuse_numbers_from_an_estimator_that_does_not_say_what_it_is():
         def predict(self, X):
             return np.full(len(X), 0.3)
 
-    with pytest.raises(OptionError, match="Untyped.*RegressorMixin"):
+    with pytest.raises(OptionError, match=r"Untyped.*RegressorMixin"):
         OneVsRest(Untyped()).fit(*three_clouds()).predict(WINE)
 
 

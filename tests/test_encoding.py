@@ -441,6 +441,18 @@ def test_encoded_poisson_model_is_that_of_scikit_learn():
     assert model.score(FRAME, counts) == pytest.approx(theirs.score(design()[:, 1:], counts))
 
 
+def test_encoded_poisson_model_of_factors_is_that_of_r():
+    """Dobson (1990), the example of R's ?glm: counts ~ outcome + treatment, both factors."""
+    factors = pd.DataFrame({"outcome": list("123") * 3, "treatment": np.repeat(list("abc"), 3)})
+    counts = [18, 17, 15, 20, 10, 20, 25, 13, 12]
+    model = Encoded(dd.GLM("poisson"), reference="first").fit(factors, counts).estimator_
+    published = [3.045, -0.4543, -0.2930, 0.0, 0.0]
+    assert [model.intercept_, *model.coef_] == pytest.approx(published, abs=5e-4)
+    assert model.deviance_ == pytest.approx(5.1291, abs=5e-5)
+    errors = [0.1709, 0.2022, 0.1927, 0.2000, 0.2000]
+    assert model.inference().standard_error == pytest.approx(errors, abs=5e-5)
+
+
 def test_encoded_regression_takes_weights_and_several_responses():
     weight = np.random.default_rng(6).integers(1, 4, ROWS)
     both = np.column_stack([NUMBERS, np.log(NUMBERS)])
@@ -497,7 +509,7 @@ def test_encoded_regressor_refuses_what_only_classes_have(tmp_path):
     FRAME.assign(y=Y).to_csv(tmp_path / "t.csv", index=False)
     with pytest.raises(ResponseError, match="partitioned rows is a class, and LinearRegression"):
         Encoded(dd.LinearRegression()).fit(dd.rows(tmp_path / "t.csv", target="y"))
-    with pytest.raises(OptionError, match="unseen='reject'.*regressor"):
+    with pytest.raises(OptionError, match=r"unseen='reject'.*regressor"):
         Encoded(dd.LinearRegression(), unseen="reject").fit(FRAME, NUMBERS)
     with pytest.raises(ResponseError, match="requires y"):
         Encoded(dd.LinearRegression()).fit(FRAME)

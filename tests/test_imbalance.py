@@ -1071,7 +1071,7 @@ def test_balancing_refuses_a_regressor_by_name(wrapper, base):
         wrapper(base).fit(X, y)
 
 
-# --- EasyEnsemble by division ----------------------------------------------------------------------
+# --- EasyEnsemble by division --------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("base", [LDA(), LogisticRegression()], ids=["moments", "rows"])
@@ -1118,5 +1118,5 @@ def test_division_has_the_mean_of_members_fitted_to_its_parts():
 
 def test_division_is_asked_for_by_its_name():
     X, y = skewed()
-    with pytest.raises(OptionError, match="subsets='split'.*'divide'"):
+    with pytest.raises(OptionError, match=r"subsets='split'.*'divide'"):
         EasyEnsemble(LDA(), "split").fit(X, y)

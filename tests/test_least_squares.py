@@ -512,7 +512,7 @@ def test_features_that_say_nothing_leave_a_region_to_the_largest_class_alone(fla
     assert model.masked_.tolist() == model.masked_everywhere_.tolist() == ["a"]
 
 
-# --- the regression itself -------------------------------------------------------------------------
+# --- the regression itself ------------------------------------------------------------------------
 
 TARGETS = {
     "indicator": lambda second: second.astype(float),

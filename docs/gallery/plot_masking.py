@@ -28,7 +28,8 @@ with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     squares = dd.LeastSquares().fit(X, y)
 wrong = int((squares.predict(X) != y).sum())
-print(f"masked: {squares.masked_}, {wrong} of {len(y)} rows wrong")
+print(f"masked on the rows: {squares.masked_}, everywhere: {squares.masked_everywhere_}")
+print(f"{wrong} of {len(y)} rows wrong")
 
 dd.plot_masking(squares, X, y)
 plt.show()

@@ -93,8 +93,8 @@ class NotConvergedWarning(DiscriminantWarning):
             "A linear programme shows that a border exists, so that more passes end with every row "
             f"right: pass max_passes={10 * passes}."
             if separable
-            else f"It is not known whether a border exists: pass max_passes={10 * passes} to go on. "
-            "If the classes overlap, use LDA, Logistic or SVM, or add features (Basis)."
+            else f"It is not known whether a border exists: pass max_passes={10 * passes} to go on."
+            " If the classes overlap, use LDA, Logistic or SVM, or add features (Basis)."
         )
         return cls(
             f"The perceptron did not converge: it stopped after {passes} passes, and {wrong} of "
@@ -104,8 +104,8 @@ class NotConvergedWarning(DiscriminantWarning):
     @classmethod
     def of_average(cls, wrong: int, rows: int) -> NotConvergedWarning:
         return cls(
-            f"The average of the perceptron's weights has not converged: {wrong} of {rows} rows are "
-            "wrong by it, though the weights at the end have every row right. Pass "
+            f"The average of the perceptron's weights has not converged: {wrong} of {rows} rows are"
+            " wrong by it, though the weights at the end have every row right. Pass "
             'keep="pocket" for these.'
         )
 
@@ -157,8 +157,8 @@ class NotSeparatedWarning(DiscriminantWarning):
     def of(cls, wrong: int, rows: int, passes: int, *, kept: str, proof: str) -> Self:
         return cls(
             f"The classes are not linearly separable: {wrong} of {rows} rows are wrong by the "
-            f"{kept} after {passes} passes. {proof} that no linear border separates them with every "
-            "row on its own side, so that more passes do not help. For classes that overlap use "
+            f"{kept} after {passes} passes. {proof} that no linear border separates them with every"
+            " row on its own side, so that more passes do not help. For classes that overlap use "
             "LDA, Logistic or SVM, or add features (Basis)."
         )
 

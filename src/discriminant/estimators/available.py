@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import update_wrapper
 from types import MethodType
 from typing import Any, TypeVar, cast
 
@@ -33,7 +32,7 @@ class _Conditional:
 
     def __init__(self, method: Callable[..., Any], check: Callable[[Any], bool]) -> None:
         self._method, self._check = method, check
-        update_wrapper(self, method)
+        self.__doc__ = method.__doc__
 
     def __get__(self, instance: Any, owner: type) -> Any:
         if instance is None:

@@ -153,7 +153,10 @@ class EasyEnsemble(Rebalanced):
         self._hold(models[0], count.astype(np.float64), fitted)
         if divide:
             self.fitted_prior_ = np.mean(
-                [_prior_of(m, labels[codes[rows]], labels) for m, rows in zip(models, drawn)],
+                [
+                    _prior_of(model, labels[codes[rows]], labels)
+                    for model, rows in zip(models, drawn, strict=True)
+                ],
                 axis=0,
             )
         return self

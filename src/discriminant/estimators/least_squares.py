@@ -367,13 +367,11 @@ def _basis_of(table: AnyTable, degree: int) -> PolynomialBasis:
 
 def _column_moments(moments: ClassMoments | ClassRows) -> tuple[Floats, Floats]:
     """(d,) mean and standard deviation of each column over all rows."""
-    if isinstance(moments, ClassRows):
-        moments = moments.reduce("diagonal")
-    weight, apart = moments.weight, moments.mean - moments.centre
-    within = moments.pooled if moments.detail == "diagonal" else np.diagonal(moments.pooled)
+    sums: ClassMoments = moments.reduce("diagonal") if isinstance(moments, ClassRows) else moments
+    weight, apart = sums.weight, sums.mean - sums.centre
+    within = sums.pooled if sums.detail == "diagonal" else np.diagonal(sums.pooled)
     variance = (within + weight @ apart**2) / weight.sum()
-    anchor = moments.anchor
-    return anchor.values(moments.centre), np.sqrt(variance) * anchor.unit
+    return sums.anchor.values(sums.centre), np.sqrt(variance) * sums.anchor.unit
 
 
 def _factor_of(table: AnyTable, labels: Labels) -> ScatterFactor:

@@ -35,8 +35,8 @@ class Perceptron(LinearClassifier):
     its class and taken from those of the class that won. That ends if and only if a linear border
     has every row right, after at most R^2 / gamma^2 moves (`bound_`). If it does not end, the best
     rule met (the pocket) is kept, with a warning that says how many rows it has wrong: a
-    NotSeparatedWarning if no linear border exists, and a NotConvergedWarning if one does, or if that
-    is not known; then more passes may find it.
+    NotSeparatedWarning if no linear border exists, and a NotConvergedWarning if one does, or if
+    that is not known; then more passes may find it.
 
     Rows that are right by far do not move it: it minds only the wrong side. It knows no
     probabilities, and no weights: a row that counts twice is not a row that comes twice.

@@ -369,7 +369,8 @@ def _generalised(model: Any, x: Step) -> Step:
 
 def _log_linear(model: Any, x: Step) -> Step:
     factors = {"median": 1.0, "mean": np.exp(0.5 * model.dispersion_), "smearing": model.smearing_}
-    return (_score(model, x).exp() * factors[model.predicted]).named("value")
+    value: Step = _score(model, x).exp() * factors[model.predicted]
+    return value.named("value")
 
 
 def _score(model: Any, x: Step) -> Step:

@@ -56,8 +56,8 @@ _KINDS = {
 }
 _PLAIN = {
     "masked": (
-        "A class lies between others, so that least squares predicts none of the rows it was fitted "
-        "to as that class."
+        "A class lies between others, so that least squares predicts none of the rows it was fitted"
+        " to as that class."
     ),
     "not separable": (
         "No linear border has every row on its own side, so that a perceptron never settles: the "

@@ -450,7 +450,7 @@ def test_encoded_poisson_model_of_factors_is_that_of_r():
     assert [model.intercept_, *model.coef_] == pytest.approx(published, abs=5e-4)
     assert model.deviance_ == pytest.approx(5.1291, abs=5e-5)
     errors = [0.1709, 0.2022, 0.1927, 0.2000, 0.2000]
-    assert model.inference().standard_error == pytest.approx(errors, abs=5e-5)
+    assert model.inference().std_error == pytest.approx(errors, abs=5e-5)
 
 
 def test_encoded_regression_takes_weights_and_several_responses():

@@ -15,7 +15,12 @@ from collections.abc import Sequence
 
 def main(args: Sequence[str] | None = None) -> None:
     """Run a command and leave with its code."""
-    from discriminant.cli.door import run, stop_tidily
+    from discriminant.cli.door import run, run_in_limit, stop_tidily
+    from discriminant.engines.memory import memory_limit
 
+    given = list(sys.argv[1:] if args is None else args)
+    limit = memory_limit()
+    if limit is not None and given and not {"--help", "--version"} & set(given):
+        sys.exit(run_in_limit(given, limit))
     stop_tidily()
-    sys.exit(run(list(sys.argv[1:] if args is None else args)))
+    sys.exit(run(given))

@@ -25,6 +25,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from discriminant.cli.wording import in_options
+from discriminant.engines.memory import available_threads, memory_limit, ran_out
 from discriminant.redaction import masked, redact, register
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ _LONGEST = 2000  # characters of a command that an error repeats
 _EVERY = 10.0  # seconds between two lines about one step
 _GONE_AWAY = ("DatabaseError", "EngineError")  # after which the same command may go on
 _STOPPING = ("SIGINT", "SIGTERM", "SIGHUP")  # not every system has them all
+_CRASHES = ("SIGABRT", "SIGBUS", "SIGILL", "SIGSEGV", "SIGTRAP")  # as native code ends
 
 _places: dict[str, object] = {}  # files that the command is to write, and how they were before
 
@@ -79,14 +81,13 @@ def _state(place: Any) -> object:
     return found.st_ino, found.st_mtime_ns, found.st_size
 
 
-def run(args: list[str]) -> int:
-    """Run what the arguments say; the exit code."""
-    register(*(_value(arg)[1] for arg in args))
-    command = shlex.join(["discriminant", *map(_shown_argument, args)])
+def run(args: list[str], *, limited: bool = False) -> int:
+    """Run what the arguments say; the exit code. `limited`: little address space is left."""
+    command = _shown(args)
     _places.clear()
     with redirect_stdout(_redacted(sys.stdout)), redirect_stderr(_redacted(sys.stderr)):
         try:
-            return _run(args, command)
+            return _run(args, command, limited=limited)
         except Stopped as fault:
             return _stopped(fault.number, command, args)
 
@@ -131,12 +132,48 @@ def _shown_argument(arg: str) -> str:
     return name + masked(value)
 
 
-def _run(args: list[str], command: str) -> int:
+def run_in_limit(args: list[str], limit: int) -> int:
+    """Run what the arguments say in a child process, whose address space is limited."""
+    from discriminant.cli.supervision import supervise
+    from discriminant.engines.memory import REQUIRED
+    from discriminant.errors import OutOfMemoryError
+
+    def work() -> int:
+        stop_tidily()
+        return run(args, limited=True)
+
+    command = _shown(args)
+    if limit < REQUIRED:
+        refusal = OutOfMemoryError.limit_too_low(limit, REQUIRED)
+        return _fail(refusal, str(refusal), command, args)
+    outcome = supervise(work)
+    if outcome.code is not None:
+        return outcome.code
+    if outcome.passed_on is not None:
+        return _stopped(outcome.passed_on, command, args)
+    if outcome.signal is not None and outcome.signal.name not in _CRASHES:
+        return _stopped(outcome.signal, command, args)
+    cause = "exit" if outcome.signal is None else outcome.signal.name
+    refusal = OutOfMemoryError.ended_by(cause, limit)
+    return _fail(refusal, str(refusal), command, args)
+
+
+def _shown(args: list[str]) -> str:
+    """The command as it is printed; its secrets are registered and appear in no other output."""
+    register(*(_value(arg)[1] for arg in args))
+    return shlex.join(["discriminant", *map(_shown_argument, args)])
+
+
+def _run(args: list[str], command: str, *, limited: bool) -> int:
     import rich_click as click
 
     from discriminant.cli.commands import cli
 
     try:
+        if limited:
+            from discriminant.engines.blas import reserve_buffers
+
+            reserve_buffers(available_threads() + 1)  # the threads of a pool, and the main thread
         with warnings.catch_warnings():  # how they are shown is set by a session
             found = cli.main(args, prog_name="discriminant", standalone_mode=False, obj=command)
         return found if isinstance(found, int) else DONE
@@ -157,14 +194,16 @@ def _run(args: list[str], command: str) -> int:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return DONE
-    except MemoryError:
-        text = "There is not enough memory for this table. Take fewer rows or columns."
-        return _fail(MemoryError(), text, command, args)
-    except OSError as fault:
+    except Exception as fault:
+        if ran_out(fault):
+            from discriminant.errors import OutOfMemoryError
+
+            shortage = OutOfMemoryError.while_running(memory_limit())
+            return _fail(shortage, str(shortage), command, args)
+        if not isinstance(fault, OSError):
+            return _unforeseen(fault, command, args)
         place = f"{fault.filename}: " if fault.filename else ""
         return _fail(fault, f"{place}{fault.strerror or fault}.", command, args)
-    except Exception as fault:
-        return _unforeseen(fault, command, args)
 
 
 def _our_own() -> type[DiscriminantError]:

@@ -52,6 +52,29 @@ def one_blas_thread() -> Iterator[None]:
             room.leave()
 
 
+def reserve_buffers(threads: int) -> None:
+    """Let every OpenBLAS in this process allocate its work buffers now, one for each thread.
+
+    OpenBLAS keeps buffers (32 MB each) for the life of the process and allocates another one when
+    more threads are inside it than ever before. Where the address space is used up by then, version
+    0.3.30 retries for ever in native code, where no signal handler of Python runs, and 0.3.31 calls
+    exit(). With the buffers in place it allocates nothing later.
+    """
+    import ctypes
+
+    for library in _room().blas.lib_controllers:
+        if library.internal_api != "openblas":
+            continue
+        native = ctypes.CDLL(library.filepath)
+        take = getattr(native, "blas_memory_alloc", None)
+        give = getattr(native, "blas_memory_free", None)
+        if take is None or give is None:
+            continue
+        take.restype, give.argtypes = ctypes.c_void_p, [ctypes.c_void_p]
+        for buffer in [take(0) for _ in range(threads)]:
+            give(buffer)
+
+
 def _let_go() -> None:
     """From 3.8 on, threadpoolctl hears only the thread that spoke first, until it is let go."""
     from threadpoolctl import OpenBLASController

@@ -6,13 +6,13 @@ parts by one balanced tree. So the sum is the same to the last bit on one core a
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor, Future
 from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
 from discriminant.engines.blas import one_blas_thread as one_blas_thread
+from discriminant.engines.memory import available_threads as available_threads
 from discriminant.errors import DiscriminantError, InfiniteValueError, MissingValueError
 from discriminant.moments.summary import Reading, Summary
 from discriminant.table.cells import Frame
@@ -93,11 +93,6 @@ def total(waiting: list[tuple[int, A]]) -> A:
     while held:
         found = held.pop() + found
     return found
-
-
-def available_threads() -> int:
-    """Cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def in_order(

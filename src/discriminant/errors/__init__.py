@@ -136,6 +136,7 @@ from discriminant.errors.studying import (
     CommandWarning as CommandWarning,
     DrawnRowsWarning as DrawnRowsWarning,
     ModelLeftOutWarning as ModelLeftOutWarning,
+    OutOfMemoryError as OutOfMemoryError,
     StudyError as StudyError,
 )
 from discriminant.errors.sums import (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from discriminant.errors.base import DiscriminantWarning, InputError, listing
+from discriminant.errors.base import DiscriminantError, DiscriminantWarning, InputError, listing
 
 
 class StudyError(InputError):
@@ -92,6 +92,38 @@ class DrawnRowsWarning(DiscriminantWarning):
             f"{name} must see rows, and was fitted to {drawn:,} drawn of {rows:,} that are in "
             "parts. Models made from moments, and Logistic, are fitted to all."
         )
+
+
+class OutOfMemoryError(DiscriminantError):
+    """A command needs more memory than it may use."""
+
+    @classmethod
+    def limit_too_low(cls, limit: int, required: int) -> OutOfMemoryError:
+        return cls(
+            f"Out of memory: this process is limited to {limit >> 20:,} MB of address space, and "
+            f"needs at least {required >> 20:,} MB. Raise the limit: ulimit -v {required >> 10}, "
+            "or more for a large table."
+        )
+
+    @classmethod
+    def while_running(cls, limit: int | None) -> OutOfMemoryError:
+        return cls(f"Out of memory{_at_limit(limit)}. {_LESS_MEMORY}")
+
+    @classmethod
+    def ended_by(cls, signal: str, limit: int) -> OutOfMemoryError:
+        return cls(
+            f"Out of memory{_at_limit(limit)}: a library ended the process ({signal}). "
+            f"{_LESS_MEMORY}"
+        )
+
+
+_LESS_MEMORY = (
+    "Use fewer rows or columns, read the file in parts with --engine files, or raise the limit."
+)
+
+
+def _at_limit(limit: int | None) -> str:
+    return "" if limit is None else f" at the limit of {limit >> 20:,} MB of address space"
 
 
 class CommandError(InputError):

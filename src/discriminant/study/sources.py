@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from discriminant.assessment.folds import FoldNumbers, fold_numbers
+from discriminant.engines.memory import memory_limit
 from discriminant.engines.opening import ENGINES, engine_of, rows, source_of
 from discriminant.engines.parted import AnyTable, Parted
 from discriminant.engines.sql import Query, sql
@@ -170,6 +171,7 @@ def memory_free() -> int:
     limit = _number("/sys/fs/cgroup/memory.max", "", 1)
     if limit is not None:
         found.append(max(limit - (_number("/sys/fs/cgroup/memory.current", "", 1) or 0), 0))
+    found.append(memory_limit())
     return min((one for one in found if one is not None), default=0)
 
 

@@ -1,0 +1,112 @@
+"""Commands under a memory limit: run in a child process, so that its end can be reported.
+
+Where the address space is used up, libraries do not only raise MemoryError: OpenBLAS retries for
+ever or calls exit(), Arrow and LLVM abort, the dynamic loader fails. None of that can be caught in
+the process itself, and a signal handler of Python does not run while native code does. So, where
+there is a limit, a small parent process starts the command in a child and waits:
+
+    limit too low for the libraries       the command is refused, before they are loaded
+    child ends with its own exit code     so does the parent
+    child is ended by a library           exit code 2, "out of memory"
+    SIGINT, SIGTERM or SIGHUP             passed to the child; if it does not end, it is killed
+
+The child uses few threads, one arena of the allocator and no memory pool that reserves address
+space in advance, and lets OpenBLAS allocate its buffers before anything else does. Without a limit
+nothing of this happens.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from discriminant.engines.memory import available_threads
+
+_GRACE = 10.0  # seconds that a command has to end after a signal
+_LONG = 3600.0
+_STOPPING = frozenset({signal.SIGINT, signal.SIGTERM, signal.SIGHUP})
+_ARENA_MAX = -8  # option of mallopt
+_PARENT_DEATH_SIGNAL = 1  # option of prctl
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How the child process ended."""
+
+    code: int | None  # exit code of the command; None if it did not reach its end
+    signal: signal.Signals | None  # that ended the process; None after exit()
+    passed_on: int | None  # signal that was passed on to it
+
+
+def supervise(command: Callable[[], int]) -> Outcome:
+    """Run a command in a child process and wait for its end."""
+    reading, writing = os.pipe()
+    heard = {one for one in _STOPPING if signal.getsignal(one) is not signal.SIG_IGN}
+    heard.add(signal.SIGCHLD)
+    signal.pthread_sigmask(signal.SIG_BLOCK, heard)
+    parent = os.getpid()
+    child = os.fork()
+    if child == 0:
+        os.setpgid(0, 0)  # Ctrl-C reaches the parent, which passes it on once
+        _end_with(parent)
+        _spare_memory()
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, heard)
+        code = command()
+        os.write(writing, bytes([code]))
+        sys.exit(code)
+    os.close(writing)
+    status, passed_on = _wait(child, heard)
+    reported = os.read(reading, 1)
+    ended_by = os.WTERMSIG(status) if os.WIFSIGNALED(status) else None
+    return Outcome(
+        reported[0] if reported else None,
+        None if ended_by is None else signal.Signals(ended_by),
+        passed_on,
+    )
+
+
+def _wait(child: int, heard: set[signal.Signals]) -> tuple[int, int | None]:
+    """Status of the child once it has ended, and the last signal that was passed on to it."""
+    deadline, passed_on = None, None
+    while True:
+        ended, status = os.waitpid(child, os.WNOHANG)
+        if ended:
+            return status, passed_on
+        left = _LONG if deadline is None else max(deadline - time.monotonic(), 0.0)
+        received = signal.sigtimedwait(heard, left)
+        if received is None and deadline is not None:
+            os.kill(child, signal.SIGKILL)
+            deadline = None
+        elif received is not None and received.si_signo != signal.SIGCHLD:
+            deadline, passed_on = time.monotonic() + _GRACE, received.si_signo
+            os.kill(child, passed_on)
+
+
+def _spare_memory() -> None:
+    """Keep the address space that libraries reserve small; before any of them is loaded."""
+    threads = str(available_threads())
+    for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "NUMBA_NUM_THREADS"):
+        os.environ.setdefault(name, threads)
+    os.environ.setdefault("ARROW_IO_THREADS", threads)
+    os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
+    _libc("mallopt", _ARENA_MAX, int(threads))
+
+
+def _end_with(parent: int) -> None:
+    """Let the kernel end this process when its parent is killed."""
+    _libc("prctl", _PARENT_DEATH_SIGNAL, int(signal.SIGKILL))
+    if os.getppid() != parent:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _libc(name: str, *values: int) -> None:
+    """Call a function of the C library, if it has it."""
+    import ctypes
+
+    function = getattr(ctypes.CDLL(None), name, None)
+    if function is not None:
+        function(*values)

@@ -1,6 +1,9 @@
 """Files: what they are is found from their bytes, and the same table comes out of every kind."""
 
 import gzip
+import json
+import os
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -10,10 +13,12 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, strategies as st
 
+import discriminant as dd
 from discriminant import open_source
-from discriminant.errors import BadNumberError, ColumnNamesError
+from discriminant.errors import BadNumberError, ColumnNamesError, FileError
 from discriminant.table.dialect import fits, is_number, kind_of
 from discriminant.table.files import sniff
+from discriminant.table.sparse_pieces import pieces_of
 
 RNG = np.random.default_rng(5)
 ROWS = 50
@@ -302,3 +307,36 @@ def test_names_that_are_twice_in_a_frame_are_refused():
 def test_real_tables_are_read(shared_data):
     files = sorted(shared_data.rglob("*.csv"))[:5]
     assert all(sniff(path).kind == "csv" for path in files)
+
+
+# --- content that no reader should follow ---------------------------------------------------------
+
+
+@pytest.mark.parametrize("engine", ["memory", "files"])
+@pytest.mark.parametrize(("before", "after"), [("[", "]"), ('{"a":', "}")], ids=["array", "object"])
+@pytest.mark.parametrize("depth", [70, 20_000])
+def test_json_nested_too_deep_is_refused_with_its_line(tmp_path, depth, before, after, engine):
+    """Arrow's parser recurses for each level, and overflows the stack at some thousands."""
+    deep = before * depth + "1" + after * depth
+    lines = ['{"x": 1.5, "y": "p"}', '{"x": 2.5, "y": "q"}', f'{{"x": {deep}, "y": "q"}}']
+    path = written(tmp_path, "\n".join(lines) + "\n")
+    with pytest.raises(FileError, match="line 3: nested more than 64 deep"):
+        if engine == "memory":
+            open_source(path, target="y")
+        else:
+            dd.rows(path, target="y")
+
+
+def test_brackets_in_texts_are_not_nested(tmp_path):
+    text = json.dumps("[" * 1000 + '"{\\')
+    lines = [f'{{"x": {x}, "z": {text}, "y": "{y}"}}' for x, y in [(1, "p"), (2, "q")] * 5]
+    opened = open_source(written(tmp_path, "\n".join(lines) + "\n"), target="y", exclude=["z"])
+    assert len(opened.table) == 10
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/pagemap"), reason="a file of Linux")
+def test_file_of_the_kernel_is_empty():
+    """Its size is zero; some of these files end never, or wait for an event."""
+    with pytest.raises(FileError, match="the file is empty"):
+        open_source("/proc/self/pagemap", target="y")
+    assert list(pieces_of(Path("/proc/self/pagemap"))) == []

@@ -1,6 +1,7 @@
 """Files: what is saved comes back to the last bit, and nothing else is ever loaded."""
 
 import ast
+import errno
 import json
 import os
 import subprocess
@@ -300,6 +301,30 @@ def test_a_rule_with_a_coefficient_that_is_no_number_is_not_saved(place):
         fitted.save(place)
 
 
+@pytest.mark.parametrize("file", GOLDEN, ids=lambda file: file.stem)
+def test_nan_in_any_array_of_a_signed_file_is_refused(file, place):
+    """Also where the digest was computed anew."""
+    content = file.read_bytes()
+    header, _, arrays = taken_apart(content)
+    kinds = {"F16": "<f2", "F32": "<f4", "F64": "<f8"}
+    for name, entry in header.items():
+        start, stop = entry.get("data_offsets", (0, 0))
+        if start == stop or entry["dtype"] not in kinds:
+            continue
+        nan = np.array(np.nan, kinds[entry["dtype"]]).tobytes()
+        forged = arrays[:start] + nan + arrays[start + len(nan) :]
+        place.write_bytes(signed(*taken_apart(content)[:2], forged))
+        with pytest.raises(StoredFileError, match=r"NaN|finite|no number|standard deviations"):
+            dd.load(place)
+            pytest.fail(f"{name} holds NaN, and was loaded")
+
+
+def test_nan_of_a_fit_without_dispersion_is_allowed(place):
+    rows = np.arange(12.0)[:, None]
+    fitted = dd.GLM(family="poisson").fit(rows, np.arange(12) % 4)
+    assert not differences(fitted, there_and_back(fitted, place))
+
+
 def test_only_models_and_moments_are_saved(place):
     with pytest.raises(StateError, match="to be saved is a DataFrame"):
         dd.save(FRAMES["pandas"], place)
@@ -436,6 +461,16 @@ def test_a_lock_left_by_a_process_that_is_gone_is_none(place):
     (place.parent / ".model.dd.tmp").write_bytes(b"half")
     LDA().save(place)
     assert [found.name for found in place.parent.iterdir()] == ["model.dd"]
+
+
+def test_lock_on_a_full_disk_is_removed(place, monkeypatch):
+    def full(*_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "write", full)
+    with pytest.raises(WriteError, match="No room for"):
+        LDA().save(place)
+    assert not list(place.parent.iterdir())
 
 
 def test_many_writers_never_make_a_mix(place):

@@ -158,6 +158,64 @@ def test_a_damaged_checkpoint_is_named(tmp_path):
         dd.rows(path, target="y", checkpoint=tmp_path / "kept")
 
 
+@pytest.mark.parametrize(
+    "content",
+    [
+        "[]",
+        "null",
+        "5",
+        '"text"',
+        "{}",
+        '{"format": 1, "versions": [], "files": []}',
+        '{"format": 1, "versions": {}, "files": 5}',
+        '{"format": 1, "versions": {}, "files": [[]]}',
+        "[" * 100_000,
+    ],
+    ids=lambda content: content[:30],
+)
+def test_journal_of_other_content_is_damaged(tmp_path, content):
+    path = lay_rows(tmp_path)
+    dd.rows(path, target="y", checkpoint=tmp_path / "kept")
+    (tmp_path / "kept" / "journal.json").write_text(content)
+    with pytest.raises(CheckpointError, match=r"journal\.json is damaged .*Remove it"):
+        dd.rows(path, target="y", checkpoint=tmp_path / "kept")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[]",
+        "5",
+        "null",
+        "[" * 100_000,
+        '{"facts": {}, "value": {"class": "discriminant.none:X"}}',
+        '{"facts": {}, "value": {"array": 7}}',
+        '{"facts": {}, "value": {"class": 5}}',
+    ],
+    ids=lambda text: text[:60],
+)
+def test_sum_of_other_content_is_damaged(text):
+    file = io.BytesIO()
+    np.savez(file, text=np.frombuffer(text.encode(), dtype=np.uint8))
+    with pytest.raises(ValueError, match="Error"):
+        unpacked(file.getvalue())
+
+
+@pytest.mark.parametrize("left", [".journal.json.0a1b2c3d", ".journal.json.3f0a9c-0a1b2c3d.tmp"])
+def test_checkpoint_of_a_temporary_file_alone_is_resumed(tmp_path, left):
+    """A run was killed before its journal took its name."""
+    path, folder = lay_rows(tmp_path), tmp_path / "kept"
+    folder.mkdir()
+    (folder / left).write_text('{"for')
+    kept = dd.rows(path, target="y", checkpoint=folder).moments
+    assert np.array_equal(kept.mean, dd.rows(path, target="y").moments.mean)
+
+
+def test_special_file_is_no_checkpoint(tmp_path):
+    with pytest.raises(CheckpointError, match="is there and is no checkpoint"):
+        dd.rows(lay_rows(tmp_path), target="y", checkpoint="/dev/null")
+
+
 def test_other_wishes_are_other_work(tmp_path):
     path = lay_rows(tmp_path)
     options = {"target": "y", "checkpoint": tmp_path / "kept"}

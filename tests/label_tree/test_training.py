@@ -387,6 +387,16 @@ def test_a_spool_killed_before_its_first_file_was_whole_is_begun_anew(tmp_path):
     assert the_same(train(one_vs_rest(20), X, Y, settings=Settings()), found)
 
 
+@pytest.mark.parametrize("content", ["[]", "5", "null", "[" * 100_000], ids=lambda text: text[:9])
+@pytest.mark.parametrize("name", ["spool.json", "level-1/kinds.json"])
+def test_spool_of_other_content_is_damaged(tmp_path, name, content):
+    place = tmp_path / "s"
+    partition, X, Y = stopped(place)
+    (place / name).write_text(content)
+    with pytest.raises(CheckpointError, match=r"is damaged .*Remove it"):
+        train(partition, X, Y, settings=Settings(), spool=place)
+
+
 KILLED = """
 import numpy as np, sys, time
 from scipy import sparse

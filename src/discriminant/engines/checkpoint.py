@@ -44,7 +44,7 @@ from discriminant.table.encoding import Encoding, Unforeseen
 from discriminant.table.files import Identity
 from discriminant.table.learning import Wishes
 from discriminant.table.parts import Adds, Partial, Source, Work, reading_as
-from discriminant.table.replacing import write_whole
+from discriminant.table.replacing import is_temporary_of, write_whole
 
 A = TypeVar("A", bound=Adds)
 State = tuple[int, list[tuple[int, Any]]]  # parts done, sums of 1, 2, 4, ... parts
@@ -81,7 +81,7 @@ class Journal:
         head = folder / "journal.json"
         if head.exists():
             _check_same(folder, now)
-        elif (folder.is_dir() and any(folder.iterdir())) or folder.is_file():
+        elif folder.exists() and not (folder.is_dir() and _is_unused(folder)):
             raise CheckpointError.foreign(os.fspath(path))
         else:
             folder.mkdir(parents=True, exist_ok=True)
@@ -259,6 +259,11 @@ def ends_when_told() -> Iterator[None]:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
+def _is_unused(folder: Path) -> bool:
+    """Whether a folder holds nothing but temporary files of `journal.json`."""
+    return all(is_temporary_of(name, "journal.json") for name in os.listdir(folder))
+
+
 def _answer(kept: Any) -> Any:
     if isinstance(kept, Met):
         return Partial(None, 0, Unforeseen(kept.column, kept.level))
@@ -284,10 +289,15 @@ def _version(name: str) -> str:
 
 
 def _check_same(folder: Path, now: dict[str, Any]) -> None:
+    head = folder / "journal.json"
     try:
-        was = json.loads((folder / "journal.json").read_bytes())
+        was = json.loads(head.read_bytes())
     except ValueError as fault:
-        raise CheckpointError.damaged(os.fspath(folder / "journal.json"), str(fault)) from None
+        raise CheckpointError.damaged(os.fspath(head), str(fault)) from None
+    except RecursionError:
+        raise CheckpointError.damaged(os.fspath(head), "it is nested too deep") from None
+    if not _is_origin(was):
+        raise CheckpointError.damaged(os.fspath(head), "it does not describe a run")
     for what in ("format", "source"):
         _compare(folder, what, was.get(what), now[what])
     for library, found in now["versions"].items():
@@ -299,6 +309,19 @@ def _check_same(folder: Path, now: dict[str, Any]) -> None:
         if one[2] != other[2]:
             what = f"the time of the last change of {one[0]}"
             _compare(folder, what, _moment(one[2]), _moment(other[2]))
+
+
+def _is_origin(value: Any) -> bool:
+    """Whether JSON has the form that `_origin` writes."""
+    return (
+        isinstance(value, dict)
+        and isinstance(value.get("versions"), dict)
+        and isinstance(value.get("files"), list)
+        and all(
+            isinstance(one, list) and len(one) == 3 and isinstance(one[2], int)
+            for one in value["files"]
+        )
+    )
 
 
 def _moment(nanoseconds: int) -> str:

@@ -12,6 +12,7 @@ import io
 import json
 import sys
 import zipfile
+import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from copyreg import dispatch_table
 from dataclasses import fields, is_dataclass
@@ -31,6 +32,17 @@ import numpy.typing as npt
 
 _PACKAGE = "discriminant."
 _PLAIN = (type(None), bool, int, float, str)
+_DAMAGED = (  # what a file with other content than ours raises, beside ValueError
+    zipfile.BadZipFile,
+    zlib.error,
+    LookupError,
+    EOFError,
+    TypeError,
+    AttributeError,
+    ImportError,
+    RecursionError,
+    NotImplementedError,
+)
 _CODED = (FunctionType, MethodType, BuiltinFunctionType)
 _CLOSED = (GeneratorType, ModuleType, CodeType)
 VERSIONED = {  # packages whose code is what a journal notes the version of
@@ -64,7 +76,7 @@ def unpacked(content: bytes) -> tuple[Any, dict[str, Any]]:
             told = json.loads(held["text"].tobytes())
             arrays = [held[f"a{k}"] for k in range(len(held.files) - 1)]
         return _together(told["value"], arrays), told["facts"]
-    except (zipfile.BadZipFile, KeyError, EOFError, TypeError, AttributeError) as fault:
+    except _DAMAGED as fault:
         raise ValueError(f"{type(fault).__name__}: {fault}") from None
 
 

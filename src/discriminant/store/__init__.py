@@ -81,7 +81,7 @@ def load(
         take = map_arrays if mapped else read_arrays
         try:
             arrays = take(file, head[0], head[1], path)
-        except (ValueError, MemoryError) as fault:
+        except ValueError as fault:
             if isinstance(fault, StoredFileError):
                 raise
             raise StoredFileError.unsound(path, "its arrays", str(fault)) from None

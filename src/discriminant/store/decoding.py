@@ -24,7 +24,7 @@ from discriminant.store.kinds import (
     is_kind,
     is_told,
 )
-from discriminant.store.soundness import fault, fault_within
+from discriminant.store.soundness import fault, fault_within, nan_fault
 
 _FLOATS = {"nan": float("nan"), "inf": float("inf"), "-inf": float("-inf")}
 _DTYPES = "biufUSmM"
@@ -109,7 +109,7 @@ class Decoder:
         for name in state:
             if name in vars(made) or not name.isidentifier() or not _is_free(cls, name):
                 self._refuse(f"'{name[:100]}' is no fitted attribute of it")
-        wrong = fault(cls, state)
+        wrong = fault(cls, state) or (nan_fault(cls, options) if state else None)
         if wrong is not None:
             self._refuse(wrong)
         if is_borrowed(entry["kind"]):

@@ -28,7 +28,7 @@ import numpy.typing as npt
 from discriminant.errors import StateError
 from discriminant.store.container import NAMES
 from discriminant.store.kinds import fields_of, is_borrowed, is_estimator, is_told, kind_of
-from discriminant.store.soundness import fault, fault_within
+from discriminant.store.soundness import fault, fault_within, nan_fault
 
 _PLAIN = (type(None), bool, int, str)
 _SCALARS = "biufU"
@@ -164,7 +164,8 @@ class Encoder:
         held = model.__getstate__() if borrowed else vars(model)
         left_out = {*options, "_copied"}  # copies of options: what is written is the copy
         state = {name: value for name, value in held.items() if name not in left_out}
-        _hold(fault(type(model), state), path or kind)
+        wrong = fault(type(model), state) or (nan_fault(type(model), options) if state else None)
+        _hold(wrong, path or kind)
         return {"options": self._named(options, path), "state": self._named(state, path)}
 
     def _named(self, values: dict[str, Any], path: str) -> dict[str, Any]:

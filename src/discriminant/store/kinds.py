@@ -89,6 +89,8 @@ _BORROWED = {
 _CALIBRATED = "CalibratedMember"  # of CalibratedClassifierCV: no dataclass, but as plain as one
 _CALIBRATED_FIELDS = ("estimator", "calibrators", "classes", "method")
 
+MAY_BE_NAN = {("GLMFit", "pearson")}  # fields of values that are NaN where nothing was estimated
+
 _PLACES: dict[str, tuple[str, str]] = {
     **{kind: (f"discriminant.{home}", kind) for kind, home in (_ESTIMATORS | _VALUES).items()},
     **{kind: (f"discriminant.{home}", kind) for kind, home in _TOLD.items()},

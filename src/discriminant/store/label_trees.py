@@ -57,7 +57,7 @@ def _entries_fault(of: Mapping[str, Any]) -> str | None:
 
 def _places_fault(of: Mapping[str, Any]) -> str | None:
     chunks, feature = of["chunks"], of["feature"]
-    if len(feature) and not _all(feature, lambda part: part >= 0):
+    if len(feature) and not all_of(feature, lambda part: part >= 0):
         return "a feature is negative"
     for first, part in _parts(feature, overlap=1):
         falls = np.flatnonzero(part[1:] <= part[:-1]) + first + 1
@@ -93,7 +93,7 @@ def _list_fault(of: Mapping[str, Any]) -> str | None:
 
 
 def _numbers_fault(of: Mapping[str, Any]) -> str | None:
-    if not _all(of["weight"], np.isfinite):
+    if not all_of(of["weight"], np.isfinite):
         return "a weight is no finite number"
     bias = of["bias"]
     if np.isnan(bias).any() or (bias == -np.inf).any():
@@ -134,7 +134,9 @@ def forest_fault(of: Mapping[str, Any]) -> str | None:
     layers = [layer for tree in trees for layer in tree.layers]
     if len({str(layer.weight.dtype) for layer in layers}) > 1:
         return "its weights are of different precision"
-    if not 0 < d < 2**31 or not all(_all(layer.feature, lambda part: part < d) for layer in layers):
+    if not 0 < d < 2**31 or not all(
+        all_of(layer.feature, lambda part: part < d) for layer in layers
+    ):
         return f"a feature is beyond the {d} that there are"
     return None
 
@@ -193,7 +195,8 @@ def _not_in(places: Any, borders: Any) -> Any:
     return places[borders[np.minimum(at, len(borders) - 1)] != places]
 
 
-def _all(values: Any, fits: Callable[[Any], Any]) -> bool:
+def all_of(values: Any, fits: Callable[[Any], Any]) -> bool:
+    """Whether a condition holds for all numbers, tested some millions at a time."""
     return all(bool(np.all(fits(part))) for _, part in _parts(values))
 
 

@@ -18,7 +18,14 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 
-from discriminant.store.label_trees import forest_fault, layer_fault, model_fault, tree_fault
+from discriminant.store.kinds import MAY_BE_NAN
+from discriminant.store.label_trees import (
+    all_of,
+    forest_fault,
+    layer_fault,
+    model_fault,
+    tree_fault,
+)
 
 _COLUMNS = 10_000_000  # of a polynomial basis
 _DEGREE = 64
@@ -32,9 +39,21 @@ def fault(cls: type[Any], parts: Mapping[str, Any]) -> str | None:
             return f"{name} is {_said(value)}, and that is not what it must be"
     check = _CHECKS.get(cls.__name__)
     try:
-        return None if check is None else check(parts)
+        wrong = None if check is None else check(parts)
     except (KeyError, TypeError, ValueError, IndexError, AttributeError):
         return "its parts do not go together"
+    return wrong or nan_fault(cls, parts)
+
+
+def nan_fault(cls: type[Any], parts: Mapping[str, Any]) -> str | None:
+    """Which part of a value of this class, or option of a fitted model, holds NaN, if any.
+
+    A layer of a label tree checks its own arrays, which may be larger than the memory.
+    """
+    for name, value in parts.items():
+        if cls.__name__ != "Layer" and (cls.__name__, name) not in MAY_BE_NAN and _has_nan(value):
+            return f"{name} holds NaN (not a number)"
+    return None
 
 
 def fault_within(value: Any) -> str | None:
@@ -98,6 +117,19 @@ def _is_plainly(value: Any, hint: Any) -> bool:
     if not isinstance(hint, type) or getattr(hint, "_is_protocol", False):
         return True
     return isinstance(value, hint)
+
+
+def _has_nan(value: Any, depth: int = 4) -> bool:
+    """Whether an array, or one within tuples, lists or dictionaries, holds NaN."""
+    if isinstance(value, np.ndarray):
+        return value.dtype.kind == "f" and not all_of(np.atleast_1d(value), _is_number)
+    inner = value.values() if isinstance(value, dict) else value
+    nested = isinstance(value, tuple | list | dict) and depth > 0
+    return nested and any(_has_nan(one, depth - 1) for one in inner)
+
+
+def _is_number(values: Any) -> Any:
+    return ~np.isnan(values)
 
 
 def _said(value: Any) -> str:

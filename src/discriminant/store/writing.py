@@ -103,8 +103,9 @@ def _locked(lock: Path, path: Path) -> int:
             os.close(held)
             raise WriteError.locked(path, pid)
         if _is_there(held, lock):
-            os.ftruncate(held, 0)
-            os.write(held, str(os.getpid()).encode("ascii"))
+            with suppress(OSError):  # a full disk: the lock holds without its owner's number
+                os.ftruncate(held, 0)
+                os.write(held, str(os.getpid()).encode("ascii"))
             return held
         os.close(held)  # whoever held it before has just removed it
 

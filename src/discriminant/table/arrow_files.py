@@ -7,14 +7,19 @@ by part, so that the message names the column. Extension types are refused: see 
 
 from __future__ import annotations
 
+import io
 import json
 import os
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
+
 from discriminant.errors import ColumnNamesError, FileError
 from discriminant.table.cells import Frame, from_arrow
+from discriminant.table.dialect import MAX_LINE
 from discriminant.table.files import Format
 from discriminant.table.stream import MAX_BYTES, Recoded, Stream
 
@@ -61,7 +66,7 @@ def _read_json(format: Format, max_bytes: int) -> tuple[tuple[str, ...], Any]:
         format.path, gzip=format.gzip, encoding=format.encoding, max_bytes=max_bytes
     ) as stream:
         try:
-            table = arrow_json.read_json(stream)
+            table = arrow_json.read_json(_Shallow(stream, format.path))
         except pa.ArrowInvalid as fault:
             blame_json(format)
             raise FileError.damaged(format.path, "the text", str(fault)) from None
@@ -190,6 +195,60 @@ def _short(fault: BaseException) -> str:
 # --- JSON ----------------------------------------------------------------------------------------
 
 
+MAX_DEPTH = 64  # of JSON values within each other: Arrow's parser recurses without a limit
+_TEXTS = re.compile(rb'"(?:[^"\\]|\\.)*+"?', re.DOTALL)
+
+
+def first_deep_line(text: bytes) -> int | None:
+    """Position, from 0, of the first line of JSON that is nested too deep; None if none is."""
+    for position, line in enumerate(text.split(b"\n")):
+        if line.count(b"[") + line.count(b"{") > MAX_DEPTH and _depth(line) > MAX_DEPTH:
+            return position
+    return None
+
+
+def _depth(line: bytes) -> int:
+    """How deep arrays and objects are nested; brackets in texts do not count.
+
+    >>> _depth(b'{"a": [[1], "[[["]}')
+    3
+    """
+    marks = np.frombuffer(_TEXTS.sub(b"", line), np.uint8)
+    opened = np.isin(marks, np.frombuffer(b"[{", np.uint8)).astype(np.int64)
+    closed = np.isin(marks, np.frombuffer(b"]}", np.uint8))
+    return int(np.cumsum(opened - closed).max(initial=0))
+
+
+class _Shallow(io.RawIOBase):
+    """A stream of JSON lines, each of them checked for its depth before Arrow sees it."""
+
+    def __init__(self, stream: Stream, path: str) -> None:
+        self._stream, self._path = stream, path
+        self._line, self._rest = 1, b""  # the line that is being read, as far as it was read
+
+    def readable(self) -> bool:
+        """Yes."""
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """The next bytes into a buffer; how many there were."""
+        text = self._stream.read(len(buffer))
+        buffer[: len(text)] = text
+        self._rest += text
+        position = first_deep_line(self._rest)
+        if position is not None:
+            raise _too_deep(self._path, self._line + position)
+        self._line += self._rest.count(b"\n")
+        self._rest = self._rest[self._rest.rfind(b"\n") + 1 :]
+        if len(self._rest) > MAX_LINE:
+            raise FileError.long_line(self._path, self._line, MAX_LINE)
+        return len(text)
+
+
+def _too_deep(path: str, number: int) -> FileError:
+    return FileError.of_json(path, number, f"nested more than {MAX_DEPTH} deep")
+
+
 def blame_json(format: Format) -> None:
     """Raise the error for the first line that is no object, or not like the first one."""
     kinds: dict[str, str] = {}
@@ -200,6 +259,8 @@ def blame_json(format: Format) -> None:
 
 
 def _check_object(path: str, number: int, line: bytes, kinds: dict[str, str]) -> None:
+    if first_deep_line(line) is not None:
+        raise _too_deep(path, number)
     try:
         found = json.loads(line)
     except ValueError as fault:

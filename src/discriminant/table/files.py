@@ -136,8 +136,6 @@ def sniff(
     """What a file is. What is given is not looked for."""
     path = regular(path)
     start = _first_bytes(path)
-    if not start:
-        raise FileError.empty(path)
     binary = start[:4] == b"PAR1" or start[:6] == b"ARROW1" or start[:4] == b"\xff\xff\xff\xff"
     if binary:
         _refuse_style(encoding=encoding, delimiter=delimiter, decimal=decimal)
@@ -160,7 +158,7 @@ def _refuse_style(**given: str | None) -> None:
 
 def is_stored(path: str | os.PathLike[str]) -> bool:
     """Whether a file is one of discriminant: a model, or moments."""
-    if not os.path.isfile(path):
+    if not os.path.isfile(path) or not os.path.getsize(path):
         return False
     with open(path, "rb") as file:
         start = file.read(64)
@@ -169,8 +167,12 @@ def is_stored(path: str | os.PathLike[str]) -> bool:
 
 def _first_bytes(path: str) -> bytes:
     try:
+        if not os.path.getsize(path):  # also files of the kernel, whose content may never end
+            raise FileError.empty(path)
         with open(path, "rb") as file:
             return file.read(16)
+    except FileError:
+        raise
     except OSError as fault:
         raise FileError.not_allowed(path, fault.strerror or str(fault)) from None
 

@@ -11,8 +11,16 @@ import os
 _BEYOND = 1 << 30  # the byte that is locked where bytes are: the first ones can still be read
 
 
-def locked(handle: int) -> bool:
-    """Lock an open file; False: somebody else has. A file system without locks refuses nobody."""
+def lockable() -> bool:
+    """Whether whole files can be locked here, as on every system but Windows."""
+    return os.name == "posix"
+
+
+def locked(handle: int, *, unless_certain: bool = True) -> bool:
+    """Lock an open file; False if another process holds the lock.
+
+    `unless_certain` is the answer on a file system without locks.
+    """
     try:
         import fcntl
     except ImportError:
@@ -22,7 +30,7 @@ def locked(handle: int) -> bool:
     except BlockingIOError:
         return False
     except OSError:
-        return True
+        return unless_certain
     return True
 
 

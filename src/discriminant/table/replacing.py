@@ -4,26 +4,37 @@ The bytes go to a temporary file in the same folder; they are forced to the disk
 takes the name of the old one in one step; the folder is forced to the disk. Stopped at any moment,
 the name leads to all of the old file or to all of the new one. Models are written so by
 `store.writing`, which locks their names too.
+
+A writer that is killed leaves its temporary file, `.name.HOST-RANDOM.tmp`. The next writer of the
+same name removes it: a writer holds a lock on its temporary file, which the system releases when
+the process ends, however it ends. So several processes may write one name at a time, and none
+removes the file of another. Locks of some network file systems are not seen by other hosts;
+therefore only temporary files of the same host are removed, and those of other hosts stay.
 """
 
 from __future__ import annotations
 
 import errno
 import os
+import platform
+import re
 import shutil
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from hashlib import blake2b
 from pathlib import Path
 from secrets import token_hex
 from typing import BinaryIO
 
 from discriminant.errors import WriteError, check_file_name
+from discriminant.table.locking import lockable, locked
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _NO_WAY = (errno.EOPNOTSUPP, errno.EINVAL)  # of disks on which room cannot be taken beforehand
 NOT_LINKED = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
 _LONGEST = 100  # characters of the old name in the name of the temporary file
+_ENDING = re.compile(r"[0-9a-f]{6}-[0-9a-f]{8}\.tmp|[0-9a-f]{8}")  # the latter until 0.1
 
 
 @contextmanager
@@ -44,11 +55,13 @@ def replacing(
         one that was left by a writer that was killed is removed.
     """
     place = real_place(path)
-    beside = place.with_name(f".{place.name[:_LONGEST]}.{token_hex(4)}")
     if alone:
         beside = place.with_name(f".{place.name}.tmp")
         _remove(beside)
-    handle = _new_file(beside, place)
+        handle, lock = _new_file(beside, place), None
+    else:
+        _remove_abandoned(place)
+        beside, handle, lock = _locked_file(place)
     try:
         with os.fdopen(handle, "wb") as file:
             _take_room(file, size)
@@ -64,6 +77,57 @@ def replacing(
     except BaseException:
         _remove(beside)
         raise
+    finally:
+        if lock is not None:
+            os.close(lock)
+
+
+def is_temporary_of(name: str, target: str) -> bool:
+    """Whether a file name is that of a temporary file for a target, of any host.
+
+    >>> is_temporary_of(".page.html.3f0a9c-5d41c2b7.tmp", "page.html")
+    True
+    """
+    start = f".{target[:_LONGEST]}."
+    return name.startswith(start) and bool(_ENDING.fullmatch(name[len(start) :]))
+
+
+def _locked_file(place: Path) -> tuple[Path, int, int | None]:
+    """A new temporary file: its path, a handle to write it and one that keeps its lock."""
+    while True:
+        beside = place.with_name(f".{place.name[:_LONGEST]}.{_host()}-{token_hex(4)}.tmp")
+        handle = _new_file(beside, place)
+        if not lockable():
+            return beside, handle, None
+        if locked(handle) and beside.exists():
+            return beside, handle, os.dup(handle)
+        os.close(handle)  # another writer took it for abandoned before it was locked
+
+
+def _remove_abandoned(place: Path) -> None:
+    """Remove temporary files for this name whose writers are gone."""
+    if not lockable():
+        return
+    ours = f".{place.name[:_LONGEST]}.{_host()}-"
+    with suppress(OSError):
+        for name in os.listdir(place.parent):
+            if name.startswith(ours) and is_temporary_of(name, place.name):
+                _remove_if_abandoned(place.with_name(name))
+
+
+def _remove_if_abandoned(beside: Path) -> None:
+    with suppress(OSError):
+        handle = os.open(beside, os.O_RDONLY | NOT_LINKED)
+        try:
+            if locked(handle, unless_certain=False):
+                os.unlink(beside)
+        finally:
+            os.close(handle)
+
+
+def _host() -> str:
+    """A short mark of this host."""
+    return blake2b(platform.node().encode(), digest_size=3).hexdigest()
 
 
 def _new_file(beside: Path, place: Path) -> int:
@@ -75,6 +139,9 @@ def _new_file(beside: Path, place: Path) -> int:
         if old is not None:
             os.chmod(beside, old)  # the umask has no say in what was there
     except OSError as fault:
+        if fault.errno in _FULL:
+            free = shutil.disk_usage(place.parent).free
+            raise WriteError.no_room_after(place, 0, free, fault) from None
         raise WriteError.closed_folder(place, place.parent, fault) from None
     return handle
 

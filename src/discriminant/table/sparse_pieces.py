@@ -33,6 +33,8 @@ def pieces_of(path: Path, *, size: int = PIECE) -> Iterator[bytes]:
     The mark with which some writers begin UTF-8 is skipped.
     """
     name, rest, lines, mark = regular(path), b"", 1, codecs.BOM_UTF8
+    if not os.path.getsize(name):  # also files of the kernel, whose content may never end
+        return
     for piece in _unpacked(name, size):
         piece, mark = piece.removeprefix(mark), b""
         head, end, tail = piece.rpartition(b"\n")

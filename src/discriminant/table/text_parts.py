@@ -16,7 +16,7 @@ from itertools import pairwise
 from typing import Any
 
 from discriminant.errors import FileError
-from discriminant.table.arrow_files import blame_json
+from discriminant.table.arrow_files import blame_json, first_deep_line
 from discriminant.table.cells import Frame, from_arrow
 from discriminant.table.csv_faults import (
     blame,
@@ -252,6 +252,8 @@ def json_tables(
 
     known = "ignore" if every else "error"
     for piece in _pieces(format, span):
+        if first_deep_line(piece) is not None:
+            blame_json(format)
         try:
             yield json.read_json(
                 io.BytesIO(piece),

@@ -42,7 +42,7 @@ def opened(folder: Path) -> dict[str, str]:
             raise ValueError(f"{NAME} is not what was written")
         for name, (size, checksum) in told["files"].items():
             _check(folder / name, size, checksum)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as fault:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as fault:
         raise CheckpointError.damaged(os.fspath(folder), _said(fault)) from None
     return dict(told["kinds"])
 
@@ -72,6 +72,6 @@ def _said(fault: Exception) -> str:
         return f"{Path(fault.filename).name} is not there"
     if isinstance(fault, json.JSONDecodeError | UnicodeDecodeError):
         return f"{NAME} cannot be read"
-    if isinstance(fault, KeyError | TypeError | AttributeError):
+    if isinstance(fault, KeyError | TypeError | AttributeError | RecursionError):
         return f"{NAME} does not say what the files should be"
     return str(fault)

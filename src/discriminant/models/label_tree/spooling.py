@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import shutil
 import struct
 import threading
@@ -38,14 +37,13 @@ from discriminant.models.label_tree import sealing
 from discriminant.models.label_tree.claiming import NAME as LOCK, Claim, make, told
 from discriminant.models.label_tree.layers import Ints, Layer, Reals
 from discriminant.models.label_tree.reaching import Task
-from discriminant.table.replacing import force_folder, write_whole
+from discriminant.table.replacing import force_folder, is_temporary_of, write_whole
 
 Key = tuple[int, int]  # node, first child
 
 _HEAD = struct.Struct("<4sqqqqqI")  # mark, node, first child, features, weights, children, checksum
 _MARK = b"part"
 _FORMAT = 2
-_UNDER_WAY = re.compile(r"\.spool\.json\.[0-9a-f]{8}")
 _PLAIN = ("children", "chunks", "feature", "entries", "child", "weight", "bias")
 
 
@@ -286,7 +284,7 @@ def _refuse_foreign(folder: Path) -> None:
 
 def _begun(folder: Path) -> list[str]:
     """Files of one who was killed before `spool.json` was whole."""
-    return [name for name in os.listdir(folder) if _UNDER_WAY.fullmatch(name)]
+    return [name for name in os.listdir(folder) if is_temporary_of(name, "spool.json")]
 
 
 def _opened(folder: Path, work: dict[str, str]) -> None:
@@ -298,9 +296,13 @@ def _opened(folder: Path, work: dict[str, str]) -> None:
         write_whole(head, json.dumps(work, indent=1).encode())
         return
     try:
-        was = dict(json.loads(head.read_text()))
+        was = json.loads(head.read_text())
     except ValueError as fault:
         raise CheckpointError.damaged(os.fspath(head), str(fault)) from None
+    except RecursionError:
+        raise CheckpointError.damaged(os.fspath(head), "it is nested too deep") from None
+    if not isinstance(was, dict):
+        raise CheckpointError.damaged(os.fspath(head), "it does not describe a fit")
     for what, now in work.items():
         if was.get(what) != now:
             raise CheckpointError.of_other(os.fspath(folder), what, str(was.get(what)), now)

@@ -138,7 +138,7 @@ def sniff(
     start = _first_bytes(path)
     binary = start[:4] == b"PAR1" or start[:6] == b"ARROW1" or start[:4] == b"\xff\xff\xff\xff"
     if binary:
-        _refuse_style(encoding=encoding, delimiter=delimiter, decimal=decimal)
+        _refuse_style(encoding=encoding, delimiter=delimiter, decimal=decimal, thousands=thousands)
         return Format(path, "parquet" if start[:4] == b"PAR1" else "arrow")
     if is_stored(path):
         raise FileError.stored(path)
@@ -206,7 +206,7 @@ def _text_format(
     if not first:
         raise FileError.empty(path)
     if first == "{":
-        _refuse_style(delimiter=style["delimiter"], decimal=style["decimal"])
+        _refuse_style(**style)
         return Format(path, "jsonl", packed, found)
     if first == "[" and sample.lstrip()[1:].lstrip()[:1] == "{":
         raise FileError.not_a_table(path, "a JSON array", "Write one object a line instead.")

@@ -15,7 +15,8 @@ from hypothesis import given, strategies as st
 from scipy.stats import chi2, f
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.calibration import CalibratedClassifierCV
-from sklearn.datasets import load_iris
+from sklearn.datasets import load_iris, make_classification
+from sklearn.ensemble import RandomForestClassifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import FixedThresholdClassifier, GridSearchCV
@@ -273,6 +274,42 @@ def test_the_more_rejecting_costs_the_less_is_rejected():
     for cost in (0, 0.001, 0.01, 0.1, 0.3, np.inf):
         shares.append((model.set_params(reject=cost).decide(X) == REJECT).mean())
     assert shares[0] == 1 and shares[-1] == 0 and shares == sorted(shares, reverse=True)
+
+
+@pytest.mark.parametrize("votes", [60, 70, 80, 90, 95])
+@pytest.mark.parametrize("kind", ["threshold", "cost", "second class"])
+def test_a_vote_share_equal_to_the_limit_is_a_tie(votes, kind):
+    """k of 100 votes, summed in any order, is k/100: not below a threshold, not above it."""
+    share = votes / 100
+    near = share * (1 + np.arange(-8, 9) * 2.0**-52)  # what different orders of summation give
+    logs = np.log(np.column_stack([1 - near, near]))
+    if kind == "second class":
+        assert not least_cost(logs, Costs.of_threshold(share, PAIR))[0].any()
+        return
+    option = Reject(threshold=share) if kind == "threshold" else Reject(cost=1 - share)
+    assert not rejected(logs, option).any()
+    assert rejected(logs - 1e-8, option).all()
+
+
+def test_a_forest_is_not_rejected_at_the_threshold_itself():
+    """Rows with exactly 80 or 90 of 100 votes have no posterior below 0.8 or 0.9."""
+    rows, codes = make_classification(2000, flip_y=0.1, random_state=0)
+    forest = RandomForestClassifier(100, random_state=0).fit(rows[:1000], codes[:1000])
+    votes = np.rint(100 * forest.predict_proba(rows[1000:]).max(axis=1))
+    for limit in (60, 70, 80, 90):
+        for reject in ({"threshold": limit / 100}, (100 - limit) / 100):
+            model = Decision.of_fitted(forest, reject=reject)
+            is_rejected = model.decide(rows[1000:]) == REJECT
+            assert (votes == limit).any()
+            np.testing.assert_array_equal(is_rejected, votes < limit)
+
+
+def test_a_tuned_bound_counts_tied_rows_as_decide_does():
+    p = np.array([0.9, 0.1 + 0.7, 0.8, 0.6])  # 0.1 + 0.7 is the double below 0.8
+    logs, truth = np.log(np.column_stack([p, 1 - p])), np.array([0, 0, 0, 1])
+    tuned = tuned_reject(logs, truth, reject=0.3)
+    assert tuned.rejected == rejected(logs, Reject(cost=tuned.bound)).mean() == 0.25
+    assert risk_coverage(logs, truth).coverage.tolist() == [0.25, 0.75, 1.0]
 
 
 def test_predict_always_returns_a_class():

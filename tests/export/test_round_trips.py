@@ -187,6 +187,23 @@ def test_two_classes_are_told_apart_as_by_the_model(kind, target):
     assert {"label"} <= set(said)
 
 
+@pytest.mark.parametrize(
+    "options", [{"threshold": 0.8}, {"reject": {"threshold": 0.8}}, {"reject": 0.2}]
+)
+def test_ties_are_broken_as_by_the_model(options, target):
+    """Rows whose posterior is 0.8 up to rounding: in no target does rounding decide."""
+    side = np.tile([-1.0, 1.0], 2)
+    frame = pd.DataFrame({"x": np.repeat([-1.0, 1.0], 4) + np.concatenate([side, side])})
+    labels = np.repeat(["-", "n"], 4)
+    model = Decision(LDA(), **options).fit(frame, labels)
+    slope = float(np.diff(model.predict_log_proba(pd.DataFrame({"x": [1.0]})))[0, 0])
+    ties = np.log(4.0) / slope * (1 + np.arange(-6, 7) * 2.0**-52)  # log odds of 0.8 : 0.2
+    near = pd.DataFrame({"x": np.concatenate([ties, 0.99 * ties])})
+    agrees(model, near, target)
+    first = "-" if "threshold" in options else "n"
+    assert model.decide(near)[: len(ties)].tolist() == [first] * len(ties)
+
+
 @pytest.mark.parametrize("kind", MANY)
 def test_many_classes_are_told_apart_as_by_the_model(kind, target):
     frame, labels = rows_of(3, seed=len(kind))

@@ -7,6 +7,15 @@
     outlier                     where no class finds x typical: its largest p-value < level
 
 If every error costs 1, min_a R_a = 1 - max_k P, so that a reject cost c is a threshold of 1 - c.
+
+Ties. A share of 80 of 100 votes is computed as 0.7999999999999999 or 0.8, depending on the order of
+summation. Therefore costs that differ by a relative `TIE` = 1e-9 or less are equal, here, in the
+curves, in the tuning and in every export:
+
+    decide   the first action with R_a <= min R (1 + TIE)
+    reject   where min R > c (1 + TIE); a threshold t is compared as c = 1 - t
+
+Without costs the class is the one the classifier predicts: its posteriors are compared exactly.
 """
 
 from __future__ import annotations
@@ -21,6 +30,7 @@ import numpy.typing as npt
 
 from discriminant.decision.costs import Costs, unit
 from discriminant.errors import CostError, OptionError
+from discriminant.moments.scored import TIE
 from discriminant.table.schema import Floats, Labels
 
 Mask = npt.NDArray[np.bool_]  # (n,)
@@ -55,7 +65,7 @@ class Reject:
     """When a row is too doubtful to decide; either way may be left out."""
 
     cost: float = np.inf  # of rejecting: 0 rejects all, infinity none
-    threshold: float = 0.0  # least posterior of the most probable class
+    threshold: float = 0.0  # least posterior of the most probable class; it is not rejected itself
 
     @classmethod
     def of(cls, given: Any) -> Reject:
@@ -84,23 +94,39 @@ def expected_cost(log_posterior: Floats, costs: Costs | None = None) -> Floats:
 def least_cost(
     log_posterior: Floats, costs: Costs | None = None
 ) -> tuple[npt.NDArray[np.intp], Floats]:
-    """(n,) place of the action of least expected cost, the first of equal ones, and that cost."""
+    """(n,) place of the action of least expected cost, and that cost.
+
+    The first of equal actions is taken: with `costs`, those within `TIE` of the least.
+    """
     if costs is None:  # no K x K matrix of ones for very many classes
         best = log_posterior.argmax(axis=1)
         top = np.take_along_axis(log_posterior, best[:, np.newaxis], axis=1)[:, 0]
         return best, np.asarray(-np.expm1(top))
     cost = expected_cost(log_posterior, costs)
-    best = cost.argmin(axis=1)
-    return best, np.asarray(np.take_along_axis(cost, best[:, np.newaxis], axis=1)[:, 0])
+    least = cost.min(axis=1)
+    return exceeds(cost.T, least).argmin(axis=0), least
 
 
 def rejected(log_posterior: Floats, reject: Reject, costs: Costs | None = None) -> Mask:
-    """(n,) whether each row is too doubtful. What costs nothing is always done."""
-    doubtful = least_cost(log_posterior, costs)[1] > reject.cost
+    """(n,) whether each row is rejected; if rejecting costs nothing, every row is.
+
+    >>> rejected(np.log([[0.1 + 0.7, 0.2]]), Reject(threshold=0.8))  # 0.1 + 0.7 < 0.8 in binary
+    array([False])
+    """
+    doubtful = exceeds(least_cost(log_posterior, costs)[1], reject.cost)
     if reject.cost == 0.0:
         doubtful[:] = True
-    with np.errstate(divide="ignore"):
-        return np.asarray(doubtful | (log_posterior.max(axis=1) < np.log(reject.threshold)))
+    error = -np.expm1(log_posterior.max(axis=1))
+    return np.asarray(doubtful | exceeds(error, 1.0 - reject.threshold))
+
+
+def exceeds(cost: Floats, bound: Floats | float) -> Mask:
+    """Whether costs exceed a bound by more than a relative `TIE`.
+
+    >>> exceeds(np.array([0.2 + 1e-12, 0.21]), 0.2)
+    array([False,  True])
+    """
+    return np.asarray(cost > bound * (1.0 + TIE))
 
 
 def decided(

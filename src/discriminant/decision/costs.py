@@ -23,6 +23,7 @@ import numpy.typing as npt
 
 from discriminant.decision.frames import cost_rows, is_frame
 from discriminant.errors import CostError, ThresholdError
+from discriminant.moments.scored import TIE
 from discriminant.table.schema import Floats, Labels
 
 
@@ -123,7 +124,7 @@ class Costs:
     def ever_exceeds(self, bound: float) -> bool:
         """Whether some posterior makes every action cost more than `bound`."""
         at_equal_shares = float(self.cost.mean(axis=1).min())  # mostly enough to know
-        return at_equal_shares > bound or self.dearest() * (1 - 1e-9) > bound
+        return at_equal_shares > bound or self.dearest() > bound * (1 + TIE)
 
     def dearest(self) -> float:
         """Upper bound of the least expected cost: the most that any posterior makes one pay.

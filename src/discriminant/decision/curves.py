@@ -22,10 +22,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from discriminant.decision.actions import least_cost
+from discriminant.decision.actions import exceeds, least_cost
 from discriminant.decision.costs import Costs
 from discriminant.decision.held_out import HeldOut
 from discriminant.errors import LabelError, PosteriorError
+from discriminant.moments.scored import TIE
 from discriminant.table.schema import Codes, Floats
 
 
@@ -94,7 +95,7 @@ def risk_coverage(
     best, doubt = least_cost(rows.log_posterior, rows.costs)
     paid, weight = paid_costs(best, rows.codes, rows.costs), rows.weight
     order = np.argsort(doubt, kind="stable")
-    last = np.append(np.flatnonzero(np.diff(doubt[order]) > 0), len(order) - 1)
+    last = last_of_ties(doubt[order])
     decided = np.cumsum(weight[order])[last]
     cost = np.cumsum((weight * paid)[order])[last]
     some = decided > 0  # rows of no weight at the start
@@ -128,6 +129,15 @@ def cost_curve(
     return CostCurve(x, y, least[keep], float(np.trapezoid(y, x)))
 
 
+def last_of_ties(rising: Floats) -> npt.NDArray[np.intp]:
+    """Places of the last of each run of equal costs, which are decided together or not at all.
+
+    >>> last_of_ties(np.array([0.1, 0.2, 0.2 + 1e-16, 0.3])).tolist()
+    [0, 2, 3]
+    """
+    return np.append(np.flatnonzero(exceeds(rising[1:], rising[:-1])), len(rising) - 1)
+
+
 def paid_costs(decided: Codes, codes: Codes, costs: Costs | None) -> Floats:
     """(n,) what deciding so cost, now that the classes are known."""
     if costs is None:
@@ -140,7 +150,7 @@ def _roc(rows: HeldOut) -> tuple[Floats, Floats, Floats]:
     log_posterior, codes, weight = rows.log_posterior, rows.codes, rows.weight
     odds = log_posterior[:, 1] - log_posterior[:, 0]
     order = np.argsort(-odds, kind="stable")
-    last = np.append(np.flatnonzero(np.diff(odds[order]) < 0), len(order) - 1)
+    last = np.append(np.flatnonzero(np.diff(odds[order]) < -TIE), len(order) - 1)  # of log odds
     positive = np.cumsum((weight * (codes == 1))[order])[last]
     negative = np.cumsum((weight * (codes == 0))[order])[last]
     for code, total in enumerate((negative[-1], positive[-1])):

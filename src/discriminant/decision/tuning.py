@@ -18,11 +18,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from discriminant.decision.actions import least_cost, reject_cost
+from discriminant.decision.actions import exceeds, least_cost, reject_cost
 from discriminant.decision.costs import unit
-from discriminant.decision.curves import paid_costs
+from discriminant.decision.curves import last_of_ties, paid_costs
 from discriminant.decision.held_out import HeldOut
 from discriminant.errors import ThresholdError
+from discriminant.moments.scored import TIE
 from discriminant.table.schema import Floats
 
 _ROUNDS = 50  # over all classes
@@ -80,8 +81,8 @@ def tuned_reject(
     gain = weight * (
         paid_costs(best, rows.codes, rows.costs) - reject
     )  # of deciding rather than rejecting
-    edge, total = _best_cut(doubt[order], gain[order])
-    taken = weight[doubt <= edge].sum() / weight.sum()
+    edge, total = _best_cut(doubt[order], gain[order], last_of_ties(doubt[order]))
+    taken = weight[~exceeds(doubt, edge)].sum() / weight.sum()
     cost = max(total / float(weight.sum()) + reject, 0.0)
     return TunedReject(max(edge, 0.0), cost, float(1.0 - taken))  # 0 rejects all
 
@@ -156,18 +157,23 @@ def _moved(logs: Floats, price: Floats, shift: Floats, k: int) -> Floats:
     rows = np.arange(len(logs))
     apart = others[rows, rival] - logs[:, k]  # class k is decided where its shift is larger
     order = np.argsort(apart, kind="stable")
-    edge, _ = _best_cut(apart[order], (price[:, k] - price[rows, rival])[order])
+    last = np.append(np.flatnonzero(np.diff(apart[order]) > TIE), len(order) - 1)  # logs: relative
+    edge, _ = _best_cut(apart[order], (price[:, k] - price[rows, rival])[order], last)
     found = shift.copy()
     found[k] = edge
     return found
 
 
-def _best_cut(rising: Floats, gain: Floats) -> tuple[float, float]:
-    """A value between the entries so that those below it have the least sum, and that sum."""
-    last = np.append(np.flatnonzero(np.diff(rising) > 0), len(rising) - 1)
+def _best_cut(
+    rising: Floats, gain: Floats, last: npt.NDArray[np.intp]
+) -> tuple[float, float]:
+    """A value between the entries so that those below it have the least sum, and that sum.
+
+    `last` are the places of the last of each run of equal entries, which are not divided.
+    """
     sums = np.append(0.0, np.cumsum(gain)[last])
-    ends = rising[last]
-    middle = ends[:-1] + np.diff(ends) / 2
+    ends, starts = rising[last], rising[last[:-1] + 1]
+    middle = ends[:-1] + (starts - ends[:-1]) / 2
     wide = max(float(np.ptp(ends)), 1.0)
     cuts = np.concatenate([[ends[0] - wide], middle, [ends[-1] + wide]])
     best = int(sums.argmin())
@@ -188,7 +194,8 @@ def _of_candidates(
     for place in range(1, len(found)):
         if found[place] <= found[place - 1]:
             raise ThresholdError.unsorted(place, found[place - 1], found[place])
-    said = np.exp(logs[:, 1])[:, np.newaxis] > np.array(found)
+    p, limits = np.exp(logs), np.array(found)
+    said = exceeds(p[:, 1:] * (1.0 - limits), p[:, :1] * limits)  # as `Decision` compares them
     costs = np.where(said, price[:, 1:], price[:, :1]).sum(axis=0)
     best = int(costs.argmin())
     return TunedThreshold(np.array([1 - found[best], found[best]]), float(costs[best]), untuned)

@@ -25,6 +25,7 @@ from discriminant.models.gaussian import checked_prior
 from discriminant.models.indicator import IndicatorRule
 from discriminant.models.laplace import LaplaceRule
 from discriminant.models.rules import LinearRule, QuadraticRule
+from discriminant.moments.scored import TIE
 from discriminant.table.schema import Floats
 
 T = TypeVar("T")
@@ -277,14 +278,19 @@ def _decision(model: Any, x: Step) -> Answer:
     only = None if costs is None else costs.classes_only()
     log_p, p = found.posterior()
     ranked = log_p if log_p is not None else p
-    if only is not None:
-        ranked = expected(p, only.cost) * -1.0
-    return replace(found, code=ranked.first_max().named("code"))
+    code = ranked.first_max() if only is None else first_least(expected(p, only.cost))
+    return replace(found, code=code.named("code"))
 
 
 def expected(p: Step, cost: Floats) -> Step:
     """(A,) expected cost of each action."""
     return p.affine(cost, np.zeros(len(cost)))
+
+
+def first_least(cost: Step) -> Step:
+    """(1,) place of the first action whose cost is within `TIE` of the least, as `least_cost`."""
+    bound = (cost * -1.0).max() * -(1.0 + TIE)
+    return greater(cost, bound.named("bound"), 0.0, 1.0).first_max()
 
 
 def _pipeline(model: Any, x: Step) -> Answer:

@@ -26,6 +26,7 @@ from discriminant.export.answers import (
     Answer,
     answer_of,
     expected,
+    first_least,
     name_of,
     regresses,
     texts,
@@ -34,6 +35,7 @@ from discriminant.export.answers import (
 )
 from discriminant.export.features import Source, Sources, of_encoding, plain
 from discriminant.export.steps import Step, greater, order, shared
+from discriminant.moments.scored import TIE
 from discriminant.table.schema import numbered
 
 
@@ -190,8 +192,7 @@ def _decision(model: Any, x: Step, found: Answer) -> list[Output]:
         actions = tuple(costs.actions)
         cost = expected(p, costs.cost).named("cost", texts(actions))
         outputs.append(Output("cost", cost, texts(actions)))
-        saved = (cost * -1.0).named("saved", texts(actions))
-        code, least = saved.first_max(), saved.max() * -1.0
+        code, least = first_least(cost), (cost * -1.0).max() * -1.0
     places = float(len(actions)), float(len(actions) + 1)
     code = code.named("choice")
     if model.reject is not None:
@@ -215,9 +216,10 @@ def _rejected(code: Step, least: Step, largest: Step, reject: Reject, place: flo
     if reject.cost == 0.0:
         return greater(largest, -1.0, place, code).named("choice")
     if np.isfinite(reject.cost):
-        code = greater(least, reject.cost, place, code)
+        code = greater(least, reject.cost * (1.0 + TIE), place, code)
     if reject.threshold > 0.0:
-        code = greater(reject.threshold, largest, place, code)
+        bound = (1.0 - reject.threshold) * (1.0 + TIE)
+        code = greater((largest * -1.0) + 1.0, bound, place, code)
     return code.named("choice")
 
 

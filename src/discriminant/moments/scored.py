@@ -22,6 +22,7 @@ from discriminant.errors import MomentsMismatchError
 from discriminant.table.schema import Codes, Floats, Places
 
 BINS = 60
+TIE = 1e-9  # relative: posteriors, expected costs and their limits that differ by less are equal
 _TILE = 1 << 15  # posteriors at a time, so that they stay in the cache
 
 
@@ -89,12 +90,12 @@ class Scored:
 
 
 def edges(bins: int) -> Floats:
-    """(B - 1,) the inner ends j/B of the bins, a little higher.
+    """(B - 1,) the inner ends j/B of the bins, higher by a relative `TIE`.
 
     Round probabilities, such as 0.05 of a vote, often lie on an end; by way of their logarithms
-    they come back with another last digit, and are still to fall into the bin below.
+    they come back with another last digit, and still belong to the bin below.
     """
-    return np.asarray(np.arange(1, bins) / bins * (1.0 + 2.0**-46))
+    return np.asarray(np.arange(1, bins) / bins * (1.0 + TIE))
 
 
 def _add(found: Scored, logs: Floats, own: Places, weight: Floats | None) -> None:

@@ -12,7 +12,7 @@ counts, and every point that a dial of the page can call for,
     p >= 1 - aside / alarm           sure enough to say it
     p >  aside / miss                not sure enough to say the other
 
-so that what a dial shows is exact too. Otherwise a page gets held-out rows, drawn class by class,
+(numbers within a relative `TIE` are equal, as in `decision.actions`), so that what a dial shows is exact too. Otherwise a page gets held-out rows, drawn class by class,
 each with the number of rows it stands for, and posteriors as rounded logs: of 1000 log p no digit
 of a rare class is lost.
 """
@@ -29,6 +29,7 @@ from discriminant.decision.actions import Reject, least_cost, rejected
 from discriminant.decision.costs import Costs
 from discriminant.decision.curves import risk_coverage
 from discriminant.errors import DiscriminantError
+from discriminant.moments.scored import TIE
 from discriminant.report.comparing import log_odds
 from discriminant.report.facts import DecisionFacts, HeldOutFacts, RocFacts
 from discriminant.table.schema import Codes, Floats, Labels, Places
@@ -87,6 +88,7 @@ def decision_section(
         weighted=weight is not None,
         costs_given=cost is not None,
         dials={"cost": list(_COSTS), "aside": list(_ASIDE)},
+        tie=TIE,
         reject=option.cost if np.isfinite(option.cost) else None,
         confusion=done.tolist(),
         **_rates(done, costs, option),  # type: ignore[typeddict-item]
@@ -273,8 +275,9 @@ def _start(
 
 def _from(threshold: Floats, p: Floats, positive: int) -> Places:
     """Place of the last point of at least probability p; a tie goes to the first of the classes."""
+    limit = p / (1.0 + TIE) if positive == 0 else p * (1.0 + TIE)
     side: Literal["left", "right"] = "right" if positive == 0 else "left"
-    return np.asarray(np.maximum(np.searchsorted(-threshold, -p, side=side) - 1, 0))
+    return np.asarray(np.maximum(np.searchsorted(-threshold, -limit, side=side) - 1, 0))
 
 
 def _stops(section: DecisionFacts, threshold: Floats) -> Places:

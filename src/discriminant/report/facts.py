@@ -200,6 +200,7 @@ class DecisionFacts(TypedDict):
     weighted: bool  # whether counts are sums of weights
     costs_given: bool
     dials: dict[str, list[float]]  # steps of costs, and of the cost of passing on
+    tie: float  # relative difference up to which probabilities and costs are equal
     reject: float | None  # cost of passing a row on; None: never
     confusion: list[list[float]]  # (A, K), or (A + 1, K) with rows passed on in the last
     error: float | None

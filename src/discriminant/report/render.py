@@ -119,7 +119,7 @@ def as_script(found: dict[str, Any]) -> str:
 
 
 def _decision(decision: dict[str, Any]) -> dict[str, Any]:
-    wanted = ("positive", "rows", "cost", "reject", "roc", "held", "confusion", "dials")
+    wanted = ("positive", "rows", "cost", "reject", "roc", "held", "confusion", "dials", "tie")
     found = {name: decision[name] for name in wanted if name in decision}
     actions = [words.shown(action) for action in decision["actions"]]
     labels = [words.shown(label) for label in decision["labels"]]

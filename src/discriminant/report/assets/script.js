@@ -132,6 +132,7 @@
     return { get value() { return all[input.value]; }, write };
   };
   const COSTS = decision.dials.cost;
+  const over = (value, bound) => value > bound * (1 + decision.tie);  // differences below are ties
   const aside = steps(by("aside"), [...decision.dials.aside, NEVER], decision.reject === null ? NEVER : decision.reject, (value) =>
     value === NEVER ? "never done" : String(value));
 
@@ -194,7 +195,7 @@
       return low;
     };
     // A tie goes to the first of the two classes.
-    const from = (p) => last((t) => (yes === 0 ? t >= p : t > p));
+    const from = (p) => last((t) => (yes === 0 ? !over(p, t) : over(t, p)));
     const even = () => alarm.value / (alarm.value + miss.value);
     const miss = steps(by("miss"), COSTS, decision.cost[no][yes], String);
     const alarm = steps(by("alarm"), COSTS, decision.cost[yes][no], String);
@@ -205,8 +206,8 @@
       cost[no][yes] = miss.value;
       cost[yes][no] = alarm.value;
       const r = aside.value;
-      const sure = r === NEVER ? i : Math.min(i, last((p) => p >= 1 - r / alarm.value));
-      const clear = r === NEVER ? i : Math.max(i, last((p) => p > r / miss.value));
+      const sure = r === NEVER ? i : Math.min(i, last((p) => !over(1 - p, r / alarm.value)));
+      const clear = r === NEVER ? i : Math.max(i, last((p) => over(p, r / miss.value)));
       const done = table();
       if (moved()) {
         done[yes][yes] = roc.tp[sure];
@@ -263,9 +264,9 @@
       for (let a = 0; a < A; a += 1) {
         let expected = 0;
         for (let k = 0; k < K; k += 1) expected += cost[a][k] * p[k];
-        if (expected < least) { least = expected; best = a; }
+        if (over(least, expected)) { least = expected; best = a; }
       }
-      if (least > aside.value) best = A;
+      if (over(least, aside.value)) best = A;
       done[best][held.truth[i]] += held.weight[held.truth[i]];
     });
     show(done, cost);

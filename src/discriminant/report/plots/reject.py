@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from discriminant.assessment.answers import check_classifier
 from discriminant.assessment.resampling import HeldOut
-from discriminant.decision.actions import REJECT, Reject
+from discriminant.decision.actions import REJECT, Reject, exceeds
 from discriminant.decision.curves import RiskCoverage, risk_coverage
 from discriminant.errors import PlotError, gathered
 from discriminant.report.plots.boundary import decided_over, held_words, known_labels, some_rows
@@ -179,7 +179,7 @@ def _draw_curve(
     )
     handles.append(dot)
     if reject is not None:
-        place = int(np.searchsorted(curve.bound, reject, side="right")) - 1
+        place = int((~exceeds(curve.bound, reject)).sum()) - 1
         if place >= 0:
             at = curve.coverage[place], curve.risk[place]
             text = f"rejecting costs {reject:g}: {at[0]:.1%} decided, {at[1]:.3g}"

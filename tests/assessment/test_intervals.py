@@ -3,11 +3,22 @@
 import numpy as np
 import pytest
 from scipy import stats
+from scipy.integrate import quad
+from scipy.optimize import brentq
+from scipy.special import expit
 from sklearn import metrics
 from sklearn.datasets import load_wine
 
-from discriminant import LDA, REJECT, assess, cross_validate, interval_over
+from discriminant import (
+    LDA,
+    REJECT,
+    assess,
+    compare_models,
+    cross_validate,
+    interval_over,
+)
 from discriminant.assessment.intervals import drawn, exact, wilson
+from discriminant.assessment.resampling import HeldOut
 from discriminant.errors import OptionError
 from tests.parity.golden import frozen
 
@@ -55,7 +66,7 @@ def test_the_interval_of_a_measure_is_that_of_its_counts(name, method):
         "precision": ((one[0] & one[1]).sum(axis=0), one[0].sum(axis=0)),
         "recall": ((one[0] & one[1]).sum(axis=0), one[1].sum(axis=0)),
         "specificity": ((~one[0] & ~one[1]).sum(axis=0), (~one[1]).sum(axis=0)),
-        "error": (((said != truth) & ~rejected).sum(), len(truth)),
+        "error": (((said != truth) & ~rejected).sum(), (~rejected).sum()),
         "rejected": (rejected.sum(), len(truth)),
     }
     way = {"wilson": "wilson", "exact": "exact"}[method]
@@ -107,8 +118,8 @@ def test_a_rate_of_no_rows_has_no_interval():
 
 def test_the_bootstrap_of_a_rate_follows_the_binomial_law():
     found = assessed()
-    n, p = 300, found.accuracy
-    ends = found.interval("accuracy", method="bootstrap", draws=40_000)
+    n, p = 300, found.coverage
+    ends = found.interval("coverage", method="bootstrap", draws=40_000)
     law = stats.binom(n, p)
     for end, tail in ((ends.low, 0.025), (ends.high, 0.975)):
         near = law.ppf([tail - 0.004, tail + 0.004]) / n  # four standard errors of the share
@@ -169,34 +180,133 @@ def test_the_cost_has_an_interval():
 # --- losses and parts ----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["log_loss", "brier"])
-def test_the_interval_of_a_mean_loss_is_that_of_the_mean_of_rows(name):
-    truth, said, p, _ = some_rows()
+def losses_of(name, truth, p):
     codes = np.searchsorted(TREES, truth)
-    apart = ((p - np.eye(3)[codes]) ** 2).sum(axis=1)
-    loss = -np.log(p[np.arange(300), codes]) if name == "log_loss" else apart
+    if name == "log_loss":
+        return -np.log(p[np.arange(len(p)), codes])
+    return ((p - np.eye(3)[codes]) ** 2).sum(axis=1)
+
+
+def score_ends(mean, variance, t, bounds):
+    """Both ends by turning round the test with variance proportional to (mu - a)(b - mu)."""
+    low, high = bounds
+
+    def beyond(mu):
+        room = (mu - low) / (mean - low)
+        room *= 1.0 if np.isinf(high) else (high - mu) / (high - mean)
+        return (mean - mu) ** 2 - t**2 * variance * room
+
+    far = mean + 100 * (mean - low) + 100 if np.isinf(high) else high
+    return brentq(beyond, low, mean, xtol=1e-15), brentq(beyond, mean, far, xtol=1e-15)
+
+
+@pytest.mark.parametrize(("name", "most"), [("log_loss", np.inf), ("brier", 2.0)])
+def test_the_interval_of_a_mean_loss_inverts_the_score_test(name, most):
+    truth, said, p, _ = some_rows()
+    loss = losses_of(name, truth, p)
     found = assess(truth, said, posterior=p).interval(name, level=0.9)
-    wanted = stats.norm.interval(0.9, loss.mean(), loss.std() / np.sqrt(300))
-    assert (found.low, found.high) == pytest.approx(wanted, rel=1e-12)
+    t = stats.t.ppf(0.95, 299)
+    wanted = score_ends(loss.mean(), loss.var(ddof=1) / 300, t, (0.0, most))
+    assert (found.low, found.high) == pytest.approx(wanted, rel=1e-10)
+
+
+def test_the_brier_score_of_two_classes_has_one_for_its_bound():
+    rng = np.random.default_rng(5)
+    p = rng.beta(0.6, 0.4, 80)
+    truth = np.where(rng.random(80) < p, "b", "a")
+    loss = (p - (truth == "b")) ** 2
+    found = assess(truth, posterior=np.column_stack([1 - p, p])).interval("brier")
+    t = stats.t.ppf(0.975, 79)
+    wanted = score_ends(loss.mean(), loss.var(ddof=1) / 80, t, (0.0, 1.0))
+    assert (found.low, found.high) == pytest.approx(wanted, rel=1e-10)
 
 
 def test_the_interval_of_a_weighted_mean_loss_has_the_sandwich_variance():
     truth, said, p, weight = some_rows(weighted=True)
-    loss = -np.log(p[np.arange(300), np.searchsorted(TREES, truth)])
+    loss = losses_of("log_loss", truth, p)
     mean = np.average(loss, weights=weight)
-    error = np.sqrt((weight**2 * (loss - mean) ** 2).sum()) / weight.sum()
+    n = weight.sum() ** 2 / (weight**2).sum()
+    variance = (weight**2 * (loss - mean) ** 2).sum() / weight.sum() ** 2 * n / (n - 1)
     found = assess(truth, said, posterior=p, sample_weight=weight)
     ends = found.interval("log_loss", weights="reliability")
-    assert (ends.low, ends.high) == pytest.approx(stats.norm.interval(0.95, mean, error), rel=1e-12)
+    wanted = score_ends(mean, variance, stats.t.ppf(0.975, n - 1), (0.0, np.inf))
+    assert (ends.low, ends.high) == pytest.approx(wanted, rel=1e-10)
 
 
-def test_over_folds_the_interval_is_that_of_the_mean_of_folds():
+@pytest.mark.parametrize("weights", ["counts", "reliability"])
+@pytest.mark.parametrize("K", [2, 3])
+@pytest.mark.parametrize("name", ["log_loss", "brier", "brier_sum"])
+@pytest.mark.parametrize("seed", range(5))
+def test_the_interval_of_a_loss_stays_in_its_range(name, K, weights, seed):
+    """Few rows, nearly all certain and right: a normal interval begins below 0."""
+    rng = np.random.default_rng(seed)
+    certain = np.full((12, K), 1e-4)
+    codes = rng.integers(0, K, 12)
+    certain[np.arange(12), codes] = 1 - 1e-4 * (K - 1)
+    certain[0] = np.roll(certain[0], 1)
+    weight = rng.gamma(2.0, 0.5, 12) + 0.1
+    found = assess(
+        TREES[codes], posterior=certain, classes=TREES[:K], sample_weight=weight
+    ).interval(name, weights=weights)
+    most = {"log_loss": np.inf, "brier": 1.0 if K == 2 else 2.0, "brier_sum": 2.0}[name]
+    assert 0.0 < found.low < found.value < found.high <= most
+
+
+@pytest.mark.parametrize("right", [True, False])
+def test_losses_at_a_bound_have_the_interval_of_a_share_at_it(right):
+    truth = np.array(["a", "b"] * 10)
+    p = np.eye(2)[(truth == "b").astype(int)]
+    found = assess(truth, posterior=p if right else p[:, ::-1]).interval("brier")
+    t2 = stats.t.ppf(0.975, 19) ** 2
+    far = t2 / (20 + t2)  # Wilson's interval of 0 of 20
+    wanted = (0.0, far) if right else (1.0 - far, 1.0)
+    assert (found.low, found.high) == pytest.approx(wanted, abs=1e-12)
+
+
+def test_one_row_has_no_interval_of_a_loss():
+    found = assess(["a"], posterior=[[0.8, 0.2]], classes=["a", "b"]).interval("log_loss")
+    assert np.isnan([found.low, found.high]).all()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("rows", "least"), [(150, 0.905), (500, 0.935)])
+def test_intervals_of_losses_cover_more_often_than_normal_ones(rows, least):
+    """Calibrated posteriors of two classes, 5 % wrong; the mean losses by numerical integration."""
+    spread = 1.2 * np.sqrt(5.0)
+    odds = stats.norm(5.0, spread)
+
+    def both(z):
+        p = expit(z)
+        return [p * np.log1p(np.exp(-z)) + (1 - p) * np.log1p(np.exp(z)), p * (1 - p)]
+
+    truths = [quad(lambda z, i=i: odds.pdf(z) * both(z)[i], -30, 40, limit=500)[0] for i in (0, 1)]
+    rng = np.random.default_rng(1)
+    hits = np.zeros((2, 2))
+    for _ in range(1000):
+        z = rng.normal(5.0, spread, rows)
+        second = (rng.random(rows) < expit(z)).astype(int)
+        p = np.column_stack([expit(-z), expit(z)])
+        found = assess(second, posterior=p, classes=[0, 1])
+        each = -np.log(p[np.arange(rows), second]), p[np.arange(rows), 1 - second] ** 2
+        for i, name in enumerate(("log_loss", "brier")):
+            ends, mean, se = found.interval(name), each[i].mean(), stats.sem(each[i])
+            hits[i] += ends.low <= truths[i] <= ends.high, abs(mean - truths[i]) <= 1.96 * se
+    share = hits / 1000
+    assert (share[:, 0] >= least).all() and (share[:, 0] <= 0.97).all()
+    assert (share[:, 0] > share[:, 1]).all()
+
+
+@pytest.mark.parametrize("name", ["error", "mcc"])
+def test_over_folds_the_interval_is_that_of_the_mean_of_folds(name):
     X, y = load_wine(return_X_y=True)
     held = cross_validate(LDA(), X[:, :4], y, 5)
-    each = [(held.predicted != y)[held.fold == f].mean() for f in range(5)]
-    found = interval_over(held.tallies, "error")
-    wanted = stats.t.interval(0.95, 4, np.mean(each), stats.sem(each))
-    assert (found.low, found.high) == pytest.approx(wanted, rel=1e-12)
+    folds = [held.fold == f for f in range(5)]
+    measure = metrics.matthews_corrcoef if name == "mcc" else metrics.zero_one_loss
+    each = [measure(y[f], held.predicted[f]) for f in folds]
+    found = interval_over(held.tallies, name)
+    bounds = (-1.0 if name == "mcc" else 0.0, 1.0)
+    wanted = score_ends(np.mean(each), stats.sem(each) ** 2, stats.t.ppf(0.975, 4), bounds)
+    assert (found.low, found.high) == pytest.approx(wanted, rel=1e-10)
 
 
 def test_folds_without_a_class_do_not_count_for_its_recall():
@@ -206,8 +316,50 @@ def test_folds_without_a_class_do_not_count_for_its_recall():
         assess(list("abb"), list("aba"), classes=["a", "b"]),
     ]
     found = interval_over(parts, "recall")
-    wanted = stats.t.interval(0.95, 1, 0.75, stats.sem([1.0, 0.5]))
-    assert (found.low[1], found.high[1]) == pytest.approx(wanted, rel=1e-12)
+    variance = stats.sem([1.0, 0.5]) ** 2
+    wanted = score_ends(0.75, variance, stats.t.ppf(0.975, 1), (0.0, 1.0))
+    assert (found.low[1], found.high[1]) == pytest.approx(wanted, rel=1e-10)
+
+
+EVERY = ["error", "accuracy", "recall", "f1", "balanced_accuracy", "mcc", "kappa", "macro_f1"]
+
+
+@pytest.mark.parametrize("name", EVERY)
+@pytest.mark.parametrize("wrong", [0, 1, 30])
+def test_over_folds_no_interval_leaves_the_range_or_is_a_point(name, wrong):
+    """No error, one error, all wrong: folds without a spread still leave something unknown."""
+    truth = np.array(["a", "b"] * 15)
+    said = truth.copy()
+    said[:wrong] = np.where(truth[:wrong] == "a", "b", "a")
+    parts = [assess(truth[i::3], said[i::3]) for i in range(3)]
+    for found in (interval_over(parts, name), interval_over(parts, name, method="bootstrap")):
+        low, value, high = map(np.asarray, (found.low, found.value, found.high))
+        assert (low >= (-1 if name in ("mcc", "kappa") else 0)).all() and (high <= 1).all()
+        assert (low <= value).all() and (value <= high).all() and (low < high).all()
+
+
+@pytest.mark.parametrize("weights", ["counts", "reliability"])
+@pytest.mark.parametrize("stratified", [False, True])
+@pytest.mark.parametrize("name", ["f1", "balanced_accuracy", "mcc", "kappa", "macro_f1"])
+def test_a_perfect_table_has_an_interval_that_is_no_point(name, stratified, weights):
+    """With 60 rows and no error, 5 % errors are not ruled out (exactly: 4.9 %, one-sided 95 %)."""
+    truth = np.array(["a", "b", "c"] * 20)
+    found = assess(truth, truth, sample_weight=np.full(60, 2.0 if weights != "counts" else 1.0))
+    ends = found.interval(name, stratified=stratified, weights=weights)
+    assert np.all(ends.high == 1.0)
+    assert np.all((ends.low > 0.8) & (ends.low < 0.97))
+
+
+def test_differences_of_errors_stay_in_their_range():
+    y = np.arange(8) % 2
+    fold, logs = np.repeat([0, 1], 4), np.zeros((8, 2)) - np.log(2)
+    few = np.where(np.arange(8) < 4, y, 1 - y)
+    held = {
+        name: HeldOut(np.array([0, 1]), y, fold, logs, said)
+        for name, said in (("always right", y), ("half right", few))
+    }
+    pair = compare_models(held).pairs[0]
+    assert (pair.difference, pair.low, pair.high) == (-0.5, -1.0, 1.0)
 
 
 def test_parts_drawn_with_replacement_say_how_much_sites_differ():
@@ -227,7 +379,7 @@ def test_parts_drawn_with_replacement_say_how_much_sites_differ():
     ("measure", "options", "words"),
     [
         ("mcc", {"method": "wilson"}, "'bootstrap': mcc is no share of rows"),
-        ("log_loss", {"method": "exact"}, "'normal': log_loss is no share"),
+        ("log_loss", {"method": "exact"}, "'score': log_loss is no share"),
         ("error", {"method": "wald"}, r"'wilson', 'exact' \(Clopper-Pearson\) or 'bootstrap'"),
         ("errors", {}, "one of error, accuracy"),
         ("error", {"level": 95}, "level=95.*between 0 and 1"),

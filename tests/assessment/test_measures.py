@@ -19,6 +19,7 @@ from discriminant import (
     REJECT,
     Decision,
     assess,
+    compare_models,
     cross_validate,
     evaluate,
     leave_one_out,
@@ -74,7 +75,6 @@ cases = pytest.mark.parametrize(
 # --- scikit-learn --------------------------------------------------------------------------------
 
 WHOLE = {
-    "accuracy": metrics.accuracy_score,
     "balanced_accuracy": metrics.balanced_accuracy_score,
     "mcc": metrics.matthews_corrcoef,
     "kappa": metrics.cohen_kappa_score,
@@ -89,6 +89,18 @@ def test_a_measure_of_all_rows_is_that_of_scikit_learn(seed, K, weighted, refuse
     found = getattr(assess(truth, said, sample_weight=weight), name)
     theirs = WHOLE[name](truth, as_texts(said), sample_weight=weight)
     np.testing.assert_allclose(found, theirs, **CLOSE)
+
+
+@cases
+def test_accuracy_and_error_are_those_of_scikit_learn_on_the_decided_rows(
+    seed, K, weighted, refuse
+):
+    truth, said, _, weight = drawn(seed, K, weighted=weighted, refuse=refuse)
+    found = assess(truth, said, sample_weight=weight)
+    decided = ~np.isin(said, [REJECT, OUTLIER])
+    some = None if weight is None else weight[decided]
+    theirs = metrics.accuracy_score(truth[decided], said[decided].astype(str), sample_weight=some)
+    np.testing.assert_allclose([found.accuracy, 1 - found.error], theirs, **CLOSE)
 
 
 @cases
@@ -214,19 +226,45 @@ def test_one_class_on_either_side_is_as_in_scikit_learn(truth, said):
 # --- refusals, costs, calibration ----------------------------------------------------------------
 
 
-def test_right_wrong_and_refused_are_all_rows():
+def test_decided_rejected_and_outlying_rows_are_all_rows():
     truth, said, _, weight = drawn(7, 4, weighted=True, refuse=True)
     found = assess(truth, said, sample_weight=weight)
-    assert found.accuracy + found.error + found.rejected + found.outliers == pytest.approx(1.0)
+    assert found.coverage + found.rejected + found.outliers == pytest.approx(1.0)
+    assert found.accuracy + found.error == pytest.approx(1.0)
 
 
-def test_selective_error_is_that_of_the_rows_that_are_given_to_a_class():
-    truth, said, _, weight = drawn(8, 3, weighted=True, refuse=True)
-    kept = np.array([not isinstance(action, type(REJECT)) for action in said])
-    wanted = np.average(said[kept] != truth[kept], weights=weight[kept])
-    found = assess(truth, said, sample_weight=weight)
-    assert found.selective_error == pytest.approx(wanted, abs=1e-14)
-    assert found.coverage == pytest.approx(weight[kept].sum() / weight.sum(), abs=1e-14)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_error_means_the_same_rows_everywhere(weighted):
+    """Of a model that rejects: evaluated, held out, over folds, on the page and in its facts."""
+    X, y = load_iris(return_X_y=True)
+    weight = np.random.default_rng(0).integers(1, 4, 150) if weighted else np.ones(150, dtype=int)
+    model = Decision(LDA(), reject=0.2)
+    fold = np.arange(150) % 5
+    held = cross_validate(model, X, y, fold, sample_weight=weight)
+    decided = held.decided < 3
+    assert 0 < decided.sum() < 150 and held.error > 0
+    wanted = np.average(held.predicted[decided] != y[decided], weights=weight[decided])
+    facts, frame = held.tally.to_dict(), held.tally.frame("measures")
+    found = [held.error, held.tally.error, facts["measures"]["error"], frame.loc["error", "value"]]
+    assert found == pytest.approx([wanted] * 4, abs=1e-14)
+    assert facts["measures"]["accuracy"] == pytest.approx(1 - wanted, abs=1e-14)
+    assert facts["decided"] == weight[decided].sum()
+    assert facts["measured_on"]["error"] == facts["measured_on"]["accuracy"] == "decided"
+    assert facts["measured_on"]["log_loss"] == frame.loc["mcc", "rows"] == "all"
+    page = str(held.tally).splitlines()
+    assert f", {decided.sum()} decided (coverage {held.tally.coverage:.1%})" in page[0]
+    assert [line.split()[-1] for line in page if line.startswith(("error", "accuracy"))] == [
+        "decided",
+        "decided",
+    ]
+    plain = cross_validate(LDA(), X, y, fold, sample_weight=weight)
+    both = compare_models({"rejects": held, "all": plain})
+    assert both.losses["rejects"] == held.error
+
+
+def test_models_that_decide_no_row_have_no_error():
+    found = assess(["ash", "birch"], [REJECT, REJECT])
+    assert np.isnan([found.error, found.accuracy]).all() and found.coverage == 0.0
 
 
 def test_cost_is_the_mean_of_what_each_row_cost():

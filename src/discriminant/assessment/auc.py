@@ -386,7 +386,7 @@ def _tested(
     p = {"two-sided": 2.0 * min(lower, upper), "less": lower, "greater": upper}[alternative]
     half = 0.5 + 0.5 * level
     reach = sd * float(special.ndtri(half) if np.isinf(df) else special.stdtrit(df, half))
-    ends = gap - reach, gap + reach
+    ends = max(gap - reach, -1.0), min(gap + reach, 1.0)
     return AUCComparison(first, second, paired, gap, *ends, sd, z, df, p, alternative, level)
 
 

@@ -54,6 +54,24 @@ def formula_of(
     return partial(_ratio_of, rate)
 
 
+def bounds_of(
+    tally: Tally,
+    measure: str,
+    *,
+    cost: Any = None,
+    reject: float | None = None,
+    outlier: float | None = None,
+) -> tuple[float, float]:
+    """The least and the largest value that a measure can have."""
+    if measure == "cost":
+        return 0.0, float(_prices(tally, cost, reject, outlier).max(initial=0.0))
+    if measure == "log_loss":
+        return 0.0, np.inf
+    if measure in LOSSES:
+        return 0.0, 1.0 if measure == "brier" and len(tally.labels) == 2 else 2.0
+    return (-1.0 if measure in ("mcc", "kappa") else 0.0), 1.0
+
+
 def costing(tally: Tally, cost: Any, reject: float | None, outlier: float | None) -> rates.Measure:
     """The mean price of a row."""
     prices = _prices(tally, cost, reject, outlier)

@@ -9,25 +9,39 @@ Of anything else that follows from counts:
 
     bootstrap   percentiles over tables drawn anew. To draw rows with replacement and count them is
                 to draw the cells of the table from a multinomial law, of all rows or, stratified,
-                of each class by itself.
+                of each class by itself. Where every table drawn gives the same value, as if no
+                row is wrong, the observed value is one end, and the other is that of tables drawn
+                with half a row added to each cell of classes (Jeffreys' prior; its interval has
+                the observed value as an end, too: Brown, Cai and DasGupta 2001).
 
-Of a mean loss m = sum w l / sum w:
+Of a mean loss m = sum w l / sum w between 0 and a bound B (2 for Brier, 1 with two classes,
+infinity for the log loss), with v the estimated variance of m and t Student's quantile for n - 1:
 
-    normal   m -+ z sqrt(sum w (l - m)^2) / sum w
+    score    Wilson's interval of p = m / B with the effective sample size n_e = p (1 - p) B^2 / v
+             and t for z (Korn and Graubard 1998, Dean and Pagano 2015). For B = infinity that is
+
+                 m + c/2 -+ sqrt(c m + c^2/4),    c = t^2 v / m
+
+It comes from turning round the test whose variance is proportional to mu (B - mu), as that of a
+share is, so it stays between 0 and B and is longer on the side where losses have their long tail.
+m -+ z sqrt(v) leaves the range, and covers less: 89 % in place of 95 % for 150 rows of two classes,
+5 % of which are wrong, where this covers 92 % (tests/assessment/test_intervals.py).
 
 Weights count rows (a row of weight 2 is two rows); with weights='reliability' they say how much a
 row is worth, and n is (sum w)^2 / sum w^2, Kish's effective number.
 
 Of several parts (folds, sites, files), the spread from part to part:
 
-    t           mean of the parts -+ t quantile times their standard error
-    bootstrap   percentiles over sums of parts drawn with replacement
+    t           the score interval of the mean of the parts with their variance, between the
+                bounds of the measure; if every part is at the bound, with n_e = the rows of all
+    bootstrap   percentiles over sums of parts drawn with replacement; if these are all equal, the
+                interval of the rows of all parts
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -129,12 +143,40 @@ def bootstrap(
     generator: np.random.Generator,
 ) -> tuple[Floats, Part]:
     """A measure of the counts, and percentiles of it over tables drawn anew."""
-    size = max(_CELLS // tally.weight.size, 1)
-    found = [
-        measure(drawn(tally, min(size, draws - lo), generator, weights, stratified=stratified))
-        for lo in range(0, draws, size)
-    ]
-    return measure(tally.weight), percentiles(np.concatenate(found), level)
+
+    def over(cells: Tally) -> Floats:
+        size = max(_CELLS // cells.weight.size, 1)
+        found = [
+            measure(drawn(cells, min(size, draws - lo), generator, weights, stratified=stratified))
+            for lo in range(0, draws, size)
+        ]
+        return np.concatenate(found)
+
+    value = measure(tally.weight)
+    ends = percentiles(over(tally), level)
+    return value, widened(value, ends, lambda: percentiles(over(with_half_rows(tally)), level))
+
+
+def widened(value: Floats, ends: Part, wider: Callable[[], Part]) -> Part:
+    """The ends; where both are one point, those of a wider interval, with the value inside."""
+    low, high = ends
+    point = np.isclose(low, high, rtol=1e-12, atol=1e-12)
+    if not np.any(point):
+        return ends
+    more = wider()
+    low = np.where(point, np.minimum(more[0], value), low)
+    return low, np.where(point, np.maximum(more[1], value), high)
+
+
+def with_half_rows(tally: Tally) -> Tally:
+    """The tally with half a row of mean weight added to every cell of a class that has rows."""
+    K = len(tally.labels)
+    some = tally.weight.sum(axis=0) > 0
+    half = np.zeros(tally.weight.shape)
+    half[:K] = 0.5 * np.outer(some, some)
+    unit = tally.weight2.sum() / tally.weight.sum()
+    weight, weight2 = tally.weight + half * unit, tally.weight2 + half * unit**2
+    return replace(tally, weight=weight, weight2=weight2)
 
 
 def drawn(
@@ -182,16 +224,62 @@ def percentiles(found: Floats, level: float) -> Part:
 # --- mean losses ---------------------------------------------------------------------------------
 
 
-def mean_interval(sums: Floats, weight: Floats, *, level: float, weights: Weights) -> Part:
-    """Ends for a mean loss, from the sums of w l, w l^2, w^2 l, w^2 l^2 and of w, w^2."""
+def mean_interval(
+    sums: Floats, weight: Floats, *, most: float, level: float, weights: Weights
+) -> Part:
+    """Ends for a mean loss from 0 to `most`; NaN for less than two rows.
+
+    From the sums of w l, w l^2, w^2 l, w^2 l^2 and of w, w^2.
+    """
     mean = sums[0] / weight[0]
+    n = weight[0] if weights == "counts" else weight[0] ** 2 / weight[1]
+    if not n > 1.0:
+        return np.asarray(np.nan), np.asarray(np.nan)
     with np.errstate(invalid="ignore"):
         if weights == "counts":
             apart = sums[1] - 2 * mean * sums[0] + mean**2 * weight[0]
         else:
             apart = sums[3] - 2 * mean * sums[2] + mean**2 * weight[1]
-        reach = quantile(level) * np.sqrt(np.maximum(apart, 0.0)) / weight[0]
-    return np.asarray(mean - reach), np.asarray(mean + reach)
+        variance = np.maximum(apart, 0.0) / weight[0] ** 2 * n / (n - 1.0)
+    t = stdtrit(n - 1.0, (1 + level) / 2)
+    return score_interval(np.asarray(mean), variance, t, bounds=(0.0, most), rows=n)
+
+
+def score_interval(
+    mean: Floats, variance: Floats, t: Floats, *, bounds: tuple[float, float], rows: float
+) -> Part:
+    """Ends for a mean between two bounds, of which the upper may be infinite.
+
+    `variance` is that of the mean. Where the mean is at a bound it says nothing, and the number of
+    `rows` takes the place of the effective sample size.
+
+    >>> ends = score_interval(np.array(0.1), np.array(0.0009), 1.96, bounds=(0.0, 1.0), rows=100)
+    >>> [round(float(end), 4) for end in ends]  # 10 of 100: Wilson's
+    [0.0552, 0.1744]
+    """
+    low, high = bounds
+    width = high - low
+    above = np.asarray(mean - low, dtype=np.float64)
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        if np.isinf(high):
+            c = np.where(variance > 0, t**2 * variance / above, 0.0)
+            middle, reach = above + c / 2, np.sqrt(c * above + c**2 / 4)
+            top = np.where(above > 0, low + middle + reach, np.inf)
+            return _known(mean, variance, low + np.maximum(middle - reach, 0.0), top)
+        p = above / width if width > 0 else np.zeros_like(above)
+        inside = (p > 0) & (p < 1)
+        share = np.where(inside, variance / width**2 / (p * (1 - p)), 1.0 / rows)  # 1 / n_e
+        z2 = t**2 * share
+        middle, reach = p + z2 / 2, np.sqrt(z2 * (p * (1 - p) + z2 / 4))
+        ends = (middle - reach) / (1 + z2), (middle + reach) / (1 + z2)
+    bottom = np.where(p <= 0, low, low + width * ends[0])
+    return _known(mean, variance, bottom, np.where(p >= 1, high, low + width * ends[1]))
+
+
+def _known(mean: Floats, variance: Floats, low: Floats, high: Floats) -> Part:
+    """Ends; NaN where the mean is infinite or its variance is not known."""
+    some = np.isfinite(mean) & np.isfinite(variance)
+    return np.where(some, low, np.nan), np.where(some, high, np.nan)
 
 
 # --- several parts -------------------------------------------------------------------------------
@@ -209,13 +297,15 @@ def redrawn(cells: Floats, measure: Measure, draws: int, generator: np.random.Ge
     return np.concatenate(found)
 
 
-def of_each(values: Floats, level: float) -> tuple[Floats, Part]:
+def of_each(
+    values: Floats, level: float, *, bounds: tuple[float, float], rows: float
+) -> tuple[Floats, Part]:
     """Mean over the first axis and its ends; a part where there is no value does not count."""
     parts = (~np.isnan(values)).sum(axis=0)
     mean = ratio((np.nansum(values, axis=0), parts))
     apart = ratio((np.nansum((values - mean) ** 2, axis=0), np.maximum(parts - 1, 0)))
-    reach = stdtrit(np.maximum(parts - 1, 1), (1 + level) / 2) * np.sqrt(ratio((apart, parts)))
-    return mean, (np.asarray(mean - reach), np.asarray(mean + reach))
+    t = stdtrit(np.maximum(parts - 1, 1), (1 + level) / 2)
+    return mean, score_interval(mean, ratio((apart, parts)), t, bounds=bounds, rows=rows)
 
 
 def quantile(level: float) -> float:

@@ -42,23 +42,18 @@ class Assessment(Tally):
 
     @property
     def error(self) -> float:
-        """Share of the rows that are given to a wrong class."""
+        """Share of the decided rows that are given to a wrong class; NaN if none is decided."""
         return self._rate("error")
 
     @property
     def accuracy(self) -> float:
-        """Share of the rows that are given to their class."""
+        """Share of the decided rows that are given to their class: 1 - `error`."""
         return self._rate("accuracy")
 
     @property
     def coverage(self) -> float:
-        """Share of the rows that are given to any class."""
+        """Share of all rows that are decided, that is, given to a class."""
         return self._rate("coverage")
-
-    @property
-    def selective_error(self) -> float:
-        """Share that is wrong of the rows that are given to a class."""
-        return self._rate("selective_error")
 
     @property
     def rejected(self) -> float:
@@ -216,12 +211,14 @@ class Assessment(Tally):
         Parameters
         ----------
         measure
-            A rate: 'error', 'accuracy', 'coverage', 'selective_error', 'rejected', 'outliers',
-            'precision', 'recall', 'specificity', 'prevalence'. Or 'f1', 'balanced_accuracy',
-            'mcc', 'kappa', 'macro_f1' and the like, 'cost'. Or 'log_loss', 'brier', 'brier_sum'.
+            A rate: 'error', 'accuracy', 'coverage', 'rejected', 'outliers', 'precision',
+            'recall', 'specificity', 'prevalence'. Or 'f1', 'balanced_accuracy', 'mcc', 'kappa',
+            'macro_f1' and the like, 'cost'. Or 'log_loss', 'brier', 'brier_sum'.
         method
             Of a rate 'wilson' (default), 'exact' (Clopper-Pearson) or 'bootstrap'; of other
-            measures of counts 'bootstrap'; of losses 'normal'.
+            measures of counts 'bootstrap'; of losses 'score': Wilson's with the effective sample
+            size (Dean and Pagano 2015), which never leaves the range of the loss. See
+            `assessment.intervals`.
         weights
             'counts': a row of weight 2 is two rows. 'reliability': it is worth twice as much.
         draws, stratified, seed

@@ -1,7 +1,7 @@
 """Intervals of measures by their names, of one tally or of several parts.
 
-A rate has its own interval, any other measure of counts a bootstrap, a loss that of a mean; over
-several parts a measure of any kind varies from part to part. Formulas: `assessment.intervals`.
+A rate has its own interval, any other measure of counts a bootstrap, a loss that of a bounded mean;
+over several parts a measure of any kind varies from part to part. Formulas: `assessment.intervals`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,14 @@ from typing import Any, Literal
 
 import numpy as np
 
-from discriminant.assessment.formulas import LOSSES, check_scored, formula_of, loss_sums, rates_of
+from discriminant.assessment.formulas import (
+    LOSSES,
+    bounds_of,
+    check_scored,
+    formula_of,
+    loss_sums,
+    rates_of,
+)
 from discriminant.assessment.intervals import (
     Interval,
     Weights,
@@ -24,8 +31,9 @@ from discriminant.assessment.intervals import (
     percentiles,
     rate_interval,
     redrawn,
+    widened,
 )
-from discriminant.assessment.rates import Measure, ratio
+from discriminant.assessment.rates import Measure, Part, ratio
 from discriminant.errors import OptionError
 from discriminant.moments.tally import Tally
 from discriminant.table.schema import Floats
@@ -52,7 +60,7 @@ def interval_of(
     if weights not in ("counts", "reliability"):
         raise OptionError.of("weights", weights, "'counts' or 'reliability'")
     if measure in LOSSES:
-        _only(method, "normal", measure)
+        _only(method, "score", measure)
         return _interval_of_loss(tally, measure, level, weights)
     rate = rates_of(tally).get(measure)
     if rate is not None and method in (None, "wilson", "exact"):
@@ -87,7 +95,8 @@ def interval_over(
 ) -> Interval:
     """A measure with an interval by how it differs among parts: folds, sites, files.
 
-    't': mean over the parts, each counted once, with the t law of their number less one;
+    't': mean over the parts, each counted once, with the t law of their number less one, between
+    the bounds of the measure (`assessment.intervals`);
     'bootstrap': of the whole, with percentiles over parts drawn with replacement. Folds share
     training rows, so that these intervals of a cross-validation are rather too short. Measures,
     and what they cost, are named as in `Assessment.interval`.
@@ -104,11 +113,29 @@ def interval_over(
         cells = np.array([part.among(whole.labels, whole.others).weight for part in parts])
         formula = formula_of(whole, measure, cost=cost, reject=reject, outlier=outlier)
     if method == "t":
-        found, ends = of_each(formula(cells), level)
+        bounds = bounds_of(whole, measure, cost=cost, reject=reject, outlier=outlier)
+        rows = float(whole.weight.sum())
+        found, ends = of_each(formula(cells), level, bounds=bounds, rows=rows)
     else:
         found = formula(cells.sum(axis=0))
-        drawn_parts = redrawn(cells, formula, check_draws(draws), generator_of(seed))
-        ends = percentiles(drawn_parts, level)
+        generator = generator_of(seed)
+        drawn_parts = redrawn(cells, formula, check_draws(draws), generator)
+
+        def of_rows() -> Part:
+            if measure in LOSSES:
+                loss = _interval_of_loss(whole, measure, level, "counts")
+                return np.asarray(loss.low), np.asarray(loss.high)
+            return bootstrap(
+                whole,
+                formula,
+                level=level,
+                weights="counts",
+                draws=check_draws(draws),
+                stratified=False,
+                generator=generator,
+            )[1]
+
+        ends = widened(found, percentiles(drawn_parts, level), of_rows)
     return _interval(measure, found, ends, level, method)
 
 
@@ -126,8 +153,9 @@ def _interval_of_loss(tally: Tally, measure: str, level: float, weights: Weights
     check_scored(tally, measure)
     weight, sums = loss_sums(tally, measure)
     both = tally.scored.weight.sum(axis=1)
-    ends = mean_interval(sums, both, level=level, weights=weights)
-    return _interval(measure, np.asarray(sums[0] / weight), ends, level, "normal")
+    _, most = bounds_of(tally, measure)
+    ends = mean_interval(sums, both, most=most, level=level, weights=weights)
+    return _interval(measure, np.asarray(sums[0] / weight), ends, level, "score")
 
 
 def _checked_parts(parts: Any) -> list[Tally]:

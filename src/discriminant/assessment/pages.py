@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from discriminant.assessment.layout import table
-from discriminant.assessment.rates import AVERAGES
+from discriminant.assessment.rates import AVERAGES, DECIDED
 from discriminant.errors import OptionError
 from discriminant.table.frames import pandas
 
@@ -24,7 +24,7 @@ def text_of(found: Assessment) -> str:
     """A page: what was measured, the confusion matrix, a line for each class."""
     rows, weight = int(found.rows.sum()), float(found.weight.sum())
     worth = "" if weight == rows else f" (weight {weight:.6g})"
-    lines = [f"{rows} rows{worth} of {len(found.labels)} classes", ""]
+    lines = [f"{rows} rows{worth} of {len(found.labels)} classes{_decided_words(found)}", ""]
     lines += _measure_lines(found)
     lines += ["", *_confusion_lines(found), "", *_class_lines(found)]
     return "\n".join(lines)
@@ -39,7 +39,9 @@ def facts_of(found: Assessment) -> dict[str, Any]:
         "rows": int(found.rows.sum()),
         "weight": float(found.weight.sum()),
         "confusion": found.weight.tolist(),
+        "decided": float(found.weight[: len(found.labels)].sum()),
         "measures": measures_of(found),
+        "measured_on": {name: rows_of(found, name) for name in measures_of(found)},
         "classes": class_records(found),
         "averages": average_records(found),
         "calibration": found.calibration().to_dict() if scored else None,
@@ -63,15 +65,20 @@ def frame_of(found: Assessment, what: str) -> Any:
 
 
 def measures_of(found: Assessment) -> dict[str, float]:
-    """The measures of all rows, those that there are."""
+    """The measures over all classes, those that there are."""
     names = ["error", "accuracy"]
     if found.others:
-        names += ["coverage", "selective_error", "rejected", "outliers"]
+        names += ["coverage", "rejected", "outliers"]
     names += ["balanced_accuracy", "mcc", "kappa"]
     scored = bool(found.scored.weight[0].any())
     names += ["log_loss", "brier"] if scored else []
     facts = {name: float(getattr(found, name)) for name in names}
     return facts | ({"calibration_error": found.calibration_error()} if scored else {})
+
+
+def rows_of(found: Assessment, measure: str) -> str:
+    """The rows that a measure is of: 'decided' or 'all'."""
+    return "decided" if found.others and measure in DECIDED else "all"
 
 
 def class_records(found: Assessment) -> list[dict[str, Any]]:
@@ -100,18 +107,30 @@ def _with_ends(found: Assessment, name: str) -> dict[str, Any]:
     """A measure with its interval, where that needs no drawing."""
     if name in ("balanced_accuracy", "mcc", "kappa", "calibration_error"):
         value = measures_of(found)[name]
-        return {"measure": name, "value": value, "low": np.nan, "high": np.nan}
-    ends = found.interval(name)
-    return {"measure": name, "value": ends.value, "low": ends.low, "high": ends.high}
+        low = high = np.nan
+    else:
+        ends = found.interval(name)
+        value, low, high = ends.value, ends.low, ends.high
+    of = rows_of(found, name)
+    return {"measure": name, "value": value, "low": low, "high": high, "rows": of}
 
 
 def _measure_lines(found: Assessment) -> list[str]:
-    rows = []
+    rows, several = [], bool(found.others)
     for name in measures_of(found):
         facts = _with_ends(found, name)
         ends = "" if np.isnan(facts["low"]) else f"{facts['low']:.4f} to {facts['high']:.4f}"
-        rows.append([_NAMES.get(name, name.replace("_", " ")), _rate(facts["value"]), ends])
-    return table("", ["", "value", "95% interval"], rows)
+        title = _NAMES.get(name, name.replace("_", " "))
+        rows.append([title, _rate(facts["value"]), ends, *([facts["rows"]] if several else [])])
+    return table("", ["", "value", "95% interval", *(["of rows"] if several else [])], rows)
+
+
+def _decided_words(found: Assessment) -> str:
+    """How many rows are decided, where some are not."""
+    if not found.others:
+        return ""
+    decided = found.rows[: len(found.labels)].sum()
+    return f", {int(decided)} decided (coverage {found.coverage:.1%})"
 
 
 def _confusion_lines(found: Assessment) -> list[str]:

@@ -2,8 +2,8 @@
 
     right_k = n[k, k]     true_k = sum_a n[a, k]     said_k = sum_l n[k, l]     N = sum of all
 
-    accuracy     sum right / N              error             (sum said - sum right) / N
-    coverage     sum said / N               selective error   1 - sum right / sum said
+    accuracy     sum right / sum said       error             1 - accuracy
+    coverage     sum said / N
     recall_k     right_k / true_k           precision_k       right_k / said_k
     specificity_k  share of the rows of other classes that are not said to be k
     F_k          (1 + b^2) right_k / (b^2 true_k + said_k)
@@ -11,9 +11,12 @@
     MCC          (N sum right - sum true said) / sqrt((N^2 - sum true^2) (N^2 - sum said^2))
     kappa        (N sum right - sum true said) / (N^2 - sum true said)
 
-Actions that are no classes (rejected rows among them) count in N and `true`, are never right and
-never wrong, and in MCC are one more thing that is said: what scikit-learn finds if they are passed
-as labels. Counts may have axes before the last two, so that many tables are measured at once.
+Accuracy and error are those of the decided rows, the ones given to a class, so that they sum to
+one; coverage says how many these are. All other measures are of all rows. There, actions that are
+no classes (rejected rows among them) count in N and `true`, are never right and never wrong, and in
+MCC are one more thing that is said: what scikit-learn finds if they are passed as labels. Without
+such actions every row is decided. Counts may have axes before the last two, so that many tables are
+measured at once.
 
 A rate without rows below the line is NaN. In averages it counts as `zero_division`, and a class
 that is neither true nor said of any row is left out: with 0, scikit-learn's own default.
@@ -70,23 +73,18 @@ def total(cells: Floats) -> Floats:
 
 
 def accuracy(cells: Floats) -> Part:
-    """Right, of all."""
-    return right(cells).sum(axis=-1), total(cells)
+    """Right, of those given to a class."""
+    return right(cells).sum(axis=-1), said(cells).sum(axis=-1)
 
 
 def error(cells: Floats) -> Part:
-    """Given to a wrong class, of all."""
-    return (said(cells) - right(cells)).sum(axis=-1), total(cells)
+    """Wrong, of those given to a class."""
+    return (said(cells) - right(cells)).sum(axis=-1), said(cells).sum(axis=-1)
 
 
 def coverage(cells: Floats) -> Part:
     """Given to any class, of all."""
     return said(cells).sum(axis=-1), total(cells)
-
-
-def selective_error(cells: Floats) -> Part:
-    """Wrong, of those given to a class."""
-    return (said(cells) - right(cells)).sum(axis=-1), said(cells).sum(axis=-1)
 
 
 def recall(cells: Floats) -> Part:
@@ -122,7 +120,6 @@ RATES: dict[str, Rate] = {
         error,
         accuracy,
         coverage,
-        selective_error,
         precision,
         recall,
         specificity,
@@ -209,6 +206,7 @@ _WAYS: dict[str, Measure] = {
     for average in AVERAGES
     for name in ("precision", "recall", "f")
 }
+DECIDED = ("error", "accuracy")  # of the decided rows; all other measures are of all rows
 MEASURES: dict[str, Measure] = {
     "f1": f_score,
     "balanced_accuracy": balanced_accuracy,

@@ -116,6 +116,13 @@ class ComparisonError(InputError):
         return cls(f"{models} model(s): pass two or more, {{name: held-out result}}.")
 
     @classmethod
+    def nothing_decided(cls, name: object, fold: int) -> ComparisonError:
+        return cls(
+            f"'{name}' rejects every row of fold {fold}, so that it has no error there. Compare "
+            "models that reject less, or use fewer folds."
+        )
+
+    @classmethod
     def not_named(cls, kind: str) -> ComparisonError:
         return cls(
             f"Models are compared by name, and this is a {kind}: pass {{name: held-out result}}, "

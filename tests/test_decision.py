@@ -16,17 +16,42 @@ from scipy.stats import chi2, f
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import load_iris, make_classification
-from sklearn.ensemble import RandomForestClassifier
+from sklearn.ensemble import (
+    BaggingClassifier,
+    RandomForestClassifier,
+    StackingClassifier,
+    VotingClassifier,
+)
 from sklearn.frozen import FrozenEstimator
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LogisticRegression, SGDClassifier
 from sklearn.model_selection import FixedThresholdClassifier, GridSearchCV
+from sklearn.multiclass import OneVsRestClassifier
 from sklearn.naive_bayes import GaussianNB, MultinomialNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
-from discriminant import LDA, OUTLIER, QDA, REJECT, Decision
+from discriminant import (
+    LDA,
+    OUTLIER,
+    QDA,
+    REJECT,
+    Decision,
+    EasyEnsemble,
+    Encoded,
+    Fusion,
+    LeastSquares,
+    OneVsOne,
+    OneVsRest,
+    Resampled,
+    Reweighted,
+    compare_models,
+    cross_validate,
+    evaluate,
+    leave_one_out,
+    select_features,
+)
 from discriminant.decision import (
     Costs,
     Reject,
@@ -55,7 +80,7 @@ from discriminant.errors import (
     TooFewRowsError,
     WeightError,
 )
-from discriminant.posterior import log_posterior, typicality
+from discriminant.posterior import gives_posterior, log_posterior, typicality
 
 X, Y = load_iris(return_X_y=True)
 SPECIES = np.array(["setosa", "versicolor", "virginica"])[Y]
@@ -443,6 +468,114 @@ def test_scores_that_are_no_probabilities_are_calibrated_by_scikit_learn(calibra
 def test_scores_that_are_no_probabilities_are_refused():
     with pytest.raises(PosteriorError, match=r"LinearSVC.*calibrate.*CalibratedClassifierCV"):
         Decision(LinearSVC()).fit(X, SPECIES)
+
+
+CLIPPED = {
+    "least squares": LeastSquares(),
+    "one against the rest": OneVsRest(LeastSquares()),
+    "pairs": OneVsOne(LeastSquares()),
+    "pipeline": make_pipeline(StandardScaler(), LeastSquares()),
+    "search": GridSearchCV(LeastSquares(), {"ridge": [0.0, 1.0]}),
+    "encoded": Encoded(LeastSquares()),
+    "theirs against the rest": OneVsRestClassifier(LeastSquares()),
+    "bagged": BaggingClassifier(LeastSquares(), n_estimators=2),
+    "soft vote": VotingClassifier([("a", LeastSquares()), ("b", LDA())], voting="soft"),
+    "without options": Decision(LeastSquares()),
+    "as fitted": Reweighted(LeastSquares(), "balanced", keep_probabilities=False),
+}
+WEIGHING = {
+    "reject": {"reject": 0.1},
+    "threshold of rejecting": {"reject": {"threshold": 0.9}},
+    "cost": {"cost": [[0, 1, 2], [1, 0, 1], [3, 1, 0]]},
+    "threshold": {"threshold": [0.3, 0.3, 0.4]},
+    "prior": {"prior": [0.2, 0.3, 0.5]},
+}
+
+
+@pytest.mark.parametrize("options", WEIGHING.values(), ids=WEIGHING)
+@pytest.mark.parametrize("inner", CLIPPED.values(), ids=CLIPPED)
+def test_fitted_values_are_not_weighed_as_probabilities(inner, options):
+    """Clipped fits as posteriors: a reject cost of 0.1 rejected 83 % of iris, wrongly."""
+    with pytest.raises(PosteriorError, match=r"LeastSquares are fitted values.*calibrate='platt'"):
+        Decision(inner, **options).fit(X, Y)
+    later = Decision(inner).fit(X, Y)
+    assert (later.predict(X) == later.estimator_.predict(X)).all()
+    for ask in (later.set_params(**options).decide, later.predict, later.costs):
+        with pytest.raises(PosteriorError, match="LeastSquares"):
+            ask(*([] if ask == later.costs else [X]))
+
+
+def test_clipped_scores_of_scikit_learn_are_not_weighed():
+    huber = SGDClassifier(loss="modified_huber", random_state=0)
+    with pytest.raises(PosteriorError, match=r"SGDClassifier\(loss='modified_huber'\) are fitted"):
+        Decision(huber, reject=0.1).fit(X, Y)
+
+
+@pytest.mark.parametrize("ask", ["expected_cost", "estimate_prior"])
+def test_what_follows_from_probabilities_needs_them(ask):
+    model = Decision(LeastSquares()).fit(X, Y)
+    with pytest.raises(PosteriorError, match="LeastSquares"):
+        getattr(model, ask)(X)
+
+
+def test_calibrated_least_squares_may_be_weighed():
+    model = Decision(LeastSquares(), reject=0.1, calibrate="platt").fit(X, Y)
+    peer = CalibratedClassifierCV(LeastSquares(), method="sigmoid").fit(X, Y).predict_proba(X)
+    assert ((model.decide(X) == REJECT) == (peer.max(axis=1) < 0.9)).all()
+    stacked = StackingClassifier([("a", LeastSquares())], LogisticRegression())
+    assert gives_posterior(Decision(stacked, reject=0.1).fit(X, Y))
+
+
+@pytest.mark.parametrize("inner", CLIPPED.values(), ids=CLIPPED)
+def test_fitted_values_are_not_fused(inner):
+    sources = [("left", LDA(), [0, 1]), ("right", inner, [2, 3])]
+    with pytest.raises(PosteriorError, match="'right' is LeastSquares, whose outputs are fitted"):
+        Fusion(sources).fit(X, Y)
+
+
+@pytest.mark.parametrize("wrap", [Reweighted, Resampled, EasyEnsemble])
+def test_fitted_values_are_not_brought_back_to_other_shares(wrap):
+    model = wrap(LeastSquares()).fit(X[:90], Y[:90])
+    with pytest.raises(AttributeError) as told:
+        model.predict_proba(X)
+    assert "keep_probabilities=True" in str(told.value.__cause__ or told.value)
+    assert model.decision_function(X).shape == (150,)
+
+
+@pytest.mark.parametrize("ask", ["predict", "predict_proba", "predict_log_proba"])
+def test_least_squares_has_no_priors_to_change(ask):
+    model = LeastSquares().fit(X, Y)
+    with pytest.raises(PosteriorError, match=r"LeastSquares.*prior="):
+        getattr(model, ask)(X, [0.2, 0.3, 0.5])
+
+
+def test_fitted_values_have_no_log_loss():
+    """No measure of probabilities is taken of what are none: held out, evaluated or compared."""
+    held = cross_validate(LeastSquares(), X, Y, 5)
+    for found in (held, held.tally, leave_one_out(LeastSquares(), X, Y), held.tallies[0]):
+        assert np.isnan(found.log_loss)
+    assert "log_loss" not in held.tally.to_dict()["measures"]
+    assert "brier" not in evaluate(LeastSquares().fit(X, Y), X, Y).to_dict()["measures"]
+    both = {"LeastSquares": held, "LDA": cross_validate(LDA(), X, Y, 5)}
+    with pytest.raises(PosteriorError, match=r"LeastSquares.*a log loss"):
+        compare_models(both, loss="log_loss")
+    assert compare_models(both).pairs[0].first == "LeastSquares"
+    with pytest.raises(PosteriorError, match=r"LeastSquares.*criterion='log_loss'"):
+        select_features(LeastSquares(), X, Y, 5, criterion="log_loss")
+
+
+def test_probabilities_that_do_not_sum_to_one_are_refused():
+    class Halved(ClassifierMixin, BaseEstimator):
+        classes_ = np.array([0, 1])
+
+        def fit(self, rows, y):
+            return self
+
+        def predict_proba(self, rows):
+            return np.full((len(rows), 2), 0.25)
+
+    with pytest.raises(PosteriorError, match=r"Halved gives for row 0 .* sum to 0\.5"):
+        Decision(Halved()).fit(X[:100], Y[:100]).predict(X)
 
 
 def test_posteriors_of_zero_are_taken_without_a_warning(recwarn):

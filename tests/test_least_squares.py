@@ -334,12 +334,11 @@ def test_fitted_values_sum_to_one(seed, ridge, degree):
     assert np.abs(model.rule_.fitted(rows.features).sum(axis=1) - 1.0).max() < 1e-11
 
 
-@given(seed=st.integers(0, 999), classes=st.integers(2, 4), prior=st.booleans())
-def test_every_coding_decides_what_the_indicator_decides(seed, classes, prior):
+@given(seed=st.integers(0, 999), classes=st.integers(2, 4))
+def test_every_coding_decides_what_the_indicator_decides(seed, classes):
     rows = random_rows(seed, n=60, classes=classes)
-    given_prior = np.full(classes, 1.0 / classes) if prior else None
     found = [
-        LeastSquares(coding=coding).fit(rows.features, rows.y).predict(rows.features, given_prior)
+        LeastSquares(coding=coding).fit(rows.features, rows.y).predict(rows.features)
         for coding in ("indicator", "sign")
     ]
     assert (found[0] == found[1]).all()
@@ -369,16 +368,6 @@ def test_fishers_coding_cuts_at_the_mean_of_all_rows():
     rows = random_rows(3, n=50, classes=2)
     model = LeastSquares(coding="fisher").fit(rows.features, rows.y)
     assert abs(model.decision_function(rows.features.mean(axis=0, keepdims=True))[0]) < 1e-12
-
-
-def test_fishers_coding_under_the_shares_as_prior_is_the_indicator():
-    rows = random_rows(4, n=50, classes=2)
-    prior = np.bincount(rows.codes) / len(rows)
-    fisher = LeastSquares(coding="fisher").fit(rows.features, rows.y)
-    plain = LeastSquares().fit(rows.features, rows.y)
-    np.testing.assert_allclose(
-        fisher.predict_proba(rows.features, prior), plain.predict_proba(rows.features), atol=1e-12
-    )
 
 
 def test_fishers_coding_is_for_two_classes():

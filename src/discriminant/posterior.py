@@ -54,6 +54,61 @@ def posterior(scores: Floats) -> Floats:
     return np.asarray(shares.T)
 
 
+# --- which classifiers give posteriors ------------------------------------------------------------
+
+
+def gives_posterior(model: Any) -> bool:
+    """Whether a classifier has `predict_proba` or `predict_log_proba`, and it gives probabilities.
+
+    The one place where that is decided: everything that weighs costs, rejects, changes priors,
+    fuses, or takes a log loss asks here.
+    """
+    has_any = hasattr(model, "predict_proba") or hasattr(model, "predict_log_proba")
+    return has_any and not_probabilistic(model) is None
+
+
+def not_probabilistic(model: Any) -> str | None:
+    """Name of the classifier, the given one or one it wraps, whose outputs are no probabilities.
+
+    A class of ours declares it by `probabilistic = False`, as `LeastSquares` does: its
+    `predict_proba` clips fitted values. A wrapper is as good as what it wraps, ours and
+    scikit-learn's alike (a pipeline, a search, one-vs-rest, a soft vote); one that calibrates gives
+    probabilities whatever is inside. Other libraries' `predict_proba` is taken at its word, except
+    that of scikit-learn's SGDClassifier(loss='modified_huber'), which clips as well.
+    """
+    declared = getattr(model, "probabilistic", None)
+    if declared is not None:
+        return None if declared else _name_of(model)
+    if type(model).__name__ == "CalibratedClassifierCV":
+        return None
+    if getattr(model, "loss", None) == "modified_huber":
+        return f"{type(model).__name__}(loss='modified_huber')"
+    return next(filter(None, map(not_probabilistic, _wrapped(model))), None)
+
+
+def _name_of(model: Any) -> str:
+    """Name of a class; of a wrapper that declares for another, the name of that."""
+    inside = next(filter(None, map(not_probabilistic, _wrapped(model))), None)
+    return inside or type(model).__name__
+
+
+def _wrapped(model: Any) -> list[Any]:
+    """The classifiers that the outputs of a wrapper are made of; none of any other."""
+    for name in ("best_estimator_", "final_estimator_", "final_estimator", "estimator_"):
+        found = getattr(model, name, None)
+        if found is not None and not isinstance(found, str):
+            return [found]
+    if hasattr(model, "final_estimator"):
+        return []  # None: scikit-learn's default, a logistic regression
+    if hasattr(model, "steps"):
+        return [model.steps[-1][1]]
+    several = getattr(model, "estimators", None)
+    if isinstance(several, list):
+        return [entry[1] for entry in several if isinstance(entry, tuple) and len(entry) > 1]
+    found = getattr(model, "estimator", None)
+    return [] if found is None or isinstance(found, str) else [found]
+
+
 # --- other priors --------------------------------------------------------------------------------
 
 

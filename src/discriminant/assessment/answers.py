@@ -18,6 +18,7 @@ from sklearn.base import is_classifier
 
 from discriminant.errors import LabelError, NoPosteriorWarning, OptionError, tell
 from discriminant.moments.tally import Actions, in_order
+from discriminant.posterior import gives_posterior
 from discriminant.table.schema import Floats, Labels, Places
 
 
@@ -74,7 +75,12 @@ def said_by(model: Any, X: Any) -> tuple[npt.NDArray[Any], Actions]:
 
 
 def log_posterior_or_none(model: Any, X: Any) -> Floats | None:
-    """(n, K) log posteriors of a fitted classifier; None if it has none."""
+    """(n, K) log posteriors of a fitted classifier; None if it gives no probabilities."""
+    return log_outputs(model, X) if gives_posterior(model) else None
+
+
+def log_outputs(model: Any, X: Any) -> Floats | None:
+    """(n, K) logs of `predict_proba`, whether or not these are probabilities; None without it."""
     with np.errstate(divide="ignore"):
         if hasattr(model, "predict_log_proba"):
             return np.asarray(model.predict_log_proba(X), dtype=np.float64)
@@ -110,7 +116,7 @@ class Gathered:
         said, others = said_by(model, X)
         self.said.append((rows, said))
         self.others.update(others)
-        logs = log_posterior_or_none(model, X)
+        logs = log_outputs(model, X)
         if logs is None:
             tell(NoPosteriorWarning.of(type(model).__name__))
             chosen = np.asarray(model.predict(X))[:, None] == np.asarray(model.classes_)

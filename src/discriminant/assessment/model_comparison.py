@@ -31,7 +31,13 @@ from scipy import special
 from discriminant.assessment.intervals import check_level
 from discriminant.assessment.layout import chance, number, table
 from discriminant.assessment.resampling import HeldOut
-from discriminant.errors import ComparisonError, NoSpreadWarning, OptionError, tell
+from discriminant.errors import (
+    ComparisonError,
+    NoSpreadWarning,
+    OptionError,
+    PosteriorError,
+    tell,
+)
 from discriminant.table.frames import pandas
 from discriminant.table.labels import same_labels
 from discriminant.table.schema import Floats
@@ -124,7 +130,7 @@ def compare_models(
         "resampled_t": Nadeau and Bengio's corrected t over folds. "mcnemar", "mcnemar_chi2": on the
         rows that one model has right and the other wrong.
     loss
-        "error", or "log_loss" for the t.
+        "error", of the decided rows where a model rejects some, or "log_loss" for the t.
     level
         Of the interval of the difference.
 
@@ -147,10 +153,14 @@ def compare_models(
     if len(runs) < 2:
         raise ComparisonError.too_few(len(runs))
     _check_alike(runs)
+    if loss == "log_loss":
+        for name, found in runs.items():
+            if not all(one.probabilistic for one in found):
+                raise PosteriorError.not_probabilities(str(name), "a log loss")
     if test == "resampled_t":
         fold_losses = {name: _fold_losses(found, loss, name) for name, found in runs.items()}
         pairs = [
-            _resampled_t(first, second, fold_losses, runs, level)
+            _resampled_t(first, second, fold_losses, runs, level, loss)
             for first, second in combinations(runs, 2)
         ]
     else:
@@ -182,6 +192,7 @@ def _resampled_t(
     losses: Mapping[Any, Floats],
     runs: Mapping[Any, Sequence[HeldOut]],
     level: float,
+    loss: Loss,
 ) -> Comparison:
     differences = losses[first] - losses[second]
     df = float(len(differences) - 1)
@@ -190,7 +201,8 @@ def _resampled_t(
     reach = spread * float(special.stdtrit(df, 0.5 + 0.5 * level))
     p = 2.0 * float(special.stdtr(df, -abs(t)))
     only = _only(runs[first], runs[second])
-    ends = mean - reach, mean + reach
+    bound = 1.0 if loss == "error" else np.inf  # of a difference of two errors
+    ends = max(mean - reach, -bound), min(mean + reach, bound)
     return Comparison(first, second, mean, spread, *ends, t, df, p, p, *only)
 
 
@@ -234,6 +246,11 @@ def _fold_losses(found: Sequence[HeldOut], loss: Loss, name: Any) -> Floats:
         if loss == "log_loss":
             paid = -one.log_posterior[rows, one.codes]
         weight = np.ones(len(rows)) if one.weight is None else one.weight
+        if loss == "error":  # of the decided rows
+            every, weight = weight, weight * (one.decided < len(one.labels))
+            none = np.bincount(one.fold, weight) == 0
+            for fold in np.flatnonzero(none & (np.bincount(one.fold, every) > 0))[:1]:
+                raise ComparisonError.nothing_decided(name, int(fold))
         with np.errstate(invalid="ignore"):
             sums = np.bincount(one.fold, np.where(weight > 0, weight * paid, 0.0))
         for fold in np.flatnonzero(~np.isfinite(sums))[:1]:

@@ -54,6 +54,7 @@ from discriminant.errors import (
 from discriminant.models.covariance import Shrinkage
 from discriminant.models.gaussian import Family
 from discriminant.moments.tally import Actions
+from discriminant.posterior import gives_posterior
 from discriminant.table.labels import encode_labels
 from discriminant.table.schema import Codes, Floats, Labels, Places
 from discriminant.table.source import Table, open_table, open_weight
@@ -70,13 +71,22 @@ class HeldOut:
     decided: Places  # (N,) what the model does: a place among the labels, then the others
     others: Actions = ()  # decisions that are no classes: REJECT, OUTLIER, actions with a cost
     weight: Floats | None = None  # (N,)
+    probabilistic: bool = True  # False: the model gives no probabilities, so there is no log loss
 
     @classmethod
     def of(
-        cls, labels: Labels, codes: Codes, fold: FoldNumbers, found: Answers, weight: Floats | None
+        cls,
+        labels: Labels,
+        codes: Codes,
+        fold: FoldNumbers,
+        found: Answers,
+        weight: Floats | None,
+        *,
+        probabilistic: bool = True,
     ) -> HeldOut:
         """What was said of rows of known classes."""
-        return cls(labels, codes, fold, found.log_posterior, found.decided, found.others, weight)
+        said = found.log_posterior, found.decided, found.others
+        return cls(labels, codes, fold, *said, weight, probabilistic)
 
     def __repr__(self) -> str:
         """One line: what was held out, and how it went."""
@@ -102,12 +112,16 @@ class HeldOut:
 
     @property
     def error(self) -> float:
-        """Share of the weight that is given to a wrong class."""
-        return float(np.average(self.wrong, weights=self.weight))
+        """Share of the decided rows, by weight, that are given to a wrong class."""
+        weight = np.ones(len(self.codes)) if self.weight is None else self.weight
+        decided = weight * (self.decided < len(self.labels))
+        return float(decided @ self.wrong / decided.sum()) if decided.any() else float("nan")
 
     @property
     def log_loss(self) -> float:
-        """Mean of -log posterior of the true class."""
+        """Mean of -log posterior of the true class; NaN if the model gives no probabilities."""
+        if not self.probabilistic:
+            return float("nan")
         weight = np.ones(len(self.codes)) if self.weight is None else self.weight
         some = np.flatnonzero(weight)  # a row of no weight does not count, however improbable
         own = self.log_posterior[some, self.codes[some]]
@@ -129,7 +143,7 @@ class HeldOut:
             self.decided[rows],
             labels=self.labels,
             others=self.others,
-            log_posterior=self.log_posterior[rows],
+            log_posterior=self.log_posterior[rows] if self.probabilistic else None,
             weight=None if self.weight is None else self.weight[rows],
         )
 
@@ -221,7 +235,8 @@ def cross_validate(
         else:
             found = refit_folds(estimator, X, labels=labels, codes=codes, weight=weight, fold=fold)
     warn_of_missing(codes, weight, labels, fold)
-    return HeldOut.of(labels, codes, fold, found, weight)
+    probable = gives_posterior(estimator)
+    return HeldOut.of(labels, codes, fold, found, weight, probabilistic=probable)
 
 
 @np.errstate(under="ignore")
@@ -272,7 +287,8 @@ def leave_one_out(
         else:
             model = _with_shares(estimator, codes, weight) if prior == "fixed" else estimator
             found = refit_folds(model, X, labels=labels, codes=codes, weight=weight, fold=one_each)
-    return HeldOut.of(labels, codes, one_each, found, weight)
+    probable = gives_posterior(estimator)
+    return HeldOut.of(labels, codes, one_each, found, weight, probabilistic=probable)
 
 
 @np.errstate(under="ignore")

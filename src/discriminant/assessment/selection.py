@@ -31,10 +31,12 @@ from discriminant.engines.engine import read_moments
 from discriminant.errors import (
     LabelError,
     OptionError,
+    PosteriorError,
     TooFewRowsError,
     gathered,
 )
 from discriminant.models.support import floored, rounding
+from discriminant.posterior import gives_posterior, not_probabilistic
 from discriminant.table.schema import dense
 from discriminant.table.source import Table, open_table
 
@@ -159,6 +161,9 @@ def select_features(
     ('x0',)
     """
     _check(direction, criterion, choice, tolerance)
+    if criterion == "log_loss" and not gives_posterior(estimator):
+        name = not_probabilistic(estimator) or type(estimator).__name__
+        raise PosteriorError.not_probabilities(name, "criterion='log_loss'")
     check_classifier(estimator)
     table = open_table(X, y, weight=sample_weight, name=_WHAT)
     table = replace(table, features=dense(table.features[:]))

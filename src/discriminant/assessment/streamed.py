@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial, reduce
 from operator import add
 from typing import Any
@@ -37,6 +37,8 @@ from discriminant.errors import DiscriminantError, NeedsMemoryError, OptionError
 from discriminant.moments.class_moments import Detail
 from discriminant.moments.held_out import HeldOutReading, HeldOutSums, ModelSums, Scorer
 from discriminant.moments.ranking import Ranking
+from discriminant.moments.scored import Scored
+from discriminant.posterior import gives_posterior
 from discriminant.table.schema import Floats, Labels
 
 
@@ -51,10 +53,13 @@ class HeldOutTally:
     rankings: tuple[Ranking, ...]  # of the second of two classes, or of each of more
 
     @classmethod
-    def of(cls, labels: Labels, sums: ModelSums) -> HeldOutTally:
-        """Of one model."""
-        tallies = tuple(Assessment.of_tally(tally) for tally in sums.tallies)
-        return cls(labels, tallies, sums.rankings)
+    def of(cls, labels: Labels, sums: ModelSums, *, probabilistic: bool = True) -> HeldOutTally:
+        """Of one model; one that gives no probabilities has no log loss."""
+        tallies = [Assessment.of_tally(tally) for tally in sums.tallies]
+        if not probabilistic:
+            none = Scored.empty(len(labels))
+            tallies = [replace(tally, scored=none) for tally in tallies]
+        return cls(labels, tuple(tallies), sums.rankings)
 
     def __repr__(self) -> str:
         """One line: what was held out, and how it went."""
@@ -72,12 +77,12 @@ class HeldOutTally:
 
     @property
     def error(self) -> float:
-        """Share of the weight that is given to a wrong class."""
+        """Share of the decided rows, by weight, that are given to a wrong class."""
         return self.tally.error
 
     @property
     def log_loss(self) -> float:
-        """Mean of -log posterior of the true class."""
+        """Mean of -log posterior of the true class; NaN if the model gives no probabilities."""
         return self.tally.log_loss
 
     @property
@@ -137,15 +142,18 @@ def compare_rows(
 
 
 def compared(
-    names: Sequence[str] | Mapping[str, Any],
+    models: Mapping[str, Any],
     labels: Labels,
     sums: HeldOutSums,
     fitted: Sequence[Sequence[Scorer | None]],
 ) -> Compared:
     """Sums by the names of the models."""
-    each = zip(names, sums.models, strict=True)
-    held = {name: HeldOutTally.of(labels, one) for name, one in each}
-    ended = {name: _converged(some) for name, some in zip(names, fitted, strict=True)}
+    each = zip(models, sums.models, strict=True)
+    held = {
+        name: HeldOutTally.of(labels, one, probabilistic=gives_posterior(models[name]))
+        for name, one in each
+    }
+    ended = {name: _converged(some) for name, some in zip(models, fitted, strict=True)}
     return Compared(held, sums.right, sums.weight, ended)
 
 

@@ -238,8 +238,9 @@ def _of_numbers(found: ClassMoments) -> TableMoments:
 def decided_as(model: Any, name: str, cost: Any, reject: Any) -> Any:
     """The model with costs and a reject option, which are checked now."""
     from discriminant.estimators.decision import Decision
+    from discriminant.posterior import gives_posterior
 
-    if not hasattr(model, "predict_proba"):
+    if not gives_posterior(model):
         raise StudyError.no_probabilities(name)
     made = Decision.of_fitted(model, cost=cost, reject=reject)
     made.check_options()

@@ -164,9 +164,7 @@ def _moved(logs: Floats, price: Floats, shift: Floats, k: int) -> Floats:
     return found
 
 
-def _best_cut(
-    rising: Floats, gain: Floats, last: npt.NDArray[np.intp]
-) -> tuple[float, float]:
+def _best_cut(rising: Floats, gain: Floats, last: npt.NDArray[np.intp]) -> tuple[float, float]:
     """A value between the entries so that those below it have the least sum, and that sum.
 
     `last` are the places of the last of each run of equal entries, which are not divided.

@@ -147,11 +147,32 @@ class PosteriorError(InputError):
         )
 
     @classmethod
-    def not_fused(cls, source: str, name: str) -> PosteriorError:
+    def not_probabilities(cls, name: str, what: str) -> PosteriorError:
         return cls(
-            f"Source '{source}' is {name}, which has neither predict_proba nor predict_log_proba, "
-            "and posteriors are what is fused. Wrap it in scikit-learn's CalibratedClassifierCV, "
-            f'or in Decision({name}(), calibrate="platt").'
+            f"The outputs of {name} are fitted values, not probabilities, and {what} needs "
+            f"probabilities. Calibrate it, by Decision({_call(name)}, calibrate='platt') or "
+            "scikit-learn's CalibratedClassifierCV, or use Logistic or LDA."
+        )
+
+    @classmethod
+    def not_fused(cls, source: str, name: str, *, clipped: bool = False) -> PosteriorError:
+        reason = (
+            "whose outputs are fitted values, not probabilities"
+            if clipped
+            else "which has neither predict_proba nor predict_log_proba"
+        )
+        return cls(
+            f"Source '{source}' is {name}, {reason}, and posteriors are what is fused. Wrap it in "
+            f"scikit-learn's CalibratedClassifierCV, or in Decision({_call(name)}, "
+            'calibrate="platt"), or use Logistic or LDA.'
+        )
+
+    @classmethod
+    def of_sum(cls, row: int, total: float, name: str) -> PosteriorError:
+        return cls(
+            f"The posteriors that {name} gives for row {row} (counted from 0) sum to {total:.6g}, "
+            "not 1: they are not probabilities of classes of which one is true. Calibrate it with "
+            "scikit-learn's CalibratedClassifierCV."
         )
 
     @classmethod
@@ -229,6 +250,11 @@ class PosteriorError(InputError):
             "Decision(FrozenEstimator(model), outlier=...).fit(X, y), with scikit-learn's "
             "FrozenEstimator."
         )
+
+
+def _call(name: str) -> str:
+    """How a classifier is made; a name may have its options already."""
+    return name if name.endswith(")") else f"{name}()"
 
 
 class FusionError(InputError):

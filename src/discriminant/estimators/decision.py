@@ -35,7 +35,13 @@ from discriminant.estimators.saving import Saving
 from discriminant.models.gaussian import Family, checked_prior, pooled_metric, quadratic_rule
 from discriminant.models.rules import QuadraticRule
 from discriminant.moments.class_moments import ClassMoments
-from discriminant.posterior import EstimatedPrior, estimated_prior, reweighed, typicality
+from discriminant.posterior import (
+    EstimatedPrior,
+    estimated_prior,
+    not_probabilistic,
+    reweighed,
+    typicality,
+)
 from discriminant.table.schema import Block, Floats, Labels, Schema
 from discriminant.table.source import open_features, open_table
 
@@ -52,7 +58,9 @@ class Decision(ClassifierMixin, MetaEstimatorMixin, Saving, BaseEstimator):
     ----------
     estimator
         A classifier with predict_proba or predict_log_proba. Cloned and fitted; a fitted one stays
-        as it is inside scikit-learn's FrozenEstimator, or by `Decision.of_fitted`.
+        as it is inside scikit-learn's FrozenEstimator, or by `Decision.of_fitted`. With one whose
+        outputs are no probabilities (LeastSquares, and one-vs-rest or a pipeline of it), all
+        options but `outlier` are refused unless `calibrate` is given.
     cost
         What each action costs where each class is true: {action: {class: cost}}, a square array in
         the order of the classes, or a data frame; see `decision.Costs.of`. If none of the actions
@@ -183,6 +191,7 @@ class Decision(ClassifierMixin, MetaEstimatorMixin, Saving, BaseEstimator):
     def expected_cost(self, X: Any) -> Floats:
         """(n, A) expected cost of each of `actions_`."""
         self._need_fit()
+        self._need_posterior("an expected cost")
         costs = self._costs()
         return expected_cost(self._log_posterior(X), costs)
 
@@ -205,6 +214,7 @@ class Decision(ClassifierMixin, MetaEstimatorMixin, Saving, BaseEstimator):
     def estimate_prior(self, X: Any) -> EstimatedPrior:
         """Class shares of new rows without labels, by EM; to be passed as `prior`."""
         self._need_fit()
+        self._need_posterior("estimate_prior")
         return estimated_prior(log_posterior_of(self.estimator_, X), self._known_prior())
 
     def typicality(self, X: Any) -> Floats:
@@ -293,6 +303,7 @@ class Decision(ClassifierMixin, MetaEstimatorMixin, Saving, BaseEstimator):
     def costs(self) -> Costs | None:
         """What actions cost, by `cost` or `threshold`; None where every error costs the same."""
         self._need_fit()
+        self._check_posterior()
         return self._costs()
 
     def gaussian_classes(self) -> tuple[ClassMoments, QuadraticRule, int]:
@@ -313,6 +324,24 @@ class Decision(ClassifierMixin, MetaEstimatorMixin, Saving, BaseEstimator):
         if not hasattr(self, "estimator_"):
             raise NotFittedError("This Decision instance is not fitted yet: call fit first.")
 
+    @property
+    def probabilistic(self) -> bool:
+        """Whether `predict_proba` gives probabilities: calibrated, or those of the classifier."""
+        if self.calibrate is not None:
+            return True
+        return not_probabilistic(getattr(self, "estimator_", self.estimator)) is None
+
+    def _need_posterior(self, what: str) -> None:
+        if not self.probabilistic:
+            name = not_probabilistic(self.estimator_) or type(self.estimator_).__name__
+            raise PosteriorError.not_probabilities(name, what)
+
+    def _check_posterior(self) -> None:
+        """Refuse every option that takes the classifier's outputs for probabilities."""
+        for option in ("cost", "threshold", "prior", "reject"):
+            if getattr(self, option) is not None:
+                self._need_posterior(f"Decision({option}=...)")
+
     def _known_prior(self) -> Floats:
         if self.fitted_prior is not None:
             return checked_prior(self._option("fitted_prior"), self.classes_)
@@ -321,6 +350,7 @@ class Decision(ClassifierMixin, MetaEstimatorMixin, Saving, BaseEstimator):
         return self.fitted_prior_
 
     def _log_posterior(self, X: Any) -> Floats:
+        self._check_posterior()
         new = None if self.prior is None else checked_prior(self._option("prior"), self.classes_)
         found = log_posterior_of(self.estimator_, X)
         return found if new is None else reweighed(found, self._known_prior(), new)
@@ -357,6 +387,7 @@ class Decision(ClassifierMixin, MetaEstimatorMixin, Saving, BaseEstimator):
 
     def check_options(self) -> None:
         """Say now, as `fit` does, if an option cannot be, and not only when it is used."""
+        self._check_posterior()
         costs = self._costs()
         self._tell_of_actions(costs)
         self._reject(costs)

@@ -45,8 +45,14 @@ from discriminant.imbalance.subsets import SubsetsReading
 from discriminant.models.averaged import MeanRule
 from discriminant.models.rules import LinearRule
 from discriminant.moments.reading import MomentsReading
+from discriminant.posterior import not_probabilistic
 from discriminant.table.schema import Codes, Floats, Labels
 from discriminant.table.source import Table, open_table
+
+
+def _ranks(self: Any) -> bool:
+    """Whether there are no posteriors, but votes or fitted values that rank the rows."""
+    return _votes(self) or not_probabilistic(self) is not None
 
 
 def _votes(self: Any) -> bool:
@@ -177,12 +183,15 @@ class EasyEnsemble(Rebalanced):
             found /= found.sum(axis=1, keepdims=True)
         return found
 
-    @only_if(_votes)
+    @only_if(_ranks)
     def decision_function(self, X: Any) -> Floats:
-        """Votes, ties broken by how sure they are: (n, K), with two classes (n,)."""
+        """Votes, ties broken by how sure they are, or the mean of outputs that are no posteriors.
+
+        (n, K), with two classes (n,), second less first.
+        """
         self._need_fit()
-        votes = self._votes(X)
-        return votes if votes.shape[1] > 2 else np.asarray(votes[:, 1] - votes[:, 0])
+        scores = self._votes(X) if _votes(self) else self._mean_posterior(X)
+        return scores if scores.shape[1] > 2 else np.asarray(scores[:, 1] - scores[:, 0])
 
     # --- inside -----------------------------------------------------------------------------------
 

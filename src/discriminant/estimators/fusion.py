@@ -27,7 +27,7 @@ from discriminant.estimators.in_parts import at_hand
 from discriminant.estimators.posteriors import log_posterior_of, share_of, stated_prior
 from discriminant.estimators.saving import Saving
 from discriminant.models.gaussian import checked_prior
-from discriminant.posterior import fused, reweighed
+from discriminant.posterior import fused, not_probabilistic, reweighed
 from discriminant.table.schema import Floats, Labels, canonical_rows, is_sparse
 
 
@@ -38,6 +38,7 @@ class Fusion(ClassifierMixin, Saving, _BaseComposition):
 
     which holds where the groups of columns are independent within each class, as a blood test and
     an X-ray may be. Each source needs posteriors, nothing else: models of any kind can be mixed.
+    One whose outputs are no probabilities (LeastSquares, SVM) is refused unless it is calibrated.
 
     Parameters
     ----------
@@ -224,6 +225,8 @@ class Fusion(ClassifierMixin, Saving, _BaseComposition):
 def _fitted(source: str, model: Any, part: Any, y: Any, sample_weight: Any) -> Any:
     if not (hasattr(model, "predict_proba") or hasattr(model, "predict_log_proba")):
         raise PosteriorError.not_fused(source, type(model).__name__)
+    if (clipped := not_probabilistic(model)) is not None:
+        raise PosteriorError.not_fused(source, clipped, clipped=True)
     if sample_weight is None:
         return model.fit(part, y)
     if not has_fit_parameter(model, "sample_weight"):

@@ -361,3 +361,8 @@ class LabelTree(ClassifierMixin, LabelAnswers):
         if self.path is not None:
             return self.path
         return "logistic" if self.loss == "logistic" or from_moments(self) else "hinge"
+
+    @property
+    def probabilistic(self) -> bool:
+        """Whether `predict_proba` gives probabilities: with the logistic loss or from moments."""
+        return bool(self.loss == "logistic" or from_moments(self))

@@ -11,7 +11,13 @@ import numpy.typing as npt
 from discriminant.assessment.leverage import without_each
 from discriminant.engines.engine import anchor_of, fold, read_classes, read_moments
 from discriminant.engines.parted import AnyTable, Parted
-from discriminant.errors import MaskedClassWarning, OptionError, ShapeError, tell
+from discriminant.errors import (
+    MaskedClassWarning,
+    OptionError,
+    PosteriorError,
+    ShapeError,
+    tell,
+)
 from discriminant.estimators.base import LinearScores
 from discriminant.estimators.regression import PRECISIONS, check_ridge
 from discriminant.models.gaussian import class_prior
@@ -85,7 +91,9 @@ class LeastSquares(LinearScores):
     as `coef_` and `intercept_` are: 2 f - 1, where f is the regression on 0 and 1, and twice the
     regression on -1 and 1. The regression itself is `fitted_values` and `beta_`. Fitted values are
     not probabilities: `predict_proba` sets what is negative to zero and divides by the sum, so a
-    probability of zero means no more than a fitted value below zero.
+    probability of zero means no more than a fitted value below zero. Therefore `prior=` is refused
+    when predicting, `Decision` and `Fusion` refuse this model unless it is calibrated, and it has
+    no log loss.
 
     Examples
     --------
@@ -94,6 +102,7 @@ class LeastSquares(LinearScores):
     ['low', 'high']
     """
 
+    probabilistic = False
     masked_: npt.NDArray[Any] | None
     _basis: PolynomialBasis | None
     _factor: ScatterFactor | None  # of the features and the indicators of `moments_.labels`
@@ -205,9 +214,9 @@ class LeastSquares(LinearScores):
         return super().forget(X, y, sample_weight)
 
     def predict(self, X: Any, prior: npt.ArrayLike | None = None) -> npt.NDArray[Any]:
-        """The class of the largest fitted value, or membership if another `prior` is given."""
+        """The class of the largest fitted value; there are no posteriors to change a `prior` of."""
         if prior is not None:
-            return super().predict(X, prior)
+            raise PosteriorError.not_probabilities("LeastSquares", "prior=")
         return np.asarray(self.rule_.labels[self._bounded(X).argmax(axis=1)])
 
     def decision_function(self, X: Any) -> Floats:
@@ -347,6 +356,11 @@ class LeastSquares(LinearScores):
         rule = self.rule_
         assert isinstance(rule, IndicatorRule)
         return rule.log_memberships(self._bounded(X))
+
+    def _scores(self, X: Any, prior: npt.ArrayLike | None) -> Floats:
+        if prior is not None:
+            raise PosteriorError.not_probabilities("LeastSquares", "prior=")
+        return super()._scores(X, prior)
 
     def _values(self, X: Any) -> Floats:
         rule = self.rule_

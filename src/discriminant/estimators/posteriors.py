@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.utils.class_weight import compute_class_weight
 
 from discriminant.errors import PosteriorError, WeightError
-from discriminant.posterior import log_posterior
+from discriminant.posterior import log_posterior, off_one
 from discriminant.table.labels import code_labels
 from discriminant.table.schema import Codes, Floats, Labels
 
@@ -31,6 +31,8 @@ def log_posterior_of(model: Any, X: Any) -> Floats:
         raise PosteriorError.of_shape(found.shape, len(model.classes_))
     for row in np.flatnonzero(~(found.max(axis=1) > -np.inf) | np.isnan(found).any(axis=1)):
         raise PosteriorError.no_number(int(row), name)
+    for place, total in off_one(np.exp(found)):
+        raise PosteriorError.of_sum(place, total, name)
     return log_posterior(found)
 
 

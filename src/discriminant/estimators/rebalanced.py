@@ -20,18 +20,27 @@ from sklearn.utils import get_tags
 
 from discriminant.assessment.refit import given_prior
 from discriminant.engines.local import map_rows
-from discriminant.errors import LabelError, OptionError, ResamplingError, ShapeError
+from discriminant.errors import (
+    LabelError,
+    OptionError,
+    PosteriorError,
+    ResamplingError,
+    ShapeError,
+)
 from discriminant.estimators.available import only_if
 from discriminant.estimators.posteriors import inmost, log_posterior_of, stated_prior
 from discriminant.estimators.saving import Saving
-from discriminant.posterior import log_posterior, reweighed
+from discriminant.posterior import log_posterior, not_probabilistic, reweighed
 from discriminant.table.labels import encode_labels
 from discriminant.table.schema import Codes, Floats, Labels, canonical_rows, is_sparse
 
 
 def has_posterior(self: Any) -> bool:
-    """Whether the classifier inside has any."""
+    """Whether there are any: to bring posteriors back, the classifier must give probabilities."""
     model = getattr(self, "estimator_", self.estimator)
+    if self.keep_probabilities and (name := not_probabilistic(model)) is not None:
+        what = f"{type(self).__name__}(keep_probabilities=True).predict_proba"
+        raise AttributeError(str(PosteriorError.not_probabilities(name, what)))
     return hasattr(model, "predict_proba") or hasattr(model, "predict_log_proba")
 
 

@@ -12,7 +12,8 @@ counts, and every point that a dial of the page can call for,
     p >= 1 - aside / alarm           sure enough to say it
     p >  aside / miss                not sure enough to say the other
 
-(numbers within a relative `TIE` are equal, as in `decision.actions`), so that what a dial shows is exact too. Otherwise a page gets held-out rows, drawn class by class,
+(numbers within a relative `TIE` are equal, as in `decision.actions`), so that what a dial shows is
+exact too. Otherwise a page gets held-out rows, drawn class by class,
 each with the number of rows it stands for, and posteriors as rounded logs: of 1000 log p no digit
 of a rare class is lost.
 """

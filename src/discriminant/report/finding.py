@@ -260,6 +260,8 @@ def _masked(held: HeldOut) -> list[FindingFacts]:
 
 
 def _surprising(held: HeldOut, numbered: Numbered) -> list[FindingFacts]:
+    if not held.probabilistic:
+        return []
     own = held.log_posterior[np.arange(len(held.codes)), held.codes]
     share = np.bincount(held.codes, held.weight, minlength=len(held.labels))
     with np.errstate(divide="ignore"):

@@ -105,13 +105,13 @@ class RunInMemory(Run):
     def _measured(
         self, member: Member, said: Said, seconds: float, warnings: tuple[Warning, ...], keep: bool
     ) -> tuple[Outcome, Right]:
-        held = self.held_of(said.answers)
+        held = self.held_of(member, said.answers)
         with kept():  # an AUC of 1 has no spread: the table shows that
             found = outcome_of(
                 member,
                 said.tallies or self.folded.tallies(said.answers),
                 area=area_of(held, said.scores),
-                able=said.scores is None,
+                able=held.probabilistic,
                 seconds=seconds,
                 note=said.note,
                 warnings=warnings,

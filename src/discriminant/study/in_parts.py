@@ -26,6 +26,7 @@ from discriminant.engines.parted import Parted
 from discriminant.errors import kept
 from discriminant.moments.class_moments import ClassMoments
 from discriminant.moments.held_out import HeldOutReading, ModelSums, Scorer
+from discriminant.posterior import gives_posterior
 from discriminant.study.measuring import LEVEL, Outcome, outcome_of
 from discriminant.study.members import Member
 from discriminant.study.running import Run
@@ -132,7 +133,8 @@ class RunInParts(Run):
     def _fitted(self, member: Member) -> Fitted:
         ways = self.ways(member)
         if ways is not None:
-            return Fitted(tuple(ruled(ways, self.dealt)), note=self.note(member))
+            able = gives_posterior(member.make())
+            return Fitted(tuple(ruled(ways, self.dealt)), able, self.note(member))
         models = self.folded.refits(
             member.make(), most=self.most, seed=self.seed, told=self.telling(member)
         )
@@ -140,8 +142,8 @@ class RunInParts(Run):
         converged = ended or member.unending
         note = self.note(member, used=self.folded.drawn(self.most), converged=converged)
         labels = self.parted.schema.labels
-        able = hasattr(models[0], "predict_log_proba")
-        return Fitted(tuple(_scorers(models, labels, able)), able, note, converged)
+        made = _scorers(models, labels, hasattr(models[0], "predict_log_proba"))
+        return Fitted(tuple(made), gives_posterior(models[0]), note, converged)
 
     def _measured(
         self,

@@ -17,6 +17,7 @@ import numpy as np
 
 from discriminant.errors import ColumnNamesError, OptionError
 from discriminant.estimators.available import is_regressor
+from discriminant.posterior import gives_posterior
 from discriminant.study.scoring import decides, with_encoding
 from discriminant.table.frames import pandas
 
@@ -67,7 +68,7 @@ class _Answering:
     def names(self) -> list[str]:
         """Of the columns."""
         found = ["predicted", *(["decision"] if decides(self.model) else [])]
-        if self.probabilities and hasattr(self.model, "predict_proba"):
+        if self.probabilities and gives_posterior(self.model):
             found += [f"p({label})" for label in self.model.classes_.tolist()]
         return [f"{self.prefix}{name}" for name in found]
 

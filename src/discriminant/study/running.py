@@ -27,6 +27,7 @@ from discriminant.engines.parted import AnyTable
 from discriminant.errors import DiscriminantError, StudyError, kept
 from discriminant.models.gaussian import Family
 from discriminant.moments.class_moments import ClassMoments, Detail
+from discriminant.posterior import gives_posterior
 from discriminant.study.comparison import Comparison
 from discriminant.study.measuring import Outcome
 from discriminant.study.members import Member
@@ -158,12 +159,19 @@ class Run(ABC):
         if outcome.held is not None:
             return outcome.held
         with kept():
-            return self.held_of(self.said(outcome.member).answers)
+            return self.held_of(outcome.member, self.said(outcome.member).answers)
 
-    def held_of(self, answers: Answers) -> HeldOut:
+    def held_of(self, member: Member, answers: Answers) -> HeldOut:
         """Answers beside the truth."""
         table = self.table
-        return HeldOut.of(table.schema.labels, table.codes, self.folded.fold, answers, table.weight)
+        return HeldOut.of(
+            table.schema.labels,
+            table.codes,
+            self.folded.fold,
+            answers,
+            table.weight,
+            probabilistic=gives_posterior(member.make()),
+        )
 
     # --- models -----------------------------------------------------------------------------------
 

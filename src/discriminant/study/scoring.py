@@ -28,6 +28,7 @@ from discriminant.errors import (
 from discriminant.estimators.available import is_regressor
 from discriminant.estimators.encoded import Encoded, check_unseen
 from discriminant.estimators.label_tree import LabelTree
+from discriminant.posterior import gives_posterior
 from discriminant.study.database_rows import DatabaseRows
 from discriminant.study.sheets import ArrowSheet, CsvSheet, Sheet
 from discriminant.study.sources import refuse_csv_options
@@ -320,7 +321,7 @@ class _Answering:
 
     @property
     def _probable(self) -> bool:
-        return self.probabilities and hasattr(self.model, "predict_proba")
+        return self.probabilities and gives_posterior(self.model)
 
     def _added(self) -> tuple[str, ...]:
         names = ["predicted", *(["decision"] if decides(self.model) else [])]

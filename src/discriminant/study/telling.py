@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from discriminant.errors import DiscriminantError, kept
 from discriminant.estimators.decision import Decision
+from discriminant.posterior import gives_posterior
 from discriminant.redaction import redact_facts
 from discriminant.report.deciding import decision_section
 from discriminant.report.facts import (
@@ -264,7 +265,7 @@ def _lines(study: Study, table: Table) -> Lines | None:
 def _use(study: Study, file: str) -> UseFacts | None:
     table = Path(study.source).stem or "rows"
     model, keys = decided(study), _keys(study)
-    able, rare = hasattr(model, "predict_proba"), _rarest(study)
+    able, rare = gives_posterior(model), _rarest(study)
     sql = _sql(model, table, keys)
     if sql:
         sql = f"{_about_sql(file, table, keys)}\n{sql}"

@@ -28,6 +28,7 @@ from discriminant.estimators.decision import Decision
 from discriminant.estimators.encoded import Encoded
 from discriminant.estimators.mixed_rows import fit_weighed
 from discriminant.moments.class_moments import ClassMoments
+from discriminant.posterior import gives_posterior
 from discriminant.report.facts import Facts
 from discriminant.study.comparison import Choice, Comparison
 from discriminant.study.in_memory import RunInMemory
@@ -208,7 +209,7 @@ class Study:
         if name is not None:
             self.choose(name)
         model = self.model()
-        if not hasattr(model, "predict_proba"):
+        if not gives_posterior(model):
             raise StudyError.no_probabilities(self._chosen().name)
         self.check_decision(cost, reject)
         made = Decision.of_fitted(model, cost=cost, reject=reject)

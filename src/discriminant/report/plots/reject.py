@@ -18,7 +18,7 @@ from discriminant.assessment.answers import check_classifier
 from discriminant.assessment.resampling import HeldOut
 from discriminant.decision.actions import REJECT, Reject, exceeds
 from discriminant.decision.curves import RiskCoverage, risk_coverage
-from discriminant.errors import PlotError, gathered
+from discriminant.errors import PlotError, PosteriorError, gathered
 from discriminant.report.plots.boundary import decided_over, held_words, known_labels, some_rows
 from discriminant.report.plots.canvas import Canvas, check_matplotlib, model_words
 from discriminant.report.plots.plane import Plane
@@ -65,6 +65,8 @@ def plot_reject(
     """
     check_matplotlib()
     if isinstance(found, HeldOut):
+        if not found.probabilistic:
+            raise PosteriorError.not_probabilities("the model held out", "plot_reject")
         curve = risk_coverage(found.log_posterior, found.codes, sample_weight=found.weight)
         words = "error of the rows that are decided"
         return _draw_curve(Canvas.of(ax), curve, reject, title, words)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from importlib import import_module
+from inspect import isfunction
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # the same names again, for type checkers and editors
@@ -186,6 +187,11 @@ def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'discriminant' has no attribute {name!r}")
     found = getattr(import_module(f"discriminant.{_HOMES[name]}"), name)
+    if isfunction(found):
+        from discriminant.errors.foreign_options import named_options
+
+        found = named_options(found)
+        found.__module__ = __name__  # where pickle finds it
     globals()[name] = found
     return found
 

@@ -26,6 +26,7 @@ from discriminant.decision.actions import exceeds, least_cost
 from discriminant.decision.costs import Costs
 from discriminant.decision.held_out import HeldOut
 from discriminant.errors import LabelError, PosteriorError
+from discriminant.errors.foreign_options import named_options
 from discriminant.moments.scored import TIE
 from discriminant.table.schema import Codes, Floats
 
@@ -59,6 +60,7 @@ class CostCurve:
         return np.interp(probability_cost, self.probability_cost, self.cost)
 
 
+@named_options
 def risk_coverage(
     log_posterior: Any,
     truth: Any,
@@ -105,6 +107,7 @@ def risk_coverage(
     return RiskCoverage(coverage, risk, bound, area)
 
 
+@named_options
 def cost_curve(
     log_posterior: Any, truth: Any, *, classes: Any = None, sample_weight: Any = None
 ) -> CostCurve:

@@ -23,6 +23,7 @@ from discriminant.decision.costs import unit
 from discriminant.decision.curves import last_of_ties, paid_costs
 from discriminant.decision.held_out import HeldOut
 from discriminant.errors import ThresholdError
+from discriminant.errors.foreign_options import named_options
 from discriminant.moments.scored import TIE
 from discriminant.table.schema import Floats
 
@@ -52,6 +53,7 @@ class TunedThreshold:
     untuned: float  # mean cost by least expected cost, for comparison
 
 
+@named_options
 def tuned_reject(
     log_posterior: Any,
     truth: Any,
@@ -87,6 +89,7 @@ def tuned_reject(
     return TunedReject(max(edge, 0.0), cost, float(1.0 - taken))  # 0 rejects all
 
 
+@named_options
 def tuned_threshold(
     log_posterior: Any,
     truth: Any,

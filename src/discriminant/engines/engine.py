@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from inspect import signature
 from typing import Any, Literal, TypeVar, overload
 
 import numpy as np
@@ -103,6 +104,7 @@ def moments(
     if target is not None:
         return _of_source(X, y, detail, target=target, weight=weight, **options)
     for name in options:
+        _check_reads(name)
         raise OptionError.of(name, options[name], "left out, or given along with target=")
     if y is None:
         raise OptionError.of("y", None, "the labels; or name their column by target=")
@@ -110,6 +112,15 @@ def moments(
     if detail == "rows":
         return read_rows(table)
     return read_moments(table, detail=detail, threads=threads)
+
+
+def _check_reads(option: str) -> None:
+    """Raise a TypeError for an option that no source has, with or without target=."""
+    from discriminant.engines.opening import rows
+    from discriminant.table.opening import open_source
+
+    if option not in {*signature(rows).parameters, *signature(open_source).parameters}:
+        raise TypeError(f"moments() got an unexpected keyword argument '{option}'")
 
 
 def _of_source(source: Any, y: Any, detail: Detail, **options: Any) -> ClassMoments | ClassRows:

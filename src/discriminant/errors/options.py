@@ -9,7 +9,7 @@ from discriminant.errors.base import DiscriminantError
 
 
 class UnknownOptionError(DiscriminantError, TypeError):
-    """An estimator was made with an option that it does not have."""
+    """An estimator or a function was given an option that it does not have."""
 
     @classmethod
     def of(

@@ -2,7 +2,7 @@
 
 An estimator is made with options by name; one that it does not have is refused at once, and where
 it is an option of scikit-learn's with what is meant by it here. Nothing is translated silently:
-scales and defaults differ.
+scales and defaults differ. Functions answer in the same way: `errors.foreign_options`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import inspect
 from collections.abc import Iterable
 from typing import Any, Self
 
-from discriminant.errors import UnknownOptionError
+from discriminant.errors.foreign_options import check_names
 
 _PRIOR = "pass prior=, by label or in sorted order; it enters the intercepts only"
 _INTERCEPT = "pass intercept="
@@ -119,10 +119,7 @@ def _check(kind: Any, options: Iterable[str]) -> None:
     if any(one.kind is one.VAR_KEYWORD for one in found):
         return
     known = [one.name for one in found]
-    for option in options:
-        if option not in known:
-            instead = _instead(kind, option)
-            raise UnknownOptionError.of(kind.__name__, option, known=known, instead=instead)
+    check_names(kind.__name__, options, known, lambda option: _instead(kind, option))
 
 
 def _instead(kind: Any, option: str) -> str | None:

@@ -42,19 +42,21 @@ def export(model: Any, to: str, path: Any = None, **options: Any) -> str | bytes
 
 
 def _made(model: Any, to: str, options: dict[str, Any]) -> str | bytes:
+    from discriminant.errors.foreign_options import named_options
+
     if to == "sql":
         from discriminant.export.sql import to_sql
 
-        return to_sql(model, **options)
+        return named_options(to_sql)(model, **options)
     if to == "onnx":
         from discriminant.export.onnx import to_onnx
 
         _check_onnx()
-        return to_onnx(model, **options)
+        return named_options(to_onnx)(model, **options)
     if to == "python":
         from discriminant.export.python import to_python
 
-        return to_python(model, **options)
+        return named_options(to_python)(model, **options)
     from discriminant.errors import ExportError
 
     raise ExportError.of_target(to, TARGETS)

@@ -29,6 +29,7 @@ from discriminant.errors import (
     ShapeError,
     WeightError,
 )
+from tests.assessment.test_intervals import score_ends
 
 TRUTH, SAID = list("aabbab"), list("abbbaa")
 SURE = [[0.9, 0.1], [0.3, 0.7], [0.2, 0.8], [0.4, 0.6], [0.6, 0.4], [0.5, 0.5]]
@@ -103,9 +104,11 @@ def test_a_loss_varies_over_parts_as_their_means_do(measure):
     parts = cross_validate(LDA(), X, y, 5).tallies
     each = np.array([getattr(part, measure) for part in parts])
     found = interval_over(parts, measure)
-    reach = 2.7764451051977987 * each.std(ddof=1) / np.sqrt(5)  # t of 4 degrees, 97.5 %
+    most = {"log_loss": np.inf, "brier": 1.0 if len(set(y)) == 2 else 2.0, "brier_sum": 2.0}
+    t, variance = 2.7764451051977987, each.var(ddof=1) / 5  # of 4 degrees, 97.5 %
     assert found.value == pytest.approx(each.mean(), rel=1e-12)
-    assert (found.low, found.high) == pytest.approx((each.mean() - reach, each.mean() + reach))
+    wanted = score_ends(each.mean(), variance, t, (0.0, most[measure]))
+    assert (found.low, found.high) == pytest.approx(wanted, rel=1e-9)
 
 
 def test_a_loss_of_parts_drawn_anew_is_that_of_the_whole_and_lies_among_the_parts():

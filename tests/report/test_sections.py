@@ -320,3 +320,16 @@ def numbers(part):
     if isinstance(part, list):
         return [value for one in part for value in numbers(one)]
     return [part] if isinstance(part, float) else []
+
+
+def test_a_model_without_probabilities_is_not_preferred_for_its_log_loss():
+    X, y = load_iris(return_X_y=True)
+    held = {
+        kind.__name__: dd.cross_validate(kind(), X, y, np.arange(150) % 5)
+        for kind in (dd.LeastSquares, dd.LDA)
+    }
+    models = {model["name"]: model for model in comparison_section(held)["models"]}
+    assert models["LDA"]["chosen"] and models["LDA"]["log_loss"] is not None
+    none = [models["LeastSquares"][name] for name in ("log_loss", "brier", "calibration")]
+    assert none == [None] * 3
+    assert "no probabilities" in models["LeastSquares"]["note"]

@@ -121,26 +121,35 @@ def _model(
     tally = held.tally
     error, area = tally.interval("error", level=level), held_auc(held, level)
     endless = "Some rows were of a class that was given probability 0, so its log loss is infinite."
+    none = "It gives no probabilities, only classes."
+    known = held.probabilistic
+    notes = [note, endless if math.isinf(tally.log_loss) else "", "" if known else none]
     return ModelFacts(
         name=name,
         label=title,
         error=float(error.value),
         error_low=float(error.low),
         error_high=float(error.high),
-        log_loss=tally.log_loss,
+        log_loss=tally.log_loss if known else None,
         auc=None if area is None else area.value,
         auc_low=None if area is None else area.low,
         auc_high=None if area is None else area.high,
-        brier=tally.brier,
-        calibration=tally.calibration_error(),
+        brier=tally.brier if known else None,
+        calibration=tally.calibration_error() if known else None,
         seconds=seconds,
-        note=" ".join(filter(None, [note, endless if math.isinf(tally.log_loss) else ""])),
+        note=" ".join(filter(None, notes)),
         chosen=chosen,
     )
 
 
 def _least_loss(held: Mapping[str, HeldOut]) -> str:
-    return min(held, key=lambda name: (held[name].log_loss, held[name].error))
+    """Name of the model of least log loss; one without probabilities only if none has any."""
+
+    def rank(name: str) -> tuple[bool, float, float]:
+        one = held[name]
+        return not one.probabilistic, one.log_loss if one.probabilistic else 0.0, one.error
+
+    return min(held, key=rank)
 
 
 def _folds(held: HeldOut) -> str:
@@ -158,7 +167,7 @@ def _why(held: Mapping[str, HeldOut], taken: str, models: list[ModelFacts]) -> s
     least = taken == _least_loss(held)
     reason = (
         "gave the most trustworthy probabilities of all models on held-out rows (least log loss)"
-        if least and len(models) > 1
+        if least and len(models) > 1 and held[taken].probabilistic
         else "was taken as asked"
     )
     share = percent(own["error"]) if own["error"] else "none"

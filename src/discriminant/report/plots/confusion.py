@@ -120,9 +120,10 @@ def _written(value: float, *, share: bool) -> str:
 
 def _said(tally: Assessment) -> str:
     rows = int(tally.rows.sum())
-    text = f"{rows} rows: {tally.error:.1%} in a wrong class"
-    refused = tally.rejected + tally.outliers
-    return f"{text}\n{refused:.1%} not decided" if refused > 0 else text
+    if tally.coverage == 1.0:
+        return f"{rows} rows: {tally.error:.1%} in a wrong class"
+    wrong = f"{tally.error:.1%} of the decided rows in a wrong class"
+    return f"{rows} rows, {tally.coverage:.1%} decided\n{wrong}"
 
 
 def _lean(canvas: Canvas, names: list[str]) -> None:

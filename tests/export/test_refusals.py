@@ -13,10 +13,11 @@ from discriminant import (
     SVM,
     Decision,
     Fusion,
+    LeastSquares,
     OneVsOne,
     OneVsRest,
 )
-from discriminant.errors import ExportError
+from discriminant.errors import ExportError, PosteriorError
 from discriminant.export import export
 
 RNG = np.random.default_rng(0)
@@ -108,3 +109,10 @@ def test_a_graph_of_text_is_no_matrix():
     model = Encoded(LDA()).fit(frame, np.array(list("ab"))[RNG.integers(0, 2, 90)])
     with pytest.raises(ExportError, match=r"The column 'c'.*inputs='columns'"):
         export(model, "onnx", inputs="matrix")
+
+
+def test_fitted_values_are_not_weighed_in_an_export():
+    X, y = np.random.default_rng(0).normal(size=(30, 2)), np.arange(30) % 3
+    model = Decision(LeastSquares()).fit(X, y).set_params(reject=0.1)
+    with pytest.raises(PosteriorError, match="LeastSquares are fitted values"):
+        export(model, "sql", table="t")

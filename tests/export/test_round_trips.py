@@ -93,6 +93,8 @@ MANY = {
     "svm": SVM(),
     "easy ensemble of votes": EasyEnsemble(Perceptron(max_passes=3), 3),
     "reweighted": Reweighted(LeastSquares()),
+    "reweighted as fitted": Reweighted(LeastSquares(), keep_probabilities=False),
+    "easy ensemble of fitted values": EasyEnsemble(LeastSquares(), 3),
     "decision": Decision(
         QDA(), cost={"ash": {"Bé🙂": 3}, "c'": {"ash": 2}}, reject=0.3, outlier=0.1
     ),

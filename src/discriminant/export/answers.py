@@ -26,6 +26,7 @@ from discriminant.models.indicator import IndicatorRule
 from discriminant.models.laplace import LaplaceRule
 from discriminant.models.rules import LinearRule, QuadraticRule
 from discriminant.moments.scored import TIE
+from discriminant.posterior import not_probabilistic
 from discriminant.table.schema import Floats
 
 T = TypeVar("T")
@@ -192,6 +193,8 @@ def _rebalanced(model: Any, x: Step) -> Answer:
 def _as_they_came(model: Any, found: Answer) -> Answer:
     if not (found.sure and model.keep_probabilities):
         return found
+    if not_probabilistic(model) is not None:  # there is no posterior to bring back
+        return replace(found, logs=None, shares=None)
     return found.reweighed(model.fitted_prior_, model.class_shares_)
 
 

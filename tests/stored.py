@@ -44,7 +44,8 @@ def parts(thing):
     if isinstance(thing, (list, tuple)):
         return dict(enumerate(thing))
     if hasattr(thing, "__dict__"):
-        return {name: value for name, value in sorted(vars(thing).items()) if name != "f_"}
+        left_out = ("f_", "_copied")  # copies of options: a file has them in place of the options
+        return {name: value for name, value in sorted(vars(thing).items()) if name not in left_out}
     names = [name for cls in type(thing).__mro__ for name in getattr(cls, "__slots__", ())]
     return {name: getattr(thing, name) for name in names}
 

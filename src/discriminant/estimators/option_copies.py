@@ -32,23 +32,33 @@ class OptionCopies:
                 setattr(cls, name, _copying_first(vars(cls)[name]))
 
     def options_in_effect(self) -> dict[str, Any]:
-        """All options by name, as they were at the fit or when they were last replaced."""
+        """All options by name: the copies of those that were copied, the others as they are."""
         kind: Any = type(self)
-        return {name: self._option(name) for name in _option_names(kind)}
+        copied = self.__dict__.get("_copied", {})
+        found = {name: getattr(self, name) for name in _option_names(kind)}
+        for name, (given, copy) in copied.items():
+            if found[name] is given:
+                found[name] = copy
+        return found
 
     def _option(self, name: str) -> Any:
-        """One of them."""
+        """An option that is read after the fit; one that was replaced since is copied now."""
         given = getattr(self, name)
         if not _is_mutable(given):
             return given
         copied = self.__dict__.setdefault("_copied", {})
         if name not in copied or copied[name][0] is not given:
-            copied[name] = given, _copy(given)
+            copied[name] = given, deepcopy(given, _models_within(given))
         return copied[name][1]
 
     def _copy_options(self) -> None:
-        self._copied = {}
-        self.options_in_effect()
+        """Copy all that can change in place; what options share, their copies share."""
+        self.__dict__.pop("_copied", None)
+        options = self.options_in_effect().items()
+        given = {name: value for name, value in options if _is_mutable(value)}
+        if given:
+            copies = deepcopy(given, _models_within([*given.values()]))
+            self._copied = {name: (given[name], copies[name]) for name in given}
 
 
 def _copying_first(fit: Callable[..., Any]) -> Callable[..., Any]:
@@ -72,8 +82,15 @@ def _is_mutable(value: Any) -> bool:
     return hasattr(value, "shape") or hasattr(value, "__array__")  # frames, series, sparse matrices
 
 
-def _copy(value: Any) -> Any:
-    """A copy of the containers; estimators within, as those of `Fusion`, are the same."""
-    if isinstance(value, list | tuple) and type(value) in (list, tuple):
-        return type(value)(_copy(one) for one in value)
-    return value if hasattr(value, "fit") or callable(value) else deepcopy(value)
+def _models_within(value: Any) -> dict[int, Any]:
+    """Estimators and functions within lists, such as those of `Fusion`, for `deepcopy` to keep."""
+    found: dict[int, Any] = {}
+    waiting, seen = [value], set()
+    while waiting:
+        one = waiting.pop()
+        if hasattr(one, "fit") or callable(one):
+            found[id(one)] = one
+        elif isinstance(one, list | tuple) and id(one) not in seen:
+            seen.add(id(one))
+            waiting.extend(one)
+    return found

@@ -163,6 +163,16 @@ def test_signal_ends_a_command_that_hangs_in_native_code(number: signal.Signals)
         os.kill(child, 0)
 
 
+@pytest.mark.parametrize(("given", "used"), [("64", "1"), ("", "1"), ("many", "1")])
+def test_thread_count_of_the_environment_is_lowered_to_what_fits(
+    monkeypatch: pytest.MonkeyPatch, given: str, used: str
+) -> None:
+    monkeypatch.setenv("OPENBLAS_NUM_THREADS", given)
+    process = parent_of("print(os.environ['OPENBLAS_NUM_THREADS'], flush=True); return 0")
+    out, _ = process.communicate(timeout=60)
+    assert out.strip() == used
+
+
 def test_signal_lets_the_command_end_in_order() -> None:
     process = parent_of(
         "\n    ".join(

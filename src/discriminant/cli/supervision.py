@@ -29,6 +29,7 @@ from discriminant.engines.memory import available_threads
 _GRACE = 10.0  # seconds that a command has to end after a signal
 _LONG = 3600.0
 _STOPPING = frozenset({signal.SIGINT, signal.SIGTERM, signal.SIGHUP})
+_THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "NUMBA_NUM_THREADS", "ARROW_IO_THREADS")
 _ARENA_MAX = -8  # option of mallopt
 _PARENT_DEATH_SIGNAL = 1  # option of prctl
 
@@ -88,12 +89,14 @@ def _wait(child: int, heard: set[signal.Signals]) -> tuple[int, int | None]:
 
 def _spare_memory() -> None:
     """Keep the address space that libraries reserve small; before any of them is loaded."""
-    threads = str(available_threads())
-    for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "NUMBA_NUM_THREADS"):
-        os.environ.setdefault(name, threads)
-    os.environ.setdefault("ARROW_IO_THREADS", threads)
+    threads = available_threads()
+    for name in _THREADS:
+        given = os.environ.get(name, "")
+        os.environ[name] = str(
+            min(threads, int(given)) if given.isdecimal() and int(given) else threads
+        )
     os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
-    _libc("mallopt", _ARENA_MAX, int(threads))
+    _libc("mallopt", _ARENA_MAX, threads)
 
 
 def _end_with(parent: int) -> None:

@@ -9,6 +9,7 @@ come to the client, but for the sample that a plan is made from.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib import import_module
@@ -68,7 +69,8 @@ class Partition:
     def _frame(self, rows: slice, columns: Sequence[str]) -> Frame:
         if len(self.columns) == 1:
             some = self.frame.iloc[rows]
-            return open_frame(some, wanted=lambda names: [n for n in names if n in set(columns)])
+            asked = set(columns)
+            return open_frame(some, wanted=lambda names: [n for n in names if n in asked])
         features = np.asarray(self.columns[0][rows])
         found = [_cells(n, features[:, j]) for j, n in enumerate(self.names[: features.shape[1]])]
         for name, values in zip(self.names[features.shape[1] :], self.columns[1:], strict=True):
@@ -188,7 +190,7 @@ def _array(one: Any) -> Any:
 def _texts(columns: Iterable[Any]) -> tuple[str, ...]:
     """Names as texts, each once."""
     names = tuple(str(name) for name in columns)
-    for name in (n for j, n in enumerate(names) if n in names[:j]):
+    for name in (n for n, count in Counter(names).items() if count > 1):
         places = [j for j, other in enumerate(names) if other == name]
         raise ColumnNamesError.of_duplicates(name, places)
     return names

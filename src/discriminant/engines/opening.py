@@ -191,7 +191,7 @@ def _opened(
     detail: Detail | None,
 ) -> Parted:
     look = source.sample(wishes.wanted(source.names), _LOOK)
-    look = replace(look, left_out=tuple(n for n in source.names if n not in look.names))
+    look = replace(look, left_out=tuple(n for n in source.names if n not in look.places))
     if wishes.target is not None and look[wishes.target].gaps:
         if wishes.missing == "drop":
             read, look = len(look), look.labelled(wishes.target)

@@ -9,6 +9,7 @@ nothing is added on the side, so a row is counted once however often its task wa
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -102,7 +103,7 @@ def source_of(source: Any) -> SparkSource:
     if type(source).__module__.startswith("pyspark.pandas"):
         source = source.to_spark()
     names = tuple(source.columns)
-    for name in (n for j, n in enumerate(names) if n in names[:j]):
+    for name in (n for n, count in Counter(names).items() if count > 1):
         places = [j for j, other in enumerate(names) if other == name]
         raise ColumnNamesError.of_duplicates(name, places)
     return SparkSource(source, names)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections import Counter
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -187,7 +188,7 @@ class SqlSource:
             told = _columns(connection, self.database, self.query)
             days = _days(connection, self.query, told) if self.database.name == "sqlite" else ()
         names = tuple(name for name, _ in told)
-        for name in (n for j, n in enumerate(names) if n in names[:j]):
+        for name in (n for n, count in Counter(names).items() if count > 1):
             places = [j for j, other in enumerate(names) if other == name]
             raise ColumnNamesError.of_duplicates(name, places)
         if self.database.name == "sqlite":

@@ -214,11 +214,12 @@ class Fusion(ClassifierMixin, Saving, _BaseComposition):
             if width != self.n_features_in_:
                 raise ShapeError.of_width(width, self.n_features_in_, "Fusion")
             return [_safe_indexing(X, places, axis=1) for places in self.columns_]
-        missing = [name for name in fitted if name not in set(names)]
+        place = {name: j for j, name in enumerate(names)}
+        missing = [name for name in fitted if name not in place]
         if missing:
-            extra = [name for name in names if name not in set(fitted)]
-            raise ColumnNamesError.of_missing(missing, extra)
-        now = np.array([names.index(name) for name in fitted])
+            known = set(fitted)
+            raise ColumnNamesError.of_missing(missing, [n for n in names if n not in known])
+        now = np.array([place[name] for name in fitted])
         return [_safe_indexing(X, now[places], axis=1) for places in self.columns_]
 
 

@@ -80,7 +80,8 @@ def json_frame(table: Any, names: Sequence[str], wanted: Sequence[str]) -> Frame
 
 
 def _frame(table: Any, names: Sequence[str], wanted: Sequence[str]) -> Frame:
-    others = tuple(name for name in names if name not in wanted)
+    used = set(wanted)
+    others = tuple(name for name in names if name not in used)
     rows = table.num_rows
     return Frame(from_arrow(table), rows, left_out=others)
 

@@ -172,13 +172,14 @@ class ArrowPart:
         """Arrow tables of its rows."""
         import pyarrow as pa
 
+        asked = set(columns)
         with guarded(self.format), pa.OSFile(self.identity.path) as source:
             for batch in self._read(source, self.keys.apart(columns)):
                 batch.validate(full=True)
                 held = pa.Table.from_batches([batch])
                 for lo in range(0, batch.num_rows, BATCH):
                     some = self.keys.joined(held.slice(lo, BATCH), columns)
-                    yield some.select([name for name in some.column_names if name in columns])
+                    yield some.select([name for name in some.column_names if name in asked])
 
     def frames(self, columns: Sequence[str]) -> Iterator[Frame]:
         """Its rows, some at a time."""

@@ -162,7 +162,8 @@ def open_chosen(source: Any, wishes: Wishes) -> Frame:
     if not isinstance(source, Frame):
         return open_frame(source, wanted=wanted)
     kept = wanted(source.names)
-    others = tuple(name for name in source.names if name not in kept)
+    used = set(kept)
+    others = tuple(name for name in source.names if name not in used)
     return replace(source, columns=tuple(source[name] for name in kept), left_out=others)
 
 

@@ -78,7 +78,8 @@ def _doubtful(look: Frame, wishes: Wishes, labels: Labels) -> tuple[str, ...]:
     names = [c.name for c in look.columns if c.name not in aside and _in_doubt(c, wishes)]
     if not names and len(labels) > 1:
         return ()
-    return tuple(name for name in look.names if name in names or name in aside)
+    surveyed = {*names, *aside}
+    return tuple(name for name in look.names if name in surveyed)
 
 
 def _in_doubt(cells: Cells, wishes: Wishes) -> bool:

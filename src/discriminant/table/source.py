@@ -248,8 +248,9 @@ def _open_frame(X: Any, match: Schema | None) -> tuple[Features, tuple[str, ...]
 def _match_names(given: list[str], match: Schema) -> list[str]:
     if not match.named:  # names such as x0 may still be the user's own
         return list(match.features) if set(given) == set(match.features) else given
-    missing = [name for name in match.features if name not in set(given)]
-    extra = [name for name in given if name not in set(match.features)]
+    here, wanted = set(given), set(match.features)  # once: there may be very many columns
+    missing = [name for name in match.features if name not in here]
+    extra = [name for name in given if name not in wanted]
     if missing:
         raise ColumnNamesError.of_missing(missing, extra)
     if extra:

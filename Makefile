@@ -14,7 +14,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Two test workers with a BLAS pool each would fight for the same cores.
 PYTEST := OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup
 
-.PHONY: demo test check format docs bench bench-xmc peers soak clean
+.PHONY: demo test check format docs bench bench-xmc peers soak fence clean
 
 demo: .venv/.installed
 	@mkdir -p build/demo
@@ -60,6 +60,11 @@ soak: .venv/.installed-test
 		echo "round $$round of $(SOAK_ROUNDS): --hypothesis-seed=$$seed"; \
 		$(PYTEST) --hypothesis-seed=$$seed || exit 1; \
 	done
+
+# Compare every number with another commit, bit for bit: make fence BASE=main~3 ULPS=0
+ULPS ?= 0
+fence: .venv/.installed-test
+	$(BIN)/python tests/fence/compare.py $(BASE) --ulps $(ULPS)
 
 clean:
 	rm -rf .venv .venv-xmc .venv-peers build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -1,0 +1,44 @@
+"""The public names, signatures and stored kinds are those in public.json."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.fence.compare import compare, distance
+from tests.fence.public import surface
+
+COMMITTED = Path(__file__).with_name("public.json")
+
+
+def test_public_surface_equals_the_committed_one():
+    committed, current = json.loads(COMMITTED.read_text()), surface()
+    assert current["kinds"] == committed["kinds"]
+    assert current["names"].keys() == committed["names"].keys()
+    changed = [
+        name for name, entry in committed["names"].items() if current["names"][name] != entry
+    ]
+    assert not changed, (
+        f"{changed} changed. If that is meant, run "
+        "python tests/fence/public.py > tests/fence/public.json and commit the difference."
+    )
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "ulps"),
+    [
+        ([1.0, np.nan], [1.0, np.nan], 0),
+        ([1.0], [np.nextafter(1.0, 2.0)], 1),
+        ([1.0], [np.nan], np.inf),
+        ([1.0], [1], np.inf),
+        (["a"], ["b"], np.inf),
+        ([1.0, 2.0], [1.0], np.inf),
+    ],
+)
+def test_distance_counts_units_in_the_last_place(one, other, ulps):
+    assert distance(np.array(one), np.array(other)) == ulps
+
+
+def test_compare_reports_a_value_that_is_gone():
+    assert compare({"a": np.ones(2)}, {"b": np.ones(2)}) == {"a": np.inf}

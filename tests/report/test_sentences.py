@@ -1,6 +1,5 @@
 """What a page says in words is true, and nobody needs to know code or statistics to read it."""
 
-import json
 import re
 
 import numpy as np
@@ -13,7 +12,7 @@ from discriminant.errors import DiscriminantError, WeightError
 from discriminant.report.facts import SurfaceFacts
 from discriminant.report.figure_surface import draw_surface
 from discriminant.report.reasons import in_words, left_out
-from discriminant.report.render import asset, render
+from discriminant.report.render import render
 from discriminant.report.summary import in_short
 from discriminant.report.words import several
 from tests.report.samples import iris
@@ -87,13 +86,6 @@ def test_models_kept_out_by_one_reason_are_one_sentence():
 
 def test_a_name_with_a_comma_stays_one_name():
     assert several(["Logistic, no penalty", "SVM"]) == "“Logistic, no penalty” and SVM"
-
-
-def test_every_model_of_a_study_is_explained():
-    from discriminant.study.members import family
-
-    meanings = json.loads(asset("models.json"))
-    assert [one.title for one in family().values() if one.title not in meanings] == []
 
 
 def test_settings_of_one_loss_have_one_colour():

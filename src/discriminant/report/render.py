@@ -19,6 +19,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
+from discriminant import catalog
 from discriminant.assessment.forest_summary import in_bytes
 from discriminant.report import svg, words
 from discriminant.report.facts import Facts, plain
@@ -178,7 +179,7 @@ def _used() -> Callable[..., list[str]]:
 
 def _models(facts: Facts) -> list[tuple[str, str]]:
     """What the models are, those that there are words for."""
-    meanings = json.loads(asset("models.json"))
+    meanings = {one.title: one.sentence for _, one in catalog.CANDIDATES}
     labels = [model["label"] for model in facts["comparison"]["models"]]
     return [(label, meanings[label]) for label in labels if label in meanings]
 

@@ -8,8 +8,8 @@ and a kind keeps its name for ever, wherever its class moves. A class is one of 
     told         one that has to_dict and from_dict
     borrowed     the few of scikit-learn that our own estimators make: frozen and calibrated models
 
-Estimators live further up in the house than this room: their places are told by name, and they are
-imported when a file holds one.
+Estimators and values are listed in `discriminant.catalog` with their modules, and imported when a
+file holds one.
 """
 
 from __future__ import annotations
@@ -18,60 +18,8 @@ from dataclasses import fields, is_dataclass
 from importlib import import_module
 from typing import Any
 
-_ESTIMATORS = {
-    "LDA": "estimators.gaussian",
-    "QDA": "estimators.gaussian",
-    "NearestMean": "estimators.gaussian",
-    "RDA": "estimators.regularised",
-    "Fisher": "estimators.fisher",
-    "LeastSquares": "estimators.least_squares",
-    "LinearRegression": "estimators.regression",
-    "LaplaceNB": "estimators.laplace",
-    "GLM": "estimators.glm",
-    "LogLinear": "estimators.glm",
-    "Logistic": "estimators.logistic",
-    "Basis": "estimators.basis",
-    "Perceptron": "estimators.perceptron",
-    "SVM": "estimators.svm",
-    "LabelTree": "estimators.label_tree",
-    "Decision": "estimators.decision",
-    "Fusion": "estimators.fusion",
-    "OneVsRest": "estimators.many_classes",
-    "OneVsOne": "estimators.many_classes",
-    "OutputCodes": "estimators.many_classes",
-    "Reweighted": "estimators.imbalance",
-    "Resampled": "estimators.imbalance",
-    "EasyEnsemble": "estimators.easy_ensemble",
-    "Encoded": "estimators.encoded",
-}
-_VALUES = {
-    "Anchor": "moments.anchor",
-    "ClassMoments": "moments.class_moments",
-    "TableMoments": "engines.table_moments",
-    "ClassRows": "moments.class_rows",
-    "ScatterFactor": "moments.factor",
-    "Slope": "moments.slope",
-    "Saturation": "moments.saturation",
-    "Deviance": "moments.families",
-    "Schema": "table.schema",
-    "PolynomialBasis": "table.basis",
-    "KernelBasis": "table.basis",
-    "JoinedBasis": "table.basis",
-    "Metric": "models.metric",
-    "LinearRule": "models.rules",
-    "QuadraticRule": "models.rules",
-    "FisherRule": "models.fisher",
-    "IndicatorRule": "models.indicator",
-    "LaplaceRule": "models.laplace",
-    "Coordinates": "models.coordinates",
-    "GLMFit": "models.glm",
-    "Separation": "models.separation",
-    "Code": "models.codes",
-    "Members": "models.decomposition",
-    "FittedMembers": "estimators.members",
-    "ClassFit": "assessment.class_inference",
-    "Grid": "assessment.grid",
-}
+from discriminant import catalog
+
 _TOLD = {"Encoding": "table.encoding"}
 _NAMED_OTHERWISE = {  # classes whose own names say too little, or are not theirs alone
     "GLMKept": ("estimators.generalised", "_Kept"),
@@ -92,7 +40,10 @@ _CALIBRATED_FIELDS = ("estimator", "calibrators", "classes", "method")
 MAY_BE_NAN = {("GLMFit", "pearson")}  # fields of values that are NaN where nothing was estimated
 
 _PLACES: dict[str, tuple[str, str]] = {
-    **{kind: (f"discriminant.{home}", kind) for kind, home in (_ESTIMATORS | _VALUES).items()},
+    **{
+        kind: (f"discriminant.{home}", kind)
+        for kind, home in (catalog.HOMES | catalog.VALUES).items()
+    },
     **{kind: (f"discriminant.{home}", kind) for kind, home in _TOLD.items()},
     **{kind: (f"discriminant.{home}", name) for kind, (home, name) in _NAMED_OTHERWISE.items()},
     **_BORROWED,
@@ -124,7 +75,7 @@ def is_kind(kind: object) -> bool:
 
 def is_estimator(kind: str) -> bool:
     """Whether it is made by options and has fitted attributes."""
-    return kind in _ESTIMATORS or kind in _BORROWED
+    return kind in catalog.HOMES or kind in _BORROWED
 
 
 def is_borrowed(kind: str) -> bool:

@@ -14,13 +14,13 @@ from typing import Any
 from discriminant.assessment.grid import Grid
 from discriminant.assessment.layout import Printed, table
 from discriminant.assessment.model_comparison import mcnemar
+from discriminant.catalog import SIMPLICITY
 from discriminant.errors import OptionError, StudyError
 from discriminant.report.comparing import surface_facts
 from discriminant.report.facts import ComparisonFacts, ModelFacts, plain
 from discriminant.report.reasons import by_reason, noted
 from discriminant.report.words import counted, duration, fixed, number, percent, several, told
 from discriminant.study.measuring import LEVEL, Outcome
-from discriminant.study.members import SIMPLEST
 from discriminant.table.frames import pandas
 from discriminant.table.schema import Floats
 
@@ -198,7 +198,7 @@ class Comparison(Printed):
             )
         else:
             simple = (
-                f"it is simpler ({SIMPLEST[taken.member.level]})"
+                f"it is simpler ({SIMPLICITY[taken.member.level]})"
                 if taken.member.level < best.member.level
                 else "it is as simple"
             )

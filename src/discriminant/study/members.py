@@ -1,31 +1,17 @@
-"""The family that a study compares: every linear and Gaussian classifier of the package.
-
-A member has a name for code and one for people, and a place in the order of simplicity, by which
-the simplest of models that do equally well is found:
-
-    1  a mean for each class            2  linear borders
-    3  a spread for each feature        4  between linear and quadratic borders
-    5  quadratic borders: a covariance for each class
-"""
+"""The models that a study compares: the candidates of the catalogue, or the user's own."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any
 
 from sklearn.base import clone
 
+from discriminant import catalog
 from discriminant.assessment.refit import made_from_moments
 from discriminant.errors import StudyError
-
-SIMPLEST = {
-    1: "only the means of the classes",
-    2: "linear borders",
-    3: "a spread for each feature and class",
-    4: "borders between linear and quadratic",
-    5: "quadratic borders",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,43 +38,32 @@ class Member:
             self.make().fit([[0.0], [1.0]], [0, 1])
 
     @classmethod
+    def of_candidate(cls, estimator: str, candidate: catalog.Candidate) -> Member:
+        """A configuration that the catalogue lists, of an estimator of this package."""
+
+        def make() -> Any:
+            home = import_module(f"discriminant.{catalog.HOMES[estimator]}")
+            return getattr(home, estimator)(**candidate.options)
+
+        return cls(
+            candidate.name,
+            candidate.title,
+            make,
+            candidate.simplicity,
+            candidate.tuned,
+            candidate.may_stop_early,
+            candidate.compiled,
+        )
+
+    @classmethod
     def of(cls, name: str, model: Any) -> Member:
         """Somebody's own classifier, which stays as it is: clones of it are fitted."""
         return cls(name, name, lambda: clone(model, safe=False), 3)
 
 
 def family() -> dict[str, Member]:
-    """All of them, in the order in which they are compared."""
-    from discriminant.estimators.fisher import Fisher
-    from discriminant.estimators.gaussian import LDA, QDA, NearestMean
-    from discriminant.estimators.laplace import LaplaceNB
-    from discriminant.estimators.least_squares import LeastSquares
-    from discriminant.estimators.logistic import Logistic
-    from discriminant.estimators.perceptron import Perceptron
-    from discriminant.estimators.regularised import RDA
-    from discriminant.estimators.svm import SVM
-
-    members = (
-        Member("lda", "LDA", LDA),
-        Member("lda_shrunk", "LDA, shrunk", lambda: LDA(shrinkage="auto")),
-        Member("qda", "QDA", QDA, 5),
-        Member("rda", "RDA", RDA, 4, chosen=True),
-        Member("nearest_mean", "Nearest mean", NearestMean, 1),
-        Member("fisher", "Fisher, midpoint", lambda: Fisher(threshold="midpoint")),
-        Member("least_squares", "Least squares", LeastSquares),
-        Member("laplace_nb", "Laplace naive Bayes", LaplaceNB, 3),
-        Member("logistic", "Logistic", lambda: Logistic(ridge=1e-4)),
-        Member("logistic_ml", "Logistic, no penalty", Logistic),
-        Member("svm", "SVM", lambda: SVM(standardize=True)),
-        Member(
-            "perceptron",
-            "Perceptron",
-            lambda: Perceptron(keep="average", max_passes=100, prove=False),
-            unending=True,
-            compiled=True,
-        ),
-    )
-    return {member.name: member for member in members}
+    """All candidates of the catalogue, in its order."""
+    return {one.name: Member.of_candidate(home, one) for home, one in catalog.CANDIDATES}
 
 
 def chosen_members(models: Any) -> list[Member]:

@@ -313,6 +313,7 @@ def test_unusable_fold_column_is_refused(folds, says, place):
     "args",
     [
         ("report", "--models", "svm,perceptron"),
+        ("report", "--models", "least_squares"),
         ("compare", "--models", "svm,perceptron", "--by", "brier"),
         ("explain", "--models", "svm"),
         ("fit", "--models", "svm,perceptron", "--out", "x"),

@@ -1,7 +1,5 @@
 """Files that are wide, or oddly encoded, are read in linear time or refused with their line."""
 
-import time
-
 import numpy as np
 import pytest
 
@@ -44,14 +42,25 @@ def test_the_kinds_of_a_wide_table_are_judged_from_several_rows(tmp_path):
     assert set(dd.table.files.sniff(path).dialect.kinds[:-1]) == {"number"}
 
 
+class CountedName(str):
+    """A name that counts how often it is compared."""
+
+    compared = 0
+    __hash__ = str.__hash__
+
+    def __eq__(self, other):
+        CountedName.compared += 1
+        return str.__eq__(self, other)
+
+
 def test_columns_are_chosen_in_linear_time():
-    names = [f"g{j}" for j in range(100_000)]
+    names = [CountedName(f"g{j}") for j in range(2000)]
     wishes = Wishes("g5", columns=tuple(names[::2]), exclude=("g6",))
-    start = time.perf_counter()
+    CountedName.compared = 0
     wishes.check_names(names)
     found = wishes.wanted(names)
-    assert time.perf_counter() - start < 5  # 0.05 s; by lists it took a minute
-    assert len(found) == 50_000 and "g5" in found and "g6" not in found
+    assert len(found) == 1000 and "g5" in found and "g6" not in found
+    assert CountedName.compared < 20 * len(names)  # a search in lists makes a million comparisons
 
 
 def test_an_encoding_stores_only_what_is_not_the_default():
@@ -101,10 +110,8 @@ def test_json_lines_of_mixed_types_are_refused_with_their_line(read, line, reaso
         read(path, target="y")
 
 
-def test_columns_are_matched_in_linear_time():
+def test_columns_of_a_wide_frame_are_matched_by_name():
     names = [f"g{j}" for j in range(20_000)]
     frame = dd.table.frames.pandas().DataFrame(np.eye(4, 20_000), columns=names)
-    start = time.process_time()
     found = open_features(frame, match=Schema(tuple(names[::-1]), np.array(["a"]), True))
-    assert time.process_time() - start < 10  # 0.5 s; with a set made for every name 40 s
     assert found[1] == tuple(names[::-1])

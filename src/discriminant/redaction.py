@@ -130,7 +130,7 @@ def parse_address(text: str) -> Address | None:
 
 
 def shown_address(text: str) -> str:
-    """An address for people; what is none stays as it is.
+    """Address with its secrets masked; other text unchanged.
 
     >>> shown_address("postgresql://ann:secret@host/db?password=x")
     'postgresql://ann:***@host/db?password=***'
@@ -179,7 +179,7 @@ def register(*texts: object) -> None:
 
 
 def masked(text: str) -> str:
-    """An argument, a query or an address without its secrets, by what is in it alone.
+    """Mask the secrets in an argument, a query or an address.
 
     >>> masked("SELECT * FROM postgres_scan('host=h password=p')")
     "SELECT * FROM postgres_scan('host=h password=***')"
@@ -314,7 +314,7 @@ def _userinfo(rest: str) -> int:
 
 
 def _without_table(rest: str) -> tuple[str, str]:
-    """What comes before '#' and after it; a '#' after a secret option may be a part of that."""
+    """Split at '#', unless it may belong to the value of a secret option."""
     before, _, table = rest.partition("#")
     name, equals, _ = before.partition("?")[2].rpartition("&")[2].partition("=")
     if equals and _SECRET.search(_decoded(name) or name):

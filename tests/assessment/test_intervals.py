@@ -338,6 +338,13 @@ def test_over_folds_no_interval_leaves_the_range_or_is_a_point(name, wrong):
         assert (low <= value).all() and (value <= high).all() and (low < high).all()
 
 
+def test_bootstrap_of_a_perfect_table_of_many_classes_stays_near_the_exact_interval():
+    y = np.arange(150) % 10
+    high = assess(y, y).interval("error", method="bootstrap").high
+    exact = 1 - 0.025 ** (1 / 150)  # Clopper and Pearson: 0 errors of 150
+    assert exact < high < 3 * exact
+
+
 @pytest.mark.parametrize("weights", ["counts", "reliability"])
 @pytest.mark.parametrize("stratified", [False, True])
 @pytest.mark.parametrize("name", ["f1", "balanced_accuracy", "mcc", "kappa", "macro_f1"])

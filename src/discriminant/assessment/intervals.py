@@ -22,10 +22,10 @@ infinity for the log loss), with v the estimated variance of m and t Student's q
 
                  m + c/2 -+ sqrt(c m + c^2/4),    c = t^2 v / m
 
-It comes from turning round the test whose variance is proportional to mu (B - mu), as that of a
-share is, so it stays between 0 and B and is longer on the side where losses have their long tail.
-m -+ z sqrt(v) leaves the range, and covers less: 89 % in place of 95 % for 150 rows of two classes,
-5 % of which are wrong, where this covers 92 % (tests/assessment/test_intervals.py).
+It inverts the score test whose variance is proportional to mu (B - mu), as that of a share is, so
+it stays between 0 and B and is longer on the side where losses have their long tail. The normal
+interval m -+ z sqrt(v) leaves the range and covers less: 89 % in place of 95 % for 150 rows of two
+classes, 5 % of which are wrong, where this covers 92 % (tests/assessment/test_intervals.py).
 
 Weights count rows (a row of weight 2 is two rows); with weights='reliability' they say how much a
 row is worth, and n is (sum w)^2 / sum w^2, Kish's effective number.
@@ -169,11 +169,16 @@ def widened(value: Floats, ends: Part, wider: Callable[[], Part]) -> Part:
 
 
 def with_half_rows(tally: Tally) -> Tally:
-    """The tally with half a row of mean weight added to every cell of a class that has rows."""
+    """Tally with Jeffreys' half rows: for each class half a row correct, and half a row wrong.
+
+    The wrong half is divided among the other classes that have rows. For two classes that is half
+    a row in each cell.
+    """
     K = len(tally.labels)
     some = tally.weight.sum(axis=0) > 0
+    wrong = np.outer(some, some) & ~np.eye(K, dtype=bool)
     half = np.zeros(tally.weight.shape)
-    half[:K] = 0.5 * np.outer(some, some)
+    half[:K] = 0.5 * np.diag(some) + 0.5 * wrong / max(some.sum() - 1, 1)
     unit = tally.weight2.sum() / tally.weight.sum()
     weight, weight2 = tally.weight + half * unit, tally.weight2 + half * unit**2
     return replace(tally, weight=weight, weight2=weight2)

@@ -17,6 +17,7 @@ from discriminant.engines.table_moments import TableMoments, plain
 from discriminant.errors import CommandError, StudyError
 from discriminant.estimators.encoded import Encoded
 from discriminant.moments.class_moments import ClassMoments
+from discriminant.posterior import gives_posterior
 from discriminant.redaction import split_table
 from discriminant.report.facts import Facts, to_json
 from discriminant.report.markdown import to_markdown
@@ -122,7 +123,7 @@ def _check_models(options: dict[str, Any]) -> None:
     weighs = any(options.get(option) is not None for option in ("cost", "reject"))
     if not weighs and (name is not None or options["by"] == "error"):
         return
-    if not any(hasattr(member.make(), "predict_proba") for member in members):
+    if not any(gives_posterior(member.make()) for member in members):
         use = "costs and --reject need" if weighs else f"--by {options['by']} needs"
         raise StudyError.none_with_probabilities([one.name for one in members], use)
 

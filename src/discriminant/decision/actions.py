@@ -86,9 +86,10 @@ class Reject:
 
 def expected_cost(log_posterior: Floats, costs: Costs | None = None) -> Floats:
     """(n, A) expected cost of each action; without `costs` every error costs 1, and A = K."""
-    if costs is None:
-        return np.asarray(-np.expm1(log_posterior))
-    return np.asarray(np.exp(log_posterior) @ costs.cost.T)
+    with np.errstate(under="ignore"):
+        if costs is None:
+            return np.asarray(-np.expm1(log_posterior))
+        return np.asarray(np.exp(log_posterior) @ costs.cost.T)
 
 
 def least_cost(

@@ -54,7 +54,7 @@ _SAME: dict[str, tuple[str, ...]] = {
 _MEASURED = "leave it out; the result has every measure, such as error, log_loss and tally"
 _INSTEAD = {
     "n_jobs": "leave it out; all cores are used",
-    "verbose": "leave it out; what there is to know is told in warnings",
+    "verbose": "leave it out; diagnostics are issued as warnings",
     "random_state": "leave it out; nothing here is drawn at random",
     "alpha": "pass level= or interval=, which is 1 - alpha, where a function has it",
     "scoring": _MEASURED,
@@ -101,10 +101,9 @@ def foreign_hint(option: str, known: Sequence[str]) -> str | None:
 
 
 def named_options(function: Callable[P, T]) -> Callable[P, T]:
-    """The same function, which answers an option that it does not have with the one it has.
+    """Wrap a function so that an unknown option raises an error that names ours.
 
-    One that hands options on is asked first: what it refuses is answered, and at once if the name
-    is known to be another library's.
+    A function that forwards options is called first, and its TypeError is translated.
     """
     found = inspect.signature(function).parameters.values()
     known = [one.name for one in found if one.kind is not one.VAR_KEYWORD]

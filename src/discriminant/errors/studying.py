@@ -112,7 +112,7 @@ class OutOfMemoryError(DiscriminantError):
     @classmethod
     def ended_by(cls, signal: str, limit: int) -> OutOfMemoryError:
         return cls(
-            f"Out of memory{_at_limit(limit)}: a library ended the process ({signal}). "
+            f"Out of memory{_at_limit(limit)}, probably: a library ended the process ({signal}). "
             f"{_LESS_MEMORY}"
         )
 

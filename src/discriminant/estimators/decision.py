@@ -70,8 +70,9 @@ class Decision(ClassifierMixin, MetaEstimatorMixin, Saving, BaseEstimator):
         the fit. Exact where p(x|class) is as it was.
     reject
         The cost of rejecting (0 rejects every row, infinity none), or {"threshold": t}: reject
-        where the most probable class has a posterior below t. Costs and posteriors that differ by
-        a relative 1e-9 or less are equal: a posterior of 0.7999999999999999 is not below 0.8.
+        where the most probable class has a posterior below t. Costs, and
+        values of 1 - posterior, that differ by a relative 1e-9 or less are equal: a posterior of
+        0.7999999999999999 is not below 0.8.
     threshold
         Say the second of two classes where its posterior exceeds this; or one for each class, and
         the largest posterior for its threshold is said. It stands in place of `cost`.

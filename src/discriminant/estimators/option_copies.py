@@ -52,7 +52,7 @@ class OptionCopies:
         return copied[name][1]
 
     def _copy_options(self) -> None:
-        """Copy all that can change in place; what options share, their copies share."""
+        """Copy mutable options together, so that shared objects stay shared."""
         self.__dict__.pop("_copied", None)
         options = self.options_in_effect().items()
         given = {name: value for name, value in options if _is_mutable(value)}

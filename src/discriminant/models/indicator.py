@@ -169,7 +169,7 @@ def masked_everywhere(slope: Floats, level: Floats) -> npt.NDArray[np.bool_]:
     """(K,) classes that have the largest fitted value, alone, at no point of the feature space.
 
     Class k has a region if some x has f_k(x) > f_j(x) for all j. On the cone of (x, s), s >= 0,
-    that is a linear programme which knows no far or near:
+    that is a scale-free linear programme:
 
         max t  over  (w_k - w_j)'x + (c_k - c_j) s >= t,   |x| <= 1,  0 <= s <= 1,   t > 0
 

@@ -6,9 +6,9 @@
 with u = (x - origin) / unit. Scores are logs up to what is common to all classes; `posterior`
 turns them into log posteriors.
 
-Of a row so far away that scores overflow float64, offsets are divided by a power of two of its own:
-the scores of the row are then counted from its largest, which is what posteriors depend on. A score
-that is further below than 1.8e308 is -inf. No finite row has NaN for a score.
+If the scores of a row overflow float64, its offsets are scaled by a power of two and its scores are
+returned relative to the largest, on which alone posteriors depend. A score that is lower by more
+than 1.8e308 is -inf. No finite row has NaN for a score.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class LinearRule:
         return found
 
     def values(self, features: Features) -> Floats:
-        """(n, m) the lines as numbers that are meant as such, infinite beyond float64."""
+        """(n, m) linear predictors; infinite on overflow."""
         found = self._lines(features)
         for rows in overflowed(found):
             found[rows] = times_power(*self._scaled(features[rows]))

@@ -228,7 +228,7 @@ class _Shallow(io.RawIOBase):
         self._line, self._rest = 1, b""  # the line that is being read, as far as it was read
 
     def readable(self) -> bool:
-        """Yes."""
+        """Return True: the stream is readable."""
         return True
 
     def readinto(self, buffer: Any) -> int:

@@ -140,7 +140,7 @@ class Database:
         return f"TYPEOF({term}) = '{'text' if self.name == 'sqlite' else 'VARCHAR'}'"
 
     def _cast(self, term: str) -> str:
-        """A cell that is a number as a double; the branch is there for texts too, and not taken."""
+        """Cast a numeric cell to double; never evaluated for text."""
         return (
             f"TRY_CAST({term} AS {self.double})" if self.name == "duckdb" else self.as_double(term)
         )

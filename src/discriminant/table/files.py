@@ -133,7 +133,7 @@ def sniff(
     decimal: str | None = None,
     thousands: str | None = None,
 ) -> Format:
-    """What a file is. What is given is not looked for."""
+    """Detect the format of a file; options that are given are not detected."""
     path = regular(path)
     start = _first_bytes(path)
     binary = start[:4] == b"PAR1" or start[:6] == b"ARROW1" or start[:4] == b"\xff\xff\xff\xff"

@@ -16,10 +16,10 @@ def lockable() -> bool:
     return os.name == "posix"
 
 
-def locked(handle: int, *, unless_certain: bool = True) -> bool:
+def locked(handle: int, *, if_unsupported: bool = True) -> bool:
     """Lock an open file; False if another process holds the lock.
 
-    `unless_certain` is the answer on a file system without locks.
+    `if_unsupported` is returned on a file system without locks.
     """
     try:
         import fcntl
@@ -30,7 +30,7 @@ def locked(handle: int, *, unless_certain: bool = True) -> bool:
     except BlockingIOError:
         return False
     except OSError:
-        return unless_certain
+        return if_unsupported
     return True
 
 

@@ -119,7 +119,7 @@ def _remove_if_abandoned(beside: Path) -> None:
     with suppress(OSError):
         handle = os.open(beside, os.O_RDONLY | NOT_LINKED)
         try:
-            if locked(handle, unless_certain=False):
+            if locked(handle, if_unsupported=False):
                 os.unlink(beside)
         finally:
             os.close(handle)

@@ -1129,3 +1129,12 @@ def test_division_is_asked_for_by_its_name():
     X, y = skewed()
     with pytest.raises(OptionError, match=r"subsets='split'.*'divide'"):
         EasyEnsemble(LDA(), "split").fit(X, y)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int64"])
+def test_smote_with_categories_returns_the_dtype_that_smote_returns(dtype):
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 9, (60, 3)).astype(dtype)
+    y = np.repeat([0, 1], [45, 15])
+    plain = Resampled(LDA(), "smote").resample(X, y)[0]
+    assert Resampled(LDA(), "smote", nominal=[1]).resample(X, y)[0].dtype == plain.dtype

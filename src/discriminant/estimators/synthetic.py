@@ -119,7 +119,7 @@ class Synthesis:
             return self._frame(numbers, donors)
         if not self.nominal.shape[1]:
             return numbers
-        rows = np.empty((len(numbers), self.X.shape[1]), dtype=np.result_type(self.X, np.float64))
+        rows = np.empty((len(numbers), self.X.shape[1]), dtype=np.result_type(self.X, numbers))
         if self.X.dtype.kind == "O":
             rows = rows.astype(object)
         rows[:, self.numeric] = numbers

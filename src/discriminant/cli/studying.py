@@ -35,8 +35,6 @@ from discriminant.table.files import is_stored
 @contextmanager
 def opened(session: Session, source: tuple[str, ...], options: dict[str, Any]) -> Iterator[Study]:
     """The study of some files or a table, while progress is shown; its checkpoint ends with it."""
-    if options["target"] is None:
-        refuse_sparse(source)
     how = opening(options)
     with session.progress() as shown:
         found = study(
@@ -66,7 +64,7 @@ def report(session: Session, source: tuple[str, ...], options: dict[str, Any]) -
     model = None if options["no_model"] else Path(options["save"] or page.with_suffix(".model"))
     extra = {name: options[name] for name in ("facts", "markdown") if options[name]}
     check_places(source, page, model, *extra.values())
-    _check_models(options)
+    _check_request(source, options)
     cost, reject = costs(options["cost"]), options["reject"]
     with opened(session, source, options) as found:
         compared = found.compare(named(options["models"]), most=options["most"])
@@ -99,7 +97,7 @@ def _verdict(facts: Facts, why: str) -> list[str]:
 
 def compare(session: Session, source: tuple[str, ...], options: dict[str, Any]) -> int:
     """The table."""
-    _check_models(options)
+    _check_request(source, options)
     with opened(session, source, options) as found:
         compared = found.compare(named(options["models"]), most=options["most"])
         choice = found.choose(by=options["by"], rule=options["rule"])
@@ -110,8 +108,10 @@ def compare(session: Session, source: tuple[str, ...], options: dict[str, Any]) 
     return _ended(session, choice.title, compared[choice.name].converged)
 
 
-def _check_models(options: dict[str, Any]) -> None:
-    """Refuse models that do not exist or cannot be selected, before any rows are read."""
+def _check_request(source: tuple[str, ...], options: dict[str, Any]) -> None:
+    """Refuse sparse rows without a target, and models that cannot be selected, before reading."""
+    if options["target"] is None:
+        refuse_sparse(source)
     names, name = named(options["models"]), options.get("model")
     members = chosen_members(names)
     if name is not None:
@@ -130,7 +130,7 @@ def _check_models(options: dict[str, Any]) -> None:
 
 def explain(session: Session, source: tuple[str, ...], options: dict[str, Any]) -> int:
     """Space and what matters."""
-    _check_models(options)
+    _check_request(source, options)
     with opened(session, source, options) as found:
         models = named(options["models"])
         if models is None and options["model"]:
@@ -151,7 +151,7 @@ def fit(session: Session, source: tuple[str, ...], options: dict[str, Any]) -> i
         refuse_unused("moments")
         return _fit_moments(session, source[0], options)
     refuse_unused("table")
-    _check_models(options)
+    _check_request(source, options)
     cost, reject = costs(options["cost"]), options["reject"]
     if options["model"] is not None:
         options = {**options, "folds": 2}  # none are made, so that few rows are no obstacle

@@ -23,7 +23,7 @@ from sklearn.ensemble import (
     VotingClassifier,
 )
 from sklearn.frozen import FrozenEstimator
-from sklearn.linear_model import LogisticRegression, SGDClassifier
+from sklearn.linear_model import LinearRegression, LogisticRegression, SGDClassifier
 from sklearn.model_selection import FixedThresholdClassifier, GridSearchCV
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.naive_bayes import GaussianNB, MultinomialNB
@@ -883,3 +883,16 @@ def test_weights_that_a_classifier_cannot_take_are_refused():
 
     with pytest.raises(WeightError, match="KNeighborsClassifier takes no sample_weight"):
         Decision(KNeighborsClassifier()).fit(X, SPECIES, sample_weight=np.ones(150))
+
+
+@pytest.mark.parametrize("calibrate", [None, "platt"])
+def test_decision_refuses_a_regressor_by_name(calibrate):
+    model = Decision(LinearRegression(), calibrate=calibrate)
+    with pytest.raises(OptionError, match=r"LinearRegression.*'regressor'.*Decision"):
+        model.fit(*load_iris(return_X_y=True))
+
+
+def test_fusion_refuses_a_regressor_by_name():
+    model = Fusion([("first", LDA(), slice(0, 2)), ("second", LinearRegression(), slice(2, 4))])
+    with pytest.raises(OptionError, match=r"LinearRegression.*'regressor'.*Fusion"):
+        model.fit(*load_iris(return_X_y=True))

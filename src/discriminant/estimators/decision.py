@@ -29,6 +29,7 @@ from discriminant.errors import (
     WeightError,
     tell,
 )
+from discriminant.estimators.available import require_classifier
 from discriminant.estimators.in_parts import at_hand, parted
 from discriminant.estimators.posteriors import log_posterior_of, share_of, stated_prior
 from discriminant.estimators.saving import Saving
@@ -137,6 +138,7 @@ class Decision(ClassifierMixin, MetaEstimatorMixin, Saving, BaseEstimator):
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit a clone of the classifier; read the class shares, and for `outlier` the moments."""
+        require_classifier(self.estimator, "Decision", "weighs probabilities of classes")
         model = self._to_fit()
         found = parted(X, y, sample_weight)
         if self.calibrate is not None:

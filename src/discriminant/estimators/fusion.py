@@ -23,6 +23,7 @@ from discriminant.errors import (
     WeightError,
     tell,
 )
+from discriminant.estimators.available import require_classifier
 from discriminant.estimators.in_parts import at_hand
 from discriminant.estimators.posteriors import log_posterior_of, share_of, stated_prior
 from discriminant.estimators.saving import Saving
@@ -69,6 +70,8 @@ class Fusion(ClassifierMixin, Saving, _BaseComposition):
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit each classifier to its columns."""
         members = self._members()
+        for _, model, _ in members:
+            require_classifier(model, "Fusion", "multiplies probabilities of classes")
         X, y, sample_weight = at_hand(X, y, sample_weight, "Fusion")
         X, names = _opened(X)
         width = int(X.shape[1])

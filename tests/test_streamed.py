@@ -483,7 +483,7 @@ def test_texts_of_a_csv_pass_through_as_they_are_written(tmp_path):
     with pytest.warns(ExtraColumnsWarning, match="'id', 'note'"):
         predict_file(model, tmp_path / "rows.csv", tmp_path / "said.csv", probabilities=False)
     with open(tmp_path / "said.csv", newline="") as file:
-        found = list(csv.reader(file))
+        found = list(csv.reader(file, delimiter=";"))  # as the file with its decimal commas
     assert found[0] == ["id", "p", "q", "note", "predicted"]
     assert found[8][:4] == ["007", "0,50", "1,0", 'a "b" 7\nline; two']
     assert len(found) == 401

@@ -3,8 +3,8 @@
 A posterior is held as  exp(logs) shares / sum,  either of which may be left out: most models know
 its logarithm; least squares and averages know it itself, and may say zero.
 
-A model is known by the name of its class, here or in scikit-learn, so that this room need not
-import the estimators; what is read are its fitted attributes. What cannot be said in steps is
+A model is looked up by its package and class name, so that this module need not import the
+estimators; only fitted attributes are read. What cannot be said in steps is
 named in an `ExportError`.
 """
 
@@ -83,12 +83,12 @@ def texts(labels: tuple[Any, ...]) -> tuple[str, ...]:
 
 def answer_of(model: Any, x: Step) -> Answer:
     """Steps of a fitted classifier for features `x`."""
-    return _known(model, _ANSWERS)(model, x)
+    return _exporter(model, _ANSWERS)(model, x)
 
 
 def value_of(model: Any, x: Step) -> Step:
     """(m,) what a fitted regressor predicts from features `x`, for each of its m responses."""
-    return _known(model, _VALUES)(model, x)
+    return _exporter(model, _VALUES)(model, x)
 
 
 def name_of(model: Any) -> str:
@@ -110,17 +110,12 @@ def regresses(model: Any) -> bool:
     return tagged and bool(get_tags(model).estimator_type == "regressor")
 
 
-def _title(kind: type) -> str:
-    """The file and the name of a class of ours, or of scikit-learn's."""
-    package, _, file = kind.__module__.rpartition(".")
-    ours = package.startswith(("discriminant.estimators", "sklearn"))
-    return f"{file}.{kind.__name__}" if ours else ""
-
-
-def _known(model: Any, table: dict[str, Callable[..., T]]) -> Callable[..., T]:
+def _exporter(model: Any, table: dict[tuple[str, str], Callable[..., T]]) -> Callable[..., T]:
+    """Look up the class of a model, or the nearest base class, by package and class name."""
     for kind in type(model).__mro__:
-        if _title(kind) in table:
-            return table[_title(kind)]
+        key = kind.__module__.partition(".")[0], kind.__name__
+        if key in table:
+            return table[key]
     raise ExportError.of_model(name_of(model))
 
 
@@ -349,19 +344,19 @@ def _decomposition(model: Any, x: Step) -> Answer:
     return decomposed(model, x)
 
 
-_ANSWERS: dict[str, Callable[..., Answer]] = {
-    "base.MomentClassifier": _by_moments,
-    "least_squares.LeastSquares": _least_squares,
-    "logistic.Logistic": _logistic,
-    "linear.LinearClassifier": _linear,
-    "easy_ensemble.EasyEnsemble": _easy_ensemble,
-    "rebalanced.Rebalanced": _rebalanced,
-    "fusion.Fusion": _fusion,
-    "decision.Decision": _decision,
-    "decomposition.Decomposition": _decomposition,
-    "pipeline.Pipeline": _pipeline,
-    "_frozen.FrozenEstimator": _frozen,
-    "encoded.Encoded": _encoded,
+_ANSWERS: dict[tuple[str, str], Callable[..., Answer]] = {
+    ("discriminant", "MomentClassifier"): _by_moments,
+    ("discriminant", "LeastSquares"): _least_squares,
+    ("discriminant", "Logistic"): _logistic,
+    ("discriminant", "LinearClassifier"): _linear,
+    ("discriminant", "EasyEnsemble"): _easy_ensemble,
+    ("discriminant", "Rebalanced"): _rebalanced,
+    ("discriminant", "Fusion"): _fusion,
+    ("discriminant", "Decision"): _decision,
+    ("discriminant", "Decomposition"): _decomposition,
+    ("sklearn", "Pipeline"): _pipeline,
+    ("sklearn", "FrozenEstimator"): _frozen,
+    ("discriminant", "Encoded"): _encoded,
 }
 
 
@@ -389,11 +384,11 @@ def _score(model: Any, x: Step) -> Step:
     return rules.linear(x, model.rule_, (), "linear")
 
 
-_VALUES: dict[str, Callable[..., Step]] = {
-    "regression.LinearRegression": _line,
-    "glm.LogLinear": _log_linear,
-    "generalised.Generalised": _generalised,
-    "pipeline.Pipeline": lambda model, x: value_of(model.steps[-1][1], _through(model, x)),
-    "_frozen.FrozenEstimator": lambda model, x: value_of(model.estimator, x),
-    "encoded.Encoded": lambda model, x: value_of(model.estimator_, _encoding_of(model, x)),
+_VALUES: dict[tuple[str, str], Callable[..., Step]] = {
+    ("discriminant", "LinearRegression"): _line,
+    ("discriminant", "LogLinear"): _log_linear,
+    ("discriminant", "Generalised"): _generalised,
+    ("sklearn", "Pipeline"): lambda model, x: value_of(model.steps[-1][1], _through(model, x)),
+    ("sklearn", "FrozenEstimator"): lambda model, x: value_of(model.estimator, x),
+    ("discriminant", "Encoded"): lambda model, x: value_of(model.estimator_, _encoding_of(model, x)),
 }

@@ -30,7 +30,7 @@ from discriminant.errors import (
 )
 from discriminant.estimators.available import is_regressor, only_if, require_classifier
 from discriminant.estimators.base import MomentClassifier, Rows
-from discriminant.estimators.gaussian import LinearClassifier
+from discriminant.estimators.gaussian import LinearGaussianClassifier
 from discriminant.estimators.in_parts import at_hand, parted
 from discriminant.estimators.members import FittedMembers, classes_of, fit_each, two_sided
 from discriminant.models.codes import Code, Signs
@@ -383,6 +383,6 @@ class Decomposition(ClassifierMixin, MetaEstimatorMixin, Rows):
 
 def _plain_line(base: Any, moments: Any) -> bool:
     """Whether members are LDA by products, of a shrinkage that is known beforehand."""
-    if not isinstance(base, LinearClassifier) or not isinstance(moments, ClassMoments):
+    if not isinstance(base, LinearGaussianClassifier) or not isinstance(moments, ClassMoments):
         return False
     return base.detail == "pooled" and not isinstance(base.family.shrinkage, str)

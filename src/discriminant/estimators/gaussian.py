@@ -156,11 +156,11 @@ class GaussianClassifier(MomentClassifier):
             return member_metric(self._present, self._asked.family)
 
 
-class LinearClassifier(LinearScores, GaussianClassifier):
+class LinearGaussianClassifier(LinearScores, GaussianClassifier):
     """A member whose scores are linear."""
 
 
-class LDA(Projecting, LinearClassifier):
+class LDA(Projecting, LinearGaussianClassifier):
     """Linear discriminant analysis: Gaussian classes that share one covariance.
 
     `transform` projects on the canonical directions; see `Fisher` for more about them.
@@ -216,7 +216,7 @@ class LDA(Projecting, LinearClassifier):
         )
 
 
-class NearestMean(LinearClassifier):
+class NearestMean(LinearGaussianClassifier):
     """The class whose mean is nearest, in plain (Euclidean) distance: the corner of the family.
 
     Posteriors are those of round Gaussian classes of one common variance. `prior=None` is equal

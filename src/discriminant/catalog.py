@@ -47,8 +47,9 @@ class Estimator(NamedTuple):
     name: str  # public name, and its kind in a file
     home: str  # module below `discriminant`
     sentence: str  # what it is
-    values: Mapping[str, str] = MappingProxyType({})  # kind -> module, in its files only
+    values: Mapping[str, str] = MappingProxyType({})  # kind -> module[:class], in its files only
     candidates: tuple[Candidate, ...] = ()
+    memory_mapped: bool = False  # load leaves its arrays in the file unless told otherwise
 
 
 ESTIMATORS = (
@@ -142,6 +143,7 @@ ESTIMATORS = (
         "LinearRegression",
         "estimators.regression",
         "Least-squares regression of one or several numeric responses",
+        values={"RegressionFit": "estimators.regression:_Fit"},
     ),
     Estimator(
         "LaplaceNB",
@@ -161,7 +163,11 @@ ESTIMATORS = (
         "GLM",
         "estimators.glm",
         "Generalised linear model: Gaussian, binomial, Poisson or gamma responses",
-        values={"GLMFit": "models.glm", "Deviance": "moments.families"},
+        values={
+            "GLMFit": "models.glm",
+            "Deviance": "moments.families",
+            "GLMKept": "estimators.generalised:_Kept",
+        },
     ),
     Estimator(
         "LogLinear",
@@ -223,6 +229,12 @@ ESTIMATORS = (
         "LabelTree",
         "estimators.label_tree",
         "Label trees for extreme classification: very many classes or labels",
+        values={
+            "LabelTreeLayer": "models.label_tree.layers:Layer",
+            "LabelTreeOne": "models.label_tree.layers:Tree",
+            "LabelTreeForest": "models.label_tree.layers:Forest",
+        },
+        memory_mapped=True,
     ),
     Estimator(
         "Decision",
@@ -297,4 +309,5 @@ SHARED_VALUES = {
 }
 HOMES = {each.name: each.home for each in ESTIMATORS}
 VALUES = SHARED_VALUES | {kind: home for each in ESTIMATORS for kind, home in each.values.items()}
+MEMORY_MAPPED = tuple(each.name for each in ESTIMATORS if each.memory_mapped)
 CANDIDATES = tuple((each.name, candidate) for each in ESTIMATORS for candidate in each.candidates)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from discriminant.assessment.layout import Printed
+from discriminant.assessment.layout import Printed, in_bytes
 from discriminant.models.label_tree.statistics import LevelStatistics, Spread, TreeStatistics
 
 _HEAD = ("level", "nodes", "children", "classifiers", "weights", "each", "features", "size")
@@ -77,19 +77,6 @@ class ForestSummary(Printed):
         names = ("labels", "features", "rows", "unseen", "path", "precision", "weights", "bytes")
         found = {name: getattr(self, name) for name in (*names, "beam", "met")}
         return {**found, "trees": [_plainly(tree) for tree in self.trees]}
-
-
-def in_bytes(size: float) -> str:
-    """Bytes as a person says them.
-
-    >>> in_bytes(812), in_bytes(1_234_567), in_bytes(45e9)
-    ('812 B', '1.2 MB', '45 GB')
-    """
-    for unit in ("B", "kB", "MB"):
-        if size < 999.5:
-            return f"{size:.0f} {unit}" if unit == "B" or size >= 9.95 else f"{size:.1f} {unit}"
-        size /= 1000.0
-    return f"{size:.0f} GB" if size >= 9.95 else f"{size:.1f} GB"
 
 
 def spelt(found: Spread) -> str:

@@ -91,3 +91,16 @@ def chance(p: float) -> str:
     ('<.0001', '0.2500')
     """
     return "<.0001" if p < 1e-4 else f"{p:.4f}"
+
+
+def in_bytes(size: float) -> str:
+    """Bytes as a person says them.
+
+    >>> in_bytes(812), in_bytes(1_234_567), in_bytes(45e9)
+    ('812 B', '1.2 MB', '45 GB')
+    """
+    for unit in ("B", "kB", "MB"):
+        if size < 999.5:
+            return f"{size:.0f} {unit}" if unit == "B" or size >= 9.95 else f"{size:.1f} {unit}"
+        size /= 1000.0
+    return f"{size:.0f} GB" if size >= 9.95 else f"{size:.1f} GB"

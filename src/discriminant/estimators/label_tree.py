@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple, Self
 
@@ -34,6 +34,7 @@ from discriminant.estimators.label_rows import as_rows, check_sizes, scale_of, t
 from discriminant.estimators.label_sets import LabelSets, open_labels
 from discriminant.models.label_tree.from_moments import separated
 from discriminant.models.label_tree.layers import Forest, Tree
+from discriminant.models.label_tree.soundness import model_fault
 from discriminant.models.label_tree.statistics import forest_statistics
 from discriminant.moments.class_moments import ClassMoments
 from discriminant.table.schema import Floats, numbered
@@ -245,6 +246,11 @@ class LabelTree(ClassifierMixin, LabelAnswers):
         self.classes_, self.kind_ = moments.labels, "one"
         self._count(moments.rows, int(moments.rows.sum()))
         return self
+
+    @staticmethod
+    def invalid_reason(parts: Mapping[str, Any]) -> str | None:
+        """Return why these fitted attributes cannot form a label tree, or None."""
+        return model_fault(parts)
 
     @property
     def n_weights_(self) -> int:

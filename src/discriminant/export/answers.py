@@ -390,5 +390,7 @@ _VALUES: dict[tuple[str, str], Callable[..., Step]] = {
     ("discriminant", "Generalised"): _generalised,
     ("sklearn", "Pipeline"): lambda model, x: value_of(model.steps[-1][1], _through(model, x)),
     ("sklearn", "FrozenEstimator"): lambda model, x: value_of(model.estimator, x),
-    ("discriminant", "Encoded"): lambda model, x: value_of(model.estimator_, _encoding_of(model, x)),
+    ("discriminant", "Encoded"): lambda model, x: value_of(
+        model.estimator_, _encoding_of(model, x)
+    ),
 }

@@ -14,8 +14,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-import numba
-
 F = TypeVar("F", bound=Callable[..., Any])
 
 # Sums may be reordered, so that they run in vector registers; NaN and infinity keep their meaning.
@@ -35,16 +33,20 @@ def reordered(loop: F) -> F:
 
 def within(loop: F) -> F:
     """The loop, written into those that call it: a call with many arrays is dear."""
+    import numba
+
     return cast(F, numba.njit(forceinline=True, error_model="numpy")(loop))
 
 
 def _kept(loop: F, **options: Any) -> F:
+    import numba
+
     options |= {"nogil": True, "error_model": "numpy"}
-    found: Any = numba.njit(cache=True, **options)(loop)
-    file: Any = getattr(getattr(found, "_cache", None), "_cache_file", None)
+    loop_compiled: Any = numba.njit(cache=True, **options)(loop)
+    file: Any = getattr(getattr(loop_compiled, "_cache", None), "_cache_file", None)
     if hasattr(file, "_source_stamp"):
         file._source_stamp = source_stamp()
-        return cast(F, found)
+        return cast(F, loop_compiled)
     return cast(F, numba.njit(**options)(loop))  # a Numba that keeps loops in another way
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from discriminant.assessment.forest_summary import in_bytes
+from discriminant.assessment.layout import in_bytes
 from discriminant.report.label_facts import (
     LabelPageFacts,
     LabelsReadFacts,

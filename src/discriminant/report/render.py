@@ -20,7 +20,7 @@ from importlib.resources import files
 from typing import Any
 
 from discriminant import catalog
-from discriminant.assessment.forest_summary import in_bytes
+from discriminant.assessment.layout import in_bytes
 from discriminant.report import svg, words
 from discriminant.report.facts import Facts, plain
 from discriminant.report.figure_coefficients import draw_coefficients

@@ -14,11 +14,12 @@ import os
 from pathlib import Path
 from typing import Any
 
+from discriminant.catalog import MEMORY_MAPPED
 from discriminant.errors import StateError, StoredFileError
 from discriminant.store.container import VERSION, Head, header_of
 from discriminant.store.decoding import Decoder, UnknownKindError, UnsoundError
 from discriminant.store.encoding import Encoder
-from discriminant.store.kinds import MAPPED, is_kind, kind_of
+from discriminant.store.kinds import is_kind, kind_of
 from discriminant.store.reading import head_of, map_arrays, opened, read_arrays
 from discriminant.store.writing import claimed, write
 
@@ -77,7 +78,7 @@ def load(
     """
     with opened(path) as file:
         head = _head(file, path, max_bytes)
-        mapped = head[0].kind in MAPPED if mmap is None else mmap
+        mapped = head[0].kind in MEMORY_MAPPED if mmap is None else mmap
         take = map_arrays if mapped else read_arrays
         try:
             arrays = take(file, head[0], head[1], path)

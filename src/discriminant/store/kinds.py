@@ -21,13 +21,6 @@ from typing import Any
 from discriminant import catalog
 
 _TOLD = {"Encoding": "table.encoding"}
-_NAMED_OTHERWISE = {  # classes whose own names say too little, or are not theirs alone
-    "GLMKept": ("estimators.generalised", "_Kept"),
-    "RegressionFit": ("estimators.regression", "_Fit"),
-    "LabelTreeLayer": ("models.label_tree.layers", "Layer"),
-    "LabelTreeOne": ("models.label_tree.layers", "Tree"),
-    "LabelTreeForest": ("models.label_tree.layers", "Forest"),
-}
 _BORROWED = {
     "FrozenEstimator": ("sklearn.frozen", "FrozenEstimator"),
     "CalibratedClassifierCV": ("sklearn.calibration", "CalibratedClassifierCV"),
@@ -39,19 +32,20 @@ _CALIBRATED_FIELDS = ("estimator", "calibrators", "classes", "method")
 
 MAY_BE_NAN = {("GLMFit", "pearson")}  # fields of values that are NaN where nothing was estimated
 
+
+def _place(kind: str, home: str) -> tuple[str, str]:
+    """Module and class of a kind; a class has the name of its kind unless `home` gives another."""
+    module, _, name = home.partition(":")
+    return f"discriminant.{module}", name or kind
+
+
 _PLACES: dict[str, tuple[str, str]] = {
-    **{
-        kind: (f"discriminant.{home}", kind)
-        for kind, home in (catalog.HOMES | catalog.VALUES).items()
-    },
-    **{kind: (f"discriminant.{home}", kind) for kind, home in _TOLD.items()},
-    **{kind: (f"discriminant.{home}", name) for kind, (home, name) in _NAMED_OTHERWISE.items()},
+    **{kind: _place(kind, home) for kind, home in (catalog.HOMES | catalog.VALUES | _TOLD).items()},
     **_BORROWED,
     _CALIBRATED: ("sklearn.calibration", "_CalibratedClassifier"),
 }
 _KINDS = {name: kind for kind, (_, name) in _PLACES.items()}
 KINDS = tuple(_PLACES)
-MAPPED = ("LabelTree",)  # kinds so large that they are left in their file, unless told otherwise
 
 
 def kind_of(thing: object) -> str | None:

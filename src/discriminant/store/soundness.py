@@ -19,13 +19,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 import numpy as np
 
 from discriminant.store.kinds import MAY_BE_NAN
-from discriminant.store.label_trees import (
-    all_of,
-    forest_fault,
-    layer_fault,
-    model_fault,
-    tree_fault,
-)
+from discriminant.table.schema import holds_throughout
 
 _COLUMNS = 10_000_000  # of a polynomial basis
 _DEGREE = 64
@@ -37,7 +31,7 @@ def fault(cls: type[Any], parts: Mapping[str, Any]) -> str | None:
     for name, value in parts.items():
         if name in hints and not fits(value, hints[name]):
             return f"{name} is {_said(value)}, and that is not what it must be"
-    check = _CHECKS.get(cls.__name__)
+    check = getattr(cls, "invalid_reason", None) or _CHECKS.get(cls.__name__)
     try:
         wrong = None if check is None else check(parts)
     except (KeyError, TypeError, ValueError, IndexError, AttributeError):
@@ -48,10 +42,12 @@ def fault(cls: type[Any], parts: Mapping[str, Any]) -> str | None:
 def nan_fault(cls: type[Any], parts: Mapping[str, Any]) -> str | None:
     """Which part of a value of this class, or option of a fitted model, holds NaN, if any.
 
-    A layer of a label tree checks its own arrays, which may be larger than the memory.
+    A class with `checks_nan` does that itself, in `invalid_reason`.
     """
+    if getattr(cls, "checks_nan", False):
+        return None
     for name, value in parts.items():
-        if cls.__name__ != "Layer" and (cls.__name__, name) not in MAY_BE_NAN and _has_nan(value):
+        if (cls.__name__, name) not in MAY_BE_NAN and _has_nan(value):
             return f"{name} holds NaN (not a number)"
     return None
 
@@ -122,7 +118,7 @@ def _is_plainly(value: Any, hint: Any) -> bool:
 def _has_nan(value: Any, depth: int = 4) -> bool:
     """Whether an array, or one within tuples, lists or dictionaries, holds NaN."""
     if isinstance(value, np.ndarray):
-        return value.dtype.kind == "f" and not all_of(np.atleast_1d(value), _is_number)
+        return value.dtype.kind == "f" and not holds_throughout(np.atleast_1d(value), _is_number)
     inner = value.values() if isinstance(value, dict) else value
     nested = isinstance(value, tuple | list | dict) and depth > 0
     return nested and any(_has_nan(one, depth - 1) for one in inner)
@@ -284,10 +280,6 @@ _CHECKS: dict[str, Callable[[Mapping[str, Any]], str | None]] = {
     "Encoding": _encoding,
     "Encoded": _encoded,
     "TableMoments": _of_table,
-    "Layer": layer_fault,
-    "Tree": tree_fault,
-    "Forest": forest_fault,
-    "LabelTree": model_fault,
     **dict.fromkeys(("Decision", "Fusion", "Reweighted", "Resampled", "EasyEnsemble"), _wrapper),
     **dict.fromkeys(("OneVsRest", "OneVsOne", "OutputCodes"), _wrapper),
 }

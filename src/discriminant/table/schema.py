@@ -7,7 +7,7 @@ frames and arrays into blocks is not done here: see `table.source`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -154,6 +154,14 @@ def native(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
         with np.errstate(over="ignore", under="ignore"):  # beyond float64: told of as infinite
             return values.astype(np.float64)
     return values if kind.isnative else values.astype(kind.newbyteorder("="))
+
+
+def holds_throughout(
+    values: npt.NDArray[Any], condition: Callable[[Any], Any], *, chunk: int = 1 << 22
+) -> bool:
+    """Whether a condition holds for every value, tested chunk by chunk to bound memory."""
+    chunks = (values[first : first + chunk] for first in range(0, len(values), chunk))
+    return all(bool(np.all(condition(part))) for part in chunks)
 
 
 def is_sparse(features: Any) -> bool:

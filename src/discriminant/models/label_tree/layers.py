@@ -24,13 +24,15 @@ is fitted does not change: the arrays of a layer and of a tree can only be read.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from discriminant.models.label_tree import packing
+from discriminant.models.label_tree.soundness import forest_fault, layer_fault, tree_fault
 
 Ints = npt.NDArray[Any]
 Reals = npt.NDArray[Any]
@@ -57,6 +59,12 @@ class Layer:
     places: Ints  # (M,) bits of each row's children, bytes of uint8; or (E,) children, listed
     weight: Reals  # (E,) float32, float16 or float64
     bias: Reals  # (C,)
+    checks_nan: ClassVar[bool] = True  # arrays may be larger than memory
+
+    @staticmethod
+    def invalid_reason(parts: Mapping[str, Any]) -> str | None:
+        """Return why these fields cannot form a layer, or None."""
+        return layer_fault(parts)
 
     @classmethod
     def of(
@@ -99,6 +107,11 @@ class Tree:
     label_of: Ints  # (L,) int32
     layers: tuple[Layer, ...]
 
+    @staticmethod
+    def invalid_reason(parts: Mapping[str, Any]) -> str | None:
+        """Return why these fields cannot form a tree, or None."""
+        return tree_fault(parts)
+
     def __post_init__(self) -> None:
         """Arrays that can only be read."""
         object.__setattr__(self, "label_of", np.asarray(self.label_of).astype(np.int32, copy=False))
@@ -112,6 +125,11 @@ class Forest:
     trees: tuple[Tree, ...]
     n_features: int
     path: str  # "hinge" or "logistic": what a margin adds to the score of a path
+
+    @staticmethod
+    def invalid_reason(parts: Mapping[str, Any]) -> str | None:
+        """Return why these fields cannot form a forest, or None."""
+        return forest_fault(parts)
 
 
 def _seal(held: Layer | Tree) -> None:

@@ -7,12 +7,13 @@ millions of numbers at a time, since they may lie in a file that is larger than 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
 from discriminant.models.label_tree.packing import ROWS, bits_fault, entries_of, marks_of
+from discriminant.table.schema import holds_throughout
 
 _AT_ONCE = 1 << 22
 _KINDS = {
@@ -57,7 +58,7 @@ def _entries_fault(of: Mapping[str, Any]) -> str | None:
 
 def _places_fault(of: Mapping[str, Any]) -> str | None:
     chunks, feature = of["chunks"], of["feature"]
-    if len(feature) and not all_of(feature, lambda part: part >= 0):
+    if len(feature) and not holds_throughout(feature, lambda part: part >= 0):
         return "a feature is negative"
     for first, part in _parts(feature, overlap=1):
         falls = np.flatnonzero(part[1:] <= part[:-1]) + first + 1
@@ -93,7 +94,7 @@ def _list_fault(of: Mapping[str, Any]) -> str | None:
 
 
 def _numbers_fault(of: Mapping[str, Any]) -> str | None:
-    if not all_of(of["weight"], np.isfinite):
+    if not holds_throughout(of["weight"], np.isfinite):
         return "a weight is no finite number"
     bias = of["bias"]
     if np.isnan(bias).any() or (bias == -np.inf).any():
@@ -135,7 +136,7 @@ def forest_fault(of: Mapping[str, Any]) -> str | None:
     if len({str(layer.weight.dtype) for layer in layers}) > 1:
         return "its weights are of different precision"
     if not 0 < d < 2**31 or not all(
-        all_of(layer.feature, lambda part: part < d) for layer in layers
+        holds_throughout(layer.feature, lambda part: part < d) for layer in layers
     ):
         return f"a feature is beyond the {d} that there are"
     return None
@@ -193,11 +194,6 @@ def _rises(borders: Any, last: int) -> bool:
 def _not_in(places: Any, borders: Any) -> Any:
     at = np.searchsorted(borders, places)
     return places[borders[np.minimum(at, len(borders) - 1)] != places]
-
-
-def all_of(values: Any, fits: Callable[[Any], Any]) -> bool:
-    """Whether a condition holds for all numbers, tested some millions at a time."""
-    return all(bool(np.all(fits(part))) for _, part in _parts(values))
 
 
 def _parts(values: Any, *, overlap: int = 0) -> Iterator[tuple[int, Any]]:

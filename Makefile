@@ -31,6 +31,7 @@ check: .venv/.installed-test
 	$(BIN)/ruff check .
 	$(BIN)/mypy --strict src
 	$(BIN)/lint-imports --no-logo
+	$(BIN)/codespell
 
 format: .venv/.installed-test
 	$(BIN)/ruff format .

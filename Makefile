@@ -14,7 +14,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Two test workers with a BLAS pool each would fight for the same cores.
 PYTEST := OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup
 
-.PHONY: demo test check format docs bench bench-xmc peers soak fence clean
+.PHONY: demo test check format docs bench bench-xmc peers soak coverage fence clean
 
 demo: .venv/.installed
 	@mkdir -p build/demo
@@ -61,6 +61,15 @@ soak: .venv/.installed-test
 		echo "round $$round of $(SOAK_ROUNDS): --hypothesis-seed=$$seed"; \
 		$(PYTEST) --hypothesis-seed=$$seed || exit 1; \
 	done
+
+# Share of the lines that the tests run, by room: make coverage TESTS=tests/laws is a part.
+TESTS ?= tests src
+coverage: .venv/.installed-test
+	rm -rf build/coverage && mkdir -p build/coverage
+	OPENBLAS_NUM_THREADS=1 $(BIN)/coverage run -m pytest -n $(WORKERS) --dist loadgroup -m "not slow" $(TESTS)
+	$(BIN)/coverage combine --quiet
+	$(BIN)/coverage json --quiet -o build/coverage/report.json
+	$(BIN)/python tools/coverage_by_room.py build/coverage/report.json
 
 # Compare every number with another commit, bit for bit: make fence BASE=main~3 ULPS=0
 ULPS ?= 0

@@ -14,7 +14,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Two test workers with a BLAS pool each would fight for the same cores.
 PYTEST := OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup
 
-.PHONY: demo test check format docs bench bench-xmc peers soak coverage fence clean
+.PHONY: demo test check format words docs bench bench-xmc peers soak coverage fence clean
 
 demo: .venv/.installed
 	@mkdir -p build/demo
@@ -32,6 +32,10 @@ check: .venv/.installed-test
 	$(BIN)/mypy --strict src
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/codespell
+
+# Lower the counts of words to avoid (tools/vocabulary.toml) to what is left of them.
+words: .venv/.installed-test
+	$(BIN)/python tools/vocabulary.py --lower
 
 format: .venv/.installed-test
 	$(BIN)/ruff format .

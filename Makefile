@@ -14,7 +14,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Two test workers with a BLAS pool each would fight for the same cores.
 PYTEST := OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup
 
-.PHONY: demo test check format words docs bench bench-xmc peers soak coverage fence clean
+.PHONY: demo test check format words docs bench bench-xmc peers soak coverage fence changes clean
 
 demo: .venv/.installed
 	@mkdir -p build/demo
@@ -80,6 +80,11 @@ ULPS ?= 0
 fence: .venv/.installed-test
 	$(BIN)/python tests/fence/compare.py $(BASE) --ulps $(ULPS)
 
+# Print the next section of CHANGELOG.md, from changes/; make changes VERSION=0.2.0 writes it.
+VERSION ?=
+changes: .venv/.installed-release
+	$(BIN)/towncrier build $(if $(VERSION),--yes --version $(VERSION),--draft --version unreleased)
+
 clean:
 	rm -rf .venv .venv-xmc .venv-peers build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	rm -rf docs/_build docs/auto_gallery docs/reference docs/sg_execution_times.rst
@@ -96,6 +101,10 @@ clean:
 
 .venv/.installed-test: .venv/.made pyproject.toml
 	$(BIN)/pip install --quiet --editable ".[test,check]"
+	@touch $@
+
+.venv/.installed-release: .venv/.installed-test
+	$(BIN)/pip install --quiet --editable ".[release]"
 	@touch $@
 
 .venv/.installed-bench: .venv/.installed-test

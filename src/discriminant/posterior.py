@@ -1,4 +1,4 @@
-"""Scores to log posteriors. Logs come before exponentials, so the tails stay exact.
+"""Convert scores to log posteriors; logarithms come first, so the tails stay exact.
 
     log posterior_k = score_k - log sum_l exp(score_l)
 

@@ -1,4 +1,4 @@
-"""What a search among features asks: how good is the model with one feature more, or one less?
+"""Criterion of a feature search: how good the model is with one feature more or one less.
 
 A judge holds the features chosen so far and answers for many changes at once. Two of them never
 fit a model: `assessment.swept_folds` and `assessment.swept_alone`. The one here fits every

@@ -1,4 +1,7 @@
-"""The commands: what they are called, what they take, what they print. The work is elsewhere."""
+"""Commands of the command line: their names, options and output.
+
+The work is done by the rooms below.
+"""
 
 from __future__ import annotations
 

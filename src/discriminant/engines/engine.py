@@ -1,4 +1,4 @@
-"""The fold: read rows once, whoever does the summing. And the moments read that way."""
+"""Fold a reading over rows in one pass with any engine, and compute moments that way."""
 
 from __future__ import annotations
 

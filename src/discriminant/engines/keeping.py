@@ -1,4 +1,4 @@
-"""Summaries as plain arrays and JSON, and a digest of what is asked of rows. Never a pickle.
+"""Serialise summaries as plain arrays and JSON, never as pickles, and digest readings.
 
 A summary is a frozen dataclass of arrays, numbers, texts, tuples, dictionaries and such classes
 again. It is taken apart by its fields and put together again field by field; only classes of this

@@ -1,5 +1,4 @@
-"""Rows in parts at the door of an estimator: `fit(rows)`, without y, where `discriminant.rows` made
-`rows`.
+"""Fit estimators to partitioned tables: `fit(rows)`, without y, with `rows` of `discriminant.rows`.
 
 Such rows know their own labels and weights. A model that is made by folds reads them where they
 are. One that must have rows at hand gets them if they are few (`rows.drawn` holds them all), and

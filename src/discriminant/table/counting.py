@@ -1,4 +1,4 @@
-"""Row numbers: a column of k, k+1, k+2, ... says where a row lies, and is no feature.
+"""Row numbers: a column of k, k+1, k+2 and so on is a position, not a feature.
 
     rows in memory    whole numbers that go up by one from row to row
     rows in parts     they do so in every part, and the parts, put in order, go on from one another

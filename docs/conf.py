@@ -18,6 +18,7 @@ release = version = discriminant.__version__
 
 extensions = [
     "public_names",  # ours: the pages of the reference, from the names that are public
+    "module_index",  # ours: the page "Where is what", from the docstrings of the modules
     "plain_docstrings",  # ours: docstrings as they are written, before numpydoc reads them
     "mathml",  # ours: formulas without a script
     "sphinx.ext.autodoc",
@@ -81,6 +82,7 @@ OUTSIDE = {
     "../CHANGELOG.md": "changes.md",
     "../CONTRIBUTING.md": "contributing.md",
     "../src/discriminant/__init__.py": "reference/index.rst",
+    "../src/discriminant": "reference/modules.md",
     "gallery": "auto_gallery/index.rst",
 }
 LECTURES = "\n```{toctree}\n:hidden:\n:glob:\nlecture_*\n```\n"

@@ -1,4 +1,4 @@
-"""Do probabilities mean what they say? Read off the bins of a tally.
+"""Calibration: observed frequencies against predicted probabilities, in the bins of a tally.
 
     curve             in each bin of p_k: mean p_k against the share of rows that are class k
     expected error    ECE = sum over bins of (weight of the bin / weight) |share - mean p|

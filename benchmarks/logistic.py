@@ -35,7 +35,7 @@ from sklearn.linear_model import LogisticRegression
 from threads import alone
 
 import discriminant
-from discriminant.estimators import likelihood
+from discriminant.estimators.linear import logistic
 
 GRADIENT = 1e-8
 _NEAR = 10.0  # times GRADIENT: where a peer counts as there
@@ -310,7 +310,7 @@ def _alarm(seconds):
 
 def _passes(fit):
     """Readings of all rows by one fit of ours: folds, and the one for the moments."""
-    with patch.object(likelihood, "fold", side_effect=likelihood.fold) as fold:
+    with patch.object(logistic, "fold", side_effect=logistic.fold) as fold:
         fit()
     return fold.call_count + 1
 

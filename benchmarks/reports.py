@@ -185,7 +185,7 @@ def compared(path, models, jobs=None):
     """{model: held-out error}; the other measures are worked out as well."""
     import pandas
 
-    from discriminant.assessment.folds import fold_numbers
+    from discriminant.assessment.resampling.folds import fold_numbers
 
     frame = pandas.read_csv(path, engine="pyarrow")  # its fastest
     y, labels = pandas.factorize(frame.pop("label"), sort=True)

@@ -30,8 +30,8 @@ from xmc_sets import NAMES, REAL, ROOT, folder_of, load
 from xmc_synth import SIZES
 from xmc_tools import OURS, PEERS, TOOLS
 
-from discriminant.assessment.top_k import TopK
-from discriminant.models.label_tree.propensity import inverse_propensity
+from discriminant.extreme.model.propensity import inverse_propensity
+from discriminant.extreme.top_k import TopK
 
 HERE = Path(__file__).resolve().parent
 KEPT = ROOT / "build" / "xmc"
@@ -41,7 +41,7 @@ PEER_PYTHON = ROOT / ".venv-xmc" / "bin" / "python"
 SETS = ("bibtex", "delicious", "debian", "10k", "50k", "131k", "1m")
 OURS_ALONE = ("1m",)  # an hour for us, and days for some peers
 _PATIENCE = 4 * 3600  # seconds
-_SOURCE = ("models/label_tree/*.py", "estimators/label_*.py", "moments/compiling.py")
+_SOURCE = ("extreme/*.py", "extreme/model/*.py", "numba_cache.py")
 
 
 def main():

@@ -18,8 +18,7 @@ import numpy as np
 import scipy.sparse as sp
 from xmc_synth import SIZES, generate
 
-from discriminant.table.xmc import read_xmc
-from discriminant.table.xmc_writing import write_xmc
+from discriminant.table.files.svmlight import read_xmc, write_xmc
 
 ROOT = Path(__file__).resolve().parent.parent
 KEPT = ROOT / "build" / "xmc" / "sets"

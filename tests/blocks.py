@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from hypothesis import strategies as st
 
+from discriminant.moments.accumulate import MomentsReading
 from discriminant.moments.anchor import Anchor
-from discriminant.moments.reading import MomentsReading
 from discriminant.table.schema import Block
 
 LABELS = np.array(["ash", "birch", "cedar", "date", "elm"], dtype=object)

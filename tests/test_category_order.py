@@ -21,8 +21,7 @@ from discriminant import LDA, Encoded
 from discriminant.engines.engine import read_moments
 from discriminant.engines.table_moments import TableMoments
 from discriminant.errors import CategoryError
-from discriminant.table.encoding import Encoding
-from discriminant.table.joining import joined_encodings
+from discriminant.table.encoding import Encoding, joined_encodings
 
 LEVELS = ["none", "low", "mid", "high"]
 CELLS = ["mid", "low", "high", "low", "mid", "high", "high", "low"] * 3

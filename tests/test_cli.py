@@ -19,8 +19,8 @@ from sklearn.datasets import load_iris
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
 import discriminant as dd
-from discriminant.cli import door
-from discriminant.study.sheets import safe_cell
+from discriminant.cli import session
+from discriminant.study.writers import safe_cell
 
 SHARED = Path(__file__).parents[2] / "shared" / "data"
 
@@ -34,7 +34,7 @@ def run(*args, cwd, code=0):
     """A command in a folder; what it printed. As `spawned`, but without a new process."""
     out, err = io.StringIO(), io.StringIO()
     with chdir(cwd), redirect_stdout(out), redirect_stderr(err):
-        found = door.run([str(arg) for arg in args])
+        found = session.run([str(arg) for arg in args])
     assert found == code, err.getvalue()
     return Said(out.getvalue(), err.getvalue())
 
@@ -77,7 +77,7 @@ def test_help_imports_nothing_that_computes():
     heavy = "numpy scipy sklearn pandas pyarrow jinja2 numba sqlglot narwhals discriminant.errors"
     code = (
         "import sys\n"
-        "from discriminant.cli.door import run\n"
+        "from discriminant.cli.session import run\n"
         "assert run(sys.argv[1:]) == 0\n"
         f"print([name for name in '{heavy}'.split() if name in sys.modules])"
     )

@@ -10,9 +10,9 @@ import pandas as pd
 import pytest
 
 import discriminant as dd
-from discriminant.cli import door
+from discriminant.cli import session
 from discriminant.cli.commands import cli
-from discriminant.cli.unused import UNUSED
+from discriminant.cli.options import UNUSED
 from tests import databases
 
 
@@ -20,7 +20,7 @@ def run(*args, cwd, code=0):
     """Everything that a command prints."""
     printed = io.StringIO()
     with chdir(cwd), redirect_stdout(printed), redirect_stderr(printed):
-        found = door.run([str(arg) for arg in args])
+        found = session.run([str(arg) for arg in args])
     assert found == code, printed.getvalue()
     return printed.getvalue()
 
@@ -337,9 +337,7 @@ def test_model_that_is_not_compared_is_refused_before_reading(place):
     assert "Model 'rda' was not compared" in printed and "reading ..." not in printed
 
 
-_HEAVY = (
-    "numpy scipy sklearn pandas pyarrow jinja2 numba sqlglot narwhals discriminant.study.workflow"
-)
+_HEAVY = "numpy scipy sklearn pandas pyarrow jinja2 numba sqlglot narwhals discriminant.study.study"
 
 
 @pytest.mark.parametrize(
@@ -354,7 +352,7 @@ _HEAVY = (
 def test_missing_file_is_reported_before_heavy_imports(args, tmp_path):
     code = (
         "import sys\n"
-        "from discriminant.cli.door import run\n"
+        "from discriminant.cli.session import run\n"
         "assert run(sys.argv[1:]) == 2\n"
         f"print([name for name in '{_HEAVY}'.split() if name in sys.modules])"
     )

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 import discriminant as dd
-from discriminant.cli import door
+from discriminant.cli import session
 from discriminant.cli.commands import cli
 
 
@@ -19,7 +19,7 @@ def run(*args, cwd, code=0):
     """What a command says, on either channel."""
     said = io.StringIO()
     with chdir(cwd), redirect_stdout(said), redirect_stderr(said):
-        found = door.run([str(arg) for arg in args])
+        found = session.run([str(arg) for arg in args])
     assert found == code, said.getvalue()
     return said.getvalue()
 
@@ -57,10 +57,10 @@ def test_a_file_that_is_written_over_is_told(place):
 def test_a_stop_tells_files_that_are_as_before_from_those_that_never_were(place, monkeypatch):
     (place / "old.csv").write_text("old")
     with chdir(place), redirect_stderr(io.StringIO()) as said:
-        door._places.clear()
-        door.watch("old.csv")
-        door.watch("new.csv")
-        door._stopped(signal.SIGINT, "discriminant ...", ["--checkpoint", "kept"])
+        session._places.clear()
+        session.watch("old.csv")
+        session.watch("new.csv")
+        session._stopped(signal.SIGINT, "discriminant ...", ["--checkpoint", "kept"])
     assert "As before: old.csv. Not written: new.csv. No sums are kept in kept yet" in (
         said.getvalue()
     )

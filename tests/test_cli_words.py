@@ -7,15 +7,15 @@ from contextlib import chdir, redirect_stderr, redirect_stdout
 import numpy as np
 import pytest
 
-from discriminant.cli import door
-from discriminant.cli.wording import in_options
+from discriminant.cli import session
+from discriminant.cli.session import in_options
 from discriminant.errors import BadNumberError, MissingCellError, TargetError, UnreadTextWarning
 
 
 def run(*args, cwd, code=0):
     out, err = io.StringIO(), io.StringIO()
     with chdir(cwd), redirect_stdout(out), redirect_stderr(err):
-        found = door.run([str(arg) for arg in args])
+        found = session.run([str(arg) for arg in args])
     assert found == code, err.getvalue()
     return out.getvalue(), err.getvalue()
 

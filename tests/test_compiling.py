@@ -13,7 +13,7 @@ pytest.importorskip("numba")
 
 ASK = """
 import numpy as np
-from discriminant.models.label_tree.loops_rows import fault_of
+from discriminant.extreme.model.kernels_train import fault_of
 starts, places = np.array([0, 1], np.int32), np.array([0], np.int32)
 fault_of(starts, places, np.ones(1, np.float32), 1, 1, 2)
 print(sum(fault_of.stats.cache_hits.values()))
@@ -33,7 +33,7 @@ def hits(folder: Path) -> int:
     return int(asked.stdout)
 
 
-@pytest.mark.parametrize("changed", ["models/label_tree/loops_best.py", "moments/compiling.py"])
+@pytest.mark.parametrize("changed", ["extreme/model/kernels_search.py", "numba_cache.py"])
 def test_a_loop_is_compiled_once_and_again_when_another_file_has_changed(tmp_path, changed):
     package = tmp_path / "discriminant"
     ignored = shutil.ignore_patterns("__pycache__", "assets")

@@ -12,7 +12,7 @@ import pytest
 
 import discriminant as dd
 from discriminant.errors import BadNumberError, FileError, OptionError
-from discriminant.table import text_parts
+from discriminant.table.files import splits
 
 ROWS = 60
 X = np.random.default_rng(0).standard_normal(ROWS).round(3)
@@ -53,7 +53,7 @@ def test_text_after_a_closing_quote_is_refused_with_its_place(read, cell, option
 
 @pytest.mark.parametrize("read", READERS)
 def test_text_after_a_quote_is_found_in_later_parts_of_a_file(read, tmp_path, monkeypatch):
-    monkeypatch.setattr(text_parts, "RANGE", 200)
+    monkeypatch.setattr(splits, "RANGE", 200)
     path = table(tmp_path / "rows.csv", [*range(40), '"1"5', *range(41, ROWS)])
     with pytest.raises(FileError, match="line 42, column 'n'"):
         read(path, target="y")

@@ -46,22 +46,23 @@ from discriminant.errors import (
     TooFewRowsError,
     WeightError,
 )
-from discriminant.models.code_design import designed, separability, whitened_means
-from discriminant.models.codes import (
+from discriminant.models.multiclass.codes import (
     CODES,
     FIXED,
     RANDOM,
     Code,
     dense,
+    designed,
     distinct,
     exhaustive,
     one_vs_one,
     one_vs_rest,
     opposed,
+    separability,
     sparse,
+    whitened_means,
 )
-from discriminant.models.coupling import _sides, coupled
-from discriminant.models.decoding import by_loss, euclidean, hamming
+from discriminant.models.multiclass.decode import _sides, by_loss, coupled, euclidean, hamming
 
 WINE, KINDS = load_wine(return_X_y=True)
 IRIS, SPECIES = load_iris(return_X_y=True)
@@ -456,7 +457,7 @@ def test_what_is_told_of_a_member_names_the_classes_of_its_sides():
 
 
 def test_rows_are_not_read_again_for_any_number_of_members(monkeypatch):
-    import discriminant.estimators.decomposition as room
+    import discriminant.estimators.meta.multiclass as room
 
     times = []
     real = room.read_classes
@@ -619,7 +620,7 @@ def test_a_cycle_of_pairs_is_claimed_by_nobody():
     """Rock beats scissors beats paper beats rock."""
     model = OneVsOne(LDA()).fit(IRIS, SPECIES)
     signs = model.code_  # the pairs (0, 1), (0, 2), (1, 2), the later positive
-    from discriminant.models.decoding import ambiguity
+    from discriminant.models.multiclass.decode import ambiguity
 
     found = ambiguity(np.array([[1.0, -1.0, 1.0], [1.0, 1.0, 1.0]]), signs, rest=False)
     assert found.claims.tolist() == [0, 1] and found.tied.tolist() == [True, False]

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given, strategies as st
 
 from discriminant.engines.engine import fold, read_moments
-from discriminant.models.coordinates import white_coordinates
-from discriminant.models.descent import PenalisedLoss, foreseen, newton, read_curvature
-from discriminant.models.logistic import level_start, proves_overlap, sample_of
-from discriminant.moments.losses import Binary, Softmax
-from discriminant.table.source import open_table
+from discriminant.models.linear.logistic import level_start, proves_overlap, sample_of
+from discriminant.models.linear.optimise import PenalisedLoss, foreseen, newton, read_curvature
+from discriminant.models.linear.whitening import white_coordinates
+from discriminant.moments.softmax_loss import Binary, Softmax
+from discriminant.table.memory import open_table
 from tests.test_separation import made
 
 APART = ("dummy", "tie", "complete")

@@ -13,7 +13,7 @@ from discriminant.errors import (
     NotConvergedWarning,
     OptionError,
 )
-from discriminant.models.absolute import AbsoluteQuadratic
+from discriminant.models.linear.elastic_net import AbsoluteQuadratic
 
 # --- rows and what is least -----------------------------------------------------------------------
 

@@ -18,7 +18,7 @@ import discriminant as dd
 from discriminant import LDA, QDA, RDA, REJECT, Decision, Encoded, NearestMean, open_source
 from discriminant.errors import DiscriminantWarning, OptionError, ResponseError
 from discriminant.table.encoding import Encoding
-from discriminant.table.opening import read_frame
+from discriminant.table.open import read_frame
 
 pytestmark = pytest.mark.filterwarnings("error::discriminant.errors.DiscriminantWarning")
 

@@ -16,9 +16,9 @@ from hypothesis import given, strategies as st
 import discriminant as dd
 from discriminant import open_source
 from discriminant.errors import BadNumberError, ColumnNamesError, FileError
-from discriminant.table.dialect import fits, is_number, kind_of
-from discriminant.table.files import sniff
-from discriminant.table.sparse_pieces import pieces_of
+from discriminant.table.files.csv_dialect import fits, is_number, kind_of
+from discriminant.table.files.formats import sniff
+from discriminant.table.files.svmlight import pieces_of
 
 RNG = np.random.default_rng(5)
 ROWS = 50

@@ -23,8 +23,8 @@ from discriminant.errors import (
     ShrinkageChosenWarning,
     TooFewRowsError,
 )
-from discriminant.models.gaussian import Family, pooled_metric
-from discriminant.models.trace_ratio import best_trace_ratio
+from discriminant.models.gaussian.family import Family, pooled_metric
+from discriminant.models.gaussian.fisher import best_trace_ratio
 from tests.blocks import random_rows, rows_of
 
 MASS = json.loads((Path(__file__).parent / "golden" / "mass.json").read_text())["sets"]

@@ -26,7 +26,7 @@ from discriminant.errors import (
     TooFewRowsError,
     WeightError,
 )
-from discriminant.moments.families import LINKS, SCORES, Deviance
+from discriminant.moments.glm_families import LINKS, SCORES, Deviance
 
 FAMILY_LINKS = [(family, link) for family, links in LINKS.items() for link in links]
 every_link = pytest.mark.parametrize(

@@ -9,8 +9,7 @@ from sklearn.datasets import load_iris
 
 from discriminant import GLM
 from discriminant.errors import BoundaryWarning, InferenceError
-from discriminant.moments.barrier import EDGES, Barrier
-from discriminant.moments.families import Deviance
+from discriminant.moments.glm_families import EDGES, Barrier, Deviance
 
 FALLING = np.array([9.0, 5, 3, 2, 1, 0, 0, 0, 0, 0])
 LINE = np.arange(10.0)[:, None]

@@ -60,13 +60,22 @@ from discriminant.errors import (
     WayLeftOutWarning,
     WeightError,
 )
-from discriminant.estimators.imbalance_compared import MEASURES
-from discriminant.estimators.synthetic import Synthesis
-from discriminant.imbalance.drawing import divided, over_sample, target_of, under_sample
-from discriminant.imbalance.neighbours import neighbours_of
-from discriminant.imbalance.nominal import mixed_neighbours, nominal_neighbours, value_differences
-from discriminant.imbalance.smote import expected_moments
-from discriminant.imbalance.weights import class_weights
+from discriminant.estimators.meta.compare_imbalance import MEASURES
+from discriminant.estimators.meta.smote_rows import Synthesis
+from discriminant.imbalance.rebalance import (
+    class_weights,
+    divided,
+    over_sample,
+    target_of,
+    under_sample,
+)
+from discriminant.imbalance.smote import (
+    expected_moments,
+    mixed_neighbours,
+    neighbours_of,
+    nominal_neighbours,
+    value_differences,
+)
 
 pytestmark = pytest.mark.filterwarnings("ignore::discriminant.errors.DiscriminantWarning")
 
@@ -690,7 +699,7 @@ def test_classifiers_made_from_moments_never_see_the_rows():
 
 
 def test_rows_are_read_once_whatever_the_number_of_subsets(monkeypatch):
-    from discriminant.table.source import Table
+    from discriminant.table.memory import Table
 
     seen = []
     block = Table.block

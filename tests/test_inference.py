@@ -12,9 +12,9 @@ from scipy import stats
 from scipy.optimize import brentq, minimize
 
 from discriminant import GLM, Logistic, LogLinear
-from discriminant.assessment.summary import stars
+from discriminant.assessment.inference.summary import stars
 from discriminant.errors import InferenceError, NotConvergedWarning, OptionError
-from discriminant.moments.families import LINKS
+from discriminant.moments.glm_families import LINKS
 from tests.test_glm import every_link, problem_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::discriminant.errors.CollinearWarning")

@@ -27,7 +27,7 @@ from discriminant.errors import (
     ResponseError,
     ShapeError,
 )
-from discriminant.moments.residual import added, product, summed
+from discriminant.moments.loss import added, product, summed
 from discriminant.table.basis import PolynomialBasis
 from discriminant.table.schema import Block
 from tests.blocks import random_rows

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, strategies as st
 from scipy import integrate, stats
 
-from discriminant.moments.families import LINKS, MEANS, SCORES, Deviance, Pearson
-from discriminant.moments.losses import TWO_SIDED, Binary, Softmax
+from discriminant.moments.glm_families import LINKS, MEANS, SCORES, Deviance, Pearson
+from discriminant.moments.softmax_loss import TWO_SIDED, Binary, Softmax
 from discriminant.table.schema import Block
 
 FAMILY_LINKS = [(family, link) for family, links in LINKS.items() for link in links]

@@ -26,8 +26,8 @@ from discriminant.errors import (
     SharedColumnsWarning,
     WeightError,
 )
-from discriminant.models.gaussian import quadratic_rule
-from discriminant.models.metric import factor
+from discriminant.models.gaussian.covariance import factor
+from discriminant.models.gaussian.family import quadratic_rule
 from discriminant.posterior import estimated_prior, fused, log_posterior, reweighed
 
 X, Y = load_iris(return_X_y=True)

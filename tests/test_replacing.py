@@ -10,15 +10,15 @@ import pytest
 
 import discriminant as dd
 from discriminant.errors import WriteError
-from discriminant.table import replacing as module
-from discriminant.table.replacing import is_temporary_of, replacing, write_whole
+from discriminant.table.files import atomic as module
+from discriminant.table.files.atomic import is_temporary_of, replacing, write_whole
 from tests.test_contract import FRAMES, SPECIES
 
 posix = pytest.mark.skipif(os.name != "posix", reason="files are locked as POSIX does")
 
 HOLD = """
 import sys, time
-from discriminant.table.replacing import replacing
+from discriminant.table.files.atomic import replacing
 with replacing(sys.argv[1]) as file:
     file.write(b"half")
     file.flush()

@@ -16,7 +16,7 @@ import pandas as pd
 import pytest
 
 import discriminant as dd
-from discriminant.cli import door
+from discriminant.cli import session
 from discriminant.errors import DiscriminantError, FileError
 from discriminant.redaction import (
     is_address,
@@ -87,7 +87,7 @@ def run(*args, cwd):
     """The exit code of a command, and all that it printed."""
     printed = io.StringIO()
     with chdir(cwd), redirect_stdout(printed), redirect_stderr(printed):
-        code = door.run([str(arg) for arg in args])
+        code = session.run([str(arg) for arg in args])
     return code, printed.getvalue()
 
 
@@ -169,7 +169,7 @@ def test_a_process_of_its_own_prints_no_password(place):
 def test_a_traceback_and_a_warning_of_somebody_else_show_no_password(place, monkeypatch):
     import warnings
 
-    from discriminant.cli import studying
+    from discriminant.cli import study_commands
 
     address, cores = "postgresql://ann:Qx7%2Fwq?Zk9pt@127.0.0.1:1/db", ["Qx7", "Zk9pt"]
 
@@ -177,7 +177,7 @@ def test_a_traceback_and_a_warning_of_somebody_else_show_no_password(place, monk
         warnings.warn(f"deprecated: {address}", stacklevel=1)
         raise RuntimeError(f"a bug, connecting to {address!r} with 'Qx7/wq?Zk9pt'")
 
-    monkeypatch.setattr(studying, "study", fails)
+    monkeypatch.setattr(study_commands, "study", fails)
     code, printed = run("report", address, "--target", "y", "--table", "t", cwd=place)
     assert code == 1 and "RuntimeError: a bug" in printed and "deprecated" in printed
     assert not leaked(cores, printed)

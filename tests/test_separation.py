@@ -10,11 +10,11 @@ from scipy.special import expit
 
 from discriminant.engines.engine import fold, read_moments
 from discriminant.errors import MissingValueError, SeparationWarning
-from discriminant.models.separation import separation
+from discriminant.models.linear.separation import separation
 from discriminant.moments.anchor import Anchor
 from discriminant.moments.margins import MarginReading
+from discriminant.table.memory import open_table
 from discriminant.table.schema import Block
-from discriminant.table.source import open_table
 
 KINDS = ("none", "dummy", "tie", "complete")
 WANTED = {"none": "none", "dummy": "quasi", "tie": "quasi", "complete": "complete"}

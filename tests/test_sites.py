@@ -8,18 +8,18 @@ import pandas as pd
 import pytest
 
 import discriminant as dd
-from discriminant.cli import door
+from discriminant.cli import session
 from discriminant.engines.engine import read_moments
 from discriminant.engines.table_moments import TableMoments
 from discriminant.errors import SitesError
 from discriminant.moments.class_moments import DETAILS
-from discriminant.table.opening import open_source
+from discriminant.table.open import open_source
 
 
 def run(*args, cwd, code=0):
     out, err = io.StringIO(), io.StringIO()
     with chdir(cwd), redirect_stdout(out), redirect_stderr(err):
-        found = door.run([str(arg) for arg in args])
+        found = session.run([str(arg) for arg in args])
     assert found == code, err.getvalue()
     return out.getvalue(), err.getvalue()
 

@@ -29,10 +29,9 @@ from discriminant import (
     store,
 )
 from discriminant.errors import StateError, StoredFileError, WriteError
+from discriminant.store.container import claimed, head_of, opened
 from discriminant.store.kinds import KINDS
-from discriminant.store.reading import head_of, opened
-from discriminant.store.writing import claimed
-from discriminant.table.replacing import write_whole
+from discriminant.table.files.atomic import write_whole
 from tests.stored import arrays_within, differences, signed, taken_apart
 from tests.test_contract import BASES, ESTIMATORS, FRAMES, SPECIES, WRAPPERS, X, Y, answers
 
@@ -265,7 +264,7 @@ class Impostor:
     """A class of the name of one of ours."""
 
 
-Impostor.__qualname__, Impostor.__module__ = "LDA", "discriminant.estimators.gaussian"
+Impostor.__qualname__, Impostor.__module__ = "LDA", "discriminant.estimators.gaussian.lda_qda"
 
 
 @pytest.mark.parametrize(
@@ -502,7 +501,7 @@ def test_a_full_disk_is_told_with_what_was_needed_and_leaves_the_old_file(place,
     LDA().save(place)
     old, write = place.read_bytes(), os.write
     monkeypatch.delattr(os, "posix_fallocate")
-    monkeypatch.setattr("discriminant.store.writing._CHUNK", 4096)
+    monkeypatch.setattr("discriminant.store.container._CHUNK", 4096)
     model = LDA(prior=np.arange(50_000.0))
     for room in range(0, 400_000, 4_000):  # a hundred disks, each with more room
         left = [room]

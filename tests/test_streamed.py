@@ -15,10 +15,10 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss, roc_auc_score
 
 import discriminant as dd
-from discriminant.assessment.dealt import Dealt
-from discriminant.assessment.streamed import compare_rows
-from discriminant.engines.opening import rows as open_rows
-from discriminant.engines.parted import Some
+from discriminant.assessment.resampling.cross_validate import compare_rows
+from discriminant.assessment.resampling.folds import Dealt
+from discriminant.engines.engine import rows as open_rows
+from discriminant.engines.partitioned import Some
 from discriminant.errors import (
     CategoryError,
     ClassMissingWarning,
@@ -32,8 +32,8 @@ from discriminant.errors import (
     OptionError,
     TargetError,
 )
-from discriminant.study.scoring import predict_file
-from discriminant.table.dealing import LevelsWork, dealt_by_row
+from discriminant.study.predict import predict_file
+from discriminant.table.hash_folds import LevelsWork, dealt_by_row
 
 NAMES = list("pqrs")
 FOLDS, SEED = 5, 3
@@ -68,12 +68,12 @@ def folds_of(frame, folds=FOLDS, seed=SEED):
 @pytest.fixture(autouse=True)
 def many_small_parts(monkeypatch):
     """Files are cut as if they were large."""
-    from discriminant.table import file_parts, text_parts
+    from discriminant.table.files import splits
 
-    monkeypatch.setattr(file_parts, "SMALL", 1)
-    monkeypatch.setattr(file_parts, "BATCH", 100)
-    monkeypatch.setattr(text_parts, "BATCH", 100)
-    monkeypatch.setattr(text_parts, "RANGE", 6000)
+    monkeypatch.setattr(splits, "SMALL", 1)
+    monkeypatch.setattr(splits, "BATCH", 100)
+    monkeypatch.setattr(splits, "BATCH", 100)
+    monkeypatch.setattr(splits, "RANGE", 6000)
 
 
 MODELS = [
@@ -528,7 +528,7 @@ LARGE = """
 import resource, sys
 import numpy as np, pandas as pd
 import discriminant as dd
-from discriminant.study.scoring import predict_file
+from discriminant.study.predict import predict_file
 frame = pd.DataFrame({"a": [0.0, 1.0, 5.0, 6.5], "b": [1.0, 0.0, 2.0, 1.0], "c": [0, 2.0, 1, 0]})
 model = dd.LDA().fit(frame, list("uuvv"))
 predict_file(model, sys.argv[1], sys.argv[3])
@@ -577,14 +577,14 @@ except MissingCellError as fault:
 
 def test_answers_never_stand_beside_other_rows(tmp_path, monkeypatch):
     """If the text has more rows than were answered, or fewer, nothing is written."""
-    from discriminant.study import sheets
+    from discriminant.study import writers
 
     frame = table(50)
     model = dd.Encoded(dd.LDA()).fit(frame[NAMES], frame["kind"])
     frame[NAMES].to_csv(tmp_path / "rows.csv", index=False)
     rows = list(csv.reader(frame[NAMES].to_csv(index=False).splitlines()))[1:]
     for other in (rows[:-1], [*rows, rows[0]]):
-        monkeypatch.setattr(sheets, "_written", lambda formats, other=other: (r for r in other))
+        monkeypatch.setattr(writers, "_written", lambda formats, other=other: (r for r in other))
         with pytest.raises(FileError, match="another number of rows"):
             predict_file(model, tmp_path / "rows.csv", tmp_path / "said.csv")
         assert not (tmp_path / "said.csv").exists()
@@ -601,6 +601,6 @@ def test_of_a_column_of_very_many_values_no_more_than_that_is_noticed(tmp_path):
 
 def test_a_target_of_too_many_classes_is_refused_before_all_rows_are_read(tmp_path, monkeypatch):
     frame = table(3000).assign(id=lambda f: [f"row {i:05d}" for i in range(len(f))])
-    monkeypatch.setattr("discriminant.engines.opening.surveyed", None)
+    monkeypatch.setattr("discriminant.engines.engine.surveyed", None)
     with pytest.raises(TargetError, match="max_classes"):
         laid(frame, tmp_path, target="id", exclude=[])

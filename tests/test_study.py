@@ -12,7 +12,7 @@ from sklearn.metrics import brier_score_loss, log_loss, roc_auc_score
 from sklearn.model_selection import cross_val_predict
 
 import discriminant as dd
-from discriminant.assessment.folds import fold_numbers
+from discriminant.assessment.resampling.folds import fold_numbers
 from discriminant.errors import OptionError, StudyError
 
 SHARED = Path(__file__).parents[2] / "shared" / "data"

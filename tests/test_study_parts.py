@@ -15,11 +15,11 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 import discriminant as dd
-from discriminant.cli.door import run
-from discriminant.engines import opening
-from discriminant.engines.parted import Parted
+from discriminant.cli.session import run
+from discriminant.engines import engine
+from discriminant.engines.partitioned import Parted
 from discriminant.errors import DrawnRowsWarning, EngineError, OptionError, TargetError
-from discriminant.study import pace, sources
+from discriminant.study import predict, sources
 
 NAMES = ["p", "q", "r"]
 QUICK = ["lda", "qda", "rda", "logistic", "svm"]
@@ -45,9 +45,9 @@ def laid(frame, folder, files=4):
 @pytest.fixture
 def few_drawn(monkeypatch):
     """Of a table some 400 rows are drawn."""
-    monkeypatch.setattr(opening, "_LOOK", 400)
-    monkeypatch.setattr("discriminant.assessment.dealt._DRAWN", 400)
-    monkeypatch.setattr("discriminant.table.file_parts.SMALL", 1)
+    monkeypatch.setattr(engine, "_LOOK", 400)
+    monkeypatch.setattr("discriminant.assessment.resampling.folds._DRAWN", 400)
+    monkeypatch.setattr("discriminant.table.files.splits.SMALL", 1)
 
 
 # --- which way a source goes ---------------------------------------------------------------------
@@ -193,8 +193,8 @@ def test_a_column_of_folds_is_no_feature_and_keeps_to_rows_that_are_kept(tmp_pat
 
 
 def test_progress_tells_rows_a_second_and_the_time_left(tmp_path, monkeypatch):
-    monkeypatch.setattr(pace, "_EVERY", 0.0)
-    monkeypatch.setattr("discriminant.table.file_parts.SMALL", 1)
+    monkeypatch.setattr(predict, "_EVERY", 0.0)
+    monkeypatch.setattr("discriminant.table.files.splits.SMALL", 1)
     told = []
     study = dd.study(
         laid(table(), tmp_path / "rows"), target="kind", progress=lambda *one: told.append(one)
@@ -251,7 +251,7 @@ def test_commands_read_databases_and_never_show_a_password(tmp_path, capsys):
 
 def test_a_report_that_was_stopped_goes_on_from_its_checkpoint(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("discriminant.table.file_parts.SMALL", 1)
+    monkeypatch.setattr("discriminant.table.files.splits.SMALL", 1)
     folder = laid(table(6000), tmp_path / "rows", files=8)
     kept = tmp_path / "kept"
     args = ["report", str(folder), "--target", "kind", "--checkpoint", str(kept)]
@@ -260,7 +260,7 @@ def test_a_report_that_was_stopped_goes_on_from_its_checkpoint(tmp_path, capsys,
         "import sys, time\n"
         "from discriminant.table import file_parts\n"
         "file_parts.SMALL = 1\n"
-        "from discriminant.engines.summing import PartWork\n"
+        "from discriminant.engines.summation import PartWork\n"
         "call = PartWork.__call__\n"
         "PartWork.__call__ = lambda self, part: (time.sleep(0.3), call(self, part))[1]\n"
         "from discriminant.cli import main\n"

@@ -21,8 +21,7 @@ from discriminant.errors import (
     ShapeError,
     WeightError,
 )
-from discriminant.models.dual import fit_dual
-from discriminant.models.svm import row_gaps
+from discriminant.models.linear.svm import fit_dual, row_gaps
 
 IRIS = load_iris(return_X_y=True)
 CANCER = load_breast_cancer(return_X_y=True)

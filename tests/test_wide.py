@@ -23,8 +23,8 @@ from discriminant.errors import (
     TooFewRowsError,
     WeightError,
 )
-from discriminant.models.gaussian import Family, fit_gaussian, pooled_metric
-from discriminant.models.wide import fit_wide, wide_metric
+from discriminant.models.gaussian.family import Family, fit_gaussian, pooled_metric
+from discriminant.models.gaussian.wide import fit_wide, wide_metric
 from discriminant.moments.class_rows import ClassRows
 from discriminant.posterior import log_posterior
 

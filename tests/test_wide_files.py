@@ -5,11 +5,11 @@ import pytest
 
 import discriminant as dd
 from discriminant import LDA, Encoded
-from discriminant.cli.door import run as main
+from discriminant.cli.session import run as main
 from discriminant.errors import FileError
-from discriminant.table.learning import Wishes
+from discriminant.table.column_types import Wishes
+from discriminant.table.memory import open_features
 from discriminant.table.schema import Schema
-from discriminant.table.source import open_features
 
 READERS = [dd.open_source, dd.rows]
 

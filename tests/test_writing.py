@@ -9,8 +9,8 @@ import pytest
 import discriminant as dd
 from discriminant.errors import BadNumberError, UnreadTextWarning
 from discriminant.table.encoding import Encoding
-from discriminant.table.opening import open_source
-from discriminant.table.writing import doubt, written_as
+from discriminant.table.open import open_source
+from discriminant.table.text_values import doubt, written_as
 
 LABELS = ["a", "b", "a", "b", "b", "a"]
 

@@ -1,52 +1,45 @@
 """Public names of the package. Written by tests/fence/stub.py."""
 
-from discriminant.assessment.auc import (
-    auc as auc,
-    compare_auc as compare_auc,
+from discriminant.assessment.assessment import (
+    Assessment as Assessment,
 )
-from discriminant.assessment.evaluation import (
+from discriminant.assessment.evaluate import (
     assess as assess,
     evaluate as evaluate,
 )
-from discriminant.assessment.homogeneity import (
+from discriminant.assessment.inference.group_tests import (
     box_m as box_m,
-)
-from discriminant.assessment.hotelling import (
     hotelling as hotelling,
 )
-from discriminant.assessment.manova import (
+from discriminant.assessment.inference.manova import (
     manova as manova,
 )
-from discriminant.assessment.measures import (
-    Assessment as Assessment,
-)
-from discriminant.assessment.model_comparison import (
-    compare_models as compare_models,
-)
-from discriminant.assessment.named_intervals import (
+from discriminant.assessment.intervals import (
     interval_over as interval_over,
 )
-from discriminant.assessment.resampling import (
+from discriminant.assessment.ranking.auc import (
+    auc as auc,
+    compare_auc as compare_auc,
+)
+from discriminant.assessment.ranking.roc import (
+    average_precision as average_precision,
+    precision_recall as precision_recall,
+    ranking as ranking,
+    roc as roc,
+)
+from discriminant.assessment.resampling.compare import (
+    compare_models as compare_models,
+)
+from discriminant.assessment.resampling.cross_validate import (
     cross_validate as cross_validate,
     leave_one_out as leave_one_out,
     rda_grid as rda_grid,
 )
-from discriminant.assessment.roc import (
-    average_precision as average_precision,
-    precision_recall as precision_recall,
-    roc as roc,
-)
-from discriminant.assessment.selection import (
+from discriminant.assessment.selection.select import (
     select_features as select_features,
 )
-from discriminant.assessment.steps import (
-    ranking as ranking,
-)
-from discriminant.assessment.stepwise import (
+from discriminant.assessment.selection.stepwise import (
     stepwise as stepwise,
-)
-from discriminant.assessment.top_k import (
-    TopK as TopK,
 )
 from discriminant.decision.actions import (
     OUTLIER as OUTLIER,
@@ -54,8 +47,6 @@ from discriminant.decision.actions import (
 )
 from discriminant.engines.engine import (
     moments as moments,
-)
-from discriminant.engines.opening import (
     rows as rows,
 )
 from discriminant.engines.sql import (
@@ -64,72 +55,73 @@ from discriminant.engines.sql import (
 from discriminant.estimators.basis import (
     Basis as Basis,
 )
-from discriminant.estimators.decision import (
-    Decision as Decision,
-)
-from discriminant.estimators.easy_ensemble import (
-    EasyEnsemble as EasyEnsemble,
-)
-from discriminant.estimators.encoded import (
-    Encoded as Encoded,
-)
-from discriminant.estimators.fisher import (
+from discriminant.estimators.gaussian.fisher import (
     Fisher as Fisher,
 )
-from discriminant.estimators.fusion import (
-    Fusion as Fusion,
-)
-from discriminant.estimators.gaussian import (
+from discriminant.estimators.gaussian.lda_qda import (
     LDA as LDA,
     NearestMean as NearestMean,
     QDA as QDA,
 )
-from discriminant.estimators.glm import (
+from discriminant.estimators.gaussian.rda import (
+    RDA as RDA,
+)
+from discriminant.estimators.linear.glm import (
     GLM as GLM,
     LogLinear as LogLinear,
 )
-from discriminant.estimators.imbalance import (
-    Resampled as Resampled,
-    Reweighted as Reweighted,
+from discriminant.estimators.linear.least_squares import (
+    LeastSquares as LeastSquares,
 )
-from discriminant.estimators.imbalance_compared import (
+from discriminant.estimators.linear.linear_regression import (
+    LinearRegression as LinearRegression,
+)
+from discriminant.estimators.linear.logistic import (
+    Logistic as Logistic,
+)
+from discriminant.estimators.linear.perceptron import (
+    Perceptron as Perceptron,
+)
+from discriminant.estimators.linear.svm import (
+    SVM as SVM,
+)
+from discriminant.estimators.meta.compare_imbalance import (
     compare_imbalance as compare_imbalance,
     imbalance_ways as imbalance_ways,
 )
-from discriminant.estimators.label_tree import (
-    LabelTree as LabelTree,
+from discriminant.estimators.meta.decision import (
+    Decision as Decision,
 )
-from discriminant.estimators.laplace import (
-    LaplaceNB as LaplaceNB,
+from discriminant.estimators.meta.encoded import (
+    Encoded as Encoded,
 )
-from discriminant.estimators.least_squares import (
-    LeastSquares as LeastSquares,
+from discriminant.estimators.meta.fusion import (
+    Fusion as Fusion,
 )
-from discriminant.estimators.logistic import (
-    Logistic as Logistic,
-)
-from discriminant.estimators.many_classes import (
+from discriminant.estimators.meta.multiclass import (
     OneVsOne as OneVsOne,
     OneVsRest as OneVsRest,
     OutputCodes as OutputCodes,
 )
-from discriminant.estimators.perceptron import (
-    Perceptron as Perceptron,
+from discriminant.estimators.meta.resampling import (
+    EasyEnsemble as EasyEnsemble,
+    Resampled as Resampled,
+    Reweighted as Reweighted,
 )
-from discriminant.estimators.regression import (
-    LinearRegression as LinearRegression,
-)
-from discriminant.estimators.regularised import (
-    RDA as RDA,
-)
-from discriminant.estimators.svm import (
-    SVM as SVM,
+from discriminant.estimators.naive_bayes import (
+    LaplaceNB as LaplaceNB,
 )
 from discriminant.export import (
     export as export,
 )
-from discriminant.models.label_tree.propensity import (
+from discriminant.extreme.label_tree import (
+    LabelTree as LabelTree,
+)
+from discriminant.extreme.model.propensity import (
     inverse_propensity as inverse_propensity,
+)
+from discriminant.extreme.top_k import (
+    TopK as TopK,
 )
 from discriminant.moments.class_moments import (
     ClassMoments as ClassMoments,
@@ -143,26 +135,22 @@ from discriminant.posterior import (
 from discriminant.report.plots.boundary import (
     plot_boundary as plot_boundary,
 )
-from discriminant.report.plots.confusion import (
+from discriminant.report.plots.heatmaps import (
     plot_confusion as plot_confusion,
+    plot_surface as plot_surface,
 )
-from discriminant.report.plots.masking import (
+from discriminant.report.plots.lectures import (
     plot_masking as plot_masking,
-)
-from discriminant.report.plots.perceptron import (
     plot_perceptron_path as plot_perceptron_path,
 )
 from discriminant.report.plots.projection import (
     plot_projection as plot_projection,
 )
-from discriminant.report.plots.ranking import (
-    plot_roc as plot_roc,
-)
 from discriminant.report.plots.reject import (
     plot_reject as plot_reject,
 )
-from discriminant.report.plots.surface import (
-    plot_surface as plot_surface,
+from discriminant.report.plots.roc import (
+    plot_roc as plot_roc,
 )
 from discriminant.store import (
     load as load,
@@ -171,23 +159,19 @@ from discriminant.store import (
 from discriminant.study import (
     study as study,
 )
-from discriminant.study.lazy import (
+from discriminant.study.predict import (
+    predict_file as predict_file,
     predict_frame as predict_frame,
 )
-from discriminant.study.scoring import (
-    predict_file as predict_file,
-)
-from discriminant.table.opening import (
-    open_source as open_source,
-)
-from discriminant.table.xmc import (
+from discriminant.table.files.svmlight import (
     read_svmlight as read_svmlight,
     read_xmc as read_xmc,
-    xmc_blocks as xmc_blocks,
-)
-from discriminant.table.xmc_writing import (
     write_svmlight as write_svmlight,
     write_xmc as write_xmc,
+    xmc_blocks as xmc_blocks,
+)
+from discriminant.table.open import (
+    open_source as open_source,
 )
 
 __version__: str

@@ -55,7 +55,7 @@ class Estimator(NamedTuple):
 ESTIMATORS = (
     Estimator(
         "LDA",
-        "estimators.gaussian",
+        "estimators.gaussian.lda_qda",
         "Linear discriminant analysis: Gaussian classes with one covariance",
         candidates=(
             Candidate(
@@ -73,7 +73,7 @@ ESTIMATORS = (
     ),
     Estimator(
         "QDA",
-        "estimators.gaussian",
+        "estimators.gaussian.lda_qda",
         "Quadratic discriminant analysis: Gaussian classes, each with its own covariance",
         candidates=(
             Candidate(
@@ -86,7 +86,7 @@ ESTIMATORS = (
     ),
     Estimator(
         "RDA",
-        "estimators.regularised",
+        "estimators.gaussian.rda",
         "Regularised discriminant analysis: between LDA and QDA",
         candidates=(
             Candidate(
@@ -100,7 +100,7 @@ ESTIMATORS = (
     ),
     Estimator(
         "NearestMean",
-        "estimators.gaussian",
+        "estimators.gaussian.lda_qda",
         "Nearest class mean: Gaussian classes with one variance for all features",
         candidates=(
             Candidate(
@@ -113,9 +113,9 @@ ESTIMATORS = (
     ),
     Estimator(
         "Fisher",
-        "estimators.fisher",
+        "estimators.gaussian.fisher",
         "Fisher's discriminant directions, and the classifier along them",
-        values={"FisherRule": "models.fisher"},
+        values={"FisherRule": "models.gaussian.fisher"},
         candidates=(
             Candidate(
                 "fisher",
@@ -127,9 +127,9 @@ ESTIMATORS = (
     ),
     Estimator(
         "LeastSquares",
-        "estimators.least_squares",
+        "estimators.linear.least_squares",
         "Least-squares regression on class indicators",
-        values={"IndicatorRule": "models.indicator"},
+        values={"IndicatorRule": "models.linear.least_squares"},
         candidates=(
             Candidate(
                 "least_squares",
@@ -141,15 +141,15 @@ ESTIMATORS = (
     ),
     Estimator(
         "LinearRegression",
-        "estimators.regression",
+        "estimators.linear.linear_regression",
         "Least-squares regression of one or several numeric responses",
-        values={"RegressionFit": "estimators.regression:_Fit"},
+        values={"RegressionFit": "estimators.linear.linear_regression:_Fit"},
     ),
     Estimator(
         "LaplaceNB",
-        "estimators.laplace",
+        "estimators.naive_bayes",
         "Naive Bayes with Laplace-distributed features",
-        values={"LaplaceRule": "models.laplace"},
+        values={"LaplaceRule": "models.naive_bayes"},
         candidates=(
             Candidate(
                 "laplace_nb",
@@ -161,22 +161,22 @@ ESTIMATORS = (
     ),
     Estimator(
         "GLM",
-        "estimators.glm",
+        "estimators.linear.glm",
         "Generalised linear model: Gaussian, binomial, Poisson or gamma responses",
         values={
-            "GLMFit": "models.glm",
-            "Deviance": "moments.families",
-            "GLMKept": "estimators.generalised:_Kept",
+            "GLMFit": "models.linear.glm",
+            "Deviance": "moments.glm_families",
+            "GLMKept": "estimators.linear.glm:_Kept",
         },
     ),
     Estimator(
         "LogLinear",
-        "estimators.glm",
+        "estimators.linear.glm",
         "Least-squares regression of the logarithm of a positive response",
     ),
     Estimator(
         "Logistic",
-        "estimators.logistic",
+        "estimators.linear.logistic",
         "Logistic regression for two or more classes, with ridge and elastic net",
         candidates=(
             Candidate(
@@ -199,7 +199,7 @@ ESTIMATORS = (
     ),
     Estimator(
         "SVM",
-        "estimators.svm",
+        "estimators.linear.svm",
         "Linear support vector machine",
         candidates=(
             Candidate(
@@ -212,7 +212,7 @@ ESTIMATORS = (
     ),
     Estimator(
         "Perceptron",
-        "estimators.perceptron",
+        "estimators.linear.perceptron",
         "Rosenblatt's perceptron, with pocket and averaging",
         candidates=(
             Candidate(
@@ -227,58 +227,58 @@ ESTIMATORS = (
     ),
     Estimator(
         "LabelTree",
-        "estimators.label_tree",
+        "extreme.label_tree",
         "Label trees for extreme classification: very many classes or labels",
         values={
-            "LabelTreeLayer": "models.label_tree.layers:Layer",
-            "LabelTreeOne": "models.label_tree.layers:Tree",
-            "LabelTreeForest": "models.label_tree.layers:Forest",
+            "LabelTreeLayer": "extreme.model.tree:Layer",
+            "LabelTreeOne": "extreme.model.tree:Tree",
+            "LabelTreeForest": "extreme.model.tree:Forest",
         },
         memory_mapped=True,
     ),
     Estimator(
         "Decision",
-        "estimators.decision",
+        "estimators.meta.decision",
         "Decisions from probabilities: costs, priors, a reject option, outliers",
     ),
     Estimator(
         "Fusion",
-        "estimators.fusion",
+        "estimators.meta.fusion",
         "Combination of classifiers on conditionally independent groups of features",
     ),
     Estimator(
         "Encoded",
-        "estimators.encoded",
+        "estimators.meta.encoded",
         "Any estimator on tables with categories, dates and missing values",
     ),
     Estimator(
         "OneVsRest",
-        "estimators.many_classes",
+        "estimators.meta.multiclass",
         "Many classes by one two-class classifier per class",
     ),
     Estimator(
         "OneVsOne",
-        "estimators.many_classes",
+        "estimators.meta.multiclass",
         "Many classes by one two-class classifier per pair of classes",
     ),
     Estimator(
         "OutputCodes",
-        "estimators.many_classes",
+        "estimators.meta.multiclass",
         "Many classes by error-correcting output codes",
     ),
     Estimator(
         "Reweighted",
-        "estimators.imbalance",
+        "estimators.meta.resampling",
         "Any classifier fitted with class weights",
     ),
     Estimator(
         "Resampled",
-        "estimators.imbalance",
+        "estimators.meta.resampling",
         "Any classifier fitted to over- or undersampled rows, or with SMOTE",
     ),
     Estimator(
         "EasyEnsemble",
-        "estimators.easy_ensemble",
+        "estimators.meta.resampling",
         "Mean of classifiers, each fitted to a balanced undersample",
     ),
 )
@@ -289,23 +289,23 @@ SHARED_VALUES = {
     "ClassMoments": "moments.class_moments",
     "TableMoments": "engines.table_moments",
     "ClassRows": "moments.class_rows",
-    "ScatterFactor": "moments.factor",
-    "Slope": "moments.slope",
-    "Saturation": "moments.saturation",
+    "ScatterFactor": "moments.scatter_factor",
+    "Slope": "moments.loss",
+    "Saturation": "moments.glm_families",
     "Schema": "table.schema",
     "PolynomialBasis": "table.basis",
     "KernelBasis": "table.basis",
     "JoinedBasis": "table.basis",
-    "Metric": "models.metric",
+    "Metric": "models.gaussian.covariance",
     "LinearRule": "models.rules",
     "QuadraticRule": "models.rules",
-    "Coordinates": "models.coordinates",
-    "Separation": "models.separation",
-    "Code": "models.codes",
-    "Members": "models.decomposition",
-    "FittedMembers": "estimators.members",
-    "ClassFit": "assessment.class_inference",
-    "Grid": "assessment.grid",
+    "Coordinates": "models.linear.whitening",
+    "Separation": "models.linear.separation",
+    "Code": "models.multiclass.codes",
+    "Members": "models.multiclass.members",
+    "FittedMembers": "estimators.meta.multiclass",
+    "ClassFit": "assessment.inference.wald",
+    "Grid": "assessment.resampling.rda_grid",
 }
 HOMES = {each.name: each.home for each in ESTIMATORS}
 VALUES = SHARED_VALUES | {kind: home for each in ESTIMATORS for kind, home in each.values.items()}

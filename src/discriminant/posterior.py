@@ -17,10 +17,9 @@ import numpy.typing as npt
 from scipy.special import chdtrc, fdtrc
 
 from discriminant.errors import NotConvergedWarning, PosteriorError, PriorError, tell
-from discriminant.models.gaussian import checked_prior
-from discriminant.table.class_columns import classes_of_columns
-from discriminant.table.schema import Floats
-from discriminant.table.weights import open_weight
+from discriminant.models.gaussian.family import checked_prior
+from discriminant.table.labels import classes_of_columns
+from discriminant.table.schema import Floats, open_weight
 
 _CLOSE = 1e-4  # that probabilities sum to one: float32 is good enough
 

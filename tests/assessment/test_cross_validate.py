@@ -14,7 +14,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from discriminant import LDA, QDA, RDA, cross_validate, moments
-from discriminant.assessment.folds import all_but_one, fold_numbers
+from discriminant.assessment.resampling.folds import all_but_one, fold_numbers
 from discriminant.errors import (
     ClassMissingWarning,
     MissingValueError,

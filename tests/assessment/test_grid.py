@@ -4,13 +4,18 @@ import numpy as np
 import pytest
 
 from discriminant import RDA, cross_validate
-from discriminant.assessment import grid as room
-from discriminant.assessment.folds import all_but_one, fold_moments, fold_numbers
-from discriminant.assessment.grid import Candidates, Grid, candidate_scores, grid_losses
+from discriminant.assessment.resampling import rda_grid as room
+from discriminant.assessment.resampling.folds import all_but_one, fold_moments, fold_numbers
+from discriminant.assessment.resampling.rda_grid import (
+    Candidates,
+    Grid,
+    candidate_scores,
+    grid_losses,
+)
 from discriminant.errors import LabelError, OptionError, TooFewRowsError
-from discriminant.models.gaussian import Family
+from discriminant.models.gaussian.family import Family
 from discriminant.posterior import log_posterior
-from discriminant.table.source import open_table
+from discriminant.table.memory import open_table
 from tests.assessment.members import assert_same_logs, refitted, unequal_classes
 
 _POOLING = np.array([0.0, 0.05, 0.5, 1.0])

@@ -18,7 +18,7 @@ from discriminant import (
     interval_over,
 )
 from discriminant.assessment.intervals import drawn, exact, wilson
-from discriminant.assessment.resampling import HeldOut
+from discriminant.assessment.resampling.cross_validate import HeldOut
 from discriminant.errors import OptionError
 from tests.parity.golden import frozen
 

@@ -12,7 +12,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 
 from discriminant import LDA, QDA, RDA, LeastSquares, leave_one_out
-from discriminant.assessment import leave_one_out as room
+from discriminant.assessment.resampling import leave_one_out as room
 from discriminant.errors import ConstantColumnWarning, OptionError, TooFewRowsError, WeightError
 from tests.assessment.members import MEMBERS, assert_same_logs, refitted, unequal_classes
 

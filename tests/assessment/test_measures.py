@@ -24,7 +24,7 @@ from discriminant import (
     evaluate,
     leave_one_out,
 )
-from discriminant.assessment.measures import Assessment
+from discriminant.assessment.assessment import Assessment
 from discriminant.engines.local import fold
 from discriminant.errors import (
     CostError,
@@ -36,8 +36,8 @@ from discriminant.errors import (
     ShapeError,
     WeightError,
 )
-from discriminant.moments.tally import Tally, TallyReading
-from discriminant.table.source import open_table
+from discriminant.moments.confusion import Tally, TallyReading
+from discriminant.table.memory import open_table
 
 TREES = np.array(["ash", "birch", "cedar", "date", "elm"])
 CLOSE = {"rtol": 1e-12, "atol": 1e-13}

@@ -10,8 +10,8 @@ from sklearn.datasets import load_wine
 from sklearn.dummy import DummyClassifier
 
 from discriminant import LDA, QDA, NearestMean, compare_models, cross_validate
-from discriminant.assessment.model_comparison import corrected_t, mcnemar
-from discriminant.assessment.resampling import HeldOut
+from discriminant.assessment.resampling.compare import corrected_t, mcnemar
+from discriminant.assessment.resampling.cross_validate import HeldOut
 from discriminant.errors import ComparisonError, NoSpreadWarning, OptionError
 from tests.parity.golden import frozen
 

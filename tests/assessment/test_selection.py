@@ -24,8 +24,7 @@ from discriminant import (
     leave_one_out,
     select_features,
 )
-from discriminant.assessment.swept_alone import SweptAlone
-from discriminant.assessment.swept_folds import SweptFolds
+from discriminant.assessment.selection.sweep import SweptAlone, SweptFolds
 from discriminant.errors import (
     ClassMissingWarning,
     ConstantColumnWarning,
@@ -33,7 +32,7 @@ from discriminant.errors import (
     OptionError,
     TooFewRowsError,
 )
-from discriminant.table.source import open_table
+from discriminant.table.memory import open_table
 
 SWEPT = {
     "lda": LDA(),

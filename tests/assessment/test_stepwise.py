@@ -9,7 +9,7 @@ from hypothesis import given, strategies as st
 from scipy import stats
 
 from discriminant import manova, moments, stepwise
-from discriminant.assessment.sweeping import sweep
+from discriminant.assessment.selection.stepwise import sweep
 from discriminant.errors import ConstantColumnWarning, InferenceError, OptionError
 from tests.blocks import random_rows
 from tests.parity.golden import rows_of

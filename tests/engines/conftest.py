@@ -22,14 +22,15 @@ def engine(request):
 @pytest.fixture(autouse=True)
 def small_parts(monkeypatch):
     """Files and tables are cut as if they were large, and some rows are not all of them."""
-    from discriminant.engines import opening, unloading
-    from discriminant.table import file_parts, text_parts
+    from discriminant.engines import engine as opening
+    from discriminant.engines.sql import connection
+    from discriminant.table.files import splits
 
-    monkeypatch.setattr(file_parts, "SMALL", 1)
-    monkeypatch.setattr(file_parts, "BATCH", 64)
-    monkeypatch.setattr(text_parts, "BATCH", 64)
-    monkeypatch.setattr(text_parts, "RANGE", 4000)
-    monkeypatch.setattr(unloading, "_BATCH", 64)
+    monkeypatch.setattr(splits, "SMALL", 1)
+    monkeypatch.setattr(splits, "BATCH", 64)
+    monkeypatch.setattr(splits, "BATCH", 64)
+    monkeypatch.setattr(splits, "RANGE", 4000)
+    monkeypatch.setattr(connection, "_BATCH", 64)
     monkeypatch.setattr(opening, "_LOOK", 100)
 
 

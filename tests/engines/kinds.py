@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import discriminant as dd
-from discriminant.engines import unloading
+from discriminant.engines.sql import connection as unloading
 from tests import databases, sparks
 
 

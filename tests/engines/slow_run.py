@@ -12,11 +12,11 @@ import numpy as np
 
 import discriminant as dd
 from discriminant.engines import checkpoint
-from discriminant.table import file_parts
+from discriminant.table.files import splits
 
 
 def main(folder, model, pause="0"):
-    file_parts.SMALL = 1
+    splits.SMALL = 1
     checkpoint._EVERY, checkpoint._SHARE = 0.02, 0  # as often as if it took minutes
     folder = Path(folder)
     told = []

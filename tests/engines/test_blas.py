@@ -9,7 +9,7 @@ import scipy.linalg  # noqa: F401 -- brings a BLAS of its own
 from threadpoolctl import threadpool_info, threadpool_limits
 
 import discriminant as dd
-from discriminant.engines.blas import one_blas_thread
+from discriminant.engines.threads import one_blas_thread
 
 
 def threads():

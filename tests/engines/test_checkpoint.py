@@ -20,10 +20,10 @@ from sklearn.preprocessing import FunctionTransformer
 
 import discriminant as dd
 from discriminant.engines import checkpoint
-from discriminant.engines.keeping import CannotKeepError, digest, packed, unpacked
+from discriminant.engines.checkpoint import CannotKeepError, digest, packed, unpacked
 from discriminant.errors import CheckpointError, CheckpointWarning, WriteError
-from discriminant.table import file_parts
-from discriminant.table.dealing import Levels
+from discriminant.table.files import splits
+from discriminant.table.hash_folds import Levels
 from tests.blocks import random_rows
 from tests.laws.kinds import KINDS
 
@@ -113,7 +113,7 @@ def stopped_anywhere(folder, whole, rng, by):
 
 
 def test_what_is_under_way_is_kept_every_few_seconds(tmp_path, monkeypatch):
-    monkeypatch.setattr(file_parts, "SMALL", 1)
+    monkeypatch.setattr(splits, "SMALL", 1)
     monkeypatch.setattr(checkpoint, "_EVERY", 0.0)
     monkeypatch.setattr(checkpoint, "_SHARE", 0)
     path, seen = lay_rows(tmp_path), []

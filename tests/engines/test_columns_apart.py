@@ -6,14 +6,14 @@ import pytest
 
 import discriminant as dd
 from discriminant.errors import InfiniteCellError, MissingCellError
-from discriminant.moments import columnar
-from discriminant.table import file_parts
+from discriminant.moments import accumulate
+from discriminant.table.files import splits
 
 
 @pytest.fixture(autouse=True)
 def very_many(monkeypatch):
-    monkeypatch.setattr(columnar, "_MANY", 0)
-    monkeypatch.setattr(file_parts, "BATCH", 500)
+    monkeypatch.setattr(accumulate, "_MANY", 0)
+    monkeypatch.setattr(splits, "BATCH", 500)
 
 
 def frame_of(seed=0, rows=4000):

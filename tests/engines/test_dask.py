@@ -9,9 +9,8 @@ import pandas as pd
 import pytest
 
 import discriminant as dd
-from discriminant.engines.engine import read_moments
-from discriminant.engines.opening import rows
-from discriminant.table.source import open_table
+from discriminant.engines.engine import read_moments, rows
+from discriminant.table.memory import open_table
 
 dask = pytest.importorskip("dask", reason="Dask is not installed: pip install 'discriminant[dask]'")
 import dask.array as da  # noqa: E402

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import discriminant as dd
-from discriminant.engines import drawing
+from discriminant.engines import sampling
 from discriminant.errors import ColumnNamesError, ShapeError
 from tests.engines.kinds import ENGINES
 
@@ -63,8 +63,8 @@ def test_parts_are_drawn_from_by_their_size(tmp_path):
 
 @pytest.mark.parametrize("ending", ["csv", "jsonl"])
 def test_lines_are_drawn_at_places_all_over_a_long_text(ending, tmp_path, monkeypatch):
-    monkeypatch.setattr(drawing, "_SHORT", 0)
-    monkeypatch.setattr(drawing, "_PLACES", 25)
+    monkeypatch.setattr(sampling, "_SHORT", 0)
+    monkeypatch.setattr(sampling, "_PLACES", 25)
     path = tmp_path / f"long.{ending}"
     frame = in_order_of_time()
     if ending == "csv":
@@ -76,8 +76,8 @@ def test_lines_are_drawn_at_places_all_over_a_long_text(ending, tmp_path, monkey
 
 
 def test_a_quoted_line_end_does_not_lead_the_draw_astray(tmp_path, monkeypatch):
-    monkeypatch.setattr(drawing, "_SHORT", 0)
-    monkeypatch.setattr(drawing, "_PLACES", 25)
+    monkeypatch.setattr(sampling, "_SHORT", 0)
+    monkeypatch.setattr(sampling, "_PLACES", 25)
     frame = in_order_of_time()
     frame["text"] = np.where(np.arange(N) % 2, "one", "one\n7,8,b,two\n7,8,b,three")
     frame.to_csv(tmp_path / "quoted.csv", index=False)
@@ -131,7 +131,7 @@ def test_drawn_rows_hold_no_memory_but_their_own(kind, tmp_path):
     )
     source = dd.rows(path, target="y").source
     before = pa.total_allocated_bytes()
-    held = drawing.drawn(source.parts, [*columns, "y"], rows=200)
+    held = sampling.drawn(source.parts, [*columns, "y"], rows=200)
     own = sum(one.nbytes for one in held)
     assert own < 1 << 16
     assert pa.total_allocated_bytes() - before < 4 * own + (1 << 18)  # all are 1.7 MB

@@ -15,7 +15,7 @@ from discriminant.errors import (
     SourceChangedError,
     WeightError,
 )
-from discriminant.table import file_parts
+from discriminant.table.files import splits
 
 
 def table(rows=700, seed=0):
@@ -32,7 +32,7 @@ def in_groups(frame, path, rows=100):
 def failing_once(monkeypatch, group):
     """The first reading of a row group, of all rows, ends in a fault; the next ones do not."""
     met = []
-    real = file_parts.ParquetPart.frames
+    real = splits.ParquetPart.frames
 
     def frames(part, columns):
         if part.groups == (group,) and not met:
@@ -40,7 +40,7 @@ def failing_once(monkeypatch, group):
             raise FileError(f"{part.identity.path}: too many open files.")
         return real(part, columns)
 
-    monkeypatch.setattr(file_parts.ParquetPart, "frames", frames)
+    monkeypatch.setattr(splits.ParquetPart, "frames", frames)
     return met
 
 
@@ -55,12 +55,12 @@ def test_a_fault_that_passes_costs_no_row(tmp_path, monkeypatch):
 
 def test_fewer_rows_than_a_file_says_it_has_are_refused(tmp_path, monkeypatch):
     path = in_groups(table(), tmp_path / "rows.parquet")
-    real = file_parts.ParquetPart.frames
+    real = splits.ParquetPart.frames
 
     def frames(part, columns):
         return iter(()) if part.groups == (3,) else real(part, columns)
 
-    monkeypatch.setattr(file_parts.ParquetPart, "frames", frames)
+    monkeypatch.setattr(splits.ParquetPart, "frames", frames)
     with pytest.raises(SourceChangedError, match=r"700 rows.*600"):
         dd.rows(path, target="y")
 

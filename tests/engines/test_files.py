@@ -12,8 +12,8 @@ import discriminant as dd
 from discriminant.engines.engine import read_moments
 from discriminant.engines.files import source_of
 from discriminant.errors import BadNumberError, FileError, MissingCellError, PartSchemaError
-from discriminant.table import file_parts, text_parts
-from discriminant.table.opening import open_source
+from discriminant.table.files import splits
+from discriminant.table.open import open_source
 
 
 def frame_of(seed=0, rows=900):
@@ -85,7 +85,7 @@ def test_a_line_end_in_quotes_is_no_end_of_a_row(where, tmp_path):
 
 
 def test_a_line_end_in_quotes_at_every_cut_is_found_by_counting_quotes(tmp_path, monkeypatch):
-    monkeypatch.setattr(text_parts, "RANGE", 50)
+    monkeypatch.setattr(splits, "RANGE", 50)
     path = tmp_path / "rows.csv"
     rows = [f'{k}.5,"u\n{k}.25,v"' if k > 1200 else f"{k}.5,u" for k in range(1300)]
     path.write_text("x,y\n" + "\n".join(rows) + "\n1.5,w\n2.5,w\n")
@@ -237,7 +237,7 @@ def test_a_sample_is_from_all_over_the_files(tmp_path):
 
 
 def test_memory_does_not_grow_with_the_number_of_rows(tmp_path, monkeypatch):
-    monkeypatch.setattr(file_parts, "BATCH", 4096)
+    monkeypatch.setattr(splits, "BATCH", 4096)
     path, most = tmp_path / "rows.parquet", []
     schema = pa.schema([(f"x{j}", pa.float64()) for j in range(20)] + [("y", pa.int64())])
     rng = np.random.default_rng(0)
@@ -284,12 +284,12 @@ def test_packed_lines_of_json_are_read_some_at_a_time(tmp_path):
     text = frame_of(6).to_json(orient="records", lines=True).encode()
     (tmp_path / "rows.jsonl.gz").write_bytes(gzip.compress(text))
     (part,) = source_of(tmp_path / "rows.jsonl.gz").parts
-    pieces = list(text_parts.json_tables(part.format, part.span, part.schema))
+    pieces = list(splits.json_tables(part.format, part.span, part.schema))
     assert max(len(piece) for piece in pieces) < 100 and sum(map(len, pieces)) == 900
 
 
 def test_a_line_of_json_that_never_ends_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(text_parts, "MAX_LINE", 5000)
+    monkeypatch.setattr(splits, "MAX_LINE", 5000)
     (tmp_path / "rows.jsonl.gz").write_bytes(
         gzip.compress(b'{"a": 1, "y": "u"}\n' * 500 + b'{"a": "' + b"x" * 20_000)
     )

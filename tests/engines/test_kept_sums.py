@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import discriminant as dd
-from discriminant.engines.summing import PartWork
+from discriminant.engines.summation import PartWork
 from discriminant.errors import EngineError
 from tests import databases
 from tests.engines.kinds import ENGINES, pieces_of

@@ -7,7 +7,7 @@ import pytest
 import discriminant as dd
 from discriminant.engines.engine import read_moments
 from discriminant.errors import DatabaseError
-from discriminant.moments.reading import MomentsReading
+from discriminant.moments.accumulate import MomentsReading
 from tests.engines.kinds import pieces_of
 
 PARTS = (1, 2, 7, 64)

@@ -11,10 +11,10 @@ import pandas as pd
 import pytest
 
 import discriminant as dd
-from discriminant.engines import unloading
 from discriminant.engines.engine import read_moments
-from discriminant.engines.inside import Inside
-from discriminant.engines.summing import PartWork
+from discriminant.engines.sql import connection as unloading
+from discriminant.engines.sql.aggregate import Inside
+from discriminant.engines.summation import PartWork
 from discriminant.errors import (
     ColumnNamesError,
     DatabaseError,
@@ -150,7 +150,7 @@ def test_a_copy_of_doubles_out_of_postgresql_has_every_bit(server, value):
         for one in values.tolist():
             copy.write_row((one, "a"))
     source = dd.sql(server, "t")
-    from discriminant.engines.opening import source_of
+    from discriminant.engines.engine import source_of
 
     found = source_of(source).sample(["x"], 10**6)["x"].values
     assert np.array_equal(found, values)
@@ -524,7 +524,7 @@ def test_no_row_and_no_name_of_a_person_leaves(connection, monkeypatch):
 def test_a_source_does_not_show_its_password():
     source = dd.sql("postgresql://me:secret@host/name", "t")
     from discriminant.engines.sql import SqlSource
-    from discriminant.table.database import DATABASES
+    from discriminant.table.sql_dialect import DATABASES
 
     made = SqlSource("t", (), source.connection, "SELECT 1", DATABASES["postgres"])
     assert "secret" not in repr(source) + repr(made)
@@ -696,7 +696,7 @@ def test_only_a_few_batches_are_in_memory(kind, server, monkeypatch):
 
 
 def _reading(rows):
-    from discriminant.moments.reading import MomentsReading
+    from discriminant.moments.accumulate import MomentsReading
 
     found = rows.moments
     return MomentsReading(found.labels, found.features, found.anchor, "pooled")

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import discriminant as dd
-from discriminant.engines import unloading
 from discriminant.engines.engine import read_moments
+from discriminant.engines.sql import connection as unloading
 from discriminant.errors import DatabaseError
 from tests import databases
 from tests.engines.test_laws import assert_near, numbers

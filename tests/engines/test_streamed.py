@@ -8,7 +8,7 @@ import pytest
 
 import discriminant as dd
 from discriminant.errors import DatabaseError
-from discriminant.table.dealing import dealt_by_row
+from discriminant.table.hash_folds import dealt_by_row
 from tests.engines.test_laws import numbers
 
 

@@ -4,11 +4,10 @@ import numpy as np
 import pytest
 from mpmath import mp, mpf
 
-from discriminant.export.features import plain
-from discriminant.export.links import LINKS
 from discriminant.export.plan import Output, Plan
 from discriminant.export.sql import _Writer
-from discriminant.table.database import DATABASES
+from discriminant.export.steps import LINKS, plain
+from discriminant.table.sql_dialect import DATABASES
 
 SCORES = [-1e6, -300.0, -40.0, -9.0, -5.7, -2.0, -0.66, -0.5, -1e-3, -1e-9, 0.0]
 SCORES += [-score for score in SCORES[:-1]] + [0.4, 0.67, 1.0, 4.0, 5.65, 6.5]

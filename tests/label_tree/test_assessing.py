@@ -7,7 +7,7 @@ import pytest
 from scipy import sparse
 
 import discriminant as dd
-from discriminant.cli.door import run
+from discriminant.cli.session import run
 
 pytestmark = pytest.mark.filterwarnings("ignore::discriminant.errors.DiscriminantWarning")
 

@@ -19,7 +19,7 @@ from discriminant.errors import (
     UnlabelledRowsWarning,
     UnseenLabelsWarning,
 )
-from discriminant.estimators.label_growing import halved
+from discriminant.extreme.label_tree import halved
 
 X = sparse.csr_array(np.eye(6)[[0, 1, 2, 3, 4, 5, 0, 1]])
 Y = [["a"], ["a", "b"], ["b"], ["c"], ["c", "d"], ["d"], ["a"], ["b"]]

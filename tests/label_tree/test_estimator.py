@@ -154,7 +154,7 @@ def test_rows_are_never_changed(sets):
 
 
 def test_no_bit_depends_on_threads_or_batches(sets, monkeypatch):
-    monkeypatch.setattr("discriminant.models.label_tree.training._ENOUGH", 1)
+    monkeypatch.setattr("discriminant.extreme.model.train._ENOUGH", 1)
     X, Y = sets
     one, two = (LabelTree(leaf=8, arity=2, threads=n).fit(X, Y) for n in (1, 3))
     wanted = one.predict_topk(X)
@@ -187,7 +187,7 @@ def test_a_fit_that_was_checkpointed_is_the_same_fit(sets, tmp_path):
 
 def test_a_checkpoint_that_cannot_be_is_told_before_the_work(sets, tmp_path, monkeypatch):
     (tmp_path / "letter.txt").write_text("dear")
-    monkeypatch.setattr("discriminant.estimators.label_growing.label_means", None)
+    monkeypatch.setattr("discriminant.extreme.label_tree.label_means", None)
     with pytest.raises(CheckpointError, match=r"letter.txt/parts/tree0 cannot be used: Not a dir"):
         LabelTree(checkpoint=tmp_path / "letter.txt" / "parts").fit(*sets)
 

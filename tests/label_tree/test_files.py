@@ -9,7 +9,7 @@ import pytest
 from scipy import sparse
 
 import discriminant as dd
-from discriminant.cli.door import run
+from discriminant.cli.session import run
 from discriminant.errors import SparseFileError
 
 pytestmark = pytest.mark.filterwarnings("ignore::discriminant.errors.DiscriminantWarning")
@@ -148,7 +148,7 @@ def test_options_of_tables_are_refused_where_rows_are_sparse(
 
 def test_a_test_file_of_other_features_is_refused_before_the_work(place, capsys, monkeypatch):
     dd.write_xmc(place / "other.txt", sparse.csr_matrix(np.eye(3)), sparse.csr_matrix(np.eye(3)))
-    monkeypatch.setattr("discriminant.cli.label_pages.trained", None)
+    monkeypatch.setattr("discriminant.cli.label_tree.trained", None)
     told = ["report", place / "rows.txt", "--model", "label-tree", "--test", place / "other.txt"]
     assert run([*map(str, told), "--out", str(place / "page.html")]) == 2
     assert "other.txt, line 1: the header tells of 3 features" in capsys.readouterr().err
@@ -158,14 +158,14 @@ def test_a_model_is_kept_before_it_is_measured(place, monkeypatch):
     def stopped(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("discriminant.cli.label_pages.assessed_labels", stopped)
+    monkeypatch.setattr("discriminant.cli.label_tree.assessed_labels", stopped)
     told = ["report", place / "rows.txt", "--model", "label-tree", "--test", place / "rows.txt"]
     assert run([*map(str, told), "--out", str(place / "page.html"), "--quiet"]) == 130
     assert len(dd.load(place / "page.model").classes_) == 12
 
 
 def test_an_option_that_cannot_be_is_told_before_the_file_is_read(place, capsys, monkeypatch):
-    monkeypatch.setattr("discriminant.cli.label_trees.read_labelled", None)
+    monkeypatch.setattr("discriminant.cli.label_tree.read_labelled", None)
     told = ["fit", str(place / "rows.txt"), "--model", "label-tree", "--out", str(place / "m")]
     assert run([*told, "--with", "arity=1"]) == 2
     assert "arity" in capsys.readouterr().err

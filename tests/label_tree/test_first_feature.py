@@ -9,14 +9,14 @@ import pytest
 from scipy import sparse
 
 import discriminant as dd
-from discriminant.cli.door import run
+from discriminant.cli.session import run
 from discriminant.errors import (
     FirstFeatureWarning,
     MoreFeaturesWarning,
     OptionError,
     StateError,
 )
-from discriminant.table.xmc import svmlight_blocks
+from discriminant.table.files.svmlight import svmlight_blocks
 
 D = 12  # features, each the word of a label; no row that is asked about has the first or the last
 

@@ -16,16 +16,20 @@ from discriminant.errors import (
     ShapeError,
     SparseFileError,
 )
-from discriminant.table.sparse_lines import Bounds, lines_of, scanned, walked
-from discriminant.table.xmc import (
+from discriminant.table.files.svmlight import (
+    Bounds,
     joined,
+    lines_of,
     read_matrix,
     read_svmlight,
     read_xmc,
+    scanned,
     svmlight_blocks,
+    walked,
+    write_svmlight,
+    write_xmc,
     xmc_blocks,
 )
-from discriminant.table.xmc_writing import write_svmlight, write_xmc
 
 
 def same(one, two):

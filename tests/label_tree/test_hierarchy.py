@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from discriminant.errors import HierarchyError
-from discriminant.models.label_tree.hierarchy import given, huffman
-from discriminant.models.label_tree.layers import Partition
+from discriminant.extreme.model.partition import given, huffman
+from discriminant.extreme.model.tree import Partition
 
 LABELS = ["apple", "pear", "hazel", "cashew"]
 NESTED = {"fruit": ["apple", "pear"], "nut": {"hard": ["hazel"], "soft": ["cashew"]}}

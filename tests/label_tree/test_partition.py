@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from discriminant.models.label_tree.layers import Partition
-from discriminant.models.label_tree.partition import (
+from discriminant.extreme.model.partition import (
     balanced,
     label_means,
     one_vs_rest,
     rare_first,
     wide,
 )
+from discriminant.extreme.model.tree import Partition
 
 
 def rows_of(*, n_labels: int, n_rows: int = 400, seed: int = 0, n_features: int = 50):

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from discriminant.models.label_tree.layers import Forest, Layer, Tree
-from discriminant.models.label_tree.search import everything, top
+from discriminant.extreme.model.search import everything, top
+from discriminant.extreme.model.tree import Forest, Layer, Tree
 
 D = 30
 

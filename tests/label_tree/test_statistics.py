@@ -8,10 +8,12 @@ import pytest
 from scipy import sparse
 
 import discriminant as dd
-from discriminant.models.label_tree.layers import Forest, Layer, Tree
-from discriminant.models.label_tree.statistics import (
+from discriminant.extreme.model.tree import (
+    Forest,
+    Layer,
     LevelStatistics,
     Spread,
+    Tree,
     forest_statistics,
 )
 

@@ -10,9 +10,9 @@ from hypothesis import given, strategies as st
 from scipy import sparse
 from sklearn.metrics import ndcg_score
 
-from discriminant.assessment.top_k import TopK
 from discriminant.errors import InputError, RankedLabelsError
-from discriminant.models.label_tree.propensity import inverse_propensity, propensity
+from discriminant.extreme.model.propensity import inverse_propensity, propensity
+from discriminant.extreme.top_k import TopK
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "top_k.json").read_text())
 MEASURES = ("precision", "recall", "ndcg", "ps_precision", "ps_ndcg")

@@ -16,12 +16,11 @@ import pytest
 from scipy import optimize, sparse
 
 from discriminant.errors import CheckpointError
-from discriminant.models.label_tree.layers import Layer, Partition, Tree
-from discriminant.models.label_tree.partition import balanced, label_means, one_vs_rest
-from discriminant.models.label_tree.reaching import Task
-from discriminant.models.label_tree.sizing import estimate
-from discriminant.models.label_tree.spooling import Part, Spool
-from discriminant.models.label_tree.training import Settings, bundled, train
+from discriminant.extreme.model.layer_store import Part, Spool
+from discriminant.extreme.model.partition import balanced, label_means, one_vs_rest
+from discriminant.extreme.model.tasks import Task
+from discriminant.extreme.model.train import Settings, bundled, estimate, train
+from discriminant.extreme.model.tree import Layer, Partition, Tree
 
 EXACT = {"precision": "float64", "tolerance": 1e-11, "threshold": 0.0, "max_sweeps": 100_000}
 
@@ -29,7 +28,7 @@ EXACT = {"precision": "float64", "tolerance": 1e-11, "threshold": 0.0, "max_swee
 @pytest.fixture
 def one_by_one(monkeypatch):
     """Small nodes are handed to threads one by one, as large ones are."""
-    monkeypatch.setattr("discriminant.models.label_tree.training._ENOUGH", 1)
+    monkeypatch.setattr("discriminant.extreme.model.train._ENOUGH", 1)
 
 
 def rows_of(*, n_labels: int, n_rows: int = 300, seed: int = 0, n_features: int = 40):
@@ -118,7 +117,7 @@ def test_a_label_against_the_rest_is_liblinear_with_its_bias(
 @pytest.mark.parametrize("sweeps", [3, 40])
 def test_sweeps_are_counted_in_rows_that_are_seen(sweeps):
     """Rows at rest are not: a sweep over few is a small part of one over all."""
-    from discriminant.models.label_tree.loops_training import BLOCK, descend
+    from discriminant.extreme.model.kernels_train import BLOCK, descend
 
     X, Y = rows_of(n_labels=8, n_features=2000)
     n, sign = X.shape[0], (2 * Y.toarray() - 1).astype(np.int8)
@@ -232,7 +231,7 @@ def test_bundles_have_every_task_once_and_the_largest_first():
 def test_a_large_node_done_in_several_tasks_has_the_same_bits(monkeypatch):
     X, Y = rows_of(n_labels=100)
     whole = train(one_vs_rest(100), X, Y, settings=Settings())
-    monkeypatch.setattr("discriminant.models.label_tree.reaching._LARGE", 1)
+    monkeypatch.setattr("discriminant.extreme.model.tasks._LARGE", 1)
     assert the_same(whole, train(one_vs_rest(100), X, Y, settings=Settings()))
 
 
@@ -402,7 +401,7 @@ import numpy as np, sys, time
 from scipy import sparse
 sys.path.insert(0, {tests!r})
 from test_training import rows_of, Settings, balanced, label_means, train
-from discriminant.models.label_tree import training
+from discriminant.extreme.model import training
 training._ENOUGH = 1
 X, Y = rows_of(n_labels=100)
 told = lambda done, of: (print(done, flush=True), time.sleep(0.02))

@@ -20,28 +20,36 @@ import numpy as np
 from scipy.linalg import helmert
 from scipy.special import gammaln
 
-from discriminant.assessment.top_k import TopK
-from discriminant.imbalance.subsets import SubsetMoments, SubsetsReading
+from discriminant.extreme.top_k import TopK
+from discriminant.imbalance.rebalance import SubsetMoments, SubsetsReading
+from discriminant.moments.accumulate import MomentsReading
 from discriminant.moments.anchor import Anchor
-from discriminant.moments.by_fold import ByFold, ByFoldReading
 from discriminant.moments.class_moments import DETAILS, ClassMoments
 from discriminant.moments.class_rows import ClassRows, RowsReading
-from discriminant.moments.factor import FactorReading, ScatterFactor
-from discriminant.moments.families import Deviance
+from discriminant.moments.confusion import Tally, TallyReading, Told, ToldReading
+from discriminant.moments.glm_families import Deviance, Saturation, SaturationReading
 from discriminant.moments.held_out import HeldOutReading, HeldOutSums, ModelSums
-from discriminant.moments.judgement import Judgement, JudgeReading, Stand, Weights
-from discriminant.moments.leverage import LeverageReading, Pulled
-from discriminant.moments.losses import Softmax
-from discriminant.moments.margins import MarginReading, Margins
+from discriminant.moments.loss import (
+    Products,
+    ProductsReading,
+    Pull,
+    ResidualReading,
+    Slope,
+    SlopeReading,
+)
+from discriminant.moments.margins import (
+    Judgement,
+    JudgeReading,
+    MarginReading,
+    Margins,
+    Stand,
+    Weights,
+)
 from discriminant.moments.ranking import Ranking, RankingReading
-from discriminant.moments.reading import MomentsReading
-from discriminant.moments.residual import Pull, ResidualReading
-from discriminant.moments.saturation import Saturation, SaturationReading
-from discriminant.moments.slope import Slope, SlopeReading
-from discriminant.moments.tally import Tally, TallyReading
-from discriminant.moments.told import Told, ToldReading
-from discriminant.moments.weighed import Products, ProductsReading
-from discriminant.table.dealing import dealt_by_row
+from discriminant.moments.scatter_factor import FactorReading, ScatterFactor
+from discriminant.moments.softmax_loss import LeverageReading, Pulled, Softmax
+from discriminant.moments.summary_base import ByFold, ByFoldReading
+from discriminant.table.hash_folds import dealt_by_row
 from tests.blocks import LABELS, Rows, assert_facts, expected, frame_of, near, seen
 
 

@@ -16,10 +16,10 @@ from discriminant.errors import (
     OptionError,
     PrecisionLostError,
 )
-from discriminant.moments import reading as reading_module
+from discriminant.moments import accumulate as reading_module
 from discriminant.moments.anchor import Anchor
 from discriminant.moments.class_moments import DETAILS, ClassMoments
-from discriminant.table.source import open_table
+from discriminant.table.memory import open_table
 from tests.blocks import (
     LABELS,
     assert_facts,

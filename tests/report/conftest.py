@@ -2,7 +2,7 @@
 
 import pytest
 
-from discriminant.report.render import render
+from discriminant.report.html import render
 
 
 @pytest.fixture

@@ -7,15 +7,13 @@ import numpy as np
 from sklearn.datasets import load_breast_cancer, load_iris
 
 import discriminant as dd
-from discriminant.report.comparing import comparison_section
-from discriminant.report.deciding import decision_section
-from discriminant.report.facts import facts
-from discriminant.report.finding import findings_of
-from discriminant.report.mattering import coefficients_from, matters_section
-from discriminant.report.reading import read_section
-from discriminant.report.space import space_section
-from discriminant.report.using import use_section
-from discriminant.table.source import open_table
+from discriminant.report.fact_types import facts
+from discriminant.report.sections.comparison import comparison_section
+from discriminant.report.sections.data import read_section, use_section
+from discriminant.report.sections.decision import decision_section
+from discriminant.report.sections.features import coefficients_from, findings_of, matters_section
+from discriminant.report.sections.space import space_section
+from discriminant.table.memory import open_table
 
 
 def report_of(X, y, *, names=None, labels=None, title="A report", source="rows.csv", **options):

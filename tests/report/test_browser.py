@@ -9,9 +9,9 @@ import pytest
 from scipy.special import log_softmax
 from sklearn.metrics import confusion_matrix
 
-from discriminant.report.deciding import decision_section
-from discriminant.report.facts import plain
-from discriminant.report.render import render
+from discriminant.report.fact_types import plain
+from discriminant.report.html import render
+from discriminant.report.sections.decision import decision_section
 from tests.report.looks import beyond_paper, overflow, smallest_text
 from tests.report.samples import CORPUS, cancer, hostile, iris
 from tests.report.test_render import named

@@ -10,10 +10,8 @@ import pytest
 from scipy import sparse
 
 import discriminant as dd
-from discriminant.report.label_markdown import labels_to_markdown
-from discriminant.report.label_page import render_labels
-from discriminant.study.label_assessing import assessed_labels
-from discriminant.study.label_report import label_page_facts
+from discriminant.extreme.files import assessed_labels
+from discriminant.extreme.report import label_page_facts, labels_to_markdown, render_labels
 from tests.report.looks import beyond_paper, overflow, smallest_text
 from tests.report.samples import CORPUS
 from tests.report.test_render import unfenced

@@ -32,7 +32,7 @@ from discriminant.errors import (
     OptionError,
     PlotError,
 )
-from discriminant.report.plots.ranking import roc_band
+from discriminant.report.plots.roc import roc_band
 
 GALLERY = sorted((Path(__file__).parents[2] / "docs" / "gallery").glob("plot_*.py"))
 IRIS = load_iris()

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from discriminant.report.facts import Facts
+from discriminant.report.fact_types import Facts
+from discriminant.report.format import shown
+from discriminant.report.html import asset, render
 from discriminant.report.markdown import to_markdown
-from discriminant.report.render import asset, render
-from discriminant.report.words import shown
 from tests.report.samples import CORPUS, cancer, hostile, iris, report_of
 
 MADE = [pytest.param(made, id=made.__name__) for made in (iris, cancer, hostile)]

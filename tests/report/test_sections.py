@@ -18,14 +18,19 @@ from sklearn.metrics import (
 )
 
 import discriminant as dd
-from discriminant.report.comparing import comparison_section
-from discriminant.report.deciding import decision_section, held_facts
-from discriminant.report.facts import to_json
-from discriminant.report.finding import findings_of, findings_of_warnings
-from discriminant.report.mattering import coefficients_from, coefficients_of, spreads
-from discriminant.report.reading import read_section
-from discriminant.report.space import space_section
-from discriminant.table.source import open_table
+from discriminant.report.fact_types import to_json
+from discriminant.report.sections.comparison import comparison_section
+from discriminant.report.sections.data import read_section
+from discriminant.report.sections.decision import decision_section, held_facts
+from discriminant.report.sections.features import (
+    coefficients_from,
+    coefficients_of,
+    findings_of,
+    findings_of_warnings,
+    spreads,
+)
+from discriminant.report.sections.space import space_section
+from discriminant.table.memory import open_table
 from tests.report.samples import cancer, iris
 
 IRIS = load_iris()

@@ -9,12 +9,11 @@ from sklearn.datasets import load_iris
 
 import discriminant as dd
 from discriminant.errors import DiscriminantError, WeightError
-from discriminant.report.facts import SurfaceFacts
-from discriminant.report.figure_surface import draw_surface
-from discriminant.report.reasons import in_words, left_out
-from discriminant.report.render import render
-from discriminant.report.summary import in_short
-from discriminant.report.words import several
+from discriminant.report.fact_types import SurfaceFacts
+from discriminant.report.format import in_words, left_out, several
+from discriminant.report.html import render
+from discriminant.report.overview import in_short
+from discriminant.report.svg.charts import draw_surface
 from tests.report.samples import iris
 
 CODE = re.compile(r"\w\(\[|\w=\w|\w\.\w+\(|\(s\)|\(es\)|_[a-z]+=|n_samples|sample_weight")

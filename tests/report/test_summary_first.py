@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 
 import discriminant as dd
-from discriminant.report.summary import in_short, tiles
+from discriminant.report.overview import in_short, tiles
 
 
 def churn(rows=400, rare=0.2, signal=1.2):

@@ -19,7 +19,7 @@ import numpy as np
 
 import discriminant as dd
 from discriminant.errors import DiscriminantError
-from discriminant.table.replacing import write_whole
+from discriminant.table.files.atomic import write_whole
 
 SIZE = 100_000  # numbers in an array of the model: some milliseconds to write
 

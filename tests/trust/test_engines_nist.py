@@ -3,7 +3,7 @@
 import pandas as pd
 import pytest
 
-from discriminant.moments import columnar
+from discriminant.moments import accumulate
 from tests.engines.conftest import engine as engine, small_parts as small_parts
 from tests.engines.kinds import ENGINES
 from tests.trust.test_nist_anova import CLOSE, LARGE, SETS, digits_lost, rows_of
@@ -30,7 +30,7 @@ def test_so_it_has_of_many_rows(engine, name, tmp_path):
 
 @pytest.mark.parametrize("name", SETS)
 def test_so_it_has_where_columns_are_read_as_those_of_very_many_rows(name, tmp_path, monkeypatch):
-    monkeypatch.setattr(columnar, "_MANY", 0)
+    monkeypatch.setattr(accumulate, "_MANY", 0)
     parquet = next(engine for engine in ENGINES if engine.name == "files-parquet")
     moments = parquet.rows(frame_of(name), 8, tmp_path, target="y").moments
     assert digits_lost(name, moments) <= CLOSE

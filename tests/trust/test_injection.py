@@ -9,7 +9,7 @@ import csv
 import numpy as np
 import pytest
 
-from discriminant.table.dialect import is_number
+from discriminant.table.files.csv_dialect import is_number
 from tests.export.test_hostile_names import corpus
 from tests.report.test_browser import ACTS, BREAKERS
 from tests.report.test_render import Tags

@@ -16,9 +16,9 @@ import pytest
 import discriminant
 from discriminant.engines.engine import anchor_of, read_moments
 from discriminant.engines.local import add_up
+from discriminant.moments.accumulate import MomentsReading
 from discriminant.moments.class_moments import DETAILS
-from discriminant.moments.reading import MomentsReading
-from discriminant.table.source import open_table
+from discriminant.table.memory import open_table
 
 SETS = json.loads((Path(__file__).parents[1] / "nist" / "anova.json").read_text())
 LARGE = ("SmLs03", "SmLs06", "SmLs09")  # 18,009 rows each

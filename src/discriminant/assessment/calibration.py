@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from discriminant.assessment.rates import ratio
+from discriminant.assessment.measures import ratio
 from discriminant.errors import OptionError
-from discriminant.table.frames import pandas
+from discriminant.table.cells import pandas
 from discriminant.table.schema import Floats
 
 

@@ -1,277 +1,318 @@
-"""All measures of a classifier, from the tally of truth by decision.
+"""Measures as functions of the counts n[a, k]: rows of class k for which action a was taken.
 
-An `Assessment` is a `Tally` that can be asked. Formulas of counts are in `assessment.rates`, by
-name in `assessment.formulas`, of calibration in `assessment.calibration`, of intervals in
-`assessment.intervals`; here they are brought together, with those of posteriors and of costs:
+    right_k = n[k, k]     true_k = sum_a n[a, k]     said_k = sum_l n[k, l]     N = sum of all
 
-    log loss   mean of -log p(truth)                infinite if a true class had posterior 0
-    Brier      mean of sum_k (p_k - [y = k])^2      with two classes half of it, mean (p - [y])^2
-    cost       mean of cost[action, class]
+    accuracy     sum right / sum said       error             1 - accuracy
+    coverage     sum said / N
+    recall_k     right_k / true_k           precision_k       right_k / said_k
+    specificity_k  share of the rows of other classes that are not said to be k
+    F_k          (1 + b^2) right_k / (b^2 true_k + said_k)
+    balanced accuracy   mean of recall over the classes that have rows
+    MCC          (N sum right - sum true said) / sqrt((N^2 - sum true^2) (N^2 - sum said^2))
+    kappa        (N sum right - sum true said) / (N^2 - sum true said)
 
-Assessments of parts add, as tallies do: of files, folds, sites or machines.
+Accuracy and error are those of the decided rows, the ones given to a class, so that they sum to
+one; coverage says how many these are. All other measures are of all rows. There, actions that are
+no classes (rejected rows among them) count in N and `true`, are never right and never wrong, and in
+MCC are one more thing that is said: what scikit-learn finds if they are passed as labels. Without
+such actions every row is decided. Counts may have axes before the last two, so that many tables are
+measured at once.
+
+A rate without rows below the line is NaN. In averages it counts as `zero_division`, and a class
+that is neither true nor said of any row is left out: with 0, scikit-learn's own default.
+
+Measures of a tally by their names.
+
+A rate is a part over a whole, both sums of cells of the table; a measure of counts is any number
+that follows from the table; a loss is the mean of what the posteriors of the rows were worth; a
+cost is the mean price of the decisions. What formulas say is in `assessment.rates`.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
 
-from discriminant.assessment import pages, rates
-from discriminant.assessment.calibration import CalibrationCurve, curve_of
-from discriminant.assessment.formulas import check_scored, costing, loss_sums, rates_of
-from discriminant.assessment.intervals import Interval, Weights
-from discriminant.assessment.named_intervals import interval_of
-from discriminant.errors import LabelError, OptionError
-from discriminant.moments.tally import Tally
+from discriminant.decision.actions import OUTLIER, REJECT
+from discriminant.decision.costs import Costs
+from discriminant.errors import CostError, OptionError, PosteriorError
+from discriminant.moments.confusion import Tally
 from discriminant.table.schema import Floats
 
+Average = Literal["macro", "micro", "weighted"]
+Part = tuple[Floats, Floats]  # above and below the line of a rate; both linear in the counts
+Rate = Callable[[Floats], Part]
+Measure = Callable[[Floats], Floats]
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Assessment(Tally):
-    """Rows of K classes by the A actions taken, and all that follows."""
+AVERAGES: tuple[Average, ...] = ("macro", "micro", "weighted")
 
-    @classmethod
-    def of_tally(cls, tally: Tally) -> Assessment:
-        """A tally that was read or stored elsewhere."""
-        sums = tally.rows, tally.weight, tally.weight2, tally.scored
-        return cls(tally.labels, tally.actions, *sums)
 
-    # --- of all rows ------------------------------------------------------------------------------
+def ratio(part: Part) -> Floats:
+    """Above over below the line, NaN where nothing is below."""
+    above, below = np.broadcast_arrays(*part)
+    found = np.full(below.shape, np.nan)
+    np.divide(above, below, out=found, where=below != 0)
+    return found
 
-    @property
-    def error(self) -> float:
-        """Share of the decided rows that are given to a wrong class; NaN if none is decided."""
-        return self._rate("error")
 
-    @property
-    def accuracy(self) -> float:
-        """Share of the decided rows that are given to their class: 1 - `error`."""
-        return self._rate("accuracy")
+def right(cells: Floats) -> Floats:
+    """(..., K) rows of each class given to it."""
+    return np.asarray(np.einsum("...kk->...k", cells[..., : cells.shape[-1], :]))
 
-    @property
-    def coverage(self) -> float:
-        """Share of all rows that are decided, that is, given to a class."""
-        return self._rate("coverage")
 
-    @property
-    def rejected(self) -> float:
-        """Share of the rows that are rejected."""
-        return self._rate("rejected")
+def true(cells: Floats) -> Floats:
+    """(..., K) rows of each class: its support."""
+    return np.asarray(cells.sum(axis=-2))
 
-    @property
-    def outliers(self) -> float:
-        """Share of the rows that are found unlike every class."""
-        return self._rate("outliers")
 
-    @property
-    def balanced_accuracy(self) -> float:
-        """Mean recall of the classes that have rows."""
-        return float(rates.balanced_accuracy(self.weight))
+def said(cells: Floats) -> Floats:
+    """(..., K) rows given to each class."""
+    return np.asarray(cells[..., : cells.shape[-1], :].sum(axis=-1))
 
-    @property
-    def mcc(self) -> float:
-        """Matthews' correlation of truth and decision."""
-        return float(rates.mcc(self.weight))
 
-    @property
-    def kappa(self) -> float:
-        """Cohen's kappa: agreement beyond chance."""
-        return float(rates.kappa(self.weight))
+def total(cells: Floats) -> Floats:
+    """(...) all rows."""
+    return np.asarray(cells.sum(axis=(-2, -1)))
 
-    # --- of each class ----------------------------------------------------------------------------
 
-    @property
-    def precision(self) -> Floats:
-        """(K,) share that is right of the rows given to a class; NaN if there are none."""
-        return rates.ratio(rates.precision(self.weight))
+# --- rates: one count over another ---------------------------------------------------------------
 
-    @property
-    def recall(self) -> Floats:
-        """(K,) share of the rows of a class that are given to it; NaN if there are none."""
-        return rates.ratio(rates.recall(self.weight))
 
-    @property
-    def specificity(self) -> Floats:
-        """(K,) share of the rows of other classes that are not given to a class."""
-        return rates.ratio(rates.specificity(self.weight))
+def accuracy(cells: Floats) -> Part:
+    """Right, of those given to a class."""
+    return right(cells).sum(axis=-1), said(cells).sum(axis=-1)
 
-    @property
-    def f1(self) -> Floats:
-        """(K,) harmonic mean of precision and recall."""
-        return rates.f_score(self.weight)
 
-    def f(self, beta: float = 1.0) -> Floats:
-        """(K,) F of each class; recall counts `beta` times as much as precision."""
-        return rates.f_score(self.weight, beta=rates.check_beta(beta))
+def error(cells: Floats) -> Part:
+    """Wrong, of those given to a class."""
+    return (said(cells) - right(cells)).sum(axis=-1), said(cells).sum(axis=-1)
 
-    @property
-    def support(self) -> Floats:
-        """(K,) weight of the rows of each class."""
-        return rates.true(self.weight)
 
-    def confusion(
-        self, *, transpose: bool = False, normalise: Literal["true", "decided", "all"] | None = None
-    ) -> Floats:
-        """(A, K) weight of the rows decided so (a row of the matrix) where a class is true.
+def coverage(cells: Floats) -> Part:
+    """Given to any class, of all."""
+    return said(cells).sum(axis=-1), total(cells)
 
-        `transpose` puts true classes in rows, as scikit-learn does. `normalise` to shares of each
-        true class, of each decision or of all rows.
-        """
-        axes: dict[Any, Any] = {"true": 0, "decided": 1, "all": (0, 1)}
-        found = self.weight
-        if normalise is not None:
-            if normalise not in axes:
-                raise OptionError.of("normalise", normalise, "'true', 'decided', 'all' or None")
-            found = rates.ratio((found, found.sum(axis=axes[normalise], keepdims=True)))
-        return found.T if transpose else found
 
-    def average(
-        self,
-        measure: Literal["precision", "recall", "f"],
-        average: rates.Average = "macro",
-        *,
-        beta: float = 1.0,
-        zero_division: float = 0.0,
-    ) -> float:
-        """Precision, recall or F over the classes: 'macro', 'micro' or 'weighted' by support.
+def recall(cells: Floats) -> Part:
+    """(..., K) right, of the rows of a class."""
+    return right(cells), true(cells)
 
-        A rate that is 0/0 counts as `zero_division`; NaN leaves it out.
-        """
-        if average not in rates.AVERAGES:
-            raise OptionError.of("average", average, "'macro', 'micro' or 'weighted'")
-        if measure not in ("precision", "recall", "f"):
-            raise OptionError.of("measure", measure, "'precision', 'recall' or 'f'")
-        beta = rates.check_beta(beta)
-        found = rates.averaged(
-            self.weight, measure, average, beta=beta, zero_division=zero_division
-        )
-        return float(found)
 
-    # --- of posteriors and costs ------------------------------------------------------------------
+def precision(cells: Floats) -> Part:
+    """(..., K) right, of the rows given to a class."""
+    return right(cells), said(cells)
 
-    @property
-    def log_loss(self) -> float:
-        """Mean of -log posterior of the true class; NaN without posteriors."""
-        return self._loss("log_loss")
 
-    @property
-    def brier(self) -> float:
-        """Mean squared distance of posterior and truth, as scikit-learn's brier_score_loss.
+def specificity(cells: Floats) -> Part:
+    """(..., K) not given to a class, of the rows of others."""
+    others = total(cells)[..., np.newaxis] - true(cells)
+    return np.maximum(others - (said(cells) - right(cells)), 0.0), others
 
-        Two classes: of the probability of one of them (0 to 1); more: summed over all (0 to 2).
-        """
-        return self._loss("brier")
 
-    @property
-    def brier_sum(self) -> float:
-        """Mean squared distance summed over all classes, of two classes too (0 to 2)."""
-        return self._loss("brier_sum")
+def prevalence(cells: Floats) -> Part:
+    """(..., K) rows of a class, of all."""
+    return true(cells), total(cells)[..., np.newaxis]
 
-    def calibration(self, label: Any = None, *, bins: int = 10) -> CalibrationCurve:
-        """Probability against outcome: of one class, or of the most probable class (None)."""
-        check_scored(self, "calibration")
-        if label is None:
-            return curve_of("top", self.scored.top, bins=bins)
-        return curve_of(label, self.scored.bins[:, self._code(label)], bins=bins)
 
-    def calibration_error(self, label: Any = None, *, bins: int = 15) -> float:
-        """Expected calibration error, as `calibration`."""
-        return self.calibration(label, bins=bins).error
+def share(cells: Floats, place: int | None) -> Part:
+    """Of the action at a place; None is an action that was never taken."""
+    taken = 0.0 * total(cells) if place is None else cells[..., place, :].sum(axis=-1)
+    return taken, total(cells)
 
-    def cost(
-        self, cost: Any, *, reject: float | None = None, outlier: float | None = None
-    ) -> float:
-        """Mean cost of a row under any cost matrix, whatever the decisions were made by.
 
-        `cost` as in `Decision`; `reject` and `outlier` are what these refusals cost, `outlier` as
-        much as `reject` unless it is given.
-        """
-        return float(costing(self, cost, reject, outlier)(self.weight))
+RATES: dict[str, Rate] = {
+    rate.__name__: rate
+    for rate in (
+        error,
+        accuracy,
+        coverage,
+        precision,
+        recall,
+        specificity,
+        prevalence,
+    )
+}
 
-    # --- intervals --------------------------------------------------------------------------------
 
-    def interval(
-        self,
-        measure: str,
-        *,
-        method: str | None = None,
-        level: float = 0.95,
-        weights: Weights = "counts",
-        draws: int = 2000,
-        stratified: bool = False,
-        seed: Any = 0,
-        cost: Any = None,
-        reject: float | None = None,
-        outlier: float | None = None,
-    ) -> Interval:
-        """A measure with its interval; of a measure of each class, (K,) of them.
+# --- other measures ------------------------------------------------------------------------------
 
-        Parameters
-        ----------
-        measure
-            A rate: 'error', 'accuracy', 'coverage', 'rejected', 'outliers', 'precision',
-            'recall', 'specificity', 'prevalence'. Or 'f1', 'balanced_accuracy', 'mcc', 'kappa',
-            'macro_f1' and the like, 'cost'. Or 'log_loss', 'brier', 'brier_sum'.
-        method
-            Of a rate 'wilson' (default), 'exact' (Clopper-Pearson) or 'bootstrap'; of other
-            measures of counts 'bootstrap'; of losses 'score': Wilson's with the effective sample
-            size (Dean and Pagano 2015), which never leaves the range of the loss. See
-            `assessment.intervals`.
-        weights
-            'counts': a row of weight 2 is two rows. 'reliability': it is worth twice as much.
-        draws, stratified, seed
-            Of the bootstrap; stratified keeps the number of rows of each class.
-        cost, reject, outlier
-            Of the measure 'cost', as in the method `cost`.
-        """
-        return interval_of(
-            self,
-            measure,
-            method=method,
-            level=level,
-            weights=weights,
-            draws=draws,
-            stratified=stratified,
-            seed=seed,
-            cost=cost,
-            reject=reject,
-            outlier=outlier,
-        )
 
-    # --- as pages ---------------------------------------------------------------------------------
+def f_score(cells: Floats, *, beta: float = 1.0) -> Floats:
+    """(..., K) F_beta of each class."""
+    below = beta**2 * true(cells) + said(cells)
+    return ratio(((1.0 + beta**2) * right(cells), below))
 
-    @property
-    def text(self) -> str:
-        """The whole as a page of text."""
-        return pages.text_of(self)
 
-    def __str__(self) -> str:
-        return self.text
+def check_beta(beta: Any) -> float:
+    """A number, 0 or more: how much more recall counts than precision."""
+    if not isinstance(beta, int | float | np.floating | np.integer) or not 0 <= beta < np.inf:
+        raise OptionError.of("beta", beta, "a number, 0 or more: 1 counts recall as precision")
+    return float(beta)
 
-    def __repr__(self) -> str:
-        return self.text
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain numbers, lists and texts."""
-        return pages.facts_of(self)
+def balanced_accuracy(cells: Floats) -> Floats:
+    """(...) mean recall of the classes that have rows."""
+    some = true(cells) > 0
+    found = np.where(some, ratio(recall(cells)), 0.0).sum(axis=-1)
+    return ratio((found, some.sum(axis=-1)))
 
-    def frame(self, what: str = "classes") -> Any:
-        """A pandas frame: 'classes', 'confusion', 'averages' or 'measures'."""
-        return pages.frame_of(self, what)
 
-    # --- inside -----------------------------------------------------------------------------------
+def mcc(cells: Floats) -> Floats:
+    """(...) Matthews' correlation; 0 where all rows are one class, or all are given to one."""
+    spread = _spread(true(cells)) * _spread(cells.sum(axis=-1))
+    found = ratio((_beyond_chance(cells), np.sqrt(spread)))
+    return np.where(spread == 0, np.where(total(cells) > 0, 0.0, np.nan), found)
 
-    def _rate(self, name: str) -> float:
-        return float(rates.ratio(rates_of(self)[name](self.weight)))
 
-    def _loss(self, name: str) -> float:
-        weight, sums = loss_sums(self, name)
-        return float(sums[0] / weight) if weight > 0 else np.nan
+def kappa(cells: Floats) -> Floats:
+    """(...) Cohen's kappa: NaN where chance alone would be right every time."""
+    below = total(cells) ** 2 - (true(cells) * said(cells)).sum(axis=-1)
+    return ratio((_beyond_chance(cells), below))
 
-    def _code(self, label: Any) -> int:
-        names = self.labels.tolist()
-        if label not in names:
-            raise LabelError.unknown([label], names)
-        return int(names.index(label))
+
+def averaged(
+    cells: Floats,
+    measure: Literal["precision", "recall", "f"],
+    average: Average,
+    *,
+    beta: float = 1.0,
+    zero_division: float = 0.0,
+) -> Floats:
+    """(...) precision, recall or F over the classes that are true or said of some row.
+
+    'macro' counts every class once, 'weighted' as often as it has rows, 'micro' sums what is above
+    and below the line first. With `zero_division` NaN, undefined rates are left out.
+    """
+    if average == "micro":
+        whole = (right(cells), true(cells), said(cells))
+        hit, own, told = (value.sum(axis=-1) for value in whole)
+        below = {"precision": told, "recall": own, "f": beta**2 * own + told}[measure]
+        found = ratio(((1.0 + beta**2) * hit if measure == "f" else hit, below))
+        return np.where(np.isnan(found), zero_division, found)
+    each = f_score(cells, beta=beta) if measure == "f" else ratio(RATES[measure](cells))
+    occurs = (true(cells) + said(cells)) > 0
+    each = np.where(np.isnan(each), zero_division, each)
+    weight = np.where(occurs & ~np.isnan(each), true(cells) if average == "weighted" else 1.0, 0.0)
+    return ratio(((weight * np.nan_to_num(each)).sum(axis=-1), weight.sum(axis=-1)))
+
+
+def _beyond_chance(cells: Floats) -> Floats:
+    """N sum right - sum true said, class by class."""
+    N = total(cells)[..., np.newaxis]
+    return np.asarray((N * right(cells) - true(cells) * said(cells)).sum(axis=-1))
+
+
+def _spread(counts: Floats) -> Floats:
+    """N^2 - sum n^2 as sum n (N - n), which keeps its digits where one n is nearly all."""
+    return np.asarray((counts * (counts.sum(axis=-1, keepdims=True) - counts)).sum(axis=-1))
+
+
+_WAYS: dict[str, Measure] = {
+    f"{average}_{'f1' if name == 'f' else name}": partial(averaged, measure=name, average=average)
+    for average in AVERAGES
+    for name in ("precision", "recall", "f")
+}
+DECIDED = ("error", "accuracy")  # of the decided rows; all other measures are of all rows
+MEASURES: dict[str, Measure] = {
+    "f1": f_score,
+    "balanced_accuracy": balanced_accuracy,
+    "mcc": mcc,
+    "kappa": kappa,
+    **_WAYS,
+}
+
+
+LOSSES = ("log_loss", "brier", "brier_sum")
+_SHARES = {"rejected": REJECT, "outliers": OUTLIER}
+
+
+def rates_of(tally: Tally) -> dict[str, Rate]:
+    """All rates, with the shares of the refusals that this tally may have."""
+    places = {action: a for a, action in enumerate(tally.actions)}
+    shares = {name: partial(share, place=places.get(action)) for name, action in _SHARES.items()}
+    return RATES | shares
+
+
+def formula_of(
+    tally: Tally,
+    measure: str,
+    *,
+    cost: Any = None,
+    reject: float | None = None,
+    outlier: float | None = None,
+) -> Measure:
+    """Any measure of counts, of tables (..., A, K) like that of the tally."""
+    if measure == "cost" and cost is not None:
+        return costing(tally, cost, reject, outlier)
+    if measure in MEASURES:
+        return MEASURES[measure]
+    rate = rates_of(tally).get(measure)
+    if rate is None:
+        names = [*rates_of(tally), *MEASURES, *LOSSES]
+        allowed = f"one of {', '.join(names)}; or 'cost', with cost="
+        raise OptionError.of("measure", measure, allowed)
+    return partial(_ratio_of, rate)
+
+
+def bounds_of(
+    tally: Tally,
+    measure: str,
+    *,
+    cost: Any = None,
+    reject: float | None = None,
+    outlier: float | None = None,
+) -> tuple[float, float]:
+    """The least and the largest value that a measure can have."""
+    if measure == "cost":
+        return 0.0, float(_prices(tally, cost, reject, outlier).max(initial=0.0))
+    if measure == "log_loss":
+        return 0.0, np.inf
+    if measure in LOSSES:
+        return 0.0, 1.0 if measure == "brier" and len(tally.labels) == 2 else 2.0
+    return (-1.0 if measure in ("mcc", "kappa") else 0.0), 1.0
+
+
+def costing(tally: Tally, cost: Any, reject: float | None, outlier: float | None) -> Measure:
+    """The mean price of a row."""
+    prices = _prices(tally, cost, reject, outlier)
+    return lambda cells: ratio(((cells * prices).sum(axis=(-2, -1)), total(cells)))
+
+
+def loss_sums(tally: Tally, name: str) -> tuple[float, Floats]:
+    """Weight of the rows that had posteriors, and (4,) sums of a loss; of two classes Brier halved.
+
+    The sums are of w l, w l^2, w^2 l and w^2 l^2.
+    """
+    sums = (tally.scored.log_loss if name == "log_loss" else tally.scored.brier).sum(axis=1)
+    if name == "brier" and len(tally.labels) == 2:
+        sums = sums * np.array([0.5, 0.25, 0.5, 0.25])
+    return float(tally.scored.weight[0].sum()), sums
+
+
+def check_scored(tally: Tally, measure: str) -> None:
+    """Refuse a loss where no row had posteriors."""
+    if not tally.scored.weight[0].any():
+        raise PosteriorError.none_kept(measure)
+
+
+def _prices(tally: Tally, cost: Any, reject: float | None, outlier: float | None) -> Floats:
+    """(A, K) cost of each action; one that was taken must have one."""
+    costs = Costs.of(cost, tally.labels)
+    known: dict[Hashable, Any] = dict(zip(costs.actions, costs.cost, strict=True))
+    outlier = reject if outlier is None else outlier
+    known |= {a: c for a, c in ((REJECT, reject), (OUTLIER, outlier)) if c is not None}
+    taken = tally.weight.sum(axis=1) > 0
+    without = [a for a, some in zip(tally.actions, taken, strict=True) if some and a not in known]
+    if without:
+        raise CostError.without(without, list(known))
+    prices = np.zeros(tally.weight.shape)
+    for a, action in enumerate(tally.actions):
+        prices[a] = known.get(action, 0.0)
+    return prices
+
+
+def _ratio_of(rate: Rate, cells: Floats) -> Floats:
+    return ratio(rate(cells))

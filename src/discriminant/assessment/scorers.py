@@ -1,17 +1,163 @@
-"""Fitted models as scorers of blocks: what travels to where the rows are."""
+"""What a classifier says of rows: how probable each class is, and what it decides.
+
+The two need not agree. A cost, a threshold, weights of the classes or votes of many classifiers
+decide for another class than the most probable one, and a decision may be no class at all. So what
+is measured is what the model itself would do: `decide` where it has it, else `predict`.
+
+Fitted models as scorers of blocks: what travels to where the rows are.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Hashable
 from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
+from sklearn.base import is_classifier
 
-from discriminant.assessment.answers import Gathered, class_scores
+from discriminant.errors import LabelError, NoPosteriorWarning, OptionError, tell
 from discriminant.models.rules import Rule
-from discriminant.moments.tally import Actions
+from discriminant.moments.confusion import Actions, in_order
+from discriminant.posterior import gives_posterior
 from discriminant.table.schema import Features, Floats, Labels, Places, dense
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Answers:
+    """What is said of n rows."""
+
+    log_posterior: Floats  # (n, K), -inf for a class that the model does not know
+    decided: Places  # (n,) place of what is decided, among the K labels and then the others
+    others: Actions = ()  # decisions that are no classes
+
+    @classmethod
+    def blank(cls, rows: int, classes: int) -> Answers:
+        """To be filled in."""
+        logs = np.full((classes, rows), -np.inf).T  # those of a class side by side
+        return cls(logs, np.zeros(rows, dtype=np.intp))
+
+    def of(self, rows: Places) -> Answers:
+        """What is said of some of them."""
+        logs = np.array([column[rows] for column in self.log_posterior.T]).T
+        return Answers(logs, self.decided[rows], self.others)
+
+    def put(
+        self,
+        rows: Places | slice,
+        columns: Places,
+        log_posterior: Floats,
+        codes: npt.NDArray[Any],
+    ) -> None:
+        """Fill in some rows by a model that knows the classes in `columns` alone."""
+        for k, column in zip(columns, log_posterior.T, strict=True):
+            self.log_posterior[rows, k] = column
+        self.decided[rows] = columns[codes]
+
+
+def check_classifier(estimator: Any) -> None:
+    """A classifier, and not a class of them."""
+    if isinstance(estimator, type):
+        name = estimator.__name__
+        raise OptionError.of("estimator", name, f"a model, not its class: {name}()")
+    if not is_classifier(estimator):
+        allowed = "a classifier: what is measured is what is said of classes"
+        raise OptionError.of("estimator", type(estimator).__name__, allowed)
+
+
+def said_by(model: Any, X: Any) -> tuple[npt.NDArray[Any], Actions]:
+    """(n,) what a fitted classifier decides, and the decisions it has that are no classes."""
+    if not hasattr(model, "decide"):
+        return np.asarray(model.predict(X)), ()
+    said = np.asarray(model.decide(X), dtype=object)
+    classes = set(np.asarray(model.classes_).tolist())
+    known = dict.fromkeys([*getattr(model, "actions_", ()), *said.tolist()])
+    return said, tuple(action for action in known if action not in classes)
+
+
+def log_posterior_or_none(model: Any, X: Any) -> Floats | None:
+    """(n, K) log posteriors of a fitted classifier; None if it gives no probabilities."""
+    return log_outputs(model, X) if gives_posterior(model) else None
+
+
+def log_outputs(model: Any, X: Any) -> Floats | None:
+    """(n, K) logs of `predict_proba`, whether or not these are probabilities; None without it."""
+    with np.errstate(divide="ignore"):
+        if hasattr(model, "predict_log_proba"):
+            return np.asarray(model.predict_log_proba(X), dtype=np.float64)
+        if hasattr(model, "predict_proba"):
+            return np.asarray(np.log(np.asarray(model.predict_proba(X), dtype=np.float64)))
+    return None
+
+
+def class_scores(model: Any, features: Any, labels: Labels) -> Floats:
+    """(n, K) scores of all classes; one of two classes is that of the second."""
+    said = np.asarray(model.decision_function(features))
+    if said.ndim == 1:
+        said = np.column_stack([-said, said]) / 2.0
+    found = np.full((len(said), len(labels)), -np.inf)
+    found[:, np.searchsorted(labels, model.classes_)] = said
+    return found
+
+
+class Gathered:
+    """Answers of several fitted classifiers, each about some of N rows."""
+
+    def __init__(self, labels: Labels, rows: int) -> None:
+        self.labels = labels
+        self.found = Answers.blank(rows, len(labels))
+        self.said: list[tuple[Places, npt.NDArray[Any]]] = []  # rows, and what is decided of them
+        self.others: set[Hashable] = set()
+
+    def ask(self, model: Any, X: Any, rows: Places) -> None:
+        """Put down what a model says of rows X, which have these numbers.
+
+        Without posteriors it is taken to be sure of what it predicts.
+        """
+        said, others = said_by(model, X)
+        self.said.append((rows, said))
+        self.others.update(others)
+        logs = log_outputs(model, X)
+        if logs is None:
+            tell(NoPosteriorWarning.of(type(model).__name__))
+            chosen = np.asarray(model.predict(X))[:, None] == np.asarray(model.classes_)
+            with np.errstate(divide="ignore"):
+                logs = np.log(chosen.astype(np.float64))
+        for k, column in zip(np.searchsorted(self.labels, model.classes_), logs.T, strict=True):
+            self.found.log_posterior[rows, k] = column
+
+    def answers(self) -> Answers:
+        """Decisions by their places."""
+        names = self.labels.tolist()
+        others = in_order(self.others.difference(names))
+        place: dict[Any, int] = {name: a for a, name in enumerate([*names, *others])}
+        strange: Counter[Any] = Counter()
+        for rows, said in self.said:
+            distinct, which = _distinct(said, self.labels)
+            counts = np.bincount(which, minlength=len(distinct)).tolist()
+            strange.update({n: c for n, c in zip(distinct, counts, strict=True) if n not in place})
+            self.found.decided[rows] = np.array([place.get(n, -1) for n in distinct])[which]
+        if strange:
+            raise LabelError.strange(dict(strange), names)
+        return Answers(self.found.log_posterior, self.found.decided, tuple(others))
+
+
+def _distinct(said: npt.NDArray[Any], labels: Labels) -> tuple[list[Any], Places]:
+    """Different decisions, and which of them each is; they need not be alike enough to be sorted.
+
+    >>> _distinct(np.array(["no", "yes", "no"], dtype=object), np.array(["no", "yes"]))
+    (['no', 'yes'], array([0, 1, 0]))
+    """
+    if said.dtype != object and said.dtype.kind == labels.dtype.kind:
+        which = np.minimum(np.searchsorted(labels, said), len(labels) - 1)
+        if np.array_equal(labels[which], said):
+            return labels.tolist(), which
+    known: dict[Any, int] = {}
+    which = np.fromiter((known.setdefault(one, len(known)) for one in said.tolist()), dtype=np.intp)
+    return list(known), which
 
 
 @dataclass(frozen=True, slots=True, eq=False)

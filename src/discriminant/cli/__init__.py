@@ -15,8 +15,8 @@ from collections.abc import Sequence
 
 def main(args: Sequence[str] | None = None) -> None:
     """Run a command and leave with its code."""
-    from discriminant.cli.door import run, run_in_limit, stop_tidily
-    from discriminant.engines.memory import memory_limit
+    from discriminant.cli.session import run, run_in_limit, stop_tidily
+    from discriminant.engines.memory_limit import memory_limit
 
     given = list(sys.argv[1:] if args is None else args)
     limit = memory_limit()

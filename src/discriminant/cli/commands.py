@@ -1,19 +1,28 @@
 """Commands of the command line: their names, options and output.
 
 The work is done by the rooms below.
+
+examples: tables that come with scikit-learn, as CSV, with a command to try on each.
 """
 
 from __future__ import annotations
 
+import csv
+import io
 import os
+import shlex
+from pathlib import Path
 from typing import Any
 
 import rich_click as click
 
+from discriminant import store
 from discriminant.cli import options as given
-from discriminant.cli.door import Session
+from discriminant.cli.session import DONE, Session, watch
+from discriminant.errors import CommandError, check_file_name
 from discriminant.redaction import is_address
-from discriminant.table.policies import UNSEEN
+from discriminant.table.encoding import UNSEEN
+from discriminant.table.files.atomic import write_whole
 
 _SOURCE = click.argument(
     "source",
@@ -131,10 +140,10 @@ def report(source: tuple[str, ...], **options: Any) -> int:
     """
     _check_present(*source, options["test"])
     if options["model"] == "label-tree" and options["target"] is None:
-        from discriminant.cli.label_pages import report as grow
+        from discriminant.cli.label_tree import report as grow
 
         return grow(_session(options), source, options)
-    from discriminant.cli.studying import report as work
+    from discriminant.cli.study_commands import report as work
 
     return work(_session(options), source, options)
 
@@ -148,7 +157,7 @@ def report(source: tuple[str, ...], **options: Any) -> int:
 def compare(source: tuple[str, ...], **options: Any) -> int:
     """Compare all models on the same held-out rows, in one table."""
     _check_present(*source)
-    from discriminant.cli.studying import compare as work
+    from discriminant.cli.study_commands import compare as work
 
     return work(_session(options), source, options)
 
@@ -163,7 +172,7 @@ def compare(source: tuple[str, ...], **options: Any) -> int:
 def explain(source: tuple[str, ...], **options: Any) -> int:
     """Say what tells the classes apart, and what is odd about the rows."""
     _check_present(*source)
-    from discriminant.cli.studying import explain as work
+    from discriminant.cli.study_commands import explain as work
 
     return work(_session(options), source, options)
 
@@ -190,10 +199,10 @@ def fit(source: tuple[str, ...], **options: Any) -> int:
     """
     _check_present(*source)
     if options["model"] == "label-tree":
-        from discriminant.cli.label_trees import fit as grow
+        from discriminant.cli.label_tree import fit as grow
 
         return grow(_session(options), source, options)
-    from discriminant.cli.studying import fit as work
+    from discriminant.cli.study_commands import fit as work
 
     return work(_session(options), source, options)
 
@@ -234,7 +243,7 @@ def predict(model: str, source: tuple[str, ...], **options: Any) -> int:
     discriminant predict loans.model bank.duckdb --table loans --out answers.parquet
     """
     _check_present(model, *source)
-    from discriminant.cli.answering import predict as work
+    from discriminant.cli.predict import predict as work
 
     return work(_session(options), model, source, options)
 
@@ -258,7 +267,7 @@ def assess(model: str, source: tuple[str, ...], **options: Any) -> int:
     discriminant assess labels.model test.txt --page labels.html         (XMC text or svmlight)
     """
     _check_present(model, *source)
-    from discriminant.cli.answering import assess as work
+    from discriminant.cli.predict import assess as work
 
     return work(_session(options), model, source, options)
 
@@ -291,7 +300,7 @@ def assess(model: str, source: tuple[str, ...], **options: Any) -> int:
 def export(model: str, **options: Any) -> int:
     """Write a model as SQL, as ONNX or as plain Python."""
     _check_present(model)
-    from discriminant.cli.answering import export as work
+    from discriminant.cli.predict import export as work
 
     return work(_session(options), model, options)
 
@@ -311,7 +320,7 @@ def export(model: str, **options: Any) -> int:
 def moments(source: tuple[str, ...], **options: Any) -> int:
     """Read a table once into weights, means and scatters of its classes."""
     _check_present(*source)
-    from discriminant.cli.summing import moments as work
+    from discriminant.cli.moments import moments as work
 
     return work(_session(options), source, options)
 
@@ -323,7 +332,7 @@ def moments(source: tuple[str, ...], **options: Any) -> int:
 def merge(files: tuple[str, ...], **options: Any) -> int:
     """Add files of moments: of months, of sites, of machines."""
     _check_present(*files)
-    from discriminant.cli.summing import merge as work
+    from discriminant.cli.moments import merge as work
 
     return work(_session(options), files, options)
 
@@ -336,7 +345,7 @@ def merge(files: tuple[str, ...], **options: Any) -> int:
 def forget(whole: str, part: str, **options: Any) -> int:
     """Subtract the moments of some rows, as if they had never been included."""
     _check_present(whole, part)
-    from discriminant.cli.summing import forget as work
+    from discriminant.cli.moments import forget as work
 
     return work(_session(options), whole, part, options)
 
@@ -349,7 +358,7 @@ def forget(whole: str, part: str, **options: Any) -> int:
 def drift(before: str, after: str, **options: Any) -> int:
     """Test whether the means of two files of moments differ: Hotelling's T2, and each feature."""
     _check_present(before, after)
-    from discriminant.cli.summing import drift as work
+    from discriminant.cli.moments import drift as work
 
     return work(_session(options), before, after, options)
 
@@ -360,6 +369,64 @@ def drift(before: str, after: str, **options: Any) -> int:
 @given.plainly
 def examples(folder: str, **options: Any) -> int:
     """Write some tables to try, with a command for each. The folder is made if there is none."""
-    from discriminant.cli.trying import examples as work
+    return write_examples(_session(options), folder, force=options["force"])
 
-    return work(_session(options), folder, force=options["force"])
+
+_SETS = {
+    "iris": ("species", "150 flowers of three species: the classic of 1936."),
+    "wine": ("cultivar", "178 wines of three cultivars, by their chemistry."),
+    "breast_cancer": (
+        "diagnosis",
+        "569 tumours, malignant or benign, by cells under a microscope.",
+    ),
+    "digits": ("digit", "1,797 handwritten digits, by the ink in 64 squares."),
+}
+
+
+def write_examples(session: Session, folder: str, *, force: bool = False) -> int:
+    """Write them all; a file of the same name that holds something else is kept, unless forced."""
+    check_file_name(folder)
+    texts = {Path(folder) / f"{name}.csv": _text(name) for name in _SETS}
+    for file, text in texts.items():
+        if not force and file.exists() and not _holds(file, text):
+            raise CommandError.would_overwrite(file)
+    try:
+        Path(folder).mkdir(parents=True, exist_ok=True)
+    except FileExistsError:
+        raise CommandError(f"{folder} is a file. Name a folder, which may be a new one.") from None
+    for file in texts:
+        store.check_place(file)
+        watch(file)
+    for file, text in texts.items():
+        if not _holds(file, text):
+            write_whole(file, text)
+    found = [_told(name, file) for name, file in zip(_SETS, texts, strict=True)]
+    lines = []
+    for one in found:
+        lines += [f"{one['file']}: {one['about']}", f"  {one['command']}", ""]
+    session.tell({"examples": found}, "\n".join(lines))
+    return DONE
+
+
+def _holds(file: Path, text: bytes) -> bool:
+    return file.is_file() and file.stat().st_size == len(text) and file.read_bytes() == text
+
+
+def _text(name: str) -> bytes:
+    from sklearn import datasets
+
+    bunch = getattr(datasets, f"load_{name}")()
+    names = [str(column) for column in bunch.feature_names]
+    labels = [str(label) for label in bunch.target_names[bunch.target].tolist()]
+    text = io.StringIO(newline="")
+    out = csv.writer(text, lineterminator="\n")
+    out.writerow([*names, _SETS[name][0]])
+    for row, label in zip(bunch.data.tolist(), labels, strict=True):
+        out.writerow([*(f"{value:g}" for value in row), label])
+    return text.getvalue().encode("utf-8")
+
+
+def _told(name: str, file: Path) -> dict[str, Any]:
+    target, about = _SETS[name]
+    command = shlex.join(["discriminant", "report", str(file), "--target", target])
+    return {"name": name, "file": str(file), "about": about, "target": target, "command": command}

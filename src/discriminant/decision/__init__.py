@@ -21,7 +21,7 @@ from discriminant.decision.curves import (
     cost_curve as cost_curve,
     risk_coverage as risk_coverage,
 )
-from discriminant.decision.tuning import (
+from discriminant.decision.thresholds import (
     TunedReject as TunedReject,
     TunedThreshold as TunedThreshold,
     tuned_reject as tuned_reject,

@@ -30,7 +30,7 @@ import numpy.typing as npt
 
 from discriminant.decision.costs import Costs, unit
 from discriminant.errors import CostError, OptionError
-from discriminant.moments.scored import TIE
+from discriminant.moments.probability_scores import TIE
 from discriminant.table.schema import Floats, Labels
 
 Mask = npt.NDArray[np.bool_]  # (n,)

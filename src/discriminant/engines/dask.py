@@ -17,11 +17,11 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from discriminant.engines.drawing import spread
-from discriminant.engines.summing import add_up
+from discriminant.engines.sampling import spread
+from discriminant.engines.summation import add_up
 from discriminant.errors import ColumnNamesError, DiscriminantError, EngineError, ShapeError
 from discriminant.table.cells import Cells, Frame, open_frame
-from discriminant.table.parts import Adds, Part, Work
+from discriminant.table.partitioned import Adds, Part, Work
 from discriminant.table.schema import numbered
 
 A = TypeVar("A", bound=Adds)

@@ -16,20 +16,17 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, TypeVar
 
-from discriminant.engines.checkpoint import Journal
-from discriminant.engines.drawing import drawn, heads
-from discriminant.engines.keeping import digest
-from discriminant.engines.summing import add_up, available_threads, in_order, one_blas_thread
+from discriminant.engines.checkpoint import Journal, digest
+from discriminant.engines.sampling import drawn, heads
+from discriminant.engines.summation import add_up, available_threads, in_order, one_blas_thread
 from discriminant.errors import FileError, SourceChangedError
 from discriminant.table.cells import Frame
+from discriminant.table.column_types import Wishes
 from discriminant.table.encoding import Encoding
-from discriminant.table.file_parts import FilePart
-from discriminant.table.files import Identity
-from discriminant.table.filing import Filed, filed
-from discriminant.table.folders import listed
-from discriminant.table.learning import Wishes
-from discriminant.table.parts import Adds, Work
-from discriminant.table.text_parts import Recut
+from discriminant.table.files.dataset import Filed, filed, listed
+from discriminant.table.files.formats import Identity
+from discriminant.table.files.splits import FilePart, Recut
+from discriminant.table.partitioned import Adds, Work
 
 A = TypeVar("A", bound=Adds)
 Progress = Callable[[int, int | None], None]

@@ -14,16 +14,16 @@ from typing import Any, Literal, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from discriminant.engines.summing import (
+from discriminant.engines.summation import (
     add_up as add_up,
     available_threads as available_threads,
     in_order,
     one_blas_thread as one_blas_thread,
 )
 from discriminant.errors import MissingValueError
-from discriminant.moments.summary import Reading, Summary
+from discriminant.moments.summary_base import Reading, Summary
+from discriminant.table.memory import Table
 from discriminant.table.schema import Features
-from discriminant.table.source import Table
 
 _BLOCK_BYTES = 1 << 25
 _WORTH_THREADS = 512  # columns

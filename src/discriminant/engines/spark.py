@@ -16,10 +16,10 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, TypeVar, cast
 
-from discriminant.engines.summing import add_up
+from discriminant.engines.summation import add_up
 from discriminant.errors import ColumnNamesError, DiscriminantError, EngineError, ShapeError
 from discriminant.table.cells import Frame, from_arrow
-from discriminant.table.parts import Adds, Work
+from discriminant.table.partitioned import Adds, Work
 
 A = TypeVar("A", bound=Adds)
 _GROUP = 64  # partitions whose sums are added on an executor: a power of two keeps the tree

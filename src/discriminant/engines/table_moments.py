@@ -15,10 +15,8 @@ from typing import Any
 import numpy as np
 
 from discriminant.moments.anchor import Anchor
-from discriminant.moments.class_moments import ClassMoments
-from discriminant.moments.removal import DIGITS
-from discriminant.table.encoding import Column, Encoding
-from discriminant.table.joining import joined_encodings
+from discriminant.moments.class_moments import DIGITS, ClassMoments
+from discriminant.table.encoding import Column, Encoding, joined_encodings
 from discriminant.table.schema import Floats
 
 

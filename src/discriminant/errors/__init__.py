@@ -5,18 +5,6 @@ sentences live here. Rows are counted from 0, as Python does, and their values a
 except a text that stands where a number should be.
 """
 
-from discriminant.errors.answers import (
-    LabelError as LabelError,
-    OptionError as OptionError,
-    PriorError as PriorError,
-    TooFewRowsError as TooFewRowsError,
-    WeightError as WeightError,
-)
-from discriminant.errors.balancing import (
-    ClassWeightError as ClassWeightError,
-    ResamplingError as ResamplingError,
-    WayLeftOutWarning as WayLeftOutWarning,
-)
 from discriminant.errors.base import (
     DiscriminantError as DiscriminantError,
     DiscriminantWarning as DiscriminantWarning,
@@ -28,124 +16,106 @@ from discriminant.errors.base import (
     speaking as speaking,
     tell as tell,
 )
-from discriminant.errors.coding import (
-    CodeError as CodeError,
-    CouplingWarning as CouplingWarning,
-    RepeatedColumnsWarning as RepeatedColumnsWarning,
-)
-from discriminant.errors.columns import (
+from discriminant.errors.data import (
+    BadNumberError as BadNumberError,
     BasisError as BasisError,
+    CategoryError as CategoryError,
+    CellTypeError as CellTypeError,
     CollinearWarning as CollinearWarning,
+    ColumnKindError as ColumnKindError,
+    ColumnNamesError as ColumnNamesError,
+    ColumnTypeError as ColumnTypeError,
     ConstantColumnWarning as ConstantColumnWarning,
     ConstantInClassWarning as ConstantInClassWarning,
-    SeparatingColumnWarning as SeparatingColumnWarning,
-)
-from discriminant.errors.deciding import (
-    CostError as CostError,
-    FusionError as FusionError,
-    NeverRejectsWarning as NeverRejectsWarning,
-    NoClassDecidedWarning as NoClassDecidedWarning,
-    PosteriorError as PosteriorError,
-    SharedColumnsWarning as SharedColumnsWarning,
-    ThresholdError as ThresholdError,
-)
-from discriminant.errors.edges import (
-    BoundaryWarning as BoundaryWarning,
-    NoEstimateError as NoEstimateError,
-    NoPenaltyWarning as NoPenaltyWarning,
-)
-from discriminant.errors.encoding import (
-    BadNumberError as BadNumberError,
-    CategoryError as CategoryError,
-    ColumnKindError as ColumnKindError,
     EmptyColumnError as EmptyColumnError,
+    ExtraColumnsWarning as ExtraColumnsWarning,
     InfiniteCellError as InfiniteCellError,
+    InfiniteValueError as InfiniteValueError,
+    LabelError as LabelError,
+    LargeIntegerWarning as LargeIntegerWarning,
     LookalikeWarning as LookalikeWarning,
     MissingCellError as MissingCellError,
+    MissingValueError as MissingValueError,
+    NamesUncheckedWarning as NamesUncheckedWarning,
     NoFeaturesError as NoFeaturesError,
+    OffsetError as OffsetError,
+    OptionError as OptionError,
+    PriorError as PriorError,
+    ResponseError as ResponseError,
+    SeparatingColumnWarning as SeparatingColumnWarning,
+    ShapeError as ShapeError,
     TargetError as TargetError,
+    TextInNumberError as TextInNumberError,
+    TooFewRowsError as TooFewRowsError,
+    UnknownOptionError as UnknownOptionError,
     UnreadTextWarning as UnreadTextWarning,
-)
-from discriminant.errors.export import ExportError as ExportError
-from discriminant.errors.files import (
-    FileError as FileError,
-    check_file_name as check_file_name,
+    WeightError as WeightError,
 )
 from discriminant.errors.fitting import (
+    BoundaryWarning as BoundaryWarning,
     ClassMissingWarning as ClassMissingWarning,
-    InferenceError as InferenceError,
-    MaskedClassWarning as MaskedClassWarning,
-    NoPosteriorWarning as NoPosteriorWarning,
-    NotConvergedWarning as NotConvergedWarning,
-    NotSeparatedWarning as NotSeparatedWarning,
-    ScarceRowsWarning as ScarceRowsWarning,
-    SeparationWarning as SeparationWarning,
-    ShrinkageChosenWarning as ShrinkageChosenWarning,
-)
-from discriminant.errors.label_tree import (
+    ClassWeightError as ClassWeightError,
+    CodeError as CodeError,
+    CouplingWarning as CouplingWarning,
     HierarchyError as HierarchyError,
+    InferenceError as InferenceError,
     LabelSetError as LabelSetError,
     LabelTreeError as LabelTreeError,
     LongRowsWarning as LongRowsWarning,
+    MaskedClassWarning as MaskedClassWarning,
+    MomentsMismatchError as MomentsMismatchError,
+    NoEstimateError as NoEstimateError,
+    NoPenaltyWarning as NoPenaltyWarning,
+    NoPosteriorWarning as NoPosteriorWarning,
+    NotConvergedWarning as NotConvergedWarning,
+    NotSeparatedWarning as NotSeparatedWarning,
+    PrecisionLostError as PrecisionLostError,
+    RepeatedColumnsWarning as RepeatedColumnsWarning,
+    ResamplingError as ResamplingError,
+    ScarceRowsWarning as ScarceRowsWarning,
+    SeparationWarning as SeparationWarning,
+    ShrinkageChosenWarning as ShrinkageChosenWarning,
+    SitesError as SitesError,
     UnlabelledRowsWarning as UnlabelledRowsWarning,
     UnseenLabelsWarning as UnseenLabelsWarning,
+    WayLeftOutWarning as WayLeftOutWarning,
 )
-from discriminant.errors.options import UnknownOptionError as UnknownOptionError
-from discriminant.errors.parts import (
+from discriminant.errors.results import (
+    CommandError as CommandError,
+    CommandWarning as CommandWarning,
+    ComparisonError as ComparisonError,
+    CostError as CostError,
+    DrawnRowsWarning as DrawnRowsWarning,
+    ExportError as ExportError,
+    FusionError as FusionError,
+    LibraryMissingError as LibraryMissingError,
+    ModelLeftOutWarning as ModelLeftOutWarning,
+    NeverRejectsWarning as NeverRejectsWarning,
+    NoClassDecidedWarning as NoClassDecidedWarning,
+    NoSpreadWarning as NoSpreadWarning,
+    OutOfMemoryError as OutOfMemoryError,
+    PlotError as PlotError,
+    PosteriorError as PosteriorError,
+    RankedLabelsError as RankedLabelsError,
+    ScoreError as ScoreError,
+    SharedColumnsWarning as SharedColumnsWarning,
+    StudyError as StudyError,
+    ThresholdError as ThresholdError,
+)
+from discriminant.errors.storage import (
     CheckpointError as CheckpointError,
     CheckpointWarning as CheckpointWarning,
     DatabaseError as DatabaseError,
     EngineError as EngineError,
+    FileError as FileError,
+    FirstFeatureWarning as FirstFeatureWarning,
+    MoreFeaturesWarning as MoreFeaturesWarning,
     NeedsMemoryError as NeedsMemoryError,
     PartSchemaError as PartSchemaError,
     SourceChangedError as SourceChangedError,
-)
-from discriminant.errors.plotting import (
-    LibraryMissingError as LibraryMissingError,
-    PlotError as PlotError,
-)
-from discriminant.errors.ranking import (
-    ComparisonError as ComparisonError,
-    NoSpreadWarning as NoSpreadWarning,
-    RankedLabelsError as RankedLabelsError,
-    ScoreError as ScoreError,
-)
-from discriminant.errors.responses import (
-    OffsetError as OffsetError,
-    ResponseError as ResponseError,
-)
-from discriminant.errors.rows import (
-    CellTypeError as CellTypeError,
-    ColumnNamesError as ColumnNamesError,
-    ColumnTypeError as ColumnTypeError,
-    ExtraColumnsWarning as ExtraColumnsWarning,
-    InfiniteValueError as InfiniteValueError,
-    LargeIntegerWarning as LargeIntegerWarning,
-    MissingValueError as MissingValueError,
-    NamesUncheckedWarning as NamesUncheckedWarning,
-    ShapeError as ShapeError,
-    TextInNumberError as TextInNumberError,
-)
-from discriminant.errors.store import (
+    SparseFileError as SparseFileError,
     StateError as StateError,
     StoredFileError as StoredFileError,
     WriteError as WriteError,
-)
-from discriminant.errors.studying import (
-    CommandError as CommandError,
-    CommandWarning as CommandWarning,
-    DrawnRowsWarning as DrawnRowsWarning,
-    ModelLeftOutWarning as ModelLeftOutWarning,
-    OutOfMemoryError as OutOfMemoryError,
-    StudyError as StudyError,
-)
-from discriminant.errors.sums import (
-    MomentsMismatchError as MomentsMismatchError,
-    PrecisionLostError as PrecisionLostError,
-    SitesError as SitesError,
-)
-from discriminant.errors.xmc import (
-    FirstFeatureWarning as FirstFeatureWarning,
-    MoreFeaturesWarning as MoreFeaturesWarning,
-    SparseFileError as SparseFileError,
+    check_file_name as check_file_name,
 )

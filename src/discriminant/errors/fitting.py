@@ -1,11 +1,210 @@
-"""What is told of a fit: what was dropped, chosen, not reached."""
+"""What is told of a fit: what was dropped, chosen, not reached.
+
+Errors about classes that are rare: their weights, and rows drawn or made up for them.
+
+Codes of classes that cannot be used.
+
+What is told where a likelihood is largest at the end of what can be, or nowhere.
+
+Label sets, trees over labels and what they are asked that cannot be.
+
+Moments that do not fit together, or have lost their digits.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Self
 
-from discriminant.errors.base import DiscriminantWarning, InputError, listing
+from discriminant.errors.base import DiscriminantError, DiscriminantWarning, InputError, listing
+
+
+class ResamplingError(InputError):
+    """Rows cannot be drawn or made up as asked."""
+
+    @classmethod
+    def of_neighbours(cls, label: object, rows: int, neighbours: int) -> ResamplingError:
+        fewer = f"neighbours={rows - 1} or less, or " if rows > 1 else ""
+        return cls(
+            f"Class '{label}' has {rows} row(s), and SMOTE with neighbours={neighbours} needs at "
+            f"least {neighbours + 1}: a row and {neighbours} other(s). Pass {fewer}method='over', "
+            "which repeats rows, or weigh the classes (Reweighted)."
+        )
+
+    @classmethod
+    def of_ratio(cls, ratio: float, least: float) -> ResamplingError:
+        return cls(
+            f"strategy={ratio:g} is a ratio of rare to frequent rows, and without resampling it is "
+            f"{least:.4g} already. Pass one above that and up to 1, or 'auto' for equal numbers."
+        )
+
+    @classmethod
+    def ratio_of_many(cls, ratio: float, labels: Sequence[object]) -> ResamplingError:
+        return cls(
+            f"strategy={ratio:g} is a ratio of two classes, and there are {len(labels)}: "
+            f"{listing(labels, 20)}. Pass {{class: rows}} or 'auto'."
+        )
+
+    @classmethod
+    def of_rows(cls, label: object, wanted: int, rows: int, method: str) -> ResamplingError:
+        bound = f"{rows} or fewer" if method == "under" else f"{rows} or more"
+        return cls(
+            f"Class '{label}' has {rows} row(s) and strategy asks for {wanted}: method='{method}' "
+            f"can give it {bound}."
+        )
+
+    @classmethod
+    def of_sample_weight(cls, name: str) -> ResamplingError:
+        return cls(
+            f"{name} draws whole rows and takes no sample_weight. Weigh classes instead of drawing "
+            "from them (Reweighted, whose fit takes sample_weight), or leave it out."
+        )
+
+    @classmethod
+    def of_weighted_moments(cls, label: object, rows: int, weight: float) -> ResamplingError:
+        return cls(
+            f"Rows are drawn one by one, and in these moments the {rows} row(s) of class '{label}' "
+            f"have weights, {weight:g} in all. Pass moments of rows without weights, or weigh the "
+            "classes (Reweighted)."
+        )
+
+    @classmethod
+    def nominal_missing(cls, column: str, rows: int) -> ResamplingError:
+        return cls(
+            f"Nominal column '{column}' has {rows} missing cell(s): fill them, with a category of "
+            "their own perhaps."
+        )
+
+    @classmethod
+    def nominal_sparse(cls) -> ResamplingError:
+        return cls(
+            "Columns of a sparse matrix cannot be nominal: pass an array or a data frame, or "
+            "nominal=None."
+        )
+
+    @classmethod
+    def of_nominal(cls, columns: object, width: int) -> ResamplingError:
+        return cls(
+            f"nominal={columns!r} names columns that the {width} of X are not: pass their names, "
+            "or their places counted from 0."
+        )
+
+
+class ClassWeightError(InputError):
+    """Class weights cannot be used."""
+
+    @classmethod
+    def of_class(cls, label: object, value: float) -> ClassWeightError:
+        return cls(
+            f"The weight of class '{label}' is {value:g}: it must be positive and finite. To leave "
+            "a class out, drop its rows."
+        )
+
+    @classmethod
+    def not_taken(cls, name: str) -> ClassWeightError:
+        return cls(
+            f"{name} takes no sample_weight, so its classes cannot be weighed: resample them "
+            "(Resampled, EasyEnsemble), or move the threshold afterwards (Decision)."
+        )
+
+
+class WayLeftOutWarning(DiscriminantWarning):
+    """A treatment of rare classes could not be measured."""
+
+    @classmethod
+    def of(cls, way: str, fold: int, why: str) -> WayLeftOutWarning:
+        return cls(
+            f"'{way}' is not measured, for it cannot be fitted without the rows of fold {fold}: "
+            f"{why} Pass fewer folds, or other ways=."
+        )
+
+
+class CodeError(InputError):
+    """A code matrix cannot tell the classes apart, or asks for what cannot be."""
+
+    @classmethod
+    def of_shape(cls, shape: tuple[int, ...], labels: Sequence[object]) -> CodeError:
+        return cls(
+            f"The code has shape {shape} for {len(labels)} classes: pass one row for each class, "
+            f"in the order {listing(labels, 20)}, and one column for each classifier."
+        )
+
+    @classmethod
+    def of_entry(cls, label: object, column: int, value: object) -> CodeError:
+        return cls(
+            f"The code of class '{label}' in column {column} (counted from 0) is {value}: it must "
+            "be -1, 0 (the class is left out of that classifier) or 1."
+        )
+
+    @classmethod
+    def one_sided(cls, column: int, side: int) -> CodeError:
+        return cls(
+            f"Column {column} (counted from 0) of the code has no class on side {side:+d}, so that "
+            "there is nothing to tell apart. 0 leaves a class out: a code of 0 and 1 is to be "
+            "passed as 2 * code - 1."
+        )
+
+    @classmethod
+    def equal_rows(cls, pairs: Sequence[tuple[object, object]]) -> CodeError:
+        told = "; ".join(f"'{first}' and '{second}'" for first, second in pairs[:5])
+        more = f" and {len(pairs) - 5} more pairs" if len(pairs) > 5 else ""
+        return cls(
+            f"{len(pairs)} pair(s) of classes have no column that puts one on the other side than "
+            f"the other, so that they cannot be told apart: {told}{more}. Add such columns, or "
+            "merge the classes."
+        )
+
+    @classmethod
+    def too_many(cls, kind: str, columns: int, classes: int, most: int) -> CodeError:
+        return cls(
+            f"The {kind} code of {classes} classes has {columns:,} columns, and more than {most:,} "
+            "are not made. Pass code='dense', 'sparse' or 'designed', with `columns` as many as "
+            "you like."
+        )
+
+    @classmethod
+    def too_long(cls, kind: str, columns: int, classes: int, most: int) -> CodeError:
+        return cls(
+            f"columns={columns}, but there are only {most:,} different columns of a {kind} code of "
+            f"{classes} classes, complements left out. Pass columns={most} or fewer, or None."
+        )
+
+    @classmethod
+    def too_short(cls, kind: str, columns: int, classes: int) -> CodeError:
+        least = max((classes - 1).bit_length(), 1)
+        return cls(
+            f"No {kind} code of {columns} column(s) was found that tells all {classes} classes "
+            f"apart; {least} columns are the least that could. Pass a larger `columns`, or None."
+        )
+
+
+class RepeatedColumnsWarning(DiscriminantWarning):
+    """Columns of a code make the same classifier twice."""
+
+    @classmethod
+    def of_columns(cls, pairs: Sequence[tuple[int, int, bool]]) -> RepeatedColumnsWarning:
+        told = "; ".join(
+            f"{first} and {second} ({'complements' if turned else 'equal'})"
+            for first, second, turned in pairs[:5]
+        )
+        more = f" and {len(pairs) - 5} more pairs" if len(pairs) > 5 else ""
+        return cls(
+            f"{len(pairs)} pair(s) of columns of the code (counted from 0) make the same "
+            f"classifier: {told}{more}. They err together, so that the second corrects nothing: "
+            "keep one of each."
+        )
+
+
+class CouplingWarning(DiscriminantWarning):
+    """Probabilities of classes were not found to the last digit."""
+
+    @classmethod
+    def of(cls, rows: int, of_rows: int, steps: int, change: float) -> CouplingWarning:
+        return cls(
+            f"The coupled probabilities of {rows} of {of_rows} rows still change by {change:.1e} "
+            f"after {steps} steps: believe no more digits of them. Classes by `predict` do not "
+            "depend on them."
+        )
 
 
 class ShrinkageChosenWarning(DiscriminantWarning):
@@ -299,4 +498,436 @@ class InferenceError(InputError):
         return cls(
             f"{what} compares two classes, and there are {len(labels)} ({listing(labels)}): pass "
             "labels=(one, other), or the moments of two tables."
+        )
+
+
+class BoundaryWarning(DiscriminantWarning):
+    """The likelihood is largest at the end of what can be: at infinity, or on an edge of means."""
+
+    @classmethod
+    def of(cls, name: str, passes: int, stride: float) -> BoundaryWarning:
+        return cls(
+            f"{name} has no finite estimate: after {passes} passes the gradient vanishes, but the "
+            f"coefficients still move by {stride:.1e} a step. Some fitted means go to the edge of "
+            "what they can be (0, or 1), as where a column separates zeros from the rest. Standard "
+            "errors mean nothing here. Drop that column, or pass ridge > 0."
+        )
+
+    @classmethod
+    def of_edge(cls, name: str) -> BoundaryWarning:
+        return cls(
+            f"{name}: the likelihood is largest on the edge of what means can be, where some rows "
+            "have a fitted mean of 0 (or, for shares, 1). The coefficients are the best that leave "
+            "every row a mean, but there are no standard errors. Choose a link that has no such "
+            "edge (logit, or log for counts) if that is not meant."
+        )
+
+
+class NoEstimateError(InferenceError):
+    """Errors of an estimate that is not at a flat place of the likelihood."""
+
+    @classmethod
+    def of_edge(cls, name: str) -> NoEstimateError:
+        return cls(
+            f"{name} has no standard errors, intervals or tests: its likelihood is largest on the "
+            "edge of what means can be, where it is not flat. Choose a link that has no such edge "
+            "(logit, or log for counts), or resample the rows."
+        )
+
+    @classmethod
+    def of_infinite(cls, name: str) -> NoEstimateError:
+        return cls(
+            f"{name} has no standard errors, intervals or tests: its likelihood rises on the way "
+            "to infinity, so that there is no finite estimate. Drop the column that separates, "
+            "pass ridge > 0, or for two classes fit Logistic(bias_reduction='jeffreys')."
+        )
+
+
+class NoPenaltyWarning(DiscriminantWarning):
+    """An option of the penalty was given, and there is no penalty."""
+
+    @classmethod
+    def of(cls, name: str, value: float) -> NoPenaltyWarning:
+        return cls(
+            f"{name}={value:g} does nothing without a penalty, and ridge is 0: this is maximum "
+            f"likelihood. Pass ridge > 0, which is how strong the penalty is, or leave out {name}."
+        )
+
+
+class LabelSetError(InputError):
+    """The label sets of rows cannot be used."""
+
+    @classmethod
+    def of_shape(cls, shape: tuple[int, ...]) -> LabelSetError:
+        return cls(
+            f"y has shape {shape}. Pass one label for each row, a list of label sets, or a matrix "
+            "with a row for each row and a column for each label that is 1 where the row has it."
+        )
+
+    @classmethod
+    def of_entry(cls, row: int, column: int, value: object) -> LabelSetError:
+        return cls(
+            f"y[{row}, {column}] is {value}: where a row has a label there is a 1, elsewhere a 0 "
+            "or nothing."
+        )
+
+    @classmethod
+    def of_names(cls) -> LabelSetError:
+        return cls(
+            "The labels are names, and these files have numbers of labels. Pass a matrix with a "
+            "column for each label, such as "
+            "sklearn.preprocessing.MultiLabelBinarizer(sparse_output=True).fit_transform(sets)."
+        )
+
+    @classmethod
+    def no_set(cls, row: int, kind: str) -> LabelSetError:
+        return cls(
+            f"y[{row}] is a {kind}, and y[0] is a set of labels: pass a set, a list or a tuple for "
+            "every row, an empty one for a row without labels."
+        )
+
+    @classmethod
+    def all_empty(cls, rows: int) -> LabelSetError:
+        return cls(f"None of the {rows} rows has a label: there is nothing to learn.")
+
+    @classmethod
+    def one_label(cls, label: object) -> LabelSetError:
+        return cls(
+            f"There is only one label ('{label}'): a label tree tells labels from each other, and "
+            "needs two or more. To tell rows with the label from rows without, pass y as one label "
+            "for each row, such as 'yes' and 'no'."
+        )
+
+
+class LabelTreeError(InputError):
+    """A label tree is asked for what it cannot give."""
+
+    @classmethod
+    def beyond_single(cls, row: int, column: str) -> LabelTreeError:
+        return cls(
+            f"Row {row} (counted from 0), column '{column}' is too large for float32 (more than "
+            "3.4e38). Pass precision='float64', or scale the rows."
+        )
+
+    @classmethod
+    def beyond_squares(cls, row: int, column: str, kind: str, most: float) -> LabelTreeError:
+        other = "" if kind == "float64" else "precision='float64', "
+        return cls(
+            f"Row {row} (counted from 0), column '{column}' is too large to be squared in {kind} "
+            f"(more than {most:.2g}). Pass {other}unit_rows=True, or scale the rows."
+        )
+
+    @classmethod
+    def beyond_half(cls, largest: float) -> LabelTreeError:
+        return cls(
+            f"A weight of {largest:.3g} is too large for float16, which ends at 65504. Pass "
+            "precision='float32', or scale the rows up."
+        )
+
+    @classmethod
+    def sparse_to_standardize(cls) -> LabelTreeError:
+        return cls(
+            "standardize=True is for dense rows: to centre the columns of a sparse matrix would "
+            "fill it. Pass standardize=False, and scale the columns before "
+            "(sklearn.preprocessing.MaxAbsScaler keeps zeros), or pass X.toarray()."
+        )
+
+    @classmethod
+    def unsound_rows(cls, why: str) -> LabelTreeError:
+        return cls(
+            f"The sparse matrix X is not sound: {why}. Build it anew with "
+            "scipy.sparse.csr_array((data, indices, indptr), shape=...), or ask its check_format()."
+        )
+
+    @classmethod
+    def too_many_cells(cls, rows: int, labels: int, most: int) -> LabelTreeError:
+        return cls(
+            f"Probabilities of {rows:,} rows and {labels:,} labels are {rows * labels:,} numbers; "
+            f"more than {most:,} are not made at once. Pass k for a sparse matrix of the k best "
+            "of each row, use predict_topk, or pass fewer rows at a time."
+        )
+
+    @classmethod
+    def only_one_label(cls, what: str) -> LabelTreeError:
+        return cls(
+            f"{what} is of one label for each row, and this label tree was fitted to label sets: "
+            "use predict_topk, or predict_proba, which gives the probability of each label."
+        )
+
+    @classmethod
+    def moments_of_sets(cls) -> LabelTreeError:
+        return cls(
+            "tree='moments' needs one label for each row, and y has sets of labels: the moments of "
+            "a class are those of its rows. Pass tree='balanced' for sets of labels."
+        )
+
+    @classmethod
+    def moments_elsewhere(cls, tree: object) -> LabelTreeError:
+        return cls(
+            f"LabelTree(tree={tree!r}) is fitted to rows: pass them to fit(X, y), or choose "
+            "LabelTree(tree='moments'), whose tree is made of class moments."
+        )
+
+
+class HierarchyError(InputError):
+    """A hierarchy given for the labels is not a tree over them."""
+
+    @classmethod
+    def cycle(cls, nodes: Sequence[object]) -> HierarchyError:
+        path = " -> ".join(f"'{node}'" for node in list(nodes)[:10])
+        return cls(
+            f"The hierarchy has a cycle: {path}. Each node must lead up to the root: remove one of "
+            "these links."
+        )
+
+    @classmethod
+    def orphan(cls, labels: Sequence[object]) -> HierarchyError:
+        return cls(
+            f"{len(labels)} label(s) are not in the hierarchy: {listing(labels)}. Give each of "
+            "them a place, or leave out its rows."
+        )
+
+    @classmethod
+    def duplicate(cls, label: object, places: Sequence[str]) -> HierarchyError:
+        where = ", ".join(places[:5]) + (", .." if len(places) > 5 else "")
+        return cls(
+            f"Label '{label}' comes {len(places)} times in the hierarchy: {where}. A label has one "
+            "place: keep one of them."
+        )
+
+    @classmethod
+    def two_parents(cls, node: object, parents: Sequence[object]) -> HierarchyError:
+        return cls(
+            f"Node '{node}' has {len(parents)} parents in the hierarchy, {listing(parents)}. A "
+            "node has one place: keep one of these pairs."
+        )
+
+    @classmethod
+    def unknown(cls, leaves: Sequence[object], place: str) -> HierarchyError:
+        many = len(leaves)
+        said = "leaf of the hierarchy is no label" if many == 1 else "leaves are no labels"
+        return cls(
+            f"{many} {said}: {listing(leaves)}; the first stands {_at(place)}. Leaves are the "
+            "labels of y, by the same names and of the same type: leave the others out."
+        )
+
+    @classmethod
+    def hollow(cls, many: int, place: str) -> HierarchyError:
+        others = "" if many == 1 else f" (and {many - 1} more)"
+        return cls(
+            f"The node {place} of the hierarchy is empty{others}: no label stands below it. Leave "
+            "it out, or put labels there."
+        )
+
+    @classmethod
+    def empty(cls, labels: int) -> HierarchyError:
+        return cls(
+            f"The hierarchy is empty, and there are {labels} labels to give a place in it. Pass "
+            "nested lists of labels, a dict from each node to its parent, or tree='balanced'."
+        )
+
+    @classmethod
+    def two_roots(cls, roots: Sequence[object]) -> HierarchyError:
+        pairs = ", ".join(f"({root!r}, 'all')" for root in list(roots)[:2])
+        return cls(
+            f"The hierarchy has {len(roots)} roots: {listing(roots)}. Put one node above them: "
+            f"{pairs}{', ..' if len(roots) > 2 else ''}."
+        )
+
+    def meaning(self, other: str | None) -> HierarchyError:
+        """The same, with what may have been meant: 'groups' by tuples, or 'pairs' by lists."""
+        hints = {
+            "groups": " Tuples of two are taken for (child, parent): if these are groups of "
+            "labels, write lists, [['a', 'b'], ['c', 'd']].",
+            "pairs": " Lists are groups of labels: if these are pairs of child and parent, write "
+            "tuples, [('a', 'top'), ('b', 'top')], or a dict.",
+        }
+        return self if other is None else type(self)(f"{self}{hints[other]}")
+
+    @classmethod
+    def of_kind(cls, kind: str) -> HierarchyError:
+        return cls(
+            f"A hierarchy cannot be made from a {kind}. Pass nested lists of labels, a dict from "
+            "each node to its parent, or a word: tree='balanced', 'wide', 'huffman', 'moments', "
+            "'one-vs-rest'."
+        )
+
+
+class UnseenLabelsWarning(DiscriminantWarning):
+    """Some labels have no rows."""
+
+    @classmethod
+    def of(cls, labels: Sequence[object], of_labels: int) -> UnseenLabelsWarning:
+        return cls(
+            f"{len(labels):,} of {of_labels:,} labels have no row, so that nothing can be learnt "
+            f"of them and they are hardly ever predicted: {listing(labels)}."
+        )
+
+
+class UnlabelledRowsWarning(DiscriminantWarning):
+    """Some rows have no labels."""
+
+    @classmethod
+    def of(cls, rows: int, of_rows: int) -> UnlabelledRowsWarning:
+        return cls(
+            f"{rows:,} of {of_rows:,} rows have no label. They reach no node of the tree, so that "
+            "nothing is learnt from them."
+        )
+
+
+class LongRowsWarning(DiscriminantWarning):
+    """Rows are long, weights small, and the threshold takes them away."""
+
+    @classmethod
+    def of(cls, length: float, threshold: float) -> LongRowsWarning:
+        return cls(
+            f"Rows have a length of {length:.3g} (the median), so that weights are small, and "
+            f"those below threshold={threshold:g} are left out though they matter. Pass "
+            "unit_rows=True (best for words), standardize=True (for columns of different units), "
+            f"or threshold={threshold / length:.1g}."
+        )
+
+
+def _at(place: str) -> str:
+    return f"at {place}" if place.startswith("tree") else place
+
+
+class MomentsMismatchError(InputError):
+    """Two summaries cannot be put together."""
+
+    @classmethod
+    def of_features(cls, ours: Sequence[str], theirs: Sequence[str]) -> MomentsMismatchError:
+        missing = [n for n in ours if n not in set(theirs)]
+        extra = [n for n in theirs if n not in set(ours)]
+        differ = (
+            f"only in the first: {listing(missing) or 'none'}; "
+            f"only in the second: {listing(extra) or 'none'}"
+            if missing or extra
+            else "the same names in another order"
+        )
+        return cls(
+            f"Moments of {len(ours)} and {len(theirs)} features do not add ({differ}). "
+            "Select the common features first: moments.select([...])."
+        )
+
+    @classmethod
+    def of_detail(cls, ours: str, theirs: str) -> MomentsMismatchError:
+        return cls(
+            f"Moments of detail '{ours}' and '{theirs}' do not add. Bring the finer one down "
+            "first with moments.reduce(detail)."
+        )
+
+    @classmethod
+    def needs_detail(cls, what: str, needed: str, found: str) -> MomentsMismatchError:
+        return cls(
+            f"{what} needs moments of detail '{needed}' and these are '{found}'. "
+            f"Read them with moments(X, y, detail='{needed}')."
+        )
+
+    @classmethod
+    def neither(cls, what: str, kind: str, detail: str) -> MomentsMismatchError:
+        return cls(
+            f"{what} is found from rows and their labels, or from their moments, and this is a "
+            f"{kind} alone: pass X and y, or moments(X, y, detail='{detail}')."
+        )
+
+    @classmethod
+    def of_shape(
+        cls, name: str, found: tuple[int, ...], wanted: tuple[int, ...]
+    ) -> MomentsMismatchError:
+        return cls(
+            f"'{name}' has shape {found} where these classes, features and detail make it {wanted}."
+            " Read moments with moments(X, y), or start from ClassMoments.empty(...)."
+        )
+
+    @classmethod
+    def of_removal(cls, label: object, rows: int, removed: int) -> MomentsMismatchError:
+        return cls(
+            f"Cannot remove {removed} row(s) of class '{label}': only {rows} are in the moments."
+        )
+
+    @classmethod
+    def of_weight_removal(
+        cls, label: object, weight: float, removed: float
+    ) -> MomentsMismatchError:
+        return cls(
+            f"Cannot remove weight {removed:g} from class '{label}', which weighs {weight:g}. "
+            "Remove rows with the weights they were added with."
+        )
+
+    @classmethod
+    def of_rows(cls, label: object, missing: int, removed: int, rows: int) -> MomentsMismatchError:
+        return cls(
+            f"Cannot remove {missing} of {removed} row(s) of class '{label}': they are not among "
+            f"the {rows} held, with the same values and weight. Pass rows as they were fitted."
+        )
+
+    @classmethod
+    def not_kept(cls, features: int) -> MomentsMismatchError:
+        return cls(
+            f"No moments were kept of the fit to {features} features, which has fewer rows than "
+            "that: rows cannot be added or removed. Fit again to all the rows that count."
+        )
+
+    @classmethod
+    def not_among(cls, label: object | None) -> MomentsMismatchError:
+        where = "the classes" if label is None else f"class '{label}'"
+        return cls(
+            f"The rows to remove cannot have been among the rows of {where}: without them a "
+            "variance would be negative. Check their labels, values and weights."
+        )
+
+
+class SitesError(MomentsMismatchError):
+    """Moments of two tables whose columns became different things."""
+
+    @classmethod
+    def of_option(cls, what: str, ours: object, theirs: object) -> SitesError:
+        return cls(
+            f"Moments do not add: the first were read with {what}={ours!r}, the second with "
+            f"{what}={theirs!r}. Read both tables with the same (--{what})."
+        )
+
+    @classmethod
+    def of_absent(cls, column: str, *, first: bool) -> SitesError:
+        where, other = ("first", "second") if first else ("second", "first")
+        return cls(
+            f"Moments do not add: column '{column}' is used in the {where} and not in the {other}."
+            f" Read both tables without it (exclude=['{column}']), or with the same columns "
+            "(columns=[...])."
+        )
+
+    @classmethod
+    def of_kinds(cls, column: str, ours: str, theirs: str) -> SitesError:
+        return cls(
+            f"Moments do not add: column '{column}' is {ours} in the first and {theirs} in the "
+            f"second. Read both alike: as a category (categories=['{column}']), or without it "
+            f"(exclude=['{column}'])."
+        )
+
+    @classmethod
+    def of_reference(cls, column: str, ours: str | None, theirs: str | None) -> SitesError:
+        return cls(
+            f"Moments do not add: the reference level of column '{column}' is {ours!r} in the "
+            f"first and {theirs!r} in the second, so that its indicators mean different things. "
+            "Read both tables with reference=None (--reference none): then all levels are kept."
+        )
+
+    @classmethod
+    def of_order(cls, column: str, ours: Sequence[str], theirs: Sequence[str]) -> SitesError:
+        return cls(
+            f"Moments do not add: the levels of column '{column}' are {listing(ours)} in the first "
+            f"and {listing(theirs)} in the second. Name all of them for both (ordered, --ordered)."
+        )
+
+
+class PrecisionLostError(DiscriminantError, ArithmeticError):
+    """A removal would leave too few correct digits."""
+
+    @classmethod
+    def of_column(cls, column: str, label: object, digits: float) -> PrecisionLostError:
+        return cls(
+            f"After this removal the variance of column '{column}' (class '{label}') would have "
+            f"{max(digits, 0):.1f} correct digits left: what stays varies far less than what was "
+            "removed, or not at all. Read the remaining rows again instead."
         )

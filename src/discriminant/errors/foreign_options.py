@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import wraps
 from typing import ParamSpec, TypeVar
 
-from discriminant.errors.options import UnknownOptionError
+from discriminant.errors.data import UnknownOptionError
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -2,22 +2,38 @@
 
 A class adds its options, `detail` (what its moments must hold) and `rule_from(moments)`, a pure
 function: the fit, cross-validation and everything that refits call only that.
+
+What a meta-estimator may ask of the estimator it wraps: its kind, and the methods it has.
+
+Fit estimators to partitioned tables: `fit(rows)`, without y, with `rows` of `discriminant.rows`.
+
+Such rows know their own labels and weights. A model that is made by folds reads them where they
+are. One that must have rows at hand gets them if they are few (`rows.drawn` holds them all), and
+else says so.
+
+A model fitted that way knows the features that columns became: `predict` takes frames that have
+these, by name. `Encoded(model).fit(rows)` takes tables such as the one read, categories and all.
+
+The one word that every estimator of ours has for its file.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from copy import copy
-from typing import Any, Self
+from types import MethodType
+from typing import Any, Self, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import NotFittedError
+from sklearn.utils import get_tags
 
 from discriminant.engines.engine import read_classes
 from discriminant.engines.local import blas_for, map_rows
-from discriminant.engines.parted import AnyTable
+from discriminant.engines.partitioned import AnyTable, Parted, alone, in_memory
 from discriminant.errors import (
     InfiniteValueError,
     LabelError,
@@ -29,16 +45,110 @@ from discriminant.errors import (
     gathered,
     tell,
 )
-from discriminant.estimators.in_parts import parted
-from discriminant.estimators.saving import Saving
-from discriminant.models.gaussian import class_prior
+from discriminant.estimators.method_wrappers import (
+    IgnoresUnderflow,
+    OptionCopies,
+    ignoring_underflow,
+)
+from discriminant.estimators.sklearn_options import Named
+from discriminant.models.gaussian.family import class_prior
 from discriminant.models.rules import LinearRule, Rule
 from discriminant.moments.class_moments import ClassMoments, Detail
 from discriminant.moments.class_rows import ClassRows
-from discriminant.moments.scored import first_largest
+from discriminant.moments.probability_scores import first_largest
 from discriminant.posterior import log_posterior, posterior
-from discriminant.table.schema import Block, Features, Floats, Schema, numbered
-from discriminant.table.source import Table, open_features, open_table
+from discriminant.table.memory import Table, open_features, open_table
+from discriminant.table.schema import Block, Features, Floats, Schema, dense, numbered
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def only_if(check: Callable[[Any], bool]) -> Callable[[F], F]:
+    """A method that exists only where `check` of its object is true.
+
+    As scikit-learn's `available_if`, but an AttributeError raised by `check` is what the caller
+    sees, so that its message can say which estimator lacks the method, and why.
+    """
+
+    def conditional(method: F) -> F:
+        return cast(F, _Conditional(ignoring_underflow(method), check))
+
+    return conditional
+
+
+class _Conditional:
+    """Descriptor of a method that some objects have."""
+
+    def __init__(self, method: Callable[..., Any], check: Callable[[Any], bool]) -> None:
+        self._method, self._check = method, check
+        self.__doc__ = method.__doc__
+
+    def __get__(self, instance: Any, owner: type) -> Any:
+        if instance is None:
+            return self._method
+        if not self._check(instance):
+            name = self._method.__name__
+            raise AttributeError(f"This {owner.__name__!r} has no attribute {name!r}")
+        return MethodType(self._method, instance)
+
+
+def is_regressor(estimator: Any) -> bool:
+    """Whether an estimator, or the last one of a pipeline, predicts numbers."""
+    return _kind_of(estimator) == "regressor"
+
+
+def require_classifier(estimator: Any, wrapper: str, why: str) -> None:
+    """Raise OptionError if an estimator says that it is something other than a classifier.
+
+    An estimator that does not say what it is passes.
+    """
+    kind = _kind_of(estimator)
+    if kind not in (None, "classifier"):
+        allowed = f"a classifier (this is of type '{kind}'): {wrapper} {why}"
+        raise OptionError.of("estimator", type(estimator).__name__, allowed)
+
+
+def _kind_of(estimator: Any) -> str | None:
+    """What an estimator says it is, in scikit-learn's words; None if it does not."""
+    kind: str | None = None
+    if hasattr(estimator, "__sklearn_tags__"):
+        kind = get_tags(estimator).estimator_type
+    return kind
+
+
+def parted(X: Any, y: Any = None, weight: Any = None) -> Parted | None:
+    """Rows in parts, if these are such; None: they are not."""
+    if not isinstance(X, Parted):
+        return None
+    alone(y, weight)
+    return X
+
+
+def at_hand(X: Any, y: Any, weight: Any, who: str) -> tuple[Any, Any, Any]:
+    """Rows, labels and weights as they are; of rows in parts as frame and arrays, if they are few.
+
+    Raises NeedsMemoryError of many rows in parts.
+    """
+    found = parted(X, y, weight)
+    if found is None:
+        return X, y, weight
+    import pyarrow as pa
+
+    table = in_memory(found, who)
+    columns = np.asarray(dense(table.features)).T
+    names = table.schema.features
+    frame = pa.table({n: np.ascontiguousarray(c) for n, c in zip(names, columns, strict=True)})
+    return frame, table.schema.labels[table.codes], table.weight
+
+
+class Saving(Named, OptionCopies, IgnoresUnderflow):
+    """An estimator that can be saved, and that knows the names of its options."""
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Save as one file, whole or not at all; `discriminant.load(path)` gives it back."""
+        from discriminant.store import save
+
+        save(self, path)
 
 
 class Rows(Saving, BaseEstimator):

@@ -35,7 +35,7 @@ def export(model: Any, to: str, path: Any = None, **options: Any) -> str | bytes
     """
     made = _made(model, to, options)
     if path is not None:
-        from discriminant.table.replacing import write_whole
+        from discriminant.table.files.atomic import write_whole
 
         write_whole(path, made.encode() if isinstance(made, str) else made)
     return made

@@ -21,9 +21,9 @@ import numpy as np
 import numpy.typing as npt
 
 from discriminant.errors import ExportError
-from discriminant.export.features import Source
 from discriminant.export.plan import Output, Plan, plan_of
-from discriminant.export.steps import Step
+from discriminant.export.steps import Source
+from discriminant.models.expressions import Step
 
 NAMES = {"p": "probabilities", "log_p": "log_probabilities", "score": "scores", "cost": "costs"}
 _FIRST = ("label", "p")  # the order that others expect
@@ -203,7 +203,7 @@ class _Graph:
         return self.found[id(step)]
 
     def _unmade(self, step: Step) -> list[Step]:
-        from discriminant.export.steps import order
+        from discriminant.models.expressions import order
 
         return [below for below in order([step]) if id(below) not in self.found]
 

@@ -21,8 +21,8 @@ import numpy as np
 
 from discriminant.decision.actions import OUTLIER, REJECT, Reject
 from discriminant.errors import ExportError
-from discriminant.export import rules
-from discriminant.export.answers import (
+from discriminant.export import steps as rules
+from discriminant.export.models import (
     Answer,
     answer_of,
     expected,
@@ -33,9 +33,9 @@ from discriminant.export.answers import (
     title_of,
     value_of,
 )
-from discriminant.export.features import Source, Sources, of_encoding, plain
-from discriminant.export.steps import Step, greater, order, shared
-from discriminant.moments.scored import TIE
+from discriminant.export.steps import Source, Sources, of_encoding, plain
+from discriminant.models.expressions import Step, greater, order, shared
+from discriminant.moments.probability_scores import TIE
 from discriminant.table.schema import numbered
 
 

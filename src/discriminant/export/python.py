@@ -12,9 +12,9 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from discriminant.export.features import Source
 from discriminant.export.plan import Output, Plan, plan_of
-from discriminant.export.steps import Step, written_out
+from discriminant.export.steps import Source
+from discriminant.models.expressions import Step, written_out
 
 _FUNCTIONS = {"exp": "math.exp", "log": "math.log", "abs": "abs", "sqrt": "math.sqrt"}
 _SIGNS = {"add": "+", "sub": "-", "mul": "*", "div": "/"}

@@ -8,6 +8,8 @@ fourth powers would overflow or vanish; then it is a power of two, so that divid
 as well. A large spread is brought down to 2^200 and not to one, so that what is small in such a
 column keeps its digits. The unit comes from a few rows; where the sums show that the others go
 beyond them, the rows are read again: `fit_to`.
+
+How far from an origin rows of any weight go, column by column.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from discriminant.table.schema import Features, Floats, dense
+from discriminant.table.schema import Block, Features, Floats, dense
 
 Powers = npt.NDArray[np.integer[Any]]
 
@@ -120,3 +122,42 @@ def _unit(spread: Floats) -> Floats:
     power = np.frexp(np.where(high | low, spread, 1.0))[1] - 1
     power = np.where(high, power - _FAR, np.where(low, power, 0))
     return np.asarray(np.ldexp(1.0, np.maximum(power, -1074)))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Reach:
+    """The largest distance in each column; of two sets of rows the larger."""
+
+    furthest: Floats  # (m,)
+    lightest: float = np.inf  # the least weight of a row that counts
+
+    def __add__(self, other: Reach) -> Reach:
+        """Of the rows of both."""
+        return Reach(np.maximum(self.furthest, other.furthest), min(self.lightest, other.lightest))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ReachReading:
+    """Look at some columns, responses after the features."""
+
+    origin: Floats  # (m,) of the columns looked at
+    columns: npt.NDArray[np.intp]  # (m,)
+
+    @property
+    def numbers(self) -> int:
+        """Size of the summary."""
+        return len(self.columns) + 1
+
+    def read(self, block: Block) -> Reach:
+        """The reach of a block."""
+        values = dense(block.features)
+        if block.responses is not None:
+            values = np.hstack([values, block.responses])
+        lightest = 1.0
+        if block.weight is not None:
+            some = block.weight > 0
+            values, lightest = values[some], float(block.weight.min(where=some, initial=np.inf))
+        with np.errstate(over="ignore"):
+            apart = np.abs(values[:, self.columns] - self.origin)
+        most = np.finfo(np.float64).max
+        return Reach(np.minimum(apart.max(axis=0, initial=0.0), most), lightest)

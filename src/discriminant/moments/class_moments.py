@@ -20,24 +20,335 @@ How much of the scatter is kept is the `detail`:
     rows       the rows themselves, where they are few: `moments.class_rows`
 
 Reading rows is not done here: see `moments.reading`.
+
+Two class moments brought to the same columns, classes and origin, so that they can be added.
+
+Third and fourth moments about a mean, and what they become about another point.
+
+With z = u - mean_k, S = sum w z z', C_jl = sum w z_j^2 z_l, Q_jl = sum w z_j^2 z_l^2, moving the
+mean away so that z becomes z + t (sum w z = 0 drops the odd terms):
+
+    C'_jl = C_jl + t_l S_jj + 2 t_j S_jl + n t_j^2 t_l
+    Q'_jl = Q_jl + 2 t_l C_jl + 2 t_j C_lj + t_l^2 S_jj + t_j^2 S_ll + 4 t_j t_l S_jl
+            + n t_j^2 t_l^2
+
+Classes by label and columns by name: what every summary that knows both has to look up.
+
+Taking rows out of class moments again, and refusing where too few digits would be left.
+
+With n the weight of ours, w that of theirs and m = n - w what remains of a class,
+
+    mean'    = mean + w/m (mean - their mean)
+    scatter' = scatter - their scatter - w n/m (mean - their mean)(mean - their mean)'
+
+Both are differences, so digits can be lost: `lost` bounds what each variance has lost so far. What
+remains must be possible, too: a scatter that is not positive means that their rows were not among
+ours.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
+from numpy.linalg import eigvalsh
 
-from discriminant.errors import MomentsMismatchError, OptionError
-from discriminant.moments.alignment import aligned
+from discriminant.errors import LabelError, MomentsMismatchError, OptionError, PrecisionLostError
 from discriminant.moments.anchor import Anchor
-from discriminant.moments.fourth import shift_fourth, shift_third
-from discriminant.moments.naming import Places, codes_of, columns_of, grouped, per_class
-from discriminant.moments.removal import DIGITS, removed, times
+from discriminant.table.labels import encode_labels, joined, same_labels
 from discriminant.table.schema import Floats, Labels
+
+
+def aligned(ours: ClassMoments, theirs: ClassMoments) -> tuple[ClassMoments, ClassMoments]:
+    """Both over the same classes, about the same origin."""
+    if ours.features != theirs.features:
+        if sorted(ours.features) != sorted(theirs.features):
+            raise MomentsMismatchError.of_features(ours.features, theirs.features)
+        theirs = theirs.select(ours.features)
+    if ours.detail != theirs.detail:
+        raise MomentsMismatchError.of_detail(ours.detail, theirs.detail)
+    if not same_labels(ours.labels, theirs.labels):
+        labels = joined(ours.labels, theirs.labels)
+        ours, theirs = ours.over(labels), theirs.over(labels)
+    if ours.anchor.same_as(theirs.anchor):
+        return ours, theirs
+    if not ours.rows.any():
+        return ours.at(theirs.anchor), theirs
+    if not theirs.rows.any():
+        return ours, theirs.at(ours.anchor)
+    common = ours.anchor.with_unit_for(
+        theirs.anchor, zero=ours.zero_columns(), zero_too=theirs.zero_columns()
+    )
+    return ours.at(common), theirs.at(common)
+
+
+class HasPowers(Protocol):
+    """Moments of K classes up to the fourth."""
+
+    @property
+    def weight(self) -> Floats: ...
+    @property
+    def scatter(self) -> Floats: ...
+    @property
+    def third(self) -> Floats | None: ...
+    @property
+    def fourth(self) -> Floats | None: ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Powers:
+    """Moments of one class up to the fourth, as a stack of one."""
+
+    weight: Floats  # (1,)
+    scatter: Floats  # (1, d, d)
+    third: Floats  # (1, d, d)
+    fourth: Floats  # (1, d, d)
+
+    @classmethod
+    def of_class(cls, weight: Any, scatter: Floats, third: Floats, fourth: Floats) -> Powers:
+        """The stack of one."""
+        return cls(np.array([weight]), scatter[None], third[None], fourth[None])
+
+
+def shift_third(moments: HasPowers, step: Floats) -> Floats:
+    """C of each class after a step (K, d) away from its mean."""
+    scatter, weight, third = moments.scatter, moments.weight[:, None, None], moments.third
+    assert third is not None
+    variance = np.einsum("kjj->kj", scatter)
+    tj, tl = step[:, :, None], step[:, None, :]
+    return np.asarray(third + tl * variance[:, :, None] + 2 * tj * scatter + weight * tj**2 * tl)
+
+
+def shift_fourth(moments: HasPowers, step: Floats) -> Floats:
+    """Q of each class after a step (K, d) away from its mean."""
+    scatter, weight, third = moments.scatter, moments.weight[:, None, None], moments.third
+    assert third is not None and moments.fourth is not None
+    variance = np.einsum("kjj->kj", scatter)
+    tj, tl = step[:, :, None], step[:, None, :]
+    crossed = 2 * tl * third
+    crossed = crossed + crossed.transpose(0, 2, 1)
+    squares = tl**2 * variance[:, :, None]
+    squares = squares + squares.transpose(0, 2, 1)
+    return np.asarray(
+        moments.fourth + crossed + squares + 4 * tj * tl * scatter + weight * tj**2 * tl**2
+    )
+
+
+Places = npt.NDArray[np.intp]
+
+
+def codes_of(labels: Labels, wanted: Sequence[Any]) -> Places:
+    """The place of each label wanted among `labels`."""
+    place = {label: code for code, label in enumerate(labels.tolist())}
+    unknown = [label for label in wanted if label not in place]
+    if unknown:
+        raise LabelError.unknown(unknown, labels.tolist())
+    if len(set(wanted)) < len(wanted):
+        raise OptionError.of("labels", list(wanted), "named once each")
+    return np.array([place[label] for label in wanted], dtype=np.intp)
+
+
+def columns_of(features: Sequence[str], wanted: Sequence[str] | Sequence[int]) -> Places:
+    """The place of each feature wanted, by name, by place, or by a truth value for each of all."""
+    asked: list[Any] = list(wanted)
+    if asked and all(isinstance(f, (bool, np.bool_)) for f in asked):
+        if len(asked) != len(features):
+            allowed = f"one for each of the {len(features)} features"
+            raise OptionError.of("features", f"{len(asked)} truth values", allowed)
+        return np.flatnonzero(asked)
+    place: dict[Any, int] = {name: j for j, name in enumerate(features)}
+    d = len(features)
+    whole = {j: j % d for j in range(-d, d)}
+    wrong = [f for f in asked if f not in (place if isinstance(f, str) else whole)]
+    wrong += [f for f in asked if isinstance(f, (bool, np.bool_))]
+    if wrong:
+        allowed = f"among {list(features)[:20]} or their places 0 to {d - 1}"
+        raise OptionError.of("features", wrong, allowed)
+    chosen = [place[f] if isinstance(f, str) else whole[int(f)] for f in asked]
+    if len(set(chosen)) < len(chosen):
+        twice = sorted({features[j] for j in chosen if chosen.count(j) > 1})
+        raise OptionError.of("features", twice, "named once each")
+    return np.array(chosen, dtype=np.intp)
+
+
+def per_class(
+    labels: Labels, factors: Mapping[Any, float] | npt.ArrayLike, *, option: str = "factors"
+) -> Floats:
+    """(K,) a factor for each class; one that a mapping does not name is 1. `option`: its name."""
+    if isinstance(factors, Mapping):
+        codes_of(labels, list(factors))
+        factors = [float(factors.get(label, 1.0)) for label in labels.tolist()]
+    found = np.array(factors, dtype=np.float64)  # a copy: the caller may change the array later
+    if found.shape != labels.shape:
+        raise OptionError.of(
+            option, f"array of shape {found.shape}", f"one number for {len(labels)} classes"
+        )
+    for wrong in found[~(np.isfinite(found) & (found >= 0))]:
+        raise OptionError.of(option, float(wrong), "finite and not negative")
+    return found
+
+
+def grouped(labels: Labels, groups: Mapping[Any, Sequence[Any]]) -> tuple[Labels, Places]:
+    """Labels after merging, sorted, and the new code of each old class; unnamed classes stay."""
+    taken = [label for members in groups.values() for label in members]
+    codes_of(labels, taken)
+    whole = {label: [label] for label in labels.tolist() if label not in set(taken)}
+    for name in groups:
+        if name in whole:
+            raise OptionError.of("groups", name, "a name no class that stays apart already has")
+    wanted = {**whole, **groups}
+    names = np.empty(len(wanted), dtype=object)
+    names[:] = list(wanted)
+    labels_after, places = encode_labels(names)
+    code = np.zeros(len(labels), dtype=np.intp)
+    for new, members in zip(places, wanted.values(), strict=True):
+        code[codes_of(labels, members)] = new
+    return labels_after, code
+
+
+DIGITS = 6.0  # fewer than this and a removal is refused
+_EPS = float(np.finfo(np.float64).eps)
+_DUST = 1e-9  # of a weight: less than this is rounding
+
+
+def removed(ours: ClassMoments, theirs: ClassMoments, *, digits: float) -> ClassMoments:
+    """Our moments without theirs; both have the same classes and origin."""
+    _check_removal(ours, theirs)
+    rows = ours.rows - theirs.rows
+    left = rows > 0
+    weight = np.where(left, ours.weight - theirs.weight, 0.0)
+    share = np.divide(theirs.weight, weight, out=np.zeros_like(weight), where=left & (weight > 0))
+    step = ours.mean - theirs.mean
+    moved = share[:, None] * step
+    mean = np.where(left[:, None], ours.mean + moved, 0.0)
+    mean[np.abs(mean) <= 4 * _EPS * (np.abs(ours.mean) + np.abs(moved))] = 0.0  # dust
+    spread = ours.drift(theirs.weight * (1 + share), step)
+    scatter = ours.scatter - theirs.scatter - spread
+    cost = 4 * _EPS * (np.abs(ours.diagonal(ours.scatter)) + np.abs(ours.diagonal(spread)))
+    result = replace(
+        ours,
+        rows=rows,
+        weight=weight,
+        weight2=np.where(left, ours.weight2 - theirs.weight2, 0.0),
+        mean=mean,
+        scatter=scatter,
+        lost=ours.lost + theirs.lost + cost,
+    )
+    if ours.third is not None and theirs.third is not None:
+        back, apart = mean - ours.mean, mean - theirs.mean
+        result = replace(
+            result,
+            third=shift_third(ours, -back) - shift_third(theirs, -apart),
+            fourth=shift_fourth(ours, -back) - shift_fourth(theirs, -apart),
+        )
+    result = _still(_without_dust(result), ours, theirs)
+    return _possible(_checked(result, digits))
+
+
+def _checked(moments: ClassMoments, digits: float) -> ClassMoments:
+    left = moments.digits_left()
+    if left.size and left.min() < digits:
+        place = np.unravel_index(int(np.argmin(left)), left.shape)
+        label = "all" if moments.detail == "pooled" else moments.labels[place[0]]
+        raise PrecisionLostError.of_column(
+            moments.features[int(place[-1])], label, float(left.min())
+        )
+    return moments
+
+
+def _possible(moments: ClassMoments) -> ClassMoments:
+    """The moments, unless no rows have such a scatter: then what was removed was not in it."""
+    if moments.detail == "diagonal":
+        return moments
+    scatters = moments.scatter[None] if moments.detail == "pooled" else moments.scatter
+    for k, scatter in enumerate(scatters):
+        variance = np.diagonal(scatter)
+        moving = variance > 0
+        sd = np.sqrt(variance[moving])
+        least = eigvalsh(scatter[np.ix_(moving, moving)] / sd[:, None] / sd).min(initial=0.0)
+        if least < -(10.0**-DIGITS) * max(len(sd), 1):
+            label = None if moments.detail == "pooled" else moments.labels[k]
+            raise MomentsMismatchError.not_among(label)
+    return moments
+
+
+def _without_dust(moments: ClassMoments) -> ClassMoments:
+    """Scatter that must be zero made zero: of no row, or of one."""
+    if moments.detail == "pooled":
+        alone = bool((moments.rows <= 1).all())
+        return (
+            replace(moments, scatter=moments.scatter * 0, lost=moments.lost * 0)
+            if alone
+            else moments
+        )
+    keep = (moments.rows > 1).astype(np.float64)
+    return replace(
+        moments,
+        scatter=times(keep, moments.scatter),
+        lost=times(keep, moments.lost),
+        third=None if moments.third is None else times(keep, moments.third),
+        fourth=None if moments.fourth is None else times(keep, moments.fourth),
+    )
+
+
+def _still(moments: ClassMoments, ours: ClassMoments, theirs: ClassMoments) -> ClassMoments:
+    """Variances that are zero up to what the removal has cost made zero, where that is sure.
+
+    It is sure of whole numbers counted once each: if they vary at all, their scatter is at
+    least 1/2. Columns are taken for whole numbers if their origin and what remains of their
+    means are, up to rounding.
+    """
+    diagonal = moments.diagonal(moments.scatter)
+    none = (moments.lost > 0) & (diagonal <= 2 * moments.lost) & (moments.lost < 1 / 16)
+    if not none.any():
+        return moments
+    value = moments.anchor.values(moments.mean)
+    size = np.abs(ours.mean) + np.abs(theirs.mean) + np.abs(moments.anchor.origin) + 1.0
+    whole = np.abs(value - np.rint(value)) <= 64 * _EPS * size
+    whole &= (moments.anchor.unit == 1.0) & (
+        moments.anchor.origin == np.rint(moments.anchor.origin)
+    )
+    whole &= (moments.weight == moments.rows)[:, None]
+    whole |= (moments.rows == 0)[:, None]
+    none &= whole.all(axis=0) if moments.detail == "pooled" else whole
+    return _without(moments, none)
+
+
+def _without(moments: ClassMoments, none: npt.NDArray[np.bool_]) -> ClassMoments:
+    """The same moments with no spread at all in some columns, or columns of some classes."""
+    keep = np.where(none, 0.0, 1.0)
+    square = keep if moments.detail == "diagonal" else keep[..., :, None] * keep[..., None, :]
+    return replace(
+        moments,
+        scatter=moments.scatter * square,
+        lost=moments.lost * keep,
+        third=None if moments.third is None else moments.third * square,
+        fourth=None if moments.fourth is None else moments.fourth * square,
+    )
+
+
+def _check_removal(ours: ClassMoments, theirs: ClassMoments) -> None:
+    """Refuse to remove more rows of a class, or more weight, than there is."""
+    for k in np.flatnonzero(theirs.rows > ours.rows):
+        raise MomentsMismatchError.of_removal(
+            ours.labels[k], int(ours.rows[k]), int(theirs.rows[k])
+        )
+    surplus = theirs.weight - ours.weight
+    all_gone = (theirs.rows == ours.rows) & (np.abs(surplus) > _DUST * ours.weight)
+    for k in np.flatnonzero((surplus > _DUST * ours.weight) | all_gone):
+        raise MomentsMismatchError.of_weight_removal(
+            ours.labels[k], float(ours.weight[k]), float(theirs.weight[k])
+        )
+
+
+def times(factor: Any, values: Floats) -> Floats:
+    """Each class's block by its factor."""
+    factor = np.asarray(factor)
+    return np.asarray(values * factor.reshape(factor.shape + (1,) * (values.ndim - factor.ndim)))
+
 
 Detail = Literal["diagonal", "pooled", "class", "fourth", "rows"]
 DETAILS: tuple[Detail, ...] = ("diagonal", "pooled", "class", "fourth")

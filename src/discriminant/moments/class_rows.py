@@ -21,10 +21,16 @@ import numpy as np
 import numpy.typing as npt
 
 from discriminant.errors import MomentsMismatchError
+from discriminant.moments.accumulate import MomentsReading
 from discriminant.moments.anchor import Anchor
-from discriminant.moments.class_moments import Detail
-from discriminant.moments.naming import Places, codes_of, columns_of, grouped, per_class
-from discriminant.moments.reading import MomentsReading
+from discriminant.moments.class_moments import (
+    Detail,
+    Places,
+    codes_of,
+    columns_of,
+    grouped,
+    per_class,
+)
 from discriminant.table.labels import joined, same_labels
 from discriminant.table.schema import Block, Floats, Labels
 

@@ -18,9 +18,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from discriminant.moments.by_fold import fold_blocks
+from discriminant.moments.confusion import Actions, Tally
 from discriminant.moments.ranking import BINS, Ranking
-from discriminant.moments.tally import Actions, Tally
+from discriminant.moments.summary_base import fold_blocks
 from discriminant.table.schema import Block, Features, Floats, Labels, Places
 
 _PIECE = 8192  # rows scored at a time, so that they stay in the cache

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from discriminant.report.facts import (
+from discriminant.report.fact_types import (
     ComparisonFacts,
     DecisionFacts,
     Facts,
@@ -18,18 +18,18 @@ from discriminant.report.facts import (
     SpaceFacts,
     UseFacts,
 )
-from discriminant.report.reasons import noted
-from discriminant.report.summary import in_short
-from discriminant.report.words import (
+from discriminant.report.format import (
     chance,
     counted,
     duration,
     fixed,
+    noted,
     number,
     percent,
     shown,
     whole,
 )
+from discriminant.report.overview import in_short
 
 _MARKUP = frozenset("\\`*_[]<>#!|&~$^@")
 _MOST = 30  # rows of a table

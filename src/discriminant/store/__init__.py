@@ -16,12 +16,19 @@ from typing import Any
 
 from discriminant.catalog import MEMORY_MAPPED
 from discriminant.errors import StateError, StoredFileError
-from discriminant.store.container import VERSION, Head, header_of
-from discriminant.store.decoding import Decoder, UnknownKindError, UnsoundError
-from discriminant.store.encoding import Encoder
+from discriminant.store.codec import Decoder, Encoder, UnknownKindError, UnsoundError
+from discriminant.store.container import (
+    VERSION,
+    Head,
+    claimed,
+    head_of,
+    header_of,
+    map_arrays,
+    opened,
+    read_arrays,
+    write,
+)
 from discriminant.store.kinds import is_kind, kind_of
-from discriminant.store.reading import head_of, map_arrays, opened, read_arrays
-from discriminant.store.writing import claimed, write
 
 __all__ = ["VERSION", "check_place", "load", "look", "save"]
 

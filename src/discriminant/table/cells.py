@@ -5,18 +5,27 @@
 
 Numbers keep their type and are not copied where they need no change. A text becomes its code once,
 here; all that follows works on the few levels.
+
+pandas, for those who ask for a frame: nothing else here needs it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
+from importlib import import_module
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from discriminant.errors import CellTypeError, ColumnKindError, ColumnNamesError, ShapeError
+from discriminant.errors import (
+    CellTypeError,
+    ColumnKindError,
+    ColumnNamesError,
+    LibraryMissingError,
+    ShapeError,
+)
 
 Kind = Literal["number", "boolean", "date", "text"]
 
@@ -354,3 +363,15 @@ def _mixed(name: str, series: Any) -> Exception:
             return CellTypeError.of_cell(row, name, type(value).__name__)
     kinds = sorted({type(value).__name__ for value in values if value is not None})
     return ColumnKindError.of(name, f"object ({' and '.join(kinds)} mixed)")
+
+
+def pandas() -> Any:
+    """The library.
+
+    >>> pandas().__name__
+    'pandas'
+    """
+    try:
+        return import_module("pandas")
+    except ImportError:
+        raise LibraryMissingError.of("pandas", what="A frame") from None

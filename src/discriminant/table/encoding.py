@@ -16,13 +16,27 @@
                      reject        as ignore, and the row is marked: it is not to be decided
 
 Columns are matched by name. An Encoding is plain facts: `to_dict` gives what JSON can hold.
+
+What may be done with missing cells and unseen levels: words that need nothing to be read.
+
+What the columns of two tables become, so that the moments of both add.
+
+Tables of one kind from two sites may differ in what was met there:
+
+    a level of one that the other never met    its indicator is 0 in every row there
+    a column with one value in every row       set aside there; its features are known all the same
+    nothing missing                            the indicator of missing is 0 in every row there
+    another order of categories                levels are sorted, as pandas.concat drops the order
+
+So the union of both is known exactly, with the constant that stands in each new feature. What
+differs otherwise (kinds, reference levels, orders) makes features that mean different things.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -36,15 +50,22 @@ from discriminant.errors import (
     InfiniteCellError,
     MissingCellError,
     ShapeError,
+    SitesError,
     tell,
 )
 from discriminant.table.cells import Cells, Frame, open_frame
-from discriminant.table.dialect import MISSING as MISSING_TEXTS, is_number
-from discriminant.table.policies import Missing, Unseen
+from discriminant.table.files.csv_dialect import MISSING as MISSING_TEXTS, is_number
+from discriminant.table.labels import other_spellings
+from discriminant.table.memory import Columns
 from discriminant.table.schema import Floats
-from discriminant.table.source import Columns
-from discriminant.table.spelling import other_spellings
-from discriminant.table.writing import read_as
+from discriminant.table.text_values import read_as
+
+Missing = Literal["error", "drop", "mean", "indicator", "marginal"]
+Unseen = Literal["error", "ignore", "reject"]
+
+MISSING: tuple[str, ...] = get_args(Missing)
+UNSEEN: tuple[str, ...] = get_args(Unseen)
+
 
 Kind = Literal[
     "number",
@@ -358,3 +379,105 @@ class _Work:
         row = int(np.argmax(gone))
         if self._first is None or row < self._first[0]:
             self._first = row, column.name
+
+
+_OUT = ("identifier", "dropped", "target", "weight")
+
+
+@dataclass(frozen=True, slots=True)
+class JoinedEncoding:
+    """The union of two encodings, and what features that one lacked are in all of its rows."""
+
+    encoding: Encoding
+    ours: Mapping[str, float]
+    theirs: Mapping[str, float]
+
+
+def joined_encodings(ours: Encoding, theirs: Encoding) -> JoinedEncoding:
+    """The union; columns as the first has them in order."""
+    for what in ("target", "missing"):
+        if getattr(ours, what) != getattr(theirs, what):
+            raise SitesError.of_option(what, getattr(ours, what), getattr(theirs, what))
+    left, right = _by_name(ours), _by_name(theirs)
+    for name in (*left, *right):
+        if name not in left or name not in right:
+            raise SitesError.of_absent(name, first=name in left)
+    columns = [
+        _joined(column, right[column.name]) if column.name in right else column
+        for column in ours.columns
+    ]
+    decimal = ours.decimal if ours.decimal == theirs.decimal else "."
+    whole = replace(ours, columns=tuple(columns), decimal=decimal)
+    return JoinedEncoding(whole, _constants(ours, whole), _constants(theirs, whole))
+
+
+def _by_name(encoding: Encoding) -> dict[str, Column]:
+    return {column.name: column for column in encoding.columns if column.kind not in _OUT}
+
+
+def _joined(one: Column, other: Column) -> Column:
+    """One column of both."""
+    one = replace(one, order=one.order if one.order == other.order else ())
+    other = replace(other, order=one.order)
+    if one.kind == other.kind == "constant":
+        if one.levels == other.levels and one.fill == other.fill:
+            return _marked(one, other)
+        one, other = _varied(one, other)
+    if one.kind == "constant":
+        one, other = other, one
+    if one.kind != other.kind and other.kind != "constant":
+        raise SitesError.of_kinds(one.name, one.kind, other.kind)
+    if other.kind == "constant" and (one.kind in ("category", "ordered")) != bool(other.levels):
+        raise SitesError.of_kinds(one.name, one.kind, "a constant of another kind")
+    if one.kind == "ordered" and not set(other.levels) <= set(one.levels):
+        raise SitesError.of_order(one.name, one.levels, other.levels)
+    if one.kind != "category":
+        return _marked(one, other)
+    if other.kind == "category" and one.reference != other.reference:
+        raise SitesError.of_reference(one.name, one.reference, other.reference)
+    levels = sorted_levels({*one.levels, *other.levels}, one.order)
+    found = replace(one, levels=levels)
+    names = tuple(f"{one.name}={level}" for level in found.kept)
+    more = one.features[-1:] if one.indicator else ()
+    return _marked(replace(found, features=names + more), other)
+
+
+def _varied(one: Column, other: Column) -> tuple[Column, Column]:
+    """Two constants that differ are a column after all."""
+    if one.levels and other.levels:
+        return replace(one, kind="category"), other
+    if one.levels or other.levels:
+        raise SitesError.of_kinds(one.name, "texts", "numbers")
+    return replace(one, kind="number", fill=(), features=(one.name,), note=""), other
+
+
+def _marked(one: Column, other: Column) -> Column:
+    """With the indicator of missing if either has it, and the missing cells of both."""
+    found = replace(one, missing=one.missing + other.missing)
+    if other.indicator and not one.indicator:
+        found = replace(found, indicator=True, features=(*one.features, other.features[-1]))
+    return found
+
+
+def _constants(old: Encoding, whole: Encoding) -> dict[str, float]:
+    """What stands in the features that a table did not have."""
+    before = {column.name: column for column in old.columns}
+    known = set(old.features)
+    return {
+        feature: _constant(before[column.name], column, feature)
+        for column in whole.columns
+        for feature in column.features
+        if feature not in known
+    }
+
+
+def _constant(before: Column, column: Column, feature: str) -> float:
+    if column.indicator and feature == column.features[-1]:
+        return 0.0
+    if before.kind != "constant":
+        return 0.0
+    if column.kind == "category":
+        return float(feature == f"{column.name}={before.levels[0]}")
+    if column.kind == "ordered":
+        return column.levels.index(before.levels[0]) / max(len(column.levels) - 1, 1)
+    return before.fill[0]

@@ -3,18 +3,97 @@
 Sorting a million labels takes longer than summing their rows, so integers and booleans are coded
 by counting, and only what cannot be counted is sorted. Labels keep their kind: text, number and
 boolean never become one another, and no two become one.
+
+Which class each column is of, where a table has a column for each: by name, if it has names.
+
+An array has none, and a frame that was made of one has only counted ones (0, 1, ... in pandas,
+column_0, column_1, ... in Polars): their columns are in the order of the classes. A label that is
+a number may be named by its digits, since Polars and Arrow name columns by texts alone.
+
+Names that a reader may take for one another.
+
+One level, several spellings: 1 is 1.0, True is true.
+
+A category of whole numbers or of truth values is written as its source writes it: 1 by a column of
+integers, 1.0 by a column of floats in CSV, true by a database, 1 by a database that has no truth
+values. A text that is a level is that level. Any other leads to the level that it is a spelling of,
+unless it could be one of two.
+
+    whole numbers   1, 1.0
+    truth values    True, true, TRUE; where no level is anything else, 1 and 1.0 too
+    yes and no      True and False too, where there is nothing else: databases read them as such
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+import unicodedata
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from discriminant.errors import LabelError, tell
+from discriminant.errors import ColumnNamesError, LabelError, tell
+from discriminant.table.files.csv_dialect import FALSE, TRUE
 from discriminant.table.schema import Codes, Labels
+
+
+def classes_of_columns(given: Any, *, found: Sequence[Any], classes: Any, what: str) -> Any:
+    """The class of each column of `given`; None if nothing but the order says it.
+
+    Parameters
+    ----------
+    given
+        (N, K) array or data frame.
+    found
+        The labels that rows have.
+    classes
+        What the caller says the columns are, or None. Names win, where they name these classes in
+        another order; columns that are called otherwise are what `classes` says.
+    what
+        Name of `given` in messages.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> frame = pd.DataFrame([[0.1, 0.9]], columns=["b", "a"])
+    >>> classes_of_columns(frame, found=["a", "b"], classes=None, what="posterior")
+    ['b', 'a']
+    """
+    known = list(found if classes is None else classes)
+    names = names_of(given, known)
+    if names is None or len(names) < 2:
+        return classes
+    if classes is None and set(found) <= set(names) and len(set(names)) == len(names):
+        return names
+    if classes is not None and len(names) == len(known) and set(names) == set(known):
+        return names
+    if classes is not None and not set(names) & set(known):
+        return classes
+    raise ColumnNamesError.not_classes(what, names, known)
+
+
+def names_of(given: Any, labels: Sequence[Any]) -> list[Any] | None:
+    """Names of the columns of a frame, as labels where they are their texts; None: it has none."""
+    if hasattr(given, "column_names"):
+        names = list(given.column_names)
+    elif hasattr(given, "columns") and hasattr(given, "shape"):
+        names = list(given.columns)
+    else:
+        return None
+    return as_labels(names, labels)
+
+
+def as_labels(names: list[Any], labels: Sequence[Any]) -> list[Any] | None:
+    """Names as labels where they are their texts; None if they only count."""
+    for called in ({label: label for label in labels}, {str(label): label for label in labels}):
+        if set(names) == set(called):
+            return [called[name] for name in names]  # 0 and 1 of pandas for False and True, too
+    counted = (list(range(len(names))), [f"column_{j}" for j in range(len(names))])
+    return None if names in counted else names
+
 
 _EXACT = 2.0**53  # from here on float64 does not hold every whole number
 _MOST = (1 << 63) - 1  # the largest int64
@@ -217,3 +296,80 @@ def _objects(values: Sequence[Any]) -> npt.NDArray[Any]:
 
 def _is_missing(value: Any) -> bool:
     return value is None or type(value).__name__ in ("NAType", "NaTType") or value != value
+
+
+def lookalikes(names: Iterable[str]) -> list[tuple[str, str]]:
+    """Pairs of names that differ only by case, spaces or the form of their letters.
+
+    >>> lookalikes(["A", "a ", "b"])
+    [('A', 'a ')]
+    """
+    first: dict[str, str] = {}
+    pairs = []
+    for name in names:
+        plain = "".join(unicodedata.normalize("NFKC", name).casefold().split())
+        if first.setdefault(plain, name) != name:
+            pairs.append((first[plain], name))
+    return pairs
+
+
+def nearest(name: str, names: Sequence[str]) -> str | None:
+    """The name that was most likely meant.
+
+    >>> nearest("Default", ["id", "default"])
+    'default'
+    """
+    plain = {other.casefold().strip(): other for other in names}
+    found = get_close_matches(str(name).casefold().strip(), list(plain), n=1, cutoff=0.6)
+    return plain[found[0]] if found else None
+
+
+_TRUTHS = (TRUE, FALSE)
+_DIGITS = (("1", "1.0"), ("0", "0.0", "-0.0"))
+_ANSWERS = (("yes", "no"), ("y", "n"), ("t", "f"))  # in any case
+_WHOLE = re.compile(r"(0|-?[1-9][0-9]{0,17})(\.0)?")
+
+
+def other_spellings(levels: Sequence[str]) -> dict[str, str]:
+    """The level of each text that is not one of the levels but spells one of them.
+
+    >>> other_spellings(["1", "2"])
+    {'1.0': '1', '2.0': '2'}
+    >>> other_spellings(["True", "False"])["false"], other_spellings(["1", "1.0"])
+    ('False', {})
+    """
+    if answers := _answers(levels):
+        return answers
+    found: dict[str, list[str]] = {}
+    every = [*_TRUTHS[0], *_TRUTHS[1], *_DIGITS[0], *_DIGITS[1]]
+    truths = all(level in every for level in levels)
+    for level in levels:
+        for other in _ways(level, truths):
+            found.setdefault(other, []).append(level)
+    known = set(levels)
+    return {o: of[0] for o, of in found.items() if len(of) == 1 and o not in known}
+
+
+def _answers(levels: Sequence[str]) -> dict[str, str]:
+    """Truth values as the levels of a column of nothing but yes and no.
+
+    >>> _answers(["No", "Yes"])["true"], _answers(["No", "Yes", "?"])
+    ('Yes', {})
+    """
+    said = {level.casefold(): level for level in levels}
+    pair = next((pair for pair in _ANSWERS if set(pair) == set(said)), None)
+    if pair is None or len(levels) != 2:
+        return {}
+    return {o: said[word] for word, others in zip(pair, _TRUTHS, strict=True) for o in others}
+
+
+def _ways(level: str, truths: bool) -> list[str]:
+    """Other ways to write a level, each once."""
+    ways = [level]
+    for words, digits in zip(_TRUTHS, _DIGITS, strict=True):
+        if level in words or (truths and level in digits):
+            ways += [*words, *(digits if truths else ())]
+    if whole := _WHOLE.fullmatch(level):
+        ways += [whole[1], repr(float(whole[1])), f"{whole[1]}.0"]
+        ways += ["-0.0"] if whole[1] == "0" else []
+    return [way for way in dict.fromkeys(ways) if way != level]

@@ -3,6 +3,8 @@
 A Schema says what the columns and classes are called; a Block is some consecutive rows of a table
 with the codes of their classes. A code is the place of a label in `Schema.labels`. Reading files,
 frames and arrays into blocks is not done here: see `table.source`.
+
+Weights of rows at the door: numbers, one for each row, none negative, not all zero.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from discriminant.errors import InfiniteValueError, MissingValueError, ShapeError
+from discriminant.errors import InfiniteValueError, MissingValueError, ShapeError, WeightError
 
 Floats = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.integer[Any]]
@@ -176,3 +178,32 @@ def numbered(width: int) -> tuple[str, ...]:
     ('x0', 'x1')
     """
     return tuple(f"x{j}" for j in range(width))
+
+
+def open_weight(weight: Any, rows: int, *, some: bool = True, start: int = 0) -> Floats | None:
+    """Weights as float64, each finite and not negative; None stays None.
+
+    They may all be 0 where `some` need not count: in a part of the rows, which begins at `start`.
+    """
+    if weight is None:
+        return None
+    try:
+        found = np.array(weight, dtype=np.float64)
+    except (TypeError, ValueError):
+        kind = np.asarray(weight, dtype=object).ravel()[:1]
+        raise WeightError.not_numbers(f"a {type(kind[0]).__name__}") from None
+    if found.ndim == 0:
+        found = np.full(rows, float(found))
+    if found.ndim != 1:
+        raise WeightError.wrong_shape(found.shape, rows)
+    if len(found) != rows:
+        raise ShapeError.of_lengths("sample_weight", len(found), rows)
+    if not np.isfinite(found).all():
+        row = int(np.argmin(np.isfinite(found)))
+        raise WeightError.not_finite(start + row, float(found[row]))
+    if (found < 0).any():
+        row = int(np.argmax(found < 0))
+        raise WeightError.negative(start + row, float(found[row]))
+    if some and not found.any():
+        raise WeightError.all_zero()
+    return found

@@ -14,8 +14,8 @@ import pytest
 
 from discriminant import open_source, store
 from discriminant.errors import FileError, WriteError
-from discriminant.store.writing import claimed
-from discriminant.table import opening
+from discriminant.store.container import claimed
+from discriminant.table import open
 from tests.report.test_render import Tags
 from tests.trust.cases.running import GOOD, call, small_files, state
 from tests.trust.cases.tables import csv
@@ -49,7 +49,7 @@ def columns_in_another_order_give_the_same_answers(folder):
 
 
 def a_file_that_changes_while_it_is_read(folder):
-    path, read = folder / "t.csv", opening._read_file
+    path, read = folder / "t.csv", open._read_file
     path.write_text(csv())
 
     def meddled(*args):
@@ -57,7 +57,7 @@ def a_file_that_changes_while_it_is_read(folder):
         return read(*args)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(opening, "_read_file", meddled)
+        patch.setattr(open, "_read_file", meddled)
         found = call("fit t.csv --target y --model lda --out out.model", folder)
     assert found.code == 2
     assert re.search(r"t\.csv changed while .* \(\d+ bytes before, \d+ after.*copy", found.stderr)

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import discriminant as dd
-from discriminant.cli import door
+from discriminant.cli import session
 from tests.trust.cases.tables import FRAME
 
 GOOD = FRAME.assign(c=["u", "v", "w", "u"] * 10)[["a", "b", "c", "y"]]
@@ -42,7 +42,7 @@ def call(line, folder):
     out, err = io.StringIO(), io.StringIO()
     started = time.process_time()
     with chdir(folder), redirect_stdout(out), redirect_stderr(err):
-        code = door.run(args)
+        code = session.run(args)
     return Said(code, out.getvalue(), err.getvalue(), time.process_time() - started)
 
 

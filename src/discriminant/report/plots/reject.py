@@ -14,15 +14,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from discriminant.assessment.answers import check_classifier
-from discriminant.assessment.resampling import HeldOut
+from discriminant.assessment.resampling.cross_validate import HeldOut
+from discriminant.assessment.scorers import check_classifier
 from discriminant.decision.actions import REJECT, Reject, exceeds
 from discriminant.decision.curves import RiskCoverage, risk_coverage
 from discriminant.errors import PlotError, PosteriorError, gathered
-from discriminant.report.plots.boundary import decided_over, held_words, known_labels, some_rows
-from discriminant.report.plots.canvas import Canvas, check_matplotlib, model_words
-from discriminant.report.plots.plane import Plane
-from discriminant.report.plots.regions import halved
+from discriminant.report.plots.boundary import (
+    decided_over,
+    halved,
+    held_words,
+    known_labels,
+    some_rows,
+)
+from discriminant.report.plots.canvas import Canvas, Plane, check_matplotlib, model_words
 from discriminant.table.schema import Codes, Floats, Labels
 
 if TYPE_CHECKING:

@@ -1,0 +1,1 @@
+"""Standard errors, tests and printed tables of fitted models and of class moments."""

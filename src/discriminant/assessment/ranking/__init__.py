@@ -1,0 +1,1 @@
+"""ROC and precision-recall curves, and the area under them."""

@@ -1,0 +1,1 @@
+"""Held-out assessment: folds, cross-validation, leave-one-out, RDA grid."""

@@ -1,0 +1,1 @@
+"""Feature selection: stepwise, greedy and floating search."""

@@ -1,0 +1,202 @@
+"""Criterion of a feature search: how good the model is with one feature more or one less.
+
+A judge holds the features chosen so far and answers for many changes at once. Two of them never
+fit a model: `assessment.swept_folds` and `assessment.swept_alone`. The one here fits every
+candidate, so it serves any classifier: one made from moments takes a block of the matrices of each
+training part, others are fitted to the columns.
+
+    criterion    mean over held-out rows of [class is wrong], or of -log posterior of the true class
+    its error    sqrt(mean_f (c_f - c)^2 / (F - 1)), c_f of fold f: both means weighted by the rows
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Literal, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from discriminant.assessment.resampling.folds import (
+    FoldNumbers,
+    all_but_one,
+    fold_moments,
+    for_classes,
+    given_prior,
+    made_from_moments,
+    only_present,
+    refit_folds,
+    rows_by_fold,
+    rule_without,
+)
+from discriminant.assessment.resampling.leave_one_out import leave_each_out
+from discriminant.assessment.scorers import Answers
+from discriminant.models.gaussian.family import checked_prior
+from discriminant.table.memory import Table
+from discriminant.table.schema import Floats
+
+Criterion = Literal["error", "log_loss"]
+Mask = npt.NDArray[np.bool_]
+Places = npt.NDArray[np.intp]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Found:
+    """A criterion of m models."""
+
+    mean: Floats  # (m,)
+    se: Floats  # (m,) standard error of the mean
+
+    @classmethod
+    def of_folds(cls, sums: Floats, weight: Floats) -> Found:
+        """From sums (F, m) over the rows of F folds of a given weight (F,)."""
+        share = weight / weight.sum()
+        each = sums / weight[:, None]
+        mean = share @ each
+        with np.errstate(invalid="ignore"):  # an infinite loss has no standard error
+            return cls(mean, np.sqrt(share @ (each - mean) ** 2 / max(len(weight) - 1, 1)))
+
+    @classmethod
+    def of_rows(cls, losses: Floats, weight: Floats, fold: FoldNumbers) -> Found:
+        """Of one model, from the loss of each row, all of positive weight."""
+        sums, total = np.zeros((2, int(fold.max()) + 1))
+        np.add.at(sums, fold, losses * weight)
+        np.add.at(total, fold, weight)
+        return cls.of_folds(sums[total > 0][:, None], total[total > 0])
+
+
+class Judge(Protocol):
+    """Features chosen, and what each of the others would add."""
+
+    chosen: Mask  # (d,)
+
+    def judged(self, places: Places, criterion: Criterion) -> Found:
+        """The criterion of each model that differs from the chosen one by one of the features."""
+        ...
+
+    def standing(self, criterion: Criterion) -> Found:
+        """That of the chosen one."""
+        ...
+
+    def barred(self) -> Mask:
+        """(d,) features outside that cannot enter: of no variance beside those chosen."""
+        ...
+
+    def turn(self, place: int) -> None:
+        """Let a feature in, or out if it was in."""
+        ...
+
+    def fill(self) -> None:
+        """Let all in that are not constant."""
+        ...
+
+
+class Refitting:
+    """A judge that fits every candidate."""
+
+    def __init__(self, estimator: Any, table: Table, fold: FoldNumbers, constant: Mask) -> None:
+        self.estimator, self.table, self.fold, self.constant = estimator, table, fold, constant
+        self.chosen: Mask = np.zeros(table.width, dtype=np.bool_)
+        self.log_prior = log_priors(estimator, table, fold)
+        self.told = np.isfinite(self.log_prior[fold, table.codes])
+        self.alone = len(self.log_prior) == len(table)
+        self.by_moments = made_from_moments(estimator)
+        self.trains: list[Any] = []
+        if self.by_moments and not self.alone:
+            self.trains = list(all_but_one(fold_moments(table, fold, estimator.detail)))
+
+    def judged(self, places: Places, criterion: Criterion) -> Found:
+        """Fitted one by one."""
+        found = []
+        for place in places:
+            columns = self.chosen.copy()
+            columns[place] ^= True
+            found.append(self.of(np.flatnonzero(columns), criterion))
+        return Found(
+            np.concatenate([one.mean for one in found]), np.concatenate([one.se for one in found])
+        )
+
+    def standing(self, criterion: Criterion) -> Found:
+        """The chosen one, fitted again."""
+        return self.of(np.flatnonzero(self.chosen), criterion)
+
+    def barred(self) -> Mask:
+        """Only constants: what a model does with dependent columns is its own affair."""
+        return self.constant
+
+    def turn(self, place: int) -> None:
+        """Remembered, no more."""
+        self.chosen[place] ^= True
+
+    def fill(self) -> None:
+        """All but constants."""
+        self.chosen |= ~self.constant
+
+    def of(self, columns: Places, criterion: Criterion) -> Found:
+        """The criterion of one model."""
+        found = self._held_out(columns) if len(columns) else self._without_features()
+        codes, weight = self.table.codes, self.table.weight
+        if criterion == "error":
+            wrong = (found.decided != codes) & (found.decided < len(self.table.schema.labels))
+            losses = wrong.astype(np.float64)
+        else:
+            losses = -found.log_posterior[np.arange(len(codes)), codes]
+        weight = np.ones(len(codes)) if weight is None else weight
+        some = self.told & (weight > 0)
+        return Found.of_rows(losses[some], weight[some], self.fold[some])
+
+    def _without_features(self) -> Answers:
+        """The most probable class is all there is to say."""
+        logs = self.log_prior[self.fold]
+        return Answers(logs, logs.argmax(axis=1))
+
+    def _held_out(self, columns: Places) -> Answers:
+        """What is said of rows that the model has not seen."""
+        table = narrowed(self.table, columns)
+        labels, codes = table.schema.labels, table.codes
+        if not self.by_moments:
+            return refit_folds(
+                self.estimator,
+                table.features,
+                labels=labels,
+                codes=codes,
+                weight=table.weight,
+                fold=self.fold,
+            )
+        if self.alone:
+            return leave_each_out(self.estimator, table, fixed_prior=False)
+        found = Answers.blank(len(table), len(labels))
+        for rows, train in zip(rows_by_fold(self.fold), self.trains, strict=True):
+            present = train.rows > 0
+            part = only_present(train).select(columns.tolist())
+            model = for_classes(self.estimator, present, labels)
+            rule = rule_without(model, part, table, rows)
+            said = model.answers_by(rule, table.features[rows])
+            found.put(rows, np.flatnonzero(present), *said)
+        return found
+
+
+def narrowed(table: Table, columns: Places) -> Table:
+    """The table of some columns."""
+    names = tuple(table.schema.features[j] for j in columns)
+    schema = replace(table.schema, features=names)
+    return replace(table, schema=schema, features=table.features[:, columns])
+
+
+def log_priors(estimator: Any, table: Table, fold: FoldNumbers) -> Floats:
+    """(F, K) logs of the priors given, or of the shares in each training part; -inf if not there.
+
+    They are what is known of a held-out row without any feature.
+    """
+    weight = np.ones(len(table)) if table.weight is None else table.weight
+    shape = int(fold.max()) + 1, len(table.schema.labels)
+    inside, count = np.zeros(shape), np.zeros(shape)
+    np.add.at(inside, (fold, table.codes), weight)
+    np.add.at(count, (fold, table.codes), weight > 0)
+    _, given = given_prior(estimator) or ("", None)
+    outside = inside.sum(axis=0) - inside
+    if given is not None:
+        outside = checked_prior(given, table.schema.labels) + 0.0 * inside
+    outside = np.where(count.sum(axis=0) > count, outside, 0.0)
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.log(outside / outside.sum(axis=1, keepdims=True)))

@@ -1,0 +1,1 @@
+"""Estimators of Gaussian classes: LDA, QDA, RDA, nearest mean, Fisher."""

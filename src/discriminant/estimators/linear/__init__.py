@@ -1,0 +1,1 @@
+"""Estimators of linear models: least squares, logistic regression, GLM, perceptron, SVM."""

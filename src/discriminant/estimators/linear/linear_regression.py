@@ -1,0 +1,381 @@
+"""LinearRegression: numbers by least squares, read once, or once more for the last digits.
+
+Moments answer first. Where they leave too few digits, because columns almost depend on one
+another, and rows are at hand, the rows are read again: as a triangular factor, which does not
+square the condition, and for the residuals, which correct the fit.
+"""
+
+from __future__ import annotations
+
+from numbers import Real
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import RegressorMixin
+
+from discriminant.engines.engine import anchor_of, fold, read_moments
+from discriminant.errors import (
+    LabelError,
+    MomentsMismatchError,
+    OptionError,
+    ResponseError,
+    ShapeError,
+)
+from discriminant.estimators.base import Rows
+from discriminant.models.gaussian.wide import is_wide
+from discriminant.models.linear.least_squares import (
+    Line,
+    Problem,
+    from_factor,
+    from_moments,
+    from_rows,
+)
+from discriminant.models.rules import LinearRule
+from discriminant.moments.anchor import Anchor
+from discriminant.moments.class_moments import ClassMoments
+from discriminant.moments.loss import ResidualReading
+from discriminant.moments.scatter_factor import FactorReading, ScatterFactor
+from discriminant.table.memory import Table, open_table
+from discriminant.table.schema import Floats
+
+PRECISIONS = ("auto", "standard", "high")
+_ENOUGH = 10.0  # digits from moments that one plain look at the residuals completes
+_LOOKS = 3  # passes over the residuals, at most
+
+
+class _Fit(NamedTuple):
+    """A fit in all its shapes."""
+
+    rule: LinearRule
+    slope: Floats  # (m, d)
+    at_zero: Floats  # (m,)
+    rank: int
+
+
+class LinearRegression(RegressorMixin, Rows):
+    """Linear regression on one or many features of one or many responses.
+
+    Minimises  sum of weight (y - x'w - b)^2 + ridge |w|^2.  Where columns depend on one another
+    the shortest w is taken, with a warning that names them.
+
+    Parameters
+    ----------
+    ridge
+        Penalty on the sum of squares, not on their mean; the intercept is free. It is the alpha of
+        scikit-learn's Ridge.
+    fit_intercept
+        False: through the origin.
+    precision
+        'standard': from moments alone, one pass. 'high': from the triangular factor of the rows,
+        corrected by residuals in twice the digits; `partial_fit` then keeps the factor. 'auto':
+        moments and one look at the residuals, or 'high' where the columns need it and rows are
+        at hand.
+
+    Attributes
+    ----------
+    coef_, intercept_
+        (d,) and a number; with responses (n, m), (m, d) and (m,). `predict` does not use
+        `intercept_`: it counts from an origin near the rows.
+    rank_
+        Of the columns, standardised.
+    moments_
+        Moments of the features and responses; None after a fit to more features than rows, where
+        they would be larger than the rows.
+
+    Examples
+    --------
+    >>> model = LinearRegression().fit([[0.0], [1.0], [2.0]], [1.0, 3.0, 5.0])
+    >>> model.coef_.round(12).tolist(), round(model.intercept_, 12)
+    ([2.0], 1.0)
+    """
+
+    moments_: ClassMoments | None
+    _fitted: _Fit | None
+    _factor: ScatterFactor | None
+
+    def __init__(
+        self, *, ridge: Any = 0.0, fit_intercept: Any = True, precision: Any = "auto"
+    ) -> None:
+        self.ridge = ridge
+        self.fit_intercept = fit_intercept
+        self.precision = precision
+
+    def __sklearn_tags__(self) -> Any:
+        """Several responses are taken."""
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        return tags
+
+    # --- fitting ----------------------------------------------------------------------------------
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Read the rows and fit."""
+        table, flat = self._open(X, y, sample_weight)
+        anchor = self._anchor(table)
+        if is_wide(len(table), table.width):
+            self._hold(None, table.schema.features, flat)
+            self._settle(self._wide(table, anchor))
+            return self
+        moments = read_moments(table, detail="pooled", anchor=anchor)
+        self._hold(moments, table.schema.features, flat)
+        if self.precision == "standard":
+            self._settle(self._problem())
+        else:
+            self._settle(*self._sharpened(table, self._problem()))
+        return self
+
+    def fit_moments(self, moments: ClassMoments, responses: int | None = None) -> Self:
+        """Fit from moments of features and, as the last columns, responses; no rows are needed.
+
+        `responses` says how many there are; None: those that `fit` has named 'response 0' and
+        so on, or else the last column alone. Moments of several classes are taken as one table;
+        there `responses` is to be given, lest a feature be taken for one.
+        """
+        if moments.detail == "diagonal":
+            raise MomentsMismatchError.needs_detail(type(self).__name__, "pooled", "diagonal")
+        if self.precision == "high":
+            raise OptionError.of(
+                "precision", "high", "'auto' or 'standard' where there are no rows"
+            )
+        if responses is None and len(moments.labels) > 1:
+            allowed = f"given for moments of {len(moments.labels)} classes: how many last columns"
+            raise OptionError.of("responses", None, allowed)
+        count = _named_responses(moments.features) if responses is None else responses
+        if not 0 < count < len(moments.features):
+            most = len(moments.features) - 1
+            raise OptionError.of("responses", count, f"from 1 to {most}, the columns less one")
+        self._checked()
+        self._hold(moments, moments.features[:-count], count == 1)
+        self._settle(self._problem())
+        return self
+
+    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Add rows; the fit is worked out when it is asked for."""
+        table, flat = self._open(X, y, sample_weight, more=True)
+        self._need_moments()
+        held = getattr(self, "moments_", None)
+        if held is not None:
+            self._same_shape(table)
+        more = read_moments(table, detail="pooled", anchor=self._anchor(table))
+        factor = self._factor_with(table, more)
+        self._hold(more if held is None else held + more, table.schema.features, flat, factor)
+        return self
+
+    def forget(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Remove rows that were fitted before, as if they had never been there."""
+        self._need_fit()
+        self._need_moments()
+        if self._factor is not None:
+            allowed = "'auto' or 'standard' for rows to be removed: a factor keeps them"
+            raise OptionError.of("precision", self.precision, allowed)
+        table, flat = self._open(X, y, sample_weight, more=True)
+        self._same_shape(table)
+        assert self.moments_ is not None
+        gone = read_moments(table, detail="pooled", anchor=self._anchor(table))
+        self._hold(self.moments_ - gone, table.schema.features, flat)
+        return self
+
+    # --- using ------------------------------------------------------------------------------------
+
+    def predict(self, X: Any) -> Floats:
+        """(n,) or (n, m) fitted values."""
+        rule = self._fit_().rule
+        if not self._plain(X):
+            X = self._features(X)
+        found = self._finite(rule.values, X)
+        return found[:, 0] if self._flat else found
+
+    @property
+    def rule_(self) -> LinearRule:
+        """The line itself: a score for each response."""
+        return self._fit_().rule
+
+    @property
+    def coef_(self) -> Floats:
+        """Slopes in the user's numbers."""
+        slope = self._fit_().slope
+        return slope[0] if self._flat else slope
+
+    @property
+    def intercept_(self) -> Any:
+        """Fitted value at x = 0."""
+        at_zero = self._fit_().at_zero
+        return float(at_zero[0]) if self._flat else at_zero
+
+    @property
+    def rank_(self) -> int:
+        """Rank of the standardised columns."""
+        return self._fit_().rank
+
+    # --- inside -----------------------------------------------------------------------------------
+
+    def _need_moments(self) -> None:
+        """Rows can be added to or removed from moments, and a wide fit has kept none."""
+        if getattr(self, "moments_", self) is None:
+            raise MomentsMismatchError.not_kept(self.n_features_in_)
+
+    def _checked(self) -> None:
+        check_ridge(self.ridge)
+        if self.precision not in PRECISIONS:
+            raise OptionError.of("precision", self.precision, f"one of {', '.join(PRECISIONS)}")
+
+    def _open(self, X: Any, y: Any, weight: Any, *, more: bool = False) -> tuple[Table, bool]:
+        """Rows at the door; `more` of them go by the column names of those before."""
+        self._checked()
+        responses = open_responses(y, type(self).__name__)
+        flat = responses.ndim == 1
+        columns = responses[:, None] if flat else responses
+        match = self._schema if more and hasattr(self, "_schema") else None
+        table = open_table(
+            X, responses=columns, weight=weight, name=type(self).__name__, match=match
+        )
+        if len(columns) != len(table):
+            raise ShapeError.of_lengths("y", len(columns), len(table))
+        return table, flat
+
+    def _anchor(self, table: Table) -> Anchor:
+        anchor = anchor_of(table)
+        return anchor if self.fit_intercept else Anchor(np.zeros(len(anchor.unit)), anchor.unit)
+
+    def _same_shape(self, table: Table) -> None:
+        if table.width != self.n_features_in_:
+            raise ShapeError.of_width(table.width, self.n_features_in_, type(self).__name__)
+        assert self.moments_ is not None and table.responses is not None
+        fitted = len(self.moments_.features) - self.n_features_in_
+        if table.responses.shape[1] != fitted:
+            raise ResponseError.of_width(table.responses.shape[1], fitted)
+
+    def _hold(
+        self,
+        moments: ClassMoments | None,
+        features: tuple[str, ...],
+        flat: bool,
+        factor: ScatterFactor | None = None,
+    ) -> None:
+        self.moments_, self._factor, self._flat, self._fitted = moments, factor, flat, None
+        self._remember(features)
+
+    def _settle(self, problem: Problem, line: Line | None = None) -> None:
+        problem.warn()
+        line = problem.solve() if line is None else line
+        slope, at_zero = line.slopes(problem.anchor)
+        rule = line.rule(problem, np.arange(len(at_zero)))
+        self._fitted = _Fit(rule, slope, at_zero, problem.solver.rank)
+
+    def _fit_(self) -> _Fit:
+        self._need_fit()
+        if self._fitted is None:
+            self._settle(self._problem())
+        assert self._fitted is not None
+        return self._fitted
+
+    def _problem(self) -> Problem:
+        """What moments, or the factor where one is kept, say is to be solved."""
+        assert self.moments_ is not None
+        count = len(self.moments_.features) - self.n_features_in_
+        if self._factor is not None:
+            return self._from_factor(self._factor, count)
+        return from_moments(
+            self.moments_, responses=count, ridge=self.ridge, intercept=bool(self.fit_intercept)
+        )
+
+    def _from_factor(self, factor: ScatterFactor, responses: int) -> Problem:
+        return from_factor(
+            factor, responses=responses, ridge=self.ridge, intercept=bool(self.fit_intercept)
+        )
+
+    def _factor_with(self, table: Table, more: ClassMoments) -> ScatterFactor | None:
+        """The factor of the rows so far and of these; only 'high' precision keeps one."""
+        if self.precision != "high":
+            return None
+        kept = getattr(self, "_factor", None)
+        if kept is None and hasattr(self, "moments_"):
+            allowed = "'auto' or 'standard': of the rows before only moments are kept"
+            raise OptionError.of("precision", "high", allowed)
+        part = fold(table, FactorReading(more.features, more.anchor))
+        return part if kept is None else kept + part
+
+    def _wide(self, table: Table, anchor: Anchor) -> Problem:
+        assert table.responses is not None
+        places = np.arange(len(anchor.unit))
+        offsets = (
+            anchor.select(places[: table.width]).offsets(table.features[:]),
+            anchor.select(places[table.width :]).offsets(table.responses),
+        )
+        return from_rows(
+            table.schema.features,
+            anchor,
+            offsets,
+            weight=table.weight,
+            ridge=self.ridge,
+            intercept=bool(self.fit_intercept),
+        )
+
+    def _sharpened(self, table: Table, problem: Problem) -> tuple[Problem, Line]:
+        """Read the rows again: for a factor where moments are too few digits, and for residuals."""
+        assert self.moments_ is not None
+        exact = self.precision == "high" or problem.solver.digits < _ENOUGH
+        if exact:
+            factor = fold(table, FactorReading(self.moments_.features, self.moments_.anchor))
+            self._factor = factor if self.precision == "high" else None
+            problem = self._from_factor(factor, len(self.moments_.features) - table.width)
+        return problem, _refined(table, problem, exact=exact)
+
+
+def _named_responses(columns: tuple[str, ...]) -> int:
+    """How many of the last columns are named as `fit` names responses; at least one.
+
+    >>> _named_responses(("response time", "response 0", "response 1"))
+    2
+    """
+    d = len(columns)
+    for count in range(d - 1, 0, -1):
+        if columns[d - count :] == tuple(f"response {j}" for j in range(count)):
+            return count
+    return 1
+
+
+def _refined(table: Table, problem: Problem, *, exact: bool) -> Line:
+    """The fit corrected by its residuals until that changes nothing, or makes nothing better."""
+    line, last = problem.solve(), 0.5
+    for _ in range(_LOOKS if exact else 1):
+        reading = ResidualReading(
+            problem.features, problem.anchor, line.coef, line.intercept, exact
+        )
+        better, change = problem.correct(line, fold(table, reading))
+        if not change < last:
+            break
+        line, last = better, change / 2
+        if change * 10.0 ** (1.0 - problem.solver.digits) < 1e-17:  # what is still to be corrected
+            break
+    return line
+
+
+def open_responses(y: Any, name: str) -> npt.NDArray[Any]:
+    """Numbers to regress on, (n,) or (n, m), each finite."""
+    if y is None:
+        raise LabelError.absent(name)
+    found = np.asarray(y)
+    if found.ndim not in (1, 2) or not found.size:
+        raise ResponseError.of_shape(found.shape)
+    if found.dtype.kind == "c":
+        raise ResponseError.no_number("complex")
+    try:
+        numbers = found.astype(np.float64)
+    except (TypeError, ValueError):
+        raise ResponseError.no_number(f"values such as {type(found.flat[0]).__name__}") from None
+    wrong = np.argwhere(~np.isfinite(numbers))
+    if len(wrong):
+        row, *column = (int(i) for i in wrong[0])
+        what = (
+            ResponseError.missing if np.isnan(numbers[tuple(wrong[0])]) else ResponseError.infinite
+        )
+        raise what(row, column[0] if column else 0)
+    return numbers
+
+
+def check_ridge(ridge: Any) -> None:
+    """A finite number, not negative."""
+    if not (isinstance(ridge, Real) and 0.0 <= float(ridge) < np.inf):
+        raise OptionError.of("ridge", ridge, "a number that is not negative")

@@ -1,0 +1,1 @@
+"""Estimators around any classifier: decisions, encodings, codes, resampling, fusion."""

@@ -1,0 +1,488 @@
+"""Decision: costs, priors and a reject option around any classifier that gives probabilities.
+
+Log posteriors of anybody's classifier, and the priors that they are under.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from inspect import signature
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.exceptions import NotFittedError
+from sklearn.frozen import FrozenEstimator
+from sklearn.utils import get_tags
+from sklearn.utils.class_weight import compute_class_weight
+from sklearn.utils.validation import has_fit_parameter
+
+from discriminant.decision.actions import REJECT, Reject, decided, expected_cost, least_cost
+from discriminant.decision.costs import Costs, unit
+from discriminant.engines.engine import read_moments
+from discriminant.engines.local import map_rows
+from discriminant.errors import (
+    NeverRejectsWarning,
+    NoClassDecidedWarning,
+    OptionError,
+    PosteriorError,
+    ShapeError,
+    ThresholdError,
+    TooFewRowsError,
+    WeightError,
+    tell,
+)
+from discriminant.estimators.base import Saving, at_hand, parted, require_classifier
+from discriminant.models.gaussian.family import Family, checked_prior, pooled_metric, quadratic_rule
+from discriminant.models.rules import QuadraticRule
+from discriminant.moments.class_moments import ClassMoments
+from discriminant.posterior import (
+    EstimatedPrior,
+    estimated_prior,
+    log_posterior,
+    not_probabilistic,
+    off_one,
+    reweighed,
+    typicality,
+)
+from discriminant.table.labels import code_labels
+from discriminant.table.memory import open_features, open_table
+from discriminant.table.schema import Block, Codes, Floats, Labels, Schema
+
+_BY_WEIGHT = "sample_weight" in signature(compute_class_weight).parameters
+_PRIORS = ("prior_", "priors_", "class_prior_")  # ours, and scikit-learn's
+
+
+def log_posterior_of(model: Any, X: Any) -> Floats:
+    """(n, K) normalised log posteriors of a fitted classifier."""
+    name = type(model).__name__
+    with np.errstate(divide="ignore"):  # a posterior of 0 has the log -inf, and that is meant
+        if hasattr(model, "predict_log_proba"):
+            found = np.asarray(model.predict_log_proba(X), dtype=np.float64)
+        elif hasattr(model, "predict_proba"):
+            found = np.log(np.asarray(model.predict_proba(X), dtype=np.float64))
+        else:
+            raise PosteriorError.absent(name)
+    if found.ndim != 2 or found.shape[1] != len(model.classes_):
+        raise PosteriorError.of_shape(found.shape, len(model.classes_))
+    for row in np.flatnonzero(~(found.max(axis=1) > -np.inf) | np.isnan(found).any(axis=1)):
+        raise PosteriorError.no_number(int(row), name)
+    for place, total in off_one(np.exp(found)):
+        raise PosteriorError.of_sum(place, total, name)
+    return log_posterior(found)
+
+
+def stated_prior(model: Any, labels: Labels) -> Floats | None:
+    """(K,) the priors that a fitted classifier says its posteriors are under, if it does."""
+    model = inmost(model)
+    if hasattr(model, "class_log_prior_"):  # scikit-learn's naive Bayes for counts
+        found = np.exp(np.asarray(model.class_log_prior_, dtype=np.float64))
+        return found if found.shape == labels.shape else None
+    for name in _PRIORS:
+        prior = getattr(model, name, None)
+        if prior is not None and np.shape(prior) == labels.shape:
+            return np.asarray(prior, dtype=np.float64)
+    return None
+
+
+def share_of(model: Any, y: Any, sample_weight: Any, labels: Labels) -> Floats:
+    """(K,) share of each class in the rows of a fit, as the classifier was told to count them.
+
+    With `class_weight`, classifiers of scikit-learn weigh rows, so that posteriors are those of a
+    population with other shares. A class that has no weight at all is refused.
+    """
+    codes = code_labels(np.ravel(np.asarray(y)), labels)
+    given = 1.0 if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+    weight = np.broadcast_to(given, codes.shape)
+    total = np.bincount(codes, weights=weight, minlength=len(labels))
+    for k in np.flatnonzero(total == 0):
+        raise WeightError.class_without(labels[k])
+    told = total * _factors(inmost(model), codes, weight, labels)
+    return np.asarray(told / told.sum())
+
+
+def _factors(model: Any, codes: Codes, weight: Floats, labels: Labels) -> Floats:
+    """(K,) what `class_weight` multiplies the weight of a row by.
+
+    'balanced' is by the number of rows; in logistic regression, since scikit-learn has it so, by
+    their weights.
+    """
+    counted = getattr(model, "class_weight", None)
+    if counted is None:
+        return np.ones(len(labels))
+    if not isinstance(counted, str):
+        return np.array([float(counted.get(label, 1.0)) for label in labels.tolist()])
+    from sklearn.linear_model import LogisticRegression
+
+    weighed = isinstance(model, LogisticRegression) and _BY_WEIGHT
+    count = np.bincount(codes, weights=weight if weighed else None, minlength=len(labels))
+    return np.asarray(count.sum() / (len(labels) * count))  # 'balanced_subsample' in the mean
+
+
+def inmost(model: Any) -> Any:
+    """The classifier at the end of a pipeline, or found by a search."""
+    while True:
+        if hasattr(model, "best_estimator_"):
+            model = model.best_estimator_
+        elif hasattr(model, "steps"):
+            model = model.steps[-1][1]
+        else:
+            return model
+
+
+_CALIBRATIONS = {"platt": "sigmoid", "isotonic": "isotonic"}
+
+
+class Decision(ClassifierMixin, MetaEstimatorMixin, Saving, BaseEstimator):
+    """Decide by least expected cost, or not at all, on the posteriors of any classifier.
+
+    All options but `estimator` and `calibrate` are read when they are used: change them with
+    `set_params` after the fit, as often as you like.
+
+    Parameters
+    ----------
+    estimator
+        A classifier with predict_proba or predict_log_proba. Cloned and fitted; a fitted one stays
+        as it is inside scikit-learn's FrozenEstimator, or by `Decision.of_fitted`. With one whose
+        outputs are no probabilities (LeastSquares, and one-vs-rest or a pipeline of it), all
+        options but `outlier` are refused unless `calibrate` is given.
+    cost
+        What each action costs where each class is true: {action: {class: cost}}, a square array in
+        the order of the classes, or a data frame; see `decision.Costs.of`. If none of the actions
+        named is a class, `decide` says no class. None: an error costs 1.
+    prior
+        (K,) priors to decide under, in the order of the classes, or {class: prior}; None: those of
+        the fit. Exact where p(x|class) is as it was.
+    reject
+        The cost of rejecting (0 rejects every row, infinity none), or {"threshold": t}: reject
+        where the most probable class has a posterior below t. Costs, and
+        values of 1 - posterior, that differ by a relative 1e-9 or less are equal: a posterior of
+        0.7999999999999999 is not below 0.8.
+    threshold
+        Say the second of two classes where its posterior exceeds this; or one for each class, and
+        the largest posterior for its threshold is said. It stands in place of `cost`.
+    outlier
+        A row is an outlier where its largest p-value over the classes is below this level, by
+        Mahalanobis distance in the pooled covariance, with the F law of finitely many rows.
+    calibrate
+        'platt' or 'isotonic': by scikit-learn's CalibratedClassifierCV, for scores that are no
+        probabilities.
+    fitted_prior
+        (K,) the priors that the posteriors of `estimator` are under, where it does not say; None:
+        its own `prior_`, or the shares of the classes in the rows of the fit.
+
+    Examples
+    --------
+    >>> from discriminant import LDA
+    >>> model = Decision(LDA(), reject=0.1).fit([[0.0], [1.0], [4.0], [5.0]], list("aabb"))
+    >>> model.decide([[0.5], [2.5]]).tolist(), model.predict([[2.6]]).tolist()
+    (['a', REJECT], ['b'])
+    >>> model.set_params(reject=None, cost={"b": {"a": 1000}}).predict([[2.6]]).tolist()
+    ['a']
+    """
+
+    estimator_: Any
+    classes_: Labels
+    fitted_prior_: Floats | None
+    moments_: ClassMoments | None
+    _classes: tuple[ClassMoments, QuadraticRule, int] | None  # for `typicality`, when first asked
+
+    def __init__(
+        self,
+        estimator: Any,
+        *,
+        cost: Any = None,
+        prior: Any = None,
+        reject: Any = None,
+        threshold: Any = None,
+        outlier: Any = None,
+        calibrate: Any = None,
+        fitted_prior: Any = None,
+    ) -> None:
+        self.estimator = estimator
+        self.cost = cost
+        self.prior = prior
+        self.reject = reject
+        self.threshold = threshold
+        self.outlier = outlier
+        self.calibrate = calibrate
+        self.fitted_prior = fitted_prior
+
+    # --- fitting ----------------------------------------------------------------------------------
+
+    @classmethod
+    def of_fitted(cls, estimator: Any, **options: Any) -> Decision:
+        """Around a classifier that is fitted already; no rows are needed."""
+        made = cls(FrozenEstimator(estimator), **options)
+        made._copy_options()
+        made._hold(estimator)
+        made.fitted_prior_ = made._prior_of_fit(None, None)
+        made.moments_ = made._classes = None
+        return made
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Fit a clone of the classifier; read the class shares, and for `outlier` the moments."""
+        require_classifier(self.estimator, "Decision", "weighs probabilities of classes")
+        model = self._to_fit()
+        found = parted(X, y, sample_weight)
+        if self.calibrate is not None:
+            X, y, sample_weight = at_hand(X, y, sample_weight, "Decision(calibrate=...)")
+        if found is not None and self.calibrate is None:
+            model.fit(found)
+        elif sample_weight is None:
+            model.fit(X, y)
+        elif has_fit_parameter(model, "sample_weight"):
+            model.fit(X, y, sample_weight=sample_weight)
+        else:
+            raise WeightError.not_taken(type(model).__name__)
+        self._hold(model)
+        told = (y, sample_weight)
+        if found is not None:
+            told = (found.schema.labels, found.moments.weight)  # of all rows of a class together
+        self.fitted_prior_ = self._prior_of_fit(*told)
+        self.moments_ = None if self.outlier is None else self._read(X, y, sample_weight)
+        self._classes = None
+        self.check_options()
+        return self
+
+    # --- using ------------------------------------------------------------------------------------
+
+    def predict(self, X: Any) -> npt.NDArray[Any]:
+        """The class of least expected cost; the most probable where no action is a class."""
+        self._need_fit()
+        costs = self._costs()
+        log_posterior = self._log_posterior(X)
+        best, _ = least_cost(log_posterior, None if costs is None else costs.classes_only())
+        return np.asarray(self.classes_[best])
+
+    def decide(self, X: Any) -> npt.NDArray[np.object_]:
+        """(n,) the action of least expected cost, or REJECT, or OUTLIER."""
+        self._need_fit()
+        costs = self._costs()
+        self._tell_of_actions(costs)
+        reject = self._reject(costs)
+        outliers = None
+        if self.outlier is not None:
+            outliers = self.typicality(X).max(axis=1) < unit(self.outlier, "outlier")
+        found = decided(
+            self._log_posterior(X),
+            labels=self.classes_,
+            costs=costs,
+            reject=reject,
+            outliers=outliers,
+        )
+        if hasattr(self.estimator_, "rejected"):  # rows that the classifier itself will not decide
+            found[self.estimator_.rejected(X)] = REJECT
+        return found
+
+    def expected_cost(self, X: Any) -> Floats:
+        """(n, A) expected cost of each of `actions_`."""
+        self._need_fit()
+        self._need_posterior("an expected cost")
+        costs = self._costs()
+        return expected_cost(self._log_posterior(X), costs)
+
+    @property
+    def actions_(self) -> tuple[Any, ...]:
+        """The actions that the columns of `expected_cost` stand for: classes, then any others."""
+        self._need_fit()
+        costs = self._costs()
+        return tuple(self.classes_.tolist()) if costs is None else costs.actions
+
+    def predict_log_proba(self, X: Any) -> Floats:
+        """(n, K) log posteriors under `prior`."""
+        self._need_fit()
+        return self._log_posterior(X)
+
+    def predict_proba(self, X: Any) -> Floats:
+        """(n, K) posteriors under `prior`."""
+        return np.asarray(np.exp(self.predict_log_proba(X)))
+
+    def estimate_prior(self, X: Any) -> EstimatedPrior:
+        """Class shares of new rows without labels, by EM; to be passed as `prior`."""
+        self._need_fit()
+        self._need_posterior("estimate_prior")
+        return estimated_prior(log_posterior_of(self.estimator_, X), self._known_prior())
+
+    def typicality(self, X: Any) -> Floats:
+        """(n, K) p-value of the distance of each row from each class mean."""
+        self._need_fit()
+        moments, rule, width = self._gaussian()
+        schema = Schema(moments.features, moments.labels, hasattr(self, "feature_names_in_"))
+        features, _ = open_features(X, match=schema)
+        if features.shape[1] != len(moments.features):
+            raise ShapeError.of_width(features.shape[1], len(moments.features), "Decision")
+        distances = map_rows(rule.distances, features, order="F")
+        if not np.isfinite(distances).all():
+            codes = np.zeros(features.shape[0], dtype=np.uint8)
+            Block(features[:], codes).blame(moments.features)
+        degrees = float(moments.weight.sum()) - len(moments.labels)
+        return typicality(distances, width=width, weight=moments.weight, degrees=degrees)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        """Whether there is a fitted classifier inside."""
+        return hasattr(self, "estimator_")
+
+    def __sklearn_tags__(self) -> Any:
+        """Whatever rows the classifier takes."""
+        tags = super().__sklearn_tags__()
+        inner = get_tags(self.estimator)
+        tags.input_tags = inner.input_tags
+        tags.target_tags = inner.target_tags
+        tags.classifier_tags = inner.classifier_tags
+        return tags
+
+    # --- inside -----------------------------------------------------------------------------------
+
+    def _to_fit(self) -> Any:
+        model = clone(self.estimator)
+        if self.calibrate is not None:
+            if self.calibrate not in _CALIBRATIONS:
+                raise OptionError.of("calibrate", self.calibrate, "None, 'platt' or 'isotonic'")
+            return CalibratedClassifierCV(model, method=_CALIBRATIONS[self.calibrate])
+        if not (hasattr(model, "predict_proba") or hasattr(model, "predict_log_proba")):
+            raise PosteriorError.absent(type(model).__name__)
+        return model
+
+    def _hold(self, model: Any) -> None:
+        self.estimator_ = model
+        self.classes_ = np.asarray(model.classes_)
+        for name in ("n_features_in_", "feature_names_in_"):
+            if hasattr(model, name):
+                setattr(self, name, getattr(model, name))
+            elif hasattr(self, name):
+                delattr(self, name)
+
+    def _prior_of_fit(self, y: Any, sample_weight: Any) -> Floats | None:
+        """(K,) what is known of the priors that the posteriors are under."""
+        found = stated_prior(self.estimator_, self.classes_)
+        if found is not None or y is None or isinstance(self.estimator, FrozenEstimator):
+            return found  # the rows of a frozen classifier's fit were others
+        told = self.estimator_ if self.calibrate is None else None
+        return share_of(told, y, sample_weight, self.classes_)
+
+    def _read(self, X: Any, y: Any, sample_weight: Any) -> ClassMoments:
+        table = parted(X) or open_table(X, y, weight=sample_weight, name="Decision(outlier=...)")
+        moments = read_moments(table, detail="pooled")
+        needed = len(moments.labels) + len(moments.features)
+        if moments.weight.sum() < needed:
+            raise TooFewRowsError.of_outliers(
+                int(moments.rows.sum()), needed, len(moments.features), len(moments.labels)
+            )
+        return moments
+
+    def _moments(self) -> ClassMoments:
+        """Those read at the fit, or those that the classifier itself keeps."""
+        for found in (self.moments_, getattr(self.estimator_, "moments_", None)):
+            if isinstance(found, ClassMoments) and found.holds("pooled"):
+                return found
+        if isinstance(self.estimator, FrozenEstimator):
+            raise PosteriorError.of_fitted_without(type(self.estimator_).__name__)
+        raise PosteriorError.without_moments("Decision")
+
+    # --- its parts, as an export writes them down ------------------------------------------------
+
+    def known_prior(self) -> Floats:
+        """(K,) the prior that the posteriors of the classifier have in them."""
+        self._need_fit()
+        return self._known_prior()
+
+    def costs(self) -> Costs | None:
+        """What actions cost, by `cost` or `threshold`; None where every error costs the same."""
+        self._need_fit()
+        self._check_posterior()
+        return self._costs()
+
+    def gaussian_classes(self) -> tuple[ClassMoments, QuadraticRule, int]:
+        """What outliers are judged by: moments, classes of one covariance, and its rank."""
+        self._need_fit()
+        return self._gaussian()
+
+    def _gaussian(self) -> tuple[ClassMoments, QuadraticRule, int]:
+        """Classes as Gaussians of one covariance, and how many directions that has."""
+        if self._classes is None:
+            moments = self._moments()
+            metric, K = pooled_metric(moments, Family()), len(moments.labels)
+            rule = quadratic_rule(moments, metrics=(metric,) * K, prior=np.full(K, 1.0 / K))
+            self._classes = moments, rule, metric.basis.shape[1]
+        return self._classes
+
+    def _need_fit(self) -> None:
+        if not hasattr(self, "estimator_"):
+            raise NotFittedError("This Decision instance is not fitted yet: call fit first.")
+
+    @property
+    def probabilistic(self) -> bool:
+        """Whether `predict_proba` gives probabilities: calibrated, or those of the classifier."""
+        if self.calibrate is not None:
+            return True
+        return not_probabilistic(getattr(self, "estimator_", self.estimator)) is None
+
+    def _need_posterior(self, what: str) -> None:
+        if not self.probabilistic:
+            name = not_probabilistic(self.estimator_) or type(self.estimator_).__name__
+            raise PosteriorError.not_probabilities(name, what)
+
+    def _check_posterior(self) -> None:
+        """Refuse every option that takes the classifier's outputs for probabilities."""
+        for option in ("cost", "threshold", "prior", "reject"):
+            if getattr(self, option) is not None:
+                self._need_posterior(f"Decision({option}=...)")
+
+    def _known_prior(self) -> Floats:
+        if self.fitted_prior is not None:
+            return checked_prior(self._option("fitted_prior"), self.classes_)
+        if self.fitted_prior_ is None:
+            raise PosteriorError.unknown_prior(type(self.estimator_).__name__)
+        return self.fitted_prior_
+
+    def _log_posterior(self, X: Any) -> Floats:
+        self._check_posterior()
+        new = None if self.prior is None else checked_prior(self._option("prior"), self.classes_)
+        found = log_posterior_of(self.estimator_, X)
+        return found if new is None else reweighed(found, self._known_prior(), new)
+
+    def _costs(self) -> Costs | None:
+        if self.threshold is not None:
+            if self.cost is not None:
+                raise ThresholdError.and_cost()
+            return Costs.of_threshold(self._option("threshold"), self.classes_)
+        return None if self.cost is None else Costs.of(self._option("cost"), self.classes_)
+
+    def _tell_of_actions(self, costs: Costs | None) -> None:
+        """Where `decide` can say no class, which a few names too few may not have meant."""
+        labels = self.classes_.tolist()
+        if (
+            costs is not None
+            and isinstance(self.cost, Mapping)
+            and not {*costs.actions} & {*labels}
+        ):
+            tell(NoClassDecidedWarning.of_actions(costs.actions, labels))
+
+    def _reject(self, costs: Costs | None) -> Reject | None:
+        """When to reject; where that is never, it is told."""
+        if self.reject is None:
+            return None
+        reject = Reject.of(self._option("reject"))
+        if np.isfinite(reject.cost) and costs is None:
+            most = 1.0 - 1.0 / len(self.classes_)
+            if reject.cost >= most:
+                tell(NeverRejectsWarning.of_cost(reject.cost, most))
+        elif np.isfinite(reject.cost) and costs and not costs.ever_exceeds(reject.cost):
+            tell(NeverRejectsWarning.of_cost(reject.cost, costs.dearest()))
+        return reject
+
+    def check_options(self) -> None:
+        """Say now, as `fit` does, if an option cannot be, and not only when it is used."""
+        self._check_posterior()
+        costs = self._costs()
+        self._tell_of_actions(costs)
+        self._reject(costs)
+        if self.prior is not None:
+            checked_prior(self._option("prior"), self.classes_)
+        if self.prior is not None or self.fitted_prior is not None:
+            self._known_prior()
+        if self.outlier is not None:
+            unit(self.outlier, "outlier")

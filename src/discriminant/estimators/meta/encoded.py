@@ -1,0 +1,535 @@
+"""Encoded: any classifier or regressor for tables of numbers, categories, dates and gaps.
+
+Rows with columns of several kinds: opened on their way in, features on their way to a model.
+
+What a classifier has that passes rows on to another which projects them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
+from sklearn.exceptions import NotFittedError
+from sklearn.metrics import accuracy_score
+from sklearn.utils import get_tags
+from sklearn.utils.validation import has_fit_parameter
+
+from discriminant.decision.actions import REJECT
+from discriminant.errors import (
+    LabelError,
+    MissingCellError,
+    NamesUncheckedWarning,
+    OptionError,
+    ResponseError,
+    ShapeError,
+    WeightError,
+    tell,
+)
+from discriminant.estimators.base import Rows, Saving, is_regressor, only_if, parted
+from discriminant.posterior import log_posterior
+from discriminant.table.cells import Cells, Frame
+from discriminant.table.column_types import Wishes, learn, open_chosen
+from discriminant.table.encoding import Column, Encoded as EncodedRows, Encoding
+from discriminant.table.labels import missing_labels
+from discriminant.table.memory import Columns, open_features, open_weight
+from discriminant.table.open import dropped, is_path, read_frame, unlabelled
+from discriminant.table.schema import Features, Floats, Labels, dense, is_sparse, numbered
+
+
+def has_columns(X: Any) -> bool:
+    """Whether rows come with columns that may be of several kinds."""
+    if isinstance(X, np.ndarray) or is_sparse(X) or isinstance(X, list | tuple):
+        return False
+    known = hasattr(X, "columns") and hasattr(X, "shape")
+    stream = hasattr(X, "__arrow_c_stream__") or hasattr(X, "__arrow_c_array__")
+    return is_path(X) or isinstance(X, Frame) or known or hasattr(X, "column_names") or stream
+
+
+def opened(X: Any) -> Any:
+    """Rows of any kind as a frame, or as columns."""
+    if is_path(X):
+        return read_frame(X)[0]
+    if has_columns(X):
+        return X
+    features, _ = open_features(X)
+    if not features.shape[0]:
+        raise ShapeError.no_rows(0)
+    if not features.shape[1]:
+        raise ShapeError.no_features(features.shape[0])
+    return array_cells(features, numbered(features.shape[1]))
+
+
+def array_cells(features: Features, names: Sequence[str]) -> Frame:
+    """The columns of an array, under names that are not the user's."""
+    rows = dense(features[:] if not is_sparse(features) else features)
+    cells = tuple(Cells(name, "number", rows[:, j]) for j, name in enumerate(names))
+    return Frame(cells, len(rows), named=False)
+
+
+def count_rows(X: Any) -> int:
+    """How many rows there are."""
+    return int(X.shape[0]) if hasattr(X, "shape") else len(X)
+
+
+def features_for(model: Any, rows: EncodedRows, encoding: Encoding) -> Any:
+    """Features as the classifier takes them: ours with their names, others as an array."""
+    if not (isinstance(model, Rows) and encoding.named):
+        return rows.matrix()
+    import pyarrow as pa
+
+    return pa.table(dict(zip(encoding.features, rows.features.columns, strict=True)))
+
+
+def fit_weighed(model: Any, X: Any, y: Any, weight: Any) -> None:
+    """Fit a classifier that may take no weights."""
+    if weight is None:
+        model.fit(X, y)
+    elif has_fit_parameter(model, "sample_weight"):
+        model.fit(X, y, sample_weight=weight)
+    else:
+        raise WeightError.not_taken(type(model).__name__)
+
+
+def _projects(model: Any) -> bool:
+    return hasattr(getattr(model, "estimator_", model.estimator), "transform")
+
+
+class ProjectingInside:
+    """The discriminant space of `estimator_`, if it has one."""
+
+    estimator: Any
+    estimator_: Any
+    fit: Any
+
+    @only_if(_projects)
+    def transform(self, X: Any) -> Floats:
+        """(n, r) rows along the discriminant directions of the classifier."""
+        return np.asarray(self.estimator_.transform(self._as_given(X)))
+
+    @only_if(_projects)
+    def fit_transform(self, X: Any, y: Any = None, **fitting: Any) -> Floats:
+        """Fit, and the same rows along the directions."""
+        return np.asarray(self.fit(X, y, **fitting).transform(X))
+
+    @property
+    def scalings_(self) -> Floats:
+        """(d, r) the directions, in the features of the classifier."""
+        return np.asarray(self.estimator_.scalings_)
+
+    @property
+    def centre_(self) -> Floats:
+        """(d,) where these are counted from."""
+        return np.asarray(self.estimator_.centre_)
+
+    @property
+    def canonical_correlations_(self) -> Floats:
+        """(r,) correlation of each direction with the classes."""
+        return np.asarray(self.estimator_.canonical_correlations_)
+
+    @property
+    def explained_variance_ratio_(self) -> Floats:
+        """(r,) share of each direction in the separation of the classes."""
+        return np.asarray(self.estimator_.explained_variance_ratio_)
+
+    def _as_given(self, X: Any) -> Any:
+        """Rows as the classifier takes them."""
+        raise NotImplementedError
+
+
+def _inner_has(name: str) -> Any:
+    def has(self: Any) -> bool:
+        model = getattr(self, "estimator_", self.estimator)
+        if name in ("predict_proba", "predict_log_proba"):
+            return hasattr(model, "predict_proba") or hasattr(model, "predict_log_proba")
+        return hasattr(model, name)
+
+    return has
+
+
+def _classifies(self: Any) -> bool:
+    if is_regressor(self.estimator):
+        name = type(self.estimator).__name__
+        raise AttributeError(f"Encoded({name}()) predicts numbers and decides on no class.")
+    return True
+
+
+def check_unseen(unseen: Any) -> None:
+    """Raise OptionError if a regressor is to reject rows."""
+    if unseen == "reject":
+        allowed = "'error' or 'ignore' for a regressor, which rejects no rows"
+        raise OptionError.of("unseen", unseen, allowed)
+
+
+class Encoded(MetaEstimatorMixin, ProjectingInside, Saving, BaseEstimator):
+    """Turn the columns of a frame into features, and give them to a classifier or regressor.
+
+    Numbers, truth values and dates are used as they are; texts become indicators, or with
+    `ordered` places from 0 to 1. Identifiers and constant columns are set aside: `said_` tells.
+    What was learnt about the columns is `encoding_`; columns are matched by name when predicting.
+    An array has numbers only and is passed on.
+
+    Parameters
+    ----------
+    estimator
+        A classifier, or a regressor such as LinearRegression, GLM or LogLinear; cloned and fitted.
+        Around a regressor it is one: y holds numbers, `score` is the regressor's own, and there
+        are no `classes_`.
+    ordered
+        {column: levels from lowest to highest}.
+    categories
+        Columns that are categories though they look like numbers.
+    missing
+        'error'; 'drop' rows at the fit, also those without a label; 'mean'; 'indicator': the mean,
+        and a feature that says so; 'marginal', for LDA, QDA, RDA and NearestMean: rows with missing
+        cells are dropped at the fit, and predicted exactly from the cells that they have.
+    unseen
+        A level that the fit did not have: 'error'; 'ignore': no indicator is 1, as for the
+        reference level where there is one; 'reject', for classifiers: as 'ignore', but `decide`
+        rejects the row.
+    reference
+        The level of each category without an indicator: the most 'frequent', the 'first' in the
+        order of its categories (of texts in that of the alphabet), or None.
+        Without one, indicators sum to one, and models that cannot have that warn of it.
+    exclude
+        Columns not to use.
+    max_levels
+        A category of more levels is set aside.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from discriminant import LDA
+    >>> frame = pd.DataFrame({"size": [1.0, 2.0, 3.0, 4.0, 5.0, 6.0], "colour": list("rgrbgb")})
+    >>> model = Encoded(LDA()).fit(frame, list("aaabbb"))
+    >>> model.encoding_.features
+    ('size', 'colour=g', 'colour=r')
+    >>> model.predict(pd.DataFrame({"colour": ["r"], "size": [5.5]})).tolist()
+    ['b']
+
+    Lecture 5 introduces categories for regression: here a step of size is worth 2, and blue 3.
+
+    >>> from discriminant import LinearRegression
+    >>> price = [2.0, 4.0, 6.0, 11.0, 10.0, 15.0]
+    >>> model = Encoded(LinearRegression(), reference="first").fit(frame, price)
+    >>> dict(zip(model.encoding_.features, model.estimator_.coef_.round(6).tolist()))
+    {'size': 2.0, 'colour=g': -3.0, 'colour=r': -3.0}
+    """
+
+    _priors_within = True  # its classes are those of the classifier, and so are its priors
+
+    estimator_: Any
+    encoding_: Encoding
+    classes_: Labels  # of a classifier
+    said_: tuple[str, ...]
+    rows_dropped_: int
+
+    def __init__(
+        self,
+        estimator: Any,
+        *,
+        ordered: Any = None,
+        categories: Any = (),
+        missing: Any = "error",
+        unseen: Any = "error",
+        reference: Any = "frequent",
+        exclude: Any = (),
+        max_levels: Any = 100,
+    ) -> None:
+        self.estimator = estimator
+        self.ordered = ordered
+        self.categories = categories
+        self.missing = missing
+        self.unseen = unseen
+        self.reference = reference
+        self.exclude = exclude
+        self.max_levels = max_levels
+
+    # --- fitting ----------------------------------------------------------------------------------
+
+    @classmethod
+    def of_fitted(cls, estimator: Any, encoding: Encoding, **options: Any) -> Encoded:
+        """Around an estimator that was fitted to the features of an encoding."""
+        made = cls(estimator, missing=encoding.missing, unseen=encoding.unseen, **options)
+        made._hold(estimator, encoding, (), 0)
+        made._remember_names(encoding)
+        return made
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Learn the encoding of each column, and fit a clone of the estimator.
+
+        Partitioned rows (`discriminant.rows`, without y) already have an encoding: the options of
+        this estimator are then those given to `rows`. Their target is a class, so that a regressor
+        needs X and y.
+        """
+        model, wishes = clone(self.estimator), self._wishes()
+        regression = is_regressor(model)
+        found = parted(X, y, sample_weight)
+        if found is not None and regression:
+            raise ResponseError.of_classes(type(model).__name__)
+        if found is not None:
+            model.fit(found)
+            self._hold(model, found.plan.encoding, found.said, found.rows_read - len(found))
+            self._remember_names(found.plan.encoding)
+            return self
+        wishes.check()
+        if wishes.missing == "marginal" and not getattr(model, "can_marginalise", False):
+            allowed = "'mean' or 'indicator': only LDA, QDA, RDA and NearestMean can do without"
+            raise OptionError.of("missing", "marginal", f"{allowed} a feature")
+        if regression:
+            check_unseen(wishes.unseen)
+        if not has_columns(X) and wishes.missing == "error":
+            return self._fit_array(model, X, y, sample_weight)
+        if y is None:
+            absent = ResponseError.absent if regression else LabelError.absent
+            raise absent(type(self).__name__)
+        source = opened(X)
+        if isinstance(source, Frame) and not source.named:  # an array: all its columns are meant
+            wishes = replace(wishes, columns=source.names)
+        frame = open_chosen(source, wishes)
+        weight, read = open_weight(sample_weight, len(frame)), len(frame)
+        notes: list[str] = []
+        if wishes.missing == "drop" and (gone := missing_labels(y)).any():
+            frame, y, weight = self._labelled(frame, np.asarray(y), weight, ~gone)
+            notes = unlabelled(read, len(frame))
+        encoding, said = learn(frame, wishes, weight=weight)
+        said = [*notes, *said]
+        rows = encoding.rows(frame, fitting=True)
+        rows, y, weight, said = self._complete(rows, y, weight, said, encoding)
+        fit_weighed(model, features_for(model, rows, encoding), y, weight)
+        if encoding.missing == "marginal" and model.moments_.detail == "rows":
+            allowed = "'mean' or 'indicator' where features outnumber rows"
+            raise OptionError.of("missing", "marginal", allowed)
+        self._hold(model, encoding, tuple(said), read - len(rows.gaps))
+        self._remember_names(encoding)
+        return self
+
+    # --- using ------------------------------------------------------------------------------------
+
+    def encode(self, X: Any) -> Floats:
+        """(n, d) the features that the classifier is given."""
+        self._need_fit()
+        return self._rows(X).matrix()
+
+    def predict(self, X: Any) -> npt.NDArray[Any]:
+        """The class that the classifier decides for, or the number that the regressor predicts."""
+        self._need_fit()
+        if self._passes(X):
+            return np.asarray(self.estimator_.predict(X))
+        rows = self._rows(X)
+        if self._by_margins(rows):
+            return np.asarray(self.classes_[self._marginal(rows).argmax(axis=1)])
+        return np.asarray(
+            self.estimator_.predict(features_for(self.estimator_, rows, self.encoding_))
+        )
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Accuracy of a classifier; of a regressor what its own `score` is, R2 or D2."""
+        self._need_fit()
+        if not is_regressor(self.estimator_):
+            return float(accuracy_score(y, self.predict(X), sample_weight=sample_weight))
+        weight = {} if sample_weight is None else {"sample_weight": sample_weight}
+        return float(self.estimator_.score(self._as_given(X), y, **weight))
+
+    @only_if(_inner_has("predict_log_proba"))
+    def predict_log_proba(self, X: Any) -> Floats:
+        """(n, K) log posteriors."""
+        self._need_fit()
+        if hasattr(self.estimator_, "predict_log_proba"):
+            return self._answer(X, "predict_log_proba", log_posterior)
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(self.predict_proba(X)))
+
+    @only_if(_inner_has("predict_proba"))
+    def predict_proba(self, X: Any) -> Floats:
+        """(n, K) posteriors."""
+        self._need_fit()
+        if hasattr(self.estimator_, "predict_proba"):
+            return self._answer(X, "predict_proba", lambda s: np.exp(log_posterior(s)))
+        return np.asarray(np.exp(self.predict_log_proba(X)))
+
+    @only_if(_inner_has("decision_function"))
+    def decision_function(self, X: Any) -> Floats:
+        """Scores (n, K), or (n,) of two classes, as the classifier gives them."""
+        self._need_fit()
+        return self._answer(
+            X, "decision_function", lambda s: s[:, 1] - s[:, 0] if s.shape[1] == 2 else s
+        )
+
+    @only_if(_inner_has("predict_topk"))
+    def predict_topk(self, X: Any, k: int = 5, beam: int | None = None) -> Any:
+        """Codes (n, k) and scores (n, k) of the best labels of each row, of a label tree."""
+        self._need_fit()
+        if self._passes(X):
+            return self.estimator_.predict_topk(X, k=k, beam=beam)
+        given = features_for(self.estimator_, self._rows(X), self.encoding_)
+        return self.estimator_.predict_topk(given, k=k, beam=beam)
+
+    @only_if(_classifies)
+    def rejected(self, X: Any) -> npt.NDArray[np.bool_]:
+        """(n,) rows with a level that the fit did not have, where these are to be rejected."""
+        self._need_fit()
+        if self._passes(X) or (self.encoding_.unseen != "reject" and not is_path(X)):
+            return np.zeros(count_rows(X), dtype=bool)
+        return self._rows(X).rejected
+
+    @only_if(_classifies)
+    def decide(self, X: Any) -> npt.NDArray[np.object_]:
+        """(n,) the class of each row, or what the classifier decides; REJECT as `rejected` says."""
+        self._need_fit()
+        if self._passes(X):
+            how = getattr(self.estimator_, "decide", self.estimator_.predict)
+            return np.asarray(how(X), dtype=object)
+        rows = self._rows(X)
+        given = features_for(self.estimator_, rows, self.encoding_)
+        if hasattr(self.estimator_, "decide"):
+            found = np.array(self.estimator_.decide(given), dtype=object)
+        else:
+            found = np.array(self.predict(X), dtype=object)
+        found[rows.rejected] = REJECT
+        return found
+
+    @property
+    def prior_(self) -> Floats:
+        """(K,) the priors of the classifier."""
+        return np.asarray(self.estimator_.prior_)
+
+    @property
+    def n_features_out_(self) -> int:
+        """How many features there are."""
+        return len(self.encoding_.features)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        """Whether there is a fitted classifier inside."""
+        return hasattr(self, "estimator_")
+
+    def __sklearn_tags__(self) -> Any:
+        """The kind and the rows of the estimator, and missing cells if a policy handles them."""
+        tags = super().__sklearn_tags__()
+        inner = get_tags(self.estimator)
+        tags.estimator_type = inner.estimator_type
+        tags.regressor_tags = inner.regressor_tags
+        tags.input_tags = inner.input_tags
+        tags.input_tags.allow_nan = self.missing in ("mean", "indicator", "marginal")
+        tags.target_tags = inner.target_tags
+        tags.classifier_tags = inner.classifier_tags
+        tags.transformer_tags = inner.transformer_tags
+        return tags
+
+    # --- inside -----------------------------------------------------------------------------------
+
+    def _wishes(self) -> Wishes:
+        return Wishes(
+            exclude=tuple(self.exclude),
+            ordered=dict(self.ordered or {}),
+            categories=tuple(self.categories),
+            missing=self.missing,
+            unseen=self.unseen,
+            reference=self.reference,
+            max_levels=self.max_levels,
+        )
+
+    def _fit_array(self, model: Any, X: Any, y: Any, sample_weight: Any) -> Self:
+        """An array has numbers only: the estimator takes it as it is."""
+        fit_weighed(model, X, y, sample_weight)
+        width = getattr(model, "n_features_in_", None)
+        width = np.shape(X)[1] if width is None else int(width)
+        columns = tuple(Column(n, "number", features=(n,)) for n in numbered(width))
+        encoding = Encoding(columns, None, self.missing, self.unseen, named=False)
+        self._hold(model, encoding, (), 0)
+        self._remember_names(encoding)
+        return self
+
+    def _labelled(
+        self, frame: Frame, y: npt.NDArray[Any], weight: Floats | None, known: npt.NDArray[np.bool_]
+    ) -> tuple[Frame, npt.NDArray[Any], Floats | None]:
+        """The rows that have a label."""
+        if len(y) != len(frame):
+            raise ShapeError.of_lengths("y", len(y), len(frame))
+        keep = np.flatnonzero(known)
+        if not len(keep):
+            raise LabelError.missing(range(len(y)))
+        return frame.take(keep), y[keep], None if weight is None else weight[keep]
+
+    def _complete(
+        self, rows: EncodedRows, y: Any, weight: Any, said: list[str], encoding: Encoding
+    ) -> tuple[EncodedRows, Any, Any, list[str]]:
+        """The rows without missing cells, where such are dropped."""
+        if encoding.missing not in ("drop", "marginal") or not rows.gaps.any():
+            return rows, y, weight, said
+        keep = np.flatnonzero(~rows.gaps)
+        if not len(keep):
+            gaps = [column.name for column in encoding.used if column.missing]
+            raise MissingCellError.of_all(len(rows.gaps), gaps)
+        columns = Columns(tuple(column[keep] for column in rows.features.columns))
+        kept = EncodedRows(columns, rows.rejected[keep], rows.gaps[keep])
+        weight = None if weight is None else weight[keep]
+        told = [*said, dropped(len(rows.gaps), len(keep), encoding.missing)]
+        y = np.asarray(y)
+        if len(y) != len(rows.gaps):
+            raise ShapeError.of_lengths("y", len(y), len(rows.gaps))
+        return kept, y[keep], weight, told
+
+    def _hold(self, model: Any, encoding: Encoding, said: tuple[str, ...], lost: int) -> None:
+        self.estimator_, self.encoding_ = model, encoding
+        self.said_, self.rows_dropped_ = said, lost
+        if not is_regressor(model):
+            self.classes_ = np.asarray(model.classes_)
+        elif hasattr(self, "classes_"):
+            del self.classes_
+
+    def _remember_names(self, encoding: Encoding) -> None:
+        names = [c.name for c in encoding.columns if c.kind not in ("target", "weight")]
+        self.n_features_in_ = len(names)
+        if encoding.named:
+            self.feature_names_in_ = np.array(names, dtype=object)
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+
+    def _need_fit(self) -> None:
+        if not hasattr(self, "estimator_"):
+            raise NotFittedError("This Encoded instance is not fitted yet: call fit first.")
+
+    def _passes(self, X: Any) -> bool:
+        """Whether rows are passed on as they are, as those of the fit were."""
+        return self.encoding_.missing == "error" and not self.encoding_.named
+
+    def _rows(self, X: Any) -> EncodedRows:
+        encoding = self.encoding_
+        if is_path(X):
+            return encoding.rows(read_frame(X, encoding=encoding)[0])
+        if encoding.named and has_columns(X):
+            return encoding.rows(X)
+        if encoding.named:
+            tell(NamesUncheckedWarning.given_without(type(self).__name__))
+        features, _ = open_features(X)
+        if features.shape[1] != self.n_features_in_:
+            raise ShapeError.of_width(features.shape[1], self.n_features_in_, type(self).__name__)
+        known = [c.name for c in encoding.columns if c.kind not in ("target", "weight")]
+        return encoding.rows(array_cells(features, known))
+
+    def _answer(self, X: Any, name: str, of_scores: Any) -> Floats:
+        """What the classifier says, or what follows from scores by the features there are."""
+        if self._passes(X):
+            return np.asarray(getattr(self.estimator_, name)(X))
+        rows = self._rows(X)
+        if self._by_margins(rows):
+            return np.asarray(of_scores(self._marginal(rows)))
+        given = features_for(self.estimator_, rows, self.encoding_)
+        return np.asarray(getattr(self.estimator_, name)(given))
+
+    def _as_given(self, X: Any) -> Any:
+        self._need_fit()
+        return (
+            X if self._passes(X) else features_for(self.estimator_, self._rows(X), self.encoding_)
+        )
+
+    def _by_margins(self, rows: EncodedRows) -> bool:
+        return self.encoding_.missing == "marginal" and bool(rows.gaps.any())
+
+    def _marginal(self, rows: EncodedRows) -> Floats:
+        return np.asarray(self.estimator_.marginal_scores(rows.matrix()))

@@ -1,0 +1,729 @@
+"""OneVsRest, OneVsOne and OutputCodes: many classes by any two-class classifier.
+
+Two-class estimators of any kind, fitted to the sides of a code one by one, on several cores.
+
+A classifier is fitted to the classes 0 and 1, a regressor to the numbers 0 and 1. The score of a
+classifier is its decision function or log odds; that of a regressor with output f is 2 f - 1, as if
+it had been fitted to -1 and 1: positive above one half, and of the same order as f.
+
+Many classes from two: what one-vs-rest, one-vs-one and output codes share.
+
+A classifier made from moments is not fitted row by row: the rows are read once, and every member is
+a function of merged moments. Any other classifier, or a regressor, is cloned and fitted once for
+each column of the code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from numbers import Integral
+from types import SimpleNamespace
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.utils import _safe_indexing, check_random_state, get_tags
+from sklearn.utils.parallel import Parallel, delayed
+from sklearn.utils.validation import _num_samples, has_fit_parameter
+
+from discriminant.assessment.resampling.folds import made_from_moments
+from discriminant.engines.engine import read_classes, read_moments
+from discriminant.engines.local import blas_for
+from discriminant.engines.partitioned import AnyTable, in_memory
+from discriminant.errors import (
+    InfiniteValueError,
+    LabelError,
+    MomentsMismatchError,
+    OptionError,
+    ResponseError,
+    ShapeError,
+    TooFewRowsError,
+    WeightError,
+    gathered,
+)
+from discriminant.estimators.base import (
+    MomentClassifier,
+    Rows,
+    at_hand,
+    is_regressor,
+    only_if,
+    parted,
+    require_classifier,
+)
+from discriminant.estimators.gaussian.lda_qda import LinearGaussianClassifier
+from discriminant.models.multiclass.codes import (
+    CODES,
+    FIXED,
+    RANDOM,
+    Code,
+    Signs,
+    designed,
+    one_vs_one,
+    one_vs_rest,
+)
+from discriminant.models.multiclass.decode import (
+    DECODINGS,
+    Ambiguity,
+    ambiguity,
+    by_loss,
+    euclidean,
+    hamming,
+    is_rest,
+)
+from discriminant.models.multiclass.members import (
+    SIDES,
+    DecomposedRule,
+    Members,
+    fit_members,
+    linear_members,
+    log_coupled,
+    sided,
+)
+from discriminant.moments.class_moments import ClassMoments, Detail
+from discriminant.moments.class_rows import ClassRows
+from discriminant.posterior import log_posterior
+from discriminant.table.labels import encode_labels
+from discriminant.table.memory import Table, open_table, open_weight
+from discriminant.table.schema import Codes, Features, Floats, Labels, canonical_rows, is_sparse
+
+_FURTHEST = 745.0  # log odds of the least probability that is not zero
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FittedMembers:
+    """M classifiers of the classes 0 and 1, or M regressors on the numbers 0 and 1."""
+
+    fitted: tuple[Any, ...]
+
+    def said(self, X: Any) -> Floats:
+        """(n, M) what each says of each row: positive for its positive side."""
+        found = np.column_stack([_said(model, X) for model in self.fitted])
+        if len(self.fitted) > 1:  # infinite scores cannot be compared
+            for row in np.flatnonzero(np.isinf(found).any(axis=1)):
+                raise InfiniteValueError.of_row(int(row), type(self.fitted[0]).__name__)
+        return found
+
+    def log_odds(self, X: Any) -> Floats:
+        """(n, M) log odds of the positive side."""
+        return np.column_stack([_log_odds(model, X) for model in self.fitted])
+
+
+def classes_of(X: Any, y: Any, name: str) -> tuple[Labels, Codes]:
+    """Labels and the code of each row."""
+    if y is None:
+        raise LabelError.absent(name)
+    labels, codes = encode_labels(y)
+    if _num_samples(X) != len(codes):
+        raise ShapeError.of_lengths("y", len(codes), _num_samples(X))
+    return labels, codes
+
+
+def fit_each(
+    base: Any,
+    X: Any,
+    codes: Codes,
+    signs: Signs,
+    *,
+    labels: Labels,
+    sample_weight: Any,
+    n_jobs: int | None,
+    progress: Callable[[int, int], object] | None,
+) -> FittedMembers:
+    """A clone of the classifier for each column, fitted to the rows of its two sides."""
+    weight = open_weight(sample_weight, len(codes))
+    if weight is not None and not has_fit_parameter(base, "sample_weight"):
+        raise WeightError.not_taken(type(base).__name__)
+    if weight is not None:
+        for k in np.flatnonzero(np.bincount(codes, weight, minlength=len(signs)) == 0):
+            raise WeightError.class_without(labels[k])
+    if is_sparse(X):
+        X = canonical_rows(X)
+    M = signs.shape[1]
+    fits = (delayed(_fit_one)(clone(base), X, codes, signs[:, m], weight) for m in range(M))
+    fitted = []
+    for model in Parallel(n_jobs=n_jobs, return_as="generator")(fits):
+        fitted.append(model)
+        if progress is not None:
+            progress(len(fitted), M)
+    return FittedMembers(tuple(fitted))
+
+
+def two_sided(table: Table, column: npt.NDArray[np.int8]) -> Table:
+    """The rows of the two sides of a column, as rows of the classes 0 and 1."""
+    side = column[table.codes]
+    if not column.all():
+        table, side = table.take(np.flatnonzero(side)), side[side != 0]
+    schema = replace(table.schema, labels=SIDES)
+    return replace(table, schema=schema, codes=(side > 0).astype(np.uint8))
+
+
+def _fit_one(
+    model: Any, X: Any, codes: Codes, column: npt.NDArray[np.int8], weight: Floats | None
+) -> Any:
+    side = column[codes]
+    if not column.all():
+        rows = np.flatnonzero(side)
+        X, side = _safe_indexing(X, rows), side[rows]
+        weight = None if weight is None else weight[rows]
+    truth = SIDES[(side > 0).astype(np.intp)]
+    try:
+        return model.fit(X, truth) if weight is None else model.fit(X, truth, sample_weight=weight)
+    except ResponseError as fault:
+        allowed = "a regressor that can be fitted to 0 and 1, the codes of two classes"
+        raise OptionError.of("estimator", type(model).__name__, allowed) from fault
+
+
+def _said(model: Any, X: Any) -> Floats:
+    if is_regressor(model):
+        return 2.0 * np.ravel(np.asarray(model.predict(X), dtype=np.float64)) - 1.0
+    if hasattr(model, "decision_function"):
+        return np.ravel(np.asarray(model.decision_function(X), dtype=np.float64))
+    if hasattr(model, "predict_proba"):
+        return _log_odds(model, X)
+    predicted = np.asarray(model.predict(X))
+    if not np.isin(predicted, SIDES).all():
+        allowed = "a classifier or a regressor that says so (ClassifierMixin, RegressorMixin)"
+        raise OptionError.of("estimator", type(model).__name__, f"{allowed}: it predicts numbers")
+    return np.where(predicted == 1, 1.0, -1.0)
+
+
+def _log_odds(model: Any, X: Any) -> Floats:
+    with np.errstate(divide="ignore"):
+        if hasattr(model, "predict_log_proba"):
+            logs = np.asarray(model.predict_log_proba(X), dtype=np.float64)
+        else:
+            logs = np.log(np.asarray(model.predict_proba(X), dtype=np.float64))
+    return np.clip(logs[:, 1] - logs[:, 0], -_FURTHEST, _FURTHEST)
+
+
+Odds = Callable[[], Floats]  # (n, M) log odds of the positive sides, worked out when asked
+
+
+def _by_moments(model: Any) -> bool:
+    """Whether the two-class classifier is a function of moments."""
+    base = model.estimator
+    return isinstance(base, MomentClassifier) and made_from_moments(base)
+
+
+def _needs_moments(model: Any) -> bool:
+    if not _by_moments(model):
+        raise AttributeError(f"{type(model.estimator).__name__} is not fitted from moments")
+    return True
+
+
+def _has_probabilities(model: Any) -> bool:
+    base, wrapper = model.estimator, type(model).__name__
+    name = f"{wrapper}({type(base).__name__}()) has no probabilities"
+    if is_regressor(base):
+        raise AttributeError(
+            f"{name}: the output of a regressor is a score, and may be negative or above one. "
+            f"Use predict or decision_function, or a classifier with probabilities: "
+            f"{wrapper}(Logistic())."
+        )
+    if not hasattr(base, "predict_proba"):
+        raise AttributeError(f"{name}: {type(base).__name__} has no predict_proba.")
+    return True
+
+
+def _has_posterior(estimator: Any) -> bool:
+    """Whether the two-class estimator has probabilities."""
+    return hasattr(estimator, "predict_proba") and not is_regressor(estimator)
+
+
+class Decomposition(ClassifierMixin, MetaEstimatorMixin, Rows):
+    """K classes by two-class classifiers, one for each column of a code."""
+
+    _mark = "_code"
+    _ways_to_fit = "fit, or fit_moments with a classifier made from moments"
+    estimator: Any
+    n_jobs: int | None
+    progress: Callable[[int, int], object] | None
+    moments_: Any  # of the fit, where the classifier is made from moments; else None
+    _code: Code
+    _members: Members | FittedMembers
+    _base: Any  # the classifier as it was at the fit
+
+    # --- what a class adds ------------------------------------------------------------------------
+
+    def _made(self, labels: Labels, read: Callable[[], Any]) -> Code:
+        """The code of these classes."""
+        raise NotImplementedError
+
+    def _leaves_out(self) -> bool:
+        """Whether some column may leave a class out."""
+        raise NotImplementedError
+
+    def _decoded(self, said: Floats, code: Code, odds: Odds | None) -> Floats:
+        """(n, K) scores of the classes, the largest of which wins; log odds, if there are any."""
+        raise NotImplementedError
+
+    # --- fitting ----------------------------------------------------------------------------------
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Fit the two-class classifiers: from moments read once, or one by one.
+
+        Rows in parts (`discriminant.rows`) come without y, and are many only of a classifier that
+        is made from moments.
+        """
+        name = type(self).__name__
+        if not _by_moments(self):
+            who = f"{name} of {type(self.estimator).__name__}"
+            return self._fit_rows(*at_hand(X, y, sample_weight, who))
+        table = parted(X, y, sample_weight) or open_table(X, y, weight=sample_weight, name=name)
+        if len(table) == 1:
+            raise TooFewRowsError.of_one_row(name, 4)
+        moments = read_classes(table, self._detail_for(len(table), table.width))
+        return self._fit_from(moments, table)
+
+    @only_if(_needs_moments)
+    def fit_moments(self, moments: Any) -> Self:
+        """Fit from moments: read earlier, merged, weighted or regrouped; no rows are needed."""
+        if not isinstance(moments, ClassMoments | ClassRows):
+            allowed = "what discriminant.moments(X, y) returns; for rows there is fit(X, y)"
+            raise OptionError.of("moments", type(moments).__name__, allowed)
+        return self._fit_from(moments, None)
+
+    # --- for cross-validation without refitting ---------------------------------------------------
+
+    @property
+    def detail(self) -> Detail:
+        """What moments must hold: pooled ones cannot leave a class out."""
+        needed: Detail = self.estimator.detail
+        return "class" if needed == "pooled" and self._leaves_out() else needed
+
+    @property
+    def needs_rows(self) -> bool:
+        """Whether moments are not enough."""
+        return not _by_moments(self)
+
+    @only_if(_needs_moments)
+    def rule_from(self, moments: Any) -> DecomposedRule:
+        """The fitted rule, from moments alone; nothing is stored."""
+        code = self._code_for(moments.labels, lambda: moments)
+        return DecomposedRule(code, self._members_from(moments, code))
+
+    @only_if(_needs_moments)
+    def rule_of(self, table: AnyTable) -> DecomposedRule:
+        """The fitted rule, from rows: where moments hold too few digits."""
+        moments = read_classes(table, self.detail)
+        code = self._code_for(table.schema.labels, lambda: moments)
+        return DecomposedRule(code, self._members_of(table, code, moments))
+
+    def needs_rows_for(self, moments: Any) -> bool:
+        """Whether moments hold too few digits to stand in for their rows."""
+        base = self.estimator
+        if type(base).needs_rows_for is MomentClassifier.needs_rows_for:
+            return False
+        code = self._code_for(moments.labels, lambda: moments)
+        columns = range(code.signs.shape[1])
+        return any(base.needs_rows_for(sided(moments, code, m)) for m in columns)
+
+    def answers_by(
+        self, rule: DecomposedRule, features: Features
+    ) -> tuple[Floats, npt.NDArray[np.intp]]:
+        """(n, K) log posteriors, and (n,) codes of the classes that `predict` says, by a rule."""
+        scores = self._class_scores(features, rule.members, rule.code, sure=True)
+        return log_posterior(rule.scores(features)), scores.argmax(axis=1)
+
+    def scores_without_each(self, moments: Any, table: Table) -> None:
+        """No closed form: a row left out is taken from the moments."""
+        return None
+
+    # --- using ------------------------------------------------------------------------------------
+
+    def predict(self, X: Any) -> npt.NDArray[Any]:
+        """The class whose code word is nearest to what the classifiers say."""
+        return np.asarray(self.classes_[self._all_scores(X).argmax(axis=1)])
+
+    def decision_function(self, X: Any) -> Floats:
+        """(n, K) scores of the classes; with two classes what the one classifier says, (n,)."""
+        scores = self._all_scores(X)
+        if scores.shape[1] > 2:
+            return scores
+        return np.asarray(scores[:, 1] - scores[:, 0])
+
+    @only_if(_has_probabilities)
+    def predict_log_proba(self, X: Any) -> Floats:
+        """(n, K) logs of the coupled probabilities."""
+        return self._over_rows(
+            lambda rows: log_coupled(self._members.log_odds(rows), self._code), X
+        )
+
+    @only_if(_has_probabilities)
+    def predict_proba(self, X: Any) -> Floats:
+        """(n, K) coupled probabilities: see `models.coupling`."""
+        return np.asarray(np.exp(self.predict_log_proba(X)))
+
+    def said(self, X: Any) -> Floats:
+        """(n, M) what each two-class classifier says: positive for the classes of sign +1."""
+        return self._over_rows(lambda rows: self._members.said(rows), X)
+
+    def ambiguous(self, X: Any) -> Ambiguity:
+        """How many classes claim each row, and the shares of rows that none or several claim."""
+        return ambiguity(self.said(X), self._code.signs, rest=is_rest(self._code.signs))
+
+    @property
+    def classes_(self) -> npt.NDArray[Any]:
+        """(K,) labels, sorted."""
+        self._need_fit()
+        return np.asarray(self._code.labels)
+
+    @property
+    def code_(self) -> Signs:
+        """(K, M) the side of each class in each two-class problem; 0: left out."""
+        self._need_fit()
+        return self._code.signs
+
+    @property
+    def members_(self) -> Members | FittedMembers:
+        """The two-class rules as they were fitted: what an export writes down."""
+        self._need_fit()
+        return self._members
+
+    @property
+    def base_(self) -> Any:
+        """The classifier of two classes, not fitted, as it was at the fit."""
+        self._need_fit()
+        return self._base
+
+    @property
+    def distance_(self) -> float:
+        """Least distance between the code words of two classes."""
+        self._need_fit()
+        return self._code.distance
+
+    @property
+    def corrects_(self) -> int:
+        """How many classifiers may err about a row without changing its class, whichever do."""
+        self._need_fit()
+        return self._code.corrects
+
+    @property
+    def estimators_(self) -> list[Any]:
+        """M fitted estimators of the classes, or numbers, 0 and 1; from moments when asked."""
+        self._need_fit()
+        if isinstance(self._members, FittedMembers):
+            return list(self._members.fitted)
+        columns = range(self._code.signs.shape[1])
+        with gathered():
+            return [
+                clone(self._base).fit_moments(sided(self.moments_, self._code, m)) for m in columns
+            ]
+
+    def __sklearn_tags__(self) -> Any:
+        """Whatever rows the two-class classifier takes."""
+        tags = super().__sklearn_tags__()
+        inner = get_tags(self.estimator)
+        tags.input_tags = inner.input_tags
+        if inner.classifier_tags is not None:
+            tags.classifier_tags.poor_score = inner.classifier_tags.poor_score
+        return tags
+
+    # --- inside -----------------------------------------------------------------------------------
+
+    def _detail_for(self, rows: int, width: int) -> Detail:
+        kept: Detail = self.estimator.detail_for(rows, width)
+        return "rows" if kept == "rows" else self.detail
+
+    def _code_for(self, labels: Labels, read: Callable[[], Any]) -> Code:
+        """The code; `read` gives moments of the rows to a code that is designed from them."""
+        if len(labels) < 2:
+            raise LabelError.one_class(labels[0] if len(labels) else "none")
+        return self._made(labels, read)
+
+    def _fit_from(self, moments: Any, table: AnyTable | None) -> Self:
+        """Members from moments, or from the table where these leave too few digits."""
+        if not moments.holds(self.detail):
+            name = type(self).__name__
+            raise MomentsMismatchError.needs_detail(name, self.detail, moments.detail)
+        code = self._code_for(moments.labels, lambda: moments)
+        for k in np.flatnonzero(moments.weight <= 0):
+            raise WeightError.class_without(moments.labels[k])
+        with gathered(), blas_for(len(moments.features)):
+            if table is not None and self.needs_rows_for(moments):
+                self._members = self._members_of(table, code, moments)
+            else:
+                self._members = self._members_from(moments, code)
+        self._hold(code, moments)
+        self._remember(moments.features, None if table is None else table.schema.named)
+        return self
+
+    def _members_from(self, moments: Any, code: Code) -> Members:
+        base, anchor = self.estimator, moments.anchor.moved(moments.centre)[0]
+        if not _plain_line(base, moments):
+            return Members.of(fit_members(moments, code, rule_from=base.rule_from), anchor)
+        return linear_members(
+            moments,
+            code,
+            family=base.family,
+            prior=lambda weight: base.prior_from(SimpleNamespace(labels=SIDES, weight=weight)),
+            rule_from=base.rule_from,
+        )
+
+    def _members_of(self, table: AnyTable, code: Code, moments: Any) -> Members:
+        table = in_memory(table, f"{type(self).__name__} of columns that nearly depend")
+        rules = [self.estimator.rule_of(two_sided(table, column)) for column in code.signs.T]
+        return Members.of(rules, moments.anchor.moved(moments.centre)[0])
+
+    def _fit_rows(self, X: Any, y: Any, sample_weight: Any) -> Self:
+        name = type(self).__name__
+        if not is_regressor(self.estimator):
+            require_classifier(
+                self.estimator, name, "fits it to two classes at a time; a regressor is taken too"
+            )
+        labels, codes = classes_of(X, y, name)
+
+        def read() -> ClassMoments:
+            return read_moments(open_table(X, y, weight=sample_weight, name=name), detail="pooled")
+
+        code = self._code_for(labels, read)
+        fitted = fit_each(
+            self.estimator,
+            X,
+            codes,
+            code.signs,
+            labels=labels,
+            sample_weight=sample_weight,
+            n_jobs=self.n_jobs,
+            progress=self.progress,
+        )
+        self._members = fitted
+        self._hold(code, None)
+        for name in ("n_features_in_", "feature_names_in_"):
+            self.__dict__.pop(name, None)
+            if hasattr(fitted.fitted[0], name):
+                setattr(self, name, getattr(fitted.fitted[0], name))
+        return self
+
+    def _hold(self, code: Code, moments: Any) -> None:
+        self._code = code
+        self.moments_ = moments
+        self._base = clone(self.estimator)
+
+    def _over_rows(self, scoring: Callable[[Any], Floats], X: Any) -> Floats:
+        """By blocks of rows where members are rules; others take rows as they are given."""
+        self._need_fit()
+        if isinstance(self._members, FittedMembers):
+            return scoring(X)
+        return self._finite(scoring, X if self._plain(X) else self._features(X))
+
+    def _all_scores(self, X: Any) -> Floats:
+        """(n, K) scores, also of two classes: what the classifier says, halved to each side."""
+
+        def scoring(rows: Features) -> Floats:
+            sure = _has_posterior(self._base)
+            return self._class_scores(rows, self._members, self._code, sure=sure)
+
+        return self._over_rows(scoring, X)
+
+    def _class_scores(
+        self, rows: Any, members: Members | FittedMembers, code: Code, *, sure: bool
+    ) -> Floats:
+        """(n, K) scores of the classes by these members; `sure` ones have probabilities."""
+        said = members.said(rows)
+        if said.shape[1] == 1:
+            return np.asarray(0.5 * said * code.signs[:, 0])
+        return self._decoded(said, code, (lambda: members.log_odds(rows)) if sure else None)
+
+
+def _plain_line(base: Any, moments: Any) -> bool:
+    """Whether members are LDA by products, of a shrinkage that is known beforehand."""
+    if not isinstance(base, LinearGaussianClassifier) or not isinstance(moments, ClassMoments):
+        return False
+    return base.detail == "pooled" and not isinstance(base.family.shrinkage, str)
+
+
+Progress = Callable[[int, int], object]
+
+
+class OneVsRest(Decomposition):
+    """One classifier for each class, against all others; the most confident yes wins.
+
+    Probabilities are coupled by the generalised Bradley-Terry model, so that they sum to one.
+
+    Parameters
+    ----------
+    estimator
+        A classifier of two classes, 0 and 1. One made from moments (LDA, QDA, RDA, LeastSquares,
+        Fisher ...) is fitted from moments that are read once; any other is cloned and fitted anew.
+    n_jobs
+        How many are fitted at a time, where it is not made from moments; as in joblib.
+    progress
+        Called after each such fit with how many are done, and of how many.
+
+    Attributes
+    ----------
+    classes_, code_, distance_, corrects_
+        Labels; the code (K, M); its least distance; the errors of classifiers it always corrects.
+    estimators_
+        The fitted two-class classifiers; from moments they are made when they are asked for.
+    moments_
+        Where the classifier is made from moments, those of the fit; else None.
+
+    Examples
+    --------
+    >>> from discriminant import LDA
+    >>> rows, labels = [[0.0], [1.0], [4.0], [5.0], [9.0], [10.0]], list("aabbcc")
+    >>> model = OneVsRest(LDA()).fit(rows, labels)
+    >>> model.predict([[0.2], [9.8]]).tolist()
+    ['a', 'c']
+    >>> model.ambiguous([[0.2], [4.5], [9.8]]).claims.tolist()  # no line cuts out the middle
+    [1, 0, 1]
+    """
+
+    def __init__(
+        self, estimator: Any, *, n_jobs: int | None = None, progress: Progress | None = None
+    ) -> None:
+        self.estimator = estimator
+        self.n_jobs = n_jobs
+        self.progress = progress
+
+    def _made(self, labels: Labels, read: Callable[[], Any]) -> Code:
+        return Code(labels, one_vs_rest(len(labels)))
+
+    def _leaves_out(self) -> bool:
+        return False
+
+    def _decoded(self, said: Floats, code: Code, odds: Odds | None) -> Floats:
+        return said
+
+
+class OneVsOne(Decomposition):
+    """One classifier for each pair of classes; each votes, and ties go by confidence.
+
+    Probabilities are coupled as Wu, Lin and Weng (2004) do. `decision_function` has the votes, less
+    what is the same for all classes, with a part below 1/6 for confidence.
+
+    Parameters
+    ----------
+    estimator, n_jobs, progress
+        As in `OneVsRest`; there are K (K - 1) / 2 classifiers. The later class of a pair is 1.
+
+    Examples
+    --------
+    >>> from discriminant import LDA
+    >>> rows, labels = [[0.0], [1.0], [4.0], [5.0], [9.0], [10.0]], list("aabbcc")
+    >>> model = OneVsOne(LDA()).fit(rows, labels)
+    >>> model.predict([[0.2], [4.5], [9.8]]).tolist(), model.code_.T.tolist()
+    (['a', 'b', 'c'], [[-1, 1, 0], [-1, 0, 1], [0, -1, 1]])
+    """
+
+    def __init__(
+        self, estimator: Any, *, n_jobs: int | None = None, progress: Progress | None = None
+    ) -> None:
+        self.estimator = estimator
+        self.n_jobs = n_jobs
+        self.progress = progress
+
+    def _made(self, labels: Labels, read: Callable[[], Any]) -> Code:
+        return Code(labels, one_vs_one(len(labels)))
+
+    def _leaves_out(self) -> bool:
+        return True
+
+    def _decoded(self, said: Floats, code: Code, odds: Odds | None) -> Floats:
+        return hamming(said, code.signs)
+
+
+class OutputCodes(Decomposition):
+    """Error-correcting output codes: each classifier takes sides between groups of classes.
+
+    A class is a word of sides; a row goes to the class whose word is nearest to what the
+    classifiers say, so that a few of them may err. Probabilities are coupled by the generalised
+    Bradley-Terry model, or where the code has zeros by least squares, as pairs are.
+
+    Parameters
+    ----------
+    estimator, n_jobs, progress
+        As in `OneVsRest`.
+    code
+        'one-vs-rest', 'one-vs-one', 'exhaustive' (every way to take sides), 'dense' or 'sparse'
+        (random; sparse leaves classes out), 'designed' (sides that a linear rule can separate, from
+        moments), or a matrix (K, M) of -1, 0 (left out) and 1, classes in sorted order.
+    columns
+        How many classifiers for 'dense', 'sparse' and 'designed'; None: 10 log2 K, for 'sparse'
+        15 log2 K, or as many as there are.
+    decoding
+        'loss', 'hamming' or 'euclidean': see `models.decoding`. It is read when it is used, so that
+        it can be changed after the fit.
+    random_state
+        Of the random codes.
+
+    Examples
+    --------
+    >>> from discriminant import LDA
+    >>> rows = [[0.0, 0.0], [1.0, 0.5], [0.0, 5.0], [1.0, 6.0], [5.0, 0.0], [6.0, 0.5]]
+    >>> model = OutputCodes(LDA(), code="exhaustive").fit(rows, list("aabbcc"))
+    >>> model.code_.shape, model.distance_, model.predict([[0.5, 0.5]]).tolist()
+    ((3, 3), 2.0, ['a'])
+    """
+
+    def __init__(
+        self,
+        estimator: Any,
+        *,
+        code: Any = "dense",
+        columns: Any = None,
+        decoding: Any = "loss",
+        random_state: Any = 0,
+        n_jobs: int | None = None,
+        progress: Progress | None = None,
+    ) -> None:
+        self.estimator = estimator
+        self.code = code
+        self.columns = columns
+        self.decoding = decoding
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.progress = progress
+
+    def _made(self, labels: Labels, read: Callable[[], Any]) -> Code:
+        self._check_options()
+        K, many = len(labels), self.columns
+        if not isinstance(self.code, str):
+            return Code.of(self.code, labels)
+        if self.code in FIXED:
+            return Code(labels, FIXED[self.code](K))
+        rng = np.random.default_rng(check_random_state(self.random_state).randint(1 << 31))
+        if self.code in RANDOM:
+            return Code(labels, RANDOM[self.code](K, many, rng))
+        found = read()
+        found = found.reduce("diagonal") if isinstance(found, ClassRows) else found
+        return Code(labels, designed(found, many, rng))
+
+    def _check_options(self) -> None:
+        if isinstance(self.code, str) and self.code not in CODES:
+            allowed = f"one of {', '.join(CODES)}, or a matrix of -1, 0 and 1"
+            raise OptionError.of("code", self.code, allowed)
+        _checked_decoding(self.decoding)
+        many = self.columns
+        if many is None:
+            return
+        if not isinstance(many, Integral) or many < 1:
+            raise OptionError.of("columns", many, "a whole number from 1 on, or None")
+        if not isinstance(self.code, str) or self.code in FIXED:
+            allowed = "None: this code has columns of its own"
+            raise OptionError.of("columns", many, allowed)
+
+    def _leaves_out(self) -> bool:
+        if isinstance(self.code, str):
+            return self.code in ("one-vs-one", "sparse")
+        return not np.asarray(self.code).all()
+
+    def _decoded(self, said: Floats, code: Code, odds: Odds | None) -> Floats:
+        signs = code.signs
+        decoding = _checked_decoding(self.decoding)
+        if decoding == "hamming":
+            return hamming(said, signs)
+        if decoding == "loss":
+            return by_loss(said, signs, logistic=odds is not None)
+        word = np.clip(said, -1.0, 1.0) if odds is None else np.tanh(odds() / 2)
+        return euclidean(word, signs)
+
+
+def _checked_decoding(decoding: Any) -> Any:
+    if decoding not in DECODINGS:
+        raise OptionError.of("decoding", decoding, f"one of {', '.join(DECODINGS)}")
+    return decoding

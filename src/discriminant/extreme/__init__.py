@@ -1,0 +1,1 @@
+"""Extreme classification: label trees for very many classes or labels."""

@@ -1,0 +1,297 @@
+"""Rows for a label tree: CSR whatever they come as, sound enough for loops that check nothing.
+
+A single row must not take longer here than its search: a CSR matrix is looked at, neither copied
+nor made anew. Dense rows may be standardized on the way: (x - centre) / spread, in float64; and
+rows may be brought to length one: x / |x|, as is best for counts of words.
+
+What rows are labelled with: one label each, or sets of labels, as one sparse matrix.
+
+    one          y is a vector: a label for each row
+    indicator    y is an (N, L) matrix, sparse or dense, with 1 where a row has a label
+    sets         y is a list of sets (or lists) of labels
+
+`members` has a 1 where a row has a label, each label of a row once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from discriminant.errors import (
+    LabelError,
+    LabelSetError,
+    LabelTreeError,
+    LongRowsWarning,
+    ShapeError,
+    UnlabelledRowsWarning,
+    UnseenLabelsWarning,
+    tell,
+)
+from discriminant.table.labels import encode_labels
+from discriminant.table.schema import (
+    Block,
+    Floats,
+    Labels,
+    canonical_rows,
+    dense,
+    is_sparse,
+    native,
+    numbered,
+)
+
+_LONG = 0.5  # times 1 / threshold: rows longer than that, and lone weights below it, matter
+_REAL = (np.float32, np.float64)
+_BLOCK = 1 << 14  # rows of a dense table looked at together
+
+
+class Entries(NamedTuple):
+    """What a CSR matrix holds, without its checks, which take longer than to search for a row."""
+
+    data: Any
+    indices: Any
+    indptr: Any
+    shape: tuple[int, int]
+
+    def matrix(self) -> sparse.csr_matrix:
+        """As a matrix."""
+        return sparse.csr_matrix((self.data, self.indices, self.indptr), shape=self.shape)
+
+
+def scale_of(features: Any) -> Floats:
+    """(2, d) mean and standard deviation of each column of dense rows; 1 where it is constant."""
+    if is_sparse(features):
+        raise LabelTreeError.sparse_to_standardize()
+    firsts = range(0, features.shape[0], _BLOCK)
+    blocks = [slice(first, first + _BLOCK) for first in firsts]
+    n, unit = features.shape[0], np.zeros(features.shape[1])
+    with np.errstate(invalid="ignore", over="ignore"):
+        centre = sum(dense(features[at]).sum(axis=0) / n for at in blocks)
+        for at in blocks:  # squares of what is at most 1 do not overflow
+            unit = np.maximum(unit, np.abs(dense(features[at]) - centre).max(axis=0))
+        unit = np.where(unit > 0, unit, 1.0)
+        square = sum((((dense(features[at]) - centre) / unit) ** 2).sum(axis=0) for at in blocks)
+        spread = unit * np.sqrt(square / n)
+    constant = ~(spread > 1e-12 * np.maximum(np.abs(centre), np.finfo(float).tiny))
+    return np.array([centre, np.where(constant, 1.0, spread)])
+
+
+def as_rows(
+    features: Any,
+    kind: Any,
+    *,
+    names: tuple[str, ...] | None = None,
+    scale: Floats | None = None,
+    unit: bool = False,
+) -> Entries:
+    """(n, d) CSR of `kind`, float32 or float64, its columns in order; NaN and infinity refused."""
+    if scale is not None and is_sparse(features):
+        features = features.toarray()
+    if not is_sparse(features):
+        features = _from_dense(features, np.float64 if unit else kind, names, scale)
+    rows = features if features.format == "csr" else features.tocsr()
+    if np.iscomplexobj(rows.data):
+        raise LabelTreeError.unsound_rows("it holds complex numbers")
+    finite = _looked_at(rows)
+    seen = rows.data
+    if not rows.has_canonical_format:  # entries out of order, or a cell in several: their sum
+        rows = rows.copy()
+        rows.sum_duplicates()
+    if not rows.data.all():  # so that a stored zero changes neither the tree nor the order of sums
+        rows = rows.copy()
+        rows.eliminate_zeros()
+    values = _of_length_one(rows.data, rows.indptr) if unit else rows.data
+    if values.dtype != kind:
+        with np.errstate(over="ignore"):
+            values = values.astype(kind)
+    if values is not seen:  # other numbers than those that were looked at
+        finite = finite and bool(np.isfinite(values[: rows.indptr[-1]]).all())
+    if not finite:
+        _blame(rows, names)
+    places, starts = native(rows.indices), native(rows.indptr)
+    return Entries(native(values), places[: len(values)], starts, rows.shape)
+
+
+def check_sizes(rows: sparse.csr_matrix, *, names: tuple[str, ...] | None) -> None:
+    """Refuse numbers whose squares are none of their kind: training sums them."""
+    most = float(np.sqrt(np.finfo(rows.dtype).max) / 1e3)
+    if float(np.abs(rows.data).max(initial=0.0)) > most:
+        at = int(np.argmax(np.abs(rows.data)))
+        row = int(np.searchsorted(rows.indptr, at, side="right")) - 1
+        named = _named(names, int(rows.indices[at]))
+        raise LabelTreeError.beyond_squares(row, named, str(rows.dtype), most)
+
+
+def tell_long_rows(model: Any, rows: sparse.csr_matrix) -> None:
+    """Say so where rows are so long that weights that matter are below the threshold."""
+    if model.standardize or not model.threshold:
+        return
+    some = rows[:: max(1, rows.shape[0] // 1000)].astype(np.float64)
+    length = float(np.median(np.sqrt(np.asarray(some.multiply(some).sum(axis=1)).ravel())))
+    if length * float(model.threshold) > _LONG:
+        tell(LongRowsWarning.of(length, float(model.threshold)))
+
+
+def _from_dense(
+    features: Any, kind: Any, names: tuple[str, ...] | None, scale: Floats | None
+) -> Any:
+    """Dense rows, some at a time: zeros are left out."""
+    parts = []
+    for first in range(0, features.shape[0], _BLOCK):
+        block = dense(features[first : first + _BLOCK])
+        if not np.isfinite(block).all():
+            _blame(features, names)
+        if scale is not None:
+            block = (block - scale[0]) / scale[1]
+        with np.errstate(over="ignore"):
+            found = block.astype(kind)
+        if not np.isfinite(found).all():
+            row, column = np.argwhere(~np.isfinite(found))[0]
+            raise LabelTreeError.beyond_single(first + int(row), _named(names, int(column)))
+        parts.append(sparse.csr_matrix(found))
+    if not parts:
+        raise ShapeError.no_rows(0)
+    return parts[0] if len(parts) == 1 else sparse.vstack(parts, format="csr")
+
+
+def _of_length_one(values: Any, starts: Any) -> Any:
+    """Each row over its length, in float64; rows without entries, or of zeros, stay."""
+    count = np.diff(starts)
+    if not len(values) or not count.any():
+        return values
+    first, wide = starts[:-1][count > 0], values[: starts[-1]].astype(np.float64)
+    largest = np.maximum.reduceat(np.abs(wide), first)
+    largest[~(largest > 0)] = 1.0  # squares of what is at most 1 do not overflow
+    with np.errstate(invalid="ignore"):
+        wide /= np.repeat(largest, count[count > 0])
+        length = np.sqrt(np.add.reduceat(wide**2, first))
+        length[~(length > 0)] = 1.0
+        return wide / np.repeat(length, count[count > 0])
+
+
+def _looked_at(rows: Any) -> bool:
+    """Refuse rows whose pointers or columns lead elsewhere; whether their numbers are finite.
+
+    Of numbers that are neither float32 nor float64 this is not known: they will be made so.
+    """
+    from discriminant.extreme.model import kernels_train as loops
+
+    n, width = rows.shape
+    values = rows.data if rows.data.dtype in _REAL else np.empty(0, np.float32)
+    starts, places, values = (native(held) for held in (rows.indptr, rows.indices, values))
+    fault = loops.fault_of(starts, places, values, len(rows.data), n, width)
+    if fault == loops.POINTERS:
+        raise LabelTreeError.unsound_rows("its row pointers do not rise from 0")
+    if fault == loops.SHORT:
+        raise LabelTreeError.unsound_rows("its row pointers lead beyond its entries")
+    if fault == loops.COLUMNS:
+        raise LabelTreeError.unsound_rows(f"it has columns outside of 0 to {width - 1}")
+    return fault != loops.NUMBERS
+
+
+def _blame(features: Any, names: tuple[str, ...] | None) -> None:
+    """Raise the error that names the cell."""
+    whole = features[:] if not is_sparse(features) else features
+    codes = np.zeros(features.shape[0], np.uint8)
+    Block(whole, codes).blame(numbered(features.shape[1]) if names is None else names)
+    found = features.tocoo()
+    at = int(np.flatnonzero(np.abs(found.data) > np.finfo(np.float32).max)[0])
+    raise LabelTreeError.beyond_single(int(found.row[at]), _named(names, int(found.col[at])))
+
+
+def _named(names: tuple[str, ...] | None, column: int) -> str:
+    return f"x{column}" if names is None else names[column]
+
+
+Kind = Literal["one", "indicator", "sets"]
+_SETS = (set, frozenset, list, tuple, np.ndarray)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LabelSets:
+    """The labels of N rows, L in all."""
+
+    kind: Kind
+    labels: Labels  # (L,) sorted
+    members: sparse.csr_matrix  # (N, L) of ones, float32
+
+    def tell(self) -> None:
+        """Say which labels have no rows, and how many rows have no labels."""
+        count = np.bincount(self.members.indices, minlength=len(self.labels))
+        unseen = np.flatnonzero(count == 0)
+        if len(unseen):
+            names = [*self.labels[unseen[:5]].tolist(), *unseen[5:].tolist()]
+            tell(UnseenLabelsWarning.of(names, len(self.labels)))
+        without = int((np.diff(self.members.indptr) == 0).sum())
+        if without:
+            tell(UnlabelledRowsWarning.of(without, self.members.shape[0]))
+
+
+def open_labels(y: Any, *, name: str) -> LabelSets:
+    """The labels of rows at the door, of whatever kind."""
+    if y is None:
+        raise LabelError.absent(name)
+    if is_sparse(y):
+        return _of_matrix(sparse.csr_matrix(canonical_rows(y)))
+    if _are_sets(y):
+        return _of_sets(y)
+    if hasattr(y, "columns") and len(getattr(y, "shape", ())) == 2 and y.shape[1] > 1:
+        found = open_labels(np.asarray(y), name=name)  # a data frame, a column for each label
+        return replace(found, labels=np.array(list(y.columns)))
+    if isinstance(y, np.ndarray) and y.ndim == 2 and y.shape[1] > 1 and y.dtype.kind in "biuf":
+        return _of_matrix(sparse.csr_matrix(y))
+    shape = getattr(y, "shape", ())
+    if len(shape) > 2 or shape[1:] == (0,):
+        raise LabelSetError.of_shape(shape)
+    labels, codes = encode_labels(y)
+    starts = np.arange(len(codes) + 1)
+    return LabelSets("one", labels, _ones(codes, starts, len(labels)))
+
+
+def _are_sets(y: Any) -> bool:
+    if not isinstance(y, list | tuple):
+        y = np.asarray(y)
+        if y.ndim != 1 or y.dtype.kind != "O":
+            return False
+    return len(y) > 0 and isinstance(y[0], _SETS)
+
+
+def _of_sets(y: Sequence[Any]) -> LabelSets:
+    for row, held in enumerate(y):
+        if not isinstance(held, _SETS):
+            raise LabelSetError.no_set(row, type(held).__name__)
+    starts = np.concatenate([[0], np.cumsum([len(held) for held in y])])
+    if not starts[-1]:
+        raise LabelSetError.all_empty(len(y))
+    labels, codes = encode_labels(list(chain.from_iterable(y)))
+    return LabelSets("sets", labels, _ones(codes, starts, len(labels)))
+
+
+def _of_matrix(y: sparse.csr_matrix) -> LabelSets:
+    if y.dtype.kind not in "biuf":
+        raise LabelSetError.of_shape(y.shape)
+    y.check_format(full_check=True)
+    for at in np.flatnonzero(~((y.data >= 0) & (y.data % 1 == 0))):  # counts are no fault
+        row = int(np.searchsorted(y.indptr, at, side="right")) - 1
+        raise LabelSetError.of_entry(row, int(y.indices[at]), y.data[at])
+    if not y.data.all():
+        y = y.copy()  # its arrays may be the caller's
+        y.eliminate_zeros()
+    if not y.nnz:
+        raise LabelSetError.all_empty(y.shape[0])
+    return LabelSets("indicator", np.arange(y.shape[1]), _ones(y.indices, y.indptr, y.shape[1]))
+
+
+def _ones(codes: npt.NDArray[Any], starts: npt.NDArray[Any], labels: int) -> sparse.csr_matrix:
+    ones = np.ones(len(codes), np.float32)
+    shape = (len(starts) - 1, labels)
+    found = sparse.csr_matrix((ones, codes.astype(np.int32), starts), shape=shape)
+    found.sum_duplicates()
+    found.data[:] = 1.0
+    return found

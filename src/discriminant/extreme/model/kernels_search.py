@@ -1,0 +1,582 @@
+"""Loops of the search: from the nodes that rows have reached to the best of their children.
+
+This file imports Numba, and is itself imported when a search is about to run. A loop is compiled on
+first use, for each kind of weights, and kept on disk for the next process.
+
+A pair is a row and a node that it has reached. Its margins are
+
+    m_c = bias_c + sum of x_f w_fc       over the features f of the row, in their order
+
+so that every way to find f in the chunk of the node sums in the same order, and gives the same
+bits. There are two: by halving, and by a map from features to rows of the chunk, which is worth
+its making where many rows of a block have reached the node. The map need not be emptied between
+chunks: what it says of another chunk lies outside this one. Pairs of a block are taken node by
+node, so that a chunk is in the cache while it is in use; a node whose own score is no longer
+among the best of its row is passed over, since no child has a better one. Where a chunk has a
+weight for many of its children, its rows are filled up with zeros first, so that they are added
+eight children at a time: a zero more changes no bit of a sum.
+
+A single row waits for memory more than for sums: its features are looked for in the chunks of all
+its nodes at once, half by half, and what their sums need is asked for ahead.
+
+A single row takes less time than to tell Python's arrays to a loop, layer by layer. So a forest is
+told once, as a table of the addresses of its arrays (`addresses`), and one call does all.
+
+Loops that keep the best few of a row, and merge what several trees found.
+
+This file imports Numba, and is itself imported when a loop of a label tree is about to run.
+
+The best of a row are a heap whose root is the worst of them. Scores are ordered strictly, equal
+ones by the smaller number of the child, so that the order in which pairs come does not matter.
+
+Loops of the search: what a row finds in the chunks of nodes that it has reached.
+
+This file brings Numba along, and is itself imported when a search is about to run.
+
+Features of a row are first looked for in a chunk (`halved`, unless a map of the chunk is at hand),
+then what it has of them is summed (`visit`). Every way of summing adds in the order of features.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, cast
+
+import numba
+import numpy as np
+
+from discriminant.extreme.model.kernels_simd import (
+    add_bits,
+    fetched,
+    filled as filled_up,
+    is_full,
+    pointer,
+    real,
+    spread as spread_out,
+)
+from discriminant.numba_cache import compiled, within
+
+_FAR = 1e12  # a margin as bad as can be: its cube is a number yet, and so is what overflowed
+
+
+@within
+def keep(
+    i: int,
+    path: float,
+    margin: Any,
+    first: int,
+    last: int,
+    label_of: Any,
+    hinge: bool,
+    found: Any,
+    scores: Any,
+    lengths: Any,
+) -> None:
+    """Offer the children of a node to the best of row i."""
+    most, length = found.shape[1], lengths[i]
+    least = scores[i, 0] if length == most else -np.inf
+    zero, one = margin.dtype.type(0), margin.dtype.type(1)
+    far = margin.dtype.type(_FAR)
+    if hinge:
+        for c in range(last - first):
+            short = one - margin[c]
+            short = max(zero, short if short < far else far)  # far if it is no number
+            margin[c] = short * short * short
+    for c in range(last - first):
+        m = margin[c] if hinge or margin[c] > -far else -far
+        score = path - m if hinge else path + min(m, zero)
+        if score < least:
+            continue
+        if not hinge:
+            score = path - np.log1p(np.exp(-m)) if m > 0 else path + m - np.log1p(np.exp(m))
+        name = label_of[first + c] if len(label_of) else first + c
+        if length < most:
+            length += 1
+            rise(found, scores, i, length - 1, name, score)
+        elif score > least or (score == least and name < found[i, 0]):
+            sink(found, scores, i, length, name, score)
+        if length == most:
+            least = scores[i, 0]
+    lengths[i] = length
+
+
+@compiled
+def rise(found: Any, scores: Any, i: int, at: int, name: int, score: float) -> None:
+    """Put a new one at the end of the heap of row i, whose root is the worst."""
+    while at > 0:
+        above = (at - 1) >> 1
+        if scores[i, above] < score or (scores[i, above] == score and found[i, above] > name):
+            break
+        found[i, at], scores[i, at] = found[i, above], scores[i, above]
+        at = above
+    found[i, at], scores[i, at] = name, score
+
+
+@compiled
+def sink(found: Any, scores: Any, i: int, length: int, name: int, score: float) -> None:
+    """Put a new one in the place of the root."""
+    at, below = 0, 1
+    while below < length:
+        other = below + 1
+        if other < length and (
+            scores[i, other] < scores[i, below]
+            or (scores[i, other] == scores[i, below] and found[i, other] > found[i, below])
+        ):
+            below = other
+        if score < scores[i, below] or (score == scores[i, below] and name > found[i, below]):
+            break
+        found[i, at], scores[i, at] = found[i, below], scores[i, below]
+        at, below = below, 2 * below + 1
+    found[i, at], scores[i, at] = name, score
+
+
+@compiled
+def sort(found: Any, scores: Any, i: int, length: int) -> None:
+    """From a heap to a list, best first."""
+    for last in range(length - 1, 0, -1):
+        name, score = found[i, last], scores[i, last]
+        found[i, last], scores[i, last] = found[i, 0], scores[i, 0]
+        sink(found, scores, i, last, name, score)
+
+
+@compiled
+def merge(names: Any, paths: Any, lengths: Any, labels: int, codes: Any, scores: Any) -> None:
+    """The best of several trees: a label's score is the log of the mean of exp(its path scores).
+
+    Beyond the last, codes are -1 and scores -inf.
+
+    names[t, i, :lengths[t, i]] are those of all `labels` that tree t found for row i; a tree that
+    did not find one counts 0 for it. A sum of exponentials is held as its largest, and the sum of
+    all in units of that.
+    """
+    trees, rows, most = names.shape
+    label = np.empty(trees * most, np.int32)
+    best, units = np.empty(trees * most), np.empty(trees * most)
+    quick = trees * most <= 128
+    place = np.zeros(0 if quick else labels, np.int64)
+    for i in range(rows):
+        total = 0
+        for t in range(trees):
+            before = total
+            for j in range(lengths[t, i]):
+                name, path = names[t, i, j], paths[t, i, j]
+                if quick:
+                    at = 0
+                    while at < before and label[at] != name:
+                        at += 1
+                    at = total if at == before else at
+                else:
+                    at = place[name] - 1 if place[name] else total
+                    place[name] = at + 1
+                if at == total:
+                    label[at], best[at], units[at] = name, path, 1.0
+                    total += 1
+                elif path <= best[at]:
+                    units[at] += np.exp(path - best[at])
+                else:
+                    units[at] = units[at] * np.exp(best[at] - path) + 1.0
+                    best[at] = path
+        length = 0
+        for at in range(total):
+            name, score = label[at], best[at] + np.log(units[at] / trees)
+            if not quick:
+                place[name] = 0
+            if length < codes.shape[1]:
+                rise(codes, scores, i, length, name, score)
+                length += 1
+            elif score > scores[i, 0] or (score == scores[i, 0] and name < codes[i, 0]):
+                sink(codes, scores, i, length, name, score)
+        sort(codes, scores, i, length)
+        for j in range(length, codes.shape[1]):
+            codes[i, j], scores[i, j] = -1, -np.inf
+
+
+@within
+def visit(
+    i: int,
+    node: int,
+    path: float,
+    begin: int,
+    end: int,
+    values: Any,
+    layer: Any,
+    hinge: bool,
+    mapped: bool,
+    full: bool,
+    spots: Any,
+    spread: Any,
+    filled: Any,
+    margin: Any,
+    found: Any,
+    scores: Any,
+    lengths: Any,
+) -> None:
+    """Score the children of a node for row i, whose features are at `spots` of its chunk."""
+    first, last = layer.children[node], layer.children[node + 1]
+    for c in range(last - first):
+        margin[c] = layer.bias[first + c]
+    low, high = layer.chunks[node], layer.chunks[node + 1]
+    places, rows = layer.places, (begin, end, values, low, high, spots)
+    if full:
+        _sum_filled(rows, filled, last - first, margin)
+    elif layer.listed == 1:
+        _sum(rows, layer, places, 0, margin)
+    elif layer.listed == 2:
+        _sum(rows, layer, places.view(np.uint16), 0, margin)
+    elif layer.listed == 4:
+        _sum(rows, layer, places.view(np.uint32), 0, margin)
+    elif mapped and layer.widest <= 256:
+        before = layer.begins[low >> 5] + layer.beyond[low]
+        _sum(rows, layer, spread, before, margin)
+    else:
+        each = (last - first + 7) >> 3
+        _sum_bits(rows, layer, layer.marks[node], each, margin)
+    keep(i, path, margin, first, last, layer.label_of, hinge, found, scores, lengths)
+
+
+@within
+def _sum(rows: Any, layer: Any, child: Any, before: int, margin: Any) -> None:
+    """Add what the features of a row say; `child` is of the entries from `before` on."""
+    begin, end, values, low, high, spots = rows
+    weight, begins, beyond = layer.weight[before:], layer.begins, layer.beyond
+    for p in range(begin, end):
+        r = spots[p - begin]
+        if low <= r < high:
+            x = values[p]
+            first = begins[r >> 5] + beyond[r] - before
+            last = begins[(r + 1) >> 5] + beyond[r + 1] - before
+            for e in range(first, last):
+                margin[child[e]] += x * real(weight[e])
+
+
+@within
+def _sum_bits(rows: Any, layer: Any, first: int, each: int, margin: Any) -> None:
+    """The same with bits, `each` bytes a row from byte `first` on."""
+    begin, end, values, low, high, spots = rows
+    for p in range(begin, end):
+        r = spots[p - begin]
+        if low <= r < high:
+            e = layer.begins[r >> 5] + layer.beyond[r]
+            at = first + (r - low) * each
+            add_bits(e, values[p], layer.weight, layer.places, at, each, margin)
+
+
+@within
+def _sum_filled(rows: Any, filled: Any, children: int, margin: Any) -> None:
+    """The same where the chunk is filled up."""
+    begin, end, values, low, high, spots = rows
+    for p in range(begin, end):
+        r = spots[p - begin]
+        if low <= r < high:
+            x = values[p]
+            weight = filled[(r - low) * children : (r - low + 1) * children]
+            for c in range(children):
+                margin[c] += x * weight[c]
+
+
+@within
+def halved(
+    features: Any, begin: int, end: int, nodes: Any, layer: Any, spots: Any, left: Any
+) -> None:
+    """Where the features of a row are in the chunks of some nodes, -1 where they are not.
+
+    All are searched for at the same time, half by half: none waits for what another asks of memory.
+    """
+    n, feature, longest = end - begin, layer.feature, 0
+    for q in range(len(nodes)):
+        low, high = layer.chunks[nodes[q]], layer.chunks[nodes[q] + 1]
+        left[q] = high - low
+        longest = max(longest, high - low)
+        for p in range(n):
+            spots[q, p] = low if high > low else -1
+    while longest > 1:
+        longest -= longest >> 1
+        for q in range(len(nodes)):
+            half = left[q] >> 1
+            left[q] -= half
+            for p in range(n if half else 0):
+                at = spots[q, p]
+                spots[q, p] = at + half if feature[at + half] <= features[begin + p] else at
+    for q in range(len(nodes)):
+        for p in range(n if left[q] else 0):
+            if feature[spots[q, p]] != features[begin + p]:
+                spots[q, p] = -1
+
+
+@within
+def ask(count: int, nodes: Any, layer: Any, spots: Any) -> None:
+    """Ask for what the sums of a row need, of some nodes: where entries begin, then these."""
+    for q in range(len(nodes)):
+        node = nodes[q]
+        low, first, last = layer.chunks[node], layer.children[node], layer.children[node + 1]
+        each = (last - first + 7) >> 3
+        for c in range(first, last, 16):
+            fetched(layer.bias, c)
+        for p in range(count):
+            r = spots[q, p]
+            if r >= 0:
+                fetched(layer.beyond, r)
+                fetched(layer.begins, r >> 5)
+                if layer.listed == 0:
+                    fetched(layer.places, layer.marks[node] + (r - low) * each)
+    for q in range(len(nodes)):
+        for p in range(count):
+            r = spots[q, p]
+            if r >= 0:
+                e = layer.begins[r >> 5] + layer.beyond[r]
+                fetched(layer.weight, e)
+                if layer.listed:
+                    fetched(layer.places, e * layer.listed)
+
+
+carray: Any = cast(Any, numba).carray
+_FEW = 16  # rows that are searched one by one
+_TOGETHER = 16  # nodes of such a row whose chunks are looked through at once; of long rows fewer:
+_ROOM = 1 << 18  # places that are found at once
+
+
+class Held(NamedTuple):
+    """A layer as the loops see it; children that are listed, in the first two sizes, or as bits."""
+
+    children: Any
+    chunks: Any
+    feature: Any
+    begins: Any
+    beyond: Any
+    marks: Any
+    places: Any
+    listed: Any  # bytes of each child, 0 for bits
+    weight: Any
+    bias: Any
+    label_of: Any  # of a last layer: the names of its children
+    widest: Any  # children of one parent, at most
+
+
+@compiled
+def search(
+    table: Any,
+    trees: Any,
+    kinds: Any,
+    starts: Any,
+    features: Any,
+    values: Any,
+    hinge: bool,
+    width: int,
+    beam: int,
+    kept: int,
+    labels: int,
+    codes: Any,
+    scores: Any,
+) -> None:
+    """The best labels of a block of rows: codes (n, k), -1 where there are none, and their scores.
+
+    Parameters
+    ----------
+    table, trees
+        Layers, as `search.addresses` has them, and where those of each tree begin (T + 1,).
+    kinds
+        Arrays of the kinds of feature, beyond and weight.
+    starts, features, values
+        Rows, as CSR.
+    hinge, width
+        What a margin adds to a path, and the number of features there are.
+    beam, kept, labels
+        Nodes of a level, and labels of a tree, for each row; and all labels that there are.
+    """
+    rows, T = len(starts) - 1, len(trees) - 1
+    names, paths = np.empty((T, rows, kept), np.int32), np.empty((T, rows, kept))
+    lengths, longest = np.empty((T, rows), np.int64), _longest(starts)
+    together = max(1, min(_TOGETHER, _ROOM // max(longest, 1)))
+    spots = np.empty((together, longest), np.int64)
+    for t in range(T):
+        nodes, reached = np.zeros((rows, 1), np.int32), np.zeros((rows, 1))
+        counts = np.ones(rows, np.int64)
+        for at in range(trees[t], trees[t + 1]):
+            layer = _held(table[at], kinds)
+            found, path, length = names[t], paths[t], lengths[t]
+            if at < trees[t + 1] - 1:
+                most = min(beam, len(layer.bias))
+                found, path = np.empty((rows, most), np.int32), np.empty((rows, most))
+                length = np.empty(rows, np.int64)
+            _descend(
+                starts, features, values, nodes, reached, counts, layer, hinge, width, spots,
+                found, path, length,
+            )  # fmt: skip
+            nodes, reached, counts = found, path, length
+    merge(names, paths, lengths, labels, codes, scores)
+
+
+@compiled
+def _held(row: Any, kinds: Any) -> Any:
+    """A layer from its addresses; the order of its numbers is that of `search.addresses`."""
+    parents, rows, places, entries, nodes, labels = row[0], row[1], row[2], row[3], row[4], row[5]
+    listed, marked, widest = row[6], row[7], row[8]
+    feature, beyond, weight, bias = kinds
+    return Held(
+        carray(pointer(row[9]), parents + 1, np.int64),
+        carray(pointer(row[10]), parents + 1, np.int64),
+        carray(pointer(row[11]), rows, feature.dtype),
+        carray(pointer(row[12]), rows // 32 + 1, np.int64),
+        carray(pointer(row[13]), rows + 1, beyond.dtype),
+        carray(pointer(row[14]), marked, np.int64),
+        carray(pointer(row[15]), places, np.uint8),
+        listed,
+        carray(pointer(row[16]), entries, weight.dtype),
+        carray(pointer(row[17]), nodes, bias.dtype),
+        carray(pointer(row[18]), labels, np.int32),
+        widest,
+    )
+
+
+@compiled
+def _descend(
+    starts: Any,
+    features: Any,
+    values: Any,
+    nodes: Any,
+    paths: Any,
+    counts: Any,
+    layer: Any,
+    hinge: bool,
+    width: int,
+    spots: Any,
+    found: Any,
+    scores: Any,
+    lengths: Any,
+) -> None:
+    """The best children of the nodes that each row has reached, best first.
+
+    Row i has reached nodes[i, :counts[i]] with scores `paths`; found[i, :lengths[i]] and `scores`
+    are the answer. `spots` has room for the entries of any row, of some nodes.
+    """
+    lengths[:] = 0
+    rows, parents = len(starts) - 1, len(layer.chunks) - 1
+    given = starts, features, values, nodes, paths, counts, layer, hinge
+    if rows < _FEW or rows * nodes.shape[1] < parents:
+        _row_by_row(*given, spots, found, scores, lengths)
+    else:
+        _node_by_node(*given, width, spots, found, scores, lengths)
+    for i in range(rows):
+        sort(found, scores, i, lengths[i])
+
+
+@compiled
+def _row_by_row(
+    starts: Any,
+    features: Any,
+    values: Any,
+    nodes: Any,
+    paths: Any,
+    counts: Any,
+    layer: Any,
+    hinge: bool,
+    spots: Any,
+    found: Any,
+    scores: Any,
+    lengths: Any,
+) -> None:
+    """For few rows: some nodes of one at a time."""
+    together = len(spots)
+    margin, left = np.empty(layer.widest, values.dtype), np.empty(together, np.int64)
+    none, nothing = np.empty(0, np.uint8), np.empty(0, values.dtype)
+    for i in range(len(starts) - 1):
+        begin, end = starts[i], starts[i + 1]
+        for first in range(0, counts[i], together):
+            last = min(first + together, counts[i])
+            while last > first and _passed(i, paths[i, last - 1], found, scores, lengths):
+                last -= 1
+            some = nodes[i, first:last]
+            halved(features, begin, end, some, layer, spots, left)
+            ask(end - begin, some, layer, spots)
+            for t in range(first, last):
+                if _passed(i, paths[i, t], found, scores, lengths):
+                    break
+                visit(
+                    i, nodes[i, t], paths[i, t], begin, end, values, layer, hinge, False, False,
+                    spots[t - first], none, nothing, margin, found, scores, lengths,
+                )  # fmt: skip
+
+
+@within
+def _passed(i: int, path: float, found: Any, scores: Any, lengths: Any) -> Any:
+    """Whether no child of a node with such a path is among the best of row i."""
+    return lengths[i] == found.shape[1] and path < scores[i, 0]
+
+
+@compiled
+def _node_by_node(
+    starts: Any,
+    features: Any,
+    values: Any,
+    nodes: Any,
+    paths: Any,
+    counts: Any,
+    layer: Any,
+    hinge: bool,
+    width: int,
+    spots: Any,
+    found: Any,
+    scores: Any,
+    lengths: Any,
+) -> None:
+    """For many rows: all that have reached a node."""
+    chunks, feature = layer.chunks, layer.feature
+    rows, beam, parents = len(starts) - 1, nodes.shape[1], len(chunks) - 1
+    margin, left = np.empty(layer.widest, values.dtype), np.empty(1, np.int64)
+    spread, filled = np.empty(0, np.uint8), np.empty(0, values.dtype)
+    ways = np.zeros(width, np.uint32)
+    order, begins = _by_node(nodes, counts, parents)
+    mean = (starts[rows] - starts[0]) // rows + 1
+    for node in range(parents):
+        low, high, pairs = chunks[node], chunks[node + 1], begins[node + 1] - begins[node]
+        mapped = pairs * mean * 4 > high - low
+        for r in range(low, high if mapped else low):
+            ways[feature[r]] = r + 1
+        full = mapped and is_full(node, layer)
+        if full:
+            filled = filled_up(node, layer, filled)
+        elif mapped and layer.listed == 0 and layer.widest <= 256:
+            spread = spread_out(node, layer, spread)
+        for at in range(begins[node], begins[node + 1]):
+            i, t = order[at] // beam, order[at] % beam
+            begin, end = starts[i], starts[i + 1]
+            if _passed(i, paths[i, t], found, scores, lengths):
+                continue
+            if mapped:
+                for p in range(begin, end):
+                    spots[0, p - begin] = np.int64(ways[features[p]]) - 1
+            else:
+                halved(features, begin, end, nodes[i, t : t + 1], layer, spots, left)
+            visit(
+                i, node, paths[i, t], begin, end, values, layer, hinge, mapped, full,
+                spots[0], spread, filled, margin, found, scores, lengths,
+            )  # fmt: skip
+
+
+@compiled
+def _by_node(nodes: Any, counts: Any, parents: int) -> Any:
+    """Pairs in the order of their nodes, and where those of each node begin."""
+    rows, beam = nodes.shape
+    begins = np.zeros(parents + 2, np.int64)  # those of node v at v + 2, then at v + 1
+    pairs = 0
+    for i in range(rows):
+        for t in range(counts[i]):
+            begins[nodes[i, t] + 2] += 1
+            pairs += 1
+    for node in range(parents):
+        begins[node + 2] += begins[node + 1]
+    order = np.empty(pairs, np.int64)
+    for i in range(rows):
+        for t in range(counts[i]):
+            at = nodes[i, t] + 1
+            order[begins[at]] = i * beam + t
+            begins[at] += 1
+    return order, begins
+
+
+@compiled
+def _longest(starts: Any) -> Any:
+    """Entries of a row, at most."""
+    most = np.int64(0)
+    for i in range(len(starts) - 1):
+        most = max(most, starts[i + 1] - starts[i])
+    return most

@@ -1,0 +1,538 @@
+"""The loops of training: rows of a node gathered, eight classifiers in one sweep, few kept.
+
+The children of a node share its rows, so the work of bringing a row from memory is shared too:
+children are solved in blocks of eight, W[feature] holds the weights of all eight side by side, and
+one step of coordinate descent updates eight duals (`loops_lanes`). For child k of a block, with
+t = +-1 and cost c,
+
+    least over w, b    (|w|^2 + b^2) / 2  +  sum c max(0, 1 - t (x.w + b))^2
+
+by the dual (Hsieh et al. 2008): alpha >= 0, w = sum alpha t x, b = sum alpha t, and
+
+    slope = t (x.w + b) - 1 + alpha / (2 c)
+    alpha <- max(0, alpha - slope / (|x|^2 + 1 + 1 / (2 c)))
+
+A row whose projected slopes are all small rests until the others are done; all rows are then seen
+again, and the solution stands when on all of them the slopes lie within the tolerance, or when as
+many rows were seen as in the most sweeps over all.
+
+This file brings Numba along, and is itself imported when a tree is about to be trained.
+
+Eight logistic classifiers of the same rows, by Newton steps.
+
+For child k of a block, with t = +-1, cost c and margins m = t (x.w + b),
+
+    least over w, b    (|w|^2 + b^2) / 2  +  sum c log(1 + exp(-m))
+
+A step solves (1 + X'DX) s = -gradient, D = c sigma(m) sigma(-m), by conjugate gradients, ever more
+closely as the gradient falls; it is halved until the objective falls enough, which asks of the rows
+only their margins. All eight share each pass over the rows, and have their own lengths of step.
+
+A loop that looks at the rows of a CSR matrix once: loops that search them check nothing.
+
+This file imports Numba, and is itself imported when rows are about to be looked at.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from discriminant.extreme.model.kernels_simd import (
+    MOVED,
+    PULLED,
+    above,
+    added,
+    fetched,
+    lowest,
+    stepped,
+    summed,
+)
+from discriminant.extreme.model.tasks import BLOCK
+from discriminant.numba_cache import compiled, reordered, within
+
+
+@reordered
+def scored(starts: Any, places: Any, values: Any, P: Any, out: Any) -> None:
+    """out (rows, 8) = x.P + the bias of P (features + 1, 8)."""
+    for i in range(len(out)):
+        summed(places, values, P, starts[i], starts[i + 1], out[i])
+
+
+@reordered
+def pulled(starts: Any, places: Any, values: Any, R: Any, scale: Any, P: Any, out: Any) -> None:
+    """out (features + 1, 8) = P + X'(scale R), with R and scale (rows, 8)."""
+    for j in range(len(out)):
+        for k in range(BLOCK):
+            out[j, k] = P[j, k]
+    pull = np.empty(BLOCK, out.dtype)
+    for i in range(len(R)):
+        for k in range(BLOCK):
+            pull[k] = R[i, k] * scale[i, k]
+        added(places, values, out, starts[i], starts[i + 1], pull)
+
+
+@reordered
+def along(P: Any, Q: Any, total: Any) -> None:
+    """total (8,) = P.Q of each child, summed in float64."""
+    for k in range(BLOCK):
+        total[k] = 0.0
+    for j in range(len(P)):
+        for k in range(BLOCK):
+            total[k] += np.float64(P[j, k]) * np.float64(Q[j, k])
+
+
+@reordered
+def loss_of(margin: Any) -> Any:
+    """log(1 + exp(-m)), without overflow."""
+    if margin > 0:
+        return np.log1p(np.exp(-margin))
+    return np.log1p(np.exp(margin)) - margin
+
+
+@reordered
+def newton(
+    starts: Any,
+    places: Any,
+    values: Any,
+    sign: Any,
+    half: Any,
+    tolerance: Any,
+    most: Any,
+    W: Any,
+    stop: Any,
+) -> int:
+    """Weights W (features + 1, 8), which come as 0; returns how many steps were made."""
+    n, kind = len(sign), W.dtype
+    score, curve = np.zeros((n, BLOCK), kind), np.empty((n, BLOCK), kind)
+    move, one = np.empty((n, BLOCK), kind), np.ones((n, BLOCK), kind)
+    slope, way = np.empty(W.shape, kind), np.empty(W.shape, kind)
+    rest, turn, image = np.empty(W.shape, kind), np.empty(W.shape, kind), np.empty(W.shape, kind)
+    goal, steep, was, now = np.empty(BLOCK), np.empty(BLOCK), np.empty(BLOCK), np.empty(BLOCK)
+    bent, length = np.empty(BLOCK), np.empty(BLOCK)
+    still = 0.0
+    for i in range(n):
+        still += 1e-4 * np.finfo(kind).eps * 0.5 / (half[i, 0] if half.ndim == 2 else half[0])
+    for step in range(most):
+        for i in range(n):
+            for k in range(BLOCK):
+                t = kind.type(sign[i, k])
+                lean = half[i, k] if half.ndim == 2 else half[0]
+                c = kind.type(0.5) / lean
+                miss = kind.type(1) / (kind.type(1) + np.exp(t * score[i, k]))
+                move[i, k] = -c * t * miss
+                curve[i, k] = c * miss * (kind.type(1) - miss)
+        pulled(starts, places, values, move, one, W, slope)
+        along(slope, slope, steep)
+        if step == 0:
+            for k in range(BLOCK):
+                positive = 0
+                for i in range(n):
+                    positive += sign[i, k] > 0
+                share = max(min(positive, n - positive), 1) / n
+                goal[k] = steep[k] * (tolerance * share) ** 2
+        going = 0
+        for k in range(BLOCK):
+            going += steep[k] > goal[k]
+        if going == 0 or stop[0]:
+            return int(step)
+        for j in range(len(W)):
+            for k in range(BLOCK):
+                way[j, k] = 0
+                rest[j, k] = -slope[j, k]
+                turn[j, k] = rest[j, k]
+        for k in range(BLOCK):
+            was[k] = steep[k]
+        for _ in range(len(W) + 10):
+            active = 0
+            for k in range(BLOCK):
+                near = min(0.1, np.sqrt(steep[k]) / (1.0 + np.sqrt(steep[k])))
+                active += steep[k] > goal[k] and was[k] > near * near * steep[k]
+            if active == 0:
+                break
+            scored(starts, places, values, turn, move)
+            pulled(starts, places, values, move, curve, turn, image)
+            along(turn, image, bent)
+            for k in range(BLOCK):
+                near = min(0.1, np.sqrt(steep[k]) / (1.0 + np.sqrt(steep[k])))
+                runs = steep[k] > goal[k] and was[k] > near * near * steep[k]
+                length[k] = was[k] / bent[k] if runs and bent[k] > 0 else 0.0
+            for j in range(len(W)):
+                for k in range(BLOCK):
+                    way[j, k] += kind.type(length[k]) * turn[j, k]
+                    rest[j, k] -= kind.type(length[k]) * image[j, k]
+            along(rest, rest, now)
+            for k in range(BLOCK):
+                bent[k] = now[k] / was[k] if length[k] > 0 else 0.0
+                was[k] = now[k] if length[k] > 0 else was[k]
+            for j in range(len(W)):
+                for k in range(BLOCK):
+                    turn[j, k] = rest[j, k] + kind.type(bent[k]) * turn[j, k]
+        scored(starts, places, values, way, move)
+        searched(score, move, sign, half, W, slope, way, length)
+        along(slope, way, bent)
+        going = 0
+        for k in range(BLOCK):
+            going += -bent[k] > still and length[k] > 0
+        for j in range(len(W)):
+            for k in range(BLOCK):
+                W[j, k] += kind.type(length[k]) * way[j, k]
+        for i in range(n):
+            for k in range(BLOCK):
+                score[i, k] += kind.type(length[k]) * move[i, k]
+        if going == 0:  # what was left to gain is lost in the rounding of the objective
+            return int(step)
+    return int(most)
+
+
+@reordered
+def searched(
+    score: Any, move: Any, sign: Any, half: Any, W: Any, slope: Any, way: Any, length: Any
+) -> None:
+    """length (8,) of each child's step: 1, 1/2, 1/4, .. until the objective falls enough."""
+    down, cross, square = np.empty(BLOCK), np.empty(BLOCK), np.empty(BLOCK)
+    along(slope, way, down)
+    along(W, way, cross)
+    along(way, way, square)
+    for k in range(BLOCK):
+        length[k] = 0.0
+        if down[k] < 0:
+            trial, fell = 2.0, 0.0
+            for _ in range(30):
+                trial /= 2
+                fell = trial * cross[k] + 0.5 * trial * trial * square[k]
+                for i in range(len(sign)):
+                    t = np.float64(sign[i, k])
+                    lean = half[i, k] if half.ndim == 2 else half[0]
+                    old = t * np.float64(score[i, k])
+                    new = old + trial * t * np.float64(move[i, k])
+                    fell += 0.5 / lean * (loss_of(new) - loss_of(old))
+                if fell <= 1e-4 * trial * down[k]:
+                    length[k] = trial
+                    break
+
+
+SOUND, POINTERS, SHORT, COLUMNS, NUMBERS = 0, 1, 2, 3, 4  # what may be wrong
+
+
+@compiled
+def fault_of(starts: Any, places: Any, values: Any, size: int, n: int, width: int) -> int:
+    """What is wrong with (n, width) rows of `size` values, of which some may be looked at."""
+    if len(starts) != n + 1 or starts[0] != 0:
+        return POINTERS
+    for i in range(n):
+        if starts[i + 1] < starts[i]:
+            return POINTERS
+    if starts[n] > len(places) or starts[n] > size:
+        return SHORT
+    for place in places[: starts[n]]:
+        if place < 0 or place >= width:
+            return COLUMNS
+    for value in values[: starts[n]]:
+        if not np.isfinite(value):
+            return NUMBERS
+    return SOUND
+
+
+_NEAR = 1 << 15  # bytes of weights that the first cache holds
+_LATER, _SOON = 8, 3  # rows ahead whose entries, and whose weights, are asked for
+
+
+@reordered
+def scrambled(state: Any) -> Any:
+    """The next of a row of 64-bit numbers that look random (Marsaglia's xorshift)."""
+    state ^= state << np.uint64(13)
+    state ^= state >> np.uint64(7)
+    state ^= state << np.uint64(17)
+    return state
+
+
+@reordered
+def descend(
+    starts: Any,
+    places: Any,
+    values: Any,
+    square: Any,
+    sign: Any,
+    half: Any,
+    tolerance: Any,
+    sweeps: Any,
+    W: Any,
+    alpha: Any,
+    order: Any,
+    seed: Any,
+    stop: Any,
+) -> int:
+    """Weights W (features + 1, 8) of one block, the bias last; returns how many rows were visited.
+
+    `half` is 1 / (2 c): one number for all, or (rows, 8).
+    """
+    n, zero = len(square), square.dtype.type(0)
+    step, bounds = np.empty(BLOCK, square.dtype), np.empty((2, BLOCK), square.dtype)
+    rest, tiny = tolerance / 2, tolerance * square.dtype.type(1e-6)
+    state, visits, m = np.uint64(seed), 0, n
+    far = W.nbytes > _NEAR
+    for i in range(n):
+        order[i] = i
+    while visits // n < sweeps:
+        if stop[0]:
+            break
+        bounds[0], bounds[1] = -np.inf, np.inf
+        for s in range(m - 1, 0, -1):
+            state = scrambled(state)
+            other = np.int64(((state >> np.uint64(32)) * np.uint64(s + 1)) >> np.uint64(32))
+            order[s], order[other] = order[other], order[s]
+        visits += m
+        kept = 0
+        for s in range(m):
+            if far:
+                _fetch(starts, places, values, alpha, sign, W, order, s, m)
+            i = order[s]
+            first, beyond = starts[i], starts[i + 1]
+            summed(places, values, W, first, beyond, step)
+            told = stepped(sign, alpha, half, i, square[i], tiny, rest, step, bounds)
+            if told & MOVED:
+                added(places, values, W, first, beyond, step)
+            if told & PULLED:
+                order[s], order[kept] = order[kept], i
+                kept += 1
+        spread = zero
+        for k in range(BLOCK):
+            spread = max(spread, bounds[0, k] - bounds[1, k])
+        if spread <= tolerance:
+            if m == n:
+                break
+            m = n
+        else:
+            m = max(kept, 1)
+    return visits
+
+
+@within
+def _fetch(
+    starts: Any,
+    places: Any,
+    values: Any,
+    alpha: Any,
+    sign: Any,
+    W: Any,
+    order: Any,
+    s: int,
+    m: int,
+) -> None:
+    """Ask for what rows that come soon need: first the row, then the weights of its features."""
+    if s + _LATER < m:
+        later = order[s + _LATER]
+        fetched(places, starts[later])
+        fetched(values, starts[later])
+        fetched(alpha, later)
+        fetched(sign, later)
+    if s + _SOON < m:
+        soon = order[s + _SOON]
+        for p in range(starts[soon], starts[soon + 1]):
+            fetched(W, places[p])
+
+
+@reordered
+def gather(
+    starts: Any,
+    places: Any,
+    values: Any,
+    members: Any,
+    local_of: Any,
+    place_of: Any,
+    seen: Any,
+    square: Any,
+) -> tuple[Any, Any, Any, Any]:
+    """The rows of a node with its features numbered in order of appearance, and those features.
+
+    `local_of` (d,) comes as -1 and is left filled, `place_of` (N,) likewise, `seen` (d / 64,) as
+    0: `scattered` clears them. `square` (rows,) is filled with |x|^2.
+    """
+    n, total = len(members), 0
+    for i in range(n):
+        total += starts[members[i] + 1] - starts[members[i]]
+    begin, local = np.empty(n + 1, np.int64), np.empty(total, np.int32)
+    value, feature = np.empty(total, square.dtype), np.empty(total, np.int32)
+    t, width = 0, 0
+    begin[0] = 0
+    for i in range(n):
+        row = members[i]
+        place_of[row] = i
+        length = square.dtype.type(0)
+        for p in range(starts[row], starts[row + 1]):
+            f = places[p]
+            if local_of[f] < 0:
+                local_of[f] = width
+                seen[f >> 6] |= np.uint64(1) << np.uint64(f & 63)
+                feature[width] = f
+                width += 1
+            x = square.dtype.type(values[p])
+            local[t], value[t] = local_of[f], x
+            length += x * x
+            t += 1
+        begin[i + 1], square[i] = t, length
+    return begin, local, value, feature[:width]
+
+
+@reordered
+def lengthened(old: Any, size: Any) -> Any:
+    """The same array with room for more."""
+    new = np.empty(size, old.dtype)
+    for i in range(len(old)):
+        new[i] = old[i]
+    return new
+
+
+@reordered
+def cleared(W: Any, alpha: Any, sign: Any) -> None:
+    """Weights and duals 0, and no row a positive."""
+    for j in range(len(W)):
+        for k in range(BLOCK):
+            W[j, k] = 0
+    for i in range(len(alpha)):
+        for k in range(BLOCK):
+            alpha[i, k], sign[i, k] = 0, -1
+
+
+@reordered
+def leaning(
+    half: Any,
+    row_half: Any,
+    lists: Any,
+    listed: Any,
+    listed_weight: Any,
+    place_of: Any,
+    served: Any,
+) -> None:
+    """1 / (2 c) of each row for each child of a block, `served` (8,)."""
+    for i in range(len(half)):
+        for k in range(BLOCK):
+            half[i, k] = row_half[i]
+    for k in range(BLOCK):
+        for p in range(lists[served[k]], lists[served[k] + 1]):
+            half[place_of[listed[p]], k] /= listed_weight[p]
+
+
+@reordered
+def solved(
+    begin: Any,
+    local: Any,
+    value: Any,
+    square: Any,
+    width: Any,
+    lists: Any,
+    listed: Any,
+    listed_weight: Any,
+    place_of: Any,
+    row_half: Any,
+    half: Any,
+    curved: Any,
+    tolerance: Any,
+    sweeps: Any,
+    threshold: Any,
+    seeds: Any,
+    stop: Any,
+) -> tuple[Any, Any, Any, Any, Any]:
+    """Weights above the threshold of the children whose rows are listed[lists[k] : lists[k + 1]].
+
+    `half` is 1 / (2 c), one for all; or (rows, 8), filled from `row_half` (rows,) and the weights
+    of positives. `curved` is None for the squared hinge, a number for the logistic loss. Returns
+    counts of local features, then of each weight the local feature, child and value, in the order
+    of blocks; and biases.
+    """
+    K, n = len(lists) - 1, len(square)
+    W, alpha = np.empty((width + 1, BLOCK), square.dtype), np.empty((n, BLOCK), square.dtype)
+    sign, order = np.empty((n, BLOCK), np.int8), np.empty(n, np.int32)
+    count, bias = np.zeros(width, np.int32), np.empty(K, square.dtype)
+    room, size = 1024, 0
+    at, child = np.empty(room, np.int32), np.empty(room, np.uint16)
+    weight = np.empty(room, square.dtype)
+    served = np.empty(BLOCK, np.int64)
+    for first in range(0, K, BLOCK):
+        lanes = min(BLOCK, K - first)
+        cleared(W, alpha, sign)
+        for k in range(BLOCK):
+            # A lane without a child repeats the first: it asks for no sweep of its own.
+            served[k] = first + k if k < lanes else first
+            for p in range(lists[served[k]], lists[served[k] + 1]):
+                sign[place_of[listed[p]], k] = 1
+        if half.ndim == 2:
+            leaning(half, row_half, lists, listed, listed_weight, place_of, served)
+        if curved is None:
+            seed = seeds[first // BLOCK]
+            descend(
+                begin,
+                local,
+                value,
+                square,
+                sign,
+                half,
+                tolerance,
+                sweeps,
+                W,
+                alpha,
+                order,
+                seed,
+                stop,
+            )
+        else:
+            newton(begin, local, value, sign, half, tolerance, sweeps, W, stop)
+        asked = np.uint64((1 << lanes) - 1)
+        for j in range(width):
+            bits = above(W, j, threshold) & asked
+            if bits and size + BLOCK > room:
+                room *= 2
+                at, child = lengthened(at, room), lengthened(child, room)
+                weight = lengthened(weight, room)
+            while bits:
+                lane = lowest(bits)
+                at[size], child[size], weight[size] = j, served[lane], W[j, lane]
+                count[j] += 1
+                size += 1
+                bits &= bits - np.uint64(1)
+        for k in range(lanes):
+            bias[served[k]] = W[width, k]
+    return count, at[:size], child[:size], weight[:size], bias
+
+
+@reordered
+def scattered(
+    count: Any,
+    at: Any,
+    child: Any,
+    weight: Any,
+    members: Any,
+    local_of: Any,
+    place_of: Any,
+    seen: Any,
+) -> tuple[Any, Any, Any, Any]:
+    """A chunk: its features rising, how many entries each has, and the entries; scratch cleared."""
+    rows = 0
+    for j in range(len(count)):
+        rows += count[j] > 0
+    feature, number = np.empty(rows, np.int32), np.empty(rows, np.int32)
+    to, r, e = np.empty(len(count), np.int64), 0, 0
+    for word in range(len(seen)):
+        bits, f = seen[word], word << 6
+        while bits:
+            if bits & np.uint64(1):
+                j = local_of[f]
+                to[j] = e
+                if count[j] > 0:
+                    feature[r], number[r] = f, count[j]
+                    e += count[j]
+                    r += 1
+                local_of[f] = -1
+            bits >>= np.uint64(1)
+            f += 1
+        seen[word] = 0
+    for row in members:
+        place_of[row] = -1
+    children, weights = np.empty_like(child), np.empty_like(weight)
+    for q in range(len(at)):
+        z = to[at[q]]
+        children[z], weights[z] = child[q], weight[q]
+        to[at[q]] = z + 1
+    return feature, number, children, weights

@@ -1,0 +1,481 @@
+"""Where the parts of a tree are kept until its layers are put together: in memory, or in a folder.
+
+Training goes from task to task; what a task gives is a part of a node's chunk. Parts are kept in
+the order in which they are done, by node and first child:
+
+    Held     in memory
+    Spool    in a folder, so that training needs memory for what is under way alone, and can be
+             killed at any moment and go on
+
+    spool.json       what is trained: digests of rows, labels, partition and settings
+    level-2.parts    the parts of a level under way, one after the other, each with a checksum
+    level-2/         a level that is done: its layer, opened memory-mapped once it is found whole
+    lock             held while there is training: `claiming`
+
+A part at the end of the file that was not written to its end is cut off; all before it stand.
+A folder of other rows or settings is refused: a tree of both would be a tree of neither.
+
+A folder that can be worked in, by one process at a time.
+
+The file `lock` is held open and locked while there is work, and says whose it is. It is the lock
+that counts, not the file: whatever ends a process, kill -9 or a power cut, ends the lock with it,
+and the next one goes on.
+
+A folder of files that is believed if every one of them is what was written.
+
+    seal      force all files to the disk, and keep beside them what they are
+    opened    what was kept, once all files have been found to be the same
+
+What is kept, in `kinds.json`: the size and the checksum (CRC-32) of each file, and a checksum of
+itself. Files are read some megabytes at a time, at about the pace of the disk.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import shutil
+import struct
+import threading
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, fields
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any, BinaryIO, Protocol
+
+import numpy as np
+
+from discriminant.errors import CheckpointError, DiscriminantError, check_file_name
+from discriminant.extreme.model.tasks import Task
+from discriminant.extreme.model.tree import Ints, Layer, Reals
+from discriminant.table.files.atomic import force_folder, is_temporary_of, locked, write_whole
+
+LOCK_FILE = "lock"
+
+
+class Claim:
+    """A folder that is ours until `release`."""
+
+    def __init__(self, folder: Path) -> None:
+        self._file = os.open(folder / LOCK_FILE, os.O_RDWR | os.O_CREAT, 0o644)
+        if not locked(self._file):
+            owner = os.read(self._file, 300).decode("utf-8", "replace")
+            self.release()
+            raise CheckpointError.in_use(os.fspath(folder), owner)
+        try:
+            os.ftruncate(self._file, 0)
+            os.write(self._file, f"process {os.getpid()} on {platform.node()}".encode())
+        except OSError:
+            self.release()
+            raise
+
+    def release(self) -> None:
+        """Let others in; again is no harm."""
+        if self._file >= 0:
+            os.close(self._file)
+            self._file = -1
+
+
+def make(folder: Path) -> None:
+    """Make a folder, and those above it, unless it is there."""
+    with told(folder):
+        check_file_name(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+
+
+@contextmanager
+def told(folder: Path) -> Iterator[None]:
+    """Whatever the disk refuses within is told of the folder, with the way out."""
+    try:
+        yield
+    except DiscriminantError:
+        raise
+    except OSError as fault:
+        reason = fault.strerror or str(fault)
+        raise CheckpointError.of_disk(os.fspath(folder), reason) from fault
+
+
+KINDS_FILE = "kinds.json"
+_PIECE = 1 << 22
+
+
+def seal(folder: Path, kinds: Mapping[str, str]) -> None:
+    """Keep what the files of a folder are, which has no other; all is on the disk afterwards."""
+    files = {path.name: [path.stat().st_size, _checksum(path)] for path in folder.iterdir()}
+    told: dict[str, Any] = {"kinds": dict(kinds), "files": files}
+    (folder / KINDS_FILE).write_text(json.dumps(told | {"checksum": _of_text(told)}))
+    for path in folder.iterdir():
+        with path.open("rb+") as file:
+            os.fsync(file.fileno())
+    force_folder(folder)
+
+
+def opened(folder: Path) -> dict[str, str]:
+    """The kinds that were kept with a folder, all files of which are whole."""
+    try:
+        told = json.loads((folder / KINDS_FILE).read_text())
+        if told.pop("checksum") != _of_text(told):
+            raise ValueError(f"{KINDS_FILE} is not what was written")
+        for name, (size, checksum) in told["files"].items():
+            _check(folder / name, size, checksum)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as fault:
+        raise CheckpointError.damaged(os.fspath(folder), _said(fault)) from None
+    return dict(told["kinds"])
+
+
+def _check(path: Path, size: int, checksum: int) -> None:
+    found = path.stat().st_size
+    if found != size:
+        raise ValueError(f"{path.name} has {found} bytes of {size}")
+    if _checksum(path) != checksum:
+        raise ValueError(f"{path.name} is not what was written")
+
+
+def _checksum(path: Path) -> int:
+    found = 0
+    with path.open("rb") as file:
+        while piece := file.read(_PIECE):
+            found = zlib.crc32(piece, found)
+    return found
+
+
+def _of_text(told: Mapping[str, Any]) -> int:
+    return zlib.crc32(json.dumps(told, sort_keys=True).encode())
+
+
+def _said(fault: Exception) -> str:
+    if isinstance(fault, FileNotFoundError):
+        return f"{Path(fault.filename).name} is not there"
+    if isinstance(fault, json.JSONDecodeError | UnicodeDecodeError):
+        return f"{KINDS_FILE} cannot be read"
+    if isinstance(fault, KeyError | TypeError | AttributeError | RecursionError):
+        return f"{KINDS_FILE} does not say what the files should be"
+    return str(fault)
+
+
+Key = tuple[int, int]  # node, first child
+
+_HEAD = struct.Struct("<4sqqqqqI")  # mark, node, first child, features, weights, children, checksum
+_MARK = b"part"
+_FORMAT = 2
+_PLAIN = ("children", "chunks", "feature", "entries", "child", "weight", "bias")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Part:
+    """What a task gives: R features that matter to some of its C children, E weights."""
+
+    feature: Ints  # (R,) int32, rising
+    count: Ints  # (R,) int32, weights of each
+    child: Ints  # (E,) uint16, from the task's first
+    weight: Reals  # (E,)
+    bias: Reals  # (C,)
+
+
+class Keeps(Protocol):
+    """Where parts go, and layers come from."""
+
+    def layer(self, level: int) -> Layer | None:
+        """A layer that is done already."""
+        ...
+
+    def done(self, level: int) -> set[Key]:
+        """Parts of a level that are there already."""
+        ...
+
+    def keep(self, task: Task, part: Part) -> None:
+        """Keep a part; several threads may."""
+        ...
+
+    def finish(self, level: int, children: Ints, tasks: Sequence[Task]) -> Layer:
+        """The layer of a level all of whose parts are there."""
+        ...
+
+    def close(self) -> None:
+        """There is no more work."""
+        ...
+
+
+class Held:
+    """Parts in memory."""
+
+    def __init__(self, kind: Any) -> None:
+        self.kind, self.parts = kind, dict[Key, Part]()
+
+    def layer(self, level: int) -> Layer | None:
+        return None
+
+    def done(self, level: int) -> set[Key]:
+        return set()
+
+    def close(self) -> None:
+        self.parts = {}
+
+    def keep(self, task: Task, part: Part) -> None:
+        self.parts[task.node, task.first] = part
+
+    def finish(self, level: int, children: Ints, tasks: Sequence[Task]) -> Layer:
+        whole: dict[str, list[Any]] = {name: [] for name in ("feature", "count", "child", "weight")}
+        chunk, bias = np.zeros(len(children) - 1, np.int64), _certain(children, self.kind)
+        for node, part in chunks(children, tasks, lambda task: self.parts.pop(_key(task)), bias):
+            chunk[node] = len(part.feature)
+            for name, pieces in whole.items():
+                pieces.append(getattr(part, name))
+        return Layer.of(
+            children=children,
+            chunks=_cumulated(chunk),
+            feature=_all(whole["feature"], np.dtype(np.int32)),
+            entries=_cumulated(_all(whole["count"], np.dtype(np.int32))),
+            child=_all(whole["child"], child_kind(children)),
+            weight=_all(whole["weight"], self.kind),
+            bias=bias,
+        )
+
+
+class Spool:
+    """Parts in a folder, of one tree."""
+
+    def __init__(self, folder: str | os.PathLike[str], kind: Any, work: dict[str, str]) -> None:
+        self.folder, self.kind, self.lock = Path(folder), kind, threading.Lock()
+        self.at: dict[Key, tuple[int, int, int, int]] = {}  # offset and sizes of each part
+        self.file: BinaryIO | None = None
+        with told(self.folder):
+            _refuse_foreign(self.folder)
+            make(self.folder)
+            self.claim = Claim(self.folder)
+            try:
+                _opened(self.folder, {"format": str(_FORMAT), **work})
+            except BaseException:
+                self.claim.release()
+                raise
+
+    def layer(self, level: int) -> Layer | None:
+        place = self.folder / f"level-{level}"
+        return _mapped(place, opened(place)) if place.is_dir() else None
+
+    def done(self, level: int) -> set[Key]:
+        path = self.folder / f"level-{level}.parts"
+        self._leave()
+        with told(self.folder):
+            path.touch()
+            self.file, self.at = path.open("r+b"), {}
+            end = 0
+            for key, found, last in _scanned(self.file, self.kind):
+                self.at[key], end = found, last
+            self.file.truncate(end)
+            self.file.seek(end)
+        return set(self.at)
+
+    def keep(self, task: Task, part: Part) -> None:
+        content = b"".join(
+            np.ascontiguousarray(getattr(part, f.name)).tobytes() for f in fields(part)
+        )
+        sizes = (len(part.feature), len(part.weight), len(part.bias))
+        head = _HEAD.pack(_MARK, *_key(task), *sizes, zlib.crc32(content))
+        with self.lock, told(self.folder):
+            assert self.file is not None
+            offset = self.file.tell()
+            self.file.write(head)
+            self.file.write(content)
+            self.file.flush()
+            self.at[_key(task)] = (offset + _HEAD.size, *sizes)
+
+    def finish(self, level: int, children: Ints, tasks: Sequence[Task]) -> Layer:
+        place, under_way = self.folder / f"level-{level}", self.folder / f"level-{level}.new"
+        with told(self.folder):
+            shutil.rmtree(under_way, ignore_errors=True)
+            under_way.mkdir()
+            kinds = self._write(under_way, children, tasks)
+            under_way.rename(place)
+            force_folder(self.folder)  # before the parts go
+            self._leave()
+            os.unlink(self.folder / f"level-{level}.parts")
+            return _mapped(place, kinds)
+
+    def close(self) -> None:
+        """Leave the folder as it is, to whoever comes next."""
+        try:
+            with told(self.folder):
+                self._leave()
+        finally:
+            self.claim.release()
+
+    def remove(self) -> None:
+        """Remove the folder; layers that are open stay readable, where the system allows it."""
+        self.close()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    # --- inside ---------------------------------------------------------------------------------
+
+    def _leave(self) -> None:
+        file, self.file = self.file, None
+        if file is not None:
+            file.close()
+
+    def _write(self, folder: Path, children: Ints, tasks: Sequence[Task]) -> dict[str, str]:
+        chunk, bias = np.zeros(len(children) - 1, np.int64), _certain(children, self.kind)
+        entries, total = folder / "entries", 0
+        with (
+            (folder / "feature").open("wb") as feature,
+            entries.open("wb") as ends,
+            (folder / "child").open("wb") as child,
+            (folder / "weight").open("wb") as weight,
+        ):
+            ends.write(np.zeros(1, np.int64).tobytes())
+            for node, part in chunks(children, tasks, self._read, bias):
+                chunk[node] = len(part.feature)
+                feature.write(part.feature.tobytes())
+                ends.write((total + np.cumsum(part.count, dtype=np.int64)).tobytes())
+                child.write(part.child.tobytes())
+                weight.write(part.weight.tobytes())
+                total += len(part.weight)
+        for name, array in (("children", children), ("chunks", _cumulated(chunk)), ("bias", bias)):
+            (folder / name).write_bytes(array.tobytes())
+        kinds = {"weight": self.kind.name, "bias": self.kind.name, "feature": "int32"}
+        kinds["child"] = child_kind(children).name
+        seal(folder, kinds)
+        return kinds
+
+    def _read(self, task: Task) -> Part:
+        assert self.file is not None
+        offset, *sizes = self.at[_key(task)]
+        self.file.seek(offset)
+        return _part(self.file.read(_length(sizes, self.kind)), sizes, self.kind)
+
+
+def chunks(
+    children: Ints, tasks: Sequence[Task], read: Callable[[Task], Part], bias: Reals
+) -> Iterator[tuple[int, Part]]:
+    """Nodes with their whole chunks, in order; biases are filled in on the way."""
+    kind, at = child_kind(children), 0
+    while at < len(tasks):
+        node, parts, firsts = tasks[at].node, list[Part](), list[int]()
+        while at < len(tasks) and tasks[at].node == node:
+            parts.append(read(tasks[at]))
+            firsts.append(tasks[at].first - int(children[node]))
+            bias[tasks[at].first : tasks[at].last] = parts[-1].bias
+            at += 1
+        yield node, joined(parts, firsts, kind)
+
+
+def joined(parts: Sequence[Part], firsts: Sequence[int], kind: Any) -> Part:
+    """The parts of one node as one: by feature, then by child."""
+    if len(parts) == 1:
+        part = parts[0]
+        return Part(part.feature, part.count, part.child.astype(kind), part.weight, part.bias)
+    feature = np.concatenate([np.repeat(part.feature, part.count) for part in parts])
+    places = [part.child + np.int64(first) for part, first in zip(parts, firsts, strict=True)]
+    order = np.argsort(feature, kind="stable")
+    distinct, count = np.unique(feature, return_counts=True)
+    child = np.concatenate(places)[order].astype(kind)
+    weight = np.concatenate([part.weight for part in parts])[order]
+    bias = np.concatenate([part.bias for part in parts])
+    return Part(distinct, count.astype(np.int32), child, weight, bias)
+
+
+def child_kind(children: Ints) -> np.dtype[Any]:
+    """The least kind of number that holds a child within its parent."""
+    return np.dtype(np.min_scalar_type(max(int(np.diff(children).max(initial=1)) - 1, 0)))
+
+
+def digest(*arrays: Any) -> str:
+    """A short name of what arrays hold."""
+    found = blake2b(digest_size=16)
+    for array in arrays:
+        whole = np.ascontiguousarray(array)
+        found.update(f"{whole.dtype.str}{whole.shape}".encode())
+        found.update(whole.view(np.uint8).data if whole.size else b"")
+    return found.hexdigest()
+
+
+def _refuse_foreign(folder: Path) -> None:
+    """Leave alone what is no folder of this kind."""
+    if (folder / "spool.json").exists():
+        return
+    if folder.is_file() or (
+        folder.is_dir() and set(os.listdir(folder)) - {LOCK_FILE, *_begun(folder)}
+    ):
+        raise CheckpointError.foreign(os.fspath(folder))
+
+
+def _begun(folder: Path) -> list[str]:
+    """Files of one who was killed before `spool.json` was whole."""
+    return [name for name in os.listdir(folder) if is_temporary_of(name, "spool.json")]
+
+
+def _opened(folder: Path, work: dict[str, str]) -> None:
+    """A new folder, or one of the same work; it is ours."""
+    head = folder / "spool.json"
+    for name in _begun(folder):
+        os.unlink(folder / name)
+    if not head.exists():
+        write_whole(head, json.dumps(work, indent=1).encode())
+        return
+    try:
+        was = json.loads(head.read_text())
+    except ValueError as fault:
+        raise CheckpointError.damaged(os.fspath(head), str(fault)) from None
+    except RecursionError:
+        raise CheckpointError.damaged(os.fspath(head), "it is nested too deep") from None
+    if not isinstance(was, dict):
+        raise CheckpointError.damaged(os.fspath(head), "it does not describe a fit")
+    for what, now in work.items():
+        if was.get(what) != now:
+            raise CheckpointError.of_other(os.fspath(folder), what, str(was.get(what)), now)
+
+
+def _scanned(file: BinaryIO, kind: Any) -> Iterator[tuple[Key, tuple[int, int, int, int], int]]:
+    """Whole parts from the start of a file: key, offset and sizes, and where the part ends."""
+    end = 0
+    while len(head := file.read(_HEAD.size)) == _HEAD.size:
+        mark, node, first, *sizes, checksum = _HEAD.unpack(head)
+        length = _length(sizes, kind) if mark == _MARK else -1
+        content = file.read(length) if length >= 0 else b""
+        if len(content) != length or zlib.crc32(content) != checksum:
+            return
+        start, end = end + _HEAD.size, end + _HEAD.size + length
+        yield (node, first), (start, *sizes), end
+
+
+def _length(sizes: Sequence[int], kind: Any) -> int:
+    features, weights, children = sizes
+    return int(8 * features + (2 + kind.itemsize) * weights + kind.itemsize * children)
+
+
+def _part(content: bytes, sizes: Sequence[int], kind: Any) -> Part:
+    features, weights, children = sizes
+    found, at = list[Any](), 0
+    wanted = ((features, "<i4"), (features, "<i4"), (weights, "<u2"), (weights, kind))
+    for size, what in (*wanted, (children, kind)):
+        found.append(np.frombuffer(content, what, size, at))
+        at += found[-1].nbytes
+    return Part(*found)
+
+
+def _mapped(folder: Path, kinds: dict[str, str]) -> Layer:
+    """A layer that is done, read from the disk when it is asked for."""
+    found = {}
+    for name in _PLAIN:
+        path, kind = folder / name, kinds.get(name, "int64")
+        empty = path.stat().st_size == 0  # a file without bytes cannot be mapped
+        found[name] = np.empty(0, kind) if empty else np.memmap(path, kind, mode="r")
+    return Layer.of(**found)
+
+
+def _key(task: Task) -> Key:
+    return task.node, task.first
+
+
+def _certain(children: Ints, kind: Any) -> Reals:
+    return np.full(int(children[-1]), np.inf, kind)
+
+
+def _cumulated(counts: Ints) -> Ints:
+    return np.concatenate([np.zeros(1, np.int64), np.cumsum(counts, dtype=np.int64)])
+
+
+def _all(pieces: list[Any], kind: Any) -> Any:
+    return np.concatenate(pieces).astype(kind, copy=False) if pieces else np.empty(0, kind)

@@ -1,0 +1,113 @@
+"""Which rows reach which nodes, and the tasks that training a level falls into.
+
+A row reaches a node when one of its labels lies below it. Labels are first numbered by their place
+in the leaf order and sorted within each row, once; at any level the nodes of a row then rise, and
+those of all rows are brought together by counting.
+
+An entry of the labels may carry a weight: how much the row counts as an example of that label. For
+a node above several labels of a row the largest counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import sparse
+
+from discriminant.extreme.model.tree import Ints, Partition, Reals
+
+BLOCK = 8  # children that are solved at once: one vector register of float32
+_LARGE = 4_000_000  # values read by one sweep, from which a task is divided
+_MOST = 2**16  # children of a task
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Reach:
+    """Which rows reach each of the M nodes of a level."""
+
+    starts: Ints  # (M + 1,)
+    rows: Ints  # those of node m, rising: rows[starts[m] : starts[m + 1]]
+    weight: Reals | None  # of the same length; None where all are 1
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """Some children of one node, all for most nodes: what one thread does at a time."""
+
+    level: int
+    node: int
+    first: int  # child, in the level below
+    last: int  # one after
+    block: int  # of the first child within its node
+    work: int  # values read by one sweep
+
+
+def reaching(partition: Partition, labels: sparse.csr_matrix) -> Iterator[Reach]:
+    """The rows that reach the nodes of each level, from the root down."""
+    n, L = labels.shape
+    place = np.empty(L, np.int32)
+    place[partition.label_of] = np.arange(L, dtype=np.int32)
+    weighted = bool((labels.data != 1).any())
+    held = labels.data if weighted else np.ones(labels.nnz, np.int8)
+    placed = sparse.csr_matrix((held, place[labels.indices], labels.indptr), shape=(n, L))
+    placed = placed.copy() if weighted else placed
+    placed.sort_indices()
+    row_starts = placed.indptr[:-1][np.diff(placed.indptr) > 0]
+    for borders in partition.levels:
+        node = np.repeat(np.arange(len(borders) - 1, dtype=np.int32), np.diff(borders))
+        yield _level(placed, node[placed.indices], row_starts, len(borders) - 1, weighted)
+
+
+def _level(
+    placed: sparse.csr_matrix, node: Ints, row_starts: Ints, nodes: int, weighted: bool
+) -> Reach:
+    """The reach of one level, where `node` (labels of all rows,) is above each."""
+    new = np.ones(len(node), bool)
+    new[1:] = node[1:] != node[:-1]
+    new[row_starts] = True
+    starts = np.concatenate([[0], np.cumsum(new)])[placed.indptr]
+    kept = np.flatnonzero(new)
+    weight = placed.data[kept]
+    if weighted and len(kept):
+        weight = np.maximum.reduceat(placed.data, kept)
+    by_row = sparse.csr_matrix((weight, node[kept], starts), shape=(placed.shape[0], nodes))
+    found = by_row.tocsc()
+    return Reach(found.indptr.astype(np.int64), found.indices, found.data if weighted else None)
+
+
+def tasks_of(level: int, children: Ints, reach: Reach, row_starts: Ints) -> list[Task]:
+    """Nodes with more than one child, the large ones in several tasks; in the order of nodes."""
+    size = np.concatenate([[0], np.cumsum(np.diff(row_starts)[reach.rows], dtype=np.int64)])
+    size = np.diff(size[reach.starts]) + np.diff(reach.starts)
+    tasks = []
+    for node in np.flatnonzero(np.diff(children) > 1).tolist():
+        begin, end = int(children[node]), int(children[node + 1])
+        at_once = max(1, min(_LARGE // max(int(size[node]), 1), _MOST // BLOCK)) * BLOCK
+        for first in range(begin, end, at_once):
+            last = min(first + at_once, end)
+            work = int(size[node]) * blocks_of(first, last)
+            tasks.append(Task(level, node, first, last, (first - begin) // BLOCK, work))
+    return tasks
+
+
+def blocks_of(first: int, last: int) -> int:
+    """How many blocks some children make."""
+    return (last - first + BLOCK - 1) // BLOCK
+
+
+def work_of(partition: Partition, labels: sparse.csr_matrix, row_starts: Ints) -> int:
+    """The values that one sweep of every classifier reads."""
+    total = 0
+    for level, reach in enumerate(reaching(partition, labels)):
+        if level + 1 < len(partition.levels):
+            children = children_of(partition, level)
+            total += sum(task.work for task in tasks_of(level, children, reach, row_starts))
+    return total
+
+
+def children_of(partition: Partition, level: int) -> Ints:
+    """(P + 1,) where the children of each node of a level begin in the next."""
+    above, below = partition.levels[level : level + 2]
+    return np.searchsorted(below, above).astype(np.int64)

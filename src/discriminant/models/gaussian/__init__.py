@@ -1,0 +1,1 @@
+"""Rules of Gaussian classes, fitted from moments."""

@@ -1,0 +1,262 @@
+"""The Gaussian family: LDA, QDA and what lies between them, as one function of the moments.
+
+    S_k = (1 - pooling) C_k + pooling C(shrinkage)          shrink="pooled" (lecture 3's table)
+    S_k = [(1 - pooling) C_k + pooling C](shrinkage)        shrink="mixed" (klaR, scikit-learn)
+
+with C the pooled covariance and C_k that of class k. pooling=1 is linear (LDA), pooling=0 is QDA.
+With weighting="friedman" (Friedman 1989) scatters and weights are mixed instead of covariances:
+[(1 - pooling) W_k + pooling W] / [(1 - pooling) n_k + pooling n].
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from discriminant.errors import LabelError, OptionError, PriorError, TooFewRowsError, WeightError
+from discriminant.models.gaussian.covariance import (
+    Denominator,
+    Metric,
+    Shrinkage,
+    Target,
+    best_shrinkage,
+    best_shrinkages,
+    class_covariances,
+    class_degrees,
+    class_metric,
+    diagonal_metric,
+    floored,
+    pooled_covariance,
+    pooled_degrees,
+    shared_metric,
+    shrink,
+    target_diagonal,
+)
+from discriminant.models.rules import LinearRule, QuadraticRule
+from discriminant.moments.class_moments import ClassMoments
+from discriminant.moments.class_rows import ClassRows
+from discriminant.table.schema import Floats, Labels
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """Which member of the Gaussian family."""
+
+    pooling: float = 1.0
+    shrinkage: Shrinkage = 0.0
+    target: Target = "diagonal"
+    denominator: Denominator = "unbiased"
+    shrink: Literal["pooled", "mixed"] = "pooled"
+    weighting: Literal["covariance", "friedman"] = "covariance"
+
+    @property
+    def linear(self) -> bool:
+        """Whether all classes share one covariance."""
+        return self.pooling == 1.0
+
+    @property
+    def late(self) -> bool:
+        """Whether the covariance of each class is shrunk after mixing, and not the pooled one."""
+        return self.shrink == "mixed" or self.weighting == "friedman"
+
+
+def class_prior(
+    moments: ClassMoments | ClassRows, prior: npt.ArrayLike | Mapping[Any, Any] | None
+) -> Floats:
+    """(K,) checked prior; None is the share of each class in the weight."""
+    if prior is None:
+        for k in np.flatnonzero(moments.weight <= 0):
+            raise WeightError.class_without(moments.labels[k])
+        return np.asarray(moments.weight / moments.weight.sum())
+    return checked_prior(prior, moments.labels)
+
+
+def checked_prior(prior: npt.ArrayLike | Mapping[Any, Any], labels: Labels) -> Floats:
+    """(K,) a positive prior for each label, brought to a sum of exactly one.
+
+    `prior`: in the order of the labels, or by label.
+    """
+    if isinstance(prior, Mapping):
+        prior = _by_label(prior, labels.tolist())
+    try:
+        found = np.asarray(prior, dtype=np.float64)
+    except (TypeError, ValueError):
+        kind = f"of type {type(prior).__name__}"
+        raise PriorError.not_numbers(kind, labels.tolist()) from None
+    if found.shape != labels.shape:
+        raise PriorError.of_length(found.size, labels.tolist())
+    for k in np.flatnonzero(~(np.isfinite(found) & (found > 0))):
+        raise PriorError.of_class(labels[k], float(found[k]))
+    if abs(found.sum() - 1.0) > 1e-6:
+        raise PriorError.of_sum(float(found.sum()))
+    return np.asarray(found / found.sum())
+
+
+def _by_label(prior: Mapping[Any, Any], labels: list[Any]) -> list[Any]:
+    unknown = [label for label in prior if label not in labels]
+    if unknown:
+        raise LabelError.unknown(unknown, labels)
+    missing = [label for label in labels if label not in prior]
+    if missing:
+        raise PriorError.of_missing(missing, labels)
+    return [prior[label] for label in labels]
+
+
+def fit_gaussian(
+    moments: ClassMoments, *, family: Family, prior: Floats
+) -> LinearRule | QuadraticRule:
+    """Rule of Gaussian classes whose covariances are those of the family.
+
+    Examples
+    --------
+    >>> from discriminant.engines.engine import moments
+    >>> found = moments([[0.0], [2.0], [4.0], [6.0]], ["a", "a", "b", "b"])
+    >>> rule = fit_gaussian(found, family=Family(), prior=np.array([0.5, 0.5]))
+    >>> scores = rule.scores(np.array([[3.0]]))  # half way: a tie
+    >>> bool(abs(scores[0, 0] - scores[0, 1]) < 1e-12)
+    True
+    """
+    check_classes(moments)
+    if family.linear:
+        return linear_rule(moments, metric=pooled_metric(moments, family), prior=prior)
+    return quadratic_rule(moments, metrics=class_metrics(moments, family), prior=prior)
+
+
+def check_classes(moments: ClassMoments) -> None:
+    """Two or more classes, each with weight, and more rows than classes."""
+    if len(moments.labels) < 2:
+        raise LabelError.one_class(moments.labels[0] if len(moments.labels) else "none")
+    for k in np.flatnonzero(moments.weight <= 0):
+        raise WeightError.class_without(moments.labels[k])
+    if moments.rows.sum() <= len(moments.labels):
+        raise TooFewRowsError.of_table(
+            int(moments.rows.sum()), len(moments.labels), "a within-class covariance"
+        )
+
+
+def check_rows(moments: ClassMoments, denominator: Denominator) -> None:
+    """Every class heavy enough to have a covariance of its own."""
+    for k in np.flatnonzero(class_degrees(moments, denominator) <= 0):
+        if moments.rows[k] > 1:
+            raise WeightError.too_light(float(moments.weight[k]), 1)
+        raise TooFewRowsError.of_class(
+            moments.labels[k], int(moments.rows[k]), 2, "a covariance of its own"
+        )
+
+
+def check_own_rows(moments: ClassMoments, family: Family) -> None:
+    """The same for a member of the family; scatters mixed by Friedman's weights need no rows."""
+    if family.weighting != "friedman" or family.pooling == 0.0:
+        check_rows(moments, family.denominator)
+
+
+def linear_rule(moments: ClassMoments, *, metric: Metric, prior: Floats) -> LinearRule:
+    """Linear scores of classes that share one metric, about the centre of the class means.
+
+    score_k(u) = u' C^-1 m_k - m_k' C^-1 m_k / 2 + log prior_k
+    """
+    anchor, moved = moments.anchor.moved(prior @ moments.mean)
+    mean = moments.mean - moved
+    coef = metric.solve(mean)
+    intercept = np.log(prior) - 0.5 * metric.squared(mean)
+    return LinearRule(moments.labels, anchor, coef, intercept)
+
+
+def quadratic_rule(
+    moments: ClassMoments, *, metrics: tuple[Metric, ...], prior: Floats
+) -> QuadraticRule:
+    """Quadratic scores of classes with a metric each."""
+    return QuadraticRule(moments.labels, moments.anchor, moments.mean, metrics, np.log(prior))
+
+
+def check_shrinkage(family: Family) -> Family:
+    """The family, unless its best shrinkage is one that nobody has worked out."""
+    if not isinstance(family.shrinkage, str):
+        return family
+    if family.target == "identity":
+        allowed = "a number with target='identity': the best one is known for the targets "
+        raise OptionError.of(
+            "shrinkage", family.shrinkage, f"{allowed}'diagonal' and 'scaled_identity'"
+        )
+    if family.late and 0.0 < family.pooling < 1.0:
+        allowed = "a number where mixtures of covariances are shrunk: the best one is known for "
+        raise OptionError.of(
+            "shrinkage", family.shrinkage, f"{allowed}shrink='pooled' with weighting='covariance'"
+        )
+    return family
+
+
+def shrinkage_of(moments: ClassMoments, family: Family) -> float | Floats:
+    """The shrinkage as a number, worked out if that is asked; for QDA then (K,), one a class."""
+    check_shrinkage(family)
+    if not isinstance(family.shrinkage, str):
+        return float(family.shrinkage)
+    if family.late and family.pooling == 0.0:
+        return best_shrinkages(moments, family.shrinkage, family.target)
+    return best_shrinkage(moments, family.shrinkage, family.target)
+
+
+def pooled_metric(moments: ClassMoments, family: Family) -> Metric:
+    """Metric of the covariance that all classes share."""
+    amount = float(shrinkage_of(moments, family))
+    pooled = pooled_covariance(moments, family.denominator)
+    diagonal = pooled if pooled.ndim == 1 else np.diagonal(pooled)
+    if amount == 1.0 or pooled.ndim == 1:
+        variance = target_diagonal(diagonal, family.target, moments.anchor.unit)
+        return diagonal_metric(floored(moments, variance))
+    covariance = shrink(pooled, amount, family.target, moments.anchor.unit)
+    return shared_metric(moments, covariance, degrees=rank_allowed(moments, amount))
+
+
+def class_metrics(moments: ClassMoments, family: Family) -> tuple[Metric, ...]:
+    """Metric of each class's covariance."""
+    check_own_rows(moments, family)
+    each = zip(mixed_covariances(moments, family), ranks_allowed(moments, family), strict=True)
+    return tuple(
+        class_metric(moments, covariance, k, degrees=degrees)
+        for k, (covariance, degrees) in enumerate(each)
+    )
+
+
+def rank_allowed(moments: ClassMoments, amount: float) -> float:
+    """The most that the rank of the pooled covariance can be, for its rows; shrunk, any."""
+    return np.inf if amount else float(moments.rows.sum() - len(moments.labels))
+
+
+def ranks_allowed(moments: ClassMoments, family: Family) -> list[float]:
+    """The same of each class: of its own rows, or where covariances are mixed, of all."""
+    if family.pooling == 0.0 and not family.late:  # then shrinkage has no part
+        return [float(rows - 1) for rows in moments.rows]
+    amounts = np.broadcast_to(shrinkage_of(moments, family), len(moments.labels))
+    rows = moments.rows.sum() - len(moments.labels) if family.pooling > 0.0 else moments.rows - 1
+    return [float(most) for most in np.where(amounts > 0.0, np.inf, rows)]
+
+
+def mixed_covariances(moments: ClassMoments, family: Family) -> Floats:
+    """(K, d, d) covariance of each class by the family's formula."""
+    unit, pooling = moments.anchor.unit, family.pooling
+    amount = shrinkage_of(moments, family)
+    if family.late:
+        return shrink(_mixtures(moments, family), amount, family.target, unit)
+    if pooling == 0.0:
+        return class_covariances(moments, family.denominator)
+    pooled = shrink(pooled_covariance(moments, family.denominator), amount, family.target, unit)
+    return (1 - pooling) * class_covariances(moments, family.denominator) + pooling * pooled
+
+
+def _mixtures(moments: ClassMoments, family: Family) -> Floats:
+    """(K, d, d) mixtures before they are shrunk."""
+    pooling = family.pooling
+    if pooling == 0.0:
+        return class_covariances(moments, family.denominator)
+    if family.weighting == "covariance":
+        pooled = pooled_covariance(moments, family.denominator)
+        return (1 - pooling) * class_covariances(moments, family.denominator) + pooling * pooled
+    degrees = class_degrees(moments, family.denominator)
+    below = (1 - pooling) * degrees + pooling * pooled_degrees(moments, family.denominator)
+    mixed = (1 - pooling) * moments.scatter + pooling * moments.pooled
+    return np.asarray(mixed / below[:, None, None])

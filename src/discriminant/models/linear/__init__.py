@@ -1,0 +1,1 @@
+"""Linear models fitted from moments or by repeated passes over the rows."""

@@ -1,0 +1,539 @@
+"""Generalised linear models by iterated least squares: Fisher's scoring in white coordinates.
+
+    mean loss = sum w d(y, mu) / 2 sum w  +  ridge/2 sum_j (sd_j coef_j)^2
+
+with d the deviance of a row (`moments.families`). The first step is R's: least squares to the
+link of means near the responses. From there on every step is a Newton step by the expected
+curvature, which is the weighted least squares of the working response; a step that leads where
+there is no mean is halved (`models.scoring`). Of many rows, some are fitted first: that is a start
+from which few passes over all of them are left.
+
+The unit of theta and of the loss is chosen so that the curvature begins at about one. So the tests
+for the end mean the same whatever the unit of the response.
+
+The least of a deviance on the edge of what its means can be, by a path inside.
+
+At a least on the edge the gradient does not vanish. What holds there (Karush, Kuhn, Tucker) is
+
+    gradient = sum of multipliers times the rows at their edge,    multipliers >= 0
+
+and on the path of a barrier (`moments.barrier`) it holds with multipliers push / distance, up to a
+gap of push for every row. Its places go to the least as a smooth function of push, so the last
+three tell where it ends.
+
+Fisher's scoring: Newton's steps by the expected curvature, to an end that can be told.
+
+After the tests of `models.descent` are met, steps go on until the gradient is rounding: with a link
+that is not canonical they only gain some digits each, and where responses are far from their means
+next to none: then L-BFGS corrects the curvature. Where means end at a value that responses
+have (a share of 1 by the log link, a count of 0 by the identity) the least may lie on that edge,
+and steps stop short of it: `models.edge` leads there.
+
+Generalised linear models of more sparse features than their products can be kept of.
+
+The loss of `models.glm` with a ridge, in the coordinates of `models.scaled`: columns of variance
+one, L-BFGS that begins each step from the mean curvature of the scores.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from discriminant.models.linear.logistic import later
+from discriminant.models.linear.optimise import (
+    Descent,
+    PenalisedLoss,
+    Point,
+    Progress,
+    lbfgs,
+    newton,
+    read_curvature,
+)
+from discriminant.models.linear.whitening import (
+    Coordinates,
+    ScaledCoordinates,
+    ScaledSample,
+    ScaledSketch,
+    white_coordinates,
+)
+from discriminant.moments.anchor import Anchor
+from discriminant.moments.class_moments import ClassMoments
+from discriminant.moments.glm_families import (
+    EDGES,
+    FREE_DISPERSION,
+    SCORES,
+    Barrier,
+    Deviance,
+    FirstLook,
+    Pearson,
+)
+from discriminant.moments.loss import Loss, Pass, Slope, SlopeReading, Want
+from discriminant.moments.scatter_factor import ColumnSums
+from discriminant.table.schema import Block, Floats
+
+_PUSHES = tuple(0.1**k for k in range(7))  # smaller ones are lost in rounding
+_TO_ZERO = np.array([1.0, -110.0, 1000.0]) / 891.0  # of a parabola at 0 by 1, 0.1 and 0.01
+_NEAR = 1e-4  # a score so near to its edge, against the last push, is on it
+_BACK = (1e-6, 1e-4, 1e-2, 1.0)  # shares of the way back from the end until all rows have a mean
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Edge:
+    """Where the path ended."""
+
+    descent: Descent
+    touched: bool  # whether a row is at its edge
+    passes: int
+
+
+def to_edge(
+    objective: PenalisedLoss, start: Floats, *, most: int, progress: Progress | None = None
+) -> Edge:
+    """The least that a path from `start`, where every row has a mean, leads to."""
+    assert isinstance(objective.loss, Deviance)
+    deviance, passes, places = objective.loss, 0, [start]
+
+    def least(push: float) -> Descent:
+        walled = replace(objective, loss=Barrier(deviance, push))
+        told = later(progress, passes)
+        return newton(walled, places[-1], most=max(most - passes, 1), progress=told)
+
+    for push in _PUSHES:
+        last = least(push)
+        places.append(last.theta)
+        passes += last.passes
+        if not last.converged:
+            return Edge(last, touched=False, passes=passes)
+    if last.point.slope.least > _NEAR:
+        found = least(0.0)
+        passes += found.passes
+        if found.converged:
+            return Edge(found, touched=False, passes=passes)
+    return _end(objective, places[-3:], last, passes)
+
+
+def _end(objective: PenalisedLoss, places: list[Floats], last: Descent, passes: int) -> Edge:
+    """Where the path ends, from its last three places, which lie as a parabola in push."""
+    limit = np.einsum("k,kqm->qm", _TO_ZERO, np.stack(places))
+    for back in _BACK:
+        theta = limit + back * (places[-1] - limit)
+        point = objective.at(theta, want="curvature")
+        passes += 1
+        if np.isfinite(point.value):
+            break
+    end = Descent(theta, point, True, last.decrement, (point.value,))
+    return Edge(end, touched=True, passes=passes)
+
+
+_SETTLED = 1e-14  # a gradient that is nearly rounding
+_FALLING = 0.9  # what is left of the gradient after a step that helps
+_STEPS = 40  # after the tests are met, at most
+_LONG = 40  # passes after which steps by the expected curvature alone have taken too long
+PATIENCE = 20  # passes after which the least is taken to lie on an edge, if there is one
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Scaled:
+    """An objective in other units of loss."""
+
+    objective: PenalisedLoss
+    unit: float
+
+    def at(self, theta: Floats, *, want: Want = "gradient") -> Point:
+        """One pass over the rows."""
+        found = self.objective.at(theta, want=want)
+        curvature = None if found.curvature is None else found.curvature / self.unit
+        return replace(
+            found,
+            value=found.value / self.unit,
+            gradient=found.gradient / self.unit,
+            curvature=curvature,
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Way:
+    """How a fit came to its end."""
+
+    end: Descent  # its point is the last pass that went down
+    path: tuple[float, ...]  # of the passes by the loss itself
+    passes: int
+    converged: bool
+    at_edge: bool = False
+
+
+def descend(
+    objective: Scaled, starts: tuple[Floats, Floats], most: int, progress: Progress | None
+) -> Way:
+    """Steps until the gradient is rounding, or along an edge that stands in their way."""
+    edged = _edged(objective.objective)
+    few = min(most, PATIENCE if edged else _LONG)
+    start, descent = starts[0], newton(objective, starts[0], most=few, progress=progress)
+    if not np.isfinite(descent.path[0]):
+        start, descent = starts[1], newton(objective, starts[1], most=few, progress=progress)
+    short = not descent.converged and descent.passes < most
+    if edged and short and np.isfinite(descent.path[0]):
+        inside = starts[1] if objective.objective.coordinates.free else start
+        return _along_edge(objective, inside, descent, most, progress)
+    path = descent.path
+    if short and np.isfinite(path[0]):
+        descent = _by_pairs(objective, descent, most, progress)
+        path += descent.path
+    end, more = settle(objective, descent, later(progress, len(path)))
+    path += more
+    return Way(end, path, len(path), descent.converged)
+
+
+def _by_pairs(objective: Scaled, first: Descent, most: int, progress: Progress | None) -> Descent:
+    """Where the expected curvature is far from the observed one: corrected by what passes find."""
+    guess, done = read_curvature(first.point), first.passes
+    found = lbfgs(
+        objective,
+        first.point.theta,
+        sketch=lambda point: guess,
+        most=most - done,
+        progress=later(progress, done),
+    )
+    told = later(progress, done + found.passes)
+    rest = newton(objective, found.theta, most=1, progress=told)
+    return replace(rest, path=found.path + rest.path)
+
+
+def _edged(objective: PenalisedLoss) -> bool:
+    loss = objective.loss
+    return isinstance(loss, Deviance) and (loss.family, loss.link) in EDGES
+
+
+def _along_edge(
+    objective: Scaled, start: Floats, first: Descent, most: int, progress: Progress | None
+) -> Way:
+    """The least after a way that stopped short of it."""
+    done = first.passes
+    more = later(progress, done)
+    edge = to_edge(objective.objective, start, most=max(most - done, 1), progress=more)
+    done, end = done + edge.passes, edge.descent
+    if edge.touched:
+        path = (*first.path, end.point.value)
+        return Way(end, path, done, end.converged, at_edge=True)
+    if not end.converged:
+        return Way(replace(first, theta=first.point.theta), first.path, done, converged=False)
+    rest = newton(objective, end.theta, most=max(most - done, 1), progress=later(progress, done))
+    end, last = settle(objective, rest, later(progress, done + rest.passes))
+    path = first.path + rest.path + last
+    return Way(end, path, done + rest.passes + len(last), rest.converged)
+
+
+def settle(
+    objective: Scaled | PenalisedLoss, descent: Descent, progress: Progress | None = None
+) -> tuple[Descent, tuple[float, ...]]:
+    """Further steps from where the tests were met, as long as the gradient falls.
+
+    The point returned is the last pass that helped, so that its curvature is the one at theta; and
+    the losses of all passes that it took.
+    """
+    best, path = descent, tuple[float, ...]()
+    if not descent.converged:
+        return replace(best, theta=best.point.theta), path
+    while len(path) < _STEPS and best.point.steepness > _SETTLED:
+        after = newton(objective, best.theta, most=1, progress=later(progress, len(path)))
+        path += after.path
+        if not (after.converged and after.point.steepness < _FALLING * best.point.steepness):
+            break
+        best = after
+    return best, path
+
+
+_WORSE = 1.0 + 1e-9
+_MANY = 50  # rows for each number, enough for a start
+_STILL = 1e-6  # a last step longer than this is one of an estimate on its way to infinity
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GLMFit:
+    """Where the scoring ended, in coordinates; it holds no rows."""
+
+    coordinates: Coordinates | ScaledCoordinates
+    theta: Floats  # (q, 1)
+    slope: Slope  # of the loss without penalty, with its curvature but for scaled coordinates
+    null: float  # deviance of the intercept, or of nothing, alone
+    pearson: float  # sum of w (y - mu)^2 / V, where the dispersion is estimated
+    converged: bool
+    diverging: bool  # the tests are met, but by an estimate that is on its way to infinity
+    at_edge: bool  # the least is on the edge of what means can be, where the gradient is not zero
+    unit: float  # of the loss, in which the tests for the end were made
+    stride: float  # how far the next step would go, in units of theta
+    steepness: float  # largest entry of the last gradient
+    path: tuple[float, ...]  # penalised mean loss of each pass
+    passes: int  # over the rows, for all that is here
+
+    @property
+    def deviance(self) -> float:
+        """Twice the loss."""
+        return 2.0 * self.slope.loss
+
+    def objective(
+        self, read: Pass, features: tuple[str, ...], anchor: Anchor, deviance: Deviance
+    ) -> PenalisedLoss:
+        """The mean loss of rows, in the coordinates of this fit."""
+        return PenalisedLoss(read, features, anchor, deviance, self.coordinates, None)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Problem:
+    """What is fitted to what."""
+
+    read: Pass
+    alone: Pass  # the same rows with one column of zeros in place of their features
+    moments: ClassMoments  # of d features, the response, and the offset if there is one
+    width: int  # d
+    deviance: Deviance
+    intercept: bool
+    ridge: float
+    standardize: bool = True  # the penalty is on coefficients times standard deviations
+    sample: Block | None = None  # some of the rows, where there are many
+
+    @property
+    def features(self) -> ClassMoments:
+        """Moments of the features alone."""
+        return self.moments.select(range(self.width))
+
+    @property
+    def level(self) -> float:
+        """Mean of the response."""
+        return float(self.moments.anchor.values(self.moments.centre)[self.width])
+
+    @property
+    def spread(self) -> float:
+        """Standard deviation of the response."""
+        return self._deviation(self.width)
+
+    @property
+    def shifted(self) -> tuple[float, float]:
+        """Mean and standard deviation of the offset."""
+        if len(self.moments.features) == self.width + 1:
+            return 0.0, 0.0
+        mean = self.moments.anchor.values(self.moments.centre)[self.width + 1]
+        return float(mean), self._deviation(self.width + 1)
+
+    @property
+    def unit(self) -> float:
+        """Of the loss: what the responses vary by, squared, for a gaussian."""
+        if self.deviance.family != "gaussian":
+            return 1.0
+        return self.spread**2 or self.level**2 or 1.0
+
+    def objective(
+        self, coordinates: Coordinates, *, loss: Loss | None = None, penalty: Floats | None = None
+    ) -> PenalisedLoss:
+        """The mean loss as a function of theta."""
+        features = self.features
+        chosen = self.deviance if loss is None else loss
+        return PenalisedLoss(
+            self.read, features.features, features.anchor, chosen, coordinates, penalty
+        )
+
+    def scale(self) -> Floats:
+        """(d,) deviation of each feature from its mean; with no intercept, from zero."""
+        features = self.features
+        spread = np.sqrt(np.diagonal(features.pooled) / features.weight.sum())
+        return np.asarray(spread if self.intercept else np.hypot(spread, features.centre))
+
+    def ridged(self) -> Floats | None:
+        """(d,) what the ridge multiplies coefficients by, if there is one."""
+        if not self.ridge:
+            return None
+        return self.scale() if self.standardize else np.asarray(1.0 / self.features.anchor.unit)
+
+    def penalty(self, coordinates: Coordinates) -> Floats | None:
+        """(q, q) of the ridge, if there is one."""
+        ridged = self.ridged()
+        return None if ridged is None else self.ridge * coordinates.penalty(ridged)
+
+    def _deviation(self, column: int) -> float:
+        variance = self.moments.pooled[column, column] / self.moments.weight.sum()
+        return float(np.sqrt(variance) * self.moments.anchor.unit[column])
+
+
+def fit_glm(problem: Problem, *, most: int = 200, progress: Progress | None = None) -> GLMFit:
+    """Maximum likelihood, or with a ridge its penalised form."""
+    white = white_coordinates(
+        problem.features,
+        classes=0,
+        intercept=problem.intercept,
+        ridged=problem.ridged(),
+        read=problem.read,
+    )
+    few = _few(problem, white.size)
+    look = FirstLook(problem.deviance, _level(problem))
+    first = newton(few.objective(white, loss=look), np.zeros((white.size, 1)), most=1)
+    unit, stretch = _units(problem, first.point)
+    coordinates = replace(white, frame=white.frame * stretch)
+    penalty = problem.penalty(coordinates)
+    start, null = _least(first.point) / stretch, null_fit(problem)
+    if few is not problem:
+        some = newton(
+            Scaled(few.objective(coordinates, penalty=penalty), unit), start, most=PATIENCE
+        )
+        start = some.theta if np.isfinite(some.path[0]) else start
+    objective = Scaled(problem.objective(coordinates, penalty=penalty), unit)
+    starts = start, _from_null(null, coordinates)
+    way = descend(objective, starts, most, progress)
+    passes = int(few is problem)
+    if problem.intercept and way.end.point.slope.loss > _WORSE * null.point.slope.loss:
+        passes += way.passes  # a least that is worse than no slopes: not all losses are convex
+        way = descend(objective, (starts[1], starts[1]), most, progress)
+    return fit_of(objective, way, null, passes=passes)
+
+
+def _few(problem: Problem, size: int) -> Problem:
+    """The problem of some of the rows, where these are enough for a start."""
+    sample = problem.sample
+    if sample is None or len(sample) < _MANY * size:
+        return problem
+    return replace(problem, read=lambda reading: reading.read(sample))
+
+
+def fit_of(objective: Scaled, way: Way, null: Descent, *, passes: int) -> GLMFit:
+    """All that is kept of where a way ended; `passes` over the rows went before it."""
+    end, plain, unit = way.end, objective.objective, objective.unit
+    stride = float(np.abs(end.theta - end.point.theta).max(initial=0.0))
+    diverging = way.converged and stride > _STILL * (
+        1.0 + float(np.abs(end.theta).max(initial=0.0))
+    )
+    pearson, extra = _pearson(plain, end.point)
+    return GLMFit(
+        plain.coordinates,
+        end.point.theta,
+        end.point.slope,
+        2.0 * null.point.slope.loss,
+        pearson,
+        converged=way.converged and not diverging,
+        diverging=diverging,
+        at_edge=way.at_edge,
+        unit=unit,
+        stride=stride,
+        steepness=end.point.steepness,
+        path=tuple(value * unit for value in way.path),
+        passes=passes + way.passes + extra,
+    )
+
+
+def _pearson(objective: PenalisedLoss, point: Point) -> tuple[float, int]:
+    """Pearson's chi-squared, where it is asked for, and the passes that took."""
+    deviance = objective.loss
+    assert isinstance(deviance, Deviance)
+    if deviance.family == "gaussian":
+        return 2.0 * point.slope.loss, 0
+    if deviance.family not in FREE_DISPERSION:
+        return float("nan"), 0
+    coef, level = objective.coordinates.coefficients(point.theta)
+    loss = Pearson(deviance)
+    reading = SlopeReading(objective.features, objective.anchor, coef, level, loss)
+    return 2.0 * float(objective.read(reading).loss), 1
+
+
+def null_fit(problem: Problem) -> Descent:
+    """The fit of an intercept alone; without one, of the offset alone."""
+    level = Coordinates(np.array([[0.0], [1.0]]), None, 1)
+    zero = Anchor.zero(1)
+    objective = PenalisedLoss(problem.alone, ("none",), zero, problem.deviance, level, None)
+    if not problem.intercept:
+        return newton(objective, np.zeros((1, 1)), most=1)
+    mean, spread = problem.shifted
+    begin = float(SCORES[problem.deviance.link](np.array(_level(problem)))) - mean
+    if not spread:
+        return newton(objective, np.full((1, 1), begin), most=1)
+    unit = problem.unit
+    up = -1.0 if problem.deviance.link == "log" else 1.0  # where every row has a mean
+    for step in (0.0, 1.0, 2.0, 4.0, 8.0, 16.0):
+        start = np.full((1, 1), begin + up * step * spread)
+        found = newton(Scaled(objective, unit), start)
+        if np.isfinite(found.path[0]):
+            break
+    return settle(Scaled(objective, unit), found)[0]
+
+
+def _from_null(null: Descent, coordinates: Coordinates) -> Floats:
+    """The intercept of the null fit and no slopes."""
+    start = np.zeros((coordinates.size, 1))
+    if coordinates.free:
+        start[0, 0] = float(null.point.theta[0, 0]) / coordinates.frame[-1, 0]
+    return start
+
+
+def _least(point: Point) -> Floats:
+    """Where a quadratic loss, seen at zero, is least."""
+    assert point.curvature is not None
+    found = np.linalg.lstsq(point.curvature, -point.gradient[:, 0], rcond=1e-14)[0]
+    return np.asarray(found)[:, None]
+
+
+def _units(problem: Problem, point: Point) -> tuple[float, float]:
+    """The unit of the loss, and that of theta in which its curvature is about one."""
+    assert point.curvature is not None
+    unit = problem.unit
+    mean = float(np.trace(point.curvature)) / max(len(point.curvature), 1)
+    return unit, float(np.sqrt(unit / mean)) if mean > 0 else 1.0
+
+
+def _level(problem: Problem) -> float:
+    """A mean that the link takes: that of the response, or where that is none its spread."""
+    level, link = problem.level, problem.deviance.link
+    signed = problem.deviance.family == "gaussian" and link in ("identity", "inverse")
+    if level > 0 or link == "identity" or (signed and level):
+        return level
+    return problem.spread or 1.0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Sketches:
+    """Sketches of the curvature of a loss in another unit."""
+
+    sample: ScaledSample
+    unit: float
+
+    def at(self, point: Point) -> ScaledSketch:
+        """Near a point."""
+        found = self.sample.sketch(point.theta)
+        return ScaledSketch(found.turn, found.share / self.unit)
+
+
+def fit_glm_scaled(
+    problem: Problem,
+    sums: ColumnSums,
+    sample: Block,
+    *,
+    features: tuple[str, ...],
+    most: int,
+    progress: Progress | None = None,
+) -> GLMFit:
+    """The least of the penalised loss.
+
+    Parameters
+    ----------
+    problem
+        Its moments are of the responses, beside one column of zeros.
+    sums
+        Of the columns.
+    sample
+        Some of the rows.
+    """
+    d, null = len(features), null_fit(problem)
+    spread = sums.spread if problem.intercept else np.hypot(sums.spread, sums.mean)
+    scale = np.divide(1.0, spread, out=np.zeros(d), where=spread > 0)
+    mean = sums.mean if problem.intercept else np.zeros(d)
+    coordinates = ScaledCoordinates(scale, mean, None, int(problem.intercept))
+    penalty = problem.ridge * coordinates.penalty(spread)
+    zero, loss = Anchor.zero(d), problem.deviance
+    plain = PenalisedLoss(problem.read, features, zero, loss, coordinates, penalty)
+    objective = Scaled(plain, problem.unit)
+    start = np.zeros((coordinates.size, 1))
+    if problem.intercept:
+        start[0] = null.point.theta[0]
+    some = _Sketches(ScaledSample(sample, loss, coordinates, penalty), problem.unit)
+    with np.errstate(invalid="ignore"):  # where there is no mean, neither is there a gradient
+        found = lbfgs(objective, start, sketch=some.at, most=most, progress=progress)
+    way = Way(found, found.path, found.passes, found.converged)
+    return fit_of(objective, way, null, passes=1)

@@ -1,0 +1,1 @@
+"""Many classes out of two: code matrices, decoding and two-class members."""

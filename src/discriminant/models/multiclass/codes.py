@@ -1,0 +1,342 @@
+"""Codes: which classes each of M two-class problems puts on which side.
+
+    signs[k, m] = +1   class k is on the positive side of problem m
+                  -1   on the negative side
+                   0   left out
+
+A row's word is what the M classifiers say of it; it goes to the class with the nearest signs. Two
+classes differ in a column that puts them on two sides; a column that leaves one of them out counts
+a half (Allwein, Schapire & Singer 2000):
+
+    distance(j, k) = sum_m (1 - signs[j, m] signs[k, m]) / 2
+
+The least of these is the distance of the code. With no zeros it is Hamming's, and a code of
+distance D corrects any floor((D - 1) / 2) errors. A classifier that leaves out the class of a row
+may say anything of it, so that with zeros fewer errors are sure to be corrected: `corrects`.
+
+    one-vs-rest  K columns          each class against all others
+    one-vs-one   K (K - 1) / 2      each pair, the others left out
+    exhaustive   2^(K - 1) - 1      every way to take sides
+    dense        10 log2 K          at random, the most distant of several draws
+    sparse       15 log2 K          at random with every other entry 0
+
+No column is another or its complement, which would be the same classifier; of a matrix given by
+the user that is told, and two classes that no column puts on two sides are refused. A code designed
+from moments is in `models.code_design`; how words are read is in `models.decoding`.
+
+A code designed from moments: columns that a linear rule can separate, and rows far apart.
+
+How well a linear rule separates the two sides of a column is the squared correlation of its
+indicator with its best linear prediction. With T the scatter of all rows (within and between), q
+the share of the positive side, and a_k the share times the mean of class k less the centre:
+
+    R^2(column) = n |T^-1/2 sum of a_k over the positive side|^2 / (q (1 - q))
+
+which is one product for all columns, since T is the same for all of them. Columns are chosen one
+after the other, each by the largest
+
+    R^2(column) * sum over pairs of classes that it tells apart of 2^-(times told apart before)
+
+so that pairs that are still near each other count most (as in boosting with output codes,
+Schapire 1997). Candidates are random columns and cuts of the classes along random directions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+import numpy.typing as npt
+
+from discriminant.errors import CodeError, RepeatedColumnsWarning, listing, tell
+from discriminant.moments.class_moments import ClassMoments
+from discriminant.table.schema import Floats, Labels
+
+Signs = npt.NDArray[np.int8]
+
+MOST = 4095  # columns of an exhaustive code
+_DRAWS = 100  # random codes of which the most distant is taken
+_WORK = 2e8  # multiplications that comparing them may take
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Code:
+    """Sides of K classes in M two-class problems."""
+
+    labels: Labels  # (K,)
+    signs: Signs  # (K, M)
+
+    @classmethod
+    def of(cls, matrix: npt.ArrayLike, labels: Labels) -> Code:
+        """A code given by the user, or the error that names its classes and columns."""
+        given = np.asarray(matrix)
+        if given.ndim != 2 or given.shape[0] != len(labels) or not given.shape[1]:
+            raise CodeError.of_shape(given.shape, labels.tolist())
+        for k, m in np.argwhere(~np.isin(given, (-1, 0, 1))):
+            raise CodeError.of_entry(labels[k], int(m), given[k, m])
+        made = cls(labels, given.astype(np.int8))
+        made.check()
+        return made
+
+    def check(self) -> None:
+        """Both sides taken in each column, every class told from every other, no column twice."""
+        for side in (-1, 1):
+            for m in np.flatnonzero(~(self.signs == side).any(axis=0)):
+                raise CodeError.one_sided(int(m), side)
+        alike = np.argwhere(np.triu(opposed(self.signs) == 0, 1)).tolist()
+        if alike:
+            raise CodeError.equal_rows([(self.labels[j], self.labels[k]) for j, k in alike])
+        repeated = _repeated(self.signs)
+        if repeated:
+            tell(RepeatedColumnsWarning.of_columns(repeated))
+
+    def sides(self, column: int) -> str:
+        """Which classes a column parts, in words."""
+        side = self.signs[:, column]
+        negative, positive = (listing(self.labels[side == s].tolist(), 3) for s in (-1, 1))
+        return f"(Said of a two-class problem: '0' is {negative}; '1' is {positive}.)"
+
+    @property
+    def binary(self) -> bool:
+        """Whether no class is left out of any problem."""
+        return bool(self.signs.all())
+
+    @property
+    def distance(self) -> float:
+        """Least distance between two classes, halves for columns that leave one of them out."""
+        return row_distance(self.signs)
+
+    @property
+    def corrects(self) -> int:
+        """How many errors of classifiers never change the class, whatever the others say.
+
+        Class k against j: a column that has both apart counts 1 for k, and -1 if it errs; one that
+        leaves out j a half of that; one that leaves out k may count a half against it, unerring.
+        """
+        used = np.abs(self.signs).astype(np.int64)
+        apart = opposed(self.signs)
+        own = used @ (1 - used).T  # [k, j] columns with k and without j
+        margin = 2 * apart + own - own.T  # in halves; each error takes 4 of it, then 2
+        full = np.minimum((margin - 1) // 4, apart)
+        half = np.minimum((margin - 4 * apart - 1) // 2, own)
+        sure = np.where(full == apart, apart + np.maximum(half, 0), full)
+        np.fill_diagonal(sure, np.iinfo(np.int64).max)
+        return max(int(sure.min()), 0)
+
+
+def opposed(signs: Signs) -> npt.NDArray[np.int64]:
+    """(K, K) how many columns put two classes on two sides."""
+    plus, minus = (signs == 1).astype(np.float64), (signs == -1).astype(np.float64)
+    one_way = plus @ minus.T
+    return np.asarray((one_way + one_way.T).astype(np.int64))
+
+
+def row_distance(signs: Signs) -> float:
+    """Least distance between two rows.
+
+    >>> row_distance(one_vs_rest(4)), row_distance(one_vs_one(3))
+    (2.0, 2.0)
+    """
+    K, M = signs.shape
+    real = signs.astype(np.float64)
+    apart = (M - real @ real.T) / 2
+    return float(apart[np.triu_indices(K, 1)].min())
+
+
+# --- fixed codes ---------------------------------------------------------------------------------
+
+
+def one_vs_rest(K: int) -> Signs:
+    """(K, K) each class against all others; with two classes one column, the second positive."""
+    if K == 2:
+        return np.array([[-1], [1]], dtype=np.int8)
+    return (2 * np.eye(K) - 1).astype(np.int8)
+
+
+def one_vs_one(K: int) -> Signs:
+    """(K, K (K - 1) / 2) each pair, the later class positive."""
+    first, second = np.triu_indices(K, 1)
+    signs = np.zeros((K, len(first)), dtype=np.int8)
+    signs[first, np.arange(len(first))] = -1
+    signs[second, np.arange(len(first))] = 1
+    return signs
+
+
+def exhaustive(K: int) -> Signs:
+    """(K, 2^(K-1) - 1) every way to take sides, the last class always positive."""
+    columns = 2 ** (K - 1) - 1
+    if columns > MOST:
+        raise CodeError.too_many("exhaustive", columns, K, MOST)
+    bits = np.arange(columns) >> np.arange(K - 1)[:, None] & 1
+    return np.vstack([2 * bits - 1, np.ones(columns)]).astype(np.int8)
+
+
+def every_ternary(K: int) -> Signs:
+    """(K, (3^K - 2^(K+1) + 1) / 2) every way to take sides or to be left out."""
+    digits = np.arange(3**K) // 3 ** np.arange(K)[:, None] % 3 - 1
+    return distinct(digits.astype(np.int8))
+
+
+# --- random codes --------------------------------------------------------------------------------
+
+
+def dense(K: int, columns: int | None, rng: np.random.Generator) -> Signs:
+    """(K, M) sides taken by lot."""
+    return _drawn("dense", K, columns, rng, (-1, 1))
+
+
+def sparse(K: int, columns: int | None, rng: np.random.Generator) -> Signs:
+    """(K, M) every other class left out of a column, on average."""
+    return _drawn("sparse", K, columns, rng, (-1, 0, 0, 1))
+
+
+def length_of(kind: str, K: int, columns: int | None) -> tuple[int, int]:
+    """How many columns are to be made, and how many different ones there are."""
+    ternary = kind == "sparse"
+    all_of_them = (3**K - 2 ** (K + 1) + 1) // 2 if ternary else 2 ** (K - 1) - 1
+    if columns is None:
+        usual = int(np.ceil((15 if ternary else 10) * np.log2(K)))
+        return min(usual, all_of_them), all_of_them
+    if columns > all_of_them:
+        raise CodeError.too_long(kind, columns, K, all_of_them)
+    return int(columns), all_of_them
+
+
+def _drawn(
+    kind: str, K: int, columns: int | None, rng: np.random.Generator, sides: tuple[int, ...]
+) -> Signs:
+    """The most distant of several codes drawn at random; the first of equals."""
+    M, all_of_them = length_of(kind, K, columns)
+    if all_of_them <= max(2 * M, 64) and (kind == "sparse" or all_of_them <= MOST):
+        pool = every_ternary(K) if kind == "sparse" else exhaustive(K)
+    else:
+        pool = columns_by_lot(K, max(min(4 * M, all_of_them // 2), M), rng, sides)
+    if pool.shape[1] == M:
+        return pool
+    best, far = None, 0.0
+    for _ in range(int(np.clip(_WORK / (K * K * M), 2, _DRAWS))):
+        signs = pool[:, rng.choice(pool.shape[1], M, replace=False)]
+        found = row_distance(signs)
+        if found > far and opposed(signs)[np.triu_indices(K, 1)].all():
+            best, far = signs, found
+    if best is None:
+        raise CodeError.too_short(kind, M, K)
+    return best
+
+
+def columns_by_lot(K: int, M: int, rng: np.random.Generator, sides: tuple[int, ...]) -> Signs:
+    """M different columns drawn at random; the more of all there are, the longer it takes."""
+    found = np.zeros((K, 0), dtype=np.int8)
+    while found.shape[1] < M:
+        more = rng.choice(np.array(sides, dtype=np.int8), size=(K, 2 * M))
+        found = distinct(np.hstack([found, more]))
+    return found[:, :M]
+
+
+def distinct(signs: Signs) -> Signs:
+    """The columns that have both sides, each once and turned so that its last side is positive."""
+    signs = signs[:, (signs == 1).any(axis=0) & (signs == -1).any(axis=0)]
+    turned = signs * _last_side(signs)
+    _, first = np.unique(turned, axis=1, return_index=True)
+    return np.asarray(turned[:, np.sort(first)])
+
+
+def _last_side(signs: Signs) -> Signs:
+    """(M,) the side of the last class that is not left out."""
+    last = signs.shape[0] - 1 - (signs[::-1] != 0).argmax(axis=0)
+    return np.asarray(signs[last, np.arange(signs.shape[1])])
+
+
+def _repeated(signs: Signs) -> list[tuple[int, int, bool]]:
+    """Pairs of columns that are equal, or complements."""
+    side = _last_side(signs)
+    places: dict[bytes, list[int]] = {}
+    for m, column in enumerate(np.ascontiguousarray((signs * side).T)):
+        places.setdefault(column.tobytes(), []).append(m)
+    same = (pair for alike in places.values() for pair in combinations(alike, 2))
+    return sorted((a, b, bool(side[a] != side[b])) for a, b in same)
+
+
+FIXED: dict[str, Callable[[int], Signs]] = {
+    "one-vs-rest": one_vs_rest,
+    "one-vs-one": one_vs_one,
+    "exhaustive": exhaustive,
+}
+RANDOM: dict[str, Callable[[int, int | None, np.random.Generator], Signs]] = {
+    "dense": dense,
+    "sparse": sparse,
+}
+CODES = (*FIXED, *RANDOM, "designed")
+
+
+_CANDIDATES = 2000
+_ALL = 10  # classes up to which every column is a candidate
+_DESIGN_WORK = 2e9  # multiplications that choosing may take
+
+
+def designed(moments: ClassMoments, columns: int | None, rng: np.random.Generator) -> Signs:
+    """(K, M) a code without zeros, from moments of any detail."""
+    K = len(moments.labels)
+    M, all_of_them = length_of("dense", K, columns)
+    axes = whitened_means(moments)
+    few = K <= _ALL or all_of_them <= min(4 * M, MOST)
+    tried = exhaustive(K) if few else _candidates(axes, M, rng)
+    good = separability(tried, axes, moments.weight / moments.weight.sum())
+    chosen = tried[:, _greedy(tried, good, M)]
+    if not opposed(chosen)[np.triu_indices(K, 1)].all():
+        raise CodeError.too_short("designed", M, K)
+    return np.asarray(chosen)
+
+
+def whitened_means(moments: ClassMoments) -> Floats:
+    """(K, r) class means less the centre, in units in which all rows together have variance one."""
+    apart = moments.mean - moments.centre
+    total = float(moments.weight.sum())
+    if moments.detail == "diagonal":
+        variance = (moments.pooled + moments.weight @ apart**2) / total
+        return np.asarray(apart / np.sqrt(np.where(variance > 0, variance, np.inf)))
+    spread = (moments.pooled + moments.spread_of_means()) / total
+    scale = np.sqrt(np.diagonal(spread))
+    scale = np.where(scale > 0, scale, np.inf)
+    values, vectors = np.linalg.eigh(spread / scale[:, None] / scale)
+    kept = values > 8 * len(values) * np.finfo(float).eps * values[-1]
+    return np.asarray(apart / scale @ vectors[:, kept] / np.sqrt(values[kept]))
+
+
+def separability(signs: Signs, axes: Floats, share: Floats) -> Floats:
+    """(M,) share of the variance of each column's sides that a linear rule explains."""
+    positive = share[:, None] * (signs == 1)
+    q = positive.sum(axis=0)
+    away = positive.T @ axes
+    spread = q * (1.0 - q)  # zero where one side has no weight: nothing is to be told there
+    told = np.vecdot(away, away)
+    return np.asarray(np.divide(told, spread, out=np.zeros_like(q), where=spread > 0))
+
+
+def _candidates(axes: Floats, M: int, rng: np.random.Generator) -> Signs:
+    K, r = axes.shape
+    many = int(np.clip(_DESIGN_WORK / (K * K * M), M, max(_CANDIDATES, 4 * M)))
+    lot = rng.choice(np.array([-1, 1], dtype=np.int8), size=(K, many))
+    along = axes @ rng.standard_normal((r, many))
+    cut = np.take_along_axis(np.sort(along, axis=0), rng.integers(1, K, size=(1, many)), axis=0)
+    found = distinct(np.hstack([lot, np.where(along >= cut, 1, -1).astype(np.int8)]))
+    if found.shape[1] >= M:
+        return found
+    return distinct(np.hstack([found, columns_by_lot(K, M, rng, (-1, 1))]))
+
+
+def _greedy(tried: Signs, good: Floats, M: int) -> list[int]:
+    """Places of M columns, in the order in which they were chosen."""
+    real, K = tried.T.astype(np.float64), len(tried)
+    urgent = np.ones((K, K)) - np.eye(K)
+    gain, chosen = good.copy(), []
+    for _ in range(M):
+        told = urgent.sum() - np.vecdot(real @ urgent, real)
+        m = int((gain * told).argmax())
+        chosen.append(m)
+        gain[m] = -1.0  # told is positive while any pair counts
+        urgent[real[m][:, None] != real[m]] /= 2.0
+        urgent /= urgent.max()  # only shares count, and after a thousand halvings none would
+    return chosen

@@ -1,0 +1,260 @@
+"""Many classes from two, out of moments: every two-class rule of a code, and one rule of them all.
+
+The moments of a side are those of its classes merged, which is addition: no row is read again,
+whether the code has K columns or thousands. Where every member is linear,
+
+    f_m(x) = u . (w_m1 - w_m0) + (b_m1 - b_m0)
+
+are the rows of one matrix, so that all members are one product. Each counts from an origin of its
+own, near its rows; the product counts from one near all rows.
+
+All two-class LDA members of a code at once, from the moments of the K classes.
+
+For a column with sides s of weights n_s, means m_s and scatter W within its classes:
+
+    S = W + sum over its classes of n_k (m_k - m_s)(m_k - m_s)'      the scatter within the sides
+    w = C^-1 (m_1 - m_0),   f(u) = w . (u - (m_0 + m_1) / 2) + log prior_1 / prior_0
+
+with C = S over its degrees, shrunk as the family says. Sides and scatters of many columns are a few
+products; each C is factorised once. A column whose C has no clear inverse is left to the two-class
+rule itself, which says what it does about that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.linalg import lapack
+from scipy.special import expit
+
+from discriminant.errors import speaking
+from discriminant.models.gaussian.covariance import Denominator, shrink
+from discriminant.models.gaussian.family import Family
+from discriminant.models.linear.least_squares import IndicatorRule
+from discriminant.models.multiclass.codes import Code, Signs
+from discriminant.models.multiclass.decode import coupled
+from discriminant.models.rules import LinearRule, Rule
+from discriminant.moments.anchor import Anchor
+from discriminant.moments.class_moments import ClassMoments
+from discriminant.table.schema import Features, Floats, Labels
+
+SIDES = np.array([0, 1])  # the labels of the two-class problems: negative, positive
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Members:
+    """The rules of M two-class problems."""
+
+    rules: tuple[Rule, ...]  # M, or none where all are linear and `line` is enough
+    line: LinearRule | None  # M rows
+
+    @classmethod
+    def of(cls, rules: Sequence[Rule], anchor: Anchor) -> Members:
+        """With one product for all, counted from `anchor`, where every rule is linear."""
+        lines = [_line(rule) for rule in rules]
+        whole = all(isinstance(rule, LinearRule) for rule in rules)
+        found = [line for line in lines if line is not None]
+        stacked = stack(found, anchor) if len(found) == len(rules) else None
+        return cls(() if whole else tuple(rules), stacked)
+
+    def said(self, features: Features) -> Floats:
+        """(n, M) what each says of each row: positive for its positive side."""
+        if self.line is not None:
+            return self.line.bounded(features)
+        return self.log_odds(features)
+
+    def log_odds(self, features: Features) -> Floats:
+        """(n, M) log odds of the positive side."""
+        if not self.rules:
+            return self.said(features)
+        return np.column_stack([_odds(rule.scores(features)) for rule in self.rules])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DecomposedRule:
+    """K classes by a code and its members."""
+
+    code: Code
+    members: Members
+
+    @property
+    def labels(self) -> Labels:
+        """(K,) classes."""
+        return self.code.labels
+
+    def scores(self, features: Features) -> Floats:
+        """(n, K) logs of the coupled probabilities; of two classes exact in the tails."""
+        odds = self.members.log_odds(features)
+        return log_coupled(odds, self.code)
+
+
+def log_coupled(odds: Floats, code: Code) -> Floats:
+    """(n, K) log probabilities from log odds (n, M) of the positive sides."""
+    if code.signs.shape == (2, 1):
+        second = odds[:, 0] * code.signs[1, 0]
+        return np.column_stack([-np.logaddexp(0.0, second), -np.logaddexp(0.0, -second)])
+    return np.asarray(np.log(coupled(expit(odds), code.signs)))
+
+
+def fit_members(moments: Any, code: Code, *, rule_from: Callable[[Any], Rule]) -> tuple[Rule, ...]:
+    """The rule of each column, from the moments of its two sides."""
+    columns = range(code.signs.shape[1])
+    return tuple(member_rule(moments, code, m, rule_from=rule_from) for m in columns)
+
+
+def member_rule(moments: Any, code: Code, column: int, *, rule_from: Callable[[Any], Rule]) -> Rule:
+    """The rule of one column; what it has to tell is told of the classes of its sides."""
+    with speaking(code.sides(column)):
+        return rule_from(sided(moments, code, column))
+
+
+def sided(moments: Any, code: Code, column: int) -> Any:
+    """Moments of the two sides of a column, labelled 0 and 1."""
+    side = code.signs[:, column]
+    labels = moments.labels
+    if not side.all():
+        moments = moments.classes(labels[side != 0].tolist())
+    groups = {0: labels[side < 0].tolist(), 1: labels[side > 0].tolist()}
+    return moments.group(groups)
+
+
+def stack(lines: Sequence[LinearRule], anchor: Anchor) -> LinearRule:
+    """Rules of two classes as rows of one: second less first, all counted from `anchor`."""
+    coef = np.stack([_between(line.coef) for line in lines])
+    intercept = np.array([_between(line.intercept) for line in lines])
+    away = np.stack([(line.anchor.origin - anchor.origin) / anchor.unit for line in lines])
+    ratio = np.stack([anchor.unit / line.anchor.unit for line in lines])
+    coef = coef * ratio
+    return LinearRule(
+        np.arange(len(lines)), anchor, coef, intercept - np.einsum("md,md->m", coef, away)
+    )
+
+
+def _between(of_class: Floats) -> Any:
+    """Second less first, where it is not that already."""
+    return of_class[0] if len(of_class) == 1 else of_class[1] - of_class[0]
+
+
+def _line(rule: Rule) -> LinearRule | None:
+    """What a rule says as a line: its scores, or the fitted values of least squares."""
+    if isinstance(rule, IndicatorRule):
+        return rule.line if rule.basis is None else None
+    return rule if isinstance(rule, LinearRule) else None
+
+
+def _odds(scores: Floats) -> Floats:
+    """(n,) second less first; memberships of zero are as sure as can be."""
+    with np.errstate(invalid="ignore"):
+        return np.clip(scores[:, 1] - scores[:, 0], -745.0, 745.0)
+
+
+_NUMBERS = 1 << 21  # of the scatters held at a time
+_CLEAR = 1e-9  # reciprocal condition of standardised columns from which nothing is to be said
+_EPS = float(np.finfo(np.float64).eps)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sides:
+    """Moments of the two sides of C columns."""
+
+    rows: Floats  # (C,)
+    weight: Floats  # (C, 2)
+    weight2: Floats  # (C, 2)
+    mean: Floats  # (C, 2, d)
+    scatter: Floats  # (C, d, d) within the sides
+
+    @classmethod
+    def of(cls, moments: ClassMoments, signs: Signs) -> Sides:
+        on = np.stack([signs == -1, signs == 1]).transpose(2, 0, 1).astype(np.float64)  # (C, 2, K)
+        weight, rows = on @ moments.weight, (on @ moments.rows).sum(axis=1)
+        mean = on @ (moments.weight[:, None] * moments.mean) / weight[:, :, None]
+        scatter = _within(moments, on.sum(axis=1))
+        if (on.sum(axis=2) > 1).any():
+            own = np.matmul(on.transpose(0, 2, 1), mean)  # (C, K, d) mean of the side of each class
+            heavy = np.sqrt(on.sum(axis=1) * moments.weight)[:, :, None]
+            apart = heavy * (moments.mean - own)
+            scatter = scatter + np.matmul(apart.transpose(0, 2, 1), apart)
+        return cls(rows, weight, on @ moments.weight2, mean, scatter)
+
+    def degrees(self, denominator: Denominator) -> Floats:
+        """(C,) what the scatters are divided by."""
+        total = self.weight.sum(axis=1)
+        if denominator == "ml":
+            return np.asarray(total)
+        if denominator == "unbiased":
+            return np.asarray(total - 2.0)
+        return np.asarray(total - (self.weight2 / self.weight).sum(axis=1))
+
+
+def linear_members(
+    moments: ClassMoments,
+    code: Code,
+    *,
+    family: Family,
+    prior: Callable[[Floats], Floats],
+    rule_from: Callable[[ClassMoments], Rule],
+) -> Members:
+    """Members of a linear family of known shrinkage; `prior` is a function of two weights."""
+    anchor, moved = moments.anchor.moved(moments.centre)
+    M, d = code.signs.shape[1], len(moments.features)
+    coef, intercept = np.empty((M, d)), np.empty(M)
+    for columns in _spans(M, d):
+        sides = Sides.of(moments, code.signs[:, columns])
+        log_prior = np.log([prior(pair) for pair in sides.weight])
+        coef[columns] = _slopes(sides, family, moments.anchor.unit)
+        middle = sides.mean.mean(axis=1) - moved
+        intercept[columns] = log_prior[:, 1] - log_prior[:, 0]
+        intercept[columns] -= np.vecdot(coef[columns], middle)
+    for m in np.flatnonzero(np.isnan(coef[:, 0])):
+        rule = member_rule(moments, code, int(m), rule_from=rule_from)
+        assert isinstance(rule, LinearRule)
+        line = stack([rule], anchor)
+        coef[m], intercept[m] = line.coef[0], line.intercept[0]
+    return Members((), LinearRule(np.arange(M), anchor, coef, intercept))
+
+
+def _spans(columns: int, d: int) -> Iterator[slice]:
+    size = max(_NUMBERS // (d * d), 1)
+    for lo in range(0, columns, size):
+        yield slice(lo, min(lo + size, columns))
+
+
+def _within(moments: ClassMoments, used: Floats) -> Floats:
+    """(C, d, d) the sum of the scatters of the classes used (C, K), or (d, d) of all."""
+    if used.all():
+        return moments.pooled
+    K, d = moments.mean.shape
+    return np.asarray(np.dot(used, moments.scatter.reshape(K, d * d)).reshape(-1, d, d))
+
+
+def _slopes(sides: Sides, family: Family, unit: Floats) -> Floats:
+    """(C, d) C^-1 (m_1 - m_0), NaN where that is not clear."""
+    degrees = sides.degrees(family.denominator)
+    found = np.full((len(degrees), sides.mean.shape[2]), np.nan)
+    least = 64 * _EPS * sides.weight.sum(axis=1)  # as in `pooled_degrees`, which then refuses
+    enough = np.flatnonzero((sides.rows > 2) & (degrees > least))
+    scatter = np.broadcast_to(sides.scatter, (len(degrees), *sides.scatter.shape[-2:]))
+    amount = float(family.shrinkage)
+    for m in enough:
+        covariance = shrink(scatter[m] / degrees[m], amount, family.target, unit)
+        sure = (16 * _EPS * np.abs(sides.mean[m]).max(axis=0)) ** 2
+        if (np.diagonal(covariance) > sure).all():
+            found[m] = _solved(covariance, sides.mean[m, 1] - sides.mean[m, 0])
+    return found
+
+
+def _solved(covariance: Floats, apart: Floats) -> Floats | float:
+    """C^-1 apart by way of standardised columns; NaN where digits would be lost."""
+    sd = np.sqrt(np.diagonal(covariance))
+    standard = covariance / sd[:, None] / sd
+    low, fault = lapack.dpotrf(standard, lower=True)
+    if fault:
+        return float("nan")
+    norm = float(np.abs(standard).sum(axis=0).max())
+    reciprocal, _ = lapack.dpocon(low, norm, uplo="L")
+    if reciprocal < _CLEAR:
+        return float("nan")
+    return np.asarray(lapack.dpotrs(low, apart / sd, lower=True)[0] / sd)

@@ -1,0 +1,126 @@
+"""Loops over rows that BLAS does not have, compiled.
+
+Files of loops are imported only when such a loop is about to run, since Numba is slow to load. A
+loop is compiled on first use and kept on disk for the next process: so they are few, small and
+flat.
+
+`class_products` takes columns that lie anywhere in memory, by their addresses. A tile of rows is
+put in the order of its classes, about the place of each class, in a panel that stays in the cache.
+Products of its lines, columns of the table, are then summed class by class, 4 x 3 of them at a
+time in registers. The last line is ones, or the roots of the weights, so that products with it are
+sums.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba
+import numba.extending
+
+from discriminant.numba_cache import reordered
+
+_numba: Any = numba  # it does not say the types of all that it has
+
+
+def _pointed(context: Any, address: Any) -> Any:
+    """A pointer to the numbers at an address."""
+    pointer = _numba.types.CPointer(_numba.types.float64)
+
+    def turned(target: Any, builder: Any, signature: Any, given: Any) -> Any:
+        return builder.inttoptr(given[0], target.get_value_type(pointer))
+
+    return pointer(_numba.types.intp), turned
+
+
+_floats_at = _numba.extending.intrinsic(_pointed)
+_array = _numba.carray
+
+
+@reordered
+def class_products(
+    addresses: Any,
+    codes: Any,
+    place: Any,
+    root: Any,
+    panel: Any,
+    order: Any,
+    ends: Any,
+    products: Any,
+) -> None:
+    """Add to products[k] those of the rows of class k about place[k]; its lower triangle counts.
+
+    addresses (d,) of columns of n numbers; codes (n,); place (K, d); root (n,) of the weights, or
+    (0,) where all are 1; panel (4 m + 2, T) whose lines after the first d are 1, 0, 0, ...; order
+    (T,) and ends (K + 1,) are room; products (K, 4 m, 4 m + 2), where 4 m > d.
+    """
+    (K, d), n, tile = place.shape, len(codes), panel.shape[1]
+    for lo in range(0, n, tile):
+        some = codes[lo : min(lo + tile, n)]
+        by_class(some, order, ends)
+        for j in range(d):
+            values = _array(_floats_at(addresses[j]), (n,))[lo:]
+            for k in range(K):
+                first, last = ends[k], ends[k + 1]
+                moved(values, order[first:last], place[k, j], panel[j, first:last])
+        if len(root):
+            moved(root[lo:], order[: len(some)], 0.0, panel[d])
+            for j in range(d):
+                panel[j] *= panel[d]
+        for k in range(K):
+            if ends[k + 1] > ends[k]:
+                add_products(panel, ends[k], ends[k + 1], products[k])
+
+
+@reordered
+def by_class(codes: Any, order: Any, ends: Any) -> None:
+    """Rows in the order of their classes: those of class k are order[ends[k]:ends[k + 1]]."""
+    ends[:] = 0
+    for code in codes:
+        ends[code + 1] += 1
+    for k in range(1, len(ends)):
+        ends[k] += ends[k - 1]
+    for i in range(len(codes)):
+        order[ends[codes[i]]] = i
+        ends[codes[i]] += 1
+    for k in range(len(ends) - 1, 0, -1):
+        ends[k] = ends[k - 1]
+    ends[0] = 0
+
+
+@reordered
+def moved(values: Any, rows: Any, centre: Any, out: Any) -> None:
+    """Some values about a centre."""
+    for t in range(len(rows)):
+        out[t] = values[rows[t]] - centre
+
+
+@reordered
+def add_products(panel: Any, lo: Any, hi: Any, out: Any) -> None:
+    """out[i, j] += panel[i] . panel[j] from lo to hi, for j <= i and some more."""
+    for i in range(0, len(out), 4):
+        a0, a1 = panel[i, lo:hi], panel[i + 1, lo:hi]
+        a2, a3 = panel[i + 2, lo:hi], panel[i + 3, lo:hi]
+        for j in range(0, i + 4, 3):
+            b0, b1, b2 = panel[j, lo:hi], panel[j + 1, lo:hi], panel[j + 2, lo:hi]
+            s00 = s01 = s02 = s10 = s11 = s12 = 0.0
+            s20 = s21 = s22 = s30 = s31 = s32 = 0.0
+            for t in range(hi - lo):
+                x0, x1, x2 = b0[t], b1[t], b2[t]
+                y0, y1, y2, y3 = a0[t], a1[t], a2[t], a3[t]
+                s00, s01, s02 = s00 + y0 * x0, s01 + y0 * x1, s02 + y0 * x2
+                s10, s11, s12 = s10 + y1 * x0, s11 + y1 * x1, s12 + y1 * x2
+                s20, s21, s22 = s20 + y2 * x0, s21 + y2 * x1, s22 + y2 * x2
+                s30, s31, s32 = s30 + y3 * x0, s31 + y3 * x1, s32 + y3 * x2
+            out[i, j] += s00
+            out[i, j + 1] += s01
+            out[i, j + 2] += s02
+            out[i + 1, j] += s10
+            out[i + 1, j + 1] += s11
+            out[i + 1, j + 2] += s12
+            out[i + 2, j] += s20
+            out[i + 2, j + 1] += s21
+            out[i + 2, j + 2] += s22
+            out[i + 3, j] += s30
+            out[i + 3, j + 1] += s31
+            out[i + 3, j + 2] += s32

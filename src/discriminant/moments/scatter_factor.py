@@ -1,0 +1,244 @@
+"""The triangular factor of the rows: what moments are, without squaring.
+
+With A the rows [1, u], offsets u of the columns, each row times the root of its weight:
+
+    A = Q R   so   R'R = A'A
+
+R has as many digits as the rows themselves; A'A, and so every moment, has half of them once columns
+depend on one another. Factors of parts, one upon the other, are rows again, and their factor is
+that of the whole (TSQR). Because the ones stand first,
+
+    R = | sqrt(n)  sqrt(n) mean' |      C'C = scatter about the mean
+        |    0           C       |
+
+so the rest of R is the factor of the centred rows, and a new origin changes the first row alone.
+Rows cannot be taken out of a factor again: moments can do that.
+
+Weight, mean and spread of each column of sparse rows, zeros unread.
+
+    weight = sum w      total = sum w x      squares = sum w (x - centre)^2
+
+The zeros of a column are not stored; together they add their weight times centre^2. Read first
+about zero for the means and then about these, nothing is squared far from its mean.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+from scipy.linalg import qr
+
+from discriminant.errors import MomentsMismatchError
+from discriminant.moments.anchor import Anchor
+from discriminant.table.schema import Block, Features, Floats
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ColumnSums:
+    """Sums over rows."""
+
+    centre: Floats  # (d,)
+    weight: float
+    total: Floats  # (d,)
+    squares: Floats  # (d,)
+
+    def __add__(self, other: ColumnSums) -> ColumnSums:
+        """Over the rows of both, about the same centre."""
+        return ColumnSums(
+            self.centre,
+            self.weight + other.weight,
+            self.total + other.total,
+            self.squares + other.squares,
+        )
+
+    def __radd__(self, other: object) -> ColumnSums:
+        """So that `sum(parts)` works: it starts from 0."""
+        return self if isinstance(other, int) and other == 0 else NotImplemented
+
+    @property
+    def mean(self) -> Floats:
+        """(d,) mean of each column."""
+        return self.total / self.weight
+
+    @property
+    def spread(self) -> Floats:
+        """(d,) standard deviation of each column, with the weight as denominator."""
+        variance = self.squares / self.weight - (self.mean - self.centre) ** 2
+        return np.asarray(np.sqrt(np.maximum(variance, 0.0)))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ColumnReading:
+    """Read the sums of d columns."""
+
+    features: tuple[str, ...]  # d names, for messages
+    centre: Floats  # (d,)
+
+    @property
+    def numbers(self) -> int:
+        """Size of the summary."""
+        return 2 * len(self.features)
+
+    def read(self, block: Block) -> ColumnSums:
+        """Sums over the rows of one block."""
+        weight = np.ones(len(block)) if block.weight is None else block.weight
+        rows = _each_place_once(block.features)
+        each, d = np.repeat(weight, np.diff(rows.indptr)), len(self.centre)
+        with np.errstate(invalid="ignore", over="ignore"):  # a cell that is no number is named
+            total = np.bincount(rows.indices, each * rows.data, minlength=d)
+            apart = rows.data - self.centre[rows.indices]
+            squares = np.bincount(rows.indices, each * apart * apart, minlength=d)
+        if not np.isfinite(total).all():
+            block.blame(self.features)
+        stored = np.bincount(rows.indices, each, minlength=d)
+        squares += (weight.sum() - stored) * self.centre**2
+        sums = np.asarray([total, squares], dtype=np.float64)
+        return ColumnSums(self.centre, float(weight.sum()), sums[0], sums[1])
+
+
+def _each_place_once(rows: Features) -> Features:
+    """CSR whose entries at one place have been added up."""
+    if not rows.has_canonical_format:
+        rows = rows.copy()
+        rows.sum_duplicates()
+    return rows
+
+
+_TILE = 512  # rows brought under the factor at a time, if columns are few
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ScatterFactor:
+    """Triangular factor of rows in p columns."""
+
+    columns: tuple[str, ...]  # p names
+    anchor: Anchor  # origin and unit of the columns
+    rows: int  # how many of positive weight
+    root: Floats  # (r, 1 + p), r at most 1 + p, upper triangular, no negative diagonal
+
+    @classmethod
+    def empty(cls, columns: Sequence[str], *, anchor: Anchor | None = None) -> ScatterFactor:
+        """Factor of no rows: added to any other it changes nothing, not even the last bit."""
+        p = len(columns)
+        anchor = Anchor.zero(p) if anchor is None else anchor
+        return cls(tuple(columns), anchor, 0, np.zeros((0, 1 + p)))
+
+    def __add__(self, other: ScatterFactor) -> ScatterFactor:
+        """Factor of the rows of both."""
+        if self.columns != other.columns:
+            raise MomentsMismatchError.of_features(self.columns, other.columns)
+        if not other.rows:
+            return self
+        if not self.rows:
+            return other
+        anchor = self.anchor
+        if not anchor.same_as(other.anchor):
+            zero, zero_too = self._zero(), other._zero()
+            anchor = anchor.with_unit_for(other.anchor, zero=zero, zero_too=zero_too)
+        root = triangle(np.vstack([self.at(anchor).root, other.at(anchor).root]))
+        return replace(self, anchor=anchor, rows=self.rows + other.rows, root=root)
+
+    def __radd__(self, other: object) -> ScatterFactor:
+        """So that `sum(parts)` works: it starts from 0."""
+        return self if isinstance(other, int) and other == 0 else NotImplemented
+
+    def at(self, anchor: Anchor) -> ScatterFactor:
+        """The same factor about another origin and in other units."""
+        if anchor.same_as(self.anchor):
+            return self
+        root = self.root.copy()
+        root[:, 1:] *= np.where(self._zero(), 1.0, self.anchor.unit / anchor.unit)
+        root[:, 1:] += root[:, :1] * self.anchor.shift_to(anchor)
+        return replace(self, anchor=anchor, root=root)
+
+    def among(self, columns: Sequence[str], places: npt.NDArray[np.intp]) -> ScatterFactor:
+        """The same rows among more columns, ours at rising places; the others are zero."""
+        p = len(columns)
+        root, origin, unit = np.zeros((len(self.root), 1 + p)), np.zeros(p), np.ones(p)
+        root[:, np.append(0, 1 + places)] = self.root
+        origin[places], unit[places] = self.anchor.origin, self.anchor.unit
+        return replace(self, columns=tuple(columns), anchor=Anchor(origin, unit), root=root)
+
+    @property
+    def weight(self) -> float:
+        """Sum of weights."""
+        return float(self.root[0, 0] ** 2) if self.rows else 0.0
+
+    @property
+    def mean(self) -> Floats:
+        """(p,) mean of the rows, as an offset."""
+        if not self.rows:
+            return np.zeros(len(self.columns))
+        return np.asarray(self.root[0, 1:] / self.root[0, 0])
+
+    @property
+    def centred(self) -> Floats:
+        """(r, p) factor of the rows about their mean."""
+        return self.root[1:, 1:]
+
+    @property
+    def uncentred(self) -> Floats:
+        """(r, p) factor of the rows about zero, in the unit of the anchor."""
+        about_zero = self.at(Anchor(np.zeros(len(self.columns)), self.anchor.unit))
+        return triangle(about_zero.root[:, 1:])
+
+    def _zero(self) -> npt.NDArray[np.bool_]:
+        """(p,) whether a column is zero in every row."""
+        return np.asarray((self.anchor.origin == 0) & ~self.root[:, 1:].any(axis=0))
+
+
+def triangle(rows: Floats) -> Floats:
+    """Triangular factor of rows, its diagonal not negative, so that it is unique.
+
+    >>> triangle(np.array([[3.0, 1.0], [4.0, 2.0]])).round(3)
+    array([[5. , 2.2],
+           [0. , 0.4]])
+    """
+    found: Floats = np.asarray(qr(rows, mode="r", check_finite=False)[0])
+    found = found[: min(found.shape)]
+    return np.asarray(found * np.where(np.diagonal(found) < 0, -1.0, 1.0)[:, None])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FactorReading:
+    """Read the factor of features and responses; these come from the rows or from their class."""
+
+    columns: tuple[str, ...]  # p = d + m names
+    anchor: Anchor  # of all p columns
+    coding: Floats | None = None  # (K, m) offsets to respond with, by class
+
+    @property
+    def numbers(self) -> int:
+        """Size of the summary."""
+        return (1 + len(self.columns)) ** 2
+
+    def read(self, block: Block) -> ScatterFactor:
+        """Factor of the rows of one block."""
+        p = len(self.columns)
+        size, root = max(_TILE, 4 * p), np.zeros((0, 1 + p))
+        for lo in range(0, len(block), size):
+            tile = block.rows(lo, min(lo + size, len(block)))
+            root = triangle(np.vstack([root, self._weighted(tile)]))
+        seen = len(block) if block.weight is None else int((block.weight > 0).sum())
+        return ScatterFactor(self.columns, self.anchor, seen, root)
+
+    def _weighted(self, tile: Block) -> Floats:
+        u, v = offsets_of(tile, self.anchor, self.coding)
+        found = np.hstack([np.ones((len(tile), 1)), u, v])
+        if not np.isfinite(found).all():
+            tile.blame(self.columns)
+        return found if tile.weight is None else found * np.sqrt(tile.weight)[:, None]
+
+
+def offsets_of(tile: Block, anchor: Anchor, coding: Floats | None) -> tuple[Floats, Floats]:
+    """(n, d) features and (n, m) responses of some rows, as offsets."""
+    d = tile.features.shape[1]
+    places = np.arange(len(anchor.origin))
+    features = anchor.select(places[:d]).offsets(tile.features)
+    if coding is not None:
+        return features, coding[tile.codes]
+    assert tile.responses is not None
+    return features, anchor.select(places[d:]).offsets(tile.responses)

@@ -1,0 +1,253 @@
+"""Facts to one page of HTML that needs nothing else: no network, no fonts, no library.
+
+The page carries one style sheet and one script, both allowed by their hashes and nothing else:
+
+    default-src 'none'; style-src 'sha256-...'; script-src 'sha256-...'; img-src data:
+
+so that even if a name could smuggle markup in, the browser would not run it. Names cannot: the
+template escapes all that it prints (autoescape; a missing fact is an error, not an empty place),
+SVG is made by `svg.element`, and what the script reads is JSON with every `<` written as \\u003c.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections.abc import Callable
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from discriminant import catalog
+from discriminant.assessment.inference.summary import in_bytes
+from discriminant.report import format
+from discriminant.report.fact_types import Facts, plain
+from discriminant.report.format import noted
+from discriminant.report.overview import chosen, in_short, tiles
+from discriminant.report.svg import elements
+from discriminant.report.svg.charts import (
+    draw_coefficients,
+    draw_coverage,
+    draw_intervals,
+    draw_roc,
+    draw_space,
+    draw_surface,
+    shows_baseline,
+)
+
+_SENTENCE = 2000  # characters of a sentence
+_TESTS = {
+    "Wilks": "Wilks' lambda",
+    "Pillai": "Pillai's trace",
+    "Hotelling-Lawley": "Hotelling–Lawley trace",
+    "Roy": "Roy's root",
+}
+
+
+def render(facts: Facts) -> str:
+    """The page.
+
+    Parameters
+    ----------
+    facts
+        What `report.facts.facts` returned, or the same read back from JSON.
+    """
+    return framed(
+        "template.html",
+        facts,
+        kicker="Classification report",
+        embedded=embedded(facts),
+        figures=_figures(facts),
+        codes={row["label"]: k for k, row in enumerate(facts["read"]["classes"])},
+        in_short=in_short(facts),
+        tiles=tiles(facts),
+        notes=noted(facts["comparison"]["models"]),
+        tests=_TESTS,
+        used=_used(),
+        models=_models(facts),
+        least_squares=chosen(facts)["name"] == "least_squares",
+        shows_baseline=shows_baseline(facts["comparison"]),
+    )
+
+
+def framed(template: str, facts: Any, *, embedded: str, **more: Any) -> str:
+    """A page of facts by a template, with the style, the script and the policy of them all."""
+    style, script = asset("style.css"), asset("script.js")
+    page: str = _template(template).render(
+        facts=facts,
+        style=elements.Svg(style),
+        script=elements.Svg(script),
+        policy=policy(style, script),
+        embedded=elements.Svg(embedded),
+        symbols=elements.symbols(),
+        explained=_explained(),
+        **more,
+    )
+    return page
+
+
+def asset(name: str) -> str:
+    """The text of a file that comes with the package."""
+    return files("discriminant.report").joinpath("assets", name).read_text(encoding="utf-8")
+
+
+def policy(style: str, script: str) -> str:
+    """What a browser may do for this page: apply this style, run this script, and no more."""
+    return (
+        f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(script)}'; "
+        "img-src data:; base-uri 'none'; form-action 'none'"
+    )
+
+
+def embedded(facts: Facts) -> str:
+    """What the script reads, as JSON that cannot end its element."""
+    space, decision = facts.get("space"), facts.get("decision")
+    found = {
+        "space": None
+        if space is None
+        else {
+            "labels": [format.shown(label) for label in space["labels"]],
+            "codes": [int(point[2]) for point in space["points"]],
+            "shown": [format.shown(name, 32) for name in space["shown"]],
+            "values": space["values"],
+        },
+        "decision": None if decision is None else _decision(dict(decision)),
+        "use": facts.get("use"),
+    }
+    return as_script(found)
+
+
+def as_script(found: dict[str, Any]) -> str:
+    """JSON that cannot end its element."""
+    text = json.dumps(plain(found), separators=(",", ":"), allow_nan=False)
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def _decision(decision: dict[str, Any]) -> dict[str, Any]:
+    wanted = ("positive", "rows", "cost", "reject", "roc", "held", "confusion", "dials", "tie")
+    found = {name: decision[name] for name in wanted if name in decision}
+    actions = [format.shown(action) for action in decision["actions"]]
+    labels = [format.shown(label) for label in decision["labels"]]
+    own = [
+        decision["labels"].index(action) if action in decision["labels"] else -1
+        for action in decision["actions"]
+    ]
+    return found | {"actions": actions, "labels": labels, "own": own}
+
+
+def _digest(text: str) -> str:
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+def _figures(facts: Facts) -> dict[str, elements.Svg]:
+    """Every drawing that there are facts for."""
+    comparison = facts["comparison"]
+    found = {"intervals": draw_intervals(comparison, weighted=facts["read"]["weighted"])}
+    if "surface" in comparison:
+        found["surface"] = draw_surface(comparison["surface"])
+    if "space" in facts:
+        found["space"] = draw_space(facts["space"])
+    if "decision" in facts:
+        decision = facts["decision"]
+        at = decision["coverage"], decision["error"]
+        found["coverage"] = draw_coverage(decision["risk_coverage"], at)
+        if "roc" in decision:
+            found["roc"] = draw_roc(decision["roc"])
+    if "coefficients" in facts.get("matters", {}):
+        codes = {row["label"]: k for k, row in enumerate(facts["read"]["classes"])}
+        found["coefficients"] = draw_coefficients(facts["matters"]["coefficients"], codes)
+    return found
+
+
+def _explained() -> Callable[..., list[tuple[str, str]]]:
+    """Terms with what they mean, each the first time that it is asked for."""
+    meanings = json.loads(asset("terms.json"))
+    done: set[str] = set()
+
+    def explained(*terms: str) -> list[tuple[str, str]]:
+        fresh = [term for term in terms if term not in done]
+        done.update(fresh)
+        return [(term, meanings[term]) for term in fresh]
+
+    return explained
+
+
+def _used() -> Callable[..., list[str]]:
+    """Of some terms, those that are in a text."""
+
+    def used(text: str, *terms: str) -> list[str]:
+        return [term for term in terms if term in text]
+
+    return used
+
+
+def _models(facts: Facts) -> list[tuple[str, str]]:
+    """What the models are, those that there are words for."""
+    meanings = {one.title: one.sentence for _, one in catalog.CANDIDATES}
+    labels = [model["label"] for model in facts["comparison"]["models"]]
+    return [(label, meanings[label]) for label in labels if label in meanings]
+
+
+def sentence(text: object) -> str:
+    """A sentence that may hold names: on one line, and nothing in it unseen."""
+    return format.shown(" ".join(str(text).split()), _SENTENCE)
+
+
+def code(text: object) -> str:
+    """Lines of code, nothing in them unseen."""
+    return "\n".join(
+        format.shown(line, _SENTENCE) if line else "" for line in str(text).split("\n")
+    )
+
+
+@cache
+def _template(name: str) -> Any:
+    """A template, compiled once."""
+    from jinja2 import Environment, FunctionLoader, StrictUndefined
+
+    found = Environment(
+        loader=FunctionLoader(asset),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    found.filters |= {
+        "shown": format.shown,
+        "sentence": sentence,
+        "code": code,
+        "percent": format.percent,
+        "number": format.number,
+        "fixed": format.fixed,
+        "chance": format.chance,
+        "whole": format.whole,
+        "duration": format.duration,
+        "bytes": in_bytes,
+        "colour": elements.colour,
+        "shape": elements.shape,
+        "shade": shade,
+        "taken_as": taken_as,
+    }
+    found.globals["counted"] = format.counted
+    return found.get_template(name)
+
+
+def taken_as(kind: str) -> str:
+    """What a column was taken for, in words.
+
+    >>> taken_as("target"), taken_as("number")
+    ('what is predicted', 'number')
+    """
+    said = {"target": "what is predicted", "identifier": "left out", "constant": "left out"}
+    return said.get(kind, "left out" if kind == "dropped" else format.shown(kind))
+
+
+def shade(part: float, whole: float) -> str:
+    """Class of the style sheet for a share, in eleven steps.
+
+    >>> shade(1, 4), shade(0, 0)
+    ('w3', 'w0')
+    """
+    return f"w{min(int(10 * part / whole + 0.999), 10) if whole else 0}"

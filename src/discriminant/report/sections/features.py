@@ -1,0 +1,478 @@
+"""Section 5: which features matter, and what is odd about the rows.
+
+Coefficients with intervals come from moments alone. For a class k against all others, least squares
+of the indicator of k on the features, in typical steps (sd over all rows) of each feature:
+
+    T = total scatter, c_k = weight_k (mean_k - mean)       b = T^-1 c_k      value_j = b_j sd_j
+    s^2 = (weight_k (1 - weight_k / n) - c_k' b) / (n - d - 1)
+    b_j -+ t s sqrt((T^-1)_jj)
+
+so a value of 0.2 says: one step up raises the chance of k by about 20 points, other features held
+fixed. Of two classes b has the direction of LDA. Weights count rows. A Logistic or GLM that was
+fitted gives its own (`coefficients_of`).
+
+What is odd about the rows or the models, in plain words: the findings of section 5.
+
+imbalance    the rarest class has less than 0.3 of an even share of the rows
+masked       a class that hardly any of its held-out rows, or no training row, is predicted as
+collinear    features that the others say nearly all of: 1 / (1 - R^2) of at least 10, within
+             classes
+outliers     rows far from the mean of their own class, by the chi-squared law of a Gaussian class
+surprising   held-out rows whose own class was given next to no probability: less than 0.01, and
+             less than a tenth of the share of the class
+wide         no more rows than features, or nearly so: what is left out for that
+...          warnings of fits, by their class
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from scipy.special import chdtri
+from scipy.stats import t as student
+
+from discriminant.assessment.inference.manova import check_products, standardised
+from discriminant.assessment.inference.wald import Inference
+from discriminant.assessment.resampling.cross_validate import HeldOut
+from discriminant.assessment.selection.stepwise import Stepwise
+from discriminant.errors import DiscriminantError, InferenceError
+from discriminant.models.gaussian.covariance import factor, rounding
+from discriminant.moments.class_moments import ClassMoments
+from discriminant.report.fact_types import (
+    CoefficientFacts,
+    CoefficientsFacts,
+    FindingFacts,
+    MattersFacts,
+)
+from discriminant.report.format import counted, number, percent, several
+from discriminant.report.sections.data import message
+from discriminant.table.memory import Table
+from discriminant.table.schema import Floats
+
+_FEATURES = 24  # shown at most
+_GROUPS = 8  # classes shown
+_DOTS = 60  # shown of all classes together
+_WHAT = "Coefficients"
+_DONE = {"No other feature meets the significance to enter.": "No other feature comes so far."}
+
+
+def matters_section(
+    *,
+    coefficients: CoefficientsFacts | None = None,
+    stepwise: Stepwise | None = None,
+    findings: Iterable[FindingFacts] = (),
+) -> MattersFacts:
+    """The three parts, those that there are."""
+    section = MattersFacts(findings=list(findings))
+    if coefficients is not None:
+        section["coefficients"] = coefficients
+    if stepwise is not None:
+        section["stepwise"] = _stepwise(stepwise)
+    return section
+
+
+def coefficients_from(moments: ClassMoments, *, level: float = 0.95) -> CoefficientsFacts | None:
+    """What tells each class from all others, by least squares; None where rows do not tell."""
+    try:
+        fitted = _least_squares(moments, level)
+    except DiscriminantError:
+        return None
+    labels = [str(label) for label in moments.labels.tolist()]
+    groups = [1] if len(labels) == 2 else list(range(min(len(labels), _GROUPS)))
+    features = [moments.features[j] for j in fitted.places]
+    order = np.argsort(-np.abs(fitted.value[groups]).max(axis=0), kind="stable")
+    order = order[: _room(len(groups))]
+    return CoefficientsFacts(
+        title="least squares, "
+        + ("one class against the other" if len(labels) == 2 else "each class against all others"),
+        unit="change of the chance of the class for one typical step up",
+        groups=[labels[k] for k in groups],
+        rows=[
+            CoefficientFacts(
+                feature=features[j],
+                of=labels[k],
+                value=float(fitted.value[k, j]),
+                low=float(fitted.value[k, j] - fitted.reach[k, j]),
+                high=float(fitted.value[k, j] + fitted.reach[k, j]),
+            )
+            for k in groups
+            for j in order
+        ],
+        left_out=len(features) - len(order),
+        groups_left_out=0 if len(labels) == 2 else len(labels) - len(groups),
+    )
+
+
+def coefficients_of(
+    inference: Inference, sd: Mapping[str, float], *, level: float = 0.95
+) -> CoefficientsFacts:
+    """Estimates of a Logistic or GLM, its `inference()`, for one sd of each feature.
+
+    Intervals are Wald's. Features that are not in `sd` (the intercept) are left out.
+    """
+    ends = inference.wald(level)
+    of = inference.classes or (None,) * len(inference.names)
+    rows = [
+        CoefficientFacts(
+            feature=name,
+            of=None if of[i] is None else str(of[i]),
+            value=float(inference.estimate[i] * sd[name]),
+            low=float(ends[i, 0] * sd[name]),
+            high=float(ends[i, 1] * sd[name]),
+        )
+        for i, name in enumerate(inference.names)
+        if name in sd
+    ]
+    every = list(dict.fromkeys(row["of"] or "" for row in rows))
+    groups = every[:_GROUPS]
+    size: dict[str, float] = {}
+    for row in rows:
+        size[row["feature"]] = max(size.get(row["feature"], 0.0), abs(row["value"] or 0.0))
+    kept = sorted(size, key=lambda name: -size[name])[: _room(len(groups))]
+    place = {name: j for j, name in enumerate(kept)}
+    some = [row for row in rows if row["feature"] in place and (row["of"] or "") in groups]
+    against = "" if inference.first is None else f", against {inference.first}"
+    return CoefficientsFacts(
+        title=f"logistic regression{against}" if inference.odds else inference.title,
+        unit="change of the log odds for one typical step up"
+        if inference.odds
+        else "change of the linear predictor for one typical step up",
+        groups=groups,
+        rows=sorted(some, key=lambda r: (groups.index(r["of"] or ""), place[r["feature"]])),
+        left_out=len(size) - len(kept),
+        groups_left_out=len(every) - len(groups),
+    )
+
+
+def _room(groups: int) -> int:
+    """How many features there is room for."""
+    return min(max(_DOTS // max(groups, 1), 6), _FEATURES)
+
+
+def spreads(moments: ClassMoments) -> dict[str, float]:
+    """{feature: sd over all rows}, in the user's units."""
+    total = _total_diagonal(moments) / (moments.weight.sum() - 1.0)
+    values = np.sqrt(total) * moments.anchor.unit
+    return dict(zip(moments.features, values.tolist(), strict=True))
+
+
+class _Fitted:
+    """Standardised coefficients of every class, with the reach of their intervals."""
+
+    def __init__(self, places: Any, value: Floats, reach: Floats) -> None:
+        self.places, self.value, self.reach = places, value, reach  # (d'), (K, d'), (K, d')
+
+
+def _least_squares(moments: ClassMoments, level: float) -> _Fitted:
+    check_products(moments, _WHAT)
+    n, weight = float(moments.weight.sum()), moments.weight
+    apart = moments.mean - moments.centre
+    total = moments.pooled + (weight[:, None] * apart).T @ apart
+    places = np.flatnonzero(np.diagonal(total) > 0)
+    root = np.sqrt(np.diagonal(total)[places])
+    correlation = total[np.ix_(places, places)] / root[:, None] / root
+    degrees = n - len(places) - 1
+    metric, lost = factor(correlation)
+    if metric is None or lost is not None or degrees < 1:
+        names = [moments.features[j] for j in places]
+        rank = len(places) if lost is None else lost.rank
+        raise InferenceError.collinear(_WHAT, names, rank, len(names))
+    covaries = weight[:, None] * apart[:, places] / root  # (K, d')
+    slope = metric.solve(covaries)
+    left = np.maximum(weight * (1.0 - weight / n) - np.einsum("kj,kj->k", covaries, slope), 0.0)
+    inverse = np.diagonal(metric.solve(np.eye(len(places))))
+    step = 1.0 / np.sqrt(n - 1.0)  # slope is for a change of root, which is sd sqrt(n - 1)
+    error = np.sqrt(left[:, None] / degrees * inverse)
+    reach = float(student.isf(0.5 * (1.0 - level), degrees))
+    return _Fitted(places, slope * step, reach * error * step)
+
+
+def _total_diagonal(moments: ClassMoments) -> Floats:
+    within = moments.pooled if moments.pooled.ndim == 1 else np.diagonal(moments.pooled)
+    return np.asarray(within + moments.weight @ (moments.mean - moments.centre) ** 2)
+
+
+def _stepwise(found: Stepwise) -> dict[str, Any]:
+    return {
+        "steps": [
+            {
+                "number": step.number,
+                "entered": step.entered,
+                "removed": step.removed,
+                "f": step.f,
+                "p": step.p,
+                "wilks": step.wilks,
+            }
+            for step in found.steps[:_FEATURES]
+        ],
+        "left_out": max(len(found.steps) - _FEATURES, 0),
+        "enter": found.enter,
+        "stay": found.stay,
+        "selected": list(found.selected),
+        "features": len(found.features),
+        "reason": _DONE.get(found.reason, found.reason),
+    }
+
+
+def listed(findings: Sequence[FindingFacts]) -> list[FindingFacts]:
+    """Findings without repetitions."""
+    return list({finding["text"]: finding for finding in findings}.values())
+
+
+Lines = Callable[[Sequence[int]], Sequence[int]]
+Numbered = Callable[[Sequence[int]], str]
+
+_INFLATED = 10.0  # 1 / (1 - R^2)
+_NEVER = 0.02  # recall of a masked class
+_STRANGE = 1e-3  # chance, over all rows, of even one so far out
+_SURE = 0.01  # posterior of the true class below which a row surprises
+_BLOCK = 1 << 16
+_DETAILS = 4  # warnings of a kind that are told in full
+_KINDS = {
+    "MaskedClassWarning": "masked",
+    "SeparationWarning": "separation",
+    "SeparatingColumnWarning": "separation",
+    "NotSeparatedWarning": "not separable",
+    "CollinearWarning": "collinear",
+    "ConstantColumnWarning": "constant",
+    "ConstantInClassWarning": "constant",
+    "NotConvergedWarning": "not converged",
+    "ClassMissingWarning": "missing class",
+    "ShrinkageChosenWarning": "few rows",
+    "ScarceRowsWarning": "scarce rows",
+}
+_PLAIN = {
+    "masked": (
+        "A class lies between others, so that least squares predicts none of the rows it was fitted"
+        " to as that class."
+    ),
+    "not separable": (
+        "No linear border has every row on its own side, so that a perceptron never settles: the "
+        "best rule it met is used."
+    ),
+    "separation": (
+        "On the rows given, some classes can be told apart without a single mistake. That is good "
+        "for predicting, but logistic regression then has no finite coefficients: read no meaning "
+        "into their size."
+    ),
+    "collinear": (
+        "Some features follow, or nearly follow, from others: predictions do not suffer, but their "
+        "coefficients cannot be told apart."
+    ),
+    "constant": (
+        "Some columns have one value only in all rows, in a class, or in the rows that a model was "
+        "fitted to, so that they say nothing there."
+    ),
+    "few rows": (
+        "Some classes have too few rows, or columns that follow from others, for a spread of their "
+        "own: it was simplified as far as was needed."
+    ),
+    "scarce rows": (
+        "Some classes have hardly more rows than features: a model that measures their spread as "
+        "it is, such as LDA or QDA, does worse on new rows than one that shrinks it, such as RDA."
+    ),
+    "not converged": "A fit had not settled when it was stopped, so its numbers are approximate.",
+    "missing class": (
+        "A class was absent from the rows that some models were fitted to, so they could not say "
+        "it."
+    ),
+}
+
+
+def findings_of(
+    table: Table,
+    moments: ClassMoments | None,
+    *,
+    held: HeldOut | None = None,
+    warnings: Iterable[Any] = (),
+    among: str = "",
+    lines: Lines | None = None,
+) -> list[FindingFacts]:
+    """All that is found: of the rows, of held-out rows of the model taken, and of warnings.
+
+    Without moments, what needs them is left out, and that is a finding too. Numbers of rows are
+    `among` those kept or drawn, where these are not all that were read; `lines` gives the lines of
+    the file that rows begin in.
+    """
+
+    def numbered(rows: Sequence[int]) -> str:
+        said = f"counted from 0 among the rows {among}" if among else "counted from 0"
+        if lines is None:
+            return said
+        word = "line" if len(rows) == 1 else "lines"
+        return f"{said}; {word} {several(lines(rows), len(rows))} of the file"
+
+    found = findings_of_warnings(warnings)
+    found += _imbalance(table)
+    if moments is None:
+        found += _wide(table)
+    else:
+        found += _collinear(moments) + _outliers(table, moments, numbered)
+    if held is not None:
+        found += _masked(held) + _surprising(held, numbered)
+    return listed(found)
+
+
+def findings_of_warnings(warnings: Iterable[Any]) -> list[FindingFacts]:
+    """Warnings as they were raised or recorded, or texts; those of a kind are one finding."""
+    kinds: dict[str, list[str]] = {}
+    for warning in warnings:
+        kind = _KINDS.get(type(getattr(warning, "message", warning)).__name__, "")
+        kinds.setdefault(kind, []).append(message(warning))
+    found = [
+        FindingFacts(kind=kind, text=_PLAIN[kind], details=list(dict.fromkeys(texts))[:_DETAILS])
+        for kind, texts in kinds.items()
+        if kind
+    ]
+    others = dict.fromkeys(kinds.get("", []))
+    return found + [FindingFacts(kind="warning", text=text) for text in others]
+
+
+def _imbalance(table: Table) -> list[FindingFacts]:
+    K = len(table.schema.labels)
+    weight = np.bincount(table.codes, table.weight, minlength=K)
+    share = weight / weight.sum()
+    k = int(np.argmin(share))
+    if share[k] * K >= 0.3:
+        return []
+    name = several([table.schema.labels[k]])
+    whole = "rows" if table.weight is None else "weight"
+    text = (
+        f"Class {name} is rare: {percent(share[k])} of all {whole}. A model that never says {name} "
+        "is wrong only that often, so look at recall (the share of its rows that is found) and at "
+        "costs, not at the error alone."
+    )
+    return [FindingFacts(kind="imbalance", text=text)]
+
+
+def _wide(table: Table) -> list[FindingFacts]:
+    why = (
+        f"There are {counted(table.width, 'feature')} for {counted(len(table), 'row')}"
+        if 2 * table.width > len(table)
+        else f"There are very many features ({table.width:,})"
+    )
+    text = (
+        f"{why}, so the directions that tell the classes apart, the tests of equal means and the "
+        "coefficients of features are left out of this report."
+    )
+    return [FindingFacts(kind="wide", text=text)]
+
+
+def _collinear(moments: ClassMoments) -> list[FindingFacts]:
+    try:
+        standard = standardised(moments, "The look for collinear features")
+    except DiscriminantError:
+        return []
+    metric, _ = factor(standard.within)
+    if metric is None:
+        text = (
+            "Some features follow exactly from others, so no coefficient of these means anything."
+        )
+        return [FindingFacts(kind="collinear", text=text)]
+    inflation = np.diagonal(metric.solve(np.eye(len(standard.features))))
+    high = np.flatnonzero(inflation >= _INFLATED)
+    if not len(high):
+        return []
+    order = high[np.argsort(-inflation[high], kind="stable")]
+    names, worst = [standard.features[j] for j in order], int(order[0])
+    say = "says" if len(names) == 1 else "say"
+    text = (
+        f"{several(names)} {say} nearly what the other features say together. "
+        f"Predictions do not suffer, but a coefficient of one of them alone means little "
+        f"(the variance of that of {several([names[0]])} is {number(inflation[worst])} times what "
+        f"it would be on its own)."
+    )
+    return [FindingFacts(kind="collinear", text=text)]
+
+
+def _outliers(table: Table, moments: ClassMoments, numbered: Numbered) -> list[FindingFacts]:
+    squared, width = _own_distances(table, moments)
+    limit = float(chdtri(width, _STRANGE / len(table))) if width else np.inf
+    far = np.flatnonzero(squared > limit)
+    if not len(far):
+        return []
+    order = far[np.argsort(-squared[far], kind="stable")]
+    rows = ", ".join(f"{i:,}" for i in order[:5].tolist()) + (", …" if len(far) > 5 else "")
+    rows = f"row {rows}" if len(far) == 1 else f"rows {rows}"
+    text = (
+        f"{counted(len(far), 'row')} ({percent(len(far) / len(table))}) "
+        f"{'lies' if len(far) == 1 else 'lie'} so far from the middle of "
+        f"{'its' if len(far) == 1 else 'their'} own class that bell-shaped classes would hardly "
+        f"ever show one: {rows} ({numbered(order[:5].tolist())}). Mistyped values and mixed-up "
+        "units look like this, and so do long tails."
+    )
+    return [FindingFacts(kind="outliers", text=text)]
+
+
+def _own_distances(table: Table, moments: ClassMoments) -> tuple[Floats, int]:
+    """(N,) squared distance of each row from the mean of its own class, in so many features."""
+    none = np.zeros(len(table)), 0
+    degrees = float(moments.weight.sum() - len(moments.labels))
+    if degrees <= len(moments.features) or moments.pooled.ndim == 1:
+        return none
+    covariance = moments.pooled / degrees
+    moving = np.flatnonzero(np.diagonal(covariance) > rounding(moments.mean))
+    metric = factor(covariance[np.ix_(moving, moving)])[0] if len(moving) else None
+    if metric is None:
+        return none
+    found = []
+    for block in table.blocks(_BLOCK):
+        offsets = moments.anchor.offsets(block.features) - moments.mean[block.codes]
+        found.append(metric.squared(offsets[:, moving]))
+    return np.concatenate(found), len(moving)
+
+
+def _masked(held: HeldOut) -> list[FindingFacts]:
+    K, right = len(held.labels), held.decided == held.codes
+    weight = np.ones(len(right)) if held.weight is None else held.weight
+    rows = np.bincount(held.codes, weight, minlength=K)
+    recall = np.bincount(held.codes, weight * right, minlength=K) / np.maximum(rows, 1e-300)
+    lost = [k for k in range(K) if rows[k] > 0 and recall[k] < _NEVER]
+    found = []
+    whole = "its held-out rows" if held.weight is None else "the weight of its held-out rows"
+    for k in lost[:5]:
+        name = several([held.labels[k]])
+        text = (
+            f"Class {name} is never recognised: none of its held-out rows is predicted as it. "
+            if recall[k] == 0
+            else f"Class {name} is hardly ever recognised: {percent(float(recall[k]))} of {whole} "
+            "is predicted as it. "
+        )
+        text += (
+            "It may lie between other classes, overlap with a more frequent one, "
+            "or have too few rows; a higher cost of missing it would help the second case."
+        )
+        found.append(FindingFacts(kind="masked", text=text))
+    return found
+
+
+def _surprising(held: HeldOut, numbered: Numbered) -> list[FindingFacts]:
+    if not held.probabilistic:
+        return []
+    own = held.log_posterior[np.arange(len(held.codes)), held.codes]
+    share = np.bincount(held.codes, held.weight, minlength=len(held.labels))
+    with np.errstate(divide="ignore"):
+        limit = np.log(np.minimum(_SURE, 0.1 * share / share.sum()))
+    counts = True if held.weight is None else held.weight > 0
+    low = np.flatnonzero((own < limit[held.codes]) & counts)
+    if not len(low):
+        return []
+    worst = int(low[np.argmin(own[low])])
+    said = several([held.predicted[worst]])
+    p = float(np.exp(own[worst]))
+    given = (
+        "no probability"
+        if p == 0
+        else f"a probability of {percent(p) if p > 1e-6 else number(p, 2)}"
+    )
+    whose = "its" if len(low) == 1 else "their"
+    text = (
+        f"{counted(len(low), 'held-out row')} surprised the model: {whose} true class had been "
+        f"given a probability of less than {percent(_SURE, 0)}, and of less than a tenth of how "
+        f"often that class occurs. The most surprising is row {worst:,} ({numbered([worst])}): "
+        f"it is {several([held.labels[held.codes[worst]]])}, which had been given {given}; the "
+        f"model said {said}. Check its label first."
+    )
+    return [FindingFacts(kind="surprising", text=text)]

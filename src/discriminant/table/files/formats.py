@@ -1,0 +1,214 @@
+"""What a file is, found from its bytes and never from its name.
+
+    Parquet      starts with PAR1
+    Arrow IPC    starts with ARROW1 (file) or a continuation mark (stream)
+    JSON lines   text that starts with an object, {
+    CSV          any other text: delimiter, decimal sign, quote and encoding by `table.dialect`
+
+A text may be packed with gzip. Only regular files are read: a link may point anywhere, a pipe or a
+device may never end. What was found is a `Format`, and `Format.said` tells it in a sentence.
+Reading the rows is not done here.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal
+
+from discriminant.errors import FileError, OptionError, check_file_name
+from discriminant.table.files.csv_dialect import Dialect, csv_dialect
+from discriminant.table.files.text import Encoding, Recoded, Stream, encoding_of
+
+Kind = Literal["csv", "parquet", "arrow", "jsonl"]
+
+SAMPLE = 1 << 20  # bytes of text looked at to find out what it is
+
+_FOREIGN = {  # first bytes of what people often have instead of a table
+    b"PK\x03\x04": ("a zip archive (or an Excel workbook)", "Unpack it, or save as CSV."),
+    b"\xd0\xcf\x11\xe0": ("an old Excel or Office file", "Save the sheet as CSV."),
+    b"BZh": ("packed with bzip2", "Unpack it with bunzip2, or pack it with gzip."),
+    b"\xfd7zXZ": ("packed with xz", "Unpack it with unxz, or pack it with gzip."),
+    b"\x28\xb5\x2f\xfd": ("packed with zstd", "Unpack it with unzstd, or pack it with gzip."),
+    b"SQLite format 3": (
+        "a SQLite database",
+        "Name the table: --table, or #table after sqlite:///PATH.",
+    ),
+    b"FEA1": ("an old Feather file", "Write it again as Parquet or Arrow IPC."),
+    b"%PDF": ("a PDF", "Save the table as CSV."),
+    b"\x89HDF": ("an HDF5 file", "Save the table as Parquet or CSV."),
+    b"\x80\x04": ("a pickle", "A pickle can run code and is never opened: save as CSV or Parquet."),
+    b"\x80\x05": ("a pickle", "A pickle can run code and is never opened: save as CSV or Parquet."),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """What a file was found to be."""
+
+    path: str
+    kind: Kind
+    gzip: bool = False
+    encoding: Encoding = Encoding()  # noqa: RUF009 -- frozen
+    dialect: Dialect | None = None  # of CSV
+
+    @property
+    def decimal(self) -> str:
+        """The decimal sign."""
+        return "." if self.dialect is None else self.dialect.decimal
+
+    @property
+    def said(self) -> str:
+        """The format in a sentence."""
+        packed = ", packed with gzip" if self.gzip else ""
+        if self.kind == "parquet":
+            return "Read as Parquet."
+        if self.kind == "arrow":
+            return "Read as Arrow IPC."
+        if self.dialect is None:
+            return f"Read as JSON lines, {self.encoding.said}{packed}."
+        return f"Read as CSV: {self.dialect.said}, {self.encoding.said}{packed}."
+
+    def recoded(self, encoding: Encoding) -> Format:
+        """The same file in another encoding."""
+        return replace(self, encoding=encoding)
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """What tells whether a file is still the one that was opened."""
+
+    path: str
+    size: int
+    changed: int
+    inode: int
+
+    @classmethod
+    def of(cls, path: str) -> Identity:
+        """That of a file as it is now."""
+        found = os.stat(path)
+        return cls(path, found.st_size, found.st_mtime_ns, found.st_ino)
+
+    def check(self) -> None:
+        """Refuse a file that has changed since."""
+        now = Identity.of(self.path) if os.path.exists(self.path) else replace(self, size=0)
+        if now != self:
+            raise FileError.changed(self.path, self.size, now.size)
+
+
+def regular(path: str | os.PathLike[str]) -> str:
+    """The path of a regular file, or the error that says what else it is."""
+    check_file_name(path)
+    path = os.fspath(path)
+    try:
+        mode = os.lstat(path).st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        raise FileError.absent(path) from None
+    except (OSError, ValueError) as fault:
+        raise FileError.not_allowed(path, str(fault)) from None
+    if stat.S_ISREG(mode):
+        return path
+    if stat.S_ISLNK(mode):
+        target = Path(path).parent / os.readlink(path)
+        raise FileError.of_kind(path, "a symbolic link", f"Pass the file it leads to: {target}.")
+    kinds = (
+        (stat.S_ISDIR, "a directory", "Pass one of the files in it."),
+        (stat.S_ISFIFO, "a named pipe (FIFO)", "Write its content to a file first."),
+        (stat.S_ISCHR, "a character device", "Pass a file."),
+        (stat.S_ISBLK, "a block device", "Pass a file."),
+        (stat.S_ISSOCK, "a socket", "Pass a file."),
+    )
+    kind, way_out = next((name, out) for test, name, out in kinds if test(mode))
+    raise FileError.of_kind(path, kind, way_out)
+
+
+def sniff(
+    path: str | os.PathLike[str],
+    *,
+    encoding: str | None = None,
+    delimiter: str | None = None,
+    decimal: str | None = None,
+    thousands: str | None = None,
+) -> Format:
+    """Detect the format of a file; options that are given are not detected."""
+    path = regular(path)
+    start = _first_bytes(path)
+    binary = start[:4] == b"PAR1" or start[:6] == b"ARROW1" or start[:4] == b"\xff\xff\xff\xff"
+    if binary:
+        _refuse_style(encoding=encoding, delimiter=delimiter, decimal=decimal, thousands=thousands)
+        return Format(path, "parquet" if start[:4] == b"PAR1" else "arrow")
+    if is_stored(path):
+        raise FileError.stored(path)
+    packed = start[:2] == b"\x1f\x8b"
+    if not packed:
+        _refuse_foreign(path, start)
+    style = {"delimiter": delimiter, "decimal": decimal, "thousands": thousands}
+    return _text_format(path, packed, encoding, style)
+
+
+def _refuse_style(**given: str | None) -> None:
+    """Refuse what only a CSV has, for a file of another format."""
+    for name, value in given.items():
+        if value is not None:
+            raise OptionError.of(name, value, "left out: it is for CSV files")
+
+
+def is_stored(path: str | os.PathLike[str]) -> bool:
+    """Whether a file is one of discriminant: a model, or moments."""
+    if not os.path.isfile(path) or not os.path.getsize(path):
+        return False
+    with open(path, "rb") as file:
+        start = file.read(64)
+    return b"\0" in start[:8] and start[8:].startswith(b'{"__metadata__":{"format":"discriminant"')
+
+
+def _first_bytes(path: str) -> bytes:
+    try:
+        if not os.path.getsize(path):  # also files of the kernel, whose content may never end
+            raise FileError.empty(path)
+        with open(path, "rb") as file:
+            return file.read(16)
+    except FileError:
+        raise
+    except OSError as fault:
+        raise FileError.not_allowed(path, fault.strerror or str(fault)) from None
+
+
+def _refuse_foreign(path: str, start: bytes) -> None:
+    for mark, (kind, way_out) in _FOREIGN.items():
+        if start.startswith(mark):
+            raise FileError.not_a_table(path, kind, way_out)
+
+
+def _decoded(path: str, packed: bool, encoding: Encoding) -> tuple[Encoding, str]:
+    """The first part of a text, and its encoding, should it be another one."""
+    try:
+        with Stream(path, gzip=packed, encoding=encoding) as text:
+            return encoding, text.head(SAMPLE)
+    except Recoded as found:
+        return _decoded(path, packed, found.encoding)
+
+
+def _text_format(
+    path: str, packed: bool, encoding: str | None, style: Mapping[str, str | None]
+) -> Format:
+    with Stream(path, gzip=packed, encoding=None) as raw:
+        start = raw.read(SAMPLE)
+    if packed:
+        if start[:4] == b"PAR1" or start[:6] == b"ARROW1":
+            raise FileError.not_a_table(path, "a packed Parquet or Arrow file", "Unpack it.")
+        _refuse_foreign(path, start)
+    found, sample = _decoded(path, packed, encoding_of(path, start, encoding))
+    first = sample.lstrip()[:1]
+    if not first:
+        raise FileError.empty(path)
+    if first == "{":
+        _refuse_style(**style)
+        return Format(path, "jsonl", packed, found)
+    if first == "[" and sample.lstrip()[1:].lstrip()[:1] == "{":
+        raise FileError.not_a_table(path, "a JSON array", "Write one object a line instead.")
+    dialect = csv_dialect(path, sample, **style)
+    return Format(path, "csv", packed, found, dialect)

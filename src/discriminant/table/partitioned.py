@@ -1,0 +1,324 @@
+"""A table in parts: rows that lie in files, on workers or in a database, read some at a time.
+
+A Source knows its columns and its parts, and has somebody do the work on them: threads, Dask, Spark
+or a database. Work is a pure function of a part whose answers add, so it does not matter who does
+it, in what order, or whether some of it is done twice because a worker was lost.
+
+A Plan says how the cells of a part become a Block. It is fixed before rows are read, so that every
+worker does the same; what it did not foresee, a class or a level of a category, is told by
+`Unforeseen`, and whoever made the plan makes a wider one.
+
+What is done to the rows of a part once they are features: steps of a plan, one after the other.
+
+    ByRow (table.dealing)    say which fold each row goes to
+    Without                  leave one fold out: the training part of a cross-validation
+    Weighed                  count the rows of each class so many times
+    Recoded                  leave out classes that no row has any more
+    Expanding                products and kernels of the features
+
+A step is a pure function of a block, and can be pickled: it travels with the plan to the rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar, runtime_checkable
+
+import numpy as np
+import numpy.typing as npt
+
+from discriminant.errors import DiscriminantError, LabelError
+from discriminant.table.cells import Cells, Frame
+from discriminant.table.encoding import Encoding, Unforeseen
+from discriminant.table.labels import compact, encode_labels
+from discriminant.table.memory import Columns, open_weight
+from discriminant.table.schema import Block, Codes, Floats, Labels, dense
+
+if TYPE_CHECKING:
+    from discriminant.table.column_types import Wishes
+    from discriminant.table.hash_folds import ByColumn
+
+
+class Adds(Protocol):
+    """Something that adds: see `moments.summary`."""
+
+    def __add__(self, other: Self) -> Self: ...
+
+
+A = TypeVar("A", bound=Adds)
+B = TypeVar("B", bound=Adds, covariant=True)
+Step = Callable[[Block], Block]  # what is done to rows once they are features: `table.steps`
+
+
+class Part(Protocol):
+    """Some rows of a source that are read together: a row group, a partition, a range of lines.
+
+    A part travels to a worker, so it is small and can be pickled: it says where rows are.
+    """
+
+    @property
+    def name(self) -> str:
+        """Where it lies, for messages."""
+        ...
+
+    @property
+    def start(self) -> int:
+        """Number of its first row in the source where that is known, else 0; for messages."""
+        ...
+
+    def frames(self, columns: Sequence[str]) -> Iterator[Frame]:
+        """Its rows, some at a time and in their order; only these columns are read."""
+        ...
+
+
+class Work(Protocol[B]):
+    """A pure function of a part, which travels to where the part is; its answers add."""
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that it reads."""
+        ...
+
+    def __call__(self, part: Part) -> B:
+        """What it says of a part."""
+        ...
+
+
+class Source(Protocol):
+    """A table in parts, and who does the work on them."""
+
+    @property
+    def name(self) -> str:
+        """What is read, for messages."""
+        ...
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of all columns."""
+        ...
+
+    @property
+    def said(self) -> tuple[str, ...]:
+        """What was found out about it: format, number of files."""
+        ...
+
+    def sample(self, columns: Sequence[str], rows: int) -> Frame:
+        """Some rows, about so many or all there are, to plan from; from all over the source.
+
+        Where only the first rows of a part are cheap, these do: such a source is `Spread`.
+        """
+        ...
+
+    def summed(self, work: Work[A]) -> A:
+        """The sum of what `work` says of each part, every part counted exactly once."""
+        ...
+
+
+@runtime_checkable
+class Spread(Protocol):
+    """A source whose sample is the first rows of its parts, and which can do better."""
+
+    def drawn(self, columns: Sequence[str], rows: int) -> Frame:
+        """So many rows, at even distances all over the source; all if there are no more."""
+        ...
+
+
+@runtime_checkable
+class Wishful(Protocol):
+    """A source of texts, whose columns are read as what is wished of them."""
+
+    def wishing(self, wishes: Wishes, fitted: Encoding | None = None) -> Source:
+        """The source that reads labels and categories as texts, others as a fit had them."""
+        ...
+
+
+def reading_as(source: Source, wishes: Wishes, fitted: Encoding | None = None) -> Source:
+    """The source with its columns read as what is wished of them, or as a fit had them."""
+    return source.wishing(wishes, fitted) if isinstance(source, Wishful) else source
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Partial(Generic[A]):
+    """What was summed over some parts; or why that could not be.
+
+    Errors travel as answers: some engines give back only the text of what a worker raised.
+    """
+
+    total: A | None  # None of no rows
+    rows: int  # read, whether they count or not
+    fault: Exception | None = None  # the first in the order of the parts
+
+    @classmethod
+    def of_fault(cls, fault: Exception, part: Part, rows: int) -> Partial[A]:
+        """Why a part could not be summed; an error says where it lies."""
+        if isinstance(fault, DiscriminantError):
+            fault = type(fault)(f"{fault} This was in {part.name}.")
+        return cls(None, rows, fault)
+
+    def __add__(self, other: Partial[A]) -> Partial[A]:
+        """Over the rows of both."""
+        if self.fault is not None or other.fault is not None:
+            return Partial(None, self.rows + other.rows, self.fault or other.fault)
+        if self.total is None or other.total is None:
+            total = other.total if self.total is None else self.total
+            return Partial(total, self.rows + other.rows)
+        return Partial(self.total + other.total, self.rows + other.rows)
+
+    def checked(self) -> Partial[A]:
+        """Itself, or the error."""
+        if self.fault is not None:
+            raise self.fault
+        return self
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Plan:
+    """How cells become a block of rows."""
+
+    encoding: Encoding
+    labels: Labels  # (K,) sorted and distinct
+    target: str
+    weight: str | None = None
+    dealing: ByColumn | None = None  # how a column deals rows into folds
+    then: tuple[Step, ...] = ()  # done to the rows afterwards, one after the other
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns to be read."""
+        more = [self.weight, None if self.dealing is None else self.dealing.column]
+        used = [column.name for column in self.encoding.used]
+        return tuple(dict.fromkeys([*used, self.target, *(name for name in more if name)]))
+
+    @property
+    def plain(self) -> bool:
+        """Whether rows are taken as they come: none left out, weighed again or expanded."""
+        return self.dealing is None and not self.then
+
+    def and_then(self, *steps: Step) -> Plan:
+        """The plan with more steps."""
+        return replace(self, then=(*self.then, *steps))
+
+    def block(self, frame: Frame, *, apart: bool = False) -> Block:
+        """The rows of a frame that count.
+
+        Columns may stay apart if nothing is done then; their numbers are not looked at, and a sum
+        that is no number says that they should have been.
+        """
+        found = self._block(frame, apart and not self.then)
+        for step in self.then:
+            if not len(found):
+                break
+            found = step(found)
+        return found
+
+    def _block(self, frame: Frame, apart: bool) -> Block:
+        if self.encoding.missing == "drop":
+            frame = frame.labelled(self.target)
+            if not len(frame):
+                none = np.zeros((0, len(self.encoding.features)))
+                return Block(none, np.zeros(0, dtype=np.uint8), start=frame.start)
+        codes = self._codes(frame[self.target], frame.start)
+        rows = self.encoding.rows(frame, fitting=True, looking=not apart)
+        weight = self._weight(frame)
+        fold = None if self.dealing is None else self.dealing.numbers(frame)
+        features: Any = rows.features
+        if rows.gaps.any() and self.encoding.missing in ("drop", "marginal"):
+            keep = np.flatnonzero(~rows.gaps)
+            features = Columns(tuple(column[keep] for column in features.columns))
+            codes = codes[keep]
+            weight = None if weight is None else weight[keep]
+            fold = None if fold is None else fold[keep]
+        features = features if apart else features[:]
+        return Block(features, codes, weight, start=frame.start, fold=fold)
+
+    def _weight(self, frame: Frame) -> Floats | None:
+        if self.weight is None:
+            return None
+        values, start = frame[self.weight].values, frame.start
+        return open_weight(values, len(frame), some=False, start=start)
+
+    def _codes(self, cells: Cells, start: int) -> Codes:
+        labels, codes = label_codes(cells, start=start)
+        place = np.searchsorted(self.labels, labels)
+        place[place == len(self.labels)] = 0
+        for label in labels[self.labels[place] != labels][:1].tolist():
+            raise Unforeseen(self.target, label)
+        return compact(place, len(self.labels))[codes]
+
+
+def label_codes(cells: Cells, *, start: int = 0) -> tuple[Labels, Codes]:
+    """The classes of some rows exactly as they are written, sorted, and the code of every row.
+
+    `start` is the number of the first of them, for messages.
+    """
+    if cells.gaps:
+        raise LabelError.missing((start + np.flatnonzero(cells.missing)).tolist())
+    if cells.kind == "date":
+        raise LabelError.of_dates(cells.name)
+    if cells.kind == "boolean":
+        return encode_labels(cells.values.astype(bool))
+    if cells.kind != "text":
+        return encode_labels(cells.values)
+    if cells.labels is not None:
+        return encode_labels(cells.labels[cells.values])
+    order = sorted(range(len(cells.levels)), key=lambda code: cells.levels[code])
+    place = np.empty(len(order), dtype=np.intp)
+    place[order] = np.arange(len(order))
+    labels = np.array([cells.levels[code] for code in order])
+    return present(labels, compact(place, len(order))[cells.values])
+
+
+def present(labels: Labels, codes: Codes) -> tuple[Labels, Codes]:
+    """Only the classes that have rows."""
+    some: npt.NDArray[np.bool_] = np.bincount(codes, minlength=len(labels)) > 0
+    if some.all():
+        return labels, codes
+    place = np.cumsum(some) - 1
+    return labels[some], compact(place[codes], int(some.sum()))
+
+
+@dataclass(frozen=True, slots=True)
+class Without:
+    """The rows of all folds but one."""
+
+    fold: int
+
+    def __call__(self, block: Block) -> Block:
+        """Its rows that stay."""
+        assert block.fold is not None
+        return block.take(np.flatnonzero(block.fold != self.fold))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Weighed:
+    """Every row as often as its class says."""
+
+    factors: Floats  # (K,)
+
+    def __call__(self, block: Block) -> Block:
+        """The block with other weights."""
+        each = self.factors[block.codes]
+        return replace(block, weight=each if block.weight is None else each * block.weight)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Recoded:
+    """Other codes for the classes."""
+
+    codes: Codes  # (K,) the new code of each class; whatever, of one without rows
+
+    def __call__(self, block: Block) -> Block:
+        """The block with other codes."""
+        return replace(block, codes=self.codes[block.codes])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Expanding:
+    """Features of features."""
+
+    basis: Any  # a basis of `table.basis`
+
+    def __call__(self, block: Block) -> Block:
+        """The block in more features."""
+        return replace(block, features=self.basis.expand(dense(block.features)))

@@ -18,8 +18,7 @@ import rich_click as click
 from click import get_current_context
 from click.core import ParameterSource
 
-from discriminant.errors import CommandError
-from discriminant.table.encoding import MISSING, UNSEEN
+from discriminant.table.policies import MISSING, UNSEEN
 
 Command = Callable[..., Any]
 REFERENCES = {"frequent": "frequent", "first": "first", "none": None}
@@ -322,6 +321,8 @@ def refuse_unused(*cases: str) -> None:
         names, reason = UNUSED[str(context.command.name), case]
         for param in context.command.params:
             if param.name in names and was_given(str(param.name)):
+                from discriminant.errors import CommandError
+
                 raise CommandError.unused(param.opts[0], reason)
 
 

@@ -35,7 +35,7 @@ from discriminant.errors import (
 )
 from discriminant.table.cells import Cells, Frame, open_frame
 from discriminant.table.column_profile import CellsSeen, Seen, WrittenSeen, known_levels
-from discriminant.table.encoding import MISSING, UNSEEN, Column, Encoding, sorted_levels
+from discriminant.table.encoding import Column, Encoding, sorted_levels
 from discriminant.table.files.csv_dialect import (
     DOUBTFUL,
     MISSING as MISSING_TEXTS,
@@ -43,6 +43,7 @@ from discriminant.table.files.csv_dialect import (
     is_number,
 )
 from discriminant.table.labels import lookalikes, nearest
+from discriminant.table.policies import MISSING, UNSEEN
 from discriminant.table.schema import Floats
 from discriminant.table.text_values import doubt, written_as
 

@@ -36,7 +36,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -57,15 +57,9 @@ from discriminant.table.cells import Cells, Frame, open_frame
 from discriminant.table.files.csv_dialect import MISSING as MISSING_TEXTS, is_number
 from discriminant.table.labels import other_spellings
 from discriminant.table.memory import Columns
+from discriminant.table.policies import Missing, Unseen
 from discriminant.table.schema import Floats
 from discriminant.table.text_values import read_as
-
-Missing = Literal["error", "drop", "mean", "indicator", "marginal"]
-Unseen = Literal["error", "ignore", "reject"]
-
-MISSING: tuple[str, ...] = get_args(Missing)
-UNSEEN: tuple[str, ...] = get_args(Unseen)
-
 
 Kind = Literal[
     "number",

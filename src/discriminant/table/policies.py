@@ -1,0 +1,14 @@
+"""Policies for missing cells and for levels not seen during fitting.
+
+The command line reads this module for its help, so it imports no numerical library.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, get_args
+
+Missing = Literal["error", "drop", "mean", "indicator", "marginal"]
+Unseen = Literal["error", "ignore", "reject"]
+
+MISSING: tuple[str, ...] = get_args(Missing)
+UNSEEN: tuple[str, ...] = get_args(Unseen)

@@ -17,7 +17,7 @@ _RARE = 0.05
 def smote(N, d):
     return Case(
         f"smote-{d}",
-        "SMOTE, 5 neighbours, to equal numbers",
+        "SMOTE, 5 neighbours, equal class sizes",
         f"{N:,} × {d}, 5% rare",
         _smote_contest(N, d),
         (Goal("imbalanced-learn", at_most=1.0),),
@@ -28,7 +28,7 @@ def smote(N, d):
 def easy_ensemble(N, d):
     return Case(
         f"easy-ensemble-{d}",
-        "EasyEnsemble of 10 LDA",
+        "EasyEnsemble with 10 LDA models",
         f"{N:,} × {d}, 5% rare",
         _ensemble_contest(N, d),
         (Goal("imbalanced-learn", at_least=5.0), Goal("refits", at_least=1.0)),

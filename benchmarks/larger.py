@@ -20,7 +20,7 @@ _GROUP = 1 << 20  # rows of a row group, as pyarrow writes them
 def larger_moments(N, d, K):
     return Case(
         "larger-moments",
-        "moments of Parquet, reading included",
+        "moments of Parquet files, including reading",
         f"{N:,} × {d}, {K} classes",
         _contest(N, d, K),
         (Goal("pyarrow", at_least=0.7),),

@@ -89,7 +89,7 @@ def sparse_logistic(N, d, entries):
     return Case(
         "logistic-sparse",
         "Logistic fit, ridge 1/N, sparse",
-        f"{N:,} × {d:,}, {entries} entries a row",
+        f"{N:,} × {d:,}, {entries} entries per row",
         _sparse_contest(N, d, entries),
         (Goal("liblinear", at_least=1.0), Goal("liblinear dual", at_least=1.0)),
         memory_goal=200.0,

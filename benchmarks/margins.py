@@ -34,7 +34,7 @@ def sparse_perceptron(N, d, entries):
     return Case(
         "perceptron-sparse",
         "Perceptron fit, sparse",
-        f"{N:,} × {d:,}, {entries} entries a row",
+        f"{N:,} × {d:,}, {entries} entries per row",
         _perceptrons(lambda share: sparse_rows(int(N * share), d, entries)),
         _AS_FAST,
         memory_goal=200.0,
@@ -55,7 +55,7 @@ def sparse_svm(N, d, entries):
     return Case(
         "svm-sparse",
         "SVM fit, sparse",
-        f"{N:,} × {d:,}, {entries} entries a row",
+        f"{N:,} × {d:,}, {entries} entries per row",
         _svms(lambda share: sparse_rows(int(N * share), d, entries), duals=(True, False)),
         _AS_FAST,
         memory_goal=200.0,

@@ -9,17 +9,17 @@ from importlib.metadata import version
 from importlib.util import find_spec
 
 HEADS = (
-    "job",
+    "task",
     "size",
     "ours",
-    "against",
+    "compared with",
     "its best",
     "ratio",
     "goal",
-    "reached",
+    "met",
     "our peak",
     "its peak",
-    "apart",
+    "difference",
 )
 
 
@@ -31,7 +31,7 @@ class Line:
 
     @property
     def missed(self) -> bool:
-        return self.cells[HEADS.index("reached")] == "no"
+        return self.cells[HEADS.index("met")] == "no"
 
 
 def lines_of(case, found):
@@ -150,12 +150,12 @@ def _peak(found, name="discriminant"):
 
 
 def _missed(lines):
-    with_goal = [line for line in lines if line.cells[HEADS.index("reached")]]
+    with_goal = [line for line in lines if line.cells[HEADS.index("met")]]
     missed = [line for line in with_goal if line.missed]
     if not missed:
-        return f"All {len(with_goal)} goals are reached."
+        return f"All {len(with_goal)} goals are met."
     names = "; ".join(" ".join(line.cells[i] for i in (0, 1, 3)).strip() for line in missed)
-    return f"{len(with_goal) - len(missed)} of {len(with_goal)} goals are reached. Missed: {names}."
+    return f"{len(with_goal) - len(missed)} of {len(with_goal)} goals are met. Missed: {names}."
 
 
 def _machine():
@@ -173,42 +173,47 @@ Written by `make bench`. Measured on {machine}.
 
 {table}
 
-How to read it:
+How to read the table:
 
-- All contenders of a line run in one process on the same rows, in turn, round after round (ours,
-  peer, ours, peer …), at least three rounds and more where they are quick. The best of each counts,
-  so other work on the machine matters little. Trust the ratios; times are of that machine.
-- *ratio* is the peer's best time over ours: above 1 we are faster. Against `X.T @ X`, one bare
-  NumPy product of the same rows (on all cores or on one, whichever is faster at the time) and the
-  least work that any such fit has to do, it is our time over its time, where a goal says so.
-- scikit-learn runs with every solver it has, each on all cores and with BLAS held to one thread,
-  and only the fastest of all counts: on a busy machine BLAS threads that wait for each other would
-  flatter us. What refits to few rows always runs on one thread, which is faster for it.
-- *peak* is the most memory that the call needs beyond its input, in a new process.
-- *apart* is the largest difference between our answer and the peer's: posteriors of 500 rows after
-  a fit, log posteriors for leave-one-out, the whole result for predictions (0 for labels: all
-  alike).
-- The RDA grid is refitted twice by `benchmarks/refits.py`: as a scikit-learn estimator in its
-  `GridSearchCV`, and as a bare loop in NumPy without any checks.
-- Logistic regression is raced to the same gradient: the largest entry, in columns of standard
-  deviation one, of the gradient of the mean loss, worked out alike for everybody from predicted
-  probabilities. We go to 1e-8; a peer is given the largest tolerance of its own that brings it to
-  1e-8, counts as there within ten times that, and gets 1000 iterations and twenty times our time
-  on one core plus five seconds. Beside a time stand passes (peers: iterations, as they count them,
-  which may be several passes) and the gradient reached. No penalty (C = ∞, alpha = 0), but for
-  sparse rows. One that takes four times our time and more is run once on one core and once on all.
-- The main job starts from a CSV file. pandas (its pyarrow reader, the fastest it has) and
-  scikit-learn do the same comparison in `benchmarks/reports.py`, two folds at a time and, up to
-  200,000 rows, on one thread as well, on our folds: LDA (lsqr), LDA shrunk by Ledoit and Wolf, QDA
-  (eigen), nearest centroid, LDA with equal priors for Fisher's midpoint, ridge classifier without
-  a penalty, logistic regression with and without one, linear SVM of standardised columns, averaged
-  perceptron of 100 passes; error, log loss, AUC, Brier score, calibration error. For the 121
-  settings of RDA, which scikit-learn lacks, it tries 11 shrinkages of LDA and 110 of QDA's
-  reg_param, chosen as ours are. Without a counterpart and left out: naive Bayes of Laplace
-  densities, intervals of AUCs. The last four models are fitted to 50,000 rows of each training
-  part, as in a report, by both; the others to all. *apart* is the largest difference of an error
-  of models of all rows, RDA aside: that of nearest centroid (0.0003 at 50,000 rows, where the
-  others were within 0.00004).
-- We read the rows once for a fit from moments, whatever the model, and not at all after that;
-  logistic regression reads them once more for each step, which its passes count.
+- All programs in a row of the table run in one process on the same data, in turn (ours, peer,
+  ours, peer …), for at least three rounds, and more if they are fast. The best time of each
+  counts, so other work on the machine matters little. The ratios are reliable; the times depend
+  on the machine.
+- *ratio* is the peer's best time divided by ours, so values above 1 mean that we are faster.
+  `X.T @ X` is a single NumPy product of the same data (on all cores or on one, whichever is
+  faster) and the least work that any such fit has to do. If its goal is a multiple of "its time",
+  the ratio is our time divided by its time.
+- scikit-learn runs with every solver it has, each on all cores and with BLAS limited to one
+  thread, and only the fastest counts; otherwise BLAS threads that wait for each other on a busy
+  machine would make us look better. Repeated fits to few rows always run on one thread, which is
+  faster for them.
+- *peak* is the maximum memory that the call needs in addition to its input, in a new process.
+- *difference* is the largest difference between our result and the peer's: posteriors of 500 rows
+  after a fit, log posteriors for leave-one-out, the whole result for predictions (0 if all labels
+  agree).
+- The RDA grid is refitted in two ways by `benchmarks/refits.py`: as a scikit-learn estimator in
+  `GridSearchCV`, and in a plain NumPy loop without any checks.
+- Logistic regression runs until a common criterion is met: the largest entry of the gradient of
+  the mean loss, with columns scaled to unit standard deviation, computed in the same way for
+  every program from predicted probabilities. We stop at 1e-8. A peer gets the largest tolerance
+  that brings it to 1e-8, counts as converged within ten times that, and is limited to 1000
+  iterations and twenty times our time on one core plus five seconds. Next to each time are the
+  passes (for peers: iterations as they count them, each of which may take several passes) and the
+  gradient that was reached. There is no penalty (C = ∞, alpha = 0), except for sparse data. A
+  program that takes more than four times our time is run once on one core and once on all.
+- The comparison of models starts from a CSV file. `benchmarks/reports.py` runs the same
+  comparison with pandas (its fastest reader, pyarrow) and scikit-learn on the same folds, two
+  folds at a time and, up to 200,000 rows, also on one thread. The models are LDA (lsqr), LDA with
+  Ledoit–Wolf shrinkage, QDA (eigen), nearest centroid, LDA with equal priors for Fisher's
+  midpoint, ridge classifier without a penalty, logistic regression with and without a penalty,
+  linear SVM on standardised columns, and averaged perceptron with 100 passes. The measures are
+  error, log loss, AUC, Brier score and calibration error. scikit-learn has no RDA. Instead of our
+  121 settings it tries 11 shrinkages of LDA and 110 values of QDA's `reg_param`, selected in the
+  same way. Laplace naive Bayes and intervals of AUCs have no counterpart and are left out. Both
+  libraries fit the last four models to 50,000 rows of each training part, as in a report, and the
+  others to all rows. *difference* is the largest difference in error among the models fitted to
+  all rows, except RDA: that of nearest centroid (0.0003 at 50,000 rows, where the others were
+  within 0.00004).
+- Models fitted from moments read the rows once for a fit, and not at all after that. Logistic
+  regression reads them once more for each step; its passes include all of them.
 """

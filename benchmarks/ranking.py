@@ -14,7 +14,7 @@ def auc(N):
 
 
 def auc_interval(N):
-    return _case("auc-interval", "AUC with its interval, against the AUC alone", N, _interval_ways)
+    return _case("auc-interval", "AUC with interval, compared with AUC alone", N, _interval_ways)
 
 
 def roc(N):

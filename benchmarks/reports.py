@@ -37,7 +37,7 @@ _SCORED = 20_000  # held-out rows on which settings are scored
 def moment_part(N, d, K):
     return Case(
         "report-moments",
-        "CSV read, summed, 7 models made from moments compared by 10 folds",
+        "CSV file: reading, summing, 10-fold comparison of 7 models fitted from moments",
         f"{N:,} × {d}, {K} classes",
         _moments_contest(N, d, K),
         (Goal(READ, at_most=3.0),),
@@ -48,7 +48,7 @@ def moment_part(N, d, K):
 def whole_report(N, d, K):
     return Case(
         "report-whole",
-        "`discriminant report`: 12 models, the page and the model file",
+        "`discriminant report`: 12 models, report and model file",
         f"{N:,} × {d}, {K} classes",
         _whole_contest(N, d, K),
         (Goal(READ),),
@@ -60,7 +60,8 @@ def comparison(name, N, d, K, models):
     moments = models == MOMENTS
     return Case(
         f"report-{name}",
-        f"CSV read, {len(models)} models{' made from moments' if moments else ''} by 10 folds",
+        f"CSV file: reading, 10-fold comparison of {len(models)} models"
+        f"{' fitted from moments' if moments else ''}",
         f"{N:,} × {d}, {K} classes",
         _peer_contest(N, d, K, models),
         (Goal(PEER, at_least=20.0),),
@@ -85,7 +86,7 @@ def _moments_contest(N, d, K):
             best = {OURS: sum(part.seconds for part in parts.values()), READ: read.seconds}
             said = ", ".join(f"{name} {part.seconds:.3g} s" for name, part in parts.items())
             ours = sum(part.worked for part in parts.values())
-            said += f"; of the processor {ours:.3g} s, {ours / read.worked:.2f}× its"
+            said += f"; CPU time {ours:.3g} s, {ours / read.worked:.2f}× its CPU time"
             return {"best": best, "notes": {OURS: said}, "apart": None}
 
         return Contest({}, lambda result: [], path.stat().st_size, run)
@@ -144,8 +145,8 @@ def _reported(path):
     parts = {
         "reading": read - started,
         "summing": summed,
-        "7 models of moments": first - read - summed,
-        "5 models of rows": compared - first,
+        "7 models from moments": first - read - summed,
+        "5 models from rows": compared - first,
         "page": ended - compared,
     }
     return ended - started, ", ".join(f"{name} {each:.3g} s" for name, each in parts.items())

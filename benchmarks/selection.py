@@ -17,7 +17,8 @@ _SCORING = {"error": "accuracy", "log_loss": "neg_log_loss"}
 def selection(N, d, K, *, taken, criterion):
     return Case(
         f"select-{criterion.replace('_', '-')}-{d}",
-        f"LDA, best {taken} of {d} features by {criterion.replace('_', ' ')}, forward, 5 folds",
+        f"LDA, forward selection of {taken} of {d} features by {criterion.replace('_', ' ')}, "
+        "5 folds",
         f"{N:,} × {d}, {K} classes",
         _contest(N, d, K, taken, criterion),
         (Goal("scikit-learn", at_least=100.0),),

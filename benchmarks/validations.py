@@ -18,7 +18,7 @@ _GRID = np.linspace(0.0, 1.0, 11)
 def rda_grid(N, d, K):
     return Case(
         f"rda-grid-{d}",
-        "RDA, 10 folds of an 11 × 11 grid",
+        "RDA, 11 × 11 grid, 10 folds",
         f"{N:,} × {d}, {K} classes",
         _grid_contest(N, d, K),
         (Goal("GridSearchCV", at_least=100.0), Goal("NumPy loop", at_least=100.0)),
@@ -29,7 +29,7 @@ def rda_grid(N, d, K):
 def leave_one_out(N, d, K):
     return Case(
         f"lda-loo-{d}",
-        "LDA, leave one out",
+        "LDA, leave-one-out",
         f"{N:,} × {d}, {K} classes",
         _loo_contest(N, d, K),
         (Goal("scikit-learn", at_least=500.0),),

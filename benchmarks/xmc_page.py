@@ -48,10 +48,10 @@ class Goal:
 
 GOALS = (
     Goal("training CPU, 3 trees", "ours", "omikuji", "cpu", "at most", 0.7),
-    Goal("training wall on two threads, 3 trees", "ours", "omikuji", "wall2", "at most", 0.7),
+    Goal("training time on two threads, 3 trees", "ours", "omikuji", "wall2", "at most", 0.7),
     Goal("P@1, 3 trees", "ours", "omikuji", "p1", "above", -0.1),
     Goal("P@5, 3 trees", "ours", "omikuji", "p5", "above", 0.0),
-    Goal("prediction CPU a row, 3 trees", "ours", "omikuji", "row_ms", "faster", 6.0),
+    Goal("prediction CPU per row, 3 trees", "ours", "omikuji", "row_ms", "faster", 6.0),
     Goal("model size, 3 trees", "ours", "omikuji", "size", "at most", 0.65),
     Goal("peak memory in training, 3 trees", "ours", "omikuji", "peak", "at most", 0.6, "131k"),
     Goal("training CPU, Bonsai", "ours-bonsai", "omikuji-bonsai", "cpu", "at most", 0.4),
@@ -61,7 +61,7 @@ GOALS = (
     Goal("PSP@5, Bonsai", "ours-bonsai", "omikuji-bonsai", "psp5", "above", 0.0),
     Goal("training CPU, 1 tree", "ours-1", "libpecos", "cpu", "at most", 0.5),
     Goal("training CPU, 1 tree", "ours-1", "napkinxc", "cpu", "at most", 0.35),
-    Goal("prediction CPU a row, 1 tree", "ours-1", "libpecos", "row_ms", "faster", 1.0),
+    Goal("prediction CPU per row, 1 tree", "ours-1", "libpecos", "row_ms", "faster", 1.0),
     Goal("model size, 1 tree", "ours-1", "libpecos", "size", "at most", 1.0),
     Goal("model size, float16", "ours-16bit", "ours", "size", "at most", 0.7),
     Goal("P@5, float16", "ours-16bit", "ours", "p5", "above", -0.05),
@@ -70,7 +70,7 @@ GOALS = (
 COLUMNS = (  # head, measure, digits
     ("seeds", "seeds", 0),
     ("train CPU s", "cpu", 2),
-    ("train wall s, 2 threads", "wall2", 2),
+    ("train time s, 2 threads", "wall2", 2),
     ("P@1", "p1", 2),
     ("P@3", "p3", 2),
     ("P@5", "p5", 2),
@@ -96,7 +96,7 @@ def as_page(found):
     return _PAGE.format(
         machine=f"{os.cpu_count()} cores ({platform.machine()}), {platform.system()}, "
         f"Python {platform.python_version()}",
-        reached=f"{judged.count('yes')} of {len(judged)} goals are reached.",
+        reached=f"{judged.count('yes')} of {len(judged)} goals are met.",
         ratios=_markdown(ratios),
         measures=_markdown(_measures(found)),
         growth=_markdown(_growth(found)) or "Not measured in this run.",
@@ -104,7 +104,7 @@ def as_page(found):
 
 
 def _measures(found):
-    rows = [("set", "tool", *(head for head, _, _ in COLUMNS))]
+    rows = [("data set", "program", *(head for head, _, _ in COLUMNS))]
     for name, tools in found.items():
         for tool, has in tools.items():
             cells = (f"{has[m]:.{n}f}" if m in has else "" for _, m, n in COLUMNS)
@@ -113,7 +113,7 @@ def _measures(found):
 
 
 def _ratios(found):
-    rows = [("set", "what", "ours", "against", "found", "goal", "reached")]
+    rows = [("data set", "measure", "ours", "compared with", "result", "goal", "met")]
     for name, tools in found.items():
         for goal in GOALS:
             value = goal.value(tools)
@@ -128,14 +128,14 @@ def _ratios(found):
 def _alone(name, ours):
     """Demands that have no peer."""
     rows = []
-    limits = [("one row by itself, ms", "single_ms", "≤", 0.2)]
+    limits = [("single row, ms", "single_ms", "≤", 0.2)]
     if name == "bibtex":
         limits += [("P@1 (Parabel, published: 64.53)", "p1", "64.5 ±", 0.7)]
     if name == "131k":
         limits += [("peak memory in training, MB", "peak", "≤", 1200)]
     if name == "1m":
         limits += [
-            ("training, wall s on two threads", "wall2", "≤", 3600),
+            ("training time on two threads, s", "wall2", "≤", 3600),
             ("peak memory in training, MB", "peak2", "≤", 12_000),
             ("prediction, rows/s on two threads", "rows_per_second2", "≥", 5000),
         ]
@@ -185,49 +185,50 @@ def _markdown(rows):
     return "\n".join("| " + " | ".join(row) + " |" for row in table)
 
 
-_PAGE = """# Extreme classification, measured
+_PAGE = """# Extreme classification benchmarks
 
 Written by `make bench-xmc`. Measured on {machine}.
 
 {reached}
 
-## Against others
+## Comparison with other libraries
 
-*found* is our figure over the peer's (×; of prediction, how many times faster), or ours less the
-peer's, in points of a hundred.
+*result* is our figure divided by the peer's (for prediction, how many times faster we are), or
+for P@k and PSP@k our figure minus the peer's, in percentage points.
 
 {ratios}
 
 ## Growth
 
-Generated sets, 3 trees. In brackets the exponent since the line above: 1 is growth in proportion
-to the number of labels. Rows grow with the labels.
+Synthetic data, 3 trees. The exponent in brackets is relative to the row above: 1 means growth in
+proportion to the number of labels. The number of rows grows with the number of labels.
 
 {growth}
 
-## All figures
+## All results
 
-Means over the seeds.
+Means over seeds.
 
 {measures}
 
-How to read it:
+How to read the tables:
 
-- Each measurement is a process of its own. Those on one thread are made two at a time, one on each
-  core; those on two threads alone, of the first seed. CPU seconds are of training on one thread, by
-  the process's own clock; reading the rows, imports and, for us, compiling the loops (once on a
-  machine, some seconds) are not in them. The peak is of the whole process, rows and libraries
-  included.
-- *omikuji* is its default, Parabel with 3 balanced binary trees; *omikuji-bonsai* has 3 trees by
-  k-means with k = 100 and depth 3, as its authors give for Bonsai. It answers one row a call, in
-  Python; lists of pairs are made ready for it beforehand. *napkinxc* is its default tree with its
-  default logistic loss, searched with a beam of 10. *libpecos* is XR-Linear, arity 16, leaves of
-  100.
-- *ours* is `LabelTree()`; *ours-bonsai* has `tree="wide"`; *ours-1* one tree; *ours-16bit* stores
-  weights as float16.
-- Everybody gets the same rows, scaled to length one, threshold 0.1 and beam 10. Measures are
-  `TopK`'s, alike for all; propensities with A = 0.55 and B = 1.5.
-- Sets: bibtex and delicious in the splits of the Extreme Classification Repository; debian, the
-  packages of Debian bookworm and what they depend on, TF-IDF of name, section and description;
-  10k to 1m labels are generated by `benchmarks/xmc_synth.py` with short rows as titles have.
+- Each measurement runs in its own process. Measurements on one thread run two at a time, one on
+  each core; those on two threads run alone, with the first seed only. CPU seconds are for
+  training on one thread, as measured by the process. They do not include reading the data,
+  imports, or our compilation of loops (a few seconds, once per machine). Peak memory is that of
+  the whole process, including data and libraries.
+- *omikuji* is its default, Parabel with 3 balanced binary trees. *omikuji-bonsai* uses 3 k-means
+  trees with k = 100 and depth 3, as its authors recommend for Bonsai. It predicts one row per
+  call, from Python lists that are prepared beforehand. *napkinxc* is its default tree with its
+  default logistic loss and a beam of 10. *libpecos* is XR-Linear with arity 16 and leaves of 100
+  labels.
+- *ours* is `LabelTree()`, *ours-bonsai* uses `tree="wide"`, *ours-1* has one tree, and
+  *ours-16bit* stores weights as float16.
+- All programs use the same data, normalised to unit row length, with threshold 0.1 and beam 10.
+  All measures are computed by `TopK`, with A = 0.55 and B = 1.5 for the propensities.
+- Data sets: bibtex and delicious in the splits of the Extreme Classification Repository; debian,
+  the packages of Debian bookworm and their dependencies, with TF-IDF features of name, section
+  and description; 10k to 1m labels, generated by `benchmarks/xmc_synth.py` with short rows
+  similar to titles.
 """

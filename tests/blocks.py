@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from discriminant.moments.accumulate import MomentsReading
 from discriminant.moments.anchor import Anchor
-from discriminant.table.schema import Block
+from discriminant.table.blocks import Block
 
 LABELS = np.array(["ash", "birch", "cedar", "date", "elm"], dtype=object)
 

@@ -29,7 +29,7 @@ from discriminant.errors import (
 )
 from discriminant.moments.loss import added, product, summed
 from discriminant.table.basis import PolynomialBasis
-from discriminant.table.schema import Block
+from discriminant.table.blocks import Block
 from tests.blocks import random_rows
 
 GOLDEN = json.loads((Path(__file__).parent / "golden" / "sklearn.json").read_text())["diabetes"]

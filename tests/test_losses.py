@@ -12,7 +12,7 @@ from scipy import integrate, stats
 
 from discriminant.moments.glm_families import LINKS, MEANS, SCORES, Deviance, Pearson
 from discriminant.moments.softmax_loss import TWO_SIDED, Binary, Softmax
-from discriminant.table.schema import Block
+from discriminant.table.blocks import Block
 
 FAMILY_LINKS = [(family, link) for family, links in LINKS.items() for link in links]
 every_family = pytest.mark.parametrize(

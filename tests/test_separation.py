@@ -13,8 +13,8 @@ from discriminant.errors import MissingValueError, SeparationWarning
 from discriminant.models.linear.separation import separation
 from discriminant.moments.anchor import Anchor
 from discriminant.moments.margins import MarginReading
+from discriminant.table.blocks import Block
 from discriminant.table.memory import open_table
-from discriminant.table.schema import Block
 
 KINDS = ("none", "dummy", "tie", "complete")
 WANTED = {"none": "none", "dummy": "quasi", "tie": "quasi", "complete": "complete"}

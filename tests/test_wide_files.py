@@ -7,9 +7,9 @@ import discriminant as dd
 from discriminant import LDA, Encoded
 from discriminant.cli.session import run as main
 from discriminant.errors import FileError
+from discriminant.table.blocks import Schema
 from discriminant.table.column_types import Wishes
 from discriminant.table.memory import open_features
-from discriminant.table.schema import Schema
 
 READERS = [dd.open_source, dd.rows]
 

@@ -292,7 +292,7 @@ SHARED_VALUES = {
     "ScatterFactor": "moments.scatter_factor",
     "Slope": "moments.loss",
     "Saturation": "moments.glm_families",
-    "Schema": "table.schema",
+    "Schema": "table.blocks",
     "PolynomialBasis": "table.basis",
     "KernelBasis": "table.basis",
     "JoinedBasis": "table.basis",

@@ -18,8 +18,8 @@ from scipy.special import chdtrc, fdtrc
 
 from discriminant.errors import NotConvergedWarning, PosteriorError, PriorError, tell
 from discriminant.models.gaussian.family import checked_prior
+from discriminant.table.blocks import Floats, open_weight
 from discriminant.table.labels import classes_of_columns
-from discriminant.table.schema import Floats, open_weight
 
 _CLOSE = 1e-4  # that probabilities sum to one: float32 is good enough
 

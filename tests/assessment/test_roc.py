@@ -10,7 +10,7 @@ import discriminant
 from discriminant import ranking
 from discriminant.errors import LabelError, OptionError, ScoreError, WeightError
 from discriminant.moments.ranking import RankingReading
-from discriminant.table.schema import Block
+from discriminant.table.blocks import Block
 
 
 def scored(seed, n=60, levels=None, weighted=False, dtype=np.float64):

@@ -9,7 +9,7 @@ def report(statements, covered):
 
 def test_statements_are_summed_over_the_folders_of_a_room():
     files = {
-        "src/discriminant/table/schema.py": report(10, 9),
+        "src/discriminant/table/blocks.py": report(10, 9),
         "src/discriminant/table/files/csv.py": report(30, 15),
         "src/discriminant/posterior.py": report(5, 5),
     }

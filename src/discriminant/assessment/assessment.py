@@ -34,8 +34,8 @@ from discriminant.assessment.measures import (
 )
 from discriminant.errors import LabelError, OptionError
 from discriminant.moments.confusion import Tally
+from discriminant.table.blocks import Floats
 from discriminant.table.cells import pandas
-from discriminant.table.schema import Floats
 
 _CLASS_MEASURES = ("precision", "recall", "f1", "specificity", "support")
 _SHOWN = 12  # classes whose confusion matrix is printed whole; of more, the largest cells

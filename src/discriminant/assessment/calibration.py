@@ -16,8 +16,8 @@ import numpy as np
 
 from discriminant.assessment.measures import ratio
 from discriminant.errors import OptionError
+from discriminant.table.blocks import Floats
 from discriminant.table.cells import pandas
-from discriminant.table.schema import Floats
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -40,6 +40,7 @@ from discriminant.errors import (
 from discriminant.moments.confusion import Tally, in_order
 from discriminant.moments.ranking import Ranking
 from discriminant.posterior import off_one
+from discriminant.table.blocks import Block, Codes, Floats, Labels, Places, dense, open_weight
 from discriminant.table.cells import Frame
 from discriminant.table.column_types import Wishes
 from discriminant.table.labels import (
@@ -51,7 +52,6 @@ from discriminant.table.labels import (
     other_spellings,
 )
 from discriminant.table.partitioned import Part, Partial, Source, label_codes
-from discriminant.table.schema import Block, Codes, Floats, Labels, Places, dense, open_weight
 
 Unseen = Literal["error", "count"]
 

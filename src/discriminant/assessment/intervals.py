@@ -66,7 +66,7 @@ from discriminant.assessment.measures import (
 )
 from discriminant.errors import OptionError
 from discriminant.moments.confusion import Tally
-from discriminant.table.schema import Floats
+from discriminant.table.blocks import Floats
 
 Weights = Literal["counts", "reliability"]
 

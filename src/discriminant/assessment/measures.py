@@ -40,7 +40,7 @@ from discriminant.decision.actions import OUTLIER, REJECT
 from discriminant.decision.costs import Costs
 from discriminant.errors import CostError, OptionError, PosteriorError
 from discriminant.moments.confusion import Tally
-from discriminant.table.schema import Floats
+from discriminant.table.blocks import Floats
 
 Average = Literal["macro", "micro", "weighted"]
 Part = tuple[Floats, Floats]  # above and below the line of a rate; both linear in the counts

@@ -23,7 +23,7 @@ from discriminant.errors import LabelError, NoPosteriorWarning, OptionError, tel
 from discriminant.models.rules import Rule
 from discriminant.moments.confusion import Actions, in_order
 from discriminant.posterior import gives_posterior
-from discriminant.table.schema import Features, Floats, Labels, Places, dense
+from discriminant.table.blocks import Features, Floats, Labels, Places, dense
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -31,7 +31,7 @@ import numpy.typing as npt
 from discriminant.decision.costs import Costs, unit
 from discriminant.errors import CostError, OptionError
 from discriminant.moments.probability_scores import TIE
-from discriminant.table.schema import Floats, Labels
+from discriminant.table.blocks import Floats, Labels
 
 Mask = npt.NDArray[np.bool_]  # (n,)
 

@@ -29,8 +29,8 @@ import numpy.typing as npt
 
 from discriminant.errors import CostError, ThresholdError
 from discriminant.moments.probability_scores import TIE
+from discriminant.table.blocks import Floats, Labels
 from discriminant.table.labels import as_labels
-from discriminant.table.schema import Floats, Labels
 
 
 def is_frame(given: Any) -> bool:

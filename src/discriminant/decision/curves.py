@@ -33,8 +33,8 @@ from discriminant.errors import LabelError, PosteriorError, ShapeError
 from discriminant.errors.foreign_options import named_options
 from discriminant.moments.probability_scores import TIE
 from discriminant.posterior import checked_logs
+from discriminant.table.blocks import Codes, Floats, Labels, open_weight
 from discriminant.table.labels import classes_of_columns, code_labels, encode_labels
-from discriminant.table.schema import Codes, Floats, Labels, open_weight
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -24,7 +24,7 @@ from discriminant.decision.curves import HeldOut, last_of_ties, paid_costs
 from discriminant.errors import ThresholdError
 from discriminant.errors.foreign_options import named_options
 from discriminant.moments.probability_scores import TIE
-from discriminant.table.schema import Floats
+from discriminant.table.blocks import Floats
 
 _ROUNDS = 50  # over all classes
 

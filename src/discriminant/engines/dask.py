@@ -20,9 +20,9 @@ import numpy as np
 from discriminant.engines.sampling import spread
 from discriminant.engines.summation import add_up
 from discriminant.errors import ColumnNamesError, DiscriminantError, EngineError, ShapeError
+from discriminant.table.blocks import numbered
 from discriminant.table.cells import Cells, Frame, open_frame
 from discriminant.table.partitioned import Adds, Part, Work
-from discriminant.table.schema import numbered
 
 A = TypeVar("A", bound=Adds)
 _BATCH = 1 << 16  # rows of a frame

@@ -37,13 +37,13 @@ from discriminant.moments.anchor import Anchor, ReachReading
 from discriminant.moments.class_moments import DETAILS, ClassMoments, Detail
 from discriminant.moments.class_rows import ClassRows, RowsReading
 from discriminant.moments.summary_base import Reading, Summary
+from discriminant.table.blocks import Floats, Schema, is_sparse
 from discriminant.table.cells import Frame
 from discriminant.table.column_types import Wishes, with_long_integers
 from discriminant.table.encoding import Encoding, Unforeseen
 from discriminant.table.memory import Table, open_table
 from discriminant.table.open import dropped
 from discriminant.table.partitioned import Plan, Source, Spread, reading_as
-from discriminant.table.schema import Floats, Schema, is_sparse
 from discriminant.table.survey import Survey, planned, surveyed, wider
 
 M = TypeVar("M", ClassMoments, ClassRows)

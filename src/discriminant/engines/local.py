@@ -22,8 +22,8 @@ from discriminant.engines.summation import (
 )
 from discriminant.errors import MissingValueError
 from discriminant.moments.summary_base import Reading, Summary
+from discriminant.table.blocks import Features
 from discriminant.table.memory import Table
-from discriminant.table.schema import Features
 
 _BLOCK_BYTES = 1 << 25
 _WORTH_THREADS = 512  # columns

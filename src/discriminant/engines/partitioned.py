@@ -22,10 +22,10 @@ from discriminant.moments.anchor import Anchor
 from discriminant.moments.class_moments import ClassMoments
 from discriminant.moments.summary_base import Reading, Summary
 from discriminant.table.basis import Expanded
+from discriminant.table.blocks import Floats, Schema
 from discriminant.table.encoding import Unforeseen
 from discriminant.table.memory import Table
 from discriminant.table.partitioned import Expanding, Plan, Source, Weighed
-from discriminant.table.schema import Floats, Schema
 
 S = TypeVar("S", bound=Summary)
 

@@ -16,8 +16,8 @@ import numpy as np
 
 from discriminant.moments.anchor import Anchor
 from discriminant.moments.class_moments import DIGITS, ClassMoments
+from discriminant.table.blocks import Floats
 from discriminant.table.encoding import Column, Encoding, joined_encodings
-from discriminant.table.schema import Floats
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

@@ -57,8 +57,8 @@ from discriminant.moments.class_moments import ClassMoments, Detail
 from discriminant.moments.class_rows import ClassRows
 from discriminant.moments.probability_scores import first_largest
 from discriminant.posterior import log_posterior, posterior
+from discriminant.table.blocks import Block, Features, Floats, Schema, dense, numbered
 from discriminant.table.memory import Table, open_features, open_table
-from discriminant.table.schema import Block, Features, Floats, Schema, dense, numbered
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -26,8 +26,8 @@ from discriminant.table.basis import (
     count_terms,
     readable_origin,
 )
+from discriminant.table.blocks import Features, Floats, Schema, dense, is_sparse, numbered
 from discriminant.table.memory import Table, open_features
-from discriminant.table.schema import Features, Floats, Schema, dense, is_sparse, numbered
 
 _BLOCK = 1 << 17  # numbers of a block of rows: it stays in the cache while it is multiplied out
 _SAMPLE = 1 << 13  # rows that k-means looks at, at most, unless centres are many

@@ -11,7 +11,7 @@ from discriminant.estimators.base import MomentClassifier
 from discriminant.models.naive_bayes import LaplaceRule, fit_laplace
 from discriminant.moments.class_moments import Detail
 from discriminant.moments.class_rows import ClassRows
-from discriminant.table.schema import Floats
+from discriminant.table.blocks import Floats
 
 
 class LaplaceNB(MomentClassifier):

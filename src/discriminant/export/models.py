@@ -34,7 +34,7 @@ from discriminant.models.naive_bayes import LaplaceRule
 from discriminant.models.rules import LinearRule, QuadraticRule
 from discriminant.moments.probability_scores import TIE
 from discriminant.posterior import not_probabilistic
-from discriminant.table.schema import Floats
+from discriminant.table.blocks import Floats
 
 T = TypeVar("T")
 

@@ -36,7 +36,7 @@ from discriminant.export.models import (
 from discriminant.export.steps import Source, Sources, of_encoding, plain
 from discriminant.models.expressions import Step, greater, order, shared
 from discriminant.moments.probability_scores import TIE
-from discriminant.table.schema import numbered
+from discriminant.table.blocks import numbered
 
 
 @dataclass(frozen=True, slots=True, eq=False)

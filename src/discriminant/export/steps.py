@@ -46,10 +46,10 @@ from discriminant.models.naive_bayes import LaplaceRule
 from discriminant.models.rules import LinearRule, QuadraticRule
 from discriminant.moments.anchor import Anchor
 from discriminant.table.basis import JoinedBasis, KernelBasis, PolynomialBasis
+from discriminant.table.blocks import Floats
 from discriminant.table.encoding import Column, Encoding
 from discriminant.table.files.csv_dialect import MISSING
 from discriminant.table.labels import other_spellings
-from discriminant.table.schema import Floats
 from discriminant.table.text_values import number_signs
 
 Kind = Literal["number", "boolean", "date", "text", "missing"]

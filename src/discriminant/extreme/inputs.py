@@ -34,8 +34,7 @@ from discriminant.errors import (
     UnseenLabelsWarning,
     tell,
 )
-from discriminant.table.labels import encode_labels
-from discriminant.table.schema import (
+from discriminant.table.blocks import (
     Block,
     Floats,
     Labels,
@@ -45,6 +44,7 @@ from discriminant.table.schema import (
     native,
     numbered,
 )
+from discriminant.table.labels import encode_labels
 
 _LONG = 0.5  # times 1 / threshold: rows longer than that, and lone weights below it, matter
 _REAL = (np.float32, np.float64)

@@ -72,8 +72,8 @@ from discriminant.extreme.model.tree import (
 )
 from discriminant.extreme.summary import ForestSummary
 from discriminant.moments.class_moments import ClassMoments
+from discriminant.table.blocks import Floats, Labels, Schema, numbered
 from discriminant.table.memory import open_features, open_table
-from discriminant.table.schema import Floats, Labels, Schema, numbered
 
 TREES = ("balanced", "wide", "huffman", "one-vs-rest", "moments")
 CHOICES = {

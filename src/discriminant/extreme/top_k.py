@@ -42,8 +42,8 @@ import numpy.typing as npt
 from scipy import sparse
 
 from discriminant.errors import LabelError, OptionError, RankedLabelsError
+from discriminant.table.blocks import Floats, Labels, canonical_rows
 from discriminant.table.labels import check_kinds, encode_labels
-from discriminant.table.schema import Floats, Labels, canonical_rows
 
 _SETS = (set, frozenset, list, tuple, np.ndarray)
 

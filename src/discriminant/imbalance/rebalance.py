@@ -50,7 +50,7 @@ import numpy.typing as npt
 from discriminant.errors import ClassWeightError, MomentsMismatchError, OptionError, ResamplingError
 from discriminant.moments.accumulate import MomentsReading
 from discriminant.moments.class_moments import ClassMoments, codes_of, per_class, times
-from discriminant.table.schema import Block, Codes, Floats, Labels, Places, is_sparse
+from discriminant.table.blocks import Block, Codes, Floats, Labels, Places, is_sparse
 
 RowNumbers = npt.NDArray[np.intp]
 Method = Literal["under", "over", "smote"]

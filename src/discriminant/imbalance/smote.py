@@ -55,7 +55,7 @@ import numpy.typing as npt
 
 from discriminant.errors import ResamplingError
 from discriminant.moments.class_moments import ClassMoments
-from discriminant.table.schema import Codes, Features, Floats, Places, is_sparse
+from discriminant.table.blocks import Codes, Features, Floats, Places, is_sparse
 
 _FEW = 15  # columns; a tree is quicker up to here
 _DISTANCE_ROWS = 64  # rows measured against all others at a time

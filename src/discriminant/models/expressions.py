@@ -18,7 +18,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
-from discriminant.table.schema import Floats
+from discriminant.table.blocks import Floats
 
 Elementwise = Literal[
     "add",

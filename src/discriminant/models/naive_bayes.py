@@ -22,7 +22,7 @@ from discriminant.models.gaussian.covariance import floored
 from discriminant.models.rules import below_largest, overflowed, times_power
 from discriminant.moments.anchor import Anchor, Powers
 from discriminant.moments.class_rows import ClassRows
-from discriminant.table.schema import Features, Floats, Labels, dense
+from discriminant.table.blocks import Features, Floats, Labels, dense
 
 _EPS = float(np.finfo(np.float64).eps)
 _ROWS = 2048  # rows scored at a time, so that a block stays in the cache

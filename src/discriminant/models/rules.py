@@ -31,7 +31,7 @@ import numpy.typing as npt
 
 from discriminant.models.gaussian.covariance import Metric
 from discriminant.moments.anchor import Anchor, Powers
-from discriminant.table.schema import Features, Floats, Labels, is_sparse
+from discriminant.table.blocks import Features, Floats, Labels, is_sparse
 
 _LARGEST = 1000  # scores are bounded by 2^1000, so that sums of them are finite
 _ROWS = 4096  # rows scored at a time, so that a block stays in the cache

@@ -50,7 +50,7 @@ from scipy import sparse
 
 from discriminant.moments.anchor import Anchor
 from discriminant.moments.class_moments import ClassMoments, Detail
-from discriminant.table.schema import Block, Floats, Labels, dense, is_sparse
+from discriminant.table.blocks import Block, Floats, Labels, dense, is_sparse
 
 SLICE, NARROW = 1024, 8  # rows of a slice; tiles of up to this width are long and are sliced
 TOLERATED = 0.5  # share of a sum of squares that may cancel before rows are read again

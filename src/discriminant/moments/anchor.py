@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from discriminant.table.schema import Block, Features, Floats, dense
+from discriminant.table.blocks import Block, Features, Floats, dense
 
 Powers = npt.NDArray[np.integer[Any]]
 

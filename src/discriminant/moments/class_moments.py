@@ -58,8 +58,8 @@ from numpy.linalg import eigvalsh
 
 from discriminant.errors import LabelError, MomentsMismatchError, OptionError, PrecisionLostError
 from discriminant.moments.anchor import Anchor
+from discriminant.table.blocks import Floats, Labels
 from discriminant.table.labels import encode_labels, joined, same_labels
-from discriminant.table.schema import Floats, Labels
 
 
 def aligned(ours: ClassMoments, theirs: ClassMoments) -> tuple[ClassMoments, ClassMoments]:

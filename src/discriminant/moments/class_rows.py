@@ -31,8 +31,8 @@ from discriminant.moments.class_moments import (
     grouped,
     per_class,
 )
+from discriminant.table.blocks import Block, Floats, Labels
 from discriminant.table.labels import joined, same_labels
-from discriminant.table.schema import Block, Floats, Labels
 
 _EPS = float(np.finfo(np.float64).eps)
 _HUGE, _FAINT = 1e125, 1e-125  # sums of squares beyond these overflow or vanish, squared again

@@ -29,8 +29,8 @@ import numpy.typing as npt
 from discriminant.errors import MomentsMismatchError
 from discriminant.moments.anchor import Anchor
 from discriminant.moments.probability_scores import BINS, Scored
+from discriminant.table.blocks import Block, Codes, Features, Floats, Labels, Places
 from discriminant.table.labels import joined
-from discriminant.table.schema import Block, Codes, Features, Floats, Labels, Places
 
 Actions = tuple[Hashable, ...]
 

@@ -48,7 +48,7 @@ from scipy.special import gammaln, ndtri, xlog1py, xlogy
 
 from discriminant.moments.loss import Local, Want
 from discriminant.moments.softmax_loss import TWO_SIDED, TwoSided
-from discriminant.table.schema import Block, Floats
+from discriminant.table.blocks import Block, Floats
 
 # For each family its links, the canonical one first; as R's.
 LINKS: dict[str, tuple[str, ...]] = {

@@ -21,7 +21,7 @@ import numpy as np
 from discriminant.moments.confusion import Actions, Tally
 from discriminant.moments.ranking import BINS, Ranking
 from discriminant.moments.summary_base import fold_blocks
-from discriminant.table.schema import Block, Features, Floats, Labels, Places
+from discriminant.table.blocks import Block, Features, Floats, Labels, Places
 
 _PIECE = 8192  # rows scored at a time, so that they stay in the cache
 _RANKED = 20  # classes; of more, no ranking is kept

@@ -52,7 +52,7 @@ import numpy.typing as npt
 from discriminant.errors import MomentsMismatchError
 from discriminant.moments.anchor import Anchor
 from discriminant.moments.scatter_factor import offsets_of
-from discriminant.table.schema import Block, Features, Floats, dense, is_sparse
+from discriminant.table.blocks import Block, Features, Floats, dense, is_sparse
 
 _RESIDUAL_BYTES = 1 << 19
 _SPLIT = 134217729.0  # 2**27 + 1

@@ -38,7 +38,7 @@ import numpy.typing as npt
 from discriminant.errors import MomentsMismatchError
 from discriminant.moments.anchor import Anchor
 from discriminant.moments.class_moments import Places
-from discriminant.table.schema import Block, Codes, Features, Floats, dense, is_sparse
+from discriminant.table.blocks import Block, Codes, Features, Floats, dense, is_sparse
 
 _MISTAKE_ROWS = 4096  # rows judged at a time
 _SAFE = 1e150  # what can be squared

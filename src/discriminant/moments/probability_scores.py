@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discriminant.errors import MomentsMismatchError
-from discriminant.table.schema import Codes, Floats, Places
+from discriminant.table.blocks import Codes, Floats, Places
 
 BINS = 60
 TIE = 1e-9  # relative: posteriors, expected costs and their limits that differ by less are equal

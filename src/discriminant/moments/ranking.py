@@ -30,7 +30,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discriminant.errors import OptionError, ScoreError
-from discriminant.table.schema import Block, Features, Floats
+from discriminant.table.blocks import Block, Features, Floats
 
 Keys = npt.NDArray[np.uint64]
 BINS = 1 << 16

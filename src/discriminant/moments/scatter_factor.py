@@ -33,7 +33,7 @@ from scipy.linalg import qr
 
 from discriminant.errors import MomentsMismatchError
 from discriminant.moments.anchor import Anchor
-from discriminant.table.schema import Block, Features, Floats
+from discriminant.table.blocks import Block, Features, Floats
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -29,7 +29,7 @@ from scipy.special import log_ndtr
 
 from discriminant.moments.anchor import Anchor
 from discriminant.moments.loss import Local, Want, tile_rows
-from discriminant.table.schema import Block, Floats
+from discriminant.table.blocks import Block, Floats
 
 LinkName = Literal["logit", "probit", "cloglog", "cauchit"]
 

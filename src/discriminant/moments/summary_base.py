@@ -23,7 +23,7 @@ from typing import Generic, Protocol, Self, TypeVar
 import numpy as np
 
 from discriminant.errors import MomentsMismatchError
-from discriminant.table.schema import Block
+from discriminant.table.blocks import Block
 
 
 class Summary(Protocol):

@@ -19,7 +19,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 import numpy as np
 
 from discriminant.store.kinds import MAY_BE_NAN
-from discriminant.table.schema import holds_throughout
+from discriminant.table.blocks import holds_throughout
 
 _COLUMNS = 10_000_000  # of a polynomial basis
 _DEGREE = 64

@@ -59,8 +59,8 @@ from discriminant.study.comparison import (
     right_together,
 )
 from discriminant.study.models import Member
+from discriminant.table.blocks import Floats, Labels
 from discriminant.table.memory import Table
-from discriminant.table.schema import Floats, Labels
 
 T = TypeVar("T")
 Told = Callable[[str, int, int], object]

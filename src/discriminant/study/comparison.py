@@ -47,8 +47,8 @@ from discriminant.report.format import (
 )
 from discriminant.report.sections.comparison import held_auc, log_odds, surface_facts
 from discriminant.study.models import Member
+from discriminant.table.blocks import Floats
 from discriminant.table.cells import pandas
-from discriminant.table.schema import Floats
 
 LEVEL = 0.95
 

@@ -25,7 +25,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from discriminant.table.schema import Features, Floats, dense
+from discriminant.table.blocks import Features, Floats, dense
 
 Interactions = Literal[True, False, "only"]
 _ROOM = 900  # a power beyond 2**+-900 is too near the ends of float64: then there is a unit

@@ -23,8 +23,8 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from discriminant.table.blocks import Floats
 from discriminant.table.cells import Cells, Kind
-from discriminant.table.schema import Floats
 from discriminant.table.text_values import Written
 
 Numbers: TypeAlias = npt.NDArray[Any]

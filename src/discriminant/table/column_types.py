@@ -33,6 +33,7 @@ from discriminant.errors import (
     UnreadTextWarning,
     tell,
 )
+from discriminant.table.blocks import Floats
 from discriminant.table.cells import Cells, Frame, open_frame
 from discriminant.table.column_profile import CellsSeen, Seen, WrittenSeen, known_levels
 from discriminant.table.encoding import Column, Encoding, sorted_levels
@@ -44,7 +45,6 @@ from discriminant.table.files.csv_dialect import (
 )
 from discriminant.table.labels import lookalikes, nearest
 from discriminant.table.policies import MISSING, UNSEEN
-from discriminant.table.schema import Floats
 from discriminant.table.text_values import doubt, written_as
 
 REFERENCES = ("frequent", "first", None)

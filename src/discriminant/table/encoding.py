@@ -53,12 +53,12 @@ from discriminant.errors import (
     SitesError,
     tell,
 )
+from discriminant.table.blocks import Floats
 from discriminant.table.cells import Cells, Frame, open_frame
 from discriminant.table.files.csv_dialect import MISSING as MISSING_TEXTS, is_number
 from discriminant.table.labels import other_spellings
 from discriminant.table.memory import Columns
 from discriminant.table.policies import Missing, Unseen
-from discriminant.table.schema import Floats
 from discriminant.table.text_values import read_as
 
 Kind = Literal[

@@ -30,9 +30,9 @@ import numpy as np
 import numpy.typing as npt
 
 from discriminant.errors import DiscriminantError, MissingCellError
+from discriminant.table.blocks import Block, Codes, Floats, Places
 from discriminant.table.cells import Cells, Frame
 from discriminant.table.partitioned import Part, Partial
-from discriminant.table.schema import Block, Codes, Floats, Places
 
 Hashes = npt.NDArray[np.uint64]
 _ODD = np.uint64(0x9E3779B97F4A7C15)

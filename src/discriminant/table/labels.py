@@ -36,8 +36,8 @@ import numpy as np
 import numpy.typing as npt
 
 from discriminant.errors import ColumnNamesError, LabelError, tell
+from discriminant.table.blocks import Codes, Labels
 from discriminant.table.files.csv_dialect import FALSE, TRUE
-from discriminant.table.schema import Codes, Labels
 
 
 def classes_of_columns(given: Any, *, found: Sequence[Any], classes: Any, what: str) -> Any:

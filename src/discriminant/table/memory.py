@@ -27,8 +27,7 @@ from discriminant.errors import (
     TextInNumberError,
     tell,
 )
-from discriminant.table.labels import code_labels, encode_labels
-from discriminant.table.schema import (
+from discriminant.table.blocks import (
     Block,
     Codes,
     Features,
@@ -44,6 +43,7 @@ from discriminant.table.schema import (
     open_weight as open_weight,
     row_slice,
 )
+from discriminant.table.labels import code_labels, encode_labels
 
 _LOOK = 1 << 14  # rows looked at together when a bad cell is searched
 _SAMPLE = 101  # rows looked at to place the origin; odd, so that a median is one of the values

@@ -24,6 +24,7 @@ from discriminant.errors import (
     WeightError,
     tell,
 )
+from discriminant.table.blocks import Codes, Floats, Labels, Places, Schema
 from discriminant.table.cells import Cells, Frame
 from discriminant.table.column_types import Wishes, learn, open_chosen
 from discriminant.table.encoding import Encoding
@@ -35,7 +36,6 @@ from discriminant.table.files.text import MAX_BYTES
 from discriminant.table.labels import lookalikes
 from discriminant.table.memory import Columns, Table, open_weight
 from discriminant.table.partitioned import label_codes, present
-from discriminant.table.schema import Codes, Floats, Labels, Places, Schema
 
 _CSV_KINDS: Mapping[str, Kind] = {
     "number": "number",

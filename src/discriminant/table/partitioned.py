@@ -29,11 +29,11 @@ import numpy as np
 import numpy.typing as npt
 
 from discriminant.errors import DiscriminantError, LabelError
+from discriminant.table.blocks import Block, Codes, Floats, Labels, dense
 from discriminant.table.cells import Cells, Frame
 from discriminant.table.encoding import Encoding, Unforeseen
 from discriminant.table.labels import compact, encode_labels
 from discriminant.table.memory import Columns, open_weight
-from discriminant.table.schema import Block, Codes, Floats, Labels, dense
 
 if TYPE_CHECKING:
     from discriminant.table.column_types import Wishes

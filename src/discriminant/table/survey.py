@@ -26,6 +26,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discriminant.errors import DatabaseError, DiscriminantError
+from discriminant.table.blocks import Floats, Labels, open_weight
 from discriminant.table.cells import Cells, Frame, Kind
 from discriminant.table.column_profile import (
     CellsSeen,
@@ -41,7 +42,6 @@ from discriminant.table.column_types import Wishes, learn_seen
 from discriminant.table.labels import joined
 from discriminant.table.open import check_classes
 from discriminant.table.partitioned import Part, Partial, Plan, Source, label_codes
-from discriminant.table.schema import Floats, Labels, open_weight
 
 _MOST = 100_000  # levels of a column that are kept
 _EXACT = 2.0**53

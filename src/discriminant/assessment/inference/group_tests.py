@@ -52,8 +52,8 @@ from discriminant.errors import InferenceError
 from discriminant.models.gaussian.covariance import rounding
 from discriminant.moments.class_moments import ClassMoments, columns_of
 from discriminant.moments.class_rows import ClassRows
+from discriminant.table.blocks import Floats, Labels
 from discriminant.table.cells import pandas
-from discriminant.table.schema import Floats, Labels
 
 _BOX_M = "Box's M"
 

@@ -81,9 +81,9 @@ from discriminant.models.gaussian.fisher import canonical_variates
 from discriminant.moments.anchor import Anchor
 from discriminant.moments.class_moments import ClassMoments, Detail
 from discriminant.moments.class_rows import ClassRows
+from discriminant.table.blocks import Floats, Labels
 from discriminant.table.cells import pandas
 from discriminant.table.memory import open_table
-from discriminant.table.schema import Floats, Labels
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ from scipy.stats import chi2, norm
 from discriminant.assessment.inference.wald import INTERCEPT, Inference
 from discriminant.models.linear.optimise import Objective, Point, newton
 from discriminant.moments.loss import Want
-from discriminant.table.schema import Floats
+from discriminant.table.blocks import Floats
 
 _TRIES = 40  # fits for one end of an interval, at most
 _CLOSE = 1e-11  # of the quantile

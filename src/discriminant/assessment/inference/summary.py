@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from discriminant.assessment.inference.wald import Inference
+from discriminant.table.blocks import Floats
 from discriminant.table.cells import pandas
-from discriminant.table.schema import Floats
 
 
 class Printed:

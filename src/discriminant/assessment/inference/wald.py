@@ -44,7 +44,7 @@ from discriminant.moments.anchor import Anchor
 from discriminant.moments.class_moments import ClassMoments
 from discriminant.moments.loss import Local, Pass, Slope, SlopeReading, Want
 from discriminant.moments.softmax_loss import TWO_SIDED, LinkName
-from discriminant.table.schema import Block, Floats
+from discriminant.table.blocks import Block, Floats
 
 INTERCEPT = "(Intercept)"
 

@@ -58,7 +58,7 @@ from discriminant.assessment.ranking.roc import (
 )
 from discriminant.errors import NoSpreadWarning, OptionError, ScoreError, ShapeError, tell
 from discriminant.moments.ranking import Ranking, Steps
-from discriminant.table.schema import Floats
+from discriminant.table.blocks import Floats
 
 Mask = npt.NDArray[np.bool_]
 

@@ -43,10 +43,10 @@ from discriminant.moments.ranking import (
     check_missing,
     score_values,
 )
+from discriminant.table.blocks import Codes, Floats, Labels
 from discriminant.table.cells import pandas
 from discriminant.table.labels import classes_of_columns, encode_labels
 from discriminant.table.memory import open_weight
-from discriminant.table.schema import Codes, Floats, Labels
 
 _WORTH_THREADS = 1 << 16  # scores
 

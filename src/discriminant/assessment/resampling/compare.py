@@ -38,9 +38,9 @@ from discriminant.errors import (
     PosteriorError,
     tell,
 )
+from discriminant.table.blocks import Floats
 from discriminant.table.cells import pandas
 from discriminant.table.labels import same_labels
-from discriminant.table.schema import Floats
 
 Test = Literal["resampled_t", "mcnemar", "mcnemar_chi2"]
 Loss = Literal["error", "log_loss"]

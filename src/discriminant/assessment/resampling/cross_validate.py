@@ -109,9 +109,9 @@ from discriminant.moments.held_out import HeldOutReading, HeldOutSums, ModelSums
 from discriminant.moments.probability_scores import Scored
 from discriminant.moments.ranking import Ranking
 from discriminant.posterior import gives_posterior
+from discriminant.table.blocks import Codes, Floats, Labels, Places, dense, is_sparse
 from discriminant.table.labels import encode_labels
 from discriminant.table.memory import Table, open_table, open_weight
-from discriminant.table.schema import Codes, Floats, Labels, Places, dense, is_sparse
 
 T = TypeVar("T")
 _PIECE = 8192  # rows scored at a time, so that they stay in the cache

@@ -59,8 +59,8 @@ from discriminant.models.gaussian.family import Family, class_prior
 from discriminant.models.linear.least_squares import SAME, IndicatorRule, class_codes, class_problem
 from discriminant.moments.class_moments import ClassMoments
 from discriminant.posterior import log_posterior
+from discriminant.table.blocks import Codes, Floats
 from discriminant.table.memory import Table
-from discriminant.table.schema import Codes, Floats
 
 _LEFT = 1e-6  # less than this left of a covariance in some direction, and it is worked out anew
 _DIGITS = 10.0  # of the variances after a removal; fewer, and the other rows are read again

@@ -58,8 +58,8 @@ from discriminant.models.rules import Rule
 from discriminant.moments.class_moments import ClassMoments, Detail
 from discriminant.moments.class_rows import ClassRows
 from discriminant.moments.summary_base import ByFold, fold_blocks
+from discriminant.table.blocks import Block, Codes, Floats
 from discriminant.table.memory import Table
-from discriminant.table.schema import Block, Codes, Floats
 
 Moments = ClassMoments | ClassRows
 STEPS = tuple(np.linspace(0.0, 1.0, 11).round(10).tolist())

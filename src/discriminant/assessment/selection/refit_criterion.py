@@ -32,8 +32,8 @@ from discriminant.assessment.resampling.folds import (
 from discriminant.assessment.resampling.leave_one_out import leave_each_out
 from discriminant.assessment.scorers import Answers
 from discriminant.models.gaussian.family import checked_prior
+from discriminant.table.blocks import Floats
 from discriminant.table.memory import Table
-from discriminant.table.schema import Floats
 
 Criterion = Literal["error", "log_loss"]
 Mask = npt.NDArray[np.bool_]

@@ -50,8 +50,8 @@ from discriminant.engines.engine import read_moments
 from discriminant.errors import LabelError, OptionError, PosteriorError, TooFewRowsError, gathered
 from discriminant.models.gaussian.covariance import floored, rounding
 from discriminant.posterior import gives_posterior, not_probabilistic
+from discriminant.table.blocks import dense
 from discriminant.table.memory import Table, open_table
-from discriminant.table.schema import dense
 
 Direction = Literal["forward", "backward", "both"]
 _SAME = 1e-12

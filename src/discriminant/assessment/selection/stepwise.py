@@ -55,7 +55,7 @@ from discriminant.assessment.inference.manova import (
 from discriminant.assessment.inference.summary import Printed, chance, frame_of_steps, number, table
 from discriminant.engines.local import blas_for
 from discriminant.errors import OptionError
-from discriminant.table.schema import Floats
+from discriminant.table.blocks import Floats
 
 
 @dataclass(frozen=True, slots=True)

@@ -94,8 +94,8 @@ from discriminant.models.gaussian.family import (
     mixed_covariances,
 )
 from discriminant.moments.class_moments import ClassMoments
+from discriminant.table.blocks import Floats
 from discriminant.table.memory import Table
-from discriminant.table.schema import Floats
 
 Sums = Callable[[Iterable[Floats], int, Floats | None], Floats]
 _RANGE = 600.0  # logs up to which a product of doubles is a double

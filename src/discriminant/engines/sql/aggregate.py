@@ -36,13 +36,13 @@ from discriminant.moments.accumulate import MomentsReading
 from discriminant.moments.anchor import Reach, ReachReading
 from discriminant.moments.class_moments import ClassMoments
 from discriminant.moments.confusion import Told, ToldReading
+from discriminant.table.blocks import Floats, Labels
 from discriminant.table.cells import Cells, Frame, Kind
 from discriminant.table.column_profile import FEW
 from discriminant.table.column_types import Wishes
 from discriminant.table.encoding import Column, Encoding, Unforeseen
 from discriminant.table.labels import encode_labels
 from discriminant.table.partitioned import Adds, Partial, Plan, Work
-from discriminant.table.schema import Floats, Labels
 from discriminant.table.sql_dialect import LARGEST, Database
 from discriminant.table.survey import ColumnSurvey, Survey, SurveyWork
 

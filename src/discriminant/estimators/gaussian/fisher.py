@@ -20,7 +20,7 @@ from discriminant.models.gaussian.fit import fisher_member
 from discriminant.models.gaussian.wide import is_wide
 from discriminant.moments.class_moments import ClassMoments, Detail
 from discriminant.moments.class_rows import ClassRows
-from discriminant.table.schema import Floats
+from discriminant.table.blocks import Floats
 
 
 class Fisher(Projecting):

@@ -30,8 +30,8 @@ from discriminant.models.gaussian.wide import is_wide
 from discriminant.models.rules import QuadraticRule, Rule
 from discriminant.moments.class_moments import ClassMoments, Detail
 from discriminant.moments.class_rows import ClassRows
+from discriminant.table.blocks import Floats
 from discriminant.table.memory import Table
-from discriminant.table.schema import Floats
 
 
 class Projecting(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LinearScores):

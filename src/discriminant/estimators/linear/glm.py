@@ -59,9 +59,9 @@ from discriminant.moments.glm_families import (
     half_deviance,
     log_likelihood,
 )
+from discriminant.table.blocks import Floats, Schema
 from discriminant.table.labels import one_dimensional
 from discriminant.table.memory import Table, open_table, open_weight
-from discriminant.table.schema import Floats, Schema
 
 _RANGES: dict[str, tuple[str, Callable[[Floats], Any]]] = {
     "binomial": ("a share from 0 to 1", lambda y: (y >= 0) & (y <= 1)),

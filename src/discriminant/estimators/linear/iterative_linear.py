@@ -38,8 +38,8 @@ from discriminant.estimators.base import Rows, parted
 from discriminant.models.gaussian.wide import RowSpace
 from discriminant.models.rules import LinearRule
 from discriminant.moments.anchor import Anchor
+from discriminant.table.blocks import Floats, Schema, is_sparse
 from discriminant.table.memory import Table, open_table
-from discriminant.table.schema import Floats, Schema, is_sparse
 
 
 class LinearClassifier(ClassifierMixin, Rows):

@@ -40,8 +40,8 @@ from discriminant.moments.class_rows import ClassRows
 from discriminant.moments.confusion import ToldReading
 from discriminant.moments.scatter_factor import FactorReading, ScatterFactor
 from discriminant.table.basis import Expanded, PolynomialBasis
+from discriminant.table.blocks import Floats, Labels
 from discriminant.table.memory import Table
-from discriminant.table.schema import Floats, Labels
 
 _ENOUGH = 8.0  # digits of a fit from moments: decisions need no more
 

@@ -36,8 +36,8 @@ from discriminant.moments.anchor import Anchor
 from discriminant.moments.class_moments import ClassMoments
 from discriminant.moments.loss import ResidualReading
 from discriminant.moments.scatter_factor import FactorReading, ScatterFactor
+from discriminant.table.blocks import Floats
 from discriminant.table.memory import Table, open_table
-from discriminant.table.schema import Floats
 
 PRECISIONS = ("auto", "standard", "high")
 _ENOUGH = 10.0  # digits from moments that one plain look at the residuals completes

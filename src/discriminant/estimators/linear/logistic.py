@@ -72,8 +72,8 @@ from discriminant.moments.loss import Pass
 from discriminant.moments.scatter_factor import ColumnReading, ColumnSums
 from discriminant.moments.softmax_loss import TWO_SIDED, Binary, LinkName, Softmax
 from discriminant.posterior import log_posterior, posterior
+from discriminant.table.blocks import Block, Floats, Labels, is_sparse
 from discriminant.table.memory import Table, open_table
-from discriminant.table.schema import Block, Floats, Labels, is_sparse
 
 METHODS = ("wald", "profile")
 _SAME = 1e-6  # deviances of the same rows agree by more than this

@@ -18,8 +18,8 @@ from discriminant.models.linear.perceptron import Found, Keep, descend, walk_row
 from discriminant.models.linear.separation import separation
 from discriminant.models.rules import LinearRule
 from discriminant.moments.margins import Judgement, JudgeReading, Stand, Weights
+from discriminant.table.blocks import Block, Floats, is_sparse
 from discriminant.table.memory import Table
-from discriminant.table.schema import Block, Floats, is_sparse
 
 KEEPS = {"pocket": "pocket rule", "last": "last rule", "average": "average rule"}
 UPDATES = ("row", "batch")

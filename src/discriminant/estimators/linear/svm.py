@@ -23,8 +23,8 @@ from discriminant.models.linear.perceptron import as_entries
 from discriminant.models.linear.svm import Loss, Problem, fit_dual, interior, newton
 from discriminant.models.rules import LinearRule
 from discriminant.moments.loss import Products, ProductsReading
+from discriminant.table.blocks import Floats, Labels, is_sparse
 from discriminant.table.memory import Table
-from discriminant.table.schema import Floats, Labels, is_sparse
 
 LOSSES = ("squared_hinge", "hinge")
 SOLVERS = ("auto", "primal", "dual")

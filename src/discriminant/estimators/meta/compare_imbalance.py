@@ -45,8 +45,8 @@ from discriminant.estimators.meta.resampling import (
     classes_of,
     ranking_of,
 )
+from discriminant.table.blocks import Codes, Floats, Labels, Places
 from discriminant.table.cells import pandas
-from discriminant.table.schema import Codes, Floats, Labels, Places
 
 PLAIN, THRESHOLD = "plain", "threshold moved"  # the latter on posteriors of the former's fit
 MEASURES = (

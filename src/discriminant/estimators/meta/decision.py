@@ -47,9 +47,9 @@ from discriminant.posterior import (
     reweighed,
     typicality,
 )
+from discriminant.table.blocks import Block, Codes, Floats, Labels, Schema
 from discriminant.table.labels import code_labels
 from discriminant.table.memory import open_features, open_table
-from discriminant.table.schema import Block, Codes, Floats, Labels, Schema
 
 _BY_WEIGHT = "sample_weight" in signature(compute_class_weight).parameters
 _PRIORS = ("prior_", "priors_", "class_prior_")  # ours, and scikit-learn's

@@ -32,13 +32,13 @@ from discriminant.errors import (
 )
 from discriminant.estimators.base import Rows, Saving, is_regressor, only_if, parted
 from discriminant.posterior import log_posterior
+from discriminant.table.blocks import Features, Floats, Labels, dense, is_sparse, numbered
 from discriminant.table.cells import Cells, Frame
 from discriminant.table.column_types import Wishes, learn, open_chosen
 from discriminant.table.encoding import Column, Encoded as EncodedRows, Encoding
 from discriminant.table.labels import missing_labels
 from discriminant.table.memory import Columns, open_features, open_weight
 from discriminant.table.open import dropped, is_path, read_frame, unlabelled
-from discriminant.table.schema import Features, Floats, Labels, dense, is_sparse, numbered
 
 
 def has_columns(X: Any) -> bool:

@@ -27,7 +27,7 @@ from discriminant.estimators.base import Saving, at_hand, require_classifier
 from discriminant.estimators.meta.decision import log_posterior_of, share_of, stated_prior
 from discriminant.models.gaussian.family import checked_prior
 from discriminant.posterior import fused, not_probabilistic, reweighed
-from discriminant.table.schema import Floats, Labels, canonical_rows, is_sparse
+from discriminant.table.blocks import Floats, Labels, canonical_rows, is_sparse
 
 
 class Fusion(ClassifierMixin, Saving, _BaseComposition):

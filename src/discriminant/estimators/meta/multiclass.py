@@ -84,9 +84,9 @@ from discriminant.models.multiclass.members import (
 from discriminant.moments.class_moments import ClassMoments, Detail
 from discriminant.moments.class_rows import ClassRows
 from discriminant.posterior import log_posterior
+from discriminant.table.blocks import Codes, Features, Floats, Labels, canonical_rows, is_sparse
 from discriminant.table.labels import encode_labels
 from discriminant.table.memory import Table, open_table, open_weight
-from discriminant.table.schema import Codes, Features, Floats, Labels, canonical_rows, is_sparse
 
 _FURTHEST = 745.0  # log odds of the least probability that is not zero
 

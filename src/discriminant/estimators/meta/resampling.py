@@ -82,9 +82,9 @@ from discriminant.models.rules import LinearRule, MeanRule
 from discriminant.moments.accumulate import MomentsReading
 from discriminant.moments.class_moments import ClassMoments, Detail
 from discriminant.posterior import log_posterior, not_probabilistic, reweighed
+from discriminant.table.blocks import Codes, Floats, Labels, canonical_rows, dense, is_sparse
 from discriminant.table.labels import encode_labels
 from discriminant.table.memory import Table, open_table, open_weight
-from discriminant.table.schema import Codes, Floats, Labels, canonical_rows, dense, is_sparse
 
 
 def has_posterior(self: Any) -> bool:

@@ -21,8 +21,7 @@ from discriminant.imbalance.smote import (
     value_differences,
     voted,
 )
-from discriminant.table.memory import open_features
-from discriminant.table.schema import (
+from discriminant.table.blocks import (
     Block,
     Codes,
     Features,
@@ -32,6 +31,7 @@ from discriminant.table.schema import (
     is_sparse,
     numbered,
 )
+from discriminant.table.memory import open_features
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -63,7 +63,7 @@ from discriminant.extreme.model.tasks import children_of
 from discriminant.extreme.model.tree import Ints, Layer, Partition, Reals, Tree
 from discriminant.models.gaussian.family import Family, check_classes, pooled_metric
 from discriminant.moments.class_moments import ClassMoments
-from discriminant.table.schema import Floats
+from discriminant.table.blocks import Floats
 
 Below = list[list[int]]  # the children of each node; none of a leaf
 

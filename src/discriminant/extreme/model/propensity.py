@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from discriminant.errors import RankedLabelsError
-from discriminant.table.schema import Floats
+from discriminant.table.blocks import Floats
 
 
 def inverse_propensity(frequency: Any, *, rows: int, a: float = 0.55, b: float = 1.5) -> Floats:

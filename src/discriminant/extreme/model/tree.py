@@ -70,7 +70,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
-from discriminant.table.schema import holds_throughout
+from discriminant.table.blocks import holds_throughout
 
 Ints = npt.NDArray[Any]
 

@@ -62,7 +62,7 @@ from discriminant.errors import (
     tell,
 )
 from discriminant.moments.class_moments import ClassMoments
-from discriminant.table.schema import Floats
+from discriminant.table.blocks import Floats
 
 Denominator = Literal["unbiased", "reliability", "ml"]
 Target = Literal["diagonal", "scaled_identity", "identity"]

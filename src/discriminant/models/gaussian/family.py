@@ -39,7 +39,7 @@ from discriminant.models.gaussian.covariance import (
 from discriminant.models.rules import LinearRule, QuadraticRule
 from discriminant.moments.class_moments import ClassMoments
 from discriminant.moments.class_rows import ClassRows
-from discriminant.table.schema import Floats, Labels
+from discriminant.table.blocks import Floats, Labels
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,7 +63,7 @@ from discriminant.models.gaussian.family import (
 from discriminant.models.rules import LinearRule
 from discriminant.moments.anchor import Anchor
 from discriminant.moments.class_moments import ClassMoments
-from discriminant.table.schema import Features, Floats, Labels
+from discriminant.table.blocks import Features, Floats, Labels
 
 _EPS = float(np.finfo(np.float64).eps)
 _TOLERANCE = 1e-13

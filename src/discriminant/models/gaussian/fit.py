@@ -50,7 +50,7 @@ from discriminant.models.gaussian.wide import fit_wide, wide_metric, wide_shrink
 from discriminant.models.rules import LinearRule, QuadraticRule
 from discriminant.moments.class_moments import ClassMoments
 from discriminant.moments.class_rows import ClassRows
-from discriminant.table.schema import Floats, Places
+from discriminant.table.blocks import Floats, Places
 
 
 def marginal_scores(

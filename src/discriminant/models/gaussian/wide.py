@@ -61,7 +61,7 @@ from discriminant.models.gaussian.family import (
 from discriminant.models.rules import LinearRule, QuadraticRule
 from discriminant.moments.class_moments import ClassMoments
 from discriminant.moments.class_rows import ClassRows
-from discriminant.table.schema import Floats
+from discriminant.table.blocks import Floats
 
 _EPS = float(np.finfo(np.float64).eps)
 

@@ -72,7 +72,7 @@ from discriminant.moments.class_moments import ClassMoments
 from discriminant.moments.loss import Pass, Want
 from discriminant.moments.scatter_factor import ColumnSums
 from discriminant.moments.softmax_loss import Binary, Softmax
-from discriminant.table.schema import Floats
+from discriminant.table.blocks import Floats
 
 _TURNS = 1000
 _DRAWN = 0.5  # of the strongest pull on any zero; the weaker are mostly gone when that has moved

@@ -71,7 +71,7 @@ from discriminant.moments.glm_families import (
 )
 from discriminant.moments.loss import Loss, Pass, Slope, SlopeReading, Want
 from discriminant.moments.scatter_factor import ColumnSums
-from discriminant.table.schema import Block, Floats
+from discriminant.table.blocks import Block, Floats
 
 _PUSHES = tuple(0.1**k for k in range(7))  # smaller ones are lost in rounding
 _TO_ZERO = np.array([1.0, -110.0, 1000.0]) / 891.0  # of a parabola at 0 by 1, 0.1 and 0.01

@@ -59,7 +59,7 @@ from discriminant.moments.class_rows import ClassRows
 from discriminant.moments.loss import Pull, added, product
 from discriminant.moments.scatter_factor import ScatterFactor, triangle
 from discriminant.table.basis import Expanded, PolynomialBasis
-from discriminant.table.schema import Features, Floats, Labels
+from discriminant.table.blocks import Features, Floats, Labels
 
 _EPS = float(np.finfo(np.float64).eps)
 

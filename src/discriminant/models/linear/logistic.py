@@ -55,7 +55,7 @@ from discriminant.moments.class_moments import ClassMoments
 from discriminant.moments.loss import Pass, Want
 from discriminant.moments.scatter_factor import ColumnSums
 from discriminant.moments.softmax_loss import Binary, LeverageReading, LinkName, Softmax
-from discriminant.table.schema import Block, Floats, dense
+from discriminant.table.blocks import Block, Floats, dense
 
 
 @dataclass(frozen=True, slots=True, eq=False)

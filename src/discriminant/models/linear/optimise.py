@@ -26,7 +26,7 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from discriminant.models.linear.whitening import Coordinates, ScaledCoordinates
 from discriminant.moments.anchor import Anchor
 from discriminant.moments.loss import Loss, Pass, Slope, SlopeReading, Want
-from discriminant.table.schema import Floats
+from discriminant.table.blocks import Floats
 
 GRADIENT, DECREMENT = 1e-8, 1e-10
 _ARMIJO = 1e-4

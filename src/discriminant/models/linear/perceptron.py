@@ -33,7 +33,7 @@ from typing import Any, Literal
 import numpy as np
 
 from discriminant.moments.margins import Judgement, Stand, Weights
-from discriminant.table.schema import Codes, Features, is_sparse
+from discriminant.table.blocks import Codes, Features, is_sparse
 
 
 def as_entries(rows: Any) -> Any:

@@ -56,7 +56,7 @@ from scipy.special import logsumexp
 from discriminant.moments.anchor import Anchor
 from discriminant.moments.class_moments import Places
 from discriminant.moments.margins import MarginReading, Margins
-from discriminant.table.schema import Floats, Labels
+from discriminant.table.blocks import Floats, Labels
 
 SLACK = 1e-9  # of the terms of a margin: what counts as zero
 RANK = 1e-9  # of the largest singular value

@@ -57,7 +57,7 @@ from scipy.linalg import cho_factor, cho_solve
 
 from discriminant.models.linear.perceptron import places_of
 from discriminant.moments.loss import Products
-from discriminant.table.schema import Floats
+from discriminant.table.blocks import Floats
 
 Loss = Literal["squared_hinge", "hinge"]
 

@@ -49,7 +49,7 @@ from discriminant.moments.anchor import Anchor
 from discriminant.moments.class_moments import ClassMoments
 from discriminant.moments.loss import Local, Loss, Pass, TurnedReading, Want
 from discriminant.moments.scatter_factor import FactorReading, ScatterFactor
-from discriminant.table.schema import Block, Codes, Features, Floats
+from discriminant.table.blocks import Block, Codes, Features, Floats
 
 _EPS = float(np.finfo(np.float64).eps)
 _RANK = 1e-11  # of standardised columns, as R's glm has it

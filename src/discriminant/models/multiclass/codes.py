@@ -52,7 +52,7 @@ import numpy.typing as npt
 
 from discriminant.errors import CodeError, RepeatedColumnsWarning, listing, tell
 from discriminant.moments.class_moments import ClassMoments
-from discriminant.table.schema import Floats, Labels
+from discriminant.table.blocks import Floats, Labels
 
 Signs = npt.NDArray[np.int8]
 

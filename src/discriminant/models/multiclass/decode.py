@@ -46,7 +46,7 @@ import numpy.typing as npt
 
 from discriminant.errors import CouplingWarning, tell
 from discriminant.models.multiclass.codes import Signs, one_vs_rest
-from discriminant.table.schema import Floats
+from discriminant.table.blocks import Floats
 
 _SURE = 1e-15  # nearer than this to 0 or 1 no two-class problem is believed
 _TOLERANCE = 1e-9  # change of a probability in the last step

@@ -39,7 +39,7 @@ from discriminant.models.multiclass.decode import coupled
 from discriminant.models.rules import LinearRule, Rule
 from discriminant.moments.anchor import Anchor
 from discriminant.moments.class_moments import ClassMoments
-from discriminant.table.schema import Features, Floats, Labels
+from discriminant.table.blocks import Features, Floats, Labels
 
 SIDES = np.array([0, 1])  # the labels of the two-class problems: negative, positive
 

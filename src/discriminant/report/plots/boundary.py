@@ -31,8 +31,8 @@ from discriminant.report.plots.canvas import (
     check_matplotlib,
     model_words,
 )
+from discriminant.table.blocks import Codes, Floats, Labels
 from discriminant.table.labels import code_labels, encode_labels, joined
-from discriminant.table.schema import Codes, Floats, Labels
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -20,8 +20,8 @@ import numpy as np
 
 from discriminant.decision.actions import OUTLIER, REJECT, Verdict
 from discriminant.errors import LibraryMissingError, OptionError, PlotError
+from discriminant.table.blocks import Floats, dense, numbered
 from discriminant.table.memory import open_features
-from discriminant.table.schema import Floats, dense, numbered
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -17,7 +17,7 @@ from discriminant.assessment.resampling.rda_grid import Grid
 from discriminant.errors import OptionError, PlotError
 from discriminant.moments.confusion import Tally
 from discriminant.report.plots.canvas import Canvas, action_words, check_matplotlib
-from discriminant.table.schema import Floats
+from discriminant.table.blocks import Floats
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

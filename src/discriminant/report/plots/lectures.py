@@ -35,7 +35,7 @@ from discriminant.report.plots.boundary import (
     some_rows,
 )
 from discriminant.report.plots.canvas import Canvas, Plane, check_matplotlib
-from discriminant.table.schema import Codes, Floats, Labels
+from discriminant.table.blocks import Codes, Floats, Labels
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

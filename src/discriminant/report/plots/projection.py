@@ -17,7 +17,7 @@ import numpy as np
 from discriminant.errors import OptionError, PlotError
 from discriminant.report.plots.boundary import draw_rows, known_labels
 from discriminant.report.plots.canvas import Canvas, check_matplotlib
-from discriminant.table.schema import Codes, Floats, Labels
+from discriminant.table.blocks import Codes, Floats, Labels
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

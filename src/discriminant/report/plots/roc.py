@@ -26,8 +26,8 @@ from discriminant.assessment.ranking.roc import Roc, roc
 from discriminant.errors import LabelError, OptionError, ScoreError
 from discriminant.moments.ranking import Ranking
 from discriminant.report.plots.canvas import Canvas, check_matplotlib
+from discriminant.table.blocks import Floats
 from discriminant.table.labels import encode_labels
-from discriminant.table.schema import Floats
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -33,7 +33,7 @@ from discriminant.errors import DiscriminantError
 from discriminant.moments.probability_scores import TIE
 from discriminant.report.fact_types import DecisionFacts, HeldOutFacts, RocFacts
 from discriminant.report.sections.comparison import log_odds
-from discriminant.table.schema import Codes, Floats, Labels, Places
+from discriminant.table.blocks import Codes, Floats, Labels, Places
 
 _CURVE = 512  # points of a ROC curve, besides those that dials call for
 _COSTS = (0.1, 0.2, 0.5, 1.0, 2.0, 3.0, 5.0, 10.0, 20.0, 50.0, 100.0)  # steps of a dial

@@ -48,8 +48,8 @@ from discriminant.report.fact_types import (
 )
 from discriminant.report.format import counted, number, percent, several
 from discriminant.report.sections.data import message
+from discriminant.table.blocks import Floats
 from discriminant.table.memory import Table
-from discriminant.table.schema import Floats
 
 _FEATURES = 24  # shown at most
 _GROUPS = 8  # classes shown

@@ -36,8 +36,8 @@ from discriminant.report.fact_types import (
     TestFacts,
 )
 from discriminant.report.format import chance as chance_text, in_words, percent
+from discriminant.table.blocks import Codes, Floats, dense
 from discriminant.table.memory import Table
-from discriminant.table.schema import Codes, Floats, dense
 
 _SHARE = 0.95  # of a Gaussian class inside its ellipse
 _FEATURES = 40  # of the structure that are kept

@@ -67,10 +67,10 @@ from discriminant.errors import (
     SparseFileError,
     tell,
 )
+from discriminant.table.blocks import Floats
 from discriminant.table.files.atomic import replacing
 from discriminant.table.files.formats import regular
 from discriminant.table.files.text import MAX_BYTES, Stream
-from discriminant.table.schema import Floats
 
 Ints = npt.NDArray[np.int64]
 

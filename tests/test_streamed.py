@@ -33,7 +33,8 @@ from discriminant.errors import (
     TargetError,
 )
 from discriminant.study.predict import predict_file
-from discriminant.table.hash_folds import LevelsWork, dealt_by_row
+from discriminant.table.hash_folds import dealt_by_row
+from discriminant.table.survey import LevelsWork
 
 NAMES = list("pqrs")
 FOLDS, SEED = 5, 3

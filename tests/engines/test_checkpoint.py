@@ -23,7 +23,7 @@ from discriminant.engines import checkpoint
 from discriminant.engines.checkpoint import CannotKeepError, digest, packed, unpacked
 from discriminant.errors import CheckpointError, CheckpointWarning, WriteError
 from discriminant.table.files import splits
-from discriminant.table.hash_folds import Levels
+from discriminant.table.survey import Levels
 from tests.blocks import random_rows
 from tests.laws.kinds import KINDS
 

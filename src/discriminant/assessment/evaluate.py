@@ -48,10 +48,11 @@ from discriminant.table.labels import (
     classes_of_columns,
     encode_labels,
     joined,
+    label_codes,
     one_dimensional,
     other_spellings,
 )
-from discriminant.table.partitioned import Part, Partial, Source, label_codes
+from discriminant.table.partitioned import Part, Partial, Source
 
 Unseen = Literal["error", "count"]
 

@@ -26,8 +26,9 @@ from discriminant.study.sources import in_parts, of_database, parts_of
 from discriminant.table.column_types import Wishes
 from discriminant.table.encoding import Encoding
 from discriminant.table.files.csv_dialect import MISSING as MISSING_TEXTS
+from discriminant.table.labels import label_codes
 from discriminant.table.open import read_frame
-from discriminant.table.partitioned import label_codes, reading_as
+from discriminant.table.partitioned import reading_as
 
 _OFTEN = 1_000_000  # rows
 

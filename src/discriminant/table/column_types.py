@@ -40,6 +40,7 @@ from discriminant.table.encoding import Column, Encoding, sorted_levels
 from discriminant.table.files.csv_dialect import (
     DOUBTFUL,
     MISSING as MISSING_TEXTS,
+    Kind,
     check_thousands,
     is_number,
 )
@@ -51,6 +52,15 @@ REFERENCES = ("frequent", "first", None)
 
 _INDEX = re.compile("__index_level_[0-9]+__")  # as pandas writes one without a name
 _NAMES = re.compile(r"(?<![^\W_])(zip|zip ?code|post ?code|plz|postal|code|sku)(?![^\W_])")
+
+
+_CSV_KINDS: Mapping[str, Kind] = {
+    "number": "number",
+    "boolean": "boolean",
+    "ordered": "text",
+    "category": "text",
+    "weight": "number",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,6 +200,27 @@ def _merges(cells: Cells) -> bool:
         return False
     distinct = np.unique(values)
     return len(np.unique(distinct.astype(np.float64))) < len(distinct)
+
+
+def csv_kinds(
+    found: Mapping[str, Kind], wishes: Wishes, fitted: Encoding | None
+) -> dict[str, Kind]:
+    """What each column to be read is read as."""
+    kinds = {name: found[name] for name in wishes.wanted(list(found))}
+    for name in kinds:
+        if name == wishes.weight:
+            kinds[name] = "number"
+        if name == wishes.target or name in wishes.ordered or name in wishes.categories:
+            kinds[name] = "text"
+    for column in () if fitted is None else fitted.columns:
+        if column.name in kinds:
+            grouped = kinds[column.name] == "text" and wishes.thousands is not None
+            kinds[column.name] = _CSV_KINDS.get(column.kind, kinds[column.name])
+            if grouped and column.kind == "number":
+                kinds[column.name] = "grouped"
+            if column.written:
+                kinds[column.name] = "text"
+    return kinds
 
 
 def learn(

@@ -21,7 +21,6 @@ Blocks are the same in every reading of a source, so the fold of a row is too.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any
@@ -29,10 +28,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from discriminant.errors import DiscriminantError, MissingCellError
+from discriminant.errors import MissingCellError
 from discriminant.table.blocks import Block, Codes, Floats, Places
 from discriminant.table.cells import Cells, Frame
-from discriminant.table.partitioned import Part, Partial
 
 Hashes = npt.NDArray[np.uint64]
 _ODD = np.uint64(0x9E3779B97F4A7C15)
@@ -222,55 +220,3 @@ def _keys(block: Block) -> Hashes:
     if block.weight is not None:
         _stir(own, block.weight.astype(np.float64))
     return own
-
-
-# --- the levels of a column -----------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Levels:
-    """Texts that were met; of more than `most` the first by name, one more than that."""
-
-    texts: frozenset[str]
-    most: int
-
-    @classmethod
-    def of(cls, texts: Iterable[str], most: int) -> Levels:
-        """Of some cells."""
-        found = frozenset(texts)
-        return cls(found if len(found) <= most else frozenset(sorted(found)[: most + 1]), most)
-
-    def __add__(self, other: Levels) -> Levels:
-        """Met in either."""
-        return Levels.of(self.texts | other.texts, self.most)
-
-
-@dataclass(frozen=True, slots=True)
-class LevelsWork:
-    """Look at one column of a part."""
-
-    column: str
-    most: int  # levels that are wanted; it is no more than noticed that there are others
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """That column alone."""
-        return (self.column,)
-
-    def __call__(self, part: Part) -> Partial[Levels]:
-        """The levels of its rows."""
-        found = Levels(frozenset(), self.most)
-        rows = 0
-        try:
-            for frame in part.frames([self.column]):
-                cells = frame[self.column].as_text()
-                rows += len(frame)
-                found += Levels.of(_present(cells), self.most)
-        except DiscriminantError as fault:
-            return Partial.of_fault(fault, part, rows)
-        return Partial(found, rows)
-
-
-def _present(cells: Cells) -> Iterable[str]:
-    some = np.unique(cells.values)
-    return (cells.levels[code] for code in some.tolist() if code >= 0)

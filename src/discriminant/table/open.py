@@ -26,24 +26,15 @@ from discriminant.errors import (
 )
 from discriminant.table.blocks import Codes, Floats, Labels, Places, Schema
 from discriminant.table.cells import Cells, Frame
-from discriminant.table.column_types import Wishes, learn, open_chosen
+from discriminant.table.column_types import Wishes, csv_kinds, learn, open_chosen
 from discriminant.table.encoding import Encoding
 from discriminant.table.files.arrow import arrow_names, json_frame, read_arrow, read_json
 from discriminant.table.files.csv import CsvPlan, read_csv
-from discriminant.table.files.csv_dialect import Kind, is_number
+from discriminant.table.files.csv_dialect import is_number
 from discriminant.table.files.formats import Format, Identity, sniff
 from discriminant.table.files.text import MAX_BYTES
-from discriminant.table.labels import lookalikes
+from discriminant.table.labels import label_codes, lookalikes, present
 from discriminant.table.memory import Columns, Table, open_weight
-from discriminant.table.partitioned import label_codes, present
-
-_CSV_KINDS: Mapping[str, Kind] = {
-    "number": "number",
-    "boolean": "boolean",
-    "ordered": "text",
-    "category": "text",
-    "weight": "number",
-}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -217,27 +208,6 @@ def _read_file(
     names = arrow_names(format)
     wishes.check_names(names)
     return read_arrow(format, names, wishes.wanted(names)), format
-
-
-def csv_kinds(
-    found: Mapping[str, Kind], wishes: Wishes, fitted: Encoding | None
-) -> dict[str, Kind]:
-    """What each column to be read is read as."""
-    kinds = {name: found[name] for name in wishes.wanted(list(found))}
-    for name in kinds:
-        if name == wishes.weight:
-            kinds[name] = "number"
-        if name == wishes.target or name in wishes.ordered or name in wishes.categories:
-            kinds[name] = "text"
-    for column in () if fitted is None else fitted.columns:
-        if column.name in kinds:
-            grouped = kinds[column.name] == "text" and wishes.thousands is not None
-            kinds[column.name] = _CSV_KINDS.get(column.kind, kinds[column.name])
-            if grouped and column.kind == "number":
-                kinds[column.name] = "grouped"
-            if column.written:
-                kinds[column.name] = "text"
-    return kinds
 
 
 # --- making the table ----------------------------------------------------------------------------

@@ -26,18 +26,17 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar, runtime_checkable
 
 import numpy as np
-import numpy.typing as npt
 
-from discriminant.errors import DiscriminantError, LabelError
+from discriminant.errors import DiscriminantError
 from discriminant.table.blocks import Block, Codes, Floats, Labels, dense
 from discriminant.table.cells import Cells, Frame
 from discriminant.table.encoding import Encoding, Unforeseen
-from discriminant.table.labels import compact, encode_labels
+from discriminant.table.hash_folds import ByColumn
+from discriminant.table.labels import compact, label_codes
 from discriminant.table.memory import Columns, open_weight
 
 if TYPE_CHECKING:
     from discriminant.table.column_types import Wishes
-    from discriminant.table.hash_folds import ByColumn
 
 
 class Adds(Protocol):
@@ -245,37 +244,6 @@ class Plan:
         for label in labels[self.labels[place] != labels][:1].tolist():
             raise Unforeseen(self.target, label)
         return compact(place, len(self.labels))[codes]
-
-
-def label_codes(cells: Cells, *, start: int = 0) -> tuple[Labels, Codes]:
-    """The classes of some rows exactly as they are written, sorted, and the code of every row.
-
-    `start` is the number of the first of them, for messages.
-    """
-    if cells.gaps:
-        raise LabelError.missing((start + np.flatnonzero(cells.missing)).tolist())
-    if cells.kind == "date":
-        raise LabelError.of_dates(cells.name)
-    if cells.kind == "boolean":
-        return encode_labels(cells.values.astype(bool))
-    if cells.kind != "text":
-        return encode_labels(cells.values)
-    if cells.labels is not None:
-        return encode_labels(cells.labels[cells.values])
-    order = sorted(range(len(cells.levels)), key=lambda code: cells.levels[code])
-    place = np.empty(len(order), dtype=np.intp)
-    place[order] = np.arange(len(order))
-    labels = np.array([cells.levels[code] for code in order])
-    return present(labels, compact(place, len(order))[cells.values])
-
-
-def present(labels: Labels, codes: Codes) -> tuple[Labels, Codes]:
-    """Only the classes that have rows."""
-    some: npt.NDArray[np.bool_] = np.bincount(codes, minlength=len(labels)) > 0
-    if some.all():
-        return labels, codes
-    place = np.cumsum(some) - 1
-    return labels[some], compact(place[codes], int(some.sum()))
 
 
 @dataclass(frozen=True, slots=True)

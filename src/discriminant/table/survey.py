@@ -18,7 +18,7 @@ So the plan is the same as if all rows had been in memory.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -39,9 +39,9 @@ from discriminant.table.column_profile import (
     run_of,
 )
 from discriminant.table.column_types import Wishes, learn_seen
-from discriminant.table.labels import joined
+from discriminant.table.labels import joined, label_codes
 from discriminant.table.open import check_classes
-from discriminant.table.partitioned import Part, Partial, Plan, Source, label_codes
+from discriminant.table.partitioned import Part, Partial, Plan, Source
 
 _MOST = 100_000  # levels of a column that are kept
 _EXACT = 2.0**53
@@ -313,3 +313,52 @@ def wider(look: Frame, wishes: Wishes) -> tuple[str, ...]:
     assert wishes.target is not None
     doubtful = _doubtful(look, wishes, np.zeros(0))
     return doubtful or (wishes.target,)
+
+
+@dataclass(frozen=True, slots=True)
+class Levels:
+    """Texts that were met; of more than `most` the first by name, one more than that."""
+
+    texts: frozenset[str]
+    most: int
+
+    @classmethod
+    def of(cls, texts: Iterable[str], most: int) -> Levels:
+        """Of some cells."""
+        found = frozenset(texts)
+        return cls(found if len(found) <= most else frozenset(sorted(found)[: most + 1]), most)
+
+    def __add__(self, other: Levels) -> Levels:
+        """Met in either."""
+        return Levels.of(self.texts | other.texts, self.most)
+
+
+@dataclass(frozen=True, slots=True)
+class LevelsWork:
+    """Look at one column of a part."""
+
+    column: str
+    most: int  # levels that are wanted; it is no more than noticed that there are others
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """That column alone."""
+        return (self.column,)
+
+    def __call__(self, part: Part) -> Partial[Levels]:
+        """The levels of its rows."""
+        found = Levels(frozenset(), self.most)
+        rows = 0
+        try:
+            for frame in part.frames([self.column]):
+                cells = frame[self.column].as_text()
+                rows += len(frame)
+                found += Levels.of(_present(cells), self.most)
+        except DiscriminantError as fault:
+            return Partial.of_fault(fault, part, rows)
+        return Partial(found, rows)
+
+
+def _present(cells: Cells) -> Iterable[str]:
+    some = np.unique(cells.values)
+    return (cells.levels[code] for code in some.tolist() if code >= 0)

@@ -45,9 +45,10 @@ from discriminant.moments.accumulate import MomentsReading
 from discriminant.moments.class_moments import DETAILS, ClassMoments, Detail
 from discriminant.moments.summary_base import ByFoldReading
 from discriminant.table.blocks import Codes, Floats, Labels, Places, Schema
-from discriminant.table.hash_folds import ByColumn, ByRow, FoldsReading, LevelsWork, repeats
+from discriminant.table.hash_folds import ByColumn, ByRow, FoldsReading, repeats
 from discriminant.table.memory import Table
 from discriminant.table.partitioned import Recoded, Spread, Without
+from discriminant.table.survey import LevelsWork
 
 FoldNumbers = npt.NDArray[np.intp]  # (N,) each in 0..F-1
 RowNumbers = npt.NDArray[np.intp]  # numbers of rows

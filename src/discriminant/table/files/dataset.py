@@ -21,7 +21,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from discriminant.errors import FileError, PartSchemaError, check_file_name
-from discriminant.table.column_types import Wishes
+from discriminant.table.column_types import Wishes, csv_kinds
 from discriminant.table.encoding import Encoding
 from discriminant.table.files.arrow import arrow_schema, blame_json
 from discriminant.table.files.csv import CsvPlan
@@ -40,7 +40,6 @@ from discriminant.table.files.splits import (
     line_ranges,
     parquet_parts,
 )
-from discriminant.table.open import csv_kinds
 
 _NUMBER = re.compile("-?[0-9]{1,18}")  # that int64 holds
 _ABSENT = "__HIVE_DEFAULT_PARTITION__"

@@ -61,7 +61,7 @@ def browser():
 @pytest.fixture(scope="session")
 def postgres():
     """A connection to a server that lives as long as the tests."""
-    from tests import databases
+    from tests.shared import databases
 
     url, why_not = databases.postgres()
     if why_not:
@@ -74,6 +74,6 @@ def postgres():
 
 def pytest_sessionfinish(session):
     """Stop the servers that tests have started."""
-    for name in ("tests.databases", "tests.sparks"):
+    for name in ("tests.shared.databases", "tests.shared.sparks"):
         if name in sys.modules:
             sys.modules[name].stop()

@@ -3,9 +3,8 @@
 import ast
 import importlib.util
 import re
-from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
+from tests.shared.paths import ROOT
 
 
 def load_extension():

@@ -50,7 +50,7 @@ from discriminant.moments.scatter_factor import FactorReading, ScatterFactor
 from discriminant.moments.softmax_loss import LeverageReading, Pulled, Softmax
 from discriminant.moments.summary_base import ByFold, ByFoldReading
 from discriminant.table.hash_folds import dealt_by_row
-from tests.blocks import LABELS, Rows, assert_facts, expected, frame_of, near, seen
+from tests.shared.blocks import LABELS, Rows, assert_facts, expected, frame_of, near, seen
 
 
 @dataclass(frozen=True)

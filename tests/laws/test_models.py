@@ -15,7 +15,7 @@ import discriminant
 from discriminant import LDA, QDA, RDA, LaplaceNB, NearestMean
 from discriminant.errors import ConstantInClassWarning, MomentsMismatchError, PrecisionLostError
 from discriminant.posterior import log_posterior, posterior
-from tests.blocks import Rows, random_rows
+from tests.shared.blocks import Rows, random_rows
 
 MEMBERS = [
     LDA(),

@@ -20,7 +20,8 @@ from discriminant.moments import accumulate as reading_module
 from discriminant.moments.anchor import Anchor
 from discriminant.moments.class_moments import DETAILS, ClassMoments
 from discriminant.table.memory import open_table
-from tests.blocks import (
+from tests.laws.kinds import KINDS
+from tests.shared.blocks import (
     LABELS,
     assert_facts,
     cuts,
@@ -34,7 +35,6 @@ from tests.blocks import (
     same_bits,
     seen,
 )
-from tests.laws.kinds import KINDS
 
 every_kind = pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
 

@@ -1,12 +1,12 @@
 """The frozen answers of R, scikit-learn and others, and the sets they are of."""
 
 import json
-from pathlib import Path
 
 import numpy as np
 from sklearn.datasets import load_breast_cancer, load_iris, load_wine
 
-_FOLDER = Path(__file__).parent.parent / "golden"
+from tests.shared.paths import GOLDEN
+
 _SETS = {  # as in tests/golden/export_sets.py: loader and features kept
     "iris": (load_iris, 4),
     "wine": (load_wine, 13),
@@ -22,7 +22,7 @@ def answers(peer):
 
 def frozen(name):
     """A whole file of tests/golden."""
-    return json.loads((_FOLDER / f"{name}.json").read_text())
+    return json.loads((GOLDEN / f"{name}.json").read_text())
 
 
 def rows_of(name):

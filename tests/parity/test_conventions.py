@@ -8,7 +8,7 @@ import pytest
 from scipy.stats import multivariate_normal
 
 from discriminant import RDA
-from tests.blocks import random_rows
+from tests.shared.blocks import random_rows
 
 ROWS = random_rows(12, n=45, width=3, classes=3)
 COUNT = np.bincount(ROWS.codes)

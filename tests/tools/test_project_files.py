@@ -2,11 +2,11 @@
 
 import re
 import tomllib
-from pathlib import Path
 
 import yaml
 
-ROOT = Path(__file__).resolve().parents[2]
+from tests.shared.paths import ROOT
+
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 
 

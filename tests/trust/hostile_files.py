@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from discriminant import LDA, QDA, Encoded, LaplaceNB, LeastSquares, save
-from tests.stored import signed, taken_apart
+from tests.shared.stored import signed, taken_apart
 
 ROWS = np.random.default_rng(3).normal(size=(30, 2)).round(2)
 LABELS = np.repeat(["a", "b", "c"], 10)

@@ -42,9 +42,9 @@ class Row(NamedTuple):
 
 
 STORE, SQL, BROWSER = (
-    "tests.test_store",
-    "tests.export.test_hostile_names",
-    "tests.report.test_browser",
+    "tests.unit.store.test_store",
+    "tests.unit.export.test_hostile_names",
+    "tests.unit.report.test_browser",
 )
 TABLE = [
     Row(1, "NaN in a cell", "row, line, column, how many; --missing", "commands arrays opened"),
@@ -92,7 +92,7 @@ TABLE = [
     Row(43, "a cost negative, NaN, or of being right", "the cell by its classes", "commands arrays"),
     Row(44, "a cost of rejecting that is negative, or too dear", "refused; a note that it never rejects", "commands arrays"),
     Row(45, "thresholds outside [0, 1], unsorted, NaN", "value and bound", "arrays"),
-    Row(46, "a hierarchy with a cycle, an orphan, a leaf twice", "nodes by their names", "commands arrays", ("tests.label_tree.test_bad_input:test_a_hierarchy_that_is_no_tree_over_the_labels_is_named", "tests.label_tree.test_hierarchy:test_what_is_no_tree_over_the_labels_is_refused_by_the_names_of_its_nodes")),
+    Row(46, "a hierarchy with a cycle, an orphan, a leaf twice", "nodes by their names", "commands arrays", ("tests.unit.extreme.test_bad_input:test_a_hierarchy_that_is_no_tree_over_the_labels_is_named", "tests.unit.extreme.test_hierarchy:test_what_is_no_tree_over_the_labels_is_refused_by_the_names_of_its_nodes")),
     Row(47, "a code with equal rows", "pairs of classes", "arrays"),
     Row(48, "another delimiter", "taken, and said", "commands"),
     Row(49, "a byte order mark", "taken, and said", "commands"),
@@ -118,8 +118,8 @@ TABLE = [
     Row(69, "names of files that do harm", "shown, and inert (uploads come with the web app)", "deeds"),
     Row(70, "markup in names", "inert in the page", "", (f"{BROWSER}:test_of_three_hundred_hostile_names_none_comes_alive", "tests.trust.test_injection:test_a_page_from_the_command_line_with_hostile_names_is_inert")),
     Row(71, "SQL in names and labels", "quoted; the same answers on three databases", "deeds", (f"{SQL}:test_three_hundred_strings_are_columns_classes_categories_and_tables_and_nothing_else", f"{SQL}:test_a_nul_in_a_name_is_refused_by_name")),
-    Row(72, "formulas in a CSV that is written", "a ' in front; numbers untouched; --raw-csv", "deeds", ("tests.trust.test_injection:test_of_three_hundred_texts_none_is_a_formula_in_what_is_written", "tests.test_cli:test_numbers_and_plain_texts_are_left_alone", "tests.test_cli:test_formulas_among_names_and_labels_come_out_harmless")),
-    Row(73, "an export that cannot be", "the part; no file", "deeds", ("tests.export.test_refusals:test_what_cannot_be_said_is_named_and_no_file_is_begun",)),
+    Row(72, "formulas in a CSV that is written", "a ' in front; numbers untouched; --raw-csv", "deeds", ("tests.trust.test_injection:test_of_three_hundred_texts_none_is_a_formula_in_what_is_written", "tests.unit.cli.test_cli:test_numbers_and_plain_texts_are_left_alone", "tests.unit.cli.test_cli:test_formulas_among_names_and_labels_come_out_harmless")),
+    Row(73, "an export that cannot be", "the part; no file", "deeds", ("tests.unit.export.test_refusals:test_what_cannot_be_said_is_named_and_no_file_is_begun",)),
     Row(74, "killed while writing", "the old file or the new one", "", ("tests.trust.test_kills:test_a_process_killed_while_it_writes_loses_nothing",)),
     Row(75, "a full disk", "the bytes it needs; the old file is there", "deeds", (f"{STORE}:test_a_full_disk_is_told_with_what_was_needed_and_leaves_the_old_file",)),
     Row(76, "a folder that cannot be written", "before the fit, not after it", "deeds", (f"{STORE}:test_a_read_only_folder_is_told_before_the_work",)),

@@ -12,7 +12,7 @@ from hypothesis import given, strategies as st
 
 import discriminant as dd
 from discriminant.errors import DiscriminantError, StoredFileError
-from tests.stored import differences
+from tests.shared.stored import differences
 
 pytestmark = pytest.mark.filterwarnings("ignore::discriminant.errors.DiscriminantWarning")
 

@@ -4,9 +4,9 @@ import pandas as pd
 import pytest
 
 from discriminant.moments import accumulate
-from tests.engines.conftest import engine as engine, small_parts as small_parts
-from tests.engines.kinds import ENGINES
+from tests.shared.engine_kinds import ENGINES
 from tests.trust.test_nist_anova import CLOSE, LARGE, SETS, digits_lost, rows_of
+from tests.unit.engines.conftest import engine as engine, small_parts as small_parts
 
 
 def frame_of(name):

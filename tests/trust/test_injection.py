@@ -1,7 +1,7 @@
 """Row S3: names and labels from strangers, in the page and in the CSV that commands write.
 
-SQL is in tests/export/test_hostile_names.py, on three databases; the page with the same strings in
-every place of its facts in tests/report/test_browser.py.
+SQL is in tests/unit/export/test_hostile_names.py, on three databases; the page with the same
+strings in every place of its facts in tests/unit/report/test_browser.py.
 """
 
 import csv
@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from discriminant.table.files.csv_dialect import is_number
-from tests.export.test_hostile_names import corpus
-from tests.report.test_browser import ACTS, BREAKERS
-from tests.report.test_render import Tags
 from tests.trust.cases.running import call
+from tests.unit.export.test_hostile_names import corpus
+from tests.unit.report.test_browser import ACTS, BREAKERS
+from tests.unit.report.test_html import Tags
 
 STRINGS = [start + act for start in BREAKERS for act in ACTS if "\0" not in start]
 GIVEN = [

@@ -16,8 +16,8 @@ import pytest
 
 from discriminant import Logistic
 from discriminant.errors import SeparationWarning
-from tests.test_separation import WANTED, made
 from tests.trust.test_many_rows import MB, measured
+from tests.unit.models.linear.test_separation import WANTED, made
 
 SETS = {2: 190, 3: 40, 4: 15, 5: 5}  # of each kind, by number of classes: 1000 in all
 KINDS = ("none", "dummy", "tie", "complete")

@@ -8,7 +8,6 @@ digits are all that NIST certifies.
 import json
 import math
 from fractions import Fraction
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,8 +18,9 @@ from discriminant.engines.local import add_up
 from discriminant.moments.accumulate import MomentsReading
 from discriminant.moments.class_moments import DETAILS
 from discriminant.table.memory import open_table
+from tests.shared.paths import NIST
 
-SETS = json.loads((Path(__file__).parents[1] / "nist" / "anova.json").read_text())
+SETS = json.loads((NIST / "anova.json").read_text())
 LARGE = ("SmLs03", "SmLs06", "SmLs09")  # 18,009 rows each
 CLOSE = 0.2  # digits
 

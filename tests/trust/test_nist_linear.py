@@ -7,17 +7,16 @@ leaves 7.6 (`attainable` in linear.json, worked out in fractions).
 import json
 import math
 import warnings
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from discriminant import LinearRegression
 from discriminant.engines import local
+from tests.shared.paths import NIST
 
-_HERE = Path(__file__).parent.parent / "nist"
-SETS = json.loads((_HERE / "linear.json").read_text())
-R_LM = json.loads((_HERE / "r_lm.json").read_text())["sets"]
+SETS = json.loads((NIST / "linear.json").read_text())
+R_LM = json.loads((NIST / "r_lm.json").read_text())["sets"]
 FILIP = 6.5  # R's lm gives up on Filip
 ROUNDING = 0.05  # R_LM and attainable digits are printed to two places
 

@@ -25,7 +25,7 @@ infinity for the log loss), with v the estimated variance of m and t Student's q
 It inverts the score test whose variance is proportional to mu (B - mu), as that of a share is, so
 it stays between 0 and B and is longer on the side where losses have their long tail. The normal
 interval m -+ z sqrt(v) leaves the range and covers less: 89 % in place of 95 % for 150 rows of two
-classes, 5 % of which are wrong, where this covers 92 % (tests/assessment/test_intervals.py).
+classes, 5 % of which are wrong, where this covers 92 % (tests/unit/assessment/test_intervals.py).
 
 Weights count rows (a row of weight 2 is two rows); with weights='reliability' they say how much a
 row is worth, and n is (sum w)^2 / sum w^2, Kish's effective number.

@@ -27,7 +27,7 @@ From a score to the log probabilities of two classes, and to a mean, in steps.
 The larger probability follows from the smaller one: log(1 - small). No target has erf or arctan in
 double precision everywhere, so both are written out: erfcx by the rational approximations of Cody
 (1969, Math. Comp. 23, 631-637), arctan by that of Cephes. Both hold to a few units in the last
-place; tests/export/test_links.py says so against mpmath.
+place; tests/unit/export/test_links.py says so against mpmath.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tests.stored import signed, taken_apart
+from tests.shared.stored import signed, taken_apart
 from tests.trust.cases.running import GOOD
 from tests.trust.cases.tables import (
     UUID,

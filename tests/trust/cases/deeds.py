@@ -16,9 +16,9 @@ from discriminant import open_source, store
 from discriminant.errors import FileError, WriteError
 from discriminant.store.container import claimed
 from discriminant.table import open
-from tests.report.test_render import Tags
 from tests.trust.cases.running import GOOD, call, small_files, state
 from tests.trust.cases.tables import csv
+from tests.unit.report.test_html import Tags
 
 NAMES = [  # of files that somebody sends
     "<img src=x onerror=document.title='owned'>.csv",

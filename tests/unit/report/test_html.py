@@ -1,0 +1,235 @@
+"""One page that needs nothing else, and that no name can change."""
+
+import base64
+import copy
+import hashlib
+import re
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from discriminant.report.fact_types import Facts
+from discriminant.report.format import shown
+from discriminant.report.html import asset, render
+from discriminant.report.markdown import to_markdown
+from tests.unit.report.samples import CORPUS, cancer, hostile, iris, report_of
+
+MADE = [pytest.param(made, id=made.__name__) for made in (iris, cancer, hostile)]
+
+
+class Tags(HTMLParser):
+    """Elements with their attributes that do something, in order; and the text of some."""
+
+    def __init__(self, page):
+        super().__init__()
+        self.tags, self.inside, self.blocks, self.links = [], None, {}, []
+        self.feed(page)
+
+    def handle_starttag(self, tag, attributes):
+        doing = sorted(name for name, _ in attributes if name.startswith("on") or name == "style")
+        self.tags.append((tag, *doing))
+        self.links += [value for name, value in attributes if name in ("href", "src", "action")]
+        kind = dict(attributes).get("type", "")
+        self.inside = (tag, kind) if tag in ("style", "script") else None
+
+    def handle_endtag(self, tag):
+        self.inside = None
+
+    def handle_data(self, data):
+        if self.inside:
+            self.blocks[self.inside] = self.blocks.get(self.inside, "") + data
+
+
+def named(facts: Facts, name: str) -> Facts:
+    """The same report, with a name in every place where somebody names something."""
+    found = copy.deepcopy(facts)
+    found["title"] = found["read"]["source"] = found["read"]["columns"][0]["name"] = name
+    found["read"]["target"] = found["read"]["columns"][0]["note"] = f"{name}."  # "" is none
+    found["read"]["said"] = found["read"]["warnings"] = [name]
+    found["comparison"]["models"][0]["label"] = found["comparison"]["why"] = name
+    found["space"]["structure"]["features"][0] = found["space"]["shown"][0] = name
+    found["matters"]["findings"] = [{"kind": name, "text": name, "details": [name]}]
+    found["matters"]["stepwise"]["steps"][0]["entered"] = f"{name}."
+    found["use"] = {"file": name, "python": name, "sql": name, "command": name}
+    found["made"]["command"] = found["made"]["version"] = name
+    old = found["read"]["classes"][0]["label"]
+    found["read"]["classes"][0]["label"] = name
+    for section in (found["space"], found["decision"]):
+        section["labels"] = [name if label == old else label for label in section["labels"]]
+    found["decision"]["actions"] = list(found["decision"]["labels"])
+    found["decision"]["by_class"][0]["label"] = name
+    coefficients = found["matters"]["coefficients"]
+    coefficients["groups"] = [name if group == old else group for group in coefficients["groups"]]
+    for row in coefficients["rows"]:
+        row["of"] = name if row["of"] == old else row["of"]
+    return found
+
+
+@pytest.mark.parametrize("made", MADE)
+def test_nothing_on_the_page_leads_away_from_it(made):
+    links = Tags(render(made())).links
+    assert [link for link in links if not link.startswith(("#", "data:,"))] == []
+
+
+@pytest.mark.parametrize("made", MADE)
+def test_the_policy_allows_the_script_and_the_style_of_the_page_and_no_others(made):
+    page = render(made())
+    found = Tags(page)
+    hashes = [
+        base64.b64encode(hashlib.sha256(found.blocks[block].encode()).digest()).decode()
+        for block in (("style", ""), ("script", ""))
+    ]
+    policy = re.search(r'Content-Security-Policy" content="([^"]*)"', page)[1].replace("&#39;", "'")
+    assert policy.startswith(
+        f"default-src 'none'; style-src 'sha256-{hashes[0]}'; script-src 'sha256-{hashes[1]}'; "
+        "img-src data:;"
+    )
+
+
+@pytest.mark.parametrize("name", CORPUS)
+@pytest.mark.parametrize("made", [iris, cancer], ids=["many", "two"])
+def test_no_name_adds_an_element_or_an_attribute_that_does_something(made, name):
+    assert Tags(render(named(made(), name))).tags == Tags(render(named(made(), "plain"))).tags
+
+
+@given(name=st.text(max_size=40))
+@settings(max_examples=30)
+def test_no_text_whatever_adds_an_element(name):
+    assert Tags(render(named(cancer(), name))).tags == Tags(render(named(cancer(), "a"))).tags
+
+
+@pytest.mark.parametrize("name", CORPUS)
+def test_a_page_can_be_written_as_utf_8_whatever_the_names(name):
+    page = render(named(iris(), name))
+    assert page.encode().decode() == page
+
+
+@pytest.mark.parametrize("name", CORPUS)
+def test_no_name_turns_text_around_or_hides(name):
+    page = render(named(iris(), name))
+    assert re.search("[\u202a-\u202e\u2066-\u2069\u200e\u200f\x00-\x08\x1b]", page) is None
+
+
+def test_a_template_in_a_name_is_not_evaluated():
+    page = render(named(iris(), "{{7*7}}"))
+    assert ("{{7*7}}" in page, "<bdi>49</bdi>" in page) == (True, False)
+
+
+def test_a_name_too_long_for_a_line_is_cut_in_the_middle():
+    found = shown("a" * 500 + "z")
+    assert (len(found), found[0], found[-1], "…" in found) == (60, "a", "z", True)
+
+
+def test_the_numbers_of_the_facts_are_on_the_page():
+    facts = iris()
+    page = render(facts)
+    model = next(model for model in facts["comparison"]["models"] if model["chosen"])
+    cells = [f"{model['log_loss']:.3f}", f"{100 * model['error']:.1f}%", "140.9", "0.02344"]
+    assert [cell for cell in cells if cell not in page] == []
+
+
+@pytest.mark.parametrize("made", MADE)
+def test_a_term_is_explained_once(made):
+    terms = re.findall(r"<dt>(.*?)</dt>", render(made()))
+    assert terms and len(terms) == len(set(terms))
+
+
+def test_what_there_are_no_facts_of_is_left_out():
+    facts = {name: iris()[name] for name in ("title", "made", "read", "comparison")}
+    page = render(facts)
+    assert re.findall(r'<h2 id="(\w+)"', page) == ["read", "comparison"]
+
+
+@pytest.mark.parametrize(
+    ("classes", "features"), [(2, 1), (3, 1), (26, 3), (40, 3), (3, 90)], ids=str
+)
+def test_reports_of_few_and_of_many_classes_and_features_stay_under_a_megabyte(classes, features):
+    draw = np.random.default_rng(classes + features)
+    y = np.arange(classes * 100) % classes
+    X = draw.normal(size=(len(y), features)) + 2 * draw.normal(size=(classes, features))[y]
+    page = render(report_of(X, y, names=[f"a feature of some length {j}" for j in range(features)]))
+    assert len(page.encode()) < 1_000_000
+
+
+def test_a_report_of_many_rows_and_ten_classes_stays_under_a_megabyte():
+    draw = np.random.default_rng(0)
+    y = np.arange(30_000) % 10
+    X = draw.normal(size=(len(y), 12)) + draw.normal(size=(10, 12))[y]
+    assert len(render(report_of(X, y)).encode()) < 1_000_000
+
+
+# --- colours ---
+
+
+def themes():
+    """{name: {variable: colour}} of the style sheet: light, dark by choice, dark by the system."""
+    blocks = re.findall(r":root[^{]*\{([^}]*)\}", asset("style.css"))
+    found = [dict(re.findall(r"--(\w[\w-]*): (#[0-9a-f]{3,6})", block)) for block in blocks[:3]]
+    return dict(zip(("light", "dark", "system"), found, strict=True))
+
+
+def luminance(colour):
+    parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    linear = [p / 12.92 if p <= 0.03928 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def contrast(first, second):
+    """As WCAG 2 defines it."""
+    high, low = sorted([luminance(first), luminance(second)], reverse=True)
+    return (high + 0.05) / (low + 0.05)
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("ink", ["ink", "soft", "accent", "warn"])
+def test_text_can_be_read_on_every_ground(theme, ink):
+    colours = themes()[theme]
+    grounds = [colours[name] for name in ("ground", "raised", "accent-ground", "warn-ground")]
+    assert min(contrast(colours[ink], ground) for ground in grounds) >= 4.5
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_every_class_stands_out_from_the_ground(theme):
+    colours = themes()[theme]
+    assert min(contrast(colours[f"k{i}"], colours["ground"]) for i in range(8)) >= 3.0
+
+
+def test_dark_by_choice_and_dark_by_the_system_are_the_same():
+    assert themes()["dark"] == themes()["system"]
+
+
+# --- Markdown ---
+
+
+def unfenced(text):
+    """Without its code, which is nobody's markup."""
+    return re.sub(r"(?ms)^(`{3,})\w*\n.*?^\1$", "", text)
+
+
+@pytest.mark.parametrize("name", CORPUS)
+def test_no_name_breaks_a_table_of_the_markdown(name):
+    plain, found = (unfenced(to_markdown(named(iris(), text))) for text in ("plain", name))
+    cells = [
+        [len(re.findall(r"(?<!\\)\|", line)) for line in text.split("\n")]
+        for text in (plain, found)
+    ]
+    assert cells[0] == cells[1]
+
+
+@pytest.mark.parametrize("name", CORPUS)
+def test_no_name_opens_a_tag_or_a_link_in_the_markdown(name):
+    text = unfenced(to_markdown(named(iris(), name))).replace("| < 0.001", "")
+    assert re.search(r"(?<!\\)[<\[]|(?<!\\)://", text) is None
+
+
+def test_the_markdown_has_every_section():
+    assert re.findall("(?m)^## (.*)$", to_markdown(cancer())) == [
+        "What was read",
+        "The models compared",
+        "The data in discriminant space",
+        "The decision",
+        "What matters",
+        "How to use the model",
+    ]

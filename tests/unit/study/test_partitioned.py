@@ -20,6 +20,7 @@ from discriminant.engines import engine
 from discriminant.engines.partitioned import Parted
 from discriminant.errors import DrawnRowsWarning, EngineError, OptionError, TargetError
 from discriminant.study import predict, sources
+from discriminant.table.memory import Table
 
 NAMES = ["p", "q", "r"]
 QUICK = ["lda", "qda", "rda", "logistic", "svm"]
@@ -56,12 +57,12 @@ def few_drawn(monkeypatch):
 def test_a_small_file_is_read_into_memory_and_a_large_one_in_parts(tmp_path, monkeypatch):
     file = tmp_path / "rows.csv"
     table().to_csv(file, index=False)
-    assert isinstance(dd.study(file, target="kind").rows, dd.table.source.Table)
+    assert isinstance(dd.study(file, target="kind").rows, Table)
     monkeypatch.setattr(sources, "SMALL", 1000)
     monkeypatch.setattr(sources, "memory_free", lambda: 8000)
     found = dd.study(file, target="kind")
     assert isinstance(found.rows, Parted) and "in parts (files)" in " ".join(found.opened.said)
-    assert isinstance(dd.study(file, target="kind", engine="memory").rows, dd.table.source.Table)
+    assert isinstance(dd.study(file, target="kind", engine="memory").rows, Table)
 
 
 @pytest.mark.parametrize("form", ["folder", "glob", "list", "rows", "engine"])

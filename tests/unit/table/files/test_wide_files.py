@@ -1,6 +1,7 @@
 """Files that are wide, or oddly encoded, are read in linear time or refused with their line."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import discriminant as dd
@@ -9,6 +10,7 @@ from discriminant.cli.session import run as main
 from discriminant.errors import FileError
 from discriminant.table.blocks import Schema
 from discriminant.table.column_types import Wishes
+from discriminant.table.files.formats import sniff
 from discriminant.table.memory import open_features
 
 READERS = [dd.open_source, dd.rows]
@@ -39,7 +41,7 @@ def test_the_kinds_of_a_wide_table_are_judged_from_several_rows(tmp_path):
     path = tmp_path / "wide.csv"
     row = ",".join(["1.5"] * len(names))
     path.write_text("\n".join([",".join([*names, "y"]), *(f"{row},{c}" for c in "ab")]) + "\n")
-    assert set(dd.table.files.sniff(path).dialect.kinds[:-1]) == {"number"}
+    assert set(sniff(path).dialect.kinds[:-1]) == {"number"}
 
 
 class CountedName(str):
@@ -64,9 +66,7 @@ def test_columns_are_chosen_in_linear_time():
 
 
 def test_an_encoding_stores_only_what_is_not_the_default():
-    model = Encoded(LDA()).fit(
-        dd.table.frames.pandas().DataFrame({"x": [1.0, 2, 3, 5]}), list("aabb")
-    )
+    model = Encoded(LDA()).fit(pd.DataFrame({"x": [1.0, 2, 3, 5]}), list("aabb"))
     assert model.encoding_.to_dict()["columns"] == (
         {"name": "x", "kind": "number", "features": ("x",)},
     )
@@ -112,6 +112,6 @@ def test_json_lines_of_mixed_types_are_refused_with_their_line(read, line, reaso
 
 def test_columns_of_a_wide_frame_are_matched_by_name():
     names = [f"g{j}" for j in range(20_000)]
-    frame = dd.table.frames.pandas().DataFrame(np.eye(4, 20_000), columns=names)
+    frame = pd.DataFrame(np.eye(4, 20_000), columns=names)
     found = open_features(frame, match=Schema(tuple(names[::-1]), np.array(["a"]), True))
     assert found[1] == tuple(names[::-1])

@@ -156,9 +156,6 @@ from discriminant.store import (
     load as load,
     save as save,
 )
-from discriminant.study import (
-    study as study,
-)
 from discriminant.study.predict import (
     predict_file as predict_file,
     predict_frame as predict_frame,

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from discriminant.study.study import Study as Study
+    from discriminant.study.workflow import Study as Study
 
 
 def study(
@@ -66,7 +66,7 @@ def study(
     >>> found.compare(["lda", "nearest_mean"])["lda"].facts["error"]
     0.0
     """
-    from discriminant.study.study import Study
+    from discriminant.study.workflow import Study
 
     reading = {
         "weight": weight,

@@ -46,7 +46,7 @@ from discriminant.table.files.atomic import write_whole
 from discriminant.table.files.csv import lines_at
 
 if TYPE_CHECKING:
-    from discriminant.study.study import Study
+    from discriminant.study.workflow import Study
     from discriminant.table.memory import Table
 
 _SQL = 40_000  # characters on a page

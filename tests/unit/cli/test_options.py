@@ -337,7 +337,9 @@ def test_model_that_is_not_compared_is_refused_before_reading(place):
     assert "Model 'rda' was not compared" in printed and "reading ..." not in printed
 
 
-_HEAVY = "numpy scipy sklearn pandas pyarrow jinja2 numba sqlglot narwhals discriminant.study.study"
+_HEAVY = (
+    "numpy scipy sklearn pandas pyarrow jinja2 numba sqlglot narwhals discriminant.study.workflow"
+)
 
 
 @pytest.mark.parametrize(

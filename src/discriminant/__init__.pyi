@@ -156,6 +156,9 @@ from discriminant.store import (
     load as load,
     save as save,
 )
+from discriminant.study import (
+    study as study,
+)
 from discriminant.study.predict import (
     predict_file as predict_file,
     predict_frame as predict_frame,

@@ -22,7 +22,7 @@ from discriminant.report.fact_types import Facts, to_json
 from discriminant.report.format import counted
 from discriminant.report.markdown import to_markdown
 from discriminant.report.overview import verdict
-from discriminant.study import workflow
+from discriminant.study import study
 from discriminant.study.models import chosen_members, family
 from discriminant.study.report import write_text
 from discriminant.study.sources import refuse_sparse
@@ -36,7 +36,7 @@ def opened(session: Session, source: tuple[str, ...], options: dict[str, Any]) -
     """The study of some files or a table, while progress is shown; its checkpoint ends with it."""
     how = opening(options)
     with session.progress() as shown:
-        found = workflow(
+        found = study(
             one_or_all(source), seed=options["seed"], folds=options["folds"], progress=shown, **how
         )
         rows, seconds = found.opened.rows_read, found.seconds["reading"]

@@ -14,7 +14,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Two test workers with a BLAS pool each would fight for the same cores.
 PYTEST := OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup
 
-.PHONY: demo test check format words docs bench bench-xmc peers soak coverage fence changes clean
+.PHONY: demo test quick check format words docs bench bench-xmc peers soak coverage fence changes clean
 
 demo: .venv/.installed
 	@mkdir -p build/demo
@@ -25,6 +25,13 @@ demo: .venv/.installed
 # Slow tests (two gigabytes, a thousand sets, every cut of every NIST set) are soaked instead.
 test: check
 	$(PYTEST) -m "not slow" --durations=25
+
+# Under two minutes: the tests of the files that differ from a commit, make quick BASE=main
+BASE ?= HEAD
+quick: .venv/.installed-test
+	$(BIN)/ruff check .
+	@tests=$$($(BIN)/python tools/quick_tests.py $(BASE)); \
+	if [ -n "$$tests" ]; then $(PYTEST) -m "not slow" $$tests; else echo "No tested file changed."; fi
 
 check: .venv/.installed-test
 	$(BIN)/ruff format --check .

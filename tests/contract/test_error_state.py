@@ -8,7 +8,7 @@ from sklearn.base import clone
 import discriminant
 from discriminant import LDA, QDA, Decision, Logistic
 from discriminant.errors import DiscriminantError
-from tests.contract.test_sklearn import BASES, ESTIMATORS, WRAPPERS, X, Y, answers
+from tests.shared.estimators import BASES, ESTIMATORS, WRAPPERS, X, Y, answers
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 

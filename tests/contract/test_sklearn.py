@@ -9,144 +9,29 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from sklearn.base import clone, is_classifier
-from sklearn.datasets import load_iris
+from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
-from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.svm import LinearSVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import discriminant
-from discriminant import (
-    GLM,
-    LDA,
-    QDA,
-    RDA,
-    SVM,
-    Basis,
-    Decision,
-    EasyEnsemble,
-    Encoded,
-    Fisher,
-    Fusion,
-    LabelTree,
-    LaplaceNB,
-    LeastSquares,
-    LinearRegression,
-    Logistic,
-    LogLinear,
-    NearestMean,
-    OneVsOne,
-    OneVsRest,
-    OutputCodes,
-    Perceptron,
-    Resampled,
-    Reweighted,
+from discriminant import LDA, QDA, RDA, NearestMean
+from tests.shared.estimators import (
+    BASES,
+    CLASSIFIERS,
+    ESTIMATORS,
+    FRAMES,
+    NAMES,
+    SPECIES,
+    TRANSFORMERS,
+    WRAPPERS,
+    X,
+    Y,
+    answers,
+    one_per_class,
 )
-
-# Every public estimator, in all its variants. A new one joins here.
-ESTIMATORS = [
-    LDA(),
-    LDA(shrinkage="auto"),
-    LDA(shrinkage=1.0),
-    LDA(shrinkage=0.3, target="identity", denominator="ml"),
-    LDA(shrinkage="oas", target="scaled_identity"),
-    QDA(),
-    QDA(shrinkage=0.5),
-    QDA(shrinkage="auto", denominator="ml"),
-    RDA(),
-    RDA(pooling=0.3, shrinkage=0.5),
-    RDA(pooling=1.0, shrinkage="oas"),
-    RDA.from_klar(0.1, 0.5),
-    RDA.from_friedman(0.5, 0.1),
-    RDA.from_sklearn(0.1),
-    NearestMean(),
-    Fisher(),
-    Fisher(shrinkage=0.3, threshold="midpoint"),
-    Fisher(criterion="trace_ratio"),
-    Fisher(method="mean_difference"),
-    LeastSquares(),
-    LeastSquares(coding="sign"),
-    LeastSquares(degree=2, ridge=0.1),
-    LeastSquares(precision="high"),
-    LinearRegression(),
-    LinearRegression(ridge=1.0, fit_intercept=False),
-    LinearRegression(precision="high"),
-    LaplaceNB(),
-    Logistic(),
-    Logistic(ridge=0.1, standardize=False),
-    Logistic(ridge=0.01, intercept=False),
-    Logistic(bias_reduction="jeffreys"),
-    Logistic(ridge=0.1, solver="lbfgs"),
-    Logistic(ridge=0.01, l1_ratio=0.5),
-    Logistic(ridge=0.01, l1_ratio=1.0, solver="lbfgs"),
-    GLM(),
-    GLM(ridge=0.1, intercept=False),
-    GLM("poisson"),
-    GLM("gamma", "log"),
-    LogLinear(),
-    LogLinear(predicted="smearing"),
-    Perceptron(),
-    Perceptron(keep="average", shuffle=True),
-    Perceptron(update="batch", standardize=False),
-    SVM(),
-    SVM(loss="hinge", standardize=True, class_weight="balanced"),
-    SVM(solver="dual", tolerance=1e-16, max_steps=100_000),
-    LabelTree(),
-    LabelTree(trees=2, arity=2, leaf=2, loss="logistic", precision="float64"),
-]
-BASES = [
-    Basis(),
-    Basis(degree=3, interactions="only", origin="zero"),
-    Basis(degree=3, interactions=False),
-    Basis(degree=1, centres=3),
-    Basis(degree=None, centres=1, width=2.0),
-]
-# Around other classifiers, whose options are their own.
-WRAPPERS = [
-    Decision(LDA()),
-    Decision(Logistic(ridge=0.1)),
-    Decision(LogisticRegression(max_iter=1000)),
-    Fusion([("first", LDA(), slice(0, 1)), ("others", Logistic(ridge=0.1), slice(1, None))]),
-    OneVsRest(LDA()),
-    OneVsRest(LogisticRegression(max_iter=1000)),
-    OneVsRest(LinearSVC(dual=False, tol=1e-14)),
-    OneVsOne(LDA()),
-    OneVsOne(QDA()),
-    OneVsOne(LogisticRegression(max_iter=1000)),
-    OneVsOne(LinearSVC(dual=False, tol=1e-14)),
-    OutputCodes(LDA()),
-    OutputCodes(LDA(), code="sparse"),
-    OutputCodes(LDA(), code="exhaustive", decoding="hamming"),
-    OutputCodes(LDA(), code="designed", decoding="euclidean"),
-    OutputCodes(LogisticRegression(max_iter=1000)),
-    OutputCodes(LinearSVC(dual=False, tol=1e-14), code="exhaustive"),
-    Encoded(LDA()),
-    Encoded(QDA(), missing="mean"),
-    Encoded(LogisticRegression(max_iter=1000)),
-    Reweighted(LDA()),
-    Reweighted(LogisticRegression(max_iter=1000), "effective"),
-    Resampled(LDA()),
-    Resampled(LDA(), "smote", neighbours=1),
-    Resampled(Logistic(ridge=0.1), "under"),
-    Resampled(LogisticRegression(max_iter=1000), "smote", neighbours=1),
-    EasyEnsemble(LDA()),
-    EasyEnsemble(LogisticRegression(max_iter=1000), 3),
-]
-CLASSIFIERS = [model for model in [*ESTIMATORS, *WRAPPERS] if is_classifier(model)]
-TRANSFORMERS = [model for model in [*ESTIMATORS, *BASES] if hasattr(model, "transform")]
-
-X, Y = load_iris(return_X_y=True)
-NAMES = ["sepal length", "sepal width", "petal length", "petal width"]
-SPECIES = np.array(["setosa", "versicolor", "virginica"])[Y]
-
-FRAMES = {
-    "pandas": pd.DataFrame(X, columns=NAMES),
-    "polars": pl.DataFrame(X, schema=NAMES),
-}
 
 every_estimator = pytest.mark.parametrize("model", ESTIMATORS, ids=repr)
 every_model = pytest.mark.parametrize("model", [*ESTIMATORS, *WRAPPERS], ids=repr)
@@ -155,23 +40,28 @@ every_transformer = pytest.mark.parametrize("model", TRANSFORMERS, ids=repr)
 every_frame = pytest.mark.parametrize("frame", FRAMES.values(), ids=FRAMES)
 
 
-def answers(model):
-    """Labels as numbers; above zero for a model that takes only such."""
-    return Y + 1 if model.__sklearn_tags__().target_tags.positive_only else Y
-
-
 pytestmark = pytest.mark.filterwarnings("ignore::discriminant.errors.DiscriminantWarning")
 
 
-@parametrize_with_checks([*ESTIMATORS, *BASES, *WRAPPERS])
-def test_scikit_learn_finds_no_fault(estimator, check):
+ALL = [*ESTIMATORS, *BASES, *WRAPPERS]
+FIRST = one_per_class(ALL)
+
+
+@parametrize_with_checks(FIRST)
+def test_estimator_passes_the_checks_of_scikit_learn(estimator, check):
     check(estimator)
 
 
-def test_every_public_estimator_is_held_to_the_contract():
+@pytest.mark.slow  # the same checks for every other configuration: make soak
+@parametrize_with_checks([model for model in ALL if model not in FIRST])
+def test_configuration_passes_the_checks_of_scikit_learn(estimator, check):
+    check(estimator)
+
+
+def test_every_public_estimator_is_checked():
     public = [getattr(discriminant, name) for name in discriminant.__all__]
     estimators = {kind for kind in public if isinstance(kind, type) and hasattr(kind, "fit")}
-    assert estimators == {type(model) for model in [*ESTIMATORS, *BASES, *WRAPPERS]}
+    assert estimators == {type(model) for model in ALL}
 
 
 # --- frames and names ----------------------------------------------------------------------------

@@ -31,7 +31,7 @@ from discriminant.errors import StateError, StoredFileError, WriteError
 from discriminant.store.container import claimed, head_of, opened
 from discriminant.store.kinds import KINDS
 from discriminant.table.files.atomic import write_whole
-from tests.contract.test_sklearn import BASES, ESTIMATORS, FRAMES, SPECIES, WRAPPERS, X, Y, answers
+from tests.shared.estimators import BASES, ESTIMATORS, FRAMES, SPECIES, WRAPPERS, X, Y, answers
 from tests.shared.paths import ROOT
 from tests.shared.stored import arrays_within, differences, signed, taken_apart
 

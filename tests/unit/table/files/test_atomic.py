@@ -12,7 +12,7 @@ import discriminant as dd
 from discriminant.errors import WriteError
 from discriminant.table.files import atomic as module
 from discriminant.table.files.atomic import is_temporary_of, replacing, write_whole
-from tests.contract.test_sklearn import FRAMES, SPECIES
+from tests.shared.estimators import FRAMES, SPECIES
 
 posix = pytest.mark.skipif(os.name != "posix", reason="files are locked as POSIX does")
 

@@ -31,7 +31,7 @@ def changed_files(base: str) -> list[Path]:
     return sorted({Path(name) for name in names})
 
 
-def tests_of(file: Path, root: Path = ROOT) -> list[Path]:
+def select_tests(file: Path, root: Path = ROOT) -> list[Path]:
     """Return what to run for one changed file: test files, folders of tests and doctests."""
     if file.suffix != ".py":
         return []
@@ -49,7 +49,7 @@ def tests_of(file: Path, root: Path = ROOT) -> list[Path]:
 def main() -> None:
     """Print the tests, one per line."""
     base = sys.argv[1] if len(sys.argv) > 1 else "HEAD"
-    tests = {test for file in changed_files(base) for test in tests_of(file)}
+    tests = {test for file in changed_files(base) for test in select_tests(file)}
     folders = {test for test in tests if test.suffix == ""}
     print(*sorted(t for t in tests if not folders & set(t.parents)), sep="\n")
 

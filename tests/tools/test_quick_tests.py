@@ -2,19 +2,19 @@
 
 from pathlib import Path
 
-from tools.quick_tests import tests_of
+from tools.quick_tests import select_tests
 
 
-def test_module_with_tests_of_its_name_runs_these():
-    tests = tests_of(Path("src/discriminant/posterior.py"))
+def test_module_with_select_tests_its_name_runs_these():
+    tests = select_tests(Path("src/discriminant/posterior.py"))
     assert tests == [Path("src/discriminant/posterior.py"), Path("tests/unit/test_posterior.py")]
 
 
-def test_module_without_tests_of_its_name_runs_its_folder():
-    tests = tests_of(Path("src/discriminant/models/gaussian/covariance.py"))
+def test_module_without_select_tests_its_name_runs_its_folder():
+    tests = select_tests(Path("src/discriminant/models/gaussian/covariance.py"))
     assert tests[1:] == [Path("tests/unit/models/gaussian")]
 
 
 def test_changed_test_runs_itself_and_other_files_run_nothing():
-    assert tests_of(Path("tests/laws/test_models.py")) == [Path("tests/laws/test_models.py")]
-    assert tests_of(Path("README.md")) == tests_of(Path("tools/vocabulary.py")) == []
+    assert select_tests(Path("tests/laws/test_models.py")) == [Path("tests/laws/test_models.py")]
+    assert select_tests(Path("README.md")) == select_tests(Path("tools/vocabulary.py")) == []

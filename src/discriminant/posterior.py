@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import chdtrc, fdtrc
 
-from discriminant.errors import NotConvergedWarning, PosteriorError, PriorError, tell
+from discriminant.errors import NotConvergedWarning, PosteriorError, PriorError, warn
 from discriminant.models.gaussian.family import checked_prior
 from discriminant.table.blocks import Floats, open_weight
 from discriminant.table.labels import classes_of_columns
@@ -203,7 +203,7 @@ def estimated_prior(
             break
         prior, step = prior * slope / (prior @ slope), step + 1
     if gap > tolerance:
-        tell(NotConvergedWarning.of_priors(step, gap, tolerance))
+        warn(NotConvergedWarning.of_priors(step, gap, tolerance))
     statistic = max(2.0 * float(share @ (top + np.log(mixed))), 0.0)
     degrees = len(prior) - 1
     p_value = float(chdtrc(degrees, statistic))

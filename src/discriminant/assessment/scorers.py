@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import is_classifier
 
-from discriminant.errors import LabelError, NoPosteriorWarning, OptionError, tell
+from discriminant.errors import LabelError, NoPosteriorWarning, OptionError, warn
 from discriminant.models.rules import Rule
 from discriminant.moments.confusion import Actions, in_order
 from discriminant.posterior import gives_posterior
@@ -122,7 +122,7 @@ class Gathered:
         self.others.update(others)
         logs = log_outputs(model, X)
         if logs is None:
-            tell(NoPosteriorWarning.of(type(model).__name__))
+            warn(NoPosteriorWarning.of(type(model).__name__))
             chosen = np.asarray(model.predict(X))[:, None] == np.asarray(model.classes_)
             with np.errstate(divide="ignore"):
                 logs = np.log(chosen.astype(np.float64))

@@ -61,7 +61,7 @@ from discriminant.errors import (
     DiscriminantError,
     EngineError,
     check_file_name,
-    tell,
+    warn,
 )
 from discriminant.table.cells import Cells, Frame
 from discriminant.table.column_types import Wishes
@@ -430,7 +430,7 @@ class Journal:
         """Once."""
         if not self._told:
             self._told = True
-            tell(why)
+            warn(why)
 
     def _go_on(self, name: str, state: State, answers: Answers) -> Any:
         kept, last = state, time.monotonic()

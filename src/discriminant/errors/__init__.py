@@ -9,12 +9,12 @@ from discriminant.errors.base import (
     DiscriminantError as DiscriminantError,
     DiscriminantWarning as DiscriminantWarning,
     InputError as InputError,
-    carried as carried,
-    gathered as gathered,
-    kept as kept,
-    listing as listing,
-    speaking as speaking,
-    tell as tell,
+    add_context as add_context,
+    capture_warnings as capture_warnings,
+    in_thread as in_thread,
+    merge_warnings as merge_warnings,
+    quote_names as quote_names,
+    warn as warn,
 )
 from discriminant.errors.data import (
     BadNumberError as BadNumberError,

@@ -39,7 +39,7 @@ class DiscriminantWarning(UserWarning):
 _HELD: ContextVar[list[Warning] | None] = ContextVar("warnings held back", default=None)
 
 
-def tell(warning: Warning) -> None:
+def warn(warning: Warning) -> None:
     """Warn at the line of the user's own code, however deep in the package it was noticed."""
     held = _HELD.get()
     if held is not None:
@@ -53,7 +53,7 @@ def tell(warning: Warning) -> None:
 
 
 @contextmanager
-def gathered() -> Iterator[None]:
+def merge_warnings() -> Iterator[None]:
     """Tell our warnings of one kind once: the first, and how many others there were.
 
     They are held in a variable of the thread: Python's own filters belong to the whole process.
@@ -69,11 +69,11 @@ def gathered() -> Iterator[None]:
     finally:
         _HELD.reset(token)
     for found in _merged(held):
-        tell(found)
+        warn(found)
 
 
 @contextmanager
-def kept() -> Iterator[list[Warning]]:
+def capture_warnings() -> Iterator[list[Warning]]:
     """Keep our warnings instead of telling them: in the list, once it is over, one of each kind."""
     held: list[Warning] = []
     found: list[Warning] = []
@@ -100,7 +100,7 @@ def _merged(held: Sequence[Warning]) -> list[Warning]:
 
 
 @contextmanager
-def speaking(of: str) -> Iterator[None]:
+def add_context(of: str) -> Iterator[None]:
     """Add to all that is told inside, errors and warnings, what it is said of."""
     held: list[Warning] = []
     token = _HELD.set(held)
@@ -111,10 +111,10 @@ def speaking(of: str) -> Iterator[None]:
     finally:
         _HELD.reset(token)
     for found in held:
-        tell(type(found)(f"{found} {of}"))
+        warn(type(found)(f"{found} {of}"))
 
 
-def carried(work: Callable[P, R]) -> Callable[P, R]:
+def in_thread(work: Callable[P, R]) -> Callable[P, R]:
     """The same work for another thread, whose warnings are gathered with those of this one."""
     held = _HELD.get()
 
@@ -128,12 +128,12 @@ def carried(work: Callable[P, R]) -> Callable[P, R]:
     return run
 
 
-def listing(names: Sequence[object], most: int = 5) -> str:
+def quote_names(names: Sequence[object], most: int = 5) -> str:
     """Names in quotes, the first few of them.
 
-    >>> listing(["a", "b"])
+    >>> quote_names(["a", "b"])
     "'a', 'b'"
-    >>> listing(range(7), most=2)
+    >>> quote_names(range(7), most=2)
     "'0', '1' and 5 more"
     """
     shown = ", ".join(f"'{name}'" for name in list(names)[:most])

@@ -42,8 +42,8 @@ from discriminant.errors import (
     OptionError,
     ShapeError,
     TooFewRowsError,
-    gathered,
-    tell,
+    merge_warnings,
+    warn,
 )
 from discriminant.estimators.method_wrappers import (
     IgnoresUnderflow,
@@ -206,9 +206,9 @@ class Rows(Saving, BaseEstimator):
         if features.shape[0] == 0:
             raise ShapeError.no_rows(0)
         if names is not None and not self._schema.named and names != self._schema.features:
-            tell(NamesUncheckedWarning.fitted_without(self.__class__.__name__))
+            warn(NamesUncheckedWarning.fitted_without(self.__class__.__name__))
         if names is None and self._schema.named:
-            tell(NamesUncheckedWarning.given_without(self.__class__.__name__))
+            warn(NamesUncheckedWarning.given_without(self.__class__.__name__))
         return features
 
     def _finite(self, scoring: Callable[[Features], Floats], features: Features) -> Floats:
@@ -302,7 +302,7 @@ class MomentClassifier(ClassifierMixin, Rows):
                 self.__class__.__name__, self.detail, moments.detail
             )
         moments = self._no_wider(moments)
-        with gathered(), blas_for(len(moments.features)):
+        with merge_warnings(), blas_for(len(moments.features)):
             rule = self.rule_from(moments)
         self._hold(moments, rule, named=named)
         return self

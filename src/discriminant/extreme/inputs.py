@@ -32,7 +32,7 @@ from discriminant.errors import (
     ShapeError,
     UnlabelledRowsWarning,
     UnseenLabelsWarning,
-    tell,
+    warn,
 )
 from discriminant.table.blocks import (
     Block,
@@ -135,7 +135,7 @@ def tell_long_rows(model: Any, rows: sparse.csr_matrix) -> None:
     some = rows[:: max(1, rows.shape[0] // 1000)].astype(np.float64)
     length = float(np.median(np.sqrt(np.asarray(some.multiply(some).sum(axis=1)).ravel())))
     if length * float(model.threshold) > _LONG:
-        tell(LongRowsWarning.of(length, float(model.threshold)))
+        warn(LongRowsWarning.of(length, float(model.threshold)))
 
 
 def _from_dense(
@@ -227,10 +227,10 @@ class LabelSets:
         unseen = np.flatnonzero(count == 0)
         if len(unseen):
             names = [*self.labels[unseen[:5]].tolist(), *unseen[5:].tolist()]
-            tell(UnseenLabelsWarning.of(names, len(self.labels)))
+            warn(UnseenLabelsWarning.of(names, len(self.labels)))
         without = int((np.diff(self.members.indptr) == 0).sum())
         if without:
-            tell(UnlabelledRowsWarning.of(without, self.members.shape[0]))
+            warn(UnlabelledRowsWarning.of(without, self.members.shape[0]))
 
 
 def open_labels(y: Any, *, name: str) -> LabelSets:

@@ -35,8 +35,8 @@ from discriminant.errors import (
     ShapeError,
     TooFewRowsError,
     WeightError,
-    gathered,
-    tell,
+    merge_warnings,
+    warn,
 )
 from discriminant.estimators.base import Rows, at_hand, parted
 from discriminant.extreme.inputs import (
@@ -251,9 +251,9 @@ class LabelAnswers(Rows):
         if features.shape[0] == 0:
             raise ShapeError.no_rows(0)
         if given is not None and names is None:
-            tell(NamesUncheckedWarning.fitted_without(type(self).__name__))
+            warn(NamesUncheckedWarning.fitted_without(type(self).__name__))
         if given is None and names is not None:
-            tell(NamesUncheckedWarning.given_without(type(self).__name__))
+            warn(NamesUncheckedWarning.given_without(type(self).__name__))
         known = None if names is None else tuple(names)
         scale, unit = self.scale_, self.unit_rows_
         return as_rows(features, self._real(), names=known, scale=scale, unit=unit)
@@ -565,7 +565,7 @@ class LabelTree(ClassifierMixin, LabelAnswers):
         if weight is not None:
             raise WeightError.not_taken(type(self).__name__)
         rows, names, sets, scale = self._opened(X, y)
-        with gathered():
+        with merge_warnings():
             sets.tell()
             tell_long_rows(self, rows)
             trees = grown(self, rows, sets)
@@ -593,7 +593,7 @@ class LabelTree(ClassifierMixin, LabelAnswers):
             raise OptionError.of("moments", type(moments).__name__, allowed)
         if not moments.holds("pooled"):
             raise MomentsMismatchError.needs_detail("LabelTree", "pooled", moments.detail)
-        with gathered():
+        with merge_warnings():
             tree, centre = separated(moments)
         named = moments.features != numbered(len(moments.features))
         scale = np.array([centre, np.ones_like(centre)])

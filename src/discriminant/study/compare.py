@@ -45,7 +45,7 @@ from discriminant.assessment.resampling.rda_grid import STEPS, Candidates, Grid
 from discriminant.assessment.scorers import Answers, ByModel, ByRule, ByScores
 from discriminant.engines.local import available_threads
 from discriminant.engines.partitioned import AnyTable, Parted
-from discriminant.errors import DiscriminantError, StudyError, kept
+from discriminant.errors import DiscriminantError, StudyError, capture_warnings
 from discriminant.models.gaussian.family import Family
 from discriminant.moments.class_moments import ClassMoments, Detail
 from discriminant.moments.held_out import HeldOutReading, ModelSums, Scorer
@@ -169,7 +169,7 @@ class Run(ABC):
             self._load(member)
             started = time.perf_counter()
             try:
-                with kept() as told:
+                with capture_warnings() as told:
                     found = work(member)
             except DiscriminantError as reason:
                 left_out.append((member.title, str(reason)))
@@ -186,7 +186,7 @@ class Run(ABC):
         """Held-out answers of the rows in memory, worked out again where they were not kept."""
         if outcome.held is not None:
             return outcome.held
-        with kept():
+        with capture_warnings():
             return self.held_of(outcome.member, self.said(outcome.member).answers)
 
     def held_of(self, member: Member, answers: Answers) -> HeldOut:
@@ -347,7 +347,7 @@ class RunInMemory(Run):
     def _missing(self) -> tuple[Warning, ...]:
         """Classes that some training part lacks, told of every model."""
         table = self.table
-        with kept() as told:
+        with capture_warnings() as told:
             warn_of_missing(table.codes, table.weight, table.schema.labels, self.fold)
         return tuple(told)
 
@@ -375,7 +375,7 @@ class RunInMemory(Run):
         self, member: Member, said: Said, seconds: float, warnings: tuple[Warning, ...], keep: bool
     ) -> tuple[Outcome, Right]:
         held = self.held_of(member, said.answers)
-        with kept():  # an AUC of 1 has no spread: the table shows that
+        with capture_warnings():  # an AUC of 1 has no spread: the table shows that
             found = outcome_of(
                 member,
                 said.tallies or self.folded.tallies(said.answers),
@@ -426,7 +426,7 @@ class RunInParts(Run):
         if self._dealt is None:
             started = time.perf_counter()
             self.told("summing", 0, 1)
-            with kept() as told:
+            with capture_warnings() as told:
                 self._dealt = Dealt.of(
                     self.parted, self.dealing, seed=self.seed, detail=self.detail or "pooled"
                 )
@@ -476,7 +476,7 @@ class RunInParts(Run):
         started = time.perf_counter()
         self.told("scoring", 0, 1)
         labels = self.parted.schema.labels
-        with kept() as told:
+        with capture_warnings() as told:
             scorers = tuple(fitted.scorers for _, fitted, _, _ in tried)
             sums = self.dealt.rows.fold(HeldOutReading(labels, scorers))
         self.seconds["scoring"] = time.perf_counter() - started
@@ -509,7 +509,7 @@ class RunInParts(Run):
         seconds: float,
         warnings: tuple[Warning, ...],
     ) -> Outcome:
-        with kept():  # an AUC of 1 has no spread: the table shows that
+        with capture_warnings():  # an AUC of 1 has no spread: the table shows that
             return outcome_of(
                 member,
                 [Assessment.of_tally(tally) for tally in sums.tallies],

@@ -16,7 +16,7 @@ from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from discriminant.errors import DiscriminantError, kept
+from discriminant.errors import DiscriminantError, capture_warnings
 from discriminant.estimators.meta.decision import Decision
 from discriminant.posterior import gives_posterior
 from discriminant.redaction import redact_facts
@@ -71,7 +71,7 @@ def facts_of(
         said=[*map(in_words, opened.said), *left_out(compared.left_out)],
         warnings=study.warnings,
     )
-    with kept():  # what there is to know is a finding, or a note
+    with capture_warnings():  # what there is to know is a finding, or a note
         found = facts(
             title or f"{study.target}: {Path(study.source).name}",
             made=made(study, command),

@@ -20,8 +20,8 @@ from discriminant.errors import (
     NeedsMemoryError,
     OptionError,
     StudyError,
-    kept,
-    tell,
+    capture_warnings,
+    warn,
 )
 from discriminant.estimators.meta.decision import Decision
 from discriminant.estimators.meta.encoded import Encoded, fit_weighed
@@ -85,7 +85,7 @@ class Study:
             raise OptionError.of("folds", folds, "a column other than the target")
         if isinstance(folds, str):  # the column that defines the folds is not a feature
             reading = {**reading, "exclude": (*(reading.get("exclude") or ()), folds)}
-        with kept() as said:
+        with capture_warnings() as said:
             taken = take(source, target=target, progress=pace.rows, **reading).for_models()
         made = cls(
             taken,
@@ -284,7 +284,7 @@ class Study:
         run = self._running()
         model = run.made(member)
         run.check(model)
-        with kept() as said:
+        with capture_warnings() as said:
             if member.by_moments and run.moments is not None and run.moments.holds(model.detail):
                 model.fit_moments(run.moments)
             elif not self._fitted_to_parts(model):
@@ -308,7 +308,7 @@ class Study:
         """To those in memory, which may be some of all."""
         table = self.opened.table
         if len(table) < len(self.rows):
-            tell(DrawnRowsWarning.of(type(model).__name__, len(table), len(self.rows)))
+            warn(DrawnRowsWarning.of(type(model).__name__, len(table), len(self.rows)))
         rows = _frame(table.schema.features, table.features)
         fit_weighed(model, rows, table.schema.labels[table.codes], table.weight)
 

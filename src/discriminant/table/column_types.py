@@ -31,7 +31,7 @@ from discriminant.errors import (
     OptionError,
     TargetError,
     UnreadTextWarning,
-    tell,
+    warn,
 )
 from discriminant.table.blocks import Floats
 from discriminant.table.cells import Cells, Frame, open_frame
@@ -242,14 +242,14 @@ def learn_seen(
     """The encoding from what is known of each column, and what is to be said of it."""
     pairs = lookalikes((*(one.name for one in seen), *left_out))
     if pairs:
-        tell(LookalikeWarning.of("column names", pairs))
+        warn(LookalikeWarning.of("column names", pairs))
     seen = [_as_written(one, wishes) for one in seen]
     columns = [_learn_column(one, wishes) for one in seen]
     _tell_unread(seen, columns, wishes)
     numbers = {column.name for column in columns if column.kind == "number"}
     large = [one.name for one in seen if one.name in numbers and one.large]
     if large:
-        tell(LargeIntegerWarning.of_columns(large))
+        warn(LargeIntegerWarning.of_columns(large))
     columns += [Column(name, "dropped", note="excluded") for name in left_out]
     encoding = Encoding(
         tuple(_distinct(columns)),
@@ -291,7 +291,7 @@ def _tell_unread(seen: Sequence[Seen], columns: Sequence[Column], wishes: Wishes
         if why is not None:
             found.append((one.name, why.kind, why.example, why.why, bool(column.features)))
     if found:
-        tell(UnreadTextWarning.of(found))
+        warn(UnreadTextWarning.of(found))
 
 
 def _learn_column(seen: Seen, wishes: Wishes) -> Column:

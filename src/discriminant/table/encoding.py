@@ -51,7 +51,7 @@ from discriminant.errors import (
     MissingCellError,
     ShapeError,
     SitesError,
-    tell,
+    warn,
 )
 from discriminant.table.blocks import Floats
 from discriminant.table.cells import Cells, Frame, open_frame
@@ -199,7 +199,7 @@ class Encoding:
         if absent:
             raise ColumnNamesError.of_missing(absent, extra)
         if extra:
-            tell(ExtraColumnsWarning.of_columns(extra))
+            warn(ExtraColumnsWarning.of_columns(extra))
 
 
 def _nondefault(column: Column) -> dict[str, Any]:

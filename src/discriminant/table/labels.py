@@ -35,7 +35,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from discriminant.errors import ColumnNamesError, LabelError, tell
+from discriminant.errors import ColumnNamesError, LabelError, warn
 from discriminant.table.blocks import Codes, Labels
 from discriminant.table.cells import Cells
 from discriminant.table.files.csv_dialect import FALSE, TRUE
@@ -230,7 +230,7 @@ def one_dimensional(y: Any) -> npt.NDArray[Any]:
     if found.ndim == 2 and found.shape[1] == 1:
         from sklearn.exceptions import DataConversionWarning
 
-        tell(
+        warn(
             DataConversionWarning(
                 "A column-vector y was passed when a 1d array was expected. "
                 "Please change the shape of y to (n_samples,), for example using ravel()."

@@ -25,7 +25,7 @@ from discriminant.errors import (
     MissingValueError,
     ShapeError,
     TextInNumberError,
-    tell,
+    warn,
 )
 from discriminant.table.blocks import (
     Block,
@@ -254,7 +254,7 @@ def _match_names(given: list[str], match: Schema) -> list[str]:
     if missing:
         raise ColumnNamesError.of_missing(missing, extra)
     if extra:
-        tell(ExtraColumnsWarning.of_columns(extra))
+        warn(ExtraColumnsWarning.of_columns(extra))
     return list(match.features)
 
 
@@ -360,4 +360,4 @@ def _warn_of_large_integers(array: npt.NDArray[Any], names: Sequence[str]) -> No
         return
     large = (array.max(axis=0) > 1 << 53) | (array.min(axis=0) < -(1 << 53))
     columns = [name for name, beyond in zip(names, large, strict=True) if beyond]
-    tell(LargeIntegerWarning.of_columns(columns))
+    warn(LargeIntegerWarning.of_columns(columns))

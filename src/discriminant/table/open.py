@@ -22,7 +22,7 @@ from discriminant.errors import (
     TargetError,
     TooFewRowsError,
     WeightError,
-    tell,
+    warn,
 )
 from discriminant.table.blocks import Codes, Floats, Labels, Places, Schema
 from discriminant.table.cells import Cells, Frame
@@ -320,7 +320,7 @@ def check_classes(
         raise LabelError.one_class(labels[0])
     pairs = lookalikes(texts)
     if pairs:
-        tell(LookalikeWarning.of(f"labels (column '{name}')", pairs))
+        warn(LookalikeWarning.of(f"labels (column '{name}')", pairs))
 
 
 def _continuous(texts: Sequence[str]) -> bool:

@@ -74,7 +74,7 @@ from discriminant.errors import (
     MomentsMismatchError,
     OptionError,
     TooFewRowsError,
-    tell,
+    warn,
 )
 from discriminant.models.gaussian.covariance import Deficiency, Metric, factor, rounding
 from discriminant.models.gaussian.fisher import canonical_variates
@@ -257,7 +257,7 @@ def solid(correlation: Floats, features: tuple[str, ...], what: str) -> Metric:
         return metric
     if metric is None:
         raise InferenceError.collinear(what, _involved(lost, features), lost.rank, len(features))
-    tell(CollinearWarning.of_test(what, _involved(lost, features), lost.condition))
+    warn(CollinearWarning.of_test(what, _involved(lost, features), lost.condition))
     return metric
 
 
@@ -288,7 +288,7 @@ def _moving(
     if still.all():
         raise InferenceError.all_constant(what, names.tolist())
     if still.any():
-        tell(ConstantColumnWarning.of_columns(names[still].tolist()))
+        warn(ConstantColumnWarning.of_columns(names[still].tolist()))
     return np.asarray(~still)
 
 

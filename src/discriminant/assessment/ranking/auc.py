@@ -56,7 +56,7 @@ from discriminant.assessment.ranking.roc import (
     own_rows,
     steps_of,
 )
-from discriminant.errors import NoSpreadWarning, OptionError, ScoreError, ShapeError, tell
+from discriminant.errors import NoSpreadWarning, OptionError, ScoreError, ShapeError, warn
 from discriminant.moments.ranking import Ranking, Steps
 from discriminant.table.blocks import Floats
 
@@ -551,9 +551,9 @@ def _span(value: float, spread: float, level: float, method: Method) -> tuple[fl
 
 def _warn(value: float, spread: float, constant: bool, rows: float) -> None:
     if constant:
-        tell(NoSpreadWarning.of_constant(int(rows)))
+        warn(NoSpreadWarning.of_constant(int(rows)))
     elif spread == 0.0 and value in (0.0, 1.0):
-        tell(NoSpreadWarning.of_auc(value))
+        warn(NoSpreadWarning.of_auc(value))
 
 
 def _tested(
@@ -569,7 +569,7 @@ def _tested(
     gap, sd = first.value - second.value, float(np.sqrt(spread))
     if sd <= 1e-15:  # nothing but rounding
         sd = 0.0
-        tell(NoSpreadWarning.of_comparison(gap))
+        warn(NoSpreadWarning.of_comparison(gap))
     z = gap / sd if sd else float(np.copysign(np.inf, gap)) if abs(gap) > 1e-15 else 0.0
     lower = float(special.ndtr(z) if np.isinf(df) else special.stdtr(df, z))
     upper = float(special.ndtr(-z) if np.isinf(df) else special.stdtr(df, -z))

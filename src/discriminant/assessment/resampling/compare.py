@@ -36,7 +36,7 @@ from discriminant.errors import (
     NoSpreadWarning,
     OptionError,
     PosteriorError,
-    tell,
+    warn,
 )
 from discriminant.table.blocks import Floats
 from discriminant.table.cells import pandas
@@ -181,7 +181,7 @@ def corrected_t(differences: Floats, ratio: float) -> tuple[float, float]:
     J, mean = len(differences), float(differences.mean())
     spread = float(np.sqrt((1.0 / J + ratio) * differences.var(ddof=1)))
     if spread <= 1e-15 * np.abs(differences).max():
-        tell(NoSpreadWarning.of_comparison(mean))
+        warn(NoSpreadWarning.of_comparison(mean))
         return 0.0, float(np.copysign(np.inf, mean)) if mean else 0.0
     return spread, mean / spread
 

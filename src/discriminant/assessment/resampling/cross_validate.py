@@ -97,9 +97,9 @@ from discriminant.errors import (
     ShapeError,
     TooFewRowsError,
     WeightError,
-    carried,
-    gathered,
-    tell,
+    in_thread,
+    merge_warnings,
+    warn,
 )
 from discriminant.models.gaussian.covariance import Shrinkage
 from discriminant.models.gaussian.family import Family
@@ -141,7 +141,7 @@ class Folded:
             )
 
         with one_blas_thread(), ThreadPoolExecutor(available_threads()) as pool:
-            parts, sums = zip(*pool.map(carried(work), rows), strict=True)
+            parts, sums = zip(*pool.map(in_thread(work), rows), strict=True)
         if detail is None:
             return cls(table, fold, rows, parts, (), None)
         trains = tuple(all_but_one(sums))
@@ -172,7 +172,7 @@ class Folded:
             return self.tally(f, said)
 
         with one_blas_thread(), ThreadPoolExecutor(available_threads()) as pool:
-            return found, tuple(pool.map(carried(work), range(len(self.rows))))
+            return found, tuple(pool.map(in_thread(work), range(len(self.rows))))
 
     def _scored(self, f: int, estimator: Any) -> Answers:
         """What is said of the rows of a part, in their order there."""
@@ -216,7 +216,7 @@ class Folded:
         def work(f: int) -> tuple[bool, Floats | None]:
             model, features = fit(f), self.parts[f].features
             able = hasattr(model, "predict_log_proba")
-            with nullcontext() if able else gathered():
+            with nullcontext() if able else merge_warnings():
                 gathering.ask(model, features, self.rows[f])
             scores = None if able else class_scores(model, features, gathering.labels)
             return bool(getattr(model, "converged_", True)), scores
@@ -261,7 +261,7 @@ class Folded:
         threads = available_threads() if _our_own(estimator) else 1
         held = one_blas_thread() if threads > 1 else nullcontext()
         with held, ThreadPoolExecutor(threads) as pool:
-            return list(pool.map(carried(work), range(len(self.parts))))
+            return list(pool.map(in_thread(work), range(len(self.parts))))
 
     def _together(self, scores: Sequence[Floats | None]) -> Floats | None:
         """(N, K) scores of all rows from those of the parts."""
@@ -409,7 +409,7 @@ def compare_rows(
     for model in models.values():
         check_streams(model, rows)
     wanted = least_detail(_detail_of(model) for model in models.values())
-    with gathered():
+    with merge_warnings():
         dealt = Dealt.of(rows, folds, groups=groups, seed=seed, detail=wanted)
         fitted = [fold_scorers(model, dealt) for model in models.values()]
         scorers = tuple(tuple(each) for each in fitted)
@@ -447,7 +447,7 @@ def ruled(model_of: Callable[[int], Any], dealt: Dealt) -> list[Scorer | None]:
     """The same of models made from moments, one for each fold, not yet fitted."""
     found: list[Scorer | None] = [None] * dealt.folds
     with one_blas_thread(), ThreadPoolExecutor(available_threads()) as pool:
-        rules = pool.map(carried(partial(_ruled, model_of, dealt)), dealt.some)
+        rules = pool.map(in_thread(partial(_ruled, model_of, dealt)), dealt.some)
         for f, scorer in zip(dealt.some, rules, strict=True):
             found[f] = scorer
     return found
@@ -701,7 +701,7 @@ def cross_validate(
     labels, codes = _classes(X, y)
     weight = open_weight(sample_weight, len(codes))
     fold = fold_numbers(folds, codes, groups=groups, seed=seed, X=X)
-    with gathered():
+    with merge_warnings():
         if from_moments(estimator, X):
             table = _opened(estimator, X, y, weight)
             with blas_for(table.width):
@@ -753,7 +753,7 @@ def leave_one_out(
     for k in np.flatnonzero(count < 2):
         raise TooFewRowsError.of_class(labels[k], int(count[k]), 2, "leaving one row out")
     one_each = np.arange(len(codes))
-    with gathered():
+    with merge_warnings():
         if from_moments(estimator, X):
             table = _opened(estimator, X, y, weight)
             with blas_for(table.width):
@@ -868,4 +868,4 @@ def warn_of_missing(codes: Codes, weight: Floats | None, labels: Labels, fold: F
     for k in np.flatnonzero((table > 0).sum(axis=0) == 1):
         f = int(np.flatnonzero(table[:, k])[0])
         found = ClassMissingWarning.of_class(labels[k], f, int(table[f, k]))
-        tell(found)
+        warn(found)

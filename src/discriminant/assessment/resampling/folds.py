@@ -38,7 +38,7 @@ from discriminant.errors import (
     MissingValueError,
     OptionError,
     ShapeError,
-    tell,
+    warn,
 )
 from discriminant.models.rules import Rule
 from discriminant.moments.accumulate import MomentsReading
@@ -260,7 +260,7 @@ class Dealt:
         count = np.array([part.rows for part in self.parts])
         for k in np.flatnonzero((count > 0).sum(axis=0) == 1):
             f = int(np.flatnonzero(count[:, k])[0])
-            tell(ClassMissingWarning.of_class(self.rows.schema.labels[k], f, int(count[f, k])))
+            warn(ClassMissingWarning.of_class(self.rows.schema.labels[k], f, int(count[f, k])))
 
 
 def least_detail(wanted: Iterable[Detail]) -> Detail:

@@ -42,7 +42,14 @@ from discriminant.assessment.resampling.folds import (
 )
 from discriminant.engines.local import available_threads, one_blas_thread
 from discriminant.engines.partitioned import Parted
-from discriminant.errors import ScarceRowsWarning, TooFewRowsError, carried, gathered, kept, tell
+from discriminant.errors import (
+    ScarceRowsWarning,
+    TooFewRowsError,
+    capture_warnings,
+    in_thread,
+    merge_warnings,
+    warn,
+)
 from discriminant.models.gaussian.covariance import (
     Shrinkage,
     class_covariances,
@@ -127,7 +134,7 @@ def grid_losses(table: Table, candidates: Candidates, fold: FoldNumbers) -> Grid
     """
     auto = any(isinstance(s, str) for s in candidates.shrinkage)
     detail: Detail = "rows" if is_wide(len(table), table.width) else "fourth" if auto else "class"
-    with gathered():
+    with merge_warnings():
         parts = fold_moments(table, fold, detail)
         jobs = zip(rows_by_fold(fold), all_but_one(parts), strict=True)
         sums = grid_sums([(table, rows, train) for rows, train in jobs], candidates)
@@ -140,8 +147,8 @@ def grid_sums(
     """Sums over the rows of each fold: rows of a table, and the moments of the training part."""
     for _, _, train in jobs:
         check_training(train, candidates)
-    with gathered(), one_blas_thread(), ThreadPoolExecutor(available_threads()) as pool:
-        work = carried(lambda job: _fold_losses(job[0], job[1], job[2], candidates))
+    with merge_warnings(), one_blas_thread(), ThreadPoolExecutor(available_threads()) as pool:
+        work = in_thread(lambda job: _fold_losses(job[0], job[1], job[2], candidates))
         return list(pool.map(work, jobs))
 
 
@@ -257,11 +264,11 @@ def _one_by_one(
         key = (pooling, 0.0 if free else amount)
         if key not in made:
             family = replace(candidates.family, pooling=pooling, shrinkage=key[1])
-            with kept() as told:
+            with capture_warnings() as told:
                 made[key] = fit_member(train, family=family, prior=np.full(K, 1.0 / K))
             for warning in told:
                 if not isinstance(warning, ScarceRowsWarning):  # held-out rows judge that
-                    tell(warning)
+                    warn(warning)
         found[s, p] = made[key]
     return found
 
@@ -381,7 +388,7 @@ def grid_rows(
     """Log loss and error of every candidate, each row scored without its fold."""
     auto = any(isinstance(s, str) for s in candidates.shrinkage)
     detail: Detail = "fourth" if auto else "class"
-    with gathered():
+    with merge_warnings():
         dealt = Dealt.of(rows, folds, groups=groups, seed=seed, detail=detail)
         sums = grid_sums_by_fold(dealt, candidates)
     return Grid.of(candidates, sums, np.zeros(0, dtype=np.intp))
@@ -412,7 +419,7 @@ def _side_by_side(lots: list[Sums | None]) -> Sums:
 
 def _reading(dealt: Dealt, candidates: Candidates) -> GridReading:
     with one_blas_thread(), ThreadPoolExecutor(available_threads()) as pool:
-        work = carried(partial(_fold_fit, candidates))
+        work = in_thread(partial(_fold_fit, candidates))
         return GridReading(tuple(pool.map(work, dealt.trains)))
 
 

@@ -47,7 +47,13 @@ from discriminant.assessment.selection.refit_criterion import (
 )
 from discriminant.assessment.selection.sweep import SweptAlone, SweptFolds, is_block_wise
 from discriminant.engines.engine import read_moments
-from discriminant.errors import LabelError, OptionError, PosteriorError, TooFewRowsError, gathered
+from discriminant.errors import (
+    LabelError,
+    OptionError,
+    PosteriorError,
+    TooFewRowsError,
+    merge_warnings,
+)
 from discriminant.models.gaussian.covariance import floored, rounding
 from discriminant.posterior import gives_posterior, not_probabilistic
 from discriminant.table.blocks import dense
@@ -268,7 +274,7 @@ def select_features(
     table = open_table(X, y, weight=sample_weight, name=_WHAT)
     table = replace(table, features=dense(table.features[:]))
     most = _checked_sizes(n_features, most, table.width)
-    with gathered():
+    with merge_warnings():
         fold = _folds(folds, table, groups, seed, X)
         judge = _judge(estimator, table, fold, tolerance)
         least = 1 if n_features == "auto" else int(n_features)

@@ -80,7 +80,7 @@ from discriminant.assessment.selection.refit_criterion import (
 from discriminant.assessment.selection.stepwise import sweep
 from discriminant.engines.engine import read_moments
 from discriminant.engines.local import available_threads, one_blas_thread
-from discriminant.errors import InferenceError, carried
+from discriminant.errors import InferenceError, in_thread
 from discriminant.models.gaussian.covariance import (
     floored,
     pooled_covariance,
@@ -247,7 +247,7 @@ class SweptFolds:
 
     def _each(self, work: Callable[[Part], Any]) -> list[Any]:
         with one_blas_thread(), ThreadPoolExecutor(available_threads()) as pool:
-            return list(pool.map(carried(work), self.parts))
+            return list(pool.map(in_thread(work), self.parts))
 
 
 class Part:

@@ -31,7 +31,7 @@ from discriminant.errors import (
     ResponseError,
     ShapeError,
     TooFewRowsError,
-    tell,
+    warn,
 )
 from discriminant.estimators.base import Rows
 from discriminant.estimators.linear.iterative_linear import Spanned
@@ -376,11 +376,11 @@ class Generalised(RegressorMixin, Inferring, Rows):
     def _tell(self) -> None:
         fit, name = self._kept.fit, type(self).__name__
         if fit.diverging:
-            tell(BoundaryWarning.of(name, self.n_passes_, fit.stride))
+            warn(BoundaryWarning.of(name, self.n_passes_, fit.stride))
         elif fit.at_edge:
-            tell(BoundaryWarning.of_edge(name))
+            warn(BoundaryWarning.of_edge(name))
         elif not fit.converged:
-            tell(NotConvergedWarning.of_gradient(name, len(fit.path), fit.steepness, GRADIENT))
+            warn(NotConvergedWarning.of_gradient(name, len(fit.path), fit.steepness, GRADIENT))
 
     def _check(self) -> None:
         check_ridge(self.ridge)

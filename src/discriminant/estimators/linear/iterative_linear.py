@@ -32,7 +32,7 @@ from discriminant.errors import (
     OptionError,
     TooFewRowsError,
     WeightError,
-    tell,
+    warn,
 )
 from discriminant.estimators.base import Rows, parted
 from discriminant.models.gaussian.wide import RowSpace
@@ -208,7 +208,7 @@ def units_of(table: Table, *, at_zero: bool = False) -> Units:
     still = found.spread == 0
     if still.any():
         names = np.array(table.schema.features, dtype=object)[still].tolist()
-        tell(ConstantColumnWarning.of_columns(names))
+        warn(ConstantColumnWarning.of_columns(names))
     return found
 
 

@@ -16,7 +16,7 @@ from discriminant.errors import (
     OptionError,
     PosteriorError,
     ShapeError,
-    tell,
+    warn,
 )
 from discriminant.estimators.base import LinearScores
 from discriminant.estimators.linear.linear_regression import PRECISIONS, check_ridge
@@ -438,7 +438,7 @@ def _masked(table: AnyTable, rule: IndicatorRule) -> Labels:
         told = fold(table, reading).told
     masked: Labels = rule.labels[told == 0]
     if len(masked):
-        tell(MaskedClassWarning.of_classes(masked.tolist()))
+        warn(MaskedClassWarning.of_classes(masked.tolist()))
     return masked
 
 

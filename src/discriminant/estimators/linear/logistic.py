@@ -40,8 +40,8 @@ from discriminant.errors import (
     OptionError,
     SeparationWarning,
     ShapeError,
-    gathered,
-    tell,
+    merge_warnings,
+    warn,
 )
 from discriminant.estimators.base import parted
 from discriminant.estimators.linear.iterative_linear import (
@@ -404,9 +404,9 @@ class Logistic(Inferring, LinearClassifier):
         labels = table.schema.labels
         if len(labels) > 2 and wish.link != "logit":
             raise OptionError.of("link", wish.link, f"'logit' for {len(labels)} classes")
-        with gathered(), one_blas_thread():
+        with merge_warnings(), one_blas_thread():
             if wish.l1_ratio and not wish.ridge:
-                tell(NoPenaltyWarning.of("l1_ratio", wish.l1_ratio))
+                warn(NoPenaltyWarning.of("l1_ratio", wish.l1_ratio))
             self._fit(table, wish)
         return self
 
@@ -573,14 +573,14 @@ class Logistic(Inferring, LinearClassifier):
     def _tell_of_end(self, found: Outcome) -> None:
         end, apart = found.fit.descent, found.apart
         if apart:
-            tell(SeparationWarning.of(apart.kind, apart.columns, apart.classes))
+            warn(SeparationWarning.of(apart.kind, apart.columns, apart.classes))
         elif not end.converged:
             facts = "The fit", end.passes, end.point.steepness, GRADIENT
             if self.bias_reduction:
                 drop = "drop columns that nearly depend on others"
-                tell(NotConvergedWarning.of_gradient(*facts, drop))
+                warn(NotConvergedWarning.of_gradient(*facts, drop))
             else:
-                tell(NotConvergedWarning.of_gradient(*facts))
+                warn(NotConvergedWarning.of_gradient(*facts))
 
 
 def _why_no_inference(found: Outcome, wish: Wish, *, weighted: bool) -> str:

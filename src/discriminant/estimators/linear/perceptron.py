@@ -12,7 +12,7 @@ from sklearn.utils import check_random_state
 
 from discriminant.engines.engine import fold
 from discriminant.engines.partitioned import in_memory
-from discriminant.errors import NotConvergedWarning, NotSeparatedWarning, OptionError, tell
+from discriminant.errors import NotConvergedWarning, NotSeparatedWarning, OptionError, warn
 from discriminant.estimators.linear.iterative_linear import LinearClassifier, Units, units_of
 from discriminant.models.linear.perceptron import Found, Keep, descend, walk_rows
 from discriminant.models.linear.separation import separation
@@ -173,7 +173,7 @@ class Perceptron(LinearClassifier):
         self.bound_ = (self.radius_ / self.margin_) ** 2 if self.margin_ > 0 else np.inf
         self.separable_ = found.converged or not judged.wrong or self._separable(table, found)
         if judged.wrong and found.converged:
-            tell(NotConvergedWarning.of_average(judged.wrong, len(table)))
+            warn(NotConvergedWarning.of_average(judged.wrong, len(table)))
         elif judged.wrong:
             counts = judged.wrong, len(table), self.n_passes_
             kept = "best step" if self.update == "batch" else KEEPS[self.keep]
@@ -181,10 +181,10 @@ class Perceptron(LinearClassifier):
                 proof = "A linear programme shows"
                 if found.balanced:
                     proof = "The moves of the wrong rows cancel, which proves"
-                tell(NotSeparatedWarning.of(*counts, kept=kept, proof=proof))
+                warn(NotSeparatedWarning.of(*counts, kept=kept, proof=proof))
             else:
                 separable = self.separable_
-                tell(NotConvergedWarning.of_perceptron(*counts, kept=kept, separable=separable))
+                warn(NotConvergedWarning.of_perceptron(*counts, kept=kept, separable=separable))
 
     def _separable(self, table: Table, found: Found) -> bool | None:
         """Whether a linear border exists, if that is quickly decided."""

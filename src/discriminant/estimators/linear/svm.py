@@ -12,7 +12,7 @@ from scipy import sparse
 from discriminant.engines.engine import fold
 from discriminant.engines.local import available_threads, map_rows
 from discriminant.engines.partitioned import in_memory
-from discriminant.errors import NotConvergedWarning, OptionError, tell
+from discriminant.errors import NotConvergedWarning, OptionError, warn
 from discriminant.estimators.linear.iterative_linear import (
     LinearClassifier,
     Units,
@@ -200,7 +200,7 @@ class SVM(LinearClassifier):
         for line, gap, label in zip(lines, self.gap_, labels, strict=True):
             if not gap <= self.tolerance:
                 what = f"The search for the support vectors of class '{label}'"
-                tell(NotConvergedWarning.of_gap(what, line.steps, gap, self.tolerance))
+                warn(NotConvergedWarning.of_gap(what, line.steps, gap, self.tolerance))
                 return
 
     def _check_options(self) -> None:

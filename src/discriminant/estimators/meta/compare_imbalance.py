@@ -34,8 +34,8 @@ from discriminant.errors import (
     TooFewRowsError,
     WayLeftOutWarning,
     WeightError,
-    gathered,
-    tell,
+    merge_warnings,
+    warn,
 )
 from discriminant.estimators.meta.resampling import (
     EasyEnsemble,
@@ -201,7 +201,7 @@ def compare_imbalance(
         PLAIN: estimator,
         **_checked(imbalance_ways(estimator, seed) if ways is None else ways),
     }
-    with gathered():
+    with merge_warnings():
         held = _held_out(models, X, codes, labels, fold, cost)
     assessed = {
         way: Assessment.of(codes, said.decided, labels=labels, log_posterior=said.log_posterior)
@@ -299,7 +299,7 @@ def _held_out(
         _move(found, np.bincount(codes[train], minlength=len(labels)), test, labels, cost)
     unlikely = [name for name in order if found[name].fitted and found[name].log_posterior is None]
     if unlikely:
-        tell(NoPosteriorWarning.of_measures(", ".join(f"'{name}'" for name in unlikely)))
+        warn(NoPosteriorWarning.of_measures(", ".join(f"'{name}'" for name in unlikely)))
     return found
 
 
@@ -310,7 +310,7 @@ def _fitted(name: str, model: Any, rows: Any, truth: Any, fold: int) -> Any:
     except _TOO_FEW as why:
         if name == PLAIN:
             raise
-        tell(WayLeftOutWarning.of(name, fold, str(why)))
+        warn(WayLeftOutWarning.of(name, fold, str(why)))
         return None
 
 

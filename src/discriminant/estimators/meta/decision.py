@@ -32,7 +32,7 @@ from discriminant.errors import (
     ThresholdError,
     TooFewRowsError,
     WeightError,
-    tell,
+    warn,
 )
 from discriminant.estimators.base import Saving, at_hand, parted, require_classifier
 from discriminant.models.gaussian.family import Family, checked_prior, pooled_metric, quadratic_rule
@@ -459,7 +459,7 @@ class Decision(ClassifierMixin, MetaEstimatorMixin, Saving, BaseEstimator):
             and isinstance(self.cost, Mapping)
             and not {*costs.actions} & {*labels}
         ):
-            tell(NoClassDecidedWarning.of_actions(costs.actions, labels))
+            warn(NoClassDecidedWarning.of_actions(costs.actions, labels))
 
     def _reject(self, costs: Costs | None) -> Reject | None:
         """When to reject; where that is never, it is told."""
@@ -469,9 +469,9 @@ class Decision(ClassifierMixin, MetaEstimatorMixin, Saving, BaseEstimator):
         if np.isfinite(reject.cost) and costs is None:
             most = 1.0 - 1.0 / len(self.classes_)
             if reject.cost >= most:
-                tell(NeverRejectsWarning.of_cost(reject.cost, most))
+                warn(NeverRejectsWarning.of_cost(reject.cost, most))
         elif np.isfinite(reject.cost) and costs and not costs.ever_exceeds(reject.cost):
-            tell(NeverRejectsWarning.of_cost(reject.cost, costs.dearest()))
+            warn(NeverRejectsWarning.of_cost(reject.cost, costs.dearest()))
         return reject
 
     def check_options(self) -> None:

@@ -28,7 +28,7 @@ from discriminant.errors import (
     ResponseError,
     ShapeError,
     WeightError,
-    tell,
+    warn,
 )
 from discriminant.estimators.base import Rows, Saving, is_regressor, only_if, parted
 from discriminant.posterior import log_posterior
@@ -505,7 +505,7 @@ class Encoded(MetaEstimatorMixin, ProjectingInside, Saving, BaseEstimator):
         if encoding.named and has_columns(X):
             return encoding.rows(X)
         if encoding.named:
-            tell(NamesUncheckedWarning.given_without(type(self).__name__))
+            warn(NamesUncheckedWarning.given_without(type(self).__name__))
         features, _ = open_features(X)
         if features.shape[1] != self.n_features_in_:
             raise ShapeError.of_width(features.shape[1], self.n_features_in_, type(self).__name__)

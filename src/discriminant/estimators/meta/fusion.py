@@ -21,7 +21,7 @@ from discriminant.errors import (
     ShapeError,
     SharedColumnsWarning,
     WeightError,
-    tell,
+    warn,
 )
 from discriminant.estimators.base import Saving, at_hand, require_classifier
 from discriminant.estimators.meta.decision import log_posterior_of, share_of, stated_prior
@@ -275,4 +275,4 @@ def _tell_of_shared(places: list[npt.NDArray[np.intp]], names: list[str] | None)
     columns, times = np.unique(np.concatenate(places), return_counts=True)
     shared = columns[times > 1].tolist()
     if shared:
-        tell(SharedColumnsWarning.of_columns([names[j] if names else f"x{j}" for j in shared]))
+        warn(SharedColumnsWarning.of_columns([names[j] if names else f"x{j}" for j in shared]))

@@ -41,7 +41,7 @@ from discriminant.errors import (
     ShapeError,
     TooFewRowsError,
     WeightError,
-    gathered,
+    merge_warnings,
 )
 from discriminant.estimators.base import (
     MomentClassifier,
@@ -407,7 +407,7 @@ class Decomposition(ClassifierMixin, MetaEstimatorMixin, Rows):
         if isinstance(self._members, FittedMembers):
             return list(self._members.fitted)
         columns = range(self._code.signs.shape[1])
-        with gathered():
+        with merge_warnings():
             return [
                 clone(self._base).fit_moments(sided(self.moments_, self._code, m)) for m in columns
             ]
@@ -441,7 +441,7 @@ class Decomposition(ClassifierMixin, MetaEstimatorMixin, Rows):
         code = self._code_for(moments.labels, lambda: moments)
         for k in np.flatnonzero(moments.weight <= 0):
             raise WeightError.class_without(moments.labels[k])
-        with gathered(), blas_for(len(moments.features)):
+        with merge_warnings(), blas_for(len(moments.features)):
             if table is not None and self.needs_rows_for(moments):
                 self._members = self._members_of(table, code, moments)
             else:

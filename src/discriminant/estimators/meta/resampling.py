@@ -51,7 +51,7 @@ from discriminant.errors import (
     ResamplingError,
     ShapeError,
     WeightError,
-    gathered,
+    merge_warnings,
 )
 from discriminant.estimators.base import (
     MomentClassifier,
@@ -363,7 +363,7 @@ class EasyEnsemble(Rebalanced):
             drawn = divided(codes, target, random)
         else:
             drawn = under_samples(codes, target, random, int(self.subsets))
-        with gathered():
+        with merge_warnings():
             models = self._from_moments(X, y, drawn, target.drawn)
             if models is None:
                 models = self._from_rows(X, codes, labels, drawn)

@@ -59,7 +59,7 @@ from discriminant.errors import (
     SeparatingColumnWarning,
     ShrinkageChosenWarning,
     WeightError,
-    tell,
+    warn,
 )
 from discriminant.moments.class_moments import ClassMoments
 from discriminant.table.blocks import Floats
@@ -450,7 +450,7 @@ def _tell_if_scarce(what: str, rows: int, degrees: float, features: int) -> None
     One feature is spared: its variance alone moves no direction.
     """
     if features > 1 and degrees < _PER_FEATURE * features:
-        tell(ScarceRowsWarning.of(what, rows=rows, degrees=int(degrees), features=features))
+        warn(ScarceRowsWarning.of(what, rows=rows, degrees=int(degrees), features=features))
 
 
 def _without_copies(moments: ClassMoments, covariance: Floats, moving: Columns) -> Metric:
@@ -501,15 +501,15 @@ def _tell_of(
 ) -> None:
     names = np.array(moments.features, dtype=object)
     if constant.any():
-        tell(ConstantColumnWarning.of_columns(names[constant].tolist()))
+        warn(ConstantColumnWarning.of_columns(names[constant].tolist()))
     if here.any() and code is not None:
         label = moments.labels[code]
-        tell(ConstantInClassWarning.of_columns(names[here].tolist(), label))
+        warn(ConstantInClassWarning.of_columns(names[here].tolist(), label))
     if separating.any():
         found = SeparatingColumnWarning.of_columns(
             names[separating].tolist(), moments.labels.tolist()
         )
-        tell(found)
+        warn(found)
 
 
 def _moving(
@@ -533,7 +533,7 @@ def _shrunk(covariance: Floats, weight: float, rank: int, what: str) -> Metric:
     amount = oas(*size_of(covariance / sd[:, None] / sd), weight)
     shrunk = (1.0 - amount) * covariance
     np.fill_diagonal(shrunk, np.diagonal(covariance))
-    tell(ShrinkageChosenWarning.of(what, rank, len(covariance), amount))
+    warn(ShrinkageChosenWarning.of(what, rank, len(covariance), amount))
     metric, _ = factor(shrunk)
     if metric is None:
         return replace(diagonal_metric(np.diagonal(covariance)), shrunk=1.0)
@@ -565,7 +565,7 @@ def _warn_of(moments: ClassMoments, lost: Deficiency, moving: Columns, *, separa
         found = CollinearWarning.of_columns(
             columns, rank=lost.rank, features=int(moving.sum()), condition=lost.condition
         )
-    tell(found)
+    warn(found)
 
 
 def _involved(moments: ClassMoments, lost: Deficiency, moving: Columns) -> list[str]:

@@ -45,7 +45,7 @@ from typing import Literal
 import numpy as np
 from scipy.linalg import eigh
 
-from discriminant.errors import NotConvergedWarning, OptionError, tell
+from discriminant.errors import NotConvergedWarning, OptionError, warn
 from discriminant.models.gaussian.covariance import (
     Metric,
     class_covariances,
@@ -93,7 +93,7 @@ def best_trace_ratio(means: Floats, *, within: Floats, components: int, steps: i
         ratio = max(ratio, better)
         if change <= _TOLERANCE:
             return np.asarray(basis @ directions)
-    tell(NotConvergedWarning.of("The trace ratio", steps, change, _TOLERANCE))
+    warn(NotConvergedWarning.of("The trace ratio", steps, change, _TOLERANCE))
     return np.asarray(basis @ directions)
 
 

@@ -32,7 +32,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.linalg import qr
 
-from discriminant.errors import CollinearWarning, ShrinkageChosenWarning, tell
+from discriminant.errors import CollinearWarning, ShrinkageChosenWarning, warn
 from discriminant.models.gaussian.covariance import (
     Metric,
     class_degrees,
@@ -316,7 +316,7 @@ def _unshrunk(
         what = "The pooled covariance"
         if code is not None:
             what = f"The covariance of class '{spread.moments.labels[code]}'"
-        tell(ShrinkageChosenWarning.of(what, rank, len(sd), amount))
+        warn(ShrinkageChosenWarning.of(what, rank, len(sd), amount))
         root = np.where(still, 1.0, 1.0 / np.sqrt(amount)) / sd
         metric = _round_plus(root, (1.0 - amount) / amount * values, basis)
         return replace(metric, shrunk=amount)
@@ -375,4 +375,4 @@ def _warn_of_dependence(
     found = CollinearWarning.of_columns(
         involved, rank=rank, features=len(names), condition=1.0 / _EPS
     )
-    tell(found)
+    warn(found)

@@ -54,7 +54,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.linalg import LinAlgError, cho_factor, cho_solve, eigh
 
-from discriminant.errors import ConstantColumnWarning, tell
+from discriminant.errors import ConstantColumnWarning, warn
 from discriminant.models.gaussian.covariance import rounding
 from discriminant.models.linear.logistic import Fit, Wish, later
 from discriminant.models.linear.optimise import (
@@ -461,7 +461,7 @@ class Columns:
         idle = still if intercept else still & (centre == 0)
         if idle.any():
             names = np.array(moments.features, dtype=object)[idle].tolist()
-            tell(ConstantColumnWarning.of_columns(names))
+            warn(ConstantColumnWarning.of_columns(names))
         if not intercept or (np.abs(centre) <= _CENTRED * spread).all():
             return cls(moments.features, at_zero, centre, spread, moments.weight)
         return cls(moments.features, moments.anchor, moments.centre, spread, moments.weight)

@@ -50,7 +50,7 @@ import numpy.typing as npt
 from scipy.linalg import cholesky, eigh, lapack, qr, solve_triangular, svd
 from scipy.optimize import linprog
 
-from discriminant.errors import CollinearWarning, ConstantColumnWarning, OptionError, tell
+from discriminant.errors import CollinearWarning, ConstantColumnWarning, OptionError, warn
 from discriminant.models.gaussian.covariance import thin_svd
 from discriminant.models.rules import LinearRule
 from discriminant.moments.anchor import Anchor
@@ -216,7 +216,7 @@ class Problem:
         names = np.array(self.features, dtype=object)
         if not self.moving.all():
             still = names[~self.moving].tolist()
-            tell(ConstantColumnWarning.of_columns(still, "response"))
+            warn(ConstantColumnWarning.of_columns(still, "response"))
         found = self.solver
         if found.digits < _DOUBTFUL or found.rank < found.width:
             warning = CollinearWarning.of_columns(
@@ -226,7 +226,7 @@ class Problem:
                 condition=10.0 ** (16.0 - found.digits),
                 remedy="ridge",
             )
-            tell(warning)
+            warn(warning)
 
     def _spread(self, coef: Floats) -> Floats:
         wide = np.zeros((len(self.moving), coef.shape[1]))

@@ -43,7 +43,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.linalg import eigh, helmert, qr, solve_triangular, svd
 
-from discriminant.errors import CollinearWarning, ConstantColumnWarning, tell
+from discriminant.errors import CollinearWarning, ConstantColumnWarning, warn
 from discriminant.models.gaussian.covariance import Deficiency, factor, on_subspace, rounding
 from discriminant.moments.anchor import Anchor
 from discriminant.moments.class_moments import ClassMoments
@@ -143,7 +143,7 @@ def white_coordinates(
     moving = np.diagonal(covariance) > 4 * rounding(moments.mean)
     if not moving.all():
         names = np.array(moments.features, dtype=object)[~moving].tolist()
-        tell(ConstantColumnWarning.of_columns(names))
+        warn(ConstantColumnWarning.of_columns(names))
     basis, turned = np.zeros((len(moving), 0)), False
     if moving.any():
         kept = covariance[np.ix_(moving, moving)]
@@ -239,7 +239,7 @@ def _tell_of(
         condition=lost.condition,
         remedy=remedy,
     )
-    tell(found)
+    warn(found)
 
 
 _LEAST = 1e-8  # relative to the largest, so that a flat direction is not followed without end

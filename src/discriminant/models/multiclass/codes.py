@@ -50,7 +50,7 @@ from itertools import combinations
 import numpy as np
 import numpy.typing as npt
 
-from discriminant.errors import CodeError, RepeatedColumnsWarning, listing, tell
+from discriminant.errors import CodeError, RepeatedColumnsWarning, quote_names, warn
 from discriminant.moments.class_moments import ClassMoments
 from discriminant.table.blocks import Floats, Labels
 
@@ -90,12 +90,12 @@ class Code:
             raise CodeError.equal_rows([(self.labels[j], self.labels[k]) for j, k in alike])
         repeated = _repeated(self.signs)
         if repeated:
-            tell(RepeatedColumnsWarning.of_columns(repeated))
+            warn(RepeatedColumnsWarning.of_columns(repeated))
 
     def sides(self, column: int) -> str:
         """Which classes a column parts, in words."""
         side = self.signs[:, column]
-        negative, positive = (listing(self.labels[side == s].tolist(), 3) for s in (-1, 1))
+        negative, positive = (quote_names(self.labels[side == s].tolist(), 3) for s in (-1, 1))
         return f"(Said of a two-class problem: '0' is {negative}; '1' is {positive}.)"
 
     @property

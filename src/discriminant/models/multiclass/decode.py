@@ -44,7 +44,7 @@ from typing import Literal, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from discriminant.errors import CouplingWarning, tell
+from discriminant.errors import CouplingWarning, warn
 from discriminant.models.multiclass.codes import Signs, one_vs_rest
 from discriminant.table.blocks import Floats
 
@@ -248,7 +248,7 @@ def _sides(one: Floats, signs: Signs) -> Floats:
             rows, state, fit = rows[left], state.take(left), fit.take(left)
     worst = float(np.nanmax(went))
     if worst > _ENOUGH:
-        tell(CouplingWarning.of(len(rows), n, _STEPS, worst))
+        warn(CouplingWarning.of(len(rows), n, _STEPS, worst))
     return found
 
 

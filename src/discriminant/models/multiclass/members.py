@@ -30,7 +30,7 @@ import numpy as np
 from scipy.linalg import lapack
 from scipy.special import expit
 
-from discriminant.errors import speaking
+from discriminant.errors import add_context
 from discriminant.models.gaussian.covariance import Denominator, shrink
 from discriminant.models.gaussian.family import Family
 from discriminant.models.linear.least_squares import IndicatorRule
@@ -107,7 +107,7 @@ def fit_members(moments: Any, code: Code, *, rule_from: Callable[[Any], Rule]) -
 
 def member_rule(moments: Any, code: Code, column: int, *, rule_from: Callable[[Any], Rule]) -> Rule:
     """The rule of one column; what it has to tell is told of the classes of its sides."""
-    with speaking(code.sides(column)):
+    with add_context(code.sides(column)):
         return rule_from(sided(moments, code, column))
 
 

@@ -23,7 +23,7 @@ import numpy.typing as npt
 
 from discriminant.assessment.scorers import check_classifier, said_by
 from discriminant.decision.actions import OUTLIER, REJECT, Verdict
-from discriminant.errors import OptionError, PlotError, ShapeError, gathered
+from discriminant.errors import OptionError, PlotError, ShapeError, merge_warnings
 from discriminant.report.plots.canvas import (
     Canvas,
     Plane,
@@ -199,7 +199,7 @@ def plot_boundary(
     check_classifier(model)
     plane = plane_of(model, X, features, "plot_boundary")
     labels, codes = known_labels(model, y, len(plane.points))
-    with gathered():
+    with merge_warnings():
         regions, actions = regions_of(model, plane, nodes=nodes, window=window)
     canvas = Canvas.of(ax)
     shown = [*labels.tolist(), *(a for a in actions if a not in set(labels.tolist()))]

@@ -25,7 +25,7 @@ import numpy.typing as npt
 from sklearn.base import clone
 
 from discriminant.assessment.scorers import check_classifier
-from discriminant.errors import OptionError, PlotError, gathered, kept
+from discriminant.errors import OptionError, PlotError, capture_warnings, merge_warnings
 from discriminant.report.plots.boundary import (
     draw_borders,
     draw_rows,
@@ -120,7 +120,7 @@ def plot_masking(
         raise PlotError.of_classes("plot_masking", len(labels), "three classes or more")
     line = MeansLine.of(plane.points, codes, plane.names)
     places = line.places()
-    with gathered():
+    with merge_warnings():
         values, what = _values(model, plane.rows(line.points(places)))
     canvas = Canvas.of(ax)
     said = values.argmax(axis=1)
@@ -261,7 +261,7 @@ def stopped(model: Any, X: Any, y: Any, passes: int) -> Any:
     if model.shuffle and not isinstance(model.random_state, Integral):
         allowed = "a whole number where rows are shuffled, for the same walk once more"
         raise OptionError.of("random_state", model.random_state, allowed)
-    with kept():  # that it did not end is the point
+    with capture_warnings():  # that it did not end is the point
         return clone(model).set_params(max_passes=passes, keep="last").fit(X, y)
 
 

@@ -18,7 +18,7 @@ from discriminant.assessment.resampling.cross_validate import HeldOut
 from discriminant.assessment.scorers import check_classifier
 from discriminant.decision.actions import REJECT, Reject, exceeds
 from discriminant.decision.curves import RiskCoverage, risk_coverage
-from discriminant.errors import PlotError, PosteriorError, gathered
+from discriminant.errors import PlotError, PosteriorError, merge_warnings
 from discriminant.report.plots.boundary import (
     decided_over,
     halved,
@@ -108,7 +108,7 @@ def _draw_band(
     plane = Plane.of(X, (feature,), names=getattr(model, "feature_names_in_", None))
     places = np.linspace(*plane.window()[0], _NODES)
     labels, codes = _labels(model, y, len(plane.points))
-    with gathered():
+    with merge_warnings():
         bands = bands_of(model, plane, places)
         posterior = np.asarray(model.predict_proba(plane.rows(places[:, None])))
     canvas = Canvas.of(ax)

@@ -65,7 +65,7 @@ from discriminant.errors import (
     MoreFeaturesWarning,
     ShapeError,
     SparseFileError,
-    tell,
+    warn,
 )
 from discriminant.table.blocks import Floats
 from discriminant.table.files.atomic import replacing
@@ -549,7 +549,7 @@ def svmlight_blocks(
     d = high - low + 1 if features is None else features
     dropped = more == "drop" and high - low >= d
     if dropped:
-        tell(MoreFeaturesWarning.of(str(path), high, low, d))
+        warn(MoreFeaturesWarning.of(str(path), high, low, d))
     L = last + 1 if labels is None else labels
     start = 0
     tight = replace(loose, features=None if dropped else d, first=low)
@@ -682,7 +682,7 @@ def _first_feature(path: Path, low: int, high: int, features: int | None) -> Lit
     if low == 0:
         return 0
     if features is not None and 0 < high < features:
-        tell(FirstFeatureWarning.of(str(path), features))
+        warn(FirstFeatureWarning.of(str(path), features))
     return 1
 
 

@@ -9,12 +9,7 @@ from discriminant.errors.base import (
     DiscriminantError as DiscriminantError,
     DiscriminantWarning as DiscriminantWarning,
     InputError as InputError,
-    add_context as add_context,
-    capture_warnings as capture_warnings,
-    in_thread as in_thread,
-    merge_warnings as merge_warnings,
-    quote_names as quote_names,
-    warn as warn,
+    quote as quote,
 )
 from discriminant.errors.data import (
     BadNumberError as BadNumberError,
@@ -118,4 +113,11 @@ from discriminant.errors.storage import (
     StoredFileError as StoredFileError,
     WriteError as WriteError,
     check_file_name as check_file_name,
+)
+from discriminant.errors.warnings import (
+    add_context as add_context,
+    capture_warnings as capture_warnings,
+    in_thread as in_thread,
+    merge_warnings as merge_warnings,
+    warn as warn,
 )

@@ -18,7 +18,7 @@ import re
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 
-from discriminant.errors.base import DiscriminantError, DiscriminantWarning, InputError, quote_names
+from discriminant.errors.base import DiscriminantError, DiscriminantWarning, InputError, quote
 
 
 class LabelError(InputError):
@@ -97,15 +97,13 @@ class LabelError(InputError):
 
     @classmethod
     def unknown(cls, labels: Sequence[object], known: Sequence[object]) -> LabelError:
-        return cls(
-            f"Unknown class(es) {quote_names(labels)}; the classes are {quote_names(known, 20)}."
-        )
+        return cls(f"Unknown class(es) {quote(labels)}; the classes are {quote(known, 20)}.")
 
     @classmethod
     def unseen(cls, counts: Mapping[object, int], known: Sequence[object]) -> LabelError:
         return cls(
             f"{sum(counts.values())} row(s) are of {len(counts)} class(es) that the model does not "
-            f"know: {_counted(counts)}; its classes are {quote_names(known, 20)}. Drop or relabel "
+            f"know: {_counted(counts)}; its classes are {quote(known, 20)}. Drop or relabel "
             "these rows, or pass unseen='count': then they count, and are never right."
         )
 
@@ -113,7 +111,7 @@ class LabelError(InputError):
     def strange(cls, counts: Mapping[object, int], known: Sequence[object]) -> LabelError:
         return cls(
             f"Decisions that are no class: {_counted(counts)}; the classes are "
-            f"{quote_names(known, 20)}. Correct them, or name actions that are no class in actions=."
+            f"{quote(known, 20)}. Correct them, or name actions that are no class in actions=."
         )
 
     @classmethod
@@ -140,7 +138,7 @@ class LabelError(InputError):
     @classmethod
     def uncoded(cls, labels: Sequence[object]) -> LabelError:
         return cls(
-            f"The rows have labels, {quote_names(labels)}, and nothing says which column of "
+            f"The rows have labels, {quote(labels)}, and nothing says which column of "
             "log_posterior is whose: pass classes=, the label of each column, such as "
             "model.classes_."
         )
@@ -265,14 +263,14 @@ class PriorError(InputError):
     def of_length(cls, found: int, labels: Sequence[object]) -> PriorError:
         return cls(
             f"prior has {found} entries for {len(labels)} classes: pass one for each class, in the "
-            f"order {quote_names(labels)}."
+            f"order {quote(labels)}."
         )
 
     @classmethod
     def not_numbers(cls, kind: str, labels: Sequence[object]) -> PriorError:
         return cls(
             f"prior is {kind}, not {len(labels)} numbers: pass the probability of each class, in "
-            f"the order {quote_names(labels)}."
+            f"the order {quote(labels)}."
         )
 
     @classmethod
@@ -285,14 +283,14 @@ class PriorError(InputError):
     @classmethod
     def of_missing(cls, missing: Sequence[object], labels: Sequence[object]) -> PriorError:
         return cls(
-            f"prior has no entry for class(es) {quote_names(missing)}: pass one for each of "
-            f"{quote_names(labels)}."
+            f"prior has no entry for class(es) {quote(missing)}: pass one for each of "
+            f"{quote(labels)}."
         )
 
     @classmethod
     def without_classes(cls, labels: Sequence[object]) -> PriorError:
         return cls(
-            f"Priors are given by label, {quote_names(labels, 20)}, and nothing says which column of "
+            f"Priors are given by label, {quote(labels, 20)}, and nothing says which column of "
             "log_posterior is whose: pass classes=, the label of each column, such as "
             "model.classes_; or priors as a list in the order of the columns."
         )
@@ -313,7 +311,7 @@ class OptionError(InputError):
     def beyond_reach(cls, asked: int, found: int, names: Sequence[str]) -> OptionError:
         return cls(
             f"n_features={asked} is not possible: {found} feature(s) are in and no other can "
-            f"enter, since each of {quote_names(names)} is constant or follows from these within "
+            f"enter, since each of {quote(names)} is constant or follows from these within "
             f"classes. Ask for at most {found}, or pass a smaller tolerance."
         )
 
@@ -332,9 +330,7 @@ class ConstantColumnWarning(DiscriminantWarning):
 
     @classmethod
     def of_columns(cls, columns: Sequence[str], what: str = "class") -> ConstantColumnWarning:
-        return cls(
-            f"Constant column(s) {quote_names(columns)} say nothing of the {what}: left out."
-        )
+        return cls(f"Constant column(s) {quote(columns)} say nothing of the {what}: left out.")
 
 
 class ConstantInClassWarning(DiscriminantWarning):
@@ -343,7 +339,7 @@ class ConstantInClassWarning(DiscriminantWarning):
     @classmethod
     def of_columns(cls, columns: Sequence[str], label: object) -> ConstantInClassWarning:
         return cls(
-            f"Column(s) {quote_names(columns)} have one value only in class '{label}': their pooled "
+            f"Column(s) {quote(columns)} have one value only in class '{label}': their pooled "
             "variance is used there. Drop them, or share one covariance (LDA, RDA with pooling)."
         )
 
@@ -356,7 +352,7 @@ class SeparatingColumnWarning(DiscriminantWarning):
         cls, columns: Sequence[str], labels: Sequence[object]
     ) -> SeparatingColumnWarning:
         return cls(
-            f"Column(s) {quote_names(columns)} do not vary within class {quote_names(labels)} but differ "
+            f"Column(s) {quote(columns)} do not vary within class {quote(labels)} but differ "
             "between classes: they separate these classes perfectly and decide alone, so that "
             "posteriors are 0 or 1. If a column was made from the label, drop it."
         )
@@ -366,8 +362,8 @@ class SeparatingColumnWarning(DiscriminantWarning):
         cls, columns: Sequence[str], labels: Sequence[object]
     ) -> SeparatingColumnWarning:
         return cls(
-            f"A combination of column(s) {quote_names(columns)} does not vary within class "
-            f"{quote_names(labels)} but differs between classes: it separates these classes perfectly "
+            f"A combination of column(s) {quote(columns)} does not vary within class "
+            f"{quote(labels)} but differs between classes: it separates these classes perfectly "
             "and decides alone, so that posteriors are 0 or 1. If a column was made from the "
             "label, drop it; if many rows are copies of a few, pass shrinkage='auto'."
         )
@@ -390,13 +386,13 @@ class CollinearWarning(DiscriminantWarning):
         way_out = "" if remedy is None else f" or pass {remedy} > 0"
         if rank < features:
             return cls(
-                f"Column(s) {quote_names(columns)} depend linearly on one another: rank {rank} of "
+                f"Column(s) {quote(columns)} depend linearly on one another: rank {rank} of "
                 f"{features}, condition number {condition:.1e}, 0 correct digits expected in their "
                 "coefficients. What they say twice is left out once. "
                 f"Drop {features - rank} of them{way_out}."
             )
         return cls(
-            f"Column(s) {quote_names(columns)} almost depend linearly on one another: rank {rank} of "
+            f"Column(s) {quote(columns)} almost depend linearly on one another: rank {rank} of "
             f"{features}, condition number {condition:.1e}, about {digits:.0f} correct digits "
             f"expected in the coefficients. Drop one of them{way_out}."
         )
@@ -405,7 +401,7 @@ class CollinearWarning(DiscriminantWarning):
     def of_test(cls, what: str, columns: Sequence[str], condition: float) -> CollinearWarning:
         digits = max(0.0, 16.0 - _log10(condition))
         return cls(
-            f"{what}: column(s) {quote_names(columns)} almost depend linearly on one another "
+            f"{what}: column(s) {quote(columns)} almost depend linearly on one another "
             f"(condition number {condition:.1e}), so about {digits:.0f} digits of "
             "the statistics are correct. Leave one of them out: moments.select([...])."
         )
@@ -583,7 +579,7 @@ class LargeIntegerWarning(DiscriminantWarning):
     @classmethod
     def of_columns(cls, columns: Sequence[str]) -> LargeIntegerWarning:
         return cls(
-            f"Column(s) {quote_names(columns)} hold integers beyond 2**53: digits are lost as float64, "
+            f"Column(s) {quote(columns)} hold integers beyond 2**53: digits are lost as float64, "
             "so different values may become equal. Drop a column that is an identifier."
         )
 
@@ -670,14 +666,14 @@ class ColumnNamesError(InputError):
         cls, what: str, names: Sequence[object], labels: Sequence[object]
     ) -> ColumnNamesError:
         return cls(
-            f"The columns of {what} are named {quote_names(names, 20)}, and the classes are "
-            f"{quote_names(labels, 20)}. Name each column by its class; or pass classes=, the class of "
+            f"The columns of {what} are named {quote(names, 20)}, and the classes are "
+            f"{quote(labels, 20)}. Name each column by its class; or pass classes=, the class of "
             "each column in order; or an array, its columns in the order of the sorted labels."
         )
 
     @classmethod
     def of_missing(cls, missing: Sequence[str], extra: Sequence[str]) -> ColumnNamesError:
-        note = f" Columns not used by the model: {quote_names(extra)}." if extra else ""
+        note = f" Columns not used by the model: {quote(extra)}." if extra else ""
         way = "Rename or add the missing ones."
         if any(name.partition("=")[0] in set(extra) for name in missing if "=" in name):
             way = (
@@ -685,7 +681,7 @@ class ColumnNamesError(InputError):
                 "columns as they are, and fits rows of discriminant.rows too."
             )
         return cls(
-            f"Missing column(s) {quote_names(missing)}: the model was fitted with them.{note} {way}"
+            f"Missing column(s) {quote(missing)}: the model was fitted with them.{note} {way}"
         )
 
     @classmethod
@@ -693,7 +689,7 @@ class ColumnNamesError(InputError):
         kinds = ", ".join(sorted({type(name).__name__ for name in others}))
         return cls(
             f"Feature names are only supported if all input features have string names: column(s) "
-            f"{quote_names(texts)} are named by text and {quote_names(others)} by {kinds}. Rename them, "
+            f"{quote(texts)} are named by text and {quote(others)} by {kinds}. Rename them, "
             "for instance with X.columns = X.columns.astype(str)."
         )
 
@@ -741,7 +737,7 @@ class ExtraColumnsWarning(DiscriminantWarning):
 
     @classmethod
     def of_columns(cls, extra: Sequence[str]) -> ExtraColumnsWarning:
-        return cls(f"Ignored column(s) {quote_names(extra)}: the model was fitted without them.")
+        return cls(f"Ignored column(s) {quote(extra)}: the model was fitted without them.")
 
 
 _ONE_GROUP = re.compile("[+-]?[1-9][0-9]{0,2},[0-9]{3}")  # 1,001: thousands or decimals
@@ -832,7 +828,7 @@ class MissingCellError(MissingValueError):
     @classmethod
     def of_all(cls, rows: int, columns: Sequence[str]) -> MissingCellError:
         return cls(
-            f"All {rows} rows have a missing cell in one of {quote_names(columns)}, so that "
+            f"All {rows} rows have a missing cell in one of {quote(columns)}, so that "
             "missing='drop' leaves none: exclude the emptiest columns, or pass missing='mean' or "
             "'indicator'."
         )
@@ -862,14 +858,14 @@ class CategoryError(InputError):
     ) -> CategoryError:
         return cls(
             f"{_place(row, column, line)}: the category {value[:80]!r} was not seen at the fit "
-            f"({rows} such row(s) in that column); known are {quote_names(known)}. Correct it, or fit "
+            f"({rows} such row(s) in that column); known are {quote(known)}. Correct it, or fit "
             "with unseen='ignore' (no indicator is 1) or 'reject' (such rows are not decided)."
         )
 
     @classmethod
     def of_order(cls, column: str, value: str, levels: Sequence[str]) -> CategoryError:
         return cls(
-            f"ordered={{'{column}': ...}} names the levels {quote_names(levels)}, and the column also "
+            f"ordered={{'{column}': ...}} names the levels {quote(levels)}, and the column also "
             f"holds {value[:80]!r}: name every level, from lowest to highest."
         )
 
@@ -877,7 +873,7 @@ class CategoryError(InputError):
     def of_orders(cls, column: str, levels: Sequence[str]) -> CategoryError:
         return cls(
             f"Column '{column}' is an ordered category, but parts of the table list its levels in "
-            f"different orders ({quote_names(levels)} occur). Give one order, from lowest to highest: "
+            f"different orders ({quote(levels)} occur). Give one order, from lowest to highest: "
             f"ordered={{'{column}': [...]}}."
         )
 
@@ -892,13 +888,13 @@ class TargetError(LabelError):
         guess = "" if nearest is None else f" Did you mean '{nearest}'?"
         return cls(
             f"There is no column '{target}' for the {what}.{guess} The columns are "
-            f"{quote_names(columns, 20)}."
+            f"{quote(columns, 20)}."
         )
 
     @classmethod
     def headless(cls, target: str, columns: Sequence[str]) -> TargetError:
         return cls(
-            f"There is no column '{target}'; the first line holds {quote_names(columns)}, which look "
+            f"There is no column '{target}'; the first line holds {quote(columns)}, which look "
             "like values: does the file lack a line of names? Put one before the rows."
         )
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Self
 
-from discriminant.errors.base import DiscriminantError, DiscriminantWarning, InputError, quote_names
+from discriminant.errors.base import DiscriminantError, DiscriminantWarning, InputError, quote
 
 
 class ResamplingError(InputError):
@@ -42,7 +42,7 @@ class ResamplingError(InputError):
     def ratio_of_many(cls, ratio: float, labels: Sequence[object]) -> ResamplingError:
         return cls(
             f"strategy={ratio:g} is a ratio of two classes, and there are {len(labels)}: "
-            f"{quote_names(labels, 20)}. Pass {{class: rows}} or 'auto'."
+            f"{quote(labels, 20)}. Pass {{class: rows}} or 'auto'."
         )
 
     @classmethod
@@ -126,7 +126,7 @@ class CodeError(InputError):
     def of_shape(cls, shape: tuple[int, ...], labels: Sequence[object]) -> CodeError:
         return cls(
             f"The code has shape {shape} for {len(labels)} classes: pass one row for each class, "
-            f"in the order {quote_names(labels, 20)}, and one column for each classifier."
+            f"in the order {quote(labels, 20)}, and one column for each classifier."
         )
 
     @classmethod
@@ -245,7 +245,7 @@ class MaskedClassWarning(DiscriminantWarning):
     @classmethod
     def of_classes(cls, labels: Sequence[object]) -> MaskedClassWarning:
         return cls(
-            f"Class(es) {quote_names(labels)} are masked on the training rows: no row is predicted as "
+            f"Class(es) {quote(labels)} are masked on the training rows: no row is predicted as "
             "one of them (whether they have a region elsewhere: masked_everywhere_). "
             "Use LDA, or a quadratic basis (degree=2)."
         )
@@ -370,14 +370,14 @@ class SeparationWarning(DiscriminantWarning):
         cls, kind: str, columns: Sequence[str], classes: Sequence[tuple[object, object]]
     ) -> SeparationWarning:
         pairs = [f"{one}' and '{other}" for one, other in classes]
-        by = f"column(s) {quote_names(columns)}" if columns else "the intercept"
+        by = f"column(s) {quote(columns)}" if columns else "the intercept"
         how = (
             "completely separated: scores give every row to its class"
             if kind == "complete"
             else "quasi-separated: scores are wrong of no row and tie in some"
         )
         return cls(
-            f"Class(es) {quote_names(pairs)} are {how}. So there is no finite maximum-likelihood "
+            f"Class(es) {quote(pairs)} are {how}. So there is no finite maximum-likelihood "
             f"estimate: coefficients and standard errors of {by} grow without limit and mean "
             'nothing. Pass bias_reduction="jeffreys" (Firth) or ridge > 0, or drop or merge '
             "what separates, for instance a column made from the label or a rare category."
@@ -454,7 +454,7 @@ class InferenceError(InputError):
         cls, what: str, columns: Sequence[str], rank: int, features: int
     ) -> InferenceError:
         return cls(
-            f"{what}: column(s) {quote_names(columns)} depend linearly on one another within classes "
+            f"{what}: column(s) {quote(columns)} depend linearly on one another within classes "
             f"(rank {rank} of {features}), so that the scatter has no inverse. Leave out "
             f"{features - rank} of them: moments.select([...])."
         )
@@ -462,7 +462,7 @@ class InferenceError(InputError):
     @classmethod
     def no_spread(cls, what: str, columns: Sequence[str]) -> InferenceError:
         return cls(
-            f"{what}: column(s) {quote_names(columns)} do not vary within any class but differ between "
+            f"{what}: column(s) {quote(columns)} do not vary within any class but differ between "
             "classes: they separate them without error, F is infinite and there is nothing to "
             "test. If a column was made from the label drop it: moments.select([...])."
         )
@@ -470,7 +470,7 @@ class InferenceError(InputError):
     @classmethod
     def all_constant(cls, what: str, columns: Sequence[str]) -> InferenceError:
         return cls(
-            f"{what}: none of the {len(columns)} column(s) {quote_names(columns)} varies: each has one "
+            f"{what}: none of the {len(columns)} column(s) {quote(columns)} varies: each has one "
             "value in all rows, and there is nothing to test. Read columns that vary."
         )
 
@@ -488,7 +488,7 @@ class InferenceError(InputError):
     @classmethod
     def flat_class(cls, what: str, label: object, columns: Sequence[str]) -> InferenceError:
         return cls(
-            f"{what}: column(s) {quote_names(columns)} have one value only in class '{label}', so that "
+            f"{what}: column(s) {quote(columns)} have one value only in class '{label}', so that "
             "its covariance has no inverse. Leave out the columns (moments.select([...])) or the "
             "class (moments.classes([...]))."
         )
@@ -496,7 +496,7 @@ class InferenceError(InputError):
     @classmethod
     def not_two(cls, what: str, labels: Sequence[object]) -> InferenceError:
         return cls(
-            f"{what} compares two classes, and there are {len(labels)} ({quote_names(labels)}): pass "
+            f"{what} compares two classes, and there are {len(labels)} ({quote(labels)}): pass "
             "labels=(one, other), or the moments of two tables."
         )
 
@@ -683,7 +683,7 @@ class HierarchyError(InputError):
     @classmethod
     def orphan(cls, labels: Sequence[object]) -> HierarchyError:
         return cls(
-            f"{len(labels)} label(s) are not in the hierarchy: {quote_names(labels)}. Give each of "
+            f"{len(labels)} label(s) are not in the hierarchy: {quote(labels)}. Give each of "
             "them a place, or leave out its rows."
         )
 
@@ -698,7 +698,7 @@ class HierarchyError(InputError):
     @classmethod
     def two_parents(cls, node: object, parents: Sequence[object]) -> HierarchyError:
         return cls(
-            f"Node '{node}' has {len(parents)} parents in the hierarchy, {quote_names(parents)}. A "
+            f"Node '{node}' has {len(parents)} parents in the hierarchy, {quote(parents)}. A "
             "node has one place: keep one of these pairs."
         )
 
@@ -707,7 +707,7 @@ class HierarchyError(InputError):
         many = len(leaves)
         said = "leaf of the hierarchy is no label" if many == 1 else "leaves are no labels"
         return cls(
-            f"{many} {said}: {quote_names(leaves)}; the first stands {_at(place)}. Leaves are the "
+            f"{many} {said}: {quote(leaves)}; the first stands {_at(place)}. Leaves are the "
             "labels of y, by the same names and of the same type: leave the others out."
         )
 
@@ -730,7 +730,7 @@ class HierarchyError(InputError):
     def two_roots(cls, roots: Sequence[object]) -> HierarchyError:
         pairs = ", ".join(f"({root!r}, 'all')" for root in list(roots)[:2])
         return cls(
-            f"The hierarchy has {len(roots)} roots: {quote_names(roots)}. Put one node above them: "
+            f"The hierarchy has {len(roots)} roots: {quote(roots)}. Put one node above them: "
             f"{pairs}{', ..' if len(roots) > 2 else ''}."
         )
 
@@ -760,7 +760,7 @@ class UnseenLabelsWarning(DiscriminantWarning):
     def of(cls, labels: Sequence[object], of_labels: int) -> UnseenLabelsWarning:
         return cls(
             f"{len(labels):,} of {of_labels:,} labels have no row, so that nothing can be learnt "
-            f"of them and they are hardly ever predicted: {quote_names(labels)}."
+            f"of them and they are hardly ever predicted: {quote(labels)}."
         )
 
 
@@ -800,8 +800,8 @@ class MomentsMismatchError(InputError):
         missing = [n for n in ours if n not in set(theirs)]
         extra = [n for n in theirs if n not in set(ours)]
         differ = (
-            f"only in the first: {quote_names(missing) or 'none'}; "
-            f"only in the second: {quote_names(extra) or 'none'}"
+            f"only in the first: {quote(missing) or 'none'}; "
+            f"only in the second: {quote(extra) or 'none'}"
             if missing or extra
             else "the same names in another order"
         )
@@ -916,8 +916,8 @@ class SitesError(MomentsMismatchError):
     @classmethod
     def of_order(cls, column: str, ours: Sequence[str], theirs: Sequence[str]) -> SitesError:
         return cls(
-            f"Moments do not add: the levels of column '{column}' are {quote_names(ours)} in the first "
-            f"and {quote_names(theirs)} in the second. Name all of them for both (ordered, --ordered)."
+            f"Moments do not add: the levels of column '{column}' are {quote(ours)} in the first "
+            f"and {quote(theirs)} in the second. Name all of them for both (ordered, --ordered)."
         )
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from discriminant.errors.base import DiscriminantError, DiscriminantWarning, InputError, quote_names
+from discriminant.errors.base import DiscriminantError, DiscriminantWarning, InputError, quote
 
 
 class CostError(InputError):
@@ -24,21 +24,21 @@ class CostError(InputError):
         K = len(labels)
         return cls(
             f"cost has shape {shape} for {K} classes: pass ({K}, {K}), a row for each decision and "
-            f"a column for each true class, both in the order {quote_names(labels, 20)}; or pass "
+            f"a column for each true class, both in the order {quote(labels, 20)}; or pass "
             "{decision: {class: cost}}, where names tell the order."
         )
 
     @classmethod
     def of_columns(cls, found: Sequence[object], labels: Sequence[object]) -> CostError:
         return cls(
-            f"The columns of cost are {quote_names(found, 20)}, the classes are {quote_names(labels, 20)}: "
+            f"The columns of cost are {quote(found, 20)}, the classes are {quote(labels, 20)}: "
             "name each class once."
         )
 
     @classmethod
     def of_class(cls, action: object, label: object, labels: Sequence[object]) -> CostError:
         return cls(
-            f"cost of '{action}' names the class '{label}'; the classes are {quote_names(labels, 20)}."
+            f"cost of '{action}' names the class '{label}'; the classes are {quote(labels, 20)}."
         )
 
     @classmethod
@@ -46,15 +46,15 @@ class CostError(InputError):
         cls, action: object, missing: Sequence[object], labels: Sequence[object]
     ) -> CostError:
         return cls(
-            f"'{action}' in cost is none of the classes {quote_names(labels, 20)}. An action of its "
-            f"own needs a cost for every class, and none is given for {quote_names(missing, 20)}."
+            f"'{action}' in cost is none of the classes {quote(labels, 20)}. An action of its "
+            f"own needs a cost for every class, and none is given for {quote(missing, 20)}."
         )
 
     @classmethod
     def of_unnamed(cls, rows: int, columns: Sequence[object]) -> CostError:
         return cls(
             f"The {rows} rows of cost have no names. They would be the classes in the order of the "
-            f"columns, {quote_names(columns, 20)}, and for that there must be {len(columns)} rows with "
+            f"columns, {quote(columns, 20)}, and for that there must be {len(columns)} rows with "
             "0 where the two are the same. Name the decisions: by the index of a pandas frame, or "
             "by a column of texts in any frame."
         )
@@ -75,14 +75,14 @@ class CostError(InputError):
     def of_row(cls, action: object, given: object, labels: Sequence[object]) -> CostError:
         return cls(
             f"cost of '{action}' is {given!r}: pass {{class: cost}}, what it costs where each of "
-            f"the classes {quote_names(labels, 20)} is true."
+            f"the classes {quote(labels, 20)} is true."
         )
 
     @classmethod
     def without(cls, actions: Sequence[object], known: Sequence[object]) -> CostError:
         return cls(
-            f"Rows were decided {quote_names(actions)}, whose cost is not given; costs are given for "
-            f"{quote_names(known, 20)}. Name these actions in cost=; REJECT and OUTLIER cost what "
+            f"Rows were decided {quote(actions)}, whose cost is not given; costs are given for "
+            f"{quote(known, 20)}. Name these actions in cost=; REJECT and OUTLIER cost what "
             "reject= and outlier= say."
         )
 
@@ -125,7 +125,7 @@ class ThresholdError(InputError):
     @classmethod
     def of_labels(cls, given: object, labels: Sequence[object]) -> ThresholdError:
         return cls(
-            f"threshold={given!r} does not fit the {len(labels)} classes {quote_names(labels, 20)}: "
+            f"threshold={given!r} does not fit the {len(labels)} classes {quote(labels, 20)}: "
             "pass one number for each of them, or with two classes one number, for the second."
         )
 
@@ -200,7 +200,7 @@ class PosteriorError(InputError):
     def of_columns(cls, columns: int, labels: Sequence[object]) -> PosteriorError:
         return cls(
             f"Posteriors have {columns} column(s) and there are {len(labels)} classes, "
-            f"{quote_names(labels, 20)}: pass classes=, the class of each column in order."
+            f"{quote(labels, 20)}: pass classes=, the class of each column in order."
         )
 
     @classmethod
@@ -234,7 +234,7 @@ class PosteriorError(InputError):
     def contradicted(cls, row: int, names: Sequence[object]) -> PosteriorError:
         return cls(
             f"In row {row} (counted from 0) every class has posterior 0 by one of "
-            f"{quote_names(names)}, so that nothing is left. Smooth or calibrate the models that say 0."
+            f"{quote(names)}, so that nothing is left. Smooth or calibrate the models that say 0."
         )
 
     @classmethod
@@ -286,8 +286,8 @@ class FusionError(InputError):
     @classmethod
     def of_classes(cls, name: str, found: Sequence[object], first: Sequence[object]) -> FusionError:
         return cls(
-            f"'{name}' knows the classes {quote_names(found, 20)} and the first source "
-            f"{quote_names(first, 20)}: fit all to the same classes."
+            f"'{name}' knows the classes {quote(found, 20)} and the first source "
+            f"{quote(first, 20)}: fit all to the same classes."
         )
 
 
@@ -311,8 +311,8 @@ class NoClassDecidedWarning(DiscriminantWarning):
         cls, actions: Sequence[object], labels: Sequence[object]
     ) -> NoClassDecidedWarning:
         return cls(
-            f"cost names the action(s) {quote_names(actions)} and none of the classes "
-            f"{quote_names(labels)}, so that decide() never says a class. Name a class too, as "
+            f"cost names the action(s) {quote(actions)} and none of the classes "
+            f"{quote(labels)}, so that decide() never says a class. Name a class too, as "
             f"{{{labels[0]!r}: {{}}, ...}}, and all of them can be. If none is meant to be, pass a "
             "data frame of actions (rows) by classes (columns): of that nothing is told."
         )
@@ -324,7 +324,7 @@ class SharedColumnsWarning(DiscriminantWarning):
     @classmethod
     def of_columns(cls, columns: Sequence[object]) -> SharedColumnsWarning:
         return cls(
-            f"Column(s) {quote_names(columns)} belong to more than one source, so what they say is "
+            f"Column(s) {quote(columns)} belong to more than one source, so what they say is "
             "counted more than once: sources are fused as independent within each class."
         )
 
@@ -350,7 +350,7 @@ class ExportError(InputError):
 
     @classmethod
     def of_output(cls, name: str, known: Sequence[str]) -> ExportError:
-        return cls(f"There is no output '{name}'. This model has {quote_names(known, 9)}.")
+        return cls(f"There is no output '{name}'. This model has {quote(known, 9)}.")
 
     @classmethod
     def of_probabilities(cls, part: str, why: str, left: Sequence[str]) -> ExportError:
@@ -390,7 +390,7 @@ class ExportError(InputError):
 
     @classmethod
     def of_target(cls, given: object, allowed: Sequence[str]) -> ExportError:
-        return cls(f"There is no export to {given!r}. There is: {quote_names(allowed)}.")
+        return cls(f"There is no export to {given!r}. There is: {quote(allowed)}.")
 
     @classmethod
     def not_finite(cls, part: str) -> ExportError:
@@ -432,7 +432,7 @@ class PlotError(InputError):
     @classmethod
     def of_feature(cls, given: object, names: Sequence[str]) -> PlotError:
         return cls(
-            f"There is no feature {given!r}. There are {len(names)}: {quote_names(names, 9)}; pass a "
+            f"There is no feature {given!r}. There are {len(names)}: {quote(names, 9)}; pass a "
             f"name, or a place from 0 to {len(names) - 1}."
         )
 
@@ -482,7 +482,7 @@ class ScoreError(InputError):
     def of_shape(cls, shape: tuple[int, ...], rows: int, labels: Sequence[object]) -> ScoreError:
         K = len(labels)
         return cls(
-            f"scores have shape {shape} for {rows} rows of the classes {quote_names(labels, 20)}: pass "
+            f"scores have shape {shape} for {rows} rows of the classes {quote(labels, 20)}: pass "
             f"({rows},), one score a row, high for the positive class, or ({rows}, {K}), a column "
             "for each class in the order of `classes` (sorted labels unless given)."
         )
@@ -490,7 +490,7 @@ class ScoreError(InputError):
     @classmethod
     def which_column(cls, labels: Sequence[object]) -> ScoreError:
         return cls(
-            f"Each of the classes {quote_names(labels, 20)} has a column of scores, and a curve is of "
+            f"Each of the classes {quote(labels, 20)} has a column of scores, and a curve is of "
             "one of them against the others: pass positive=, its label. auc() and "
             "average_precision() average over all."
         )
@@ -500,7 +500,7 @@ class ScoreError(InputError):
         if not labels:
             return cls("There are no rows: pass labels and scores of rows of both kinds.")
         return cls(
-            f"The labels are {quote_names(labels, 20)}, and one score a row ranks one class above the "
+            f"The labels are {quote(labels, 20)}, and one score a row ranks one class above the "
             "others: pass positive=, the label that high scores speak for, or a column of scores "
             "for each class."
         )
@@ -509,7 +509,7 @@ class ScoreError(InputError):
     def without_positive(cls, positive: object, found: Sequence[object]) -> ScoreError:
         return cls(
             f"No row has the positive label '{positive}' and a positive weight; the labels are "
-            f"{quote_names(found, 20)}. A curve needs rows of both kinds: pass another positive=, or "
+            f"{quote(found, 20)}. A curve needs rows of both kinds: pass another positive=, or "
             "more rows."
         )
 
@@ -695,7 +695,7 @@ class RankedLabelsError(InputError):
     def unknown(cls, labels: Sequence[object], of_labels: int) -> RankedLabelsError:
         return cls(
             f"{len(labels)} label(s) of the truth are not among the {of_labels} classes: "
-            f"{quote_names(labels)}. No list can have them: leave them out, or, to count them as "
+            f"{quote(labels)}. No list can have them: leave them out, or, to count them as "
             "missed, name them after the others: classes=[*model.classes_, ...]."
         )
 
@@ -753,9 +753,9 @@ class StudyError(InputError):
                 "A label tree is for very many classes, and is not compared with other models: "
                 "'discriminant fit' with --target and --model label-tree makes one of a table, and "
                 "'discriminant assess' measures it on other rows. Models that are compared are "
-                f"{quote_names(known, most=20)}."
+                f"{quote(known, most=20)}."
             )
-        return cls(f"There is no model '{name}'. Choose among {quote_names(known, most=20)}.")
+        return cls(f"There is no model '{name}'. Choose among {quote(known, most=20)}.")
 
     @classmethod
     def no_models(cls) -> StudyError:
@@ -764,7 +764,7 @@ class StudyError(InputError):
     @classmethod
     def not_compared(cls, name: object, known: Sequence[str]) -> StudyError:
         return cls(
-            f"Model '{name}' was not compared. Compared were {quote_names(known, most=20)}: choose one "
+            f"Model '{name}' was not compared. Compared were {quote(known, most=20)}: choose one "
             "of them, or compare again with it."
         )
 
@@ -798,7 +798,7 @@ class StudyError(InputError):
     def none_with_probabilities(cls, names: Sequence[str], use: str) -> StudyError:
         give = "does not give" if len(names) == 1 else "do not give"
         return cls(
-            f"{quote_names(names, most=20)} {give} probabilities, which {use}. Add a model that does, "
+            f"{quote(names, most=20)} {give} probabilities, which {use}. Add a model that does, "
             "such as 'lda', or select by error (--by error) and leave costs and --reject out."
         )
 
@@ -951,7 +951,7 @@ class CommandError(InputError):
     @classmethod
     def taken_column(cls, path: object, names: Sequence[str]) -> CommandError:
         return cls(
-            f"{path} has already column(s) {quote_names(names)}, which the answer would repeat. Rename "
+            f"{path} has already column(s) {quote(names)}, which the answer would repeat. Rename "
             "them, or pass a prefix (--prefix)."
         )
 

@@ -50,7 +50,7 @@ from itertools import combinations
 import numpy as np
 import numpy.typing as npt
 
-from discriminant.errors import CodeError, RepeatedColumnsWarning, quote_names, warn
+from discriminant.errors import CodeError, RepeatedColumnsWarning, quote, warn
 from discriminant.moments.class_moments import ClassMoments
 from discriminant.table.blocks import Floats, Labels
 
@@ -95,7 +95,7 @@ class Code:
     def sides(self, column: int) -> str:
         """Which classes a column parts, in words."""
         side = self.signs[:, column]
-        negative, positive = (quote_names(self.labels[side == s].tolist(), 3) for s in (-1, 1))
+        negative, positive = (quote(self.labels[side == s].tolist(), 3) for s in (-1, 1))
         return f"(Said of a two-class problem: '0' is {negative}; '1' is {positive}.)"
 
     @property

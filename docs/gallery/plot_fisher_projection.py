@@ -1,10 +1,10 @@
 """
-Fisher's projection: many features, two axes
-============================================
+Fisher's projection to two dimensions
+=====================================
 
-Fisher's directions are those along which class means lie far apart, measured by the spread
-within classes. K classes have at most K - 1 of them, so that three classes of any number of
-features fit on a sheet of paper with nothing lost that LDA would use.
+Fisher's directions are those along which the class means are farthest apart, relative to the
+variation within classes. K classes have at most K - 1 directions, so three classes in any number
+of features can be shown in a plane without losing any information that LDA uses.
 """
 
 import matplotlib.pyplot as plt
@@ -14,9 +14,9 @@ from sklearn.decomposition import PCA
 import discriminant as dd
 
 # %%
-# Thirteen measurements of wines of three cultivars: hardly anything overlaps. Principal
-# components know nothing of the classes, and see only which measurements are written in large
-# numbers.
+# Thirteen measurements of wines of three cultivars: the classes hardly overlap. Principal
+# components do not use the class labels, and depend mostly on the measurements with the largest
+# values.
 
 wine = load_wine(as_frame=True)
 X, y = wine.data, wine.target_names[wine.target]
@@ -28,7 +28,7 @@ for ax in axes[1:]:
 plt.show()
 
 # %%
-# Iris: nearly all of the separation is along the first direction.
+# Iris: almost all of the separation is along the first direction.
 
 iris = load_iris(as_frame=True)
 kinds = iris.target_names[iris.target]
@@ -38,10 +38,10 @@ dd.plot_projection(model, iris.data, kinds)
 plt.show()
 
 # %%
-# Two classes have one direction. Thirty measurements of each tumour become a single number, and
-# the border is a point on its axis.
+# Two classes have one direction. The thirty measurements of each tumour are projected to a single
+# number, and the decision boundary is a point on its axis.
 
 tumour = load_breast_cancer(as_frame=True)
-found = tumour.target_names[tumour.target]
-dd.plot_projection(dd.Fisher().fit(tumour.data, found), tumour.data, found)
+diagnosis = tumour.target_names[tumour.target]
+dd.plot_projection(dd.Fisher().fit(tumour.data, diagnosis), tumour.data, diagnosis)
 plt.show()

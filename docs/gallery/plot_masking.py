@@ -2,10 +2,10 @@
 Masking: a class that least squares never predicts
 ==================================================
 
-Regress on an indicator of each class, and give a row to the class of the largest fitted value.
-That works for two classes. With three in a row it can fail: the indicator of the middle class
-is 0, then 1, then 0 along the row, and the best *straight line* through that is level. Somebody
-else is larger everywhere.
+Least squares classification regresses an indicator of each class on the features and predicts the
+class with the largest fitted value. This works for two classes. With three classes along a line
+it can fail: the indicator of the middle class is 0, then 1, then 0 along the line, so the best
+*linear* fit is constant, and another class has a larger value everywhere.
 """
 
 import warnings
@@ -21,35 +21,36 @@ X = np.vstack([rng.normal(centre, 1.0, (150, 2)) for centre in centres.values()]
 y = np.repeat(list(centres), 150)
 
 # %%
-# The three classes could hardly be easier to tell apart. Still no row at all is given to the
-# middle one, and the fit says so: ``MaskedClassWarning``. (It is silenced here, since we know.)
+# The three classes are easy to separate. Nevertheless no row is assigned to the middle class, and
+# the fit issues a ``MaskedClassWarning`` (silenced here).
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     squares = dd.LeastSquares().fit(X, y)
 wrong = int((squares.predict(X) != y).sum())
 print(f"masked on the rows: {squares.masked_}, everywhere: {squares.masked_everywhere_}")
-print(f"{wrong} of {len(y)} rows wrong")
+print(f"{wrong} of {len(y)} rows misclassified")
 
 dd.plot_masking(squares, X, y)
 plt.show()
 
 # %%
-# Two ways out. With squares and products of the features the fitted curve of the middle class
-# can rise and fall again. In general K classes in a row need powers up to K - 1.
+# There are two remedies. With squares and products of the features, the fitted curve of the
+# middle class can have a maximum in the middle. In general, K classes along a line need powers up
+# to K - 1.
 
 curved = dd.LeastSquares(degree=2).fit(X, y)
 dd.plot_masking(curved, X, y)
 plt.show()
 
 # %%
-# Or model the classes themselves. LDA asks how probable a row is in each class, and the middle
-# class is most probable in the middle. The borders are straight lines as before, but there are
-# two.
+# The second remedy is to model the classes. LDA estimates how probable a row is in each class, and
+# the middle class is the most probable one in the middle. The boundaries are still linear, but
+# there are two of them.
 
 lda = dd.LDA().fit(X, y)
 figure, axes = plt.subplots(1, 2, figsize=(10, 4.4), layout="constrained", sharey=True)
 for ax, model in zip(axes, (squares, lda), strict=True):
-    wrong = np.mean(model.predict(X) != y)
-    dd.plot_boundary(model, X, y, ax=ax, title=f"{type(model).__name__}: {wrong:.0%} wrong")
+    error = np.mean(model.predict(X) != y)
+    dd.plot_boundary(model, X, y, ax=ax, title=f"{type(model).__name__}: error {error:.0%}")
 plt.show()

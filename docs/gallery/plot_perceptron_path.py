@@ -1,11 +1,11 @@
 """
-The perceptron's path
-=====================
+The path of the perceptron
+==========================
 
-Rows are taken one by one. A row on the wrong side moves the border toward itself; a row on the
-right side never does, however far out it is. If a straight border can have every row right,
-this ends after at most :math:`R^2 / \\gamma^2` moves, with R the longest row and
-:math:`\\gamma` the margin.
+The perceptron processes rows one by one. A misclassified row moves the boundary toward itself; a
+correctly classified row never moves it, however far away it is. If the classes are linearly
+separable, the algorithm stops after at most :math:`R^2 / \\gamma^2` updates, where R is the largest
+norm of a row and :math:`\\gamma` is the margin.
 """
 
 import warnings
@@ -19,25 +19,25 @@ iris = load_iris()
 names = iris.target_names[iris.target]
 
 # %%
-# Two kinds of iris that can be separated, by their sepals. The border swings in the first
-# passes and then creeps: the last few rows lie close to it.
+# The sepals of two separable iris species. The boundary changes a lot in the first passes and
+# only a little after that, because the last few misclassified rows lie close to it.
 
 X, y = iris.data[:100, :2], names[:100]
 model = dd.Perceptron(shuffle=True, random_state=0).fit(X, y)
-print(f"{model.n_updates_} moves; the bound for the border found: {model.bound_:.0f}")
+print(f"{model.n_updates_} updates; upper bound: {model.bound_:.0f}")
 dd.plot_perceptron_path(model, X, y)
 plt.show()
 
 # %%
-# Its moves in each pass. They do not fall steadily: a move that puts one row right can put
-# another wrong.
+# The number of updates in each pass is not monotone: an update that corrects one row can make
+# another row wrong.
 
 dd.plot_perceptron_path(model)
 plt.show()
 
 # %%
-# The other two kinds overlap, and the perceptron never ends. What it keeps is the best border
-# that it met on the way (the "pocket"), with a warning that says how many rows that has wrong.
+# The other two species overlap, so the perceptron would never stop. It returns the best weights
+# seen (the "pocket" algorithm), with a warning that gives the number of misclassified rows.
 
 X, y = iris.data[50:, :2], names[50:]
 with warnings.catch_warnings():

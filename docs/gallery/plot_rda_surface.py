@@ -1,15 +1,15 @@
 """
-RDA: how much to pool, how much to shrink
-=========================================
+RDA: pooling and shrinkage
+==========================
 
-Between QDA and LDA, and between LDA and features taken for independent, there is a square of
-models (Friedman 1989)::
+Regularised discriminant analysis (Friedman 1989) includes QDA, LDA and diagonal LDA as special
+cases. The covariance of class k is a mixture of its own, C_k, and the pooled one, C::
 
     (1 - pooling) C_k + pooling [(1 - shrinkage) C + shrinkage diag(C)]
 
-is the covariance of class k, made of its own, C_k, and of the pooled one, C. With few rows for
-the features, somewhere between is often better than any corner. (Where a lecture writes
-:math:`\\alpha` and :math:`\\gamma`, they are 1 - pooling and 1 - shrinkage.)
+If there are few rows for the number of features, an intermediate model is often better than these
+special cases. (In the lectures, :math:`\\alpha` is 1 - pooling and :math:`\\gamma` is
+1 - shrinkage.)
 """
 
 import matplotlib.pyplot as plt
@@ -22,8 +22,8 @@ X, y = load_wine(return_X_y=True)
 some = np.random.default_rng(0).permutation(len(y))[:100]  # few rows for 13 features
 
 # %%
-# All 121 candidates are compared by 10-fold cross-validation. None of them is fitted on its
-# own: one eigenproblem for each fold, class and shrinkage serves all poolings.
+# All 121 candidates are compared by 10-fold cross-validation without refitting: one eigenproblem
+# for each fold, class and shrinkage serves all values of pooling.
 
 grid = dd.rda_grid(X[some], y[some])
 print(grid)
@@ -32,13 +32,13 @@ plt.show()
 
 # %%
 # The error is a coarser measure than the log loss: it counts rows, and many candidates have the
-# same.
+# same error.
 
 dd.plot_surface(grid, measure="error")
 plt.show()
 
 # %%
-# The rest of the rows never took part in the choice. The corners, and what was chosen:
+# The special cases and the selected model, assessed on rows that were not used for the selection:
 
 rest = np.setdiff1d(np.arange(len(y)), some)
 p, s, _ = grid.best()
@@ -46,8 +46,8 @@ models = {
     "QDA": dd.RDA(pooling=0.0),
     "LDA": dd.RDA(pooling=1.0),
     "diagonal LDA": dd.RDA(pooling=1.0, shrinkage=1.0),
-    "chosen": dd.RDA(pooling=grid.pooling[p], shrinkage=grid.shrinkage[s]),
+    "selected": dd.RDA(pooling=grid.pooling[p], shrinkage=grid.shrinkage[s]),
 }
 for name, model in models.items():
-    found = dd.evaluate(model.fit(X[some], y[some]), X[rest], y[rest])
-    print(f"{name:13} error {found.error:.3f}   log loss {found.log_loss:.3f}")
+    result = dd.evaluate(model.fit(X[some], y[some]), X[rest], y[rest])
+    print(f"{name:13} error {result.error:.3f}   log loss {result.log_loss:.3f}")

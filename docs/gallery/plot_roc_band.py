@@ -1,11 +1,12 @@
 """
-ROC: every threshold at once, and how sure it is
-================================================
+ROC curves with confidence bands
+================================
 
-A score becomes a decision by a threshold, and which threshold is right depends on what errors
-cost. The ROC curve shows all of them: of the positive rows the share that is found, against the
-share of the others that is called positive too. The area under it is the chance that a positive
-row has a higher score than another one. It does not change with how rare the positive class is.
+A threshold turns a score into a decision, and the best threshold depends on the costs of errors.
+The ROC curve shows all thresholds: the fraction of positive rows that are classified as positive,
+against the fraction of negative rows that are classified as positive. The area under the curve is
+the probability that a positive row has a higher score than a negative one. It does not depend on
+the frequency of the positive class.
 """
 
 import matplotlib.pyplot as plt
@@ -19,14 +20,14 @@ X, y = rows.data[:, :4], np.where(rows.target == 0, "malignant", "benign")
 
 
 def scores(model):
-    """Log-odds of held-out rows."""
+    """Log odds of held-out rows."""
     held = dd.cross_validate(model, X, y, 10)
     return held.log_posterior[:, 1] - held.log_posterior[:, 0]
 
 
 # %%
-# One curve, with DeLong's interval of its area. At each threshold the true point lies within
-# the band with 95 %. Marked is the threshold at which the two rates are furthest apart
+# One curve with DeLong's interval for the area. At each threshold, the band contains the true point
+# with a probability of 95 %. The marked threshold has the largest difference between the two rates
 # (Youden).
 
 lda = scores(dd.LDA())
@@ -34,8 +35,8 @@ dd.plot_roc(y, lda, positive="malignant")
 plt.show()
 
 # %%
-# Two models on the same rows. The intervals overlap, but that is no test: both know the same
-# rows. The paired test of DeLong is one.
+# Two models on the same rows. Overlapping intervals are not a test, because the two AUCs are
+# correlated. DeLong's paired test takes this into account.
 
 dd.plot_roc(y, {"LDA": lda, "one feature": X[:, 0]}, positive="malignant")
 plt.show()

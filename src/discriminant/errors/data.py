@@ -18,19 +18,23 @@ import re
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 
-from discriminant.errors.base import DiscriminantError, DiscriminantWarning, InputError, quote
+from discriminant.errors.base import (
+    DiscriminantError,
+    DiscriminantWarning,
+    InputError,
+    quote,
+    template,
+)
 
 
 class LabelError(InputError):
     """The labels cannot be used."""
 
-    @classmethod
-    def of_dates(cls, column: str) -> LabelError:
-        return cls(
-            f"Column '{column}', which holds the classes, is one of dates. A date is a number of "
-            "days, not a class: name another column, or write the classes as texts, such as "
-            "'2024' or '2024-03'."
-        )
+    of_dates = template("column")(
+        "Column '{column}', which holds the classes, is one of dates. A date is a number of "
+        "days, not a class: name another column, or write the classes as texts, such as '2024' "
+        "or '2024-03'."
+    )
 
     @classmethod
     def missing(cls, rows: Sequence[int]) -> LabelError:
@@ -42,62 +46,48 @@ class LabelError(InputError):
             "missing its own label."
         )
 
-    @classmethod
-    def none_left(cls, target: str, rows: int) -> LabelError:
-        return cls(
-            f"Column '{target}' is missing in all {rows} rows, so that missing='drop' leaves none: "
-            "name another target."
-        )
+    none_left = template("target, rows")(
+        "Column '{target}' is missing in all {rows} rows, so that missing='drop' leaves none: "
+        "name another target."
+    )
 
-    @classmethod
-    def infinite(cls, row: int) -> LabelError:
-        return cls(f"Input y contains infinity in row {row}: a label must be a name or an integer.")
+    infinite = template("row")(
+        "Input y contains infinity in row {row}: a label must be a name or an integer."
+    )
 
-    @classmethod
-    def mixed(cls, kinds: Sequence[str]) -> LabelError:
-        return cls(
-            f"Labels are of mixed types ({', '.join(kinds)}), so 1 and '1' could be two classes "
-            "or one. Convert them all to one type, for instance y.astype(str)."
-        )
+    mixed = template("kinds")(
+        "Labels are of mixed types ({kinds:list}), so 1 and '1' could be two classes or one. "
+        "Convert them all to one type, for instance y.astype(str)."
+    )
 
-    @classmethod
-    def unordered(cls, kind: str) -> LabelError:
-        return cls(
-            f"Unknown label type: {kind} cannot be put in order. Labels are texts, whole numbers "
-            "or booleans: convert them, for instance to str."
-        )
+    unordered = template("kind")(
+        "Unknown label type: {kind} cannot be put in order. Labels are texts, whole numbers or "
+        "booleans: convert them, for instance to str."
+    )
 
-    @classmethod
-    def continuous(cls, row: int, distinct: int) -> LabelError:
-        return cls(
-            "Unknown label type: continuous. The label of "
-            f"row {row} is not a whole number and there are {distinct} distinct values among the "
-            "first rows: this is a regression target. Use LinearRegression, or cut it into classes."
-        )
+    continuous = template("row, distinct")(
+        "Unknown label type: continuous. The label of row {row} is not a whole number and there "
+        "are {distinct} distinct values among the first rows: this is a regression target. Use "
+        "LinearRegression, or cut it into classes."
+    )
 
-    @classmethod
-    def not_one_dimensional(cls, shape: tuple[int, ...]) -> LabelError:
-        return cls(
-            f"y should be a 1d array, got an array of shape {shape} instead: "
-            "pass one label for each row. Several labels a row are not supported."
-        )
+    not_one_dimensional = template("shape")(
+        "y should be a 1d array, got an array of shape {shape} instead: pass one label for each "
+        "row. Several labels a row are not supported."
+    )
 
-    @classmethod
-    def absent(cls, name: str) -> LabelError:
-        return cls(
-            f"{name} requires y to be passed, but the target y is None: pass one label a row."
-        )
+    absent = template("name")(
+        "{name} requires y to be passed, but the target y is None: pass one label a row."
+    )
 
-    @classmethod
-    def one_class(cls, label: object) -> LabelError:
-        return cls(
-            f"Only one class is present ('{label}'): a classifier needs rows of 2 or more classes."
-            " Add rows of another class, or name another target."
-        )
+    one_class = template("label")(
+        "Only one class is present ('{label}'): a classifier needs rows of 2 or more classes. "
+        "Add rows of another class, or name another target."
+    )
 
-    @classmethod
-    def unknown(cls, labels: Sequence[object], known: Sequence[object]) -> LabelError:
-        return cls(f"Unknown class(es) {quote(labels)}; the classes are {quote(known, 20)}.")
+    unknown = template("labels, known")(
+        "Unknown class(es) {labels:names}; the classes are {known:names 20}."
+    )
 
     @classmethod
     def unseen(cls, counts: Mapping[object, int], known: Sequence[object]) -> LabelError:
@@ -135,13 +125,10 @@ class LabelError(InputError):
             "of each column, such as model.classes_."
         )
 
-    @classmethod
-    def uncoded(cls, labels: Sequence[object]) -> LabelError:
-        return cls(
-            f"The rows have labels, {quote(labels)}, and nothing says which column of "
-            "log_posterior is whose: pass classes=, the label of each column, such as "
-            "model.classes_."
-        )
+    uncoded = template("labels")(
+        "The rows have labels, {labels:names}, and nothing says which column of log_posterior is "
+        "whose: pass classes=, the label of each column, such as model.classes_."
+    )
 
 
 def _counted(counts: Mapping[object, int], most: int = 20) -> str:
@@ -153,151 +140,112 @@ def _counted(counts: Mapping[object, int], most: int = 20) -> str:
 class TooFewRowsError(InputError):
     """A class, or the table, has too few rows for what is asked."""
 
-    @classmethod
-    def of_regression(cls, rows: int, needed: int, name: str) -> TooFewRowsError:
-        return cls(
-            f"{rows} row(s) (n_samples={rows}): {name} needs {needed} or more, since 1 sample "
-            "shows no slope. Add rows."
-        )
+    of_regression = template("rows, needed, name")(
+        "{rows} row(s) (n_samples={rows}): {name} needs {needed} or more, since 1 sample shows "
+        "no slope. Add rows."
+    )
 
-    @classmethod
-    def for_columns(cls, rows: int, columns: int, name: str) -> TooFewRowsError:
-        return cls(
-            f"{rows} rows for {columns} columns: {name} could fit any responses without error, in "
-            f"many ways. Pass ridge > 0, or keep fewer than {rows} columns."
-        )
+    for_columns = template("rows, columns, name")(
+        "{rows} rows for {columns} columns: {name} could fit any responses without error, in "
+        "many ways. Pass ridge > 0, or keep fewer than {rows} columns."
+    )
 
-    @classmethod
-    def of_class(cls, label: object, rows: int, needed: int, what: str) -> TooFewRowsError:
-        return cls(
-            f"Class '{label}' has {rows} row(s) where {what} needs at least {needed}. "
-            "Add rows, merge it with another class, or use a model that pools classes (LDA)."
-        )
+    of_class = template("label, rows, needed, what")(
+        "Class '{label}' has {rows} row(s) where {what} needs at least {needed}. Add rows, merge "
+        "it with another class, or use a model that pools classes (LDA)."
+    )
 
-    @classmethod
-    def of_one_row(cls, name: str, needed: int) -> TooFewRowsError:
-        return cls(
-            f"1 row (n_samples=1): {name} needs {needed} or more, of at least 2 classes, since one "
-            "sample shows neither a second class nor any spread. Add rows."
-        )
+    of_one_row = template("name, needed")(
+        "1 row (n_samples=1): {name} needs {needed} or more, of at least 2 classes, since one "
+        "sample shows neither a second class nor any spread. Add rows."
+    )
 
-    @classmethod
-    def of_outliers(cls, rows: int, needed: int, width: int, classes: int) -> TooFewRowsError:
-        return cls(
-            f"{rows} row(s) (n_samples={rows}) for {width} features and {classes} classes: how far "
-            f"a row is from its class can be judged from {needed} rows on. Add rows, keep fewer "
-            "features, or pass outlier=None."
-        )
+    of_outliers = template("rows, needed, width, classes")(
+        "{rows} row(s) (n_samples={rows}) for {width} features and {classes} classes: how far a "
+        "row is from its class can be judged from {needed} rows on. Add rows, keep fewer "
+        "features, or pass outlier=None."
+    )
 
-    @classmethod
-    def of_table(cls, rows: int, classes: int, what: str) -> TooFewRowsError:
-        return cls(
-            f"{rows} row(s) (n_samples={rows}) in {classes} class(es): {what} needs more rows than "
-            "classes, since 1 sample a class gives its mean and shows no spread. Add rows or merge "
-            "classes."
-        )
+    of_table = template("rows, classes, what")(
+        "{rows} row(s) (n_samples={rows}) in {classes} class(es): {what} needs more rows than "
+        "classes, since 1 sample a class gives its mean and shows no spread. Add rows or merge "
+        "classes."
+    )
 
 
 class WeightError(InputError):
     """Weights cannot be used."""
 
-    @classmethod
-    def negative(cls, row: int, weight: float) -> WeightError:
-        return cls(
-            f"sample_weight of row {row} (counted from 0) is {weight:g}: a weight must not be "
-            "negative. To leave the row out, give it weight 0."
-        )
+    negative = template("row, weight")(
+        "sample_weight of row {row} (counted from 0) is {weight:g}: a weight must not be "
+        "negative. To leave the row out, give it weight 0."
+    )
 
-    @classmethod
-    def not_finite(cls, row: int, weight: float) -> WeightError:
-        return cls(
-            f"sample_weight of row {row} (counted from 0) is {weight:g}: a weight must be a finite "
-            "number. To leave the row out, give it weight 0."
-        )
+    not_finite = template("row, weight")(
+        "sample_weight of row {row} (counted from 0) is {weight:g}: a weight must be a finite "
+        "number. To leave the row out, give it weight 0."
+    )
 
-    @classmethod
-    def not_numbers(cls, kind: str) -> WeightError:
-        return cls(f"sample_weight holds {kind}, not numbers: pass one number for each row.")
+    not_numbers = template("kind")(
+        "sample_weight holds {kind}, not numbers: pass one number for each row."
+    )
 
-    @classmethod
-    def not_taken(cls, name: str) -> WeightError:
-        return cls(
-            f"{name} takes no sample_weight, so rows cannot be weighed: pass sample_weight=None, "
-            "or another classifier."
-        )
+    not_taken = template("name")(
+        "{name} takes no sample_weight, so rows cannot be weighed: pass sample_weight=None, or "
+        "another classifier."
+    )
 
-    @classmethod
-    def all_zero(cls) -> WeightError:
-        return cls(
-            "sample_weight is zero for every row: at least one weight must be positive. "
-            "Pass sample_weight=None to count every row once."
-        )
+    all_zero = template()(
+        "sample_weight is zero for every row: at least one weight must be positive. Pass "
+        "sample_weight=None to count every row once."
+    )
 
-    @classmethod
-    def class_without(cls, label: object) -> WeightError:
-        return cls(
-            f"Class '{label}' has total weight 0: give one of its rows a positive weight, "
-            "or drop the rows of that class."
-        )
+    class_without = template("label")(
+        "Class '{label}' has total weight 0: give one of its rows a positive weight, or drop the "
+        "rows of that class."
+    )
 
-    @classmethod
-    def wrong_shape(cls, shape: tuple[int, ...], rows: int) -> WeightError:
-        return cls(
-            f"sample_weight has shape {shape} for {rows} rows: pass a 1D array with one "
-            "number for each row."
-        )
+    wrong_shape = template("shape, rows")(
+        "sample_weight has shape {shape} for {rows} rows: pass a 1D array with one number for "
+        "each row."
+    )
 
-    @classmethod
-    def too_light(cls, weight: float, groups: int) -> WeightError:
-        return cls(
-            f"The weights sum to {weight:g}, not more than the {groups} mean(s) estimated, so the "
-            "unbiased denominator (sum of weights minus means) is not positive. If weights are "
-            "not counts of rows pass denominator='reliability' or 'ml'."
-        )
+    too_light = template("weight, groups")(
+        "The weights sum to {weight:g}, not more than the {groups} mean(s) estimated, so the "
+        "unbiased denominator (sum of weights minus means) is not positive. If weights are not "
+        "counts of rows pass denominator='reliability' or 'ml'."
+    )
 
 
 class PriorError(InputError):
     """Prior probabilities cannot be used."""
 
-    @classmethod
-    def of_length(cls, found: int, labels: Sequence[object]) -> PriorError:
-        return cls(
-            f"prior has {found} entries for {len(labels)} classes: pass one for each class, in the "
-            f"order {quote(labels)}."
-        )
+    of_length = template("found, labels")(
+        "prior has {found} entries for {labels:len} classes: pass one for each class, in the "
+        "order {labels:names}."
+    )
 
-    @classmethod
-    def not_numbers(cls, kind: str, labels: Sequence[object]) -> PriorError:
-        return cls(
-            f"prior is {kind}, not {len(labels)} numbers: pass the probability of each class, in "
-            f"the order {quote(labels)}."
-        )
+    not_numbers = template("kind, labels")(
+        "prior is {kind}, not {labels:len} numbers: pass the probability of each class, in the "
+        "order {labels:names}."
+    )
 
-    @classmethod
-    def of_class(cls, label: object, value: float) -> PriorError:
-        return cls(
-            f"The prior of class '{label}' is {value:g}: it must be positive and finite. "
-            "To leave a class out, drop it from the moments or the rows."
-        )
+    of_class = template("label, value")(
+        "The prior of class '{label}' is {value:g}: it must be positive and finite. To leave a "
+        "class out, drop it from the moments or the rows."
+    )
 
-    @classmethod
-    def of_missing(cls, missing: Sequence[object], labels: Sequence[object]) -> PriorError:
-        return cls(
-            f"prior has no entry for class(es) {quote(missing)}: pass one for each of "
-            f"{quote(labels)}."
-        )
+    of_missing = template("missing, labels")(
+        "prior has no entry for class(es) {missing:names}: pass one for each of {labels:names}."
+    )
 
-    @classmethod
-    def without_classes(cls, labels: Sequence[object]) -> PriorError:
-        return cls(
-            f"Priors are given by label, {quote(labels, 20)}, and nothing says which column of "
-            "log_posterior is whose: pass classes=, the label of each column, such as "
-            "model.classes_; or priors as a list in the order of the columns."
-        )
+    without_classes = template("labels")(
+        "Priors are given by label, {labels:names 20}, and nothing says which column of "
+        "log_posterior is whose: pass classes=, the label of each column, such as "
+        "model.classes_; or priors as a list in the order of the columns."
+    )
 
-    @classmethod
-    def of_sum(cls, total: float) -> PriorError:
-        return cls(f"The priors sum to {total:.9g}, not 1: divide them by their sum.")
+    of_sum = template("total")("The priors sum to {total:.9g}, not 1: divide them by their sum.")
 
 
 class OptionError(InputError):
@@ -307,13 +255,11 @@ class OptionError(InputError):
     def of(cls, name: str, value: object, allowed: str) -> OptionError:
         return cls(f"{name}={_shown(value)} is not possible: it must be {allowed}.")
 
-    @classmethod
-    def beyond_reach(cls, asked: int, found: int, names: Sequence[str]) -> OptionError:
-        return cls(
-            f"n_features={asked} is not possible: {found} feature(s) are in and no other can "
-            f"enter, since each of {quote(names)} is constant or follows from these within "
-            f"classes. Ask for at most {found}, or pass a smaller tolerance."
-        )
+    beyond_reach = template("asked, found, names")(
+        "n_features={asked} is not possible: {found} feature(s) are in and no other can enter, "
+        "since each of {names:names} is constant or follows from these within classes. Ask for "
+        "at most {found}, or pass a smaller tolerance."
+    )
 
 
 def _shown(value: object) -> str:
@@ -336,37 +282,27 @@ class ConstantColumnWarning(DiscriminantWarning):
 class ConstantInClassWarning(DiscriminantWarning):
     """A column has one value in a class, but not in others."""
 
-    @classmethod
-    def of_columns(cls, columns: Sequence[str], label: object) -> ConstantInClassWarning:
-        return cls(
-            f"Column(s) {quote(columns)} have one value only in class '{label}': their pooled "
-            "variance is used there. Drop them, or share one covariance (LDA, RDA with pooling)."
-        )
+    of_columns = template("columns, label")(
+        "Column(s) {columns:names} have one value only in class '{label}': their pooled variance "
+        "is used there. Drop them, or share one covariance (LDA, RDA with pooling)."
+    )
 
 
 class SeparatingColumnWarning(DiscriminantWarning):
     """A direction does not vary within classes but differs between them."""
 
-    @classmethod
-    def of_columns(
-        cls, columns: Sequence[str], labels: Sequence[object]
-    ) -> SeparatingColumnWarning:
-        return cls(
-            f"Column(s) {quote(columns)} do not vary within class {quote(labels)} but differ "
-            "between classes: they separate these classes perfectly and decide alone, so that "
-            "posteriors are 0 or 1. If a column was made from the label, drop it."
-        )
+    of_columns = template("columns, labels")(
+        "Column(s) {columns:names} do not vary within class {labels:names} but differ between "
+        "classes: they separate these classes perfectly and decide alone, so that posteriors are "
+        "0 or 1. If a column was made from the label, drop it."
+    )
 
-    @classmethod
-    def of_direction(
-        cls, columns: Sequence[str], labels: Sequence[object]
-    ) -> SeparatingColumnWarning:
-        return cls(
-            f"A combination of column(s) {quote(columns)} does not vary within class "
-            f"{quote(labels)} but differs between classes: it separates these classes perfectly "
-            "and decides alone, so that posteriors are 0 or 1. If a column was made from the "
-            "label, drop it; if many rows are copies of a few, pass shrinkage='auto'."
-        )
+    of_direction = template("columns, labels")(
+        "A combination of column(s) {columns:names} does not vary within class {labels:names} "
+        "but differs between classes: it separates these classes perfectly and decides alone, so "
+        "that posteriors are 0 or 1. If a column was made from the label, drop it; if many rows "
+        "are copies of a few, pass shrinkage='auto'."
+    )
 
 
 class CollinearWarning(DiscriminantWarning):
@@ -423,16 +359,14 @@ class BasisError(InputError):
             f"or centres, or pass max_columns={columns}."
         )
 
-    @classmethod
-    def of_centres(cls, shape: tuple[int, ...], features: int) -> BasisError:
-        return cls(
-            f"centres has shape {shape} for {features} feature(s): pass one row a centre with "
-            f"{features} number(s), in the order of the columns."
-        )
+    of_centres = template("shape, features")(
+        "centres has shape {shape} for {features} feature(s): pass one row a centre with "
+        "{features} number(s), in the order of the columns."
+    )
 
-    @classmethod
-    def centre_not_finite(cls, centre: int) -> BasisError:
-        return cls(f"Centre {centre} (counted from 0) has a number that is not finite: correct it.")
+    centre_not_finite = template("centre")(
+        "Centre {centre} (counted from 0) has a number that is not finite: correct it."
+    )
 
     @classmethod
     def more_centres(cls, centres: int, rows: int, distinct: int | None = None) -> BasisError:
@@ -442,33 +376,25 @@ class BasisError(InputError):
             f"pass centres={rows if distinct is None else distinct} or fewer."
         )
 
-    @classmethod
-    def no_width(cls, centres: int) -> BasisError:
-        return cls(
-            f"The {centres} centre(s) and all rows are one point, so that there is no distance to "
-            "take the width of the kernels from: pass width."
-        )
+    no_width = template("centres")(
+        "The {centres} centre(s) and all rows are one point, so that there is no distance to "
+        "take the width of the kernels from: pass width."
+    )
 
-    @classmethod
-    def overflow(cls, row: int, column: str) -> BasisError:
-        return cls(
-            f"Row {row} (counted from 0): '{column}' is beyond the range of float64 (1.8e308). "
-            "Lower degree, or bring the column to a smaller unit first."
-        )
+    overflow = template("row, column")(
+        "Row {row} (counted from 0): '{column}' is beyond the range of float64 (1.8e308). Lower "
+        "degree, or bring the column to a smaller unit first."
+    )
 
-    @classmethod
-    def sparse(cls) -> BasisError:
-        return cls(
-            "Kernels of sparse rows are nowhere zero, so that they would not be sparse: pass "
-            "X.toarray(), or few columns made of them (for instance with TruncatedSVD)."
-        )
+    sparse = template()(
+        "Kernels of sparse rows are nowhere zero, so that they would not be sparse: pass "
+        "X.toarray(), or few columns made of them (for instance with TruncatedSVD)."
+    )
 
-    @classmethod
-    def sparse_about(cls, column: str) -> BasisError:
-        return cls(
-            f"'{column}' of sparse rows is not sparse, since it is not counted from zero. Fit to "
-            "sparse rows or with origin='zero', or pass X.toarray()."
-        )
+    sparse_about = template("column")(
+        "'{column}' of sparse rows is not sparse, since it is not counted from zero. Fit to "
+        "sparse rows or with origin='zero', or pass X.toarray()."
+    )
 
 
 def _cell(row: int, column: str) -> str:
@@ -506,21 +432,17 @@ class InfiniteValueError(InputError):
             "float64 (more than 1.8e308). Correct or drop the row."
         )
 
-    @classmethod
-    def of_sums(cls, column: str) -> InfiniteValueError:
-        return cls(
-            f"Column '{column}': differences or sums of squares overflow float64 (more than "
-            "1.8e308), so that its spread becomes infinity (inf). Divide the column, or the "
-            "weights, by a large number, or drop the rows that are that far out."
-        )
+    of_sums = template("column")(
+        "Column '{column}': differences or sums of squares overflow float64 (more than 1.8e308), "
+        "so that its spread becomes infinity (inf). Divide the column, or the weights, by a "
+        "large number, or drop the rows that are that far out."
+    )
 
-    @classmethod
-    def of_row(cls, row: int, name: str) -> InfiniteValueError:
-        return cls(
-            f"Row {row} (counted from 0): its values are so large that {name} overflows float64 "
-            "(more than 1.8e308) and has no answer. Correct or drop the row, or divide the columns "
-            "by a large number before the fit."
-        )
+    of_row = template("row, name")(
+        "Row {row} (counted from 0): its values are so large that {name} overflows float64 (more "
+        "than 1.8e308) and has no answer. Correct or drop the row, or divide the columns by a "
+        "large number before the fit."
+    )
 
 
 class TextInNumberError(InputError):
@@ -564,24 +486,20 @@ class ColumnTypeError(InputError):
             hint = "turn times into numbers (seconds)"
         return cls(f"Column '{column}' is of type {dtype}, not a number: {hint} or drop it.")
 
-    @classmethod
-    def of_categories(cls, column: str, categories: int) -> ColumnTypeError:
-        return cls(
-            f"Column '{column}' holds {categories} categories, not numbers. Encode it "
-            "(discriminant.Encoded(...) does, or a OneHotEncoder), drop it, or convert it to "
-            "numbers if their order and distances are meant."
-        )
+    of_categories = template("column, categories")(
+        "Column '{column}' holds {categories} categories, not numbers. Encode it "
+        "(discriminant.Encoded(...) does, or a OneHotEncoder), drop it, or convert it to numbers "
+        "if their order and distances are meant."
+    )
 
 
 class LargeIntegerWarning(DiscriminantWarning):
     """Integers beyond 2**53 lose digits as float64."""
 
-    @classmethod
-    def of_columns(cls, columns: Sequence[str]) -> LargeIntegerWarning:
-        return cls(
-            f"Column(s) {quote(columns)} hold integers beyond 2**53: digits are lost as float64, "
-            "so different values may become equal. Drop a column that is an identifier."
-        )
+    of_columns = template("columns")(
+        "Column(s) {columns:names} hold integers beyond 2**53: digits are lost as float64, so "
+        "different values may become equal. Drop a column that is an identifier."
+    )
 
 
 class ShapeError(InputError):
@@ -614,19 +532,15 @@ class ShapeError(InputError):
             f"frame that holds one row for each sample. {hint}".rstrip()
         )
 
-    @classmethod
-    def of_pointers(cls) -> ShapeError:
-        return cls(
-            "The row pointers (indptr) of the sparse matrix do not rise from 0 to the number of "
-            "its entries. Build it again, for instance with scipy.sparse.coo_array((data, (i, j)))."
-        )
+    of_pointers = template()(
+        "The row pointers (indptr) of the sparse matrix do not rise from 0 to the number of its "
+        "entries. Build it again, for instance with scipy.sparse.coo_array((data, (i, j)))."
+    )
 
-    @classmethod
-    def ragged(cls, row: int, found: int, first: int) -> ShapeError:
-        return cls(
-            f"Row {row} (counted from 0) has {found} entries and row 0 has {first}: all rows need "
-            "the same features. Fill what is missing or drop the row."
-        )
+    ragged = template("row, found, first")(
+        "Row {row} (counted from 0) has {found} entries and row 0 has {first}: all rows need the "
+        "same features. Fill what is missing or drop the row."
+    )
 
     @classmethod
     def no_rows(cls, rows: int, needed: int = 1) -> ShapeError:
@@ -635,41 +549,33 @@ class ShapeError(InputError):
             "there are no rows to read."
         )
 
-    @classmethod
-    def no_features(cls, rows: int) -> ShapeError:
-        return cls(
-            f"0 feature(s) (shape=({rows}, 0)) while a minimum of 1 is required: "
-            "keep at least one numeric column."
-        )
+    no_features = template("rows")(
+        "0 feature(s) (shape=({rows}, 0)) while a minimum of 1 is required: keep at least one "
+        "numeric column."
+    )
 
-    @classmethod
-    def of_lengths(cls, what: str, found: int, rows: int) -> ShapeError:
-        return cls(f"{what} has {found} entries for {rows} rows: pass one for each row.")
+    of_lengths = template("what, found, rows")(
+        "{what} has {found} entries for {rows} rows: pass one for each row."
+    )
 
-    @classmethod
-    def of_truth(cls, labels: int, rows: int) -> ShapeError:
-        return cls(f"X has {rows} rows and y has {labels} labels: pass one label for each row.")
+    of_truth = template("labels, rows")(
+        "X has {rows} rows and y has {labels} labels: pass one label for each row."
+    )
 
-    @classmethod
-    def of_width(cls, found: int, fitted: int, name: str) -> ShapeError:
-        return cls(
-            f"X has {found} features, but {name} is expecting {fitted} features as input. "
-            "An array has no column names to match by: pass the same columns in the same order."
-        )
+    of_width = template("found, fitted, name")(
+        "X has {found} features, but {name} is expecting {fitted} features as input. An array "
+        "has no column names to match by: pass the same columns in the same order."
+    )
 
 
 class ColumnNamesError(InputError):
     """Names of columns do not fit."""
 
-    @classmethod
-    def not_classes(
-        cls, what: str, names: Sequence[object], labels: Sequence[object]
-    ) -> ColumnNamesError:
-        return cls(
-            f"The columns of {what} are named {quote(names, 20)}, and the classes are "
-            f"{quote(labels, 20)}. Name each column by its class; or pass classes=, the class of "
-            "each column in order; or an array, its columns in the order of the sorted labels."
-        )
+    not_classes = template("what, names, labels")(
+        "The columns of {what} are named {names:names 20}, and the classes are {labels:names "
+        "20}. Name each column by its class; or pass classes=, the class of each column in "
+        "order; or an array, its columns in the order of the sorted labels."
+    )
 
     @classmethod
     def of_missing(cls, missing: Sequence[str], extra: Sequence[str]) -> ColumnNamesError:
@@ -717,27 +623,23 @@ class ColumnNamesError(InputError):
 class NamesUncheckedWarning(DiscriminantWarning):
     """Columns are taken in order, since one side has no names to match by."""
 
-    @classmethod
-    def given_without(cls, name: str) -> NamesUncheckedWarning:
-        return cls(
-            f"X does not have valid feature names, but {name} was fitted with feature names: "
-            "columns are taken in order, unchecked. Pass a data frame to match them by name."
-        )
+    given_without = template("name")(
+        "X does not have valid feature names, but {name} was fitted with feature names: columns "
+        "are taken in order, unchecked. Pass a data frame to match them by name."
+    )
 
-    @classmethod
-    def fitted_without(cls, name: str) -> NamesUncheckedWarning:
-        return cls(
-            f"X has feature names, but {name} was fitted without feature names: columns are "
-            "taken in order, unchecked. Fit to a data frame to match them by name."
-        )
+    fitted_without = template("name")(
+        "X has feature names, but {name} was fitted without feature names: columns are taken in "
+        "order, unchecked. Fit to a data frame to match them by name."
+    )
 
 
 class ExtraColumnsWarning(DiscriminantWarning):
     """Columns the model was not fitted with are ignored."""
 
-    @classmethod
-    def of_columns(cls, extra: Sequence[str]) -> ExtraColumnsWarning:
-        return cls(f"Ignored column(s) {quote(extra)}: the model was fitted without them.")
+    of_columns = template("extra")(
+        "Ignored column(s) {extra:names}: the model was fitted without them."
+    )
 
 
 _ONE_GROUP = re.compile("[+-]?[1-9][0-9]{0,2},[0-9]{3}")  # 1,001: thousands or decimals
@@ -825,21 +727,16 @@ class MissingCellError(MissingValueError):
             f"{way_out}"
         )
 
-    @classmethod
-    def of_all(cls, rows: int, columns: Sequence[str]) -> MissingCellError:
-        return cls(
-            f"All {rows} rows have a missing cell in one of {quote(columns)}, so that "
-            "missing='drop' leaves none: exclude the emptiest columns, or pass missing='mean' or "
-            "'indicator'."
-        )
+    of_all = template("rows, columns")(
+        "All {rows} rows have a missing cell in one of {columns:names}, so that missing='drop' "
+        "leaves none: exclude the emptiest columns, or pass missing='mean' or 'indicator'."
+    )
 
 
 class EmptyColumnError(MissingValueError):
     """A column of missing cells only."""
 
-    @classmethod
-    def of(cls, column: str, rows: int) -> EmptyColumnError:
-        return cls(f"Column '{column}' is missing in all {rows} rows: exclude it.")
+    of = template("column, rows")("Column '{column}' is missing in all {rows} rows: exclude it.")
 
 
 class CategoryError(InputError):
@@ -862,20 +759,16 @@ class CategoryError(InputError):
             "with unseen='ignore' (no indicator is 1) or 'reject' (such rows are not decided)."
         )
 
-    @classmethod
-    def of_order(cls, column: str, value: str, levels: Sequence[str]) -> CategoryError:
-        return cls(
-            f"ordered={{'{column}': ...}} names the levels {quote(levels)}, and the column also "
-            f"holds {value[:80]!r}: name every level, from lowest to highest."
-        )
+    of_order = template("column, value, levels")(
+        "ordered={{'{column}': ...}} names the levels {levels:names}, and the column also holds "
+        "{value:short}: name every level, from lowest to highest."
+    )
 
-    @classmethod
-    def of_orders(cls, column: str, levels: Sequence[str]) -> CategoryError:
-        return cls(
-            f"Column '{column}' is an ordered category, but parts of the table list its levels in "
-            f"different orders ({quote(levels)} occur). Give one order, from lowest to highest: "
-            f"ordered={{'{column}': [...]}}."
-        )
+    of_orders = template("column, levels")(
+        "Column '{column}' is an ordered category, but parts of the table list its levels in "
+        "different orders ({levels:names} occur). Give one order, from lowest to highest: "
+        "ordered={{'{column}': [...]}}."
+    )
 
 
 class TargetError(LabelError):
@@ -891,34 +784,26 @@ class TargetError(LabelError):
             f"{quote(columns, 20)}."
         )
 
-    @classmethod
-    def headless(cls, target: str, columns: Sequence[str]) -> TargetError:
-        return cls(
-            f"There is no column '{target}'; the first line holds {quote(columns)}, which look "
-            "like values: does the file lack a line of names? Put one before the rows."
-        )
+    headless = template("target, columns")(
+        "There is no column '{target}'; the first line holds {columns:names}, which look like "
+        "values: does the file lack a line of names? Put one before the rows."
+    )
 
-    @classmethod
-    def all_unique(cls, target: str, rows: int) -> TargetError:
-        return cls(
-            f"Column '{target}' has {rows} different labels in {rows} rows, so that every row is "
-            "its own class: it looks like an identifier. Name another target."
-        )
+    all_unique = template("target, rows")(
+        "Column '{target}' has {rows} different labels in {rows} rows, so that every row is its "
+        "own class: it looks like an identifier. Name another target."
+    )
 
-    @classmethod
-    def too_many(cls, target: str, classes: int, rows: int, limit: int) -> TargetError:
-        return cls(
-            f"Column '{target}' has {classes} different labels in {rows} rows, more than "
-            f"max_classes={limit}. If it is no identifier and no number, raise max_classes "
-            "(--max-classes)."
-        )
+    too_many = template("target, classes, rows, limit")(
+        "Column '{target}' has {classes} different labels in {rows} rows, more than "
+        "max_classes={limit}. If it is no identifier and no number, raise max_classes "
+        "(--max-classes)."
+    )
 
-    @classmethod
-    def continuous_text(cls, target: str, distinct: int, rows: int) -> TargetError:
-        return cls(
-            f"Column '{target}' holds {distinct} different numbers in {rows} rows, written with "
-            "decimals: a regression target. Use LinearRegression, or cut it into classes."
-        )
+    continuous_text = template("target, distinct, rows")(
+        "Column '{target}' holds {distinct} different numbers in {rows} rows, written with "
+        "decimals: a regression target. Use LinearRegression, or cut it into classes."
+    )
 
 
 class NoFeaturesError(ShapeError):
@@ -936,19 +821,14 @@ class NoFeaturesError(ShapeError):
 class ColumnKindError(ColumnTypeError):
     """A column of a kind that is not read."""
 
-    @classmethod
-    def of(cls, column: str, kind: str) -> ColumnKindError:
-        return cls(
-            f"Column '{column}' is of type {kind}, which is neither number, truth value, date nor "
-            f"text: convert it, or leave it out with exclude=['{column}']."
-        )
+    of = template("column, kind")(
+        "Column '{column}' is of type {kind}, which is neither number, truth value, date nor "
+        "text: convert it, or leave it out with exclude=['{column}']."
+    )
 
-    @classmethod
-    def changed(cls, column: str, *, was: str, found: str) -> ColumnKindError:
-        return cls(
-            f"Column '{column}' holds {found}, and at the fit it was {was}: convert it to what it "
-            "was."
-        )
+    changed = template("column, *, was, found")(
+        "Column '{column}' holds {found}, and at the fit it was {was}: convert it to what it was."
+    )
 
 
 class LookalikeWarning(DiscriminantWarning):
@@ -1007,18 +887,14 @@ class UnknownOptionError(DiscriminantError, TypeError):
 class ResponseError(InputError):
     """The numbers to regress on cannot be used."""
 
-    @classmethod
-    def missing(cls, row: int, column: int) -> ResponseError:
-        return cls(
-            f"Input y contains NaN: response {column} is missing in row {row}. Drop such rows."
-        )
+    missing = template("row, column")(
+        "Input y contains NaN: response {column} is missing in row {row}. Drop such rows."
+    )
 
-    @classmethod
-    def infinite(cls, row: int, column: int) -> ResponseError:
-        return cls(
-            f"Input y contains infinity or a value too large for dtype('float64'): response "
-            f"{column} of row {row}. Correct or drop the row."
-        )
+    infinite = template("row, column")(
+        "Input y contains infinity or a value too large for dtype('float64'): response {column} "
+        "of row {row}. Correct or drop the row."
+    )
 
     @classmethod
     def no_number(cls, dtype: str) -> ResponseError:
@@ -1026,47 +902,37 @@ class ResponseError(InputError):
             return cls("Complex data not supported: y is complex. Pass two columns of responses.")
         return cls(f"y holds {dtype}, not numbers: to predict names use a classifier, say LDA.")
 
-    @classmethod
-    def absent(cls, name: str) -> ResponseError:
-        return cls(
-            f"{name} requires y to be passed, but the target y is None: pass one number a row."
-        )
+    absent = template("name")(
+        "{name} requires y to be passed, but the target y is None: pass one number a row."
+    )
 
-    @classmethod
-    def of_classes(cls, name: str) -> ResponseError:
-        return cls(
-            f"The target of partitioned rows is a class, and {name} needs numbers: read the rows "
-            "into memory and pass X and y, or fit a classifier."
-        )
+    of_classes = template("name")(
+        "The target of partitioned rows is a class, and {name} needs numbers: read the rows into "
+        "memory and pass X and y, or fit a classifier."
+    )
 
-    @classmethod
-    def several(cls, name: str, responses: int) -> ResponseError:
-        return cls(
-            f"{name} was fitted to {responses} responses, and a file has one column of predictions:"
-            " fit one model for each response, or call predict on a frame."
-        )
+    several = template("name, responses")(
+        "{name} was fitted to {responses} responses, and a file has one column of predictions: "
+        "fit one model for each response, or call predict on a frame."
+    )
 
-    @classmethod
-    def of_names(cls, name: str) -> ResponseError:
-        return cls(
-            f"y holds names, and {name} needs numbers: for two classes by name fit Logistic(), or "
-            "pass 1.0 for rows of the class that is counted and 0.0 for the others."
-        )
+    of_names = template("name")(
+        "y holds names, and {name} needs numbers: for two classes by name fit Logistic(), or "
+        "pass 1.0 for rows of the class that is counted and 0.0 for the others."
+    )
 
-    @classmethod
-    def of_shape(cls, shape: tuple[int, ...]) -> ResponseError:
-        return cls(f"y has shape {shape}: pass one number a row, or (rows, responses).")
+    of_shape = template("shape")(
+        "y has shape {shape}: pass one number a row, or (rows, responses)."
+    )
 
-    @classmethod
-    def of_columns(cls, shape: tuple[int, ...]) -> ResponseError:
-        return cls(
-            f"y has shape {shape}: pass one number a row. Only family='binomial' takes two "
-            "columns, of successes and of failures."
-        )
+    of_columns = template("shape")(
+        "y has shape {shape}: pass one number a row. Only family='binomial' takes two columns, "
+        "of successes and of failures."
+    )
 
-    @classmethod
-    def of_width(cls, found: int, fitted: int) -> ResponseError:
-        return cls(f"y has {found} response(s), but {fitted} were fitted before: pass as many.")
+    of_width = template("found, fitted")(
+        "y has {found} response(s), but {fitted} were fitted before: pass as many."
+    )
 
     @classmethod
     def of_range(
@@ -1078,12 +944,10 @@ class ResponseError(InputError):
             f"Correct or drop the row, or {instead}."
         )
 
-    @classmethod
-    def of_one_value(cls, value: float, family: str) -> ResponseError:
-        return cls(
-            f"y is {value:g} in every row, so that the most likely {family} mean is {value:g} and "
-            "its score is infinite: there is nothing to fit. Add rows with other responses."
-        )
+    of_one_value = template("value, family")(
+        "y is {value:g} in every row, so that the most likely {family} mean is {value:g} and its "
+        "score is infinite: there is nothing to fit. Add rows with other responses."
+    )
 
     @classmethod
     def out_of_reach(cls, size: float, bound: float) -> ResponseError:
@@ -1097,23 +961,19 @@ class ResponseError(InputError):
 class OffsetError(InputError):
     """An offset cannot be used."""
 
-    @classmethod
-    def not_finite(cls, row: int) -> OffsetError:
-        return cls(
-            f"offset of row {row} (counted from 0) is not a finite number: correct or drop the row."
-        )
+    not_finite = template("row")(
+        "offset of row {row} (counted from 0) is not a finite number: correct or drop the row."
+    )
 
-    @classmethod
-    def of_shape(cls, shape: tuple[int, ...], rows: int) -> OffsetError:
-        return cls(f"offset has shape {shape} for {rows} rows: pass one number for each row.")
+    of_shape = template("shape, rows")(
+        "offset has shape {shape} for {rows} rows: pass one number for each row."
+    )
 
-    @classmethod
-    def not_numbers(cls) -> OffsetError:
-        return cls("offset holds something other than numbers: pass one number for each row.")
+    not_numbers = template()(
+        "offset holds something other than numbers: pass one number for each row."
+    )
 
-    @classmethod
-    def forgotten(cls) -> OffsetError:
-        return cls(
-            "The fit had an offset, so what it predicts depends on one: pass offset=, or offset=0 "
-            "to predict without."
-        )
+    forgotten = template()(
+        "The fit had an offset, so what it predicts depends on one: pass offset=, or offset=0 to "
+        "predict without."
+    )

@@ -14,9 +14,14 @@ Moments that do not fit together, or have lost their digits.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Self
 
-from discriminant.errors.base import DiscriminantError, DiscriminantWarning, InputError, quote
+from discriminant.errors.base import (
+    DiscriminantError,
+    DiscriminantWarning,
+    InputError,
+    quote,
+    template,
+)
 
 
 class ResamplingError(InputError):
@@ -31,19 +36,15 @@ class ResamplingError(InputError):
             "which repeats rows, or weigh the classes (Reweighted)."
         )
 
-    @classmethod
-    def of_ratio(cls, ratio: float, least: float) -> ResamplingError:
-        return cls(
-            f"strategy={ratio:g} is a ratio of rare to frequent rows, and without resampling it is "
-            f"{least:.4g} already. Pass one above that and up to 1, or 'auto' for equal numbers."
-        )
+    of_ratio = template("ratio, least")(
+        "strategy={ratio:g} is a ratio of rare to frequent rows, and without resampling it is "
+        "{least:.4g} already. Pass one above that and up to 1, or 'auto' for equal numbers."
+    )
 
-    @classmethod
-    def ratio_of_many(cls, ratio: float, labels: Sequence[object]) -> ResamplingError:
-        return cls(
-            f"strategy={ratio:g} is a ratio of two classes, and there are {len(labels)}: "
-            f"{quote(labels, 20)}. Pass {{class: rows}} or 'auto'."
-        )
+    ratio_of_many = template("ratio, labels")(
+        "strategy={ratio:g} is a ratio of two classes, and there are {labels:len}: {labels:names "
+        "20}. Pass {{class: rows}} or 'auto'."
+    )
 
     @classmethod
     def of_rows(cls, label: object, wanted: int, rows: int, method: str) -> ResamplingError:
@@ -53,96 +54,74 @@ class ResamplingError(InputError):
             f"can give it {bound}."
         )
 
-    @classmethod
-    def of_sample_weight(cls, name: str) -> ResamplingError:
-        return cls(
-            f"{name} draws whole rows and takes no sample_weight. Weigh classes instead of drawing "
-            "from them (Reweighted, whose fit takes sample_weight), or leave it out."
-        )
+    of_sample_weight = template("name")(
+        "{name} draws whole rows and takes no sample_weight. Weigh classes instead of drawing "
+        "from them (Reweighted, whose fit takes sample_weight), or leave it out."
+    )
 
-    @classmethod
-    def of_weighted_moments(cls, label: object, rows: int, weight: float) -> ResamplingError:
-        return cls(
-            f"Rows are drawn one by one, and in these moments the {rows} row(s) of class '{label}' "
-            f"have weights, {weight:g} in all. Pass moments of rows without weights, or weigh the "
-            "classes (Reweighted)."
-        )
+    of_weighted_moments = template("label, rows, weight")(
+        "Rows are drawn one by one, and in these moments the {rows} row(s) of class '{label}' "
+        "have weights, {weight:g} in all. Pass moments of rows without weights, or weigh the "
+        "classes (Reweighted)."
+    )
 
-    @classmethod
-    def nominal_missing(cls, column: str, rows: int) -> ResamplingError:
-        return cls(
-            f"Nominal column '{column}' has {rows} missing cell(s): fill them, with a category of "
-            "their own perhaps."
-        )
+    nominal_missing = template("column, rows")(
+        "Nominal column '{column}' has {rows} missing cell(s): fill them, with a category of "
+        "their own perhaps."
+    )
 
-    @classmethod
-    def nominal_sparse(cls) -> ResamplingError:
-        return cls(
-            "Columns of a sparse matrix cannot be nominal: pass an array or a data frame, or "
-            "nominal=None."
-        )
+    nominal_sparse = template()(
+        "Columns of a sparse matrix cannot be nominal: pass an array or a data frame, or "
+        "nominal=None."
+    )
 
-    @classmethod
-    def of_nominal(cls, columns: object, width: int) -> ResamplingError:
-        return cls(
-            f"nominal={columns!r} names columns that the {width} of X are not: pass their names, "
-            "or their places counted from 0."
-        )
+    of_nominal = template("columns, width")(
+        "nominal={columns!r} names columns that the {width} of X are not: pass their names, or "
+        "their places counted from 0."
+    )
 
 
 class ClassWeightError(InputError):
     """Class weights cannot be used."""
 
-    @classmethod
-    def of_class(cls, label: object, value: float) -> ClassWeightError:
-        return cls(
-            f"The weight of class '{label}' is {value:g}: it must be positive and finite. To leave "
-            "a class out, drop its rows."
-        )
+    of_class = template("label, value")(
+        "The weight of class '{label}' is {value:g}: it must be positive and finite. To leave a "
+        "class out, drop its rows."
+    )
 
-    @classmethod
-    def not_taken(cls, name: str) -> ClassWeightError:
-        return cls(
-            f"{name} takes no sample_weight, so its classes cannot be weighed: resample them "
-            "(Resampled, EasyEnsemble), or move the threshold afterwards (Decision)."
-        )
+    not_taken = template("name")(
+        "{name} takes no sample_weight, so its classes cannot be weighed: resample them "
+        "(Resampled, EasyEnsemble), or move the threshold afterwards (Decision)."
+    )
 
 
 class WayLeftOutWarning(DiscriminantWarning):
     """A treatment of rare classes could not be measured."""
 
-    @classmethod
-    def of(cls, way: str, fold: int, why: str) -> WayLeftOutWarning:
-        return cls(
-            f"'{way}' is not measured, for it cannot be fitted without the rows of fold {fold}: "
-            f"{why} Pass fewer folds, or other ways=."
-        )
+    of = template("way, fold, why")(
+        "'{way}' is not measured, for it cannot be fitted without the rows of fold {fold}: {why} "
+        "Pass fewer folds, or other ways=."
+    )
 
 
 class CodeError(InputError):
     """A code matrix cannot tell the classes apart, or asks for what cannot be."""
 
-    @classmethod
-    def of_shape(cls, shape: tuple[int, ...], labels: Sequence[object]) -> CodeError:
-        return cls(
-            f"The code has shape {shape} for {len(labels)} classes: pass one row for each class, "
-            f"in the order {quote(labels, 20)}, and one column for each classifier."
-        )
+    of_shape = template("shape, labels")(
+        "The code has shape {shape} for {labels:len} classes: pass one row for each class, in "
+        "the order {labels:names 20}, and one column for each classifier."
+    )
 
-    @classmethod
-    def of_entry(cls, label: object, column: int, value: object) -> CodeError:
-        return cls(
-            f"The code of class '{label}' in column {column} (counted from 0) is {value}: it must "
-            "be -1, 0 (the class is left out of that classifier) or 1."
-        )
+    of_entry = template("label, column, value")(
+        "The code of class '{label}' in column {column} (counted from 0) is {value}: it must be "
+        "-1, 0 (the class is left out of that classifier) or 1."
+    )
 
-    @classmethod
-    def one_sided(cls, column: int, side: int) -> CodeError:
-        return cls(
-            f"Column {column} (counted from 0) of the code has no class on side {side:+d}, so that "
-            "there is nothing to tell apart. 0 leaves a class out: a code of 0 and 1 is to be "
-            "passed as 2 * code - 1."
-        )
+    one_sided = template("column, side")(
+        "Column {column} (counted from 0) of the code has no class on side {side:+d}, so that "
+        "there is nothing to tell apart. 0 leaves a class out: a code of 0 and 1 is to be passed "
+        "as 2 * code - 1."
+    )
 
     @classmethod
     def equal_rows(cls, pairs: Sequence[tuple[object, object]]) -> CodeError:
@@ -154,20 +133,16 @@ class CodeError(InputError):
             "merge the classes."
         )
 
-    @classmethod
-    def too_many(cls, kind: str, columns: int, classes: int, most: int) -> CodeError:
-        return cls(
-            f"The {kind} code of {classes} classes has {columns:,} columns, and more than {most:,} "
-            "are not made. Pass code='dense', 'sparse' or 'designed', with `columns` as many as "
-            "you like."
-        )
+    too_many = template("kind, columns, classes, most")(
+        "The {kind} code of {classes} classes has {columns:,} columns, and more than {most:,} "
+        "are not made. Pass code='dense', 'sparse' or 'designed', with `columns` as many as you "
+        "like."
+    )
 
-    @classmethod
-    def too_long(cls, kind: str, columns: int, classes: int, most: int) -> CodeError:
-        return cls(
-            f"columns={columns}, but there are only {most:,} different columns of a {kind} code of "
-            f"{classes} classes, complements left out. Pass columns={most} or fewer, or None."
-        )
+    too_long = template("kind, columns, classes, most")(
+        "columns={columns}, but there are only {most:,} different columns of a {kind} code of "
+        "{classes} classes, complements left out. Pass columns={most} or fewer, or None."
+    )
 
     @classmethod
     def too_short(cls, kind: str, columns: int, classes: int) -> CodeError:
@@ -198,26 +173,21 @@ class RepeatedColumnsWarning(DiscriminantWarning):
 class CouplingWarning(DiscriminantWarning):
     """Probabilities of classes were not found to the last digit."""
 
-    @classmethod
-    def of(cls, rows: int, of_rows: int, steps: int, change: float) -> CouplingWarning:
-        return cls(
-            f"The coupled probabilities of {rows} of {of_rows} rows still change by {change:.1e} "
-            f"after {steps} steps: believe no more digits of them. Classes by `predict` do not "
-            "depend on them."
-        )
+    of = template("rows, of_rows, steps, change")(
+        "The coupled probabilities of {rows} of {of_rows} rows still change by {change:.1e} "
+        "after {steps} steps: believe no more digits of them. Classes by `predict` do not depend "
+        "on them."
+    )
 
 
 class ShrinkageChosenWarning(DiscriminantWarning):
     """There are too few rows for a covariance to have an inverse, so it was shrunk."""
 
-    @classmethod
-    def of(cls, what: str, rank: int, features: int, amount: float) -> ShrinkageChosenWarning:
-        return cls(
-            f"{what} has rank {rank} for {features} features, so it has no inverse: too few rows, "
-            "or columns that depend on others. "
-            f"It was shrunk {amount:.3g} of the way to its diagonal (OAS). Pass shrinkage= to "
-            "choose yourself, or keep fewer features."
-        )
+    of = template("what, rank, features, amount")(
+        "{what} has rank {rank} for {features} features, so it has no inverse: too few rows, or "
+        "columns that depend on others. It was shrunk {amount:.3g} of the way to its diagonal "
+        "(OAS). Pass shrinkage= to choose yourself, or keep fewer features."
+    )
 
 
 class ScarceRowsWarning(DiscriminantWarning):
@@ -242,31 +212,25 @@ class ScarceRowsWarning(DiscriminantWarning):
 class MaskedClassWarning(DiscriminantWarning):
     """A class is never predicted on the rows the rule was fitted to."""
 
-    @classmethod
-    def of_classes(cls, labels: Sequence[object]) -> MaskedClassWarning:
-        return cls(
-            f"Class(es) {quote(labels)} are masked on the training rows: no row is predicted as "
-            "one of them (whether they have a region elsewhere: masked_everywhere_). "
-            "Use LDA, or a quadratic basis (degree=2)."
-        )
+    of_classes = template("labels")(
+        "Class(es) {labels:names} are masked on the training rows: no row is predicted as one of "
+        "them (whether they have a region elsewhere: masked_everywhere_). Use LDA, or a "
+        "quadratic basis (degree=2)."
+    )
 
 
 class NotConvergedWarning(DiscriminantWarning):
     """An iteration stopped before it was done."""
 
-    @classmethod
-    def of(cls, what: str, steps: int, change: float, tolerance: float) -> NotConvergedWarning:
-        return cls(
-            f"{what} stopped after {steps} steps with a change of {change:.1e} "
-            f"(goal {tolerance:.1e}). Raise the number of steps or scale the columns."
-        )
+    of = template("what, steps, change, tolerance")(
+        "{what} stopped after {steps} steps with a change of {change:.1e} (goal "
+        "{tolerance:.1e}). Raise the number of steps or scale the columns."
+    )
 
-    @classmethod
-    def of_gap(cls, what: str, steps: int, gap: float, tolerance: float) -> NotConvergedWarning:
-        return cls(
-            f"{what} stopped after {steps} steps, up to {gap:.1e} of its objective above the least "
-            f"(goal {tolerance:.1e}). Raise max_steps, or scale the columns (standardize=True)."
-        )
+    of_gap = template("what, steps, gap, tolerance")(
+        "{what} stopped after {steps} steps, up to {gap:.1e} of its objective above the least "
+        "(goal {tolerance:.1e}). Raise max_steps, or scale the columns (standardize=True)."
+    )
 
     @classmethod
     def of_gradient(
@@ -300,66 +264,54 @@ class NotConvergedWarning(DiscriminantWarning):
             f"{rows} rows are wrong by the {kept}. {reason}"
         )
 
-    @classmethod
-    def of_average(cls, wrong: int, rows: int) -> NotConvergedWarning:
-        return cls(
-            f"The average of the perceptron's weights has not converged: {wrong} of {rows} rows are"
-            " wrong by it, though the weights at the end have every row right. Pass "
-            'keep="pocket" for these.'
-        )
+    of_average = template("wrong, rows")(
+        "The average of the perceptron's weights has not converged: {wrong} of {rows} rows are "
+        'wrong by it, though the weights at the end have every row right. Pass keep="pocket" for '
+        "these."
+    )
 
-    @classmethod
-    def of_priors(cls, steps: int, gap: float, tolerance: float) -> NotConvergedWarning:
-        return cls(
-            f"The estimate of the priors stopped after {steps} steps, up to {gap:.1e} a row below "
-            f"the largest log likelihood (goal {tolerance:.1e}). Raise max_iter."
-        )
+    of_priors = template("steps, gap, tolerance")(
+        "The estimate of the priors stopped after {steps} steps, up to {gap:.1e} a row below the "
+        "largest log likelihood (goal {tolerance:.1e}). Raise max_iter."
+    )
 
 
 class ClassMissingWarning(DiscriminantWarning):
     """A class has no row outside one fold, so its held-out rows cannot be right."""
 
-    @classmethod
-    def of_class(cls, label: object, fold: int, rows: int) -> ClassMissingWarning:
-        return cls(
-            f"All {rows} row(s) of class '{label}' are in fold {fold}, so the model for that fold "
-            "does not know the class: its log posterior there is -inf. Use fewer folds, spread "
-            "the class over folds, or leave it out."
-        )
+    of_class = template("label, fold, rows")(
+        "All {rows} row(s) of class '{label}' are in fold {fold}, so the model for that fold "
+        "does not know the class: its log posterior there is -inf. Use fewer folds, spread the "
+        "class over folds, or leave it out."
+    )
 
 
 class NoPosteriorWarning(DiscriminantWarning):
     """A classifier has decisions but no posteriors."""
 
-    @classmethod
-    def of(cls, name: str) -> NoPosteriorWarning:
-        return cls(
-            f"{name} has neither predict_log_proba nor predict_proba: its log posterior is taken "
-            "as 0 for the class it predicts and -inf for the others. Wrap it, for instance in "
-            "sklearn.calibration.CalibratedClassifierCV, to get posteriors."
-        )
+    of = template("name")(
+        "{name} has neither predict_log_proba nor predict_proba: its log posterior is taken as 0 "
+        "for the class it predicts and -inf for the others. Wrap it, for instance in "
+        "sklearn.calibration.CalibratedClassifierCV, to get posteriors."
+    )
 
-    @classmethod
-    def of_measures(cls, name: str) -> NoPosteriorWarning:
-        return cls(
-            f"There is neither predict_log_proba nor predict_proba in {name}: log loss, Brier "
-            "score and calibration are left out, and so is a moved threshold; AUC and average "
-            "precision are those of decision_function, if there is one. Wrap the classifier, for "
-            "instance in sklearn.calibration.CalibratedClassifierCV, to get posteriors."
-        )
+    of_measures = template("name")(
+        "There is neither predict_log_proba nor predict_proba in {name}: log loss, Brier score "
+        "and calibration are left out, and so is a moved threshold; AUC and average precision "
+        "are those of decision_function, if there is one. Wrap the classifier, for instance in "
+        "sklearn.calibration.CalibratedClassifierCV, to get posteriors."
+    )
 
 
 class NotSeparatedWarning(DiscriminantWarning):
     """No linear border has every row on its own side, so that a perceptron cannot either."""
 
-    @classmethod
-    def of(cls, wrong: int, rows: int, passes: int, *, kept: str, proof: str) -> Self:
-        return cls(
-            f"The classes are not linearly separable: {wrong} of {rows} rows are wrong by the "
-            f"{kept} after {passes} passes. {proof} that no linear border separates them with every"
-            " row on its own side, so that more passes do not help. For classes that overlap use "
-            "LDA, Logistic or SVM, or add features (Basis)."
-        )
+    of = template("wrong, rows, passes, *, kept, proof")(
+        "The classes are not linearly separable: {wrong} of {rows} rows are wrong by the {kept} "
+        "after {passes} passes. {proof} that no linear border separates them with every row on "
+        "its own side, so that more passes do not help. For classes that overlap use LDA, "
+        "Logistic or SVM, or add features (Basis)."
+    )
 
 
 class SeparationWarning(DiscriminantWarning):
@@ -387,59 +339,43 @@ class SeparationWarning(DiscriminantWarning):
 class InferenceError(InputError):
     """Standard errors, intervals or tests that cannot be had."""
 
-    @classmethod
-    def of_ridge(cls, ridge: float) -> InferenceError:
-        return cls(
-            f"ridge={ridge:g} biases the estimates, so that standard errors, intervals and tests "
-            "of maximum likelihood do not hold for them. Fit with ridge=0, or resample the rows."
-        )
+    of_ridge = template("ridge")(
+        "ridge={ridge:g} biases the estimates, so that standard errors, intervals and tests of "
+        "maximum likelihood do not hold for them. Fit with ridge=0, or resample the rows."
+    )
 
-    @classmethod
-    def of_logistic(cls, why: str) -> InferenceError:
-        return cls(f"There are no standard errors, intervals or tests: {why}")
+    of_logistic = template("why")("There are no standard errors, intervals or tests: {why}")
 
-    @classmethod
-    def needs_rows(cls, what: str) -> InferenceError:
-        return cls(
-            f"{what} fits again, and a fitted model keeps no rows: pass X and y (and sample_weight "
-            "and offset, if there were any) as they were at fit."
-        )
+    needs_rows = template("what")(
+        "{what} fits again, and a fitted model keeps no rows: pass X and y (and sample_weight "
+        "and offset, if there were any) as they were at fit."
+    )
 
-    @classmethod
-    def no_odds(cls, title: str) -> InferenceError:
-        return cls(
-            f"The estimates of {title} are not logarithms of odds: only those of a logit are. "
-            "Fit with link='logit'; for ratios of means by a log link call rate_ratios()."
-        )
+    no_odds = template("title")(
+        "The estimates of {title} are not logarithms of odds: only those of a logit are. Fit "
+        "with link='logit'; for ratios of means by a log link call rate_ratios()."
+    )
 
-    @classmethod
-    def no_rates(cls, title: str) -> InferenceError:
-        return cls(
-            f"The estimates of {title} are not logarithms of means: only those of a log link are. "
-            "Fit with link='log'; for ratios of odds by a logit call odds_ratios()."
-        )
+    no_rates = template("title")(
+        "The estimates of {title} are not logarithms of means: only those of a log link are. Fit "
+        "with link='log'; for ratios of odds by a logit call odds_ratios()."
+    )
 
-    @classmethod
-    def not_at_peak(cls, what: str, steepness: float) -> InferenceError:
-        return cls(
-            f"{what} starts from the largest likelihood, and this fit has not converged: the "
-            f"scaled gradient is {steepness:.1e}. Raise max_iter and fit again."
-        )
+    not_at_peak = template("what, steepness")(
+        "{what} starts from the largest likelihood, and this fit has not converged: the scaled "
+        "gradient is {steepness:.1e}. Raise max_iter and fit again."
+    )
 
-    @classmethod
-    def other_values(cls, steepness: float) -> InferenceError:
-        return cls(
-            "These are not the rows of the fit: it has converged on its own rows, but on these the "
-            f"scaled gradient is {steepness:.1e}. Pass X, y, sample_weight and offset as they were "
-            "at fit."
-        )
+    other_values = template("steepness")(
+        "These are not the rows of the fit: it has converged on its own rows, but on these the "
+        "scaled gradient is {steepness:.1e}. Pass X, y, sample_weight and offset as they were at "
+        "fit."
+    )
 
-    @classmethod
-    def other_rows(cls, found: float, fitted: float) -> InferenceError:
-        return cls(
-            f"These are not the rows of the fit: their deviance is {found:.9g}, and that of the "
-            f"fit was {fitted:.9g}. Pass X, y, sample_weight and offset as they were at fit."
-        )
+    other_rows = template("found, fitted")(
+        "These are not the rows of the fit: their deviance is {found:.9g}, and that of the fit "
+        "was {fitted:.9g}. Pass X, y, sample_weight and offset as they were at fit."
+    )
 
     @classmethod
     def too_wide(cls, what: str, rows: float, classes: int, features: int) -> InferenceError:
@@ -459,20 +395,16 @@ class InferenceError(InputError):
             f"{features - rank} of them: moments.select([...])."
         )
 
-    @classmethod
-    def no_spread(cls, what: str, columns: Sequence[str]) -> InferenceError:
-        return cls(
-            f"{what}: column(s) {quote(columns)} do not vary within any class but differ between "
-            "classes: they separate them without error, F is infinite and there is nothing to "
-            "test. If a column was made from the label drop it: moments.select([...])."
-        )
+    no_spread = template("what, columns")(
+        "{what}: column(s) {columns:names} do not vary within any class but differ between "
+        "classes: they separate them without error, F is infinite and there is nothing to test. "
+        "If a column was made from the label drop it: moments.select([...])."
+    )
 
-    @classmethod
-    def all_constant(cls, what: str, columns: Sequence[str]) -> InferenceError:
-        return cls(
-            f"{what}: none of the {len(columns)} column(s) {quote(columns)} varies: each has one "
-            "value in all rows, and there is nothing to test. Read columns that vary."
-        )
+    all_constant = template("what, columns")(
+        "{what}: none of the {columns:len} column(s) {columns:names} varies: each has one value "
+        "in all rows, and there is nothing to test. Read columns that vary."
+    )
 
     @classmethod
     def light_classes(
@@ -485,129 +417,101 @@ class InferenceError(InputError):
             "(moments.group({...})) or keep fewer features (moments.select([...]))."
         )
 
-    @classmethod
-    def flat_class(cls, what: str, label: object, columns: Sequence[str]) -> InferenceError:
-        return cls(
-            f"{what}: column(s) {quote(columns)} have one value only in class '{label}', so that "
-            "its covariance has no inverse. Leave out the columns (moments.select([...])) or the "
-            "class (moments.classes([...]))."
-        )
+    flat_class = template("what, label, columns")(
+        "{what}: column(s) {columns:names} have one value only in class '{label}', so that its "
+        "covariance has no inverse. Leave out the columns (moments.select([...])) or the class "
+        "(moments.classes([...]))."
+    )
 
-    @classmethod
-    def not_two(cls, what: str, labels: Sequence[object]) -> InferenceError:
-        return cls(
-            f"{what} compares two classes, and there are {len(labels)} ({quote(labels)}): pass "
-            "labels=(one, other), or the moments of two tables."
-        )
+    not_two = template("what, labels")(
+        "{what} compares two classes, and there are {labels:len} ({labels:names}): pass "
+        "labels=(one, other), or the moments of two tables."
+    )
 
 
 class BoundaryWarning(DiscriminantWarning):
     """The likelihood is largest at the end of what can be: at infinity, or on an edge of means."""
 
-    @classmethod
-    def of(cls, name: str, passes: int, stride: float) -> BoundaryWarning:
-        return cls(
-            f"{name} has no finite estimate: after {passes} passes the gradient vanishes, but the "
-            f"coefficients still move by {stride:.1e} a step. Some fitted means go to the edge of "
-            "what they can be (0, or 1), as where a column separates zeros from the rest. Standard "
-            "errors mean nothing here. Drop that column, or pass ridge > 0."
-        )
+    of = template("name, passes, stride")(
+        "{name} has no finite estimate: after {passes} passes the gradient vanishes, but the "
+        "coefficients still move by {stride:.1e} a step. Some fitted means go to the edge of "
+        "what they can be (0, or 1), as where a column separates zeros from the rest. Standard "
+        "errors mean nothing here. Drop that column, or pass ridge > 0."
+    )
 
-    @classmethod
-    def of_edge(cls, name: str) -> BoundaryWarning:
-        return cls(
-            f"{name}: the likelihood is largest on the edge of what means can be, where some rows "
-            "have a fitted mean of 0 (or, for shares, 1). The coefficients are the best that leave "
-            "every row a mean, but there are no standard errors. Choose a link that has no such "
-            "edge (logit, or log for counts) if that is not meant."
-        )
+    of_edge = template("name")(
+        "{name}: the likelihood is largest on the edge of what means can be, where some rows "
+        "have a fitted mean of 0 (or, for shares, 1). The coefficients are the best that leave "
+        "every row a mean, but there are no standard errors. Choose a link that has no such edge "
+        "(logit, or log for counts) if that is not meant."
+    )
 
 
 class NoEstimateError(InferenceError):
     """Errors of an estimate that is not at a flat place of the likelihood."""
 
-    @classmethod
-    def of_edge(cls, name: str) -> NoEstimateError:
-        return cls(
-            f"{name} has no standard errors, intervals or tests: its likelihood is largest on the "
-            "edge of what means can be, where it is not flat. Choose a link that has no such edge "
-            "(logit, or log for counts), or resample the rows."
-        )
+    of_edge = template("name")(
+        "{name} has no standard errors, intervals or tests: its likelihood is largest on the "
+        "edge of what means can be, where it is not flat. Choose a link that has no such edge "
+        "(logit, or log for counts), or resample the rows."
+    )
 
-    @classmethod
-    def of_infinite(cls, name: str) -> NoEstimateError:
-        return cls(
-            f"{name} has no standard errors, intervals or tests: its likelihood rises on the way "
-            "to infinity, so that there is no finite estimate. Drop the column that separates, "
-            "pass ridge > 0, or for two classes fit Logistic(bias_reduction='jeffreys')."
-        )
+    of_infinite = template("name")(
+        "{name} has no standard errors, intervals or tests: its likelihood rises on the way to "
+        "infinity, so that there is no finite estimate. Drop the column that separates, pass "
+        "ridge > 0, or for two classes fit Logistic(bias_reduction='jeffreys')."
+    )
 
 
 class NoPenaltyWarning(DiscriminantWarning):
     """An option of the penalty was given, and there is no penalty."""
 
-    @classmethod
-    def of(cls, name: str, value: float) -> NoPenaltyWarning:
-        return cls(
-            f"{name}={value:g} does nothing without a penalty, and ridge is 0: this is maximum "
-            f"likelihood. Pass ridge > 0, which is how strong the penalty is, or leave out {name}."
-        )
+    of = template("name, value")(
+        "{name}={value:g} does nothing without a penalty, and ridge is 0: this is maximum "
+        "likelihood. Pass ridge > 0, which is how strong the penalty is, or leave out {name}."
+    )
 
 
 class LabelSetError(InputError):
     """The label sets of rows cannot be used."""
 
-    @classmethod
-    def of_shape(cls, shape: tuple[int, ...]) -> LabelSetError:
-        return cls(
-            f"y has shape {shape}. Pass one label for each row, a list of label sets, or a matrix "
-            "with a row for each row and a column for each label that is 1 where the row has it."
-        )
+    of_shape = template("shape")(
+        "y has shape {shape}. Pass one label for each row, a list of label sets, or a matrix "
+        "with a row for each row and a column for each label that is 1 where the row has it."
+    )
 
-    @classmethod
-    def of_entry(cls, row: int, column: int, value: object) -> LabelSetError:
-        return cls(
-            f"y[{row}, {column}] is {value}: where a row has a label there is a 1, elsewhere a 0 "
-            "or nothing."
-        )
+    of_entry = template("row, column, value")(
+        "y[{row}, {column}] is {value}: where a row has a label there is a 1, elsewhere a 0 or "
+        "nothing."
+    )
 
-    @classmethod
-    def of_names(cls) -> LabelSetError:
-        return cls(
-            "The labels are names, and these files have numbers of labels. Pass a matrix with a "
-            "column for each label, such as "
-            "sklearn.preprocessing.MultiLabelBinarizer(sparse_output=True).fit_transform(sets)."
-        )
+    of_names = template()(
+        "The labels are names, and these files have numbers of labels. Pass a matrix with a "
+        "column for each label, such as "
+        "sklearn.preprocessing.MultiLabelBinarizer(sparse_output=True).fit_transform(sets)."
+    )
 
-    @classmethod
-    def no_set(cls, row: int, kind: str) -> LabelSetError:
-        return cls(
-            f"y[{row}] is a {kind}, and y[0] is a set of labels: pass a set, a list or a tuple for "
-            "every row, an empty one for a row without labels."
-        )
+    no_set = template("row, kind")(
+        "y[{row}] is a {kind}, and y[0] is a set of labels: pass a set, a list or a tuple for "
+        "every row, an empty one for a row without labels."
+    )
 
-    @classmethod
-    def all_empty(cls, rows: int) -> LabelSetError:
-        return cls(f"None of the {rows} rows has a label: there is nothing to learn.")
+    all_empty = template("rows")("None of the {rows} rows has a label: there is nothing to learn.")
 
-    @classmethod
-    def one_label(cls, label: object) -> LabelSetError:
-        return cls(
-            f"There is only one label ('{label}'): a label tree tells labels from each other, and "
-            "needs two or more. To tell rows with the label from rows without, pass y as one label "
-            "for each row, such as 'yes' and 'no'."
-        )
+    one_label = template("label")(
+        "There is only one label ('{label}'): a label tree tells labels from each other, and "
+        "needs two or more. To tell rows with the label from rows without, pass y as one label "
+        "for each row, such as 'yes' and 'no'."
+    )
 
 
 class LabelTreeError(InputError):
     """A label tree is asked for what it cannot give."""
 
-    @classmethod
-    def beyond_single(cls, row: int, column: str) -> LabelTreeError:
-        return cls(
-            f"Row {row} (counted from 0), column '{column}' is too large for float32 (more than "
-            "3.4e38). Pass precision='float64', or scale the rows."
-        )
+    beyond_single = template("row, column")(
+        "Row {row} (counted from 0), column '{column}' is too large for float32 (more than "
+        "3.4e38). Pass precision='float64', or scale the rows."
+    )
 
     @classmethod
     def beyond_squares(cls, row: int, column: str, kind: str, most: float) -> LabelTreeError:
@@ -617,27 +521,21 @@ class LabelTreeError(InputError):
             f"(more than {most:.2g}). Pass {other}unit_rows=True, or scale the rows."
         )
 
-    @classmethod
-    def beyond_half(cls, largest: float) -> LabelTreeError:
-        return cls(
-            f"A weight of {largest:.3g} is too large for float16, which ends at 65504. Pass "
-            "precision='float32', or scale the rows up."
-        )
+    beyond_half = template("largest")(
+        "A weight of {largest:.3g} is too large for float16, which ends at 65504. Pass "
+        "precision='float32', or scale the rows up."
+    )
 
-    @classmethod
-    def sparse_to_standardize(cls) -> LabelTreeError:
-        return cls(
-            "standardize=True is for dense rows: to centre the columns of a sparse matrix would "
-            "fill it. Pass standardize=False, and scale the columns before "
-            "(sklearn.preprocessing.MaxAbsScaler keeps zeros), or pass X.toarray()."
-        )
+    sparse_to_standardize = template()(
+        "standardize=True is for dense rows: to centre the columns of a sparse matrix would fill "
+        "it. Pass standardize=False, and scale the columns before "
+        "(sklearn.preprocessing.MaxAbsScaler keeps zeros), or pass X.toarray()."
+    )
 
-    @classmethod
-    def unsound_rows(cls, why: str) -> LabelTreeError:
-        return cls(
-            f"The sparse matrix X is not sound: {why}. Build it anew with "
-            "scipy.sparse.csr_array((data, indices, indptr), shape=...), or ask its check_format()."
-        )
+    unsound_rows = template("why")(
+        "The sparse matrix X is not sound: {why}. Build it anew with "
+        "scipy.sparse.csr_array((data, indices, indptr), shape=...), or ask its check_format()."
+    )
 
     @classmethod
     def too_many_cells(cls, rows: int, labels: int, most: int) -> LabelTreeError:
@@ -647,26 +545,20 @@ class LabelTreeError(InputError):
             "of each row, use predict_topk, or pass fewer rows at a time."
         )
 
-    @classmethod
-    def only_one_label(cls, what: str) -> LabelTreeError:
-        return cls(
-            f"{what} is of one label for each row, and this label tree was fitted to label sets: "
-            "use predict_topk, or predict_proba, which gives the probability of each label."
-        )
+    only_one_label = template("what")(
+        "{what} is of one label for each row, and this label tree was fitted to label sets: use "
+        "predict_topk, or predict_proba, which gives the probability of each label."
+    )
 
-    @classmethod
-    def moments_of_sets(cls) -> LabelTreeError:
-        return cls(
-            "tree='moments' needs one label for each row, and y has sets of labels: the moments of "
-            "a class are those of its rows. Pass tree='balanced' for sets of labels."
-        )
+    moments_of_sets = template()(
+        "tree='moments' needs one label for each row, and y has sets of labels: the moments of a "
+        "class are those of its rows. Pass tree='balanced' for sets of labels."
+    )
 
-    @classmethod
-    def moments_elsewhere(cls, tree: object) -> LabelTreeError:
-        return cls(
-            f"LabelTree(tree={tree!r}) is fitted to rows: pass them to fit(X, y), or choose "
-            "LabelTree(tree='moments'), whose tree is made of class moments."
-        )
+    moments_elsewhere = template("tree")(
+        "LabelTree(tree={tree!r}) is fitted to rows: pass them to fit(X, y), or choose "
+        "LabelTree(tree='moments'), whose tree is made of class moments."
+    )
 
 
 class HierarchyError(InputError):
@@ -680,12 +572,10 @@ class HierarchyError(InputError):
             "these links."
         )
 
-    @classmethod
-    def orphan(cls, labels: Sequence[object]) -> HierarchyError:
-        return cls(
-            f"{len(labels)} label(s) are not in the hierarchy: {quote(labels)}. Give each of "
-            "them a place, or leave out its rows."
-        )
+    orphan = template("labels")(
+        "{labels:len} label(s) are not in the hierarchy: {labels:names}. Give each of them a "
+        "place, or leave out its rows."
+    )
 
     @classmethod
     def duplicate(cls, label: object, places: Sequence[str]) -> HierarchyError:
@@ -695,12 +585,10 @@ class HierarchyError(InputError):
             "place: keep one of them."
         )
 
-    @classmethod
-    def two_parents(cls, node: object, parents: Sequence[object]) -> HierarchyError:
-        return cls(
-            f"Node '{node}' has {len(parents)} parents in the hierarchy, {quote(parents)}. A "
-            "node has one place: keep one of these pairs."
-        )
+    two_parents = template("node, parents")(
+        "Node '{node}' has {parents:len} parents in the hierarchy, {parents:names}. A node has "
+        "one place: keep one of these pairs."
+    )
 
     @classmethod
     def unknown(cls, leaves: Sequence[object], place: str) -> HierarchyError:
@@ -719,12 +607,10 @@ class HierarchyError(InputError):
             "it out, or put labels there."
         )
 
-    @classmethod
-    def empty(cls, labels: int) -> HierarchyError:
-        return cls(
-            f"The hierarchy is empty, and there are {labels} labels to give a place in it. Pass "
-            "nested lists of labels, a dict from each node to its parent, or tree='balanced'."
-        )
+    empty = template("labels")(
+        "The hierarchy is empty, and there are {labels} labels to give a place in it. Pass "
+        "nested lists of labels, a dict from each node to its parent, or tree='balanced'."
+    )
 
     @classmethod
     def two_roots(cls, roots: Sequence[object]) -> HierarchyError:
@@ -744,13 +630,11 @@ class HierarchyError(InputError):
         }
         return self if other is None else type(self)(f"{self}{hints[other]}")
 
-    @classmethod
-    def of_kind(cls, kind: str) -> HierarchyError:
-        return cls(
-            f"A hierarchy cannot be made from a {kind}. Pass nested lists of labels, a dict from "
-            "each node to its parent, or a word: tree='balanced', 'wide', 'huffman', 'moments', "
-            "'one-vs-rest'."
-        )
+    of_kind = template("kind")(
+        "A hierarchy cannot be made from a {kind}. Pass nested lists of labels, a dict from each "
+        "node to its parent, or a word: tree='balanced', 'wide', 'huffman', 'moments', "
+        "'one-vs-rest'."
+    )
 
 
 class UnseenLabelsWarning(DiscriminantWarning):
@@ -767,12 +651,10 @@ class UnseenLabelsWarning(DiscriminantWarning):
 class UnlabelledRowsWarning(DiscriminantWarning):
     """Some rows have no labels."""
 
-    @classmethod
-    def of(cls, rows: int, of_rows: int) -> UnlabelledRowsWarning:
-        return cls(
-            f"{rows:,} of {of_rows:,} rows have no label. They reach no node of the tree, so that "
-            "nothing is learnt from them."
-        )
+    of = template("rows, of_rows")(
+        "{rows:,} of {of_rows:,} rows have no label. They reach no node of the tree, so that "
+        "nothing is learnt from them."
+    )
 
 
 class LongRowsWarning(DiscriminantWarning):
@@ -810,64 +692,44 @@ class MomentsMismatchError(InputError):
             "Select the common features first: moments.select([...])."
         )
 
-    @classmethod
-    def of_detail(cls, ours: str, theirs: str) -> MomentsMismatchError:
-        return cls(
-            f"Moments of detail '{ours}' and '{theirs}' do not add. Bring the finer one down "
-            "first with moments.reduce(detail)."
-        )
+    of_detail = template("ours, theirs")(
+        "Moments of detail '{ours}' and '{theirs}' do not add. Bring the finer one down first "
+        "with moments.reduce(detail)."
+    )
 
-    @classmethod
-    def needs_detail(cls, what: str, needed: str, found: str) -> MomentsMismatchError:
-        return cls(
-            f"{what} needs moments of detail '{needed}' and these are '{found}'. "
-            f"Read them with moments(X, y, detail='{needed}')."
-        )
+    needs_detail = template("what, needed, found")(
+        "{what} needs moments of detail '{needed}' and these are '{found}'. Read them with "
+        "moments(X, y, detail='{needed}')."
+    )
 
-    @classmethod
-    def neither(cls, what: str, kind: str, detail: str) -> MomentsMismatchError:
-        return cls(
-            f"{what} is found from rows and their labels, or from their moments, and this is a "
-            f"{kind} alone: pass X and y, or moments(X, y, detail='{detail}')."
-        )
+    neither = template("what, kind, detail")(
+        "{what} is found from rows and their labels, or from their moments, and this is a {kind} "
+        "alone: pass X and y, or moments(X, y, detail='{detail}')."
+    )
 
-    @classmethod
-    def of_shape(
-        cls, name: str, found: tuple[int, ...], wanted: tuple[int, ...]
-    ) -> MomentsMismatchError:
-        return cls(
-            f"'{name}' has shape {found} where these classes, features and detail make it {wanted}."
-            " Read moments with moments(X, y), or start from ClassMoments.empty(...)."
-        )
+    of_shape = template("name, found, wanted")(
+        "'{name}' has shape {found} where these classes, features and detail make it {wanted}. "
+        "Read moments with moments(X, y), or start from ClassMoments.empty(...)."
+    )
 
-    @classmethod
-    def of_removal(cls, label: object, rows: int, removed: int) -> MomentsMismatchError:
-        return cls(
-            f"Cannot remove {removed} row(s) of class '{label}': only {rows} are in the moments."
-        )
+    of_removal = template("label, rows, removed")(
+        "Cannot remove {removed} row(s) of class '{label}': only {rows} are in the moments."
+    )
 
-    @classmethod
-    def of_weight_removal(
-        cls, label: object, weight: float, removed: float
-    ) -> MomentsMismatchError:
-        return cls(
-            f"Cannot remove weight {removed:g} from class '{label}', which weighs {weight:g}. "
-            "Remove rows with the weights they were added with."
-        )
+    of_weight_removal = template("label, weight, removed")(
+        "Cannot remove weight {removed:g} from class '{label}', which weighs {weight:g}. Remove "
+        "rows with the weights they were added with."
+    )
 
-    @classmethod
-    def of_rows(cls, label: object, missing: int, removed: int, rows: int) -> MomentsMismatchError:
-        return cls(
-            f"Cannot remove {missing} of {removed} row(s) of class '{label}': they are not among "
-            f"the {rows} held, with the same values and weight. Pass rows as they were fitted."
-        )
+    of_rows = template("label, missing, removed, rows")(
+        "Cannot remove {missing} of {removed} row(s) of class '{label}': they are not among the "
+        "{rows} held, with the same values and weight. Pass rows as they were fitted."
+    )
 
-    @classmethod
-    def not_kept(cls, features: int) -> MomentsMismatchError:
-        return cls(
-            f"No moments were kept of the fit to {features} features, which has fewer rows than "
-            "that: rows cannot be added or removed. Fit again to all the rows that count."
-        )
+    not_kept = template("features")(
+        "No moments were kept of the fit to {features} features, which has fewer rows than that: "
+        "rows cannot be added or removed. Fit again to all the rows that count."
+    )
 
     @classmethod
     def not_among(cls, label: object | None) -> MomentsMismatchError:
@@ -881,12 +743,10 @@ class MomentsMismatchError(InputError):
 class SitesError(MomentsMismatchError):
     """Moments of two tables whose columns became different things."""
 
-    @classmethod
-    def of_option(cls, what: str, ours: object, theirs: object) -> SitesError:
-        return cls(
-            f"Moments do not add: the first were read with {what}={ours!r}, the second with "
-            f"{what}={theirs!r}. Read both tables with the same (--{what})."
-        )
+    of_option = template("what, ours, theirs")(
+        "Moments do not add: the first were read with {what}={ours!r}, the second with "
+        "{what}={theirs!r}. Read both tables with the same (--{what})."
+    )
 
     @classmethod
     def of_absent(cls, column: str, *, first: bool) -> SitesError:
@@ -897,28 +757,22 @@ class SitesError(MomentsMismatchError):
             "(columns=[...])."
         )
 
-    @classmethod
-    def of_kinds(cls, column: str, ours: str, theirs: str) -> SitesError:
-        return cls(
-            f"Moments do not add: column '{column}' is {ours} in the first and {theirs} in the "
-            f"second. Read both alike: as a category (categories=['{column}']), or without it "
-            f"(exclude=['{column}'])."
-        )
+    of_kinds = template("column, ours, theirs")(
+        "Moments do not add: column '{column}' is {ours} in the first and {theirs} in the "
+        "second. Read both alike: as a category (categories=['{column}']), or without it "
+        "(exclude=['{column}'])."
+    )
 
-    @classmethod
-    def of_reference(cls, column: str, ours: str | None, theirs: str | None) -> SitesError:
-        return cls(
-            f"Moments do not add: the reference level of column '{column}' is {ours!r} in the "
-            f"first and {theirs!r} in the second, so that its indicators mean different things. "
-            "Read both tables with reference=None (--reference none): then all levels are kept."
-        )
+    of_reference = template("column, ours, theirs")(
+        "Moments do not add: the reference level of column '{column}' is {ours!r} in the first "
+        "and {theirs!r} in the second, so that its indicators mean different things. Read both "
+        "tables with reference=None (--reference none): then all levels are kept."
+    )
 
-    @classmethod
-    def of_order(cls, column: str, ours: Sequence[str], theirs: Sequence[str]) -> SitesError:
-        return cls(
-            f"Moments do not add: the levels of column '{column}' are {quote(ours)} in the first "
-            f"and {quote(theirs)} in the second. Name all of them for both (ordered, --ordered)."
-        )
+    of_order = template("column, ours, theirs")(
+        "Moments do not add: the levels of column '{column}' are {ours:names} in the first and "
+        "{theirs:names} in the second. Name all of them for both (ordered, --ordered)."
+    )
 
 
 class PrecisionLostError(DiscriminantError, ArithmeticError):

@@ -13,7 +13,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from discriminant.errors.base import DiscriminantError, DiscriminantWarning, InputError, quote
+from discriminant.errors.base import (
+    DiscriminantError,
+    DiscriminantWarning,
+    InputError,
+    quote,
+    template,
+)
 
 
 class CostError(InputError):
@@ -28,40 +34,28 @@ class CostError(InputError):
             "{decision: {class: cost}}, where names tell the order."
         )
 
-    @classmethod
-    def of_columns(cls, found: Sequence[object], labels: Sequence[object]) -> CostError:
-        return cls(
-            f"The columns of cost are {quote(found, 20)}, the classes are {quote(labels, 20)}: "
-            "name each class once."
-        )
+    of_columns = template("found, labels")(
+        "The columns of cost are {found:names 20}, the classes are {labels:names 20}: name each "
+        "class once."
+    )
 
-    @classmethod
-    def of_class(cls, action: object, label: object, labels: Sequence[object]) -> CostError:
-        return cls(
-            f"cost of '{action}' names the class '{label}'; the classes are {quote(labels, 20)}."
-        )
+    of_class = template("action, label, labels")(
+        "cost of '{action}' names the class '{label}'; the classes are {labels:names 20}."
+    )
 
-    @classmethod
-    def of_action(
-        cls, action: object, missing: Sequence[object], labels: Sequence[object]
-    ) -> CostError:
-        return cls(
-            f"'{action}' in cost is none of the classes {quote(labels, 20)}. An action of its "
-            f"own needs a cost for every class, and none is given for {quote(missing, 20)}."
-        )
+    of_action = template("action, missing, labels")(
+        "'{action}' in cost is none of the classes {labels:names 20}. An action of its own needs "
+        "a cost for every class, and none is given for {missing:names 20}."
+    )
 
-    @classmethod
-    def of_unnamed(cls, rows: int, columns: Sequence[object]) -> CostError:
-        return cls(
-            f"The {rows} rows of cost have no names. They would be the classes in the order of the "
-            f"columns, {quote(columns, 20)}, and for that there must be {len(columns)} rows with "
-            "0 where the two are the same. Name the decisions: by the index of a pandas frame, or "
-            "by a column of texts in any frame."
-        )
+    of_unnamed = template("rows, columns")(
+        "The {rows} rows of cost have no names. They would be the classes in the order of the "
+        "columns, {columns:names 20}, and for that there must be {columns:len} rows with 0 where "
+        "the two are the same. Name the decisions: by the index of a pandas frame, or by a "
+        "column of texts in any frame."
+    )
 
-    @classmethod
-    def of_twice(cls, action: object) -> CostError:
-        return cls(f"cost has '{action}' more than once: name each action once.")
+    of_twice = template("action")("cost has '{action}' more than once: name each action once.")
 
     @classmethod
     def of_cell(cls, action: object, label: object, value: object) -> CostError:
@@ -71,89 +65,69 @@ class CostError(InputError):
             "finite number of 0 or more. To rule a decision out, give it a very large cost."
         )
 
-    @classmethod
-    def of_row(cls, action: object, given: object, labels: Sequence[object]) -> CostError:
-        return cls(
-            f"cost of '{action}' is {given!r}: pass {{class: cost}}, what it costs where each of "
-            f"the classes {quote(labels, 20)} is true."
-        )
+    of_row = template("action, given, labels")(
+        "cost of '{action}' is {given!r}: pass {{class: cost}}, what it costs where each of the "
+        "classes {labels:names 20} is true."
+    )
 
-    @classmethod
-    def without(cls, actions: Sequence[object], known: Sequence[object]) -> CostError:
-        return cls(
-            f"Rows were decided {quote(actions)}, whose cost is not given; costs are given for "
-            f"{quote(known, 20)}. Name these actions in cost=; REJECT and OUTLIER cost what "
-            "reject= and outlier= say."
-        )
+    without = template("actions, known")(
+        "Rows were decided {actions:names}, whose cost is not given; costs are given for "
+        "{known:names 20}. Name these actions in cost=; REJECT and OUTLIER cost what reject= and "
+        "outlier= say."
+    )
 
-    @classmethod
-    def of_diagonal(cls, label: object, value: float) -> CostError:
-        return cls(
-            f"The cost of deciding '{label}' where '{label}' is true is {value:g}: a right "
-            "decision costs 0. Subtract it from all costs of that true class: no decision changes."
-        )
+    of_diagonal = template("label, value")(
+        "The cost of deciding '{label}' where '{label}' is true is {value:g}: a right decision "
+        "costs 0. Subtract it from all costs of that true class: no decision changes."
+    )
 
-    @classmethod
-    def not_costs(cls, kind: str) -> CostError:
-        return cls(
-            f"cost is a {kind}: pass {{decision: {{class: cost}}}}, a square array in the order of "
-            "the classes, or a data frame with decisions as rows and classes as columns."
-        )
+    not_costs = template("kind")(
+        "cost is a {kind}: pass {{decision: {{class: cost}}}}, a square array in the order of "
+        "the classes, or a data frame with decisions as rows and classes as columns."
+    )
 
-    @classmethod
-    def of_reject(cls, value: object) -> CostError:
-        return cls(
-            f"The cost of rejecting is {value}: it must be a number from 0 (reject every row) to "
-            "infinity (reject none)."
-        )
+    of_reject = template("value")(
+        "The cost of rejecting is {value}: it must be a number from 0 (reject every row) to "
+        "infinity (reject none)."
+    )
 
 
 class ThresholdError(InputError):
     """A threshold cannot be used."""
 
-    @classmethod
-    def of_value(cls, name: str, value: object) -> ThresholdError:
-        return cls(f"{name} is {value}: it is held against a probability, so it must be in [0, 1].")
+    of_value = template("name, value")(
+        "{name} is {value}: it is held against a probability, so it must be in [0, 1]."
+    )
 
-    @classmethod
-    def of_class(cls, label: object, value: object) -> ThresholdError:
-        return cls(
-            f"The threshold of class '{label}' is {value}: with one for each class they must be in "
-            "(0, 1]."
-        )
+    of_class = template("label, value")(
+        "The threshold of class '{label}' is {value}: with one for each class they must be in "
+        "(0, 1]."
+    )
 
-    @classmethod
-    def of_labels(cls, given: object, labels: Sequence[object]) -> ThresholdError:
-        return cls(
-            f"threshold={given!r} does not fit the {len(labels)} classes {quote(labels, 20)}: "
-            "pass one number for each of them, or with two classes one number, for the second."
-        )
+    of_labels = template("given, labels")(
+        "threshold={given!r} does not fit the {labels:len} classes {labels:names 20}: pass one "
+        "number for each of them, or with two classes one number, for the second."
+    )
 
-    @classmethod
-    def unsorted(cls, place: int, before: float, value: float) -> ThresholdError:
-        return cls(
-            f"thresholds must increase: entry {place} (counted from 0) is {value:g} after "
-            f"{before:g}. Sort them and name each once."
-        )
+    unsorted = template("place, before, value")(
+        "thresholds must increase: entry {place} (counted from 0) is {value:g} after {before:g}. "
+        "Sort them and name each once."
+    )
 
-    @classmethod
-    def and_cost(cls) -> ThresholdError:
-        return cls(
-            "threshold and cost are both given, and a threshold t is the cost matrix t : 1 - t. "
-            "Pass one of them."
-        )
+    and_cost = template()(
+        "threshold and cost are both given, and a threshold t is the cost matrix t : 1 - t. Pass "
+        "one of them."
+    )
 
 
 class PosteriorError(InputError):
     """There are no posteriors to decide from."""
 
-    @classmethod
-    def absent(cls, name: str) -> PosteriorError:
-        return cls(
-            f"{name} has neither predict_proba nor predict_log_proba, and costs are weighed by "
-            'probabilities. Pass calibrate="platt" or "isotonic", or wrap it in scikit-learn\'s '
-            "CalibratedClassifierCV."
-        )
+    absent = template("name")(
+        "{name} has neither predict_proba nor predict_log_proba, and costs are weighed by "
+        'probabilities. Pass calibrate="platt" or "isotonic", or wrap it in scikit-learn\'s '
+        "CalibratedClassifierCV."
+    )
 
     @classmethod
     def not_probabilities(cls, name: str, what: str) -> PosteriorError:
@@ -176,17 +150,15 @@ class PosteriorError(InputError):
             'calibrate="platt"), or use Logistic or LDA.'
         )
 
-    @classmethod
-    def of_sum(cls, row: int, total: float, name: str) -> PosteriorError:
-        return cls(
-            f"The posteriors that {name} gives for row {row} (counted from 0) sum to {total:.6g}, "
-            "not 1: they are not probabilities of classes of which one is true. Calibrate it with "
-            "scikit-learn's CalibratedClassifierCV."
-        )
+    of_sum = template("row, total, name")(
+        "The posteriors that {name} gives for row {row} (counted from 0) sum to {total:.6g}, not "
+        "1: they are not probabilities of classes of which one is true. Calibrate it with "
+        "scikit-learn's CalibratedClassifierCV."
+    )
 
-    @classmethod
-    def no_number(cls, row: int, name: str) -> PosteriorError:
-        return cls(f"The posterior that {name} gives for row {row} (counted from 0) is no number.")
+    no_number = template("row, name")(
+        "The posterior that {name} gives for row {row} (counted from 0) is no number."
+    )
 
     @classmethod
     def of_shape(cls, shape: tuple[int, ...], classes: int | None) -> PosteriorError:
@@ -196,69 +168,53 @@ class PosteriorError(InputError):
             "class."
         )
 
-    @classmethod
-    def of_columns(cls, columns: int, labels: Sequence[object]) -> PosteriorError:
-        return cls(
-            f"Posteriors have {columns} column(s) and there are {len(labels)} classes, "
-            f"{quote(labels, 20)}: pass classes=, the class of each column in order."
-        )
+    of_columns = template("columns, labels")(
+        "Posteriors have {columns} column(s) and there are {labels:len} classes, {labels:names "
+        "20}: pass classes=, the class of each column in order."
+    )
 
-    @classmethod
-    def not_normalised(cls, row: int, total: float, name: str) -> PosteriorError:
-        return cls(
-            f"{name} of row {row} (counted from 0) makes probabilities that sum to {total:.6g}, "
-            "not 1. Pass probabilities as posterior=, their logarithms as log_posterior=; scores "
-            "that are neither have to be calibrated first."
-        )
+    not_normalised = template("row, total, name")(
+        "{name} of row {row} (counted from 0) makes probabilities that sum to {total:.6g}, not "
+        "1. Pass probabilities as posterior=, their logarithms as log_posterior=; scores that "
+        "are neither have to be calibrated first."
+    )
 
-    @classmethod
-    def not_logs(cls, row: int, total: float) -> PosteriorError:
-        return cls(
-            f"log_posterior of row {row} (counted from 0) makes probabilities that sum to "
-            f"{total:.6g}, not 1: pass the logarithms of posteriors, as predict_log_proba gives "
-            "them, and none that is NaN."
-        )
+    not_logs = template("row, total")(
+        "log_posterior of row {row} (counted from 0) makes probabilities that sum to "
+        "{total:.6g}, not 1: pass the logarithms of posteriors, as predict_log_proba gives them, "
+        "and none that is NaN."
+    )
 
-    @classmethod
-    def not_a_table(cls) -> PosteriorError:
-        return cls("log_posterior is no table of numbers: pass (n, K) logarithms of posteriors.")
+    not_a_table = template()(
+        "log_posterior is no table of numbers: pass (n, K) logarithms of posteriors."
+    )
 
-    @classmethod
-    def none_kept(cls, measure: str) -> PosteriorError:
-        return cls(
-            f"{measure} follows from posteriors, and none were given: pass log_posterior= or "
-            "posterior= beside the decisions."
-        )
+    none_kept = template("measure")(
+        "{measure} follows from posteriors, and none were given: pass log_posterior= or "
+        "posterior= beside the decisions."
+    )
 
-    @classmethod
-    def contradicted(cls, row: int, names: Sequence[object]) -> PosteriorError:
-        return cls(
-            f"In row {row} (counted from 0) every class has posterior 0 by one of "
-            f"{quote(names)}, so that nothing is left. Smooth or calibrate the models that say 0."
-        )
+    contradicted = template("row, names")(
+        "In row {row} (counted from 0) every class has posterior 0 by one of {names:names}, so "
+        "that nothing is left. Smooth or calibrate the models that say 0."
+    )
 
-    @classmethod
-    def unknown_prior(cls, name: str) -> PosteriorError:
-        return cls(
-            f"The priors that the posteriors of {name} have are not known, so they cannot be "
-            "replaced: pass fitted_prior=, the class shares of the rows it was fitted to."
-        )
+    unknown_prior = template("name")(
+        "The priors that the posteriors of {name} have are not known, so they cannot be "
+        "replaced: pass fitted_prior=, the class shares of the rows it was fitted to."
+    )
 
-    @classmethod
-    def without_moments(cls, name: str) -> PosteriorError:
-        return cls(
-            f"{name} was fitted without outlier=, so the class means and their covariance were not "
-            "read. Fit once with outlier= at any level; the level can be changed afterwards."
-        )
+    without_moments = template("name")(
+        "{name} was fitted without outlier=, so the class means and their covariance were not "
+        "read. Fit once with outlier= at any level; the level can be changed afterwards."
+    )
 
-    @classmethod
-    def of_fitted_without(cls, name: str) -> PosteriorError:
-        return cls(
-            f"{name} keeps no class means and covariance, and came fitted, so that no rows were "
-            "read to find them. Pass rows, which change nothing of the classifier: "
-            "Decision(FrozenEstimator(model), outlier=...).fit(X, y), with scikit-learn's "
-            "FrozenEstimator."
-        )
+    of_fitted_without = template("name")(
+        "{name} keeps no class means and covariance, and came fitted, so that no rows were read "
+        "to find them. Pass rows, which change nothing of the classifier: "
+        "Decision(FrozenEstimator(model), outlier=...).fit(X, y), with scikit-learn's "
+        "FrozenEstimator."
+    )
 
 
 def _call(name: str) -> str:
@@ -269,38 +225,29 @@ def _call(name: str) -> str:
 class FusionError(InputError):
     """Sources cannot be fused."""
 
-    @classmethod
-    def of_members(cls, found: object) -> FusionError:
-        return cls(
-            f"estimators={found!r} is not possible: pass a list of (name, classifier, columns), "
-            "each name once."
-        )
+    of_members = template("found")(
+        "estimators={found!r} is not possible: pass a list of (name, classifier, columns), each "
+        "name once."
+    )
 
-    @classmethod
-    def of_columns(cls, name: str, columns: object, width: int) -> FusionError:
-        return cls(
-            f"X has {width} feature(s), and columns={columns!r} of '{name}' are not among them, or "
-            "are none. Pass names or positions of one or more columns."
-        )
+    of_columns = template("name, columns, width")(
+        "X has {width} feature(s), and columns={columns!r} of '{name}' are not among them, or "
+        "are none. Pass names or positions of one or more columns."
+    )
 
-    @classmethod
-    def of_classes(cls, name: str, found: Sequence[object], first: Sequence[object]) -> FusionError:
-        return cls(
-            f"'{name}' knows the classes {quote(found, 20)} and the first source "
-            f"{quote(first, 20)}: fit all to the same classes."
-        )
+    of_classes = template("name, found, first")(
+        "'{name}' knows the classes {found:names 20} and the first source {first:names 20}: fit "
+        "all to the same classes."
+    )
 
 
 class NeverRejectsWarning(DiscriminantWarning):
     """The reject option can never be taken."""
 
-    @classmethod
-    def of_cost(cls, cost: float, most: float) -> NeverRejectsWarning:
-        return cls(
-            f"The cost of rejecting, {cost:g}, never pays: for any posterior there is a decision "
-            f"that costs {most:g} or less on average, so no row is ever rejected. Pass a cost "
-            "below that."
-        )
+    of_cost = template("cost, most")(
+        "The cost of rejecting, {cost:g}, never pays: for any posterior there is a decision that "
+        "costs {most:g} or less on average, so no row is ever rejected. Pass a cost below that."
+    )
 
 
 class NoClassDecidedWarning(DiscriminantWarning):
@@ -321,36 +268,32 @@ class NoClassDecidedWarning(DiscriminantWarning):
 class SharedColumnsWarning(DiscriminantWarning):
     """Sources to be fused share columns."""
 
-    @classmethod
-    def of_columns(cls, columns: Sequence[object]) -> SharedColumnsWarning:
-        return cls(
-            f"Column(s) {quote(columns)} belong to more than one source, so what they say is "
-            "counted more than once: sources are fused as independent within each class."
-        )
+    of_columns = template("columns")(
+        "Column(s) {columns:names} belong to more than one source, so what they say is counted "
+        "more than once: sources are fused as independent within each class."
+    )
 
 
 class ExportError(InputError):
     """Something of a model has no equal in the target; nothing was written."""
 
-    @classmethod
-    def of_model(cls, name: str) -> ExportError:
-        return cls(
-            f"{name} cannot be exported: it is neither one of the models of this package that can "
-            "be (label trees cannot) nor a pipeline of them. Nothing was written. Fit another of "
-            "ours (LDA, Logistic, ...), or use the file of the model."
-        )
+    of_model = template("name")(
+        "{name} cannot be exported: it is neither one of the models of this package that can be "
+        "(label trees cannot) nor a pipeline of them. Nothing was written. Fit another of ours "
+        "(LDA, Logistic, ...), or use the file of the model."
+    )
 
-    @classmethod
-    def of_part(cls, part: str, why: str, instead: str) -> ExportError:
-        return cls(f"{part} cannot be exported: {why}. Nothing was written. {instead}")
+    of_part = template("part, why, instead")(
+        "{part} cannot be exported: {why}. Nothing was written. {instead}"
+    )
 
-    @classmethod
-    def not_fitted(cls, name: str) -> ExportError:
-        return cls(f"This {name} is not fitted yet, so that there is nothing to export. Fit it.")
+    not_fitted = template("name")(
+        "This {name} is not fitted yet, so that there is nothing to export. Fit it."
+    )
 
-    @classmethod
-    def of_output(cls, name: str, known: Sequence[str]) -> ExportError:
-        return cls(f"There is no output '{name}'. This model has {quote(known, 9)}.")
+    of_output = template("name, known")(
+        "There is no output '{name}'. This model has {known:names 9}."
+    )
 
     @classmethod
     def of_probabilities(cls, part: str, why: str, left: Sequence[str]) -> ExportError:
@@ -366,38 +309,30 @@ class ExportError(InputError):
             "and floats can be exported. Nothing was written. Fit with such labels."
         )
 
-    @classmethod
-    def of_verdict(cls, name: str) -> ExportError:
-        return cls(
-            f"A class is called '{name}', as a row is where it is not decided, so that nobody "
-            "could tell them apart. Nothing was written. Rename the class and fit again, or "
-            "leave the action out of outputs."
-        )
+    of_verdict = template("name")(
+        "A class is called '{name}', as a row is where it is not decided, so that nobody could "
+        "tell them apart. Nothing was written. Rename the class and fit again, or leave the "
+        "action out of outputs."
+    )
 
-    @classmethod
-    def of_text(cls, what: str, name: str) -> ExportError:
-        return cls(
-            f"The {what} {name!r} has a NUL or half of a surrogate pair in it, which no database "
-            "takes. Nothing was written. Rename it and fit again."
-        )
+    of_text = template("what, name")(
+        "The {what} {name!r} has a NUL or half of a surrogate pair in it, which no database "
+        "takes. Nothing was written. Rename it and fit again."
+    )
 
-    @classmethod
-    def of_case(cls, first: str, second: str, target: str) -> ExportError:
-        return cls(
-            f"The columns '{first}' and '{second}' differ in case alone, which {target} does not "
-            "tell apart. Nothing was written. Rename one of them and fit again."
-        )
+    of_case = template("first, second, target")(
+        "The columns '{first}' and '{second}' differ in case alone, which {target} does not tell "
+        "apart. Nothing was written. Rename one of them and fit again."
+    )
 
-    @classmethod
-    def of_target(cls, given: object, allowed: Sequence[str]) -> ExportError:
-        return cls(f"There is no export to {given!r}. There is: {quote(allowed)}.")
+    of_target = template("given, allowed")(
+        "There is no export to {given!r}. There is: {allowed:names}."
+    )
 
-    @classmethod
-    def not_finite(cls, part: str) -> ExportError:
-        return cls(
-            f"{part} holds a number that is not finite, so that it would mean different things in "
-            "different targets. Nothing was written. Fit again and look at the warnings."
-        )
+    not_finite = template("part")(
+        "{part} holds a number that is not finite, so that it would mean different things in "
+        "different targets. Nothing was written. Fit again and look at the warnings."
+    )
 
 
 class LibraryMissingError(DiscriminantError, ImportError):
@@ -417,17 +352,15 @@ class LibraryMissingError(DiscriminantError, ImportError):
 class PlotError(InputError):
     """What was handed in does not have what the figure shows."""
 
-    @classmethod
-    def of_model(cls, figure: str, model: str, lacks: str, instead: str) -> PlotError:
-        return cls(f"{figure} cannot show {model}: it has no {lacks}. {instead}")
+    of_model = template("figure, model, lacks, instead")(
+        "{figure} cannot show {model}: it has no {lacks}. {instead}"
+    )
 
-    @classmethod
-    def of_kind(cls, figure: str, given: str, wanted: str) -> PlotError:
-        return cls(f"{figure} cannot show a {given}: pass {wanted}.")
+    of_kind = template("figure, given, wanted")("{figure} cannot show a {given}: pass {wanted}.")
 
-    @classmethod
-    def of_width(cls, figure: str, found: int, needed: str, instead: str) -> PlotError:
-        return cls(f"{figure} needs {needed}, and the rows have {found} feature(s). {instead}")
+    of_width = template("figure, found, needed, instead")(
+        "{figure} needs {needed}, and the rows have {found} feature(s). {instead}"
+    )
 
     @classmethod
     def of_feature(cls, given: object, names: Sequence[str]) -> PlotError:
@@ -436,16 +369,14 @@ class PlotError(InputError):
             f"name, or a place from 0 to {len(names) - 1}."
         )
 
-    @classmethod
-    def of_column(cls, name: str) -> PlotError:
-        return cls(
-            f"Column '{name}' is not made of finite numbers, so that it has no axis. Pass another "
-            "in features; a column that is no axis may be of any kind."
-        )
+    of_column = template("name")(
+        "Column '{name}' is not made of finite numbers, so that it has no axis. Pass another in "
+        "features; a column that is no axis may be of any kind."
+    )
 
-    @classmethod
-    def of_classes(cls, figure: str, found: int, needed: str) -> PlotError:
-        return cls(f"{figure} needs {needed}, and there are {found}.")
+    of_classes = template("figure, found, needed")(
+        "{figure} needs {needed}, and there are {found}."
+    )
 
 
 class ScoreError(InputError):
@@ -460,23 +391,17 @@ class ScoreError(InputError):
             "such rows, or find out why the model has no score for them."
         )
 
-    @classmethod
-    def absent(cls) -> ScoreError:
-        return cls(
-            "There are labels but no scores to rank them by: pass scores=, one number for each "
-            "row, such as model.predict_proba(X)[:, 1]; or a Ranking in place of the labels."
-        )
+    absent = template()(
+        "There are labels but no scores to rank them by: pass scores=, one number for each row, "
+        "such as model.predict_proba(X)[:, 1]; or a Ranking in place of the labels."
+    )
 
-    @classmethod
-    def without_rows(cls, positive: object) -> ScoreError:
-        return cls(
-            f"A Ranking of '{positive}' does not know which scores belong to one row, so that two "
-            "models cannot be compared by it: pass labels and both scores of the same rows."
-        )
+    without_rows = template("positive")(
+        "A Ranking of '{positive}' does not know which scores belong to one row, so that two "
+        "models cannot be compared by it: pass labels and both scores of the same rows."
+    )
 
-    @classmethod
-    def not_numbers(cls, kind: str) -> ScoreError:
-        return cls(f"scores hold {kind}, not numbers: pass one number for each row.")
+    not_numbers = template("kind")("scores hold {kind}, not numbers: pass one number for each row.")
 
     @classmethod
     def of_shape(cls, shape: tuple[int, ...], rows: int, labels: Sequence[object]) -> ScoreError:
@@ -487,13 +412,11 @@ class ScoreError(InputError):
             "for each class in the order of `classes` (sorted labels unless given)."
         )
 
-    @classmethod
-    def which_column(cls, labels: Sequence[object]) -> ScoreError:
-        return cls(
-            f"Each of the classes {quote(labels, 20)} has a column of scores, and a curve is of "
-            "one of them against the others: pass positive=, its label. auc() and "
-            "average_precision() average over all."
-        )
+    which_column = template("labels")(
+        "Each of the classes {labels:names 20} has a column of scores, and a curve is of one of "
+        "them against the others: pass positive=, its label. auc() and average_precision() "
+        "average over all."
+    )
 
     @classmethod
     def which_positive(cls, labels: Sequence[object]) -> ScoreError:
@@ -505,155 +428,115 @@ class ScoreError(InputError):
             "for each class."
         )
 
-    @classmethod
-    def without_positive(cls, positive: object, found: Sequence[object]) -> ScoreError:
-        return cls(
-            f"No row has the positive label '{positive}' and a positive weight; the labels are "
-            f"{quote(found, 20)}. A curve needs rows of both kinds: pass another positive=, or "
-            "more rows."
-        )
+    without_positive = template("positive, found")(
+        "No row has the positive label '{positive}' and a positive weight; the labels are "
+        "{found:names 20}. A curve needs rows of both kinds: pass another positive=, or more "
+        "rows."
+    )
 
-    @classmethod
-    def only_positive(cls, positive: object) -> ScoreError:
-        return cls(
-            f"Every row that counts is of the positive class '{positive}': there is nothing to "
-            "rank it above. A curve needs rows of both kinds."
-        )
+    only_positive = template("positive")(
+        "Every row that counts is of the positive class '{positive}': there is nothing to rank "
+        "it above. A curve needs rows of both kinds."
+    )
 
-    @classmethod
-    def class_absent(cls, label: object) -> ScoreError:
-        return cls(
-            f"Class '{label}' has a column of scores but no row that counts, so nothing says how "
-            "it is ranked. Leave its column out (and out of `classes`), or add rows."
-        )
+    class_absent = template("label")(
+        "Class '{label}' has a column of scores but no row that counts, so nothing says how it "
+        "is ranked. Leave its column out (and out of `classes`), or add rows."
+    )
 
-    @classmethod
-    def too_few(cls, label: object, weight: float) -> ScoreError:
-        return cls(
-            f"The rows of class '{label}' count {weight:g} in all, and the variance of an AUC "
-            "needs more than 1 of each class. Add rows, or pass interval=None for the value alone."
-        )
+    too_few = template("label, weight")(
+        "The rows of class '{label}' count {weight:g} in all, and the variance of an AUC needs "
+        "more than 1 of each class. Add rows, or pass interval=None for the value alone."
+    )
 
-    @classmethod
-    def of_positives(cls, ours: object, theirs: object) -> ScoreError:
-        return cls(
-            f"Rankings of the positive classes '{ours}' and '{theirs}' do not add. Make them with "
-            "the same positive=."
-        )
+    of_positives = template("ours, theirs")(
+        "Rankings of the positive classes '{ours}' and '{theirs}' do not add. Make them with the "
+        "same positive=."
+    )
 
-    @classmethod
-    def of_bins(cls, ours: int, theirs: int) -> ScoreError:
-        return cls(
-            f"Rankings of {ours} and {theirs} bins do not add: which scores they tell apart would "
-            "depend on the order. Make them with the same bins=."
-        )
+    of_bins = template("ours, theirs")(
+        "Rankings of {ours} and {theirs} bins do not add: which scores they tell apart would "
+        "depend on the order. Make them with the same bins=."
+    )
 
 
 class ComparisonError(InputError):
     """Models cannot be compared as they are."""
 
-    @classmethod
-    def too_few(cls, models: int) -> ComparisonError:
-        return cls(f"{models} model(s): pass two or more, {{name: held-out result}}.")
+    too_few = template("models")("{models} model(s): pass two or more, {{name: held-out result}}.")
 
-    @classmethod
-    def nothing_decided(cls, name: object, fold: int) -> ComparisonError:
-        return cls(
-            f"'{name}' rejects every row of fold {fold}, so that it has no error there. Compare "
-            "models that reject less, or use fewer folds."
-        )
+    nothing_decided = template("name, fold")(
+        "'{name}' rejects every row of fold {fold}, so that it has no error there. Compare "
+        "models that reject less, or use fewer folds."
+    )
 
-    @classmethod
-    def not_named(cls, kind: str) -> ComparisonError:
-        return cls(
-            f"Models are compared by name, and this is a {kind}: pass {{name: held-out result}}, "
-            "such as {'LDA': cross_validate(LDA(), X, y, fold), ...} with one array fold for all."
-        )
+    not_named = template("kind")(
+        "Models are compared by name, and this is a {kind}: pass {{name: held-out result}}, such "
+        "as {{'LDA': cross_validate(LDA(), X, y, fold), ...}} with one array fold for all."
+    )
 
-    @classmethod
-    def not_held_out(cls, name: object, kind: str) -> ComparisonError:
-        return cls(
-            f"'{name}' is a {kind}, and models are compared by what they say of held-out rows: "
-            "pass what cross_validate(model, X, y, fold) returns, or a list of such results."
-        )
+    not_held_out = template("name, kind")(
+        "'{name}' is a {kind}, and models are compared by what they say of held-out rows: pass "
+        "what cross_validate(model, X, y, fold) returns, or a list of such results."
+    )
 
-    @classmethod
-    def none_held_out(cls, name: object) -> ComparisonError:
-        return cls(
-            f"'{name}' has no held-out results: pass what cross_validate returns, one result or "
-            "one for each repetition."
-        )
+    none_held_out = template("name")(
+        "'{name}' has no held-out results: pass what cross_validate returns, one result or one "
+        "for each repetition."
+    )
 
-    @classmethod
-    def of_rows(cls, first: object, second: object, what: str) -> ComparisonError:
-        return cls(
-            f"'{first}' and '{second}' were not held out alike: their {what} differ. Pass the same "
-            "rows and folds to both: cross_validate(model, X, y, folds=fold) with one array fold."
-        )
+    of_rows = template("first, second, what")(
+        "'{first}' and '{second}' were not held out alike: their {what} differ. Pass the same "
+        "rows and folds to both: cross_validate(model, X, y, folds=fold) with one array fold."
+    )
 
-    @classmethod
-    def of_repeats(cls, first: object, ours: int, second: object, theirs: int) -> ComparisonError:
-        return cls(
-            f"'{first}' has {ours} repetition(s) and '{second}' {theirs}: pass as many of each, in "
-            "the same order, with the same folds."
-        )
+    of_repeats = template("first, ours, second, theirs")(
+        "'{first}' has {ours} repetition(s) and '{second}' {theirs}: pass as many of each, in "
+        "the same order, with the same folds."
+    )
 
-    @classmethod
-    def repeated(cls, name: object, repeats: int) -> ComparisonError:
-        return cls(
-            f"'{name}' has {repeats} repetitions, and McNemar's test counts each row once. Pass "
-            "one of them, or test='resampled_t'."
-        )
+    repeated = template("name, repeats")(
+        "'{name}' has {repeats} repetitions, and McNemar's test counts each row once. Pass one "
+        "of them, or test='resampled_t'."
+    )
 
-    @classmethod
-    def broken_weight(cls) -> ComparisonError:
-        return cls(
-            "McNemar's test counts rows, and the weights are not whole numbers. Pass "
-            "test='resampled_t', or hold out without sample_weight."
-        )
+    broken_weight = template()(
+        "McNemar's test counts rows, and the weights are not whole numbers. Pass "
+        "test='resampled_t', or hold out without sample_weight."
+    )
 
-    @classmethod
-    def infinite_loss(cls, name: object, fold: int) -> ComparisonError:
-        return cls(
-            f"'{name}' gives a true class of fold {fold} probability 0, so that its log loss is "
-            "infinite and nothing can be compared. Pass loss='error'."
-        )
+    infinite_loss = template("name, fold")(
+        "'{name}' gives a true class of fold {fold} probability 0, so that its log loss is "
+        "infinite and nothing can be compared. Pass loss='error'."
+    )
 
 
 class NoSpreadWarning(DiscriminantWarning):
     """An interval or test has no width, and says nothing of how sure the number is."""
 
-    @classmethod
-    def of_constant(cls, rows: int) -> NoSpreadWarning:
-        return cls(
-            f"The scores of all {rows} rows are equal: they rank nothing, the AUC is 0.5 whatever "
-            "the rows, and its interval has no width."
-        )
+    of_constant = template("rows")(
+        "The scores of all {rows} rows are equal: they rank nothing, the AUC is 0.5 whatever the "
+        "rows, and its interval has no width."
+    )
 
-    @classmethod
-    def of_auc(cls, value: float) -> NoSpreadWarning:
-        return cls(
-            f"The AUC is {value:g}, so that DeLong's variance is 0 and the interval has no width, "
-            "however few the rows are: do not take it for certainty."
-        )
+    of_auc = template("value")(
+        "The AUC is {value:g}, so that DeLong's variance is 0 and the interval has no width, "
+        "however few the rows are: do not take it for certainty."
+    )
 
-    @classmethod
-    def of_comparison(cls, difference: float) -> NoSpreadWarning:
-        return cls(
-            f"The difference ({difference:g}) is the same whichever rows are looked at, so that "
-            "its variance is 0 and no test can be made of it: the p-value says nothing."
-        )
+    of_comparison = template("difference")(
+        "The difference ({difference:g}) is the same whichever rows are looked at, so that its "
+        "variance is 0 and no test can be made of it: the p-value says nothing."
+    )
 
 
 class RankedLabelsError(InputError):
     """Lists of labels, or the truth beside them, cannot be assessed."""
 
-    @classmethod
-    def of_lists(cls, shape: tuple[int, ...], kind: object) -> RankedLabelsError:
-        return cls(
-            f"The lists have shape {shape} and type {kind}: pass an array (rows, k) of label "
-            "codes, whole numbers, the best first, -1 where a list has fewer."
-        )
+    of_lists = template("shape, kind")(
+        "The lists have shape {shape} and type {kind}: pass an array (rows, k) of label codes, "
+        "whole numbers, the best first, -1 where a list has fewer."
+    )
 
     @classmethod
     def of_truth(
@@ -670,38 +553,30 @@ class RankedLabelsError(InputError):
             "a row, with classes=model.classes_."
         )
 
-    @classmethod
-    def of_names(cls) -> RankedLabelsError:
-        return cls(
-            "The truth has labels by name, and the lists have codes: pass classes=model.classes_, "
-            "which says what the code of each name is."
-        )
+    of_names = template()(
+        "The truth has labels by name, and the lists have codes: pass classes=model.classes_, "
+        "which says what the code of each name is."
+    )
 
-    @classmethod
-    def mixed(cls, row: int, own: object) -> RankedLabelsError:
-        return cls(
-            f"The truth of row {row} is {own!r}, and that of row 0 is of another kind: pass a set "
-            "of labels for each row, empty where there are none, or one label for each."
-        )
+    mixed = template("row, own")(
+        "The truth of row {row} is {own!r}, and that of row 0 is of another kind: pass a set of "
+        "labels for each row, empty where there are none, or one label for each."
+    )
 
-    @classmethod
-    def as_rows_of_ones(cls, labels: int) -> RankedLabelsError:
-        return cls(
-            f"The truth is lists of {labels} zeros and ones: an indicator, or labels 0 and 1 by "
-            "name? Pass np.array(truth) for an indicator, or sets of labels."
-        )
+    as_rows_of_ones = template("labels")(
+        "The truth is lists of {labels} zeros and ones: an indicator, or labels 0 and 1 by name? "
+        "Pass np.array(truth) for an indicator, or sets of labels."
+    )
 
-    @classmethod
-    def unknown(cls, labels: Sequence[object], of_labels: int) -> RankedLabelsError:
-        return cls(
-            f"{len(labels)} label(s) of the truth are not among the {of_labels} classes: "
-            f"{quote(labels)}. No list can have them: leave them out, or, to count them as "
-            "missed, name them after the others: classes=[*model.classes_, ...]."
-        )
+    unknown = template("labels, of_labels")(
+        "{labels:len} label(s) of the truth are not among the {of_labels} classes: "
+        "{labels:names}. No list can have them: leave them out, or, to count them as missed, "
+        "name them after the others: classes=[*model.classes_, ...]."
+    )
 
-    @classmethod
-    def of_lengths(cls, lists: int, truth: int) -> RankedLabelsError:
-        return cls(f"There are lists for {lists} rows and the truth of {truth}: pass as many.")
+    of_lengths = template("lists, truth")(
+        "There are lists for {lists} rows and the truth of {truth}: pass as many."
+    )
 
     @classmethod
     def of_code(cls, least: int, most: int, labels: int) -> RankedLabelsError:
@@ -710,30 +585,24 @@ class RankedLabelsError(InputError):
             f"{labels - 1}. Are these labels by name instead of codes, or of another set?"
         )
 
-    @classmethod
-    def of_twice(cls, row: int, code: int) -> RankedLabelsError:
-        return cls(
-            f"The list of row {row} has label {code} twice, and a hit would count double. List "
-            "every label once."
-        )
+    of_twice = template("row, code")(
+        "The list of row {row} has label {code} twice, and a hit would count double. List every "
+        "label once."
+    )
 
-    @classmethod
-    def of_values(cls, name: str, shape: tuple[int, ...], labels: int) -> RankedLabelsError:
-        return cls(f"{name} has shape {shape} where there are {labels} labels: pass one for each.")
+    of_values = template("name, shape, labels")(
+        "{name} has shape {shape} where there are {labels} labels: pass one for each."
+    )
 
-    @classmethod
-    def of_frequency(cls, code: int, found: float, rows: int) -> RankedLabelsError:
-        return cls(
-            f"Label {code} is said to have {found:g} of {rows} training rows: pass how many of "
-            "them have each label, from 0 up to all."
-        )
+    of_frequency = template("code, found, rows")(
+        "Label {code} is said to have {found:g} of {rows} training rows: pass how many of them "
+        "have each label, from 0 up to all."
+    )
 
-    @classmethod
-    def not_positive(cls, code: int) -> RankedLabelsError:
-        return cls(
-            f"The inverse propensity of label {code} is not a positive finite number. "
-            "Propensities lie above 0 and go up to 1."
-        )
+    not_positive = template("code")(
+        "The inverse propensity of label {code} is not a positive finite number. Propensities "
+        "lie above 0 and go up to 1."
+    )
 
     @classmethod
     def of_sizes(cls, ours: tuple[int, int], theirs: tuple[int, int]) -> RankedLabelsError:
@@ -757,42 +626,33 @@ class StudyError(InputError):
             )
         return cls(f"There is no model '{name}'. Choose among {quote(known, most=20)}.")
 
-    @classmethod
-    def no_models(cls) -> StudyError:
-        return cls("No model is named to compare. Name one or more, or none at all for all.")
+    no_models = template()(
+        "No model is named to compare. Name one or more, or none at all for all."
+    )
 
-    @classmethod
-    def not_compared(cls, name: object, known: Sequence[str]) -> StudyError:
-        return cls(
-            f"Model '{name}' was not compared. Compared were {quote(known, most=20)}: choose one "
-            "of them, or compare again with it."
-        )
+    not_compared = template("name, known")(
+        "Model '{name}' was not compared. Compared were {known:names 20}: choose one of them, or "
+        "compare again with it."
+    )
 
     @classmethod
     def none_left(cls, reasons: Sequence[tuple[str, str]]) -> StudyError:
         told = " ".join(f"{name}: {why}" for name, why in reasons[:3])
         return cls(f"No model could be fitted. {told}")
 
-    @classmethod
-    def not_gaussian(cls) -> StudyError:
-        return cls(
-            "missing='marginal' is for LDA, QDA, RDA and the nearest mean, which can do without a "
-            "feature. Use 'mean' or 'indicator' for the others."
-        )
+    not_gaussian = template()(
+        "missing='marginal' is for LDA, QDA, RDA and the nearest mean, which can do without a "
+        "feature. Use 'mean' or 'indicator' for the others."
+    )
 
-    @classmethod
-    def no_grid(cls, rows: int, features: int) -> StudyError:
-        return cls(
-            "its settings are searched only where rows are at least twice as many as features, and "
-            f"here are {rows} rows of {features} features. LDA with shrinkage serves there."
-        )
+    no_grid = template("rows, features")(
+        "its settings are searched only where rows are at least twice as many as features, and "
+        "here are {rows} rows of {features} features. LDA with shrinkage serves there."
+    )
 
-    @classmethod
-    def no_probabilities(cls, name: object) -> StudyError:
-        return cls(
-            f"Model '{name}' gives no probabilities, which this needs. Take another, for example "
-            "'lda'."
-        )
+    no_probabilities = template("name")(
+        "Model '{name}' gives no probabilities, which this needs. Take another, for example 'lda'."
+    )
 
     @classmethod
     def none_with_probabilities(cls, names: Sequence[str], use: str) -> StudyError:
@@ -802,32 +662,26 @@ class StudyError(InputError):
             "such as 'lda', or select by error (--by error) and leave costs and --reject out."
         )
 
-    @classmethod
-    def nothing_to_weigh(cls, name: object) -> StudyError:
-        return cls(
-            "Costs or a reject option were asked for by `decide`, and model "
-            f"'{name}' gives no probabilities for them. Take another, for example 'lda', or call "
-            "`decide()` before: without costs it takes them back."
-        )
+    nothing_to_weigh = template("name")(
+        "Costs or a reject option were asked for by `decide`, and model '{name}' gives no "
+        "probabilities for them. Take another, for example 'lda', or call `decide()` before: "
+        "without costs it takes them back."
+    )
 
 
 class ModelLeftOutWarning(DiscriminantWarning):
     """A model of the family does not suit the rows and is not compared."""
 
-    @classmethod
-    def of(cls, name: str, why: str) -> ModelLeftOutWarning:
-        return cls(f"{name} is left out of the comparison: {why}")
+    of = template("name, why")("{name} is left out of the comparison: {why}")
 
 
 class DrawnRowsWarning(DiscriminantWarning):
     """A model was fitted to some rows of many."""
 
-    @classmethod
-    def of(cls, name: str, drawn: int, rows: int) -> DrawnRowsWarning:
-        return cls(
-            f"{name} must see rows, and was fitted to {drawn:,} drawn of {rows:,} that are in "
-            "parts. Models made from moments, and Logistic, are fitted to all."
-        )
+    of = template("name, drawn, rows")(
+        "{name} must see rows, and was fitted to {drawn:,} drawn of {rows:,} that are in parts. "
+        "Models made from moments, and Logistic, are fitted to all."
+    )
 
 
 class OutOfMemoryError(DiscriminantError):
@@ -865,28 +719,20 @@ def _at_limit(limit: int | None) -> str:
 class CommandError(InputError):
     """The command line asks for what cannot be."""
 
-    @classmethod
-    def not_moments(cls, path: object, kind: str) -> CommandError:
-        return cls(
-            f"{path} holds {kind}, not moments. Make a file of moments with 'discriminant moments'."
-        )
+    not_moments = template("path, kind")(
+        "{path} holds {kind}, not moments. Make a file of moments with 'discriminant moments'."
+    )
 
-    @classmethod
-    def no_rows(cls, path: object, names: Sequence[str]) -> CommandError:
-        return cls(
-            f"{path} holds moments, of which models are made but cannot be compared: that takes "
-            f"held-out rows. Name one with --model: {', '.join(names)}."
-        )
+    no_rows = template("path, names")(
+        "{path} holds moments, of which models are made but cannot be compared: that takes "
+        "held-out rows. Name one with --model: {names:list}."
+    )
 
-    @classmethod
-    def needs_rows(
-        cls, path: object, model: str, detail: str, names: Sequence[str]
-    ) -> CommandError:
-        return cls(
-            f"{path} holds moments of detail '{detail}', and '{model}' cannot be made from these. "
-            f"Name another with --model ({', '.join(names)}), read moments of detail 'class', or "
-            "fit to the table itself."
-        )
+    needs_rows = template("path, model, detail, names")(
+        "{path} holds moments of detail '{detail}', and '{model}' cannot be made from these. "
+        "Name another with --model ({names:list}), read moments of detail 'class', or fit to the "
+        "table itself."
+    )
 
     @classmethod
     def not_a_model(cls, path: object, kind: str) -> CommandError:
@@ -897,12 +743,10 @@ class CommandError(InputError):
             )
         return cls(f"{path} holds {kind}, not a model. Make a model with 'discriminant fit'.")
 
-    @classmethod
-    def needs_columns(cls, path: object, kind: str) -> CommandError:
-        return cls(
-            f"{path} holds a {kind} that knows no columns of a table. Use a model of 'discriminant "
-            "fit' or 'discriminant report', or save an Encoded(...) of it."
-        )
+    needs_columns = template("path, kind")(
+        "{path} holds a {kind} that knows no columns of a table. Use a model of 'discriminant "
+        "fit' or 'discriminant report', or save an Encoded(...) of it."
+    )
 
     @classmethod
     def unused(cls, option: str, reason: str) -> CommandError:
@@ -912,26 +756,20 @@ class CommandError(InputError):
         )
         return cls(f"{option} {reason}. Leave {option} out{other}.")
 
-    @classmethod
-    def sparse_rows(cls, path: object, kind: str) -> CommandError:
-        return cls(
-            f"{path} holds sparse rows ({kind}), not a table: it has no columns of names, and the "
-            "labels of a row stand at the start of its line. To fit a label tree to it, pass "
-            "--model label-tree and no --target; to predict, use a label tree that was fitted to "
-            "such a file."
-        )
+    sparse_rows = template("path, kind")(
+        "{path} holds sparse rows ({kind}), not a table: it has no columns of names, and the "
+        "labels of a row stand at the start of its line. To fit a label tree to it, pass --model "
+        "label-tree and no --target; to predict, use a label tree that was fitted to such a file."
+    )
 
     @classmethod
     def bad_json(cls, option: str, text: str, why: str) -> CommandError:
         shown = text if len(text) <= 60 else f"{text[:60]}..."
         return cls(f"{option} is not valid JSON ({why}): {shown!r}. Write for example {_COST}.")
 
-    @classmethod
-    def same_file(cls, path: object) -> CommandError:
-        return cls(
-            f"{path} is both read and written. Name another file to write to, so that nothing is "
-            "lost."
-        )
+    same_file = template("path")(
+        "{path} is both read and written. Name another file to write to, so that nothing is lost."
+    )
 
     @classmethod
     def same_place(cls, first: object, second: object) -> CommandError:
@@ -941,19 +779,15 @@ class CommandError(InputError):
             "another file for one of them."
         )
 
-    @classmethod
-    def would_overwrite(cls, path: object) -> CommandError:
-        return cls(
-            f"{path} is there already and holds something else. Name another folder, or pass "
-            "--force to write over it. Nothing was written."
-        )
+    would_overwrite = template("path")(
+        "{path} is there already and holds something else. Name another folder, or pass --force "
+        "to write over it. Nothing was written."
+    )
 
-    @classmethod
-    def taken_column(cls, path: object, names: Sequence[str]) -> CommandError:
-        return cls(
-            f"{path} has already column(s) {quote(names)}, which the answer would repeat. Rename "
-            "them, or pass a prefix (--prefix)."
-        )
+    taken_column = template("path, names")(
+        "{path} has already column(s) {names:names}, which the answer would repeat. Rename them, "
+        "or pass a prefix (--prefix)."
+    )
 
 
 class CommandWarning(DiscriminantWarning):

@@ -13,7 +13,7 @@ import errno
 import os
 from collections.abc import Sequence
 
-from discriminant.errors.base import DiscriminantError, DiscriminantWarning, InputError
+from discriminant.errors.base import DiscriminantError, DiscriminantWarning, InputError, template
 from discriminant.redaction import is_address, register, shown_address
 
 
@@ -22,66 +22,50 @@ class FileError(InputError):
 
     # --- what it is ----------------------------------------------------------------------------
 
-    @classmethod
-    def of_address(cls, shown: str) -> FileError:
-        return cls(
-            f"{shown} is an address, not a file. To read a table of a database, pass the address "
-            "as the source, with table= or query= (--table, --query)."
-        )
+    of_address = template("shown")(
+        "{shown} is an address, not a file. To read a table of a database, pass the address as "
+        "the source, with table= or query= (--table, --query)."
+    )
 
-    @classmethod
-    def absent(cls, path: str) -> FileError:
-        return cls(f"{path}: there is no such file. Check the name and the folder.")
+    absent = template("path")("{path}: there is no such file. Check the name and the folder.")
 
-    @classmethod
-    def no_files(cls, path: str) -> FileError:
-        return cls(
-            f"{path} is a directory with no file in it. Name a file, or a folder of files: CSV, "
-            "Parquet, Arrow IPC or JSON lines."
-        )
+    no_files = template("path")(
+        "{path} is a directory with no file in it. Name a file, or a folder of files: CSV, "
+        "Parquet, Arrow IPC or JSON lines."
+    )
 
-    @classmethod
-    def of_kind(cls, path: str, kind: str, way_out: str) -> FileError:
-        return cls(f"{path} is {kind}, not a regular file, and is not read. {way_out}")
+    of_kind = template("path, kind, way_out")(
+        "{path} is {kind}, not a regular file, and is not read. {way_out}"
+    )
 
-    @classmethod
-    def not_allowed(cls, path: str, reason: str) -> FileError:
-        return cls(f"{path} cannot be opened: {reason}. Check who may read it.")
+    not_allowed = template("path, reason")(
+        "{path} cannot be opened: {reason}. Check who may read it."
+    )
 
-    @classmethod
-    def not_a_table(cls, path: str, kind: str, way_out: str) -> FileError:
-        return cls(
-            f"{path} is {kind} by its first bytes, not CSV, Parquet, Arrow IPC or JSON lines. "
-            f"{way_out}"
-        )
+    not_a_table = template("path, kind, way_out")(
+        "{path} is {kind} by its first bytes, not CSV, Parquet, Arrow IPC or JSON lines. {way_out}"
+    )
 
-    @classmethod
-    def stored(cls, path: str) -> FileError:
-        return cls(
-            f"{path} is a file of discriminant, a model or moments, and no table. A model is "
-            f"opened with discriminant.load, or answers rows: 'discriminant predict {path} ROWS "
-            f"--out ...'; from moments a model is made: 'discriminant fit {path} --model lda "
-            "--out ...'."
-        )
+    stored = template("path")(
+        "{path} is a file of discriminant, a model or moments, and no table. A model is opened "
+        "with discriminant.load, or answers rows: 'discriminant predict {path} ROWS --out ...'; "
+        "from moments a model is made: 'discriminant fit {path} --model lda --out ...'."
+    )
 
-    @classmethod
-    def empty(cls, path: str) -> FileError:
-        return cls(f"{path}: the file is empty (0 bytes of text). Was it written to the end?")
+    empty = template("path")(
+        "{path}: the file is empty (0 bytes of text). Was it written to the end?"
+    )
 
-    @classmethod
-    def no_rows(cls, path: str, columns: int) -> FileError:
-        return cls(
-            f"{path}: no data rows (0 sample(s)): there is a header of {columns} column(s) and "
-            "nothing after it. Add rows, one a line."
-        )
+    no_rows = template("path, columns")(
+        "{path}: no data rows (0 sample(s)): there is a header of {columns} column(s) and "
+        "nothing after it. Add rows, one a line."
+    )
 
-    @classmethod
-    def rows_differ(cls, path: str) -> FileError:
-        return cls(
-            f"{path}: its text has another number of rows than were answered, so that answers "
-            "would stand beside other rows. Nothing was written. Look for stray quotes and line "
-            "ends, or write to a .parquet file."
-        )
+    rows_differ = template("path")(
+        "{path}: its text has another number of rows than were answered, so that answers would "
+        "stand beside other rows. Nothing was written. Look for stray quotes and line ends, or "
+        "write to a .parquet file."
+    )
 
     @classmethod
     def no_header(cls, path: str, names: Sequence[str]) -> FileError:
@@ -91,127 +75,94 @@ class FileError(InputError):
             "where the names of the columns should stand. Put a line of names before the rows."
         )
 
-    @classmethod
-    def changed(cls, path: str, before: int, after: int) -> FileError:
-        return cls(
-            f"{path} changed while it was read ({before} bytes before, {after} after, or the time "
-            "of its last change): rows of two versions may be mixed. Wait until its writer is "
-            "done, or read a copy."
-        )
+    changed = template("path, before, after")(
+        "{path} changed while it was read ({before} bytes before, {after} after, or the time of "
+        "its last change): rows of two versions may be mixed. Wait until its writer is done, or "
+        "read a copy."
+    )
 
     # --- limits --------------------------------------------------------------------------------
 
-    @classmethod
-    def bomb(cls, path: str, packed: int, unpacked: int, ratio: int) -> FileError:
-        return cls(
-            f"{path}: {packed} bytes of gzip have become {unpacked}, more than {ratio} times as "
-            "many, and reading stopped there: it may be a decompression bomb. If you trust it, "
-            "unpack it yourself (gunzip) and pass the result."
-        )
+    bomb = template("path, packed, unpacked, ratio")(
+        "{path}: {packed} bytes of gzip have become {unpacked}, more than {ratio} times as many, "
+        "and reading stopped there: it may be a decompression bomb. If you trust it, unpack it "
+        "yourself (gunzip) and pass the result."
+    )
 
-    @classmethod
-    def too_large(cls, path: str, limit: int) -> FileError:
-        return cls(
-            f"{path} holds more than max_bytes={limit} bytes of text, and reading stopped there. "
-            "Pass a larger max_bytes (--max-bytes) if you have the memory."
-        )
+    too_large = template("path, limit")(
+        "{path} holds more than max_bytes={limit} bytes of text, and reading stopped there. Pass "
+        "a larger max_bytes (--max-bytes) if you have the memory."
+    )
 
-    @classmethod
-    def long_line(cls, path: str, line: int, limit: int) -> FileError:
-        return cls(
-            f"{path}, line {line}: longer than the limit of {limit} bytes for a line. Are the "
-            "line ends missing, or a quote not closed?"
-        )
+    long_line = template("path, line, limit")(
+        "{path}, line {line}: longer than the limit of {limit} bytes for a line. Are the line "
+        "ends missing, or a quote not closed?"
+    )
 
-    @classmethod
-    def many_columns(cls, path: str, found: int, limit: int) -> FileError:
-        return cls(
-            f"{path}: {found} columns, more than the limit of {limit}. Store so wide a table as "
-            "Parquet with fewer columns, or transposed."
-        )
+    many_columns = template("path, found, limit")(
+        "{path}: {found} columns, more than the limit of {limit}. Store so wide a table as "
+        "Parquet with fewer columns, or transposed."
+    )
 
-    @classmethod
-    def long_field(cls, path: str, line: int, column: str, limit: int) -> FileError:
-        return cls(
-            f"{path}, line {line}, column '{column}': a field longer than the limit of {limit} "
-            "bytes. Is a quote not closed?"
-        )
+    long_field = template("path, line, column, limit")(
+        "{path}, line {line}, column '{column}': a field longer than the limit of {limit} bytes. "
+        "Is a quote not closed?"
+    )
 
     # --- lines ---------------------------------------------------------------------------------
 
-    @classmethod
-    def ragged(cls, path: str, line: int, *, expected: int, found: int) -> FileError:
-        return cls(
-            f"{path}, line {line}: {found} field(s) where the header has {expected}. "
-            "Correct the line; a field that contains the delimiter must stand in quotes."
-        )
+    ragged = template("path, line, *, expected, found")(
+        "{path}, line {line}: {found} field(s) where the header has {expected}. Correct the "
+        "line; a field that contains the delimiter must stand in quotes."
+    )
 
-    @classmethod
-    def all_ragged(cls, path: str, *, expected: int, found: int, delimiter: str) -> FileError:
-        return cls(
-            f"{path}: line 2 and all lines looked at have {found} fields where the header has "
-            f"{expected} (delimiter {delimiter!r}): is a column without a name, perhaps one of row "
-            "numbers? Name every column in the header."
-        )
+    all_ragged = template("path, *, expected, found, delimiter")(
+        "{path}: line 2 and all lines looked at have {found} fields where the header has "
+        "{expected} (delimiter {delimiter!r}): is a column without a name, perhaps one of row "
+        "numbers? Name every column in the header."
+    )
 
-    @classmethod
-    def open_quote(cls, path: str, line: int) -> FileError:
-        return cls(
-            f"{path}, line {line}: a quote is opened there and never closed, so that all that "
-            "follows would be one field. Close it, or double a quote that is part of the text."
-        )
+    open_quote = template("path, line")(
+        "{path}, line {line}: a quote is opened there and never closed, so that all that follows "
+        "would be one field. Close it, or double a quote that is part of the text."
+    )
 
-    @classmethod
-    def after_quote(cls, path: str, line: int, column: str, text: str, quote: str) -> FileError:
-        return cls(
-            f"{path}, line {line}, column '{column}': the text {text[:80]!r} follows a closing "
-            f"quote ({quote}), so that the cell has no certain value. Remove the quotes, write a "
-            "quote within a quoted field twice, or name the column in exclude."
-        )
+    after_quote = template("path, line, column, text, quote")(
+        "{path}, line {line}, column '{column}': the text {text:short} follows a closing quote "
+        "({quote}), so that the cell has no certain value. Remove the quotes, write a quote "
+        "within a quoted field twice, or name the column in exclude."
+    )
 
-    @classmethod
-    def of_nul(cls, path: str, line: int, byte: int) -> FileError:
-        return cls(
-            f"{path}, line {line}: a NUL byte (byte {byte} of the text, counted from 0): the file "
-            "is damaged or no text. Write it again, or remove the NUL bytes."
-        )
+    of_nul = template("path, line, byte")(
+        "{path}, line {line}: a NUL byte (byte {byte} of the text, counted from 0): the file is "
+        "damaged or no text. Write it again, or remove the NUL bytes."
+    )
 
-    @classmethod
-    def undecodable(cls, path: str, encoding: str, byte: int, line: int) -> FileError:
-        return cls(
-            f"{path}, line {line}: byte {byte} (counted from 0) is no {encoding}. Save the file as "
-            "UTF-8, or pass encoding= with the name of the one it has."
-        )
+    undecodable = template("path, encoding, byte, line")(
+        "{path}, line {line}: byte {byte} (counted from 0) is no {encoding}. Save the file as "
+        "UTF-8, or pass encoding= with the name of the one it has."
+    )
 
-    @classmethod
-    def of_json(cls, path: str, line: int, reason: str) -> FileError:
-        return cls(
-            f"{path}, line {line}: {reason}. JSON lines have one object a line, all with the same "
-            "names and kinds of values: correct the line."
-        )
+    of_json = template("path, line, reason")(
+        "{path}, line {line}: {reason}. JSON lines have one object a line, all with the same "
+        "names and kinds of values: correct the line."
+    )
 
     # --- damage --------------------------------------------------------------------------------
 
-    @classmethod
-    def cut_off(cls, path: str, what: str) -> FileError:
-        return cls(
-            f"{path}: file incomplete ({what}). Was it copied or written to the end? Fetch it "
-            "again."
-        )
+    cut_off = template("path, what")(
+        "{path}: file incomplete ({what}). Was it copied or written to the end? Fetch it again."
+    )
 
-    @classmethod
-    def damaged(cls, path: str, where: str, reason: str) -> FileError:
-        return cls(
-            f"{path} is damaged: {where} cannot be read ({reason}). Fetch or write it again."
-        )
+    damaged = template("path, where, reason")(
+        "{path} is damaged: {where} cannot be read ({reason}). Fetch or write it again."
+    )
 
-    @classmethod
-    def of_extension(cls, path: str, column: str, kind: str) -> FileError:
-        return cls(
-            f"{path}: column '{column}' has the extension type {kind}, which is refused: what it "
-            "means is known to some program only, and such types have been used to run code. Write "
-            "the column as plain numbers or text."
-        )
+    of_extension = template("path, column, kind")(
+        "{path}: column '{column}' has the extension type {kind}, which is refused: what it "
+        "means is known to some program only, and such types have been used to run code. Write "
+        "the column as plain numbers or text."
+    )
 
 
 def check_file_name(path: object) -> None:
@@ -225,75 +176,56 @@ def check_file_name(path: object) -> None:
 class NeedsMemoryError(InputError):
     """Something needs all rows at hand."""
 
-    @classmethod
-    def of(cls, who: str, source: str, rows: int, drawn: int) -> NeedsMemoryError:
-        return cls(
-            f"{who} needs its rows in memory, and {source} has {rows:,} rows in parts. Fit it to "
-            f"some of them (`rows.drawn` holds {drawn:,}, spread over the parts), or take a model "
-            "that reads rows in parts: LDA, QDA, RDA, NearestMean, Fisher, LeastSquares, Logistic."
-        )
+    of = template("who, source, rows, drawn")(
+        "{who} needs its rows in memory, and {source} has {rows:,} rows in parts. Fit it to some "
+        "of them (`rows.drawn` holds {drawn:,}, spread over the parts), or take a model that "
+        "reads rows in parts: LDA, QDA, RDA, NearestMean, Fisher, LeastSquares, Logistic."
+    )
 
 
 class SourceChangedError(DiscriminantError):
     """A source gave other rows than before."""
 
-    @classmethod
-    def of_rows(cls, source: str, before: int, after: int) -> SourceChangedError:
-        return cls(
-            f"{source} gave {before:,} rows when it was opened and {after:,} now: it changed, and "
-            "sums over both would be of neither. Open it again when nobody writes to it."
-        )
+    of_rows = template("source, before, after")(
+        "{source} gave {before:,} rows when it was opened and {after:,} now: it changed, and "
+        "sums over both would be of neither. Open it again when nobody writes to it."
+    )
 
-    @classmethod
-    def of_count(cls, source: str, known: int, read: int) -> SourceChangedError:
-        return cls(
-            f"{source} has {known:,} rows by its own account, and {read:,} were read: sums would "
-            "not be of all of them. Read it again; if that helps nothing, a file is damaged."
-        )
+    of_count = template("source, known, read")(
+        "{source} has {known:,} rows by its own account, and {read:,} were read: sums would not "
+        "be of all of them. Read it again; if that helps nothing, a file is damaged."
+    )
 
-    @classmethod
-    def of_class(cls, source: str, column: str, level: object) -> SourceChangedError:
-        return cls(
-            f"{source} holds {level!r} in '{column}' now, which it did not when it was opened: it "
-            "changed, and sums over both would be of neither. Open it again when nobody writes to "
-            "it."
-        )
+    of_class = template("source, column, level")(
+        "{source} holds {level!r} in '{column}' now, which it did not when it was opened: it "
+        "changed, and sums over both would be of neither. Open it again when nobody writes to it."
+    )
 
 
 class EngineError(InputError):
     """No engine reads such a source."""
 
-    @classmethod
-    def unknown(cls, name: object, known: list[str]) -> EngineError:
-        return cls(f"engine={name!r} is none of {', '.join(known)}.")
+    unknown = template("name, known")("engine={name!r} is none of {known:list}.")
 
-    @classmethod
-    def other(cls, engine: str, reader: str) -> EngineError:
-        return cls(
-            f"engine='{engine}' does not read this source; '{reader}' does. Leave engine= out, or "
-            f"pass engine='{reader}'."
-        )
+    other = template("engine, reader")(
+        "engine='{engine}' does not read this source; '{reader}' does. Leave engine= out, or "
+        "pass engine='{reader}'."
+    )
 
-    @classmethod
-    def of_source(cls, kind: str, known: list[str]) -> EngineError:
-        return cls(
-            f"No engine ({', '.join(known)}) reads a {kind}. Pass a path, a glob, a folder, a data "
-            "frame, a Dask or Spark frame, or discriminant.sql(connection, table)."
-        )
+    of_source = template("kind, known")(
+        "No engine ({known:list}) reads a {kind}. Pass a path, a glob, a folder, a data frame, a "
+        "Dask or Spark frame, or discriminant.sql(connection, table)."
+    )
 
-    @classmethod
-    def not_installed(cls, library: str, extra: str) -> EngineError:
-        return cls(
-            f"This needs {library}, which is not installed. Install it with: "
-            f"pip install 'discriminant[{extra}]' (in a clone: pip install '.[{extra}]')"
-        )
+    not_installed = template("library, extra")(
+        "This needs {library}, which is not installed. Install it with: pip install "
+        "'discriminant[{extra}]' (in a clone: pip install '.[{extra}]')"
+    )
 
-    @classmethod
-    def no_checkpoint(cls, name: str) -> EngineError:
-        return cls(
-            f"{name}: with pushdown=True no row leaves the database, so nothing would tell that a "
-            "checkpoint is of other rows. Leave checkpoint= out, or pass pushdown=False."
-        )
+    no_checkpoint = template("name")(
+        "{name}: with pushdown=True no row leaves the database, so nothing would tell that a "
+        "checkpoint is of other rows. Leave checkpoint= out, or pass pushdown=False."
+    )
 
     @classmethod
     def taken(cls, name: str) -> EngineError:
@@ -312,24 +244,20 @@ class EngineError(InputError):
             "compute_chunk_sizes() on each first."
         )
 
-    @classmethod
-    def stopped(cls, engine: str, reason: str) -> EngineError:
-        return cls(
-            f"{engine} stopped: {reason}. Nothing was changed; the whole text of it is what "
-            "caused this error."
-        )
+    stopped = template("engine, reason")(
+        "{engine} stopped: {reason}. Nothing was changed; the whole text of it is what caused "
+        "this error."
+    )
 
 
 class PartSchemaError(InputError):
     """Files of one source have different columns."""
 
-    @classmethod
-    def of_type(cls, path: str, column: str, kind: str, other: str, first: str) -> PartSchemaError:
-        return cls(
-            f"{path}: column '{column}' is {kind}, and {first} in {other}. Files that are read "
-            "as one table have one schema: write the file again with that type, leave it out, or "
-            "name the column in exclude= (of text also in categories=)."
-        )
+    of_type = template("path, column, kind, other, first")(
+        "{path}: column '{column}' is {kind}, and {first} in {other}. Files that are read as one "
+        "table have one schema: write the file again with that type, leave it out, or name the "
+        "column in exclude= (of text also in categories=)."
+    )
 
     @classmethod
     def of_columns(
@@ -342,30 +270,24 @@ class PartSchemaError(InputError):
             "the same columns: write it again, or leave it out."
         )
 
-    @classmethod
-    def of_formats(cls, path: str, kind: str, other: str, first: str) -> PartSchemaError:
-        return cls(
-            f"{path} is {kind}, and {other} is {first}. Pass files of one format, by a glob such "
-            f"as '*.{first}' or '*.{kind}'."
-        )
+    of_formats = template("path, kind, other, first")(
+        "{path} is {kind}, and {other} is {first}. Pass files of one format, by a glob such as "
+        "'*.{first}' or '*.{kind}'."
+    )
 
 
 class CheckpointError(DiscriminantError):
     """A checkpoint belongs to other work, or cannot be kept."""
 
-    @classmethod
-    def of_other(cls, path: str, what: str, was: str, now: str) -> CheckpointError:
-        return cls(
-            f"{path} is a checkpoint of another run: {what} was {was}, and is {now} now. Parts of "
-            "both would make neither. Remove it to begin anew, or pass another path."
-        )
+    of_other = template("path, what, was, now")(
+        "{path} is a checkpoint of another run: {what} was {was}, and is {now} now. Parts of "
+        "both would make neither. Remove it to begin anew, or pass another path."
+    )
 
-    @classmethod
-    def foreign(cls, path: str) -> CheckpointError:
-        return cls(
-            f"{path} is there and is no checkpoint. Pass a path that does not exist yet, or one "
-            "where a run was stopped."
-        )
+    foreign = template("path")(
+        "{path} is there and is no checkpoint. Pass a path that does not exist yet, or one where "
+        "a run was stopped."
+    )
 
     @classmethod
     def in_use(cls, path: str, owner: str) -> CheckpointError:
@@ -375,96 +297,77 @@ class CheckpointError(DiscriminantError):
             "from what is there. Or pass another path."
         )
 
-    @classmethod
-    def of_disk(cls, path: str, reason: str) -> CheckpointError:
-        return cls(
-            f"The checkpoint folder {path} cannot be used: {reason}. Name another for the "
-            "checkpoint, which may be written to (one that is not there is made), make room if the "
-            "disk is full, or fit without. Whatever was kept there stays, and the same fit goes on "
-            "from it."
-        )
+    of_disk = template("path, reason")(
+        "The checkpoint folder {path} cannot be used: {reason}. Name another for the checkpoint, "
+        "which may be written to (one that is not there is made), make room if the disk is full, "
+        "or fit without. Whatever was kept there stays, and the same fit goes on from it."
+    )
 
-    @classmethod
-    def damaged(cls, path: str, reason: str) -> CheckpointError:
-        return cls(f"{path} is damaged ({reason}). Remove it: its part of the work is done again.")
+    damaged = template("path, reason")(
+        "{path} is damaged ({reason}). Remove it: its part of the work is done again."
+    )
 
 
 class CheckpointWarning(DiscriminantWarning):
     """Some work is not kept."""
 
-    @classmethod
-    def of_work(cls, path: str, kind: str) -> CheckpointWarning:
-        return cls(
-            f"Sums that a {kind} has a part in are not kept in {path}: its content cannot be read, "
-            "so another would be taken for it. They are worked out again if the run is stopped."
-        )
+    of_work = template("path, kind")(
+        "Sums that a {kind} has a part in are not kept in {path}: its content cannot be read, so "
+        "another would be taken for it. They are worked out again if the run is stopped."
+    )
 
-    @classmethod
-    def not_written(cls, path: str, reason: str) -> CheckpointWarning:
-        return cls(
-            f"The checkpoint {path} cannot be written ({reason}). The run goes on; if it is "
-            "stopped, what was not written is done again. Make room, or pass another folder."
-        )
+    not_written = template("path, reason")(
+        "The checkpoint {path} cannot be written ({reason}). The run goes on; if it is stopped, "
+        "what was not written is done again. Make room, or pass another folder."
+    )
 
 
 class DatabaseError(InputError):
     """A database cannot be read, or went away."""
 
-    @classmethod
-    def no_query(cls, given: object) -> DatabaseError:
-        return cls(f"{given!r} names no rows. Pass the name of a table or view, or a SELECT.")
+    no_query = template("given")(
+        "{given!r} names no rows. Pass the name of a table or view, or a SELECT."
+    )
 
-    @classmethod
-    def no_select(cls, kinds: list[str]) -> DatabaseError:
-        return cls(
-            f"The query is {', '.join(kinds)}, and only one SELECT is run, for nothing is to be "
-            "written. Run the rest yourself, and pass the SELECT, or the name of a view."
-        )
+    no_select = template("kinds")(
+        "The query is {kinds:list}, and only one SELECT is run, for nothing is to be written. "
+        "Run the rest yourself, and pass the SELECT, or the name of a view."
+    )
 
-    @classmethod
-    def no_rows(cls, name: str) -> DatabaseError:
-        return cls(f"{name}: no rows. Is it the right table, and does a condition hold for any?")
+    no_rows = template("name")(
+        "{name}: no rows. Is it the right table, and does a condition hold for any?"
+    )
 
-    @classmethod
-    def unknown_url(cls, shown: str, known: list[str]) -> DatabaseError:
-        return cls(
-            f"{shown} is neither the address of a known database nor a database file. Addresses "
-            f"begin with {', '.join(known)}."
-        )
+    unknown_url = template("shown, known")(
+        "{shown} is neither the address of a known database nor a database file. Addresses begin "
+        "with {known:list}."
+    )
 
-    @classmethod
-    def unclear_address(cls, shown: str) -> DatabaseError:
-        return cls(
-            f"The address {shown} cannot be parsed, and is not shown because it may contain a "
-            "password. Write it as postgresql://user:***@host:port/dbname, and percent-encode "
-            "special characters in the user name and the password: %40 for @, %2F for /, %25 for "
-            "%, %23 for #, %3F for ?, %26 for &, %20 for a space."
-        )
+    unclear_address = template("shown")(
+        "The address {shown} cannot be parsed, and is not shown because it may contain a "
+        "password. Write it as postgresql://user:***@host:port/dbname, and percent-encode "
+        "special characters in the user name and the password: %40 for @, %2F for /, %25 for %, "
+        "%23 for #, %3F for ?, %26 for &, %20 for a space."
+    )
 
-    @classmethod
-    def unknown_connection(cls, kind: str) -> DatabaseError:
-        return cls(
-            f"A {kind} is no connection that is known here: DuckDB, psycopg 3 and sqlite3 are. "
-            "Pass one of these, or a URL such as duckdb:///file.db."
-        )
+    unknown_connection = template("kind")(
+        "A {kind} is no connection that is known here: DuckDB, psycopg 3 and sqlite3 are. Pass "
+        "one of these, or a URL such as duckdb:///file.db."
+    )
 
-    @classmethod
-    def not_reached(cls, title: str, reason: str) -> DatabaseError:
-        return cls(f"{title} could not be reached: {reason}. Check the URL and that it runs.")
+    not_reached = template("title, reason")(
+        "{title} could not be reached: {reason}. Check the URL and that it runs."
+    )
 
-    @classmethod
-    def of(cls, name: str, title: str, reason: str) -> DatabaseError:
-        return cls(
-            f"{name}: {title} stopped: {reason}. Nothing was changed there; when it answers "
-            "again, run the same again."
-        )
+    of = template("name, title, reason")(
+        "{name}: {title} stopped: {reason}. Nothing was changed there; when it answers again, "
+        "run the same again."
+    )
 
-    @classmethod
-    def of_query(cls, name: str, title: str, reason: str) -> DatabaseError:
-        return cls(
-            f"{name}: {title} does not take it: {reason}. Correct the query or the name; nothing "
-            "was changed there."
-        )
+    of_query = template("name, title, reason")(
+        "{name}: {title} does not take it: {reason}. Correct the query or the name; nothing was "
+        "changed there."
+    )
 
     @classmethod
     def no_such_table(
@@ -476,69 +379,51 @@ class DatabaseError(InputError):
             hint += " If a query is meant: only one SELECT is run."
         return cls(f"{name}: {title} has no table or view '{absent}'.{hint}")
 
-    @classmethod
-    def forbidden(cls, name: str, title: str, reason: str) -> DatabaseError:
-        return cls(
-            f"{name}: {title} does not allow it: {reason}. Connect as a role that may read it, or "
-            "have it granted."
-        )
+    forbidden = template("name, title, reason")(
+        "{name}: {title} does not allow it: {reason}. Connect as a role that may read it, or "
+        "have it granted."
+    )
 
-    @classmethod
-    def damaged(cls, name: str, title: str, reason: str) -> DatabaseError:
-        return cls(
-            f"{name}: {title} cannot read the file: {reason}. It is damaged, cut off or of another "
-            "kind: copy it again, or restore it."
-        )
+    damaged = template("name, title, reason")(
+        "{name}: {title} cannot read the file: {reason}. It is damaged, cut off or of another "
+        "kind: copy it again, or restore it."
+    )
 
-    @classmethod
-    def not_opened(cls, path: str, title: str, reason: str) -> DatabaseError:
-        return cls(
-            f"{path}: {title} cannot open the file: {reason}. It may be damaged, of another kind, "
-            "or locked by a program that writes to it."
-        )
+    not_opened = template("path, title, reason")(
+        "{path}: {title} cannot open the file: {reason}. It may be damaged, of another kind, or "
+        "locked by a program that writes to it."
+    )
 
-    @classmethod
-    def no_file(cls, path: str) -> DatabaseError:
-        return cls(f"{path}: there is no such file. Check the name and the folder.")
+    no_file = template("path")("{path}: there is no such file. Check the name and the folder.")
 
-    @classmethod
-    def other_kind(cls, path: str, found: str, taken: str) -> DatabaseError:
-        return cls(f"{path} is a file of {found}, not {taken}. Write {found}:///{path}.")
+    other_kind = template("path, found, taken")(
+        "{path} is a file of {found}, not {taken}. Write {found}:///{path}."
+    )
 
-    @classmethod
-    def mixed(cls, column: str, kinds: list[str]) -> DatabaseError:
-        return cls(
-            f"Column '{column}' holds cells of several kinds: {', '.join(kinds)}. Cast it in the "
-            f"query, or leave it out (exclude=['{column}'])."
-        )
+    mixed = template("column, kinds")(
+        "Column '{column}' holds cells of several kinds: {kinds:list}. Cast it in the query, or "
+        "leave it out (exclude=['{column}'])."
+    )
 
-    @classmethod
-    def missing(cls, name: str, column: str, rows: int) -> DatabaseError:
-        return cls(
-            f"{name}: column '{column}' is missing in {rows:,} row(s). Pass missing='drop', 'mean' "
-            "or 'indicator', or leave these rows out in the query; of the target no cell may be."
-        )
+    missing = template("name, column, rows")(
+        "{name}: column '{column}' is missing in {rows:,} row(s). Pass missing='drop', 'mean' or "
+        "'indicator', or leave these rows out in the query; of the target no cell may be."
+    )
 
-    @classmethod
-    def infinite(cls, name: str, column: str, rows: int) -> DatabaseError:
-        return cls(
-            f"{name}: column '{column}' is infinite in {rows:,} row(s), or too large for float64. "
-            "Leave these rows out in the query; of a ratio, the denominator may be zero."
-        )
+    infinite = template("name, column, rows")(
+        "{name}: column '{column}' is infinite in {rows:,} row(s), or too large for float64. "
+        "Leave these rows out in the query; of a ratio, the denominator may be zero."
+    )
 
-    @classmethod
-    def weights(cls, name: str, column: str, rows: int) -> DatabaseError:
-        return cls(
-            f"{name}: weight '{column}' is missing, negative or infinite in {rows:,} row(s). To "
-            "leave a row out, give it weight 0."
-        )
+    weights = template("name, column, rows")(
+        "{name}: weight '{column}' is missing, negative or infinite in {rows:,} row(s). To leave "
+        "a row out, give it weight 0."
+    )
 
-    @classmethod
-    def reserved(cls, column: str, title: str) -> DatabaseError:
-        return cls(
-            f"Column '{column}': {title} takes that name for a truth value. Give it another in the "
-            f'query: SELECT "{column}" AS other ...'
-        )
+    reserved = template("column, title")(
+        "Column '{column}': {title} takes that name for a truth value. Give it another in the "
+        'query: SELECT "{column}" AS other ...'
+    )
 
     @classmethod
     def no_table(cls, title: str, scheme: str, known: list[str]) -> DatabaseError:
@@ -548,13 +433,11 @@ class DatabaseError(InputError):
             f"{_tables(known)}"
         )
 
-    @classmethod
-    def must_stay(cls, name: str, what: str) -> DatabaseError:
-        return cls(
-            f"{name}: {what} needs rows, and pushdown=True keeps them in the database. Fit a model "
-            "made from moments (LDA, QDA, RDA, NearestMean, Fisher, LeastSquares), or pass "
-            "pushdown=False."
-        )
+    must_stay = template("name, what")(
+        "{name}: {what} needs rows, and pushdown=True keeps them in the database. Fit a model "
+        "made from moments (LDA, QDA, RDA, NearestMean, Fisher, LeastSquares), or pass "
+        "pushdown=False."
+    )
 
 
 def _tables(known: list[str]) -> str:
@@ -568,27 +451,19 @@ def _tables(known: list[str]) -> str:
 class StoredFileError(InputError):
     """A file is not one of ours, or is damaged, or says what cannot be."""
 
-    @classmethod
-    def absent(cls, path: object) -> StoredFileError:
-        return cls(f"There is no file {path}. Check the name and the folder.")
+    absent = template("path")("There is no file {path}. Check the name and the folder.")
 
-    @classmethod
-    def not_a_file(cls, path: object, kind: str) -> StoredFileError:
-        return cls(
-            f"{path} is a {kind}, and only a regular file can be loaded. Pass the file of a model "
-            "or of moments."
-        )
+    not_a_file = template("path, kind")(
+        "{path} is a {kind}, and only a regular file can be loaded. Pass the file of a model or "
+        "of moments."
+    )
 
-    @classmethod
-    def unreadable(cls, path: object, why: str) -> StoredFileError:
-        return cls(f"{path} cannot be read: {why}. Check who may read it.")
+    unreadable = template("path, why")("{path} cannot be read: {why}. Check who may read it.")
 
-    @classmethod
-    def damaged(cls, path: object, byte: int, why: str) -> StoredFileError:
-        return cls(
-            f"The file {path} is damaged at byte {byte:,}: {why}. Nothing was loaded; take a copy "
-            "or save it again."
-        )
+    damaged = template("path, byte, why")(
+        "The file {path} is damaged at byte {byte:,}: {why}. Nothing was loaded; take a copy or "
+        "save it again."
+    )
 
     @classmethod
     def wrong_digest(cls, path: object, stated: str, found: str) -> StoredFileError:
@@ -598,89 +473,64 @@ class StoredFileError(InputError):
             "again."
         )
 
-    @classmethod
-    def future(cls, path: object, found: int, most: int, package: str) -> StoredFileError:
-        return cls(
-            f"{path} has format version {found}, written by discriminant {package}; this one "
-            f"reads versions 1 to {most}. Upgrade: pip install --upgrade discriminant."
-        )
+    future = template("path, found, most, package")(
+        "{path} has format version {found}, written by discriminant {package}; this one reads "
+        "versions 1 to {most}. Upgrade: pip install --upgrade discriminant."
+    )
 
-    @classmethod
-    def foreign(cls, path: object, kind: str) -> StoredFileError:
-        return cls(
-            f"{path} is not a file of discriminant but {kind}. It was not opened. Files to load "
-            "are made by model.save(path) or discriminant.save(thing, path)."
-        )
+    foreign = template("path, kind")(
+        "{path} is not a file of discriminant but {kind}. It was not opened. Files to load are "
+        "made by model.save(path) or discriminant.save(thing, path)."
+    )
 
-    @classmethod
-    def runs_code(cls, path: object, kind: str) -> StoredFileError:
-        return cls(
-            f"{path} is {kind}, which can run any code when it is opened. It was not opened. If "
-            "you trust whoever made it, open it with the library that wrote it, then "
-            "model.save(path) makes a file that holds only numbers and text."
-        )
+    runs_code = template("path, kind")(
+        "{path} is {kind}, which can run any code when it is opened. It was not opened. If you "
+        "trust whoever made it, open it with the library that wrote it, then model.save(path) "
+        "makes a file that holds only numbers and text."
+    )
 
-    @classmethod
-    def unknown_kind(
-        cls, path: object, kind: object, version: int, package: str
-    ) -> StoredFileError:
-        return cls(
-            f"{path} holds a '{kind}' (format version {version}, written by discriminant "
-            f"{package}), which this version does not know. Upgrade discriminant, or ask whoever "
-            "made the file."
-        )
+    unknown_kind = template("path, kind, version, package")(
+        "{path} holds a '{kind}' (format version {version}, written by discriminant {package}), "
+        "which this version does not know. Upgrade discriminant, or ask whoever made the file."
+    )
 
-    @classmethod
-    def unsound(cls, path: object, part: str, why: str) -> StoredFileError:
-        return cls(
-            f"{path} says what cannot be: {part}: {why}. Nothing was loaded; get the file again "
-            "from whoever made it, or save the model again."
-        )
+    unsound = template("path, part, why")(
+        "{path} says what cannot be: {part}: {why}. Nothing was loaded; get the file again from "
+        "whoever made it, or save the model again."
+    )
 
-    @classmethod
-    def too_large(cls, path: object, size: int, most: int) -> StoredFileError:
-        return cls(
-            f"{path} has {size:,} bytes, and at most {most:,} are to be loaded. Pass a larger "
-            "max_bytes, or mmap=True to leave the arrays on disk."
-        )
+    too_large = template("path, size, most")(
+        "{path} has {size:,} bytes, and at most {most:,} are to be loaded. Pass a larger "
+        "max_bytes, or mmap=True to leave the arrays on disk."
+    )
 
 
 class StateError(InputError):
     """Something of a model cannot be put into a file."""
 
-    @classmethod
-    def of_part(cls, part: str, kind: str) -> StateError:
-        return cls(
-            f"{part} is a {kind}, and a file holds only numbers, text, arrays and the parts of "
-            "this package. Set it to one of those (a list or an array for a frame, an integer for "
-            "a generator, None for a function), fit again and save."
-        )
+    of_part = template("part, kind")(
+        "{part} is a {kind}, and a file holds only numbers, text, arrays and the parts of this "
+        "package. Set it to one of those (a list or an array for a frame, an integer for a "
+        "generator, None for a function), fit again and save."
+    )
 
-    @classmethod
-    def of_estimator(cls, part: str, kind: str) -> StateError:
-        return cls(
-            f"{part} is a {kind}, which is not of this package, so that no safe file can hold it. "
-            "Fit one of ours in its place (LDA, Logistic, SVM, ...), or keep the whole with "
-            "joblib.dump, which must only be loaded by who trusts the file."
-        )
+    of_estimator = template("part, kind")(
+        "{part} is a {kind}, which is not of this package, so that no safe file can hold it. Fit "
+        "one of ours in its place (LDA, Logistic, SVM, ...), or keep the whole with joblib.dump, "
+        "which must only be loaded by who trusts the file."
+    )
 
-    @classmethod
-    def of_dtype(cls, part: str, dtype: object) -> StateError:
-        return cls(
-            f"{part} is an array of {dtype}, and a file holds booleans, integers, floats up to "
-            "64 bits, dates and text. Convert it (for instance to float64), fit again and save."
-        )
+    of_dtype = template("part, dtype")(
+        "{part} is an array of {dtype}, and a file holds booleans, integers, floats up to 64 "
+        "bits, dates and text. Convert it (for instance to float64), fit again and save."
+    )
 
-    @classmethod
-    def unsound(cls, part: str, why: str) -> StateError:
-        return cls(f"{part} is not fit to be saved: {why}.")
+    unsound = template("part, why")("{part} is not fit to be saved: {why}.")
 
-    @classmethod
-    def too_long(cls, size: int, most: int) -> StateError:
-        return cls(
-            f"The names, options and structure take {size:,} bytes, and a file of this size holds "
-            f"{most:,}. Shorten the names of the columns, or save parts of the model apart."
-        )
+    too_long = template("size, most")(
+        "The names, options and structure take {size:,} bytes, and a file of this size holds "
+        "{most:,}. Shorten the names of the columns, or save parts of the model apart."
+    )
 
 
 _AS_IT_WAS = "A file that was there before is as it was."
@@ -756,66 +606,49 @@ class WriteError(DiscriminantError, OSError):
 class SparseFileError(FileError):
     """A file of sparse rows cannot be read: the line, what stands there, and what should."""
 
-    @classmethod
-    def of_header(cls, path: str, found: str, wanted: str) -> SparseFileError:
-        return cls(
-            f"{path}, line 1: the header should be {wanted}, whole numbers parted by spaces, and "
-            f"is {found!r}. Put it before the rows; a file without a header is read by "
-            "read_svmlight."
-        )
+    of_header = template("path, found, wanted")(
+        "{path}, line 1: the header should be {wanted}, whole numbers parted by spaces, and is "
+        "{found!r}. Put it before the rows; a file without a header is read by read_svmlight."
+    )
 
-    @classmethod
-    def without_header(cls, path: str, wanted: str) -> SparseFileError:
-        return cls(
-            f"{path} is empty: it should begin with a header, {wanted}, and a line for each row. "
-            "Was it copied or written to the end?"
-        )
+    without_header = template("path, wanted")(
+        "{path} is empty: it should begin with a header, {wanted}, and a line for each row. Was "
+        "it copied or written to the end?"
+    )
 
-    @classmethod
-    def without_rows(cls, path: str) -> SparseFileError:
-        return cls(
-            f"{path}: no rows (0 sample(s)). Was it copied or written to the end? Rows are lines "
-            "'label,label feature:value feature:value', those of XMC text below a header 'rows "
-            "features labels'."
-        )
+    without_rows = template("path")(
+        "{path}: no rows (0 sample(s)). Was it copied or written to the end? Rows are lines "
+        "'label,label feature:value feature:value', those of XMC text below a header 'rows "
+        "features labels'."
+    )
 
-    @classmethod
-    def not_sparse(cls, path: str) -> SparseFileError:
-        return cls(
-            f"{path} is no file of sparse rows: its first line is neither the header of XMC text, "
-            "'rows features labels', nor 'label,label feature:value' of svmlight. If it is a "
-            "table: a label tree that was fitted to one ('fit --target COLUMN') answers tables, "
-            "and one that was fitted to sparse rows answers such files."
-        )
+    not_sparse = template("path")(
+        "{path} is no file of sparse rows: its first line is neither the header of XMC text, "
+        "'rows features labels', nor 'label,label feature:value' of svmlight. If it is a table: "
+        "a label tree that was fitted to one ('fit --target COLUMN') answers tables, and one "
+        "that was fitted to sparse rows answers such files."
+    )
 
-    @classmethod
-    def of_width(cls, path: str, found: int, wanted: int) -> SparseFileError:
-        return cls(
-            f"{path}, line 1: the header tells of {found} features, and the rows that were learnt "
-            f"from have {wanted}. Columns are told apart by their number alone: pass a file whose "
-            "features are the same ones."
-        )
+    of_width = template("path, found, wanted")(
+        "{path}, line 1: the header tells of {found} features, and the rows that were learnt "
+        "from have {wanted}. Columns are told apart by their number alone: pass a file whose "
+        "features are the same ones."
+    )
 
-    @classmethod
-    def unwritable(cls, path: str, row: int, feature: int, value: object) -> SparseFileError:
-        return cls(
-            f"{path} was not written: row {row}, feature {feature} (counted from 0) is {value}, "
-            "and no reader takes that. Leave the feature out, or give it a value."
-        )
+    unwritable = template("path, row, feature, value")(
+        "{path} was not written: row {row}, feature {feature} (counted from 0) is {value}, and "
+        "no reader takes that. Leave the feature out, or give it a value."
+    )
 
-    @classmethod
-    def too_few(cls, path: str, *, told: int, found: int) -> SparseFileError:
-        return cls(
-            f"{path}: the header (line 1) tells of {told} rows and the file ends after {found}. "
-            "Was it copied or written to the end? Fetch it again, or correct the header."
-        )
+    too_few = template("path, *, told, found")(
+        "{path}: the header (line 1) tells of {told} rows and the file ends after {found}. Was "
+        "it copied or written to the end? Fetch it again, or correct the header."
+    )
 
-    @classmethod
-    def too_many(cls, path: str, line: int, told: int) -> SparseFileError:
-        return cls(
-            f"{path}, line {line}: a row more than the {told} that the header (line 1) tells of. "
-            "Correct the header, or remove what follows the last row."
-        )
+    too_many = template("path, line, told")(
+        "{path}, line {line}: a row more than the {told} that the header (line 1) tells of. "
+        "Correct the header, or remove what follows the last row."
+    )
 
     @classmethod
     def of_token(cls, path: str, line: int, found: str, wanted: str) -> SparseFileError:
@@ -832,16 +665,14 @@ class SparseFileError(FileError):
             "numbers, one for each row, for model.fit(X, y)."
         )
 
-    @classmethod
-    def of_size(cls, path: str, found: int, most: int) -> SparseFileError:
-        return cls(
-            f"{path}, line 1: the header tells of {found:,}, and rows, features and labels go up "
-            f"to {most:,}. Correct the header, 'rows features labels'."
-        )
+    of_size = template("path, found, most")(
+        "{path}, line 1: the header tells of {found:,}, and rows, features and labels go up to "
+        "{most:,}. Correct the header, 'rows features labels'."
+    )
 
-    @classmethod
-    def of_folder(cls, path: str) -> SparseFileError:
-        return cls(f"{path} is a folder: a label tree of sparse rows takes one file. Name it.")
+    of_folder = template("path")(
+        "{path} is a folder: a label tree of sparse rows takes one file. Name it."
+    )
 
     @classmethod
     def of_range(
@@ -852,12 +683,10 @@ class SparseFileError(FileError):
             f"{first + many - 1}. Correct the line, or the number of {kind}s."
         )
 
-    @classmethod
-    def repeated(cls, path: str, line: int, kind: str, found: int) -> SparseFileError:
-        return cls(
-            f"{path}, line {line}: {kind} {found} stands twice in the row. Keep one of them: "
-            "which of two is meant cannot be known."
-        )
+    repeated = template("path, line, kind, found")(
+        "{path}, line {line}: {kind} {found} stands twice in the row. Keep one of them: which of "
+        "two is meant cannot be known."
+    )
 
     @classmethod
     def not_finite(cls, path: str, line: int, feature: int, found: str) -> SparseFileError:
@@ -866,26 +695,20 @@ class SparseFileError(FileError):
             "number. Leave the feature out (it is 0 then), or give it a value."
         )
 
-    @classmethod
-    def one_label(cls, path: str, line: int, found: int) -> SparseFileError:
-        return cls(
-            f"{path}, line {line}: {found} labels where each row should have one. Pass many=True "
-            "to read sets of labels."
-        )
+    one_label = template("path, line, found")(
+        "{path}, line {line}: {found} labels where each row should have one. Pass many=True to "
+        "read sets of labels."
+    )
 
-    @classmethod
-    def of_nothing(cls, path: str, row: int, many: int) -> SparseFileError:
-        return cls(
-            f"{path}: row {row} has neither labels nor features (so have {many} in all), and "
-            "svmlight has no line for that. Leave such rows out, or write them with write_xmc."
-        )
+    of_nothing = template("path, row, many")(
+        "{path}: row {row} has neither labels nor features (so have {many} in all), and svmlight "
+        "has no line for that. Leave such rows out, or write them with write_xmc."
+    )
 
-    @classmethod
-    def of_lengths(cls, path: str, rows: int, labels: str, sets: int) -> SparseFileError:
-        return cls(
-            f"{path} has {rows} rows and {labels} has {sets}: row i of one should belong to row i "
-            "of the other. Were both made by the same run?"
-        )
+    of_lengths = template("path, rows, labels, sets")(
+        "{path} has {rows} rows and {labels} has {sets}: row i of one should belong to row i of "
+        "the other. Were both made by the same run?"
+    )
 
 
 class MoreFeaturesWarning(DiscriminantWarning):
@@ -904,16 +727,14 @@ class MoreFeaturesWarning(DiscriminantWarning):
 class FirstFeatureWarning(DiscriminantWarning):
     """A file of svmlight does not tell whether its features count from 0 or from 1."""
 
-    @classmethod
-    def of(cls, path: str, features: int) -> FirstFeatureWarning:
-        return cls(
-            f"{path} does not tell whether its features count from 0 or from 1: there are "
-            f"{features}, and it has no feature 0 and no feature {features} (feature {features} "
-            "would be the last counted from 1). It was read as counted from 1; if it counts from "
-            "0, each value stands in the column before its own. Say which: --first 0 or --first 1 "
-            "(commands), first=0 (read_svmlight), model.first_feature_ = 0 (predict_file). A model "
-            "that 'discriminant fit' makes of svmlight remembers it."
-        )
+    of = template("path, features")(
+        "{path} does not tell whether its features count from 0 or from 1: there are {features}, "
+        "and it has no feature 0 and no feature {features} (feature {features} would be the last "
+        "counted from 1). It was read as counted from 1; if it counts from 0, each value stands "
+        "in the column before its own. Say which: --first 0 or --first 1 (commands), first=0 "
+        "(read_svmlight), model.first_feature_ = 0 (predict_file). A model that 'discriminant "
+        "fit' makes of svmlight remembers it."
+    )
 
 
 def _shown(text: str, most: int = 40) -> str:

@@ -143,7 +143,7 @@ ESTIMATORS = (
         "LinearRegression",
         "estimators.linear.linear_regression",
         "Least-squares regression of one or several numeric responses",
-        values={"RegressionFit": "estimators.linear.linear_regression:_Fit"},
+        values={"RegressionFit": "estimators.linear.linear_regression:RegressionFit"},
     ),
     Estimator(
         "LaplaceNB",
@@ -166,7 +166,7 @@ ESTIMATORS = (
         values={
             "GLMFit": "models.linear.glm",
             "Deviance": "moments.glm_families",
-            "GLMKept": "estimators.linear.glm:_Kept",
+            "GLMKept": "estimators.linear.glm:GLMState",
         },
     ),
     Estimator(
@@ -303,7 +303,7 @@ SHARED_VALUES = {
     "Separation": "models.linear.separation",
     "Code": "models.multiclass.codes",
     "Members": "models.multiclass.members",
-    "FittedMembers": "estimators.meta.multiclass",
+    "FittedMembers": "estimators.meta.multiclass:FittedBinaryEstimators",
     "ClassFit": "assessment.inference.wald",
     "Grid": "assessment.resampling.rda_grid",
 }

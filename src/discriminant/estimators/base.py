@@ -48,9 +48,9 @@ from discriminant.errors import (
 from discriminant.estimators.method_wrappers import (
     IgnoresUnderflow,
     OptionCopies,
-    ignoring_underflow,
+    ignore_underflow,
 )
-from discriminant.estimators.sklearn_options import Named
+from discriminant.estimators.sklearn_options import OptionHints
 from discriminant.models.gaussian.family import class_prior
 from discriminant.models.rules import LinearRule, Rule
 from discriminant.moments.class_moments import ClassMoments, Detail
@@ -63,7 +63,7 @@ from discriminant.table.memory import Table, open_features, open_table
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def only_if(check: Callable[[Any], bool]) -> Callable[[F], F]:
+def available_if(check: Callable[[Any], bool]) -> Callable[[F], F]:
     """A method that exists only where `check` of its object is true.
 
     As scikit-learn's `available_if`, but an AttributeError raised by `check` is what the caller
@@ -71,7 +71,7 @@ def only_if(check: Callable[[Any], bool]) -> Callable[[F], F]:
     """
 
     def conditional(method: F) -> F:
-        return cast(F, _Conditional(ignoring_underflow(method), check))
+        return cast(F, _Conditional(ignore_underflow(method), check))
 
     return conditional
 
@@ -116,7 +116,7 @@ def _kind_of(estimator: Any) -> str | None:
     return kind
 
 
-def parted(X: Any, y: Any = None, weight: Any = None) -> Parted | None:
+def as_partitioned(X: Any, y: Any = None, weight: Any = None) -> Parted | None:
     """Rows in parts, if these are such; None: they are not."""
     if not isinstance(X, Parted):
         return None
@@ -124,12 +124,12 @@ def parted(X: Any, y: Any = None, weight: Any = None) -> Parted | None:
     return X
 
 
-def at_hand(X: Any, y: Any, weight: Any, who: str) -> tuple[Any, Any, Any]:
+def to_memory(X: Any, y: Any, weight: Any, who: str) -> tuple[Any, Any, Any]:
     """Rows, labels and weights as they are; of rows in parts as frame and arrays, if they are few.
 
     Raises NeedsMemoryError of many rows in parts.
     """
-    found = parted(X, y, weight)
+    found = as_partitioned(X, y, weight)
     if found is None:
         return X, y, weight
     import pyarrow as pa
@@ -141,7 +141,7 @@ def at_hand(X: Any, y: Any, weight: Any, who: str) -> tuple[Any, Any, Any]:
     return frame, table.schema.labels[table.codes], table.weight
 
 
-class Saving(Named, OptionCopies, IgnoresUnderflow):
+class EstimatorMixin(OptionHints, OptionCopies, IgnoresUnderflow):
     """An estimator that can be saved, and that knows the names of its options."""
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -151,11 +151,11 @@ class Saving(Named, OptionCopies, IgnoresUnderflow):
         save(self, path)
 
 
-class Rows(Saving, BaseEstimator):
+class RowEstimator(EstimatorMixin, BaseEstimator):
     """The door for rows: names remembered at fit, matched by name afterwards."""
 
-    _mark = "moments_"  # the attribute that only a fitted model has
-    _ways_to_fit = "fit, fit_moments or partial_fit"
+    _fitted_attribute = "moments_"  # the attribute that only a fitted model has
+    _fit_methods = "fit, fit_moments or partial_fit"
 
     def __sklearn_tags__(self) -> Any:
         """Sparse rows are taken as they are."""
@@ -163,7 +163,7 @@ class Rows(Saving, BaseEstimator):
         tags.input_tags.sparse = True
         return tags
 
-    def _remember(self, features: tuple[str, ...], named: bool | None = None) -> None:
+    def _set_features(self, features: tuple[str, ...], named: bool | None = None) -> None:
         """Keep the names of the columns; without word of it, invented names are known by sight."""
         if named is None:
             named = features != numbered(len(features))
@@ -176,16 +176,16 @@ class Rows(Saving, BaseEstimator):
 
     def __sklearn_is_fitted__(self) -> bool:
         """Whether rows or moments have been seen."""
-        return hasattr(self, self._mark)
+        return hasattr(self, self._fitted_attribute)
 
-    def _need_fit(self) -> None:
-        if not hasattr(self, self._mark):
+    def _check_is_fitted(self) -> None:
+        if not hasattr(self, self._fitted_attribute):
             raise NotFittedError(
                 f"This {self.__class__.__name__} instance is not fitted yet: call "
-                f"{self._ways_to_fit} first."
+                f"{self._fit_methods} first."
             )
 
-    def _plain(self, X: Any) -> bool:
+    def _is_plain_array(self, X: Any) -> bool:
         """Whether rows can be scored as they are: a float64 array of the right width."""
         return (
             type(X) is np.ndarray
@@ -196,7 +196,7 @@ class Rows(Saving, BaseEstimator):
             and not self._schema.named
         )
 
-    def _features(self, X: Any) -> Features:
+    def _open_features(self, X: Any) -> Features:
         """Rows checked at the door, columns in the order of the fit."""
         features, names = open_features(X, match=self._schema)
         if features.shape[1] != self.n_features_in_:
@@ -211,7 +211,7 @@ class Rows(Saving, BaseEstimator):
             warn(NamesUncheckedWarning.given_without(self.__class__.__name__))
         return features
 
-    def _finite(self, scoring: Callable[[Features], Floats], features: Features) -> Floats:
+    def _score_rows(self, scoring: Callable[[Features], Floats], features: Features) -> Floats:
         """What `scoring` says of the rows, or the error that names the cell that spoilt it."""
 
         def quietly(rows: Features) -> Floats:
@@ -227,7 +227,7 @@ class Rows(Saving, BaseEstimator):
         return found
 
 
-class MomentClassifier(ClassifierMixin, Rows):
+class MomentClassifier(ClassifierMixin, RowEstimator):
     """A classifier that is a function of class moments."""
 
     prior: npt.ArrayLike | None = None
@@ -280,7 +280,7 @@ class MomentClassifier(ClassifierMixin, Rows):
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Read the rows once and fit; of rows in parts (`discriminant.rows`) without y."""
         self.__dict__.pop("_allowed", None)
-        table = self._open(X, y, sample_weight)
+        table = self._open_table(X, y, sample_weight)
         if len(table) == 1:
             raise TooFewRowsError.of_one_row(
                 self.__class__.__name__, 4 if self.detail == "class" else 3
@@ -301,10 +301,10 @@ class MomentClassifier(ClassifierMixin, Rows):
             raise MomentsMismatchError.needs_detail(
                 self.__class__.__name__, self.detail, moments.detail
             )
-        moments = self._no_wider(moments)
+        moments = self._reduce_rows(moments)
         with merge_warnings(), blas_for(len(moments.features)):
             rule = self.rule_from(moments)
-        self._hold(moments, rule, named=named)
+        self._set_state(moments, rule, named=named)
         return self
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
@@ -316,48 +316,50 @@ class MomentClassifier(ClassifierMixin, Rows):
         if classes is not None:
             self._allowed = np.unique(np.asarray(classes))
         allowed = getattr(self, "_allowed", None)
-        table = self._open(X, y, sample_weight, labels=allowed, more=True)
+        table = self._open_table(X, y, sample_weight, labels=allowed, more=True)
         if not hasattr(self, "moments_"):
             first = read_classes(table, self.detail_for(len(table), table.width))
-            self._hold(first, named=table.schema.named)
+            self._set_state(first, named=table.schema.named)
             return self
         if table.width != len(self.moments_.features):
             raise ShapeError.of_width(table.width, self.n_features_in_, self.__class__.__name__)
-        self._hold(self._no_wider(self.moments_ + self._read_more(table)), named=self._named)
+        self._set_state(
+            self._reduce_rows(self.moments_ + self._read_additional(table)), named=self._named
+        )
         return self
 
     def forget(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Remove rows that were fitted before, as if they had never been there."""
-        self._need_fit()
-        table = self._open(X, y, sample_weight, more=True)
-        self._hold(self.moments_ - self._read_more(table), named=self._named)
+        self._check_is_fitted()
+        table = self._open_table(X, y, sample_weight, more=True)
+        self._set_state(self.moments_ - self._read_additional(table), named=self._named)
         return self
 
     @property
     def rule_(self) -> Rule:
         """The fitted rule."""
-        self._need_fit()
+        self._check_is_fitted()
         if self._fitted is None:
-            self._fitted = self._asked.rule_from(self._present)
+            self._fitted = self._asked.rule_from(self._present_moments)
         return self._fitted
 
     @property
     def classes_(self) -> npt.NDArray[Any]:
         """(K,) labels, sorted."""
-        self._need_fit()
-        return np.asarray(self._present.labels)
+        self._check_is_fitted()
+        return np.asarray(self._present_moments.labels)
 
     @property
     def prior_(self) -> Floats:
         """(K,) prior of each class."""
-        self._need_fit()
-        return self._asked.prior_from(self._present)
+        self._check_is_fitted()
+        return self._asked.prior_from(self._present_moments)
 
     @property
     def means_(self) -> Floats:
         """(K, d) class means."""
-        self._need_fit()
-        return np.asarray(self._present.means)
+        self._check_is_fitted()
+        return np.asarray(self._present_moments.means)
 
     # --- using ------------------------------------------------------------------------------------
 
@@ -387,7 +389,7 @@ class MomentClassifier(ClassifierMixin, Rows):
         moments = read_classes(table, self.detail_for(len(table), table.width))
         return self._fit_from(moments, named=table.schema.named)
 
-    def _read_more(self, table: AnyTable) -> Any:
+    def _read_additional(self, table: AnyTable) -> Any:
         """More rows: moments about an origin of their own, rows so that equal ones stay equal."""
         held = self.moments_
         anchor = held.anchor if held.detail == "rows" else None
@@ -398,20 +400,20 @@ class MomentClassifier(ClassifierMixin, Rows):
         return self._schema.named
 
     @property
-    def _present(self) -> Any:
+    def _present_moments(self) -> Any:
         """The moments of the classes that have rows."""
         some = self.moments_.weight > 0
         if some.all():
             return self.moments_
         return self.moments_.classes(self.moments_.labels[some].tolist())
 
-    def _no_wider(self, moments: Any) -> Any:
+    def _reduce_rows(self, moments: Any) -> Any:
         """Rows brought down to moments once there are so many that moments take less room."""
         if moments.detail != "rows":
             return moments
         return moments.reduce(self.detail_for(int(moments.rows.sum()), len(moments.features)))
 
-    def _hold(
+    def _set_state(
         self,
         moments: ClassMoments | ClassRows,
         rule: Rule | None = None,
@@ -425,20 +427,20 @@ class MomentClassifier(ClassifierMixin, Rows):
         self.moments_ = moments
         self._fitted = rule
         self._derived = {}
-        self._remember(moments.features, named)
+        self._set_features(moments.features, named)
 
-    def _once(self, name: str, work_out: Callable[[], Any]) -> Any:
+    def _cached(self, name: str, work_out: Callable[[], Any]) -> Any:
         """Something that follows from the moments, worked out when it is first asked for."""
-        self._need_fit()
+        self._check_is_fitted()
         if name not in self._derived:
             self._derived[name] = work_out()
         return self._derived[name]
 
-    def _open(
+    def _open_table(
         self, X: Any, y: Any, weight: Any, labels: Any = None, *, more: bool = False
     ) -> AnyTable:
         """Rows at the door; `more` of them go by the column names of those before."""
-        found = parted(X, y, weight)
+        found = as_partitioned(X, y, weight)
         if found is not None:
             return found
         match = self._schema if more and hasattr(self, "_schema") else None
@@ -446,24 +448,24 @@ class MomentClassifier(ClassifierMixin, Rows):
             X, y, weight=weight, labels=labels, name=self.__class__.__name__, match=match
         )
 
-    def _scored(self, X: Any) -> Floats:
+    def _rule_scores(self, X: Any) -> Floats:
         rule = self.rule_
-        if not self._plain(X):
-            X = self._features(X)
-        return self._finite(rule.scores, X)
+        if not self._is_plain_array(X):
+            X = self._open_features(X)
+        return self._score_rows(rule.scores, X)
 
     def _scores(self, X: Any, prior: npt.ArrayLike | None) -> Floats:
-        scores = self._scored(X)
+        scores = self._rule_scores(X)
         if prior is None:
             return scores
-        return scores + np.log(class_prior(self._present, prior)) - np.log(self.prior_)
+        return scores + np.log(class_prior(self._present_moments, prior)) - np.log(self.prior_)
 
 
 def _first_largest(scores: Floats) -> npt.NDArray[np.intp]:
     return np.asarray(scores.argmax(axis=1))
 
 
-class LinearScores(MomentClassifier):
+class LinearMomentClassifier(MomentClassifier):
     """A classifier whose scores are linear, and their slopes."""
 
     @property
@@ -476,14 +478,14 @@ class LinearScores(MomentClassifier):
         """Intercepts to go with `coef_`. Scoring does not use them: it counts from an origin."""
         return self._slopes()[1]
 
-    def _line(self) -> LinearRule:
+    def _linear_rule(self) -> LinearRule:
         rule = self.rule_
         if not isinstance(rule, LinearRule):
             raise AttributeError("This rule is not linear, so it has no coef_.")
         return rule
 
     def _slopes(self) -> tuple[Floats, Floats]:
-        slope, intercept = self._line().slopes()
+        slope, intercept = self._linear_rule().slopes()
         if len(intercept) == 2:
             return slope[1:] - slope[:1], intercept[1:] - intercept[:1]
         return slope, intercept

@@ -17,7 +17,7 @@ from sklearn.utils.validation import _check_feature_names_in
 
 from discriminant.engines.engine import read_moments
 from discriminant.errors import BasisError, ColumnNamesError, OptionError, ShapeError
-from discriminant.estimators.base import Rows
+from discriminant.estimators.base import RowEstimator
 from discriminant.table.basis import (
     Interactions,
     JoinedBasis,
@@ -34,7 +34,7 @@ _SAMPLE = 1 << 13  # rows that k-means looks at, at most, unless centres are man
 _EACH = 32  # rows that it looks at for each centre then
 
 
-class Basis(TransformerMixin, Rows):
+class Basis(TransformerMixin, RowEstimator):
     """Powers, products and Gaussian kernels of the features, so that linear is not straight.
 
     Columns are, in this order: the features as they are; their powers and products, about an
@@ -124,7 +124,7 @@ class Basis(TransformerMixin, Rows):
         kernels = self._kernels(table, mean, spread)
         basis = JoinedBasis(tuple(part for part in (polynomial, kernels) if part is not None))
         _check_names(basis.names)
-        self._remember(table.schema.features, table.schema.named)
+        self._set_features(table.schema.features, table.schema.named)
         self._basis = basis
         self.origin_ = None if polynomial is None else polynomial.origin
         self.unit_ = None if polynomial is None else polynomial.unit
@@ -135,13 +135,13 @@ class Basis(TransformerMixin, Rows):
     @property
     def basis_(self) -> JoinedBasis:
         """The functions that the columns are."""
-        self._need_fit()
+        self._check_is_fitted()
         return self._basis
 
     def transform(self, X: Any) -> Any:
         """(n, columns) float64; CSR for sparse rows where zeros stay zeros."""
-        self._need_fit()
-        features = X if self._plain(X) else self._features(X)
+        self._check_is_fitted()
+        features = X if self._is_plain_array(X) else self._open_features(X)
         if is_sparse(features):
             return self._expand_sparse(features)
         rows, columns = features.shape[0], self._basis.width
@@ -157,7 +157,7 @@ class Basis(TransformerMixin, Rows):
 
     def get_feature_names_out(self, input_features: Any = None) -> npt.NDArray[Any]:
         """What the columns are, such as '(age - 40)^2', 'age × income', 'near (5.1, 3.5)'."""
-        self._need_fit()
+        self._check_is_fitted()
         names = tuple(str(name) for name in _check_feature_names_in(self, input_features))
         renamed = (
             PolynomialBasis(
@@ -171,7 +171,7 @@ class Basis(TransformerMixin, Rows):
 
     # --- inside -----------------------------------------------------------------------------------
 
-    def _need_fit(self) -> None:
+    def _check_is_fitted(self) -> None:
         if not hasattr(self, "_basis"):
             raise NotFittedError("This Basis instance is not fitted yet: call fit first.")
 

@@ -106,7 +106,7 @@ def _models_within(value: Any) -> dict[int, Any]:
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def ignoring_underflow(function: F) -> F:
+def ignore_underflow(function: F) -> F:
     """The function, run with underflow ignored."""
 
     @wraps(function)
@@ -126,6 +126,6 @@ class IgnoresUnderflow:
             if name.startswith("_"):
                 continue
             if isfunction(member):
-                setattr(cls, name, ignoring_underflow(member))
+                setattr(cls, name, ignore_underflow(member))
             elif isinstance(member, property) and member.fget is not None:
-                setattr(cls, name, member.getter(ignoring_underflow(member.fget)))
+                setattr(cls, name, member.getter(ignore_underflow(member.fget)))

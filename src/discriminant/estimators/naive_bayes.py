@@ -61,9 +61,9 @@ class LaplaceNB(MomentClassifier):
     def log_density(self, X: Any, by_class: bool = False) -> Floats:
         """(n,) log p(x); with `by_class` (n, K) log p(x | class)."""
         rule = self._laplace()
-        X = self._features(X)
+        X = self._open_features(X)
         units = float(np.log(rule.anchor.unit).sum())
-        inside = self._finite(rule.log_densities, X) - units
+        inside = self._score_rows(rule.log_densities, X) - units
         if by_class:
             return np.asarray(inside)
         joint = inside + rule.log_prior

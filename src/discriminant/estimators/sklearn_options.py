@@ -103,7 +103,7 @@ _EVERYWHERE = {
 }
 
 
-class Named:
+class OptionHints:
     """An estimator that says which option is meant where it is made with one it does not have."""
 
     def __new__(cls, *_: Any, **options: Any) -> Self:

@@ -355,7 +355,7 @@ _ANSWERS: dict[tuple[str, str], Callable[..., Answer]] = {
     ("discriminant", "Logistic"): _logistic,
     ("discriminant", "LinearClassifier"): _linear,
     ("discriminant", "EasyEnsemble"): _easy_ensemble,
-    ("discriminant", "Rebalanced"): _rebalanced,
+    ("discriminant", "RebalancingClassifier"): _rebalanced,
     ("discriminant", "Fusion"): _fusion,
     ("discriminant", "Decision"): _decision,
     ("discriminant", "Decomposition"): _decomposition,
@@ -392,7 +392,7 @@ def _score(model: Any, x: Step) -> Step:
 _VALUES: dict[tuple[str, str], Callable[..., Step]] = {
     ("discriminant", "LinearRegression"): _line,
     ("discriminant", "LogLinear"): _log_linear,
-    ("discriminant", "Generalised"): _generalised,
+    ("discriminant", "GeneralisedLinearModel"): _generalised,
     ("sklearn", "Pipeline"): lambda model, x: value_of(model.steps[-1][1], _through(model, x)),
     ("sklearn", "FrozenEstimator"): lambda model, x: value_of(model.estimator, x),
     ("discriminant", "Encoded"): lambda model, x: value_of(

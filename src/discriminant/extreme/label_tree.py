@@ -38,7 +38,7 @@ from discriminant.errors import (
     merge_warnings,
     warn,
 )
-from discriminant.estimators.base import Rows, at_hand, parted
+from discriminant.estimators.base import RowEstimator, as_partitioned, to_memory
 from discriminant.extreme.inputs import (
     Kind,
     LabelSets,
@@ -148,7 +148,7 @@ _REACHED = 1000  # labels of a row, at most, that have a probability
 _HALF = {"hinge": -1.0, "logistic": np.log(0.5)}  # what a margin of 0 adds to a score
 
 
-class LabelAnswers(Rows):
+class LabelAnswers(RowEstimator):
     """Rows, and a forest that is asked about them."""
 
     forest_: Forest
@@ -229,7 +229,7 @@ class LabelAnswers(Rows):
     # --- inside -----------------------------------------------------------------------------------
 
     def _kind(self) -> Kind:
-        self._need_fit()
+        self._check_is_fitted()
         return self.kind_
 
     def _real(self) -> Any:
@@ -239,7 +239,7 @@ class LabelAnswers(Rows):
 
     def _rows(self, X: Any) -> Any:
         """Rows to search for, as those of the fit."""
-        self._need_fit()
+        self._check_is_fitted()
         names = getattr(self, "feature_names_in_", None)
         if type(X) in (sparse.csr_matrix, sparse.csr_array) and names is None:
             features, given = X, None
@@ -499,8 +499,8 @@ class LabelTree(ClassifierMixin, LabelAnswers):
     label_rows_: npt.NDArray[np.int32]
     n_rows_: int
 
-    _mark = "forest_"
-    _ways_to_fit = "fit, or fit_moments with tree='moments'"
+    _fitted_attribute = "forest_"
+    _fit_methods = "fit, or fit_moments with tree='moments'"
 
     def __init__(
         self,
@@ -561,7 +561,7 @@ class LabelTree(ClassifierMixin, LabelAnswers):
         check_options(self)
         if from_moments(self):
             return self._fit_table(X, y)
-        X, y, weight = at_hand(X, y, None, type(self).__name__)
+        X, y, weight = to_memory(X, y, None, type(self).__name__)
         if weight is not None:
             raise WeightError.not_taken(type(self).__name__)
         rows, names, sets, scale = self._opened(X, y)
@@ -628,12 +628,12 @@ class LabelTree(ClassifierMixin, LabelAnswers):
     @property
     def n_weights_(self) -> int:
         """Weights of all trees that were kept."""
-        self._need_fit()
+        self._check_is_fitted()
         return sum(len(layer.weight) for tree in self.forest_.trees for layer in tree.layers)
 
     def summary(self) -> ForestSummary:
         """The shape of the trees, level by level: nodes, weights and bytes; `print` it."""
-        self._need_fit()
+        self._check_is_fitted()
         forest, rows = self.forest_, getattr(self, "label_rows_", None)
         return ForestSummary(
             forest_statistics(forest),
@@ -678,7 +678,7 @@ class LabelTree(ClassifierMixin, LabelAnswers):
 
     def _fit_table(self, X: Any, y: Any) -> Self:
         """Read class moments, and make the tree of them."""
-        table: AnyTable | None = parted(X, y, None)
+        table: AnyTable | None = as_partitioned(X, y, None)
         if table is None:
             if open_labels(y, name=type(self).__name__).kind != "one":
                 raise LabelTreeError.moments_of_sets()

@@ -24,7 +24,7 @@ from discriminant.errors import (
     warn,
 )
 from discriminant.estimators.meta.decision import Decision
-from discriminant.estimators.meta.encoded import Encoded, fit_weighed
+from discriminant.estimators.meta.encoded import Encoded, fit_with_weight
 from discriminant.moments.class_moments import ClassMoments
 from discriminant.posterior import gives_posterior
 from discriminant.report.fact_types import Facts
@@ -310,7 +310,7 @@ class Study:
         if len(table) < len(self.rows):
             warn(DrawnRowsWarning.of(type(model).__name__, len(table), len(self.rows)))
         rows = _frame(table.schema.features, table.features)
-        fit_weighed(model, rows, table.schema.labels[table.codes], table.weight)
+        fit_with_weight(model, rows, table.schema.labels[table.codes], table.weight)
 
 
 def _frame(names: Sequence[str], features: Any) -> Any:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from discriminant.errors import OptionError
-from discriminant.estimators.gaussian.lda_qda import Projecting, checked
+from discriminant.estimators.gaussian.lda_qda import DiscriminantProjection, check_family
 from discriminant.models.gaussian.family import Family
 from discriminant.models.gaussian.fisher import (
     CRITERIA,
@@ -23,7 +23,7 @@ from discriminant.moments.class_rows import ClassRows
 from discriminant.table.blocks import Floats
 
 
-class Fisher(Projecting):
+class Fisher(DiscriminantProjection):
     """Fisher's discriminant: a classifier in a few directions, and a transformer onto them.
 
     With all directions and threshold 'gaussian' it is LDA; with fewer, reduced-rank LDA.
@@ -98,7 +98,7 @@ class Fisher(Projecting):
     @property
     def family(self) -> Family:
         """The covariance within classes, with its options checked."""
-        return checked(Family(1.0, self.shrinkage, self.target, self.denominator))
+        return check_family(Family(1.0, self.shrinkage, self.target, self.denominator))
 
     @property
     def projection(self) -> Projection:

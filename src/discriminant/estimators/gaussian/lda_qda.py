@@ -15,7 +15,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 from discriminant.assessment.resampling.leave_one_out import gaussian_without_each
 from discriminant.errors import DiscriminantWarning, OptionError
-from discriminant.estimators.base import LinearScores, MomentClassifier
+from discriminant.estimators.base import LinearMomentClassifier, MomentClassifier
 from discriminant.models.gaussian.covariance import DENOMINATORS, TARGETS, Metric
 from discriminant.models.gaussian.family import Family, check_shrinkage, class_prior, quadratic_rule
 from discriminant.models.gaussian.fisher import FisherRule, Projection
@@ -34,7 +34,9 @@ from discriminant.table.blocks import Floats
 from discriminant.table.memory import Table
 
 
-class Projecting(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LinearScores):
+class DiscriminantProjection(
+    ClassNamePrefixFeaturesOutMixin, TransformerMixin, LinearMomentClassifier
+):
     """A linear classifier with a discriminant space; a class adds `directions`."""
 
     def directions(self) -> FisherRule:
@@ -47,9 +49,9 @@ class Projecting(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LinearScores
         The within-class covariance of what comes out is the identity.
         """
         rule = self.directions()
-        if not self._plain(X):
-            X = self._features(X)
-        return self._finite(rule.project, X)
+        if not self._is_plain_array(X):
+            X = self._open_features(X)
+        return self._score_rows(rule.project, X)
 
     @property
     def scalings_(self) -> Floats:
@@ -125,10 +127,10 @@ class GaussianClassifier(MomentClassifier):
 
         Where too few rows made one necessary that was not asked for, it is that.
         """
-        return self._once("shrinkage", self._work_out_shrinkage)
+        return self._cached("shrinkage", self._work_out_shrinkage)
 
     def _work_out_shrinkage(self) -> Any:
-        asked, rule = member_shrinkage(self._present, self._asked.family), self.rule_
+        asked, rule = member_shrinkage(self._present_moments, self._asked.family), self.rule_
         linear = not isinstance(rule, QuadraticRule)
         metrics = rule.metrics if isinstance(rule, QuadraticRule) else (self._shared_metric(),)
         forced = np.array([metric.shrunk for metric in metrics])
@@ -143,7 +145,7 @@ class GaussianClassifier(MomentClassifier):
     @property
     def covariance_(self) -> Floats:
         """(d, d) the covariance that classes share, or (K, d, d) that of each; as it is used."""
-        unit = self._present.anchor.unit
+        unit = self._present_moments.anchor.unit
         rule, square = self.rule_, unit[:, None] * unit
         if not isinstance(rule, QuadraticRule):
             return np.asarray(self._shared_metric().covariance() * square)
@@ -152,17 +154,17 @@ class GaussianClassifier(MomentClassifier):
     def mahalanobis(self, X: Any) -> Floats:
         """(n, K) squared Mahalanobis distance from each class mean."""
         rule = self._density()
-        X = self._features(X)
-        return self._finite(rule.distances, X)
+        X = self._open_features(X)
+        return self._score_rows(rule.distances, X)
 
     def log_density(self, X: Any, by_class: bool = False) -> Floats:
         """(n,) log p(x); with `by_class` (n, K) log p(x | class)."""
         rule = self._density()
-        X = self._features(X)
+        X = self._open_features(X)
         logdet = np.array([metric.logdet for metric in rule.metrics])
-        units = float(np.log(self._present.anchor.unit).sum())
+        units = float(np.log(self._present_moments.anchor.unit).sum())
         inside = (
-            -0.5 * (self._finite(rule.distances, X) + logdet + self.n_features_in_ * _LOG_2PI)
+            -0.5 * (self._score_rows(rule.distances, X) + logdet + self.n_features_in_ * _LOG_2PI)
             - units
         )
         if by_class:
@@ -178,7 +180,7 @@ class GaussianClassifier(MomentClassifier):
         Needs moments: where features outnumber rows, rows are kept instead.
         """
         return marginal_scores(
-            X, moments=self._present, family=self._asked.family, prior=self.prior_
+            X, moments=self._present_moments, family=self._asked.family, prior=self.prior_
         )
 
     def sample(self, n: int, seed: int | np.random.Generator) -> tuple[Floats, npt.NDArray[Any]]:
@@ -190,7 +192,7 @@ class GaussianClassifier(MomentClassifier):
         for k, metric in enumerate(rule.metrics):
             chosen = codes == k
             noise = metric.draw(rng.standard_normal((int(chosen.sum()), self.n_features_in_)))
-            rows[chosen] = self._present.anchor.values(rule.mean[k] + noise)
+            rows[chosen] = self._present_moments.anchor.values(rule.mean[k] + noise)
         return rows, rule.labels[codes]
 
     def _density(self) -> QuadraticRule:
@@ -199,25 +201,25 @@ class GaussianClassifier(MomentClassifier):
         if isinstance(rule, QuadraticRule):
             return rule
         metrics = (self._shared_metric(),) * len(rule.labels)
-        return quadratic_rule(self._present, metrics=metrics, prior=self.prior_)
+        return quadratic_rule(self._present_moments, metrics=metrics, prior=self.prior_)
 
     def _shared_metric(self) -> Metric:
         """Metric of the covariance that all classes share."""
-        found = self._once("metric", self._work_out_metric)
+        found = self._cached("metric", self._work_out_metric)
         assert isinstance(found, Metric)
         return found
 
     def _work_out_metric(self) -> Metric:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DiscriminantWarning)  # told when it was fitted
-            return member_metric(self._present, self._asked.family)
+            return member_metric(self._present_moments, self._asked.family)
 
 
-class LinearGaussianClassifier(LinearScores, GaussianClassifier):
+class LinearGaussianClassifier(LinearMomentClassifier, GaussianClassifier):
     """A member whose scores are linear."""
 
 
-class LDA(Projecting, LinearGaussianClassifier):
+class LDA(DiscriminantProjection, LinearGaussianClassifier):
     """Linear discriminant analysis: Gaussian classes that share one covariance.
 
     `transform` projects on the canonical directions; see `Fisher` for more about them.
@@ -259,17 +261,20 @@ class LDA(Projecting, LinearGaussianClassifier):
     @property
     def family(self) -> Family:
         """One covariance, shrunk."""
-        return checked(Family(1.0, self.shrinkage, self.target, self.denominator))
+        return check_family(Family(1.0, self.shrinkage, self.target, self.denominator))
 
     def directions(self) -> FisherRule:
         """The canonical directions."""
-        found = self._once("directions", self._work_out_directions)
+        found = self._cached("directions", self._work_out_directions)
         assert isinstance(found, FisherRule)
         return found
 
     def _work_out_directions(self) -> FisherRule:
         return fisher_member(
-            self._present, family=self._asked.family, prior=self.prior_, projection=Projection()
+            self._present_moments,
+            family=self._asked.family,
+            prior=self.prior_,
+            projection=Projection(),
         )
 
 
@@ -287,7 +292,7 @@ class NearestMean(LinearGaussianClassifier):
     @property
     def family(self) -> Family:
         """One variance for all classes and features."""
-        return checked(Family(1.0, 1.0, "scaled_identity", self.denominator))
+        return check_family(Family(1.0, 1.0, "scaled_identity", self.denominator))
 
     def prior_from(self, moments: ClassMoments | ClassRows) -> Floats:
         """(K,) the priors given, or equal ones."""
@@ -323,10 +328,12 @@ class QDA(GaussianClassifier):
     @property
     def family(self) -> Family:
         """Each class its own covariance."""
-        return checked(Family(0.0, self.shrinkage, self.target, self.denominator, shrink="mixed"))
+        return check_family(
+            Family(0.0, self.shrinkage, self.target, self.denominator, shrink="mixed")
+        )
 
 
-def checked(family: Family) -> Family:
+def check_family(family: Family) -> Family:
     """The family, or the error that says which option cannot be."""
     unit = "a number from 0 to 1"
     for name in ("pooling", "shrinkage"):

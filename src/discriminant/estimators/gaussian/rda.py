@@ -17,7 +17,7 @@ from discriminant.assessment.resampling.rda_grid import (
 from discriminant.engines.engine import read_classes
 from discriminant.engines.partitioned import Parted
 from discriminant.errors import LabelError, OptionError
-from discriminant.estimators.gaussian.lda_qda import GaussianClassifier, checked
+from discriminant.estimators.gaussian.lda_qda import GaussianClassifier, check_family
 from discriminant.models.gaussian.family import Family
 from discriminant.moments.class_moments import ClassMoments
 from discriminant.moments.class_rows import ClassRows
@@ -96,12 +96,12 @@ class RDA(GaussianClassifier):
             pooling = float(chosen.pooling[p]) if pooling == "cv" else pooling
             shrinkage = chosen.shrinkage[s] if shrinkage == "cv" else shrinkage
         options = (self.target, self.denominator, self.shrink, self.weighting)
-        return checked(Family(pooling, shrinkage, *options))
+        return check_family(Family(pooling, shrinkage, *options))
 
     @property
     def pooling_(self) -> float:
         """The pooling used."""
-        self._need_fit()
+        self._check_is_fitted()
         return float(self._asked.family.pooling)
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
@@ -112,7 +112,7 @@ class RDA(GaussianClassifier):
         self.cv_ = None
         if not self.needs_rows:
             return super().fit(X, y, sample_weight)
-        table = self._open(X, y, sample_weight)
+        table = self._open_table(X, y, sample_weight)
         if len(table.schema.labels) < 2:
             raise LabelError.one_class(table.schema.labels[0])
         if isinstance(table, Parted):
@@ -132,7 +132,7 @@ class RDA(GaussianClassifier):
         tried = [STEPS if v == "cv" else (v,) for v in (self.pooling, self.shrinkage)]
         options = (self.target, self.denominator, self.shrink, self.weighting)
         for pooling in tried[0]:
-            checked(Family(pooling, tried[1][0], *options))
+            check_family(Family(pooling, tried[1][0], *options))
         family = Family(1.0, 0.0, *options)
         return Candidates(family, np.array(tried[0]), tuple(tried[1]), (self.prior,))
 

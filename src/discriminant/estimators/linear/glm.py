@@ -33,10 +33,15 @@ from discriminant.errors import (
     TooFewRowsError,
     warn,
 )
-from discriminant.estimators.base import Rows
-from discriminant.estimators.linear.iterative_linear import Spanned
+from discriminant.estimators.base import RowEstimator
+from discriminant.estimators.linear.iterative_linear import RowSpaceTable
 from discriminant.estimators.linear.linear_regression import check_ridge, open_responses
-from discriminant.estimators.linear.logistic import Inferring, column_sums, is_large, sample_of
+from discriminant.estimators.linear.logistic import (
+    LikelihoodInference,
+    is_large_sparse,
+    read_column_sums,
+    sample_rows,
+)
 from discriminant.models.gaussian.wide import is_wide
 from discriminant.models.linear.glm import (
     GLMFit,
@@ -70,7 +75,7 @@ _RANGES: dict[str, tuple[str, Callable[[Floats], Any]]] = {
 }
 
 
-class Answers(NamedTuple):
+class Responses(NamedTuple):
     """A response for each row, and what it weighs."""
 
     response: Floats  # (n,)
@@ -84,7 +89,7 @@ class Answers(NamedTuple):
         return float(np.average(values[some], weights=self.weight[some]))
 
 
-def open_answers(y: Any, weight: Any, *, family: str, name: str) -> Answers:
+def open_glm_responses(y: Any, weight: Any, *, family: str, name: str) -> Responses:
     """One number a row that the family can have, and the weight.
 
     Of a binomial family y may be two columns, successes and failures, as in R. Then the response
@@ -95,11 +100,11 @@ def open_answers(y: Any, weight: Any, *, family: str, name: str) -> Answers:
         found = open_responses(y, name) if y is not None else None
         if found is not None and found.ndim == 2 and found.shape[1] == 2:
             return _shares(found, weight)
-    response = one_a_row(y, name)
-    return Answers(_in_range(response, family), open_weight(weight, len(response)))
+    response = open_single_response(y, name)
+    return Responses(_in_range(response, family), open_weight(weight, len(response)))
 
 
-def one_a_row(y: Any, name: str) -> Floats:
+def open_single_response(y: Any, name: str) -> Floats:
     """One finite number a row."""
     if y is None:
         raise ResponseError.absent(name)
@@ -109,7 +114,7 @@ def one_a_row(y: Any, name: str) -> Floats:
     return one_dimensional(found)
 
 
-def in_reach(response: Floats, deviance: Deviance) -> None:
+def check_response_size(response: Floats, deviance: Deviance) -> None:
     """Responses whose squares, or whose fourth powers for an inverse link, are still numbers."""
     if deviance.family not in ("gaussian", "gamma"):
         return
@@ -121,7 +126,7 @@ def in_reach(response: Floats, deviance: Deviance) -> None:
         raise ResponseError.out_of_reach(size, bound)
 
 
-def null_loss(given: Answers, deviance: Deviance, offset: Any) -> float:
+def null_loss(given: Responses, deviance: Deviance, offset: Any) -> float:
     """Mean of half the deviance from the best constant mean; with an offset, constant beside it."""
     response, weight = given
     if offset is None:
@@ -131,11 +136,11 @@ def null_loss(given: Answers, deviance: Deviance, offset: Any) -> float:
     table = open_table(
         np.zeros((len(response), 1)), responses=np.column_stack([response, beside]), weight=weight
     )
-    slope = null_fit(problem_alone(table, deviance)).point.slope
+    slope = null_fit(null_problem(table, deviance)).point.slope
     return slope.loss / slope.weight
 
 
-def problem_alone(table: Table, deviance: Deviance) -> Problem:
+def null_problem(table: Table, deviance: Deviance) -> Problem:
     """The problem of the responses of a table, and none of its features."""
     narrow = without_features(table)
     read = partial(fold, narrow)
@@ -162,7 +167,7 @@ def _not_names(y: Any, name: str) -> None:
             raise ResponseError.of_names(name) from None
 
 
-def _shares(counts: Floats, weight: Any) -> Answers:
+def _shares(counts: Floats, weight: Any) -> Responses:
     wrong = np.flatnonzero((counts < 0).any(axis=1))
     if len(wrong):
         raise ResponseError.of_range(
@@ -175,7 +180,7 @@ def _shares(counts: Floats, weight: Any) -> Answers:
     trials = counts.sum(axis=1)
     share = np.divide(counts[:, 0], trials, out=np.zeros(len(trials)), where=trials > 0)
     given = open_weight(weight, len(trials))
-    return Answers(share, trials if given is None else trials * given)
+    return Responses(share, trials if given is None else trials * given)
 
 
 def _in_range(response: Floats, family: str) -> Floats:
@@ -199,7 +204,7 @@ def _in_range(response: Floats, family: str) -> Floats:
 _MANY = 8192  # rows; of more, some are fitted first
 
 
-class _Kept(NamedTuple):
+class GLMState(NamedTuple):
     """A fit, and what else inference asks for; no rows."""
 
     deviance: Deviance
@@ -212,25 +217,25 @@ class _Kept(NamedTuple):
     ridge: float
 
 
-class _Found(NamedTuple):
+class _GLMTableFit(NamedTuple):
     """A fit, in what its coordinates are of."""
 
     fit: GLMFit
     anchor: Anchor  # of the features, or directions
     told: Any  # (d,) as in `_Kept`; None where there is no inference
-    spanned: Spanned | None  # the way back from directions
+    spanned: RowSpaceTable | None  # the way back from directions
 
 
-class Generalised(RegressorMixin, Inferring, Rows):
+class GeneralisedLinearModel(RegressorMixin, LikelihoodInference, RowEstimator):
     """What both models share: rows to a problem, a problem to a fit."""
 
-    _mark = "rule_"
-    _ways_to_fit = "fit"
+    _fitted_attribute = "rule_"
+    _fit_methods = "fit"
 
     rule_: LinearRule  # the score, without the offset
     coef_: Floats  # (d,) in the user's numbers
     intercept_: float
-    _kept: _Kept
+    _kept: GLMState
 
     ridge: Any
     intercept: Any
@@ -242,13 +247,13 @@ class Generalised(RegressorMixin, Inferring, Rows):
     @property
     def link_(self) -> str:
         """The function of the mean that the score is."""
-        self._need_fit()
+        self._check_is_fitted()
         return self._kept.deviance.link
 
     @property
     def with_offset_(self) -> bool:
         """Whether it was fitted with an offset, which `rule_` does not hold."""
-        self._need_fit()
+        self._check_is_fitted()
         return self._kept.offset
 
     # --- fitting ----------------------------------------------------------------------------------
@@ -257,10 +262,10 @@ class Generalised(RegressorMixin, Inferring, Rows):
         self._check()
         table, level = self._table(X, response, weight, offset, deviance)
         _not_at_an_edge(table, deviance.family)
-        self._remember(table.schema.features, table.schema.named)
+        self._set_features(table.schema.features, table.schema.named)
         found = self._found(table, deviance)
         responses = fold(table, SaturationReading(deviance.family))
-        self._kept = _Kept(
+        self._kept = GLMState(
             deviance,
             found.fit,
             found.anchor,
@@ -271,11 +276,11 @@ class Generalised(RegressorMixin, Inferring, Rows):
             float(self.ridge),
         )
         rule = _rule(self._kept)
-        self._settle(rule if found.spanned is None else found.spanned.widened(rule))
+        self._settle(rule if found.spanned is None else found.spanned.to_features(rule))
 
-    def _found(self, table: Table, deviance: Deviance) -> _Found:
+    def _found(self, table: Table, deviance: Deviance) -> _GLMTableFit:
         """In the way that suits the table; where that does not end, by the directions of rows."""
-        if not (self.ridge and is_large(table)):
+        if not (self.ridge and is_large_sparse(table)):
             return self._white(table, deviance)
         found = self._scaled(table, deviance)
         if found.fit.converged or not is_wide(len(table), table.width):
@@ -284,7 +289,7 @@ class Generalised(RegressorMixin, Inferring, Rows):
         passes = found.fit.passes + again.fit.passes
         return again._replace(fit=replace(again.fit, passes=passes))
 
-    def _white(self, table: Table, deviance: Deviance) -> _Found:
+    def _white(self, table: Table, deviance: Deviance) -> _GLMTableFit:
         """By the products of the features, or of the directions that rows span."""
         spanned = self._spanned(table) if is_wide(len(table), table.width) else None
         if spanned is not None:
@@ -293,25 +298,25 @@ class Generalised(RegressorMixin, Inferring, Rows):
         fit = fit_glm(problem, most=int(self.max_iter), progress=self.progress)
         assert isinstance(fit.coordinates, Coordinates)
         told = estimable(fit.coordinates, problem.scale())
-        return _Found(fit, problem.features.anchor, told, spanned)
+        return _GLMTableFit(fit, problem.features.anchor, told, spanned)
 
-    def _scaled(self, table: Table, deviance: Deviance) -> _Found:
+    def _scaled(self, table: Table, deviance: Deviance) -> _GLMTableFit:
         """By sparse columns, of which there are too many for products."""
         problem = replace(
-            problem_alone(table, deviance),
+            null_problem(table, deviance),
             read=partial(fold, table),
             intercept=bool(self.intercept),
             ridge=float(self.ridge),
         )
         fit = fit_glm_scaled(
             problem,
-            column_sums(table),
-            sample_of(table),
+            read_column_sums(table),
+            sample_rows(table),
             features=table.schema.features,
             most=int(self.max_iter),
             progress=self.progress,
         )
-        return _Found(fit, Anchor.zero(table.width), None, None)
+        return _GLMTableFit(fit, Anchor.zero(table.width), None, None)
 
     def _table(
         self, X: Any, response: Floats, weight: Any, offset: Any, deviance: Deviance
@@ -341,7 +346,7 @@ class Generalised(RegressorMixin, Inferring, Rows):
         return anchor if self.intercept else Anchor(np.zeros(len(anchor.unit)), anchor.unit)
 
     def _problem(self, table: Table, deviance: Deviance, *, standardize: bool) -> Problem:
-        sample = sample_of(table) if len(table) > _MANY else None
+        sample = sample_rows(table) if len(table) > _MANY else None
         if sample is not None and 4 * len(sample) > len(table):
             sample = None
         return Problem(
@@ -356,10 +361,10 @@ class Generalised(RegressorMixin, Inferring, Rows):
             sample,
         )
 
-    def _spanned(self, table: Table) -> Spanned:
+    def _spanned(self, table: Table) -> RowSpaceTable:
         """The directions that the rows span."""
         anchor = self._anchor(table).select(np.arange(table.width))
-        return Spanned.of(table, anchor, centred=bool(self.intercept))
+        return RowSpaceTable.of(table, anchor, centred=bool(self.intercept))
 
     def _settle(self, rule: LinearRule) -> None:
         kept, self.rule_ = self._kept, rule
@@ -391,17 +396,17 @@ class Generalised(RegressorMixin, Inferring, Rows):
 
     def predict_linear(self, X: Any, offset: Any = None) -> Floats:
         """(n,) scores, the offset among them."""
-        self._need_fit()
-        if not self._plain(X):
-            X = self._features(X)
-        scores = self._finite(self.rule_.scores, X)[:, 0]
+        self._check_is_fitted()
+        if not self._is_plain_array(X):
+            X = self._open_features(X)
+        scores = self._score_rows(self.rule_.scores, X)[:, 0]
         if offset is None and self._kept.offset:
             raise OffsetError.forgotten()
         return scores if offset is None else scores + open_offset(offset, len(scores))
 
     def inference(self) -> Inference:
         """Estimates, their covariance, tests and criteria."""
-        self._need_fit()
+        self._check_is_fitted()
         kept = self._kept
         if kept.ridge:
             raise InferenceError.of_ridge(kept.ridge)
@@ -485,7 +490,7 @@ def open_offset(offset: Any, rows: int) -> Floats:
     return found
 
 
-def _rule(kept: _Kept) -> LinearRule:
+def _rule(kept: GLMState) -> LinearRule:
     coef, at_origin = kept.fit.coordinates.coefficients(kept.fit.theta)
     return LinearRule(np.zeros(1), kept.anchor, coef.T, at_origin + kept.level)
 
@@ -493,14 +498,14 @@ def _rule(kept: _Kept) -> LinearRule:
 # --- after the fit --------------------------------------------------------------------------------
 
 
-def _dispersion(kept: _Kept) -> float:
+def _dispersion(kept: GLMState) -> float:
     if kept.deviance.family not in FREE_DISPERSION:
         return 1.0
     left = kept.responses.rows - kept.fit.coordinates.size
     return kept.fit.pearson / left if left > 0 else float("nan")
 
 
-def _likelihood(kept: _Kept, dispersion: float) -> Likelihood:
+def _likelihood(kept: GLMState, dispersion: float) -> Likelihood:
     fit, responses, family = kept.fit, kept.responses, kept.deviance.family
     free = family in FREE_DISPERSION
     return Likelihood(
@@ -518,7 +523,7 @@ def _likelihood(kept: _Kept, dispersion: float) -> Likelihood:
     )
 
 
-class GLM(Generalised):
+class GLM(GeneralisedLinearModel):
     """Generalised linear model: g(mean of y) = x'w + b + offset, by iterated least squares.
 
     Maximum likelihood by default. Every step reads the rows once.
@@ -593,7 +598,7 @@ class GLM(Generalised):
         """Read the rows, and again for each step."""
         deviance = _deviance(self.family, self.link)
         given = self._answers(y, sample_weight, deviance)
-        in_reach(given.response, deviance)
+        check_response_size(given.response, deviance)
         self._fit(X, given.response, given.weight, offset, deviance)
         return self
 
@@ -618,19 +623,19 @@ class GLM(Generalised):
             return float(left == 0.0)
         return 1.0 - left / null
 
-    def _answers(self, y: Any, weight: Any, deviance: Deviance) -> Answers:
-        return open_answers(y, weight, family=deviance.family, name=type(self).__name__)
+    def _answers(self, y: Any, weight: Any, deviance: Deviance) -> Responses:
+        return open_glm_responses(y, weight, family=deviance.family, name=type(self).__name__)
 
     def _kept_deviance(self) -> Deviance:
-        self._need_fit()
+        self._check_is_fitted()
         return self._kept.deviance
 
-    def _peak(self, X: Any, y: Any, weight: Any, offset: Any) -> Peak:
+    def _likelihood_peak(self, X: Any, y: Any, weight: Any, offset: Any) -> Peak:
         given = self._answers(y, weight, self._kept.deviance)
         return self._peak_of(X, given.response, given.weight, offset)
 
 
-class LogLinear(Generalised):
+class LogLinear(GeneralisedLinearModel):
     """Log-linear regression: ln y = x'w + b, by least squares on ln y.
 
     Errors are taken to be equal on the scale of ln y, so that they multiply y. A GLM with a log
@@ -701,7 +706,7 @@ class LogLinear(Generalised):
         return True
 
     def _logs(self, y: Any) -> Floats:
-        response = one_a_row(y, type(self).__name__)
+        response = open_single_response(y, type(self).__name__)
         wrong = np.flatnonzero(response <= 0)
         if len(wrong):
             raise ResponseError.of_range(
@@ -713,7 +718,7 @@ class LogLinear(Generalised):
             )
         return np.log(response)
 
-    def _peak(self, X: Any, y: Any, weight: Any, offset: Any) -> Peak:
+    def _likelihood_peak(self, X: Any, y: Any, weight: Any, offset: Any) -> Peak:
         return self._peak_of(X, self._logs(y), weight, offset)
 
 

@@ -34,7 +34,7 @@ from discriminant.errors import (
     WeightError,
     warn,
 )
-from discriminant.estimators.base import Rows, parted
+from discriminant.estimators.base import RowEstimator, as_partitioned
 from discriminant.models.gaussian.wide import RowSpace
 from discriminant.models.rules import LinearRule
 from discriminant.moments.anchor import Anchor
@@ -42,14 +42,14 @@ from discriminant.table.blocks import Floats, Schema, is_sparse
 from discriminant.table.memory import Table, open_table
 
 
-class LinearClassifier(ClassifierMixin, Rows):
+class LinearClassifier(ClassifierMixin, RowEstimator):
     """A linear rule of classes."""
 
     rule_: LinearRule  # K scores, or one for two classes
     classes_: npt.NDArray[Any]  # (K,) labels, sorted
 
-    _mark = "rule_"
-    _ways_to_fit = "fit"
+    _fitted_attribute = "rule_"
+    _fit_methods = "fit"
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
         """The class with the highest score; of equal ones the first."""
@@ -77,9 +77,9 @@ class LinearClassifier(ClassifierMixin, Rows):
 
     # --- for the classes ----------------------------------------------------------------------
 
-    def _open(self, X: Any, y: Any, weight: Any = None) -> AnyTable:
+    def _open_table(self, X: Any, y: Any, weight: Any = None) -> AnyTable:
         """Rows at the door: two classes or more, each with rows that count."""
-        table = parted(X, y, weight) or open_table(
+        table = as_partitioned(X, y, weight) or open_table(
             X, y, weight=weight, name=self.__class__.__name__
         )
         if len(table) == 1:
@@ -87,32 +87,32 @@ class LinearClassifier(ClassifierMixin, Rows):
         labels = table.schema.labels
         if len(labels) < 2:
             raise LabelError.one_class(labels[0])
-        for k in np.flatnonzero(class_sums(table) == 0):
+        for k in np.flatnonzero(class_totals(table) == 0):
             raise WeightError.class_without(labels[k])
         return table
 
-    def _keep(self, table: AnyTable, rule: LinearRule) -> None:
+    def _set_rule(self, table: AnyTable, rule: LinearRule) -> None:
         """Remember the columns of the table, and the rule found."""
-        self._remember(table.schema.features, table.schema.named)
+        self._set_features(table.schema.features, table.schema.named)
         self.classes_ = np.asarray(rule.labels)
         self.rule_ = rule
 
     def _scores(self, X: Any) -> Floats:
         """(n, K) or (n, 1) scores of rows."""
-        self._need_fit()
-        if not self._plain(X):
-            X = self._features(X)
-        return self._finite(self.rule_.scores, X)
+        self._check_is_fitted()
+        if not self._is_plain_array(X):
+            X = self._open_features(X)
+        return self._score_rows(self.rule_.scores, X)
 
     def _slopes(self) -> tuple[Floats, Floats]:
-        self._need_fit()
+        self._check_is_fitted()
         slope, intercept = self.rule_.slopes()
         if len(intercept) == 2:
             return slope[1:] - slope[:1], intercept[1:] - intercept[:1]
         return slope, intercept
 
 
-def class_sums(table: AnyTable) -> Floats:
+def class_totals(table: AnyTable) -> Floats:
     """(K,) weight of the rows of each class."""
     if isinstance(table, Parted):
         return table.moments.weight
@@ -120,13 +120,13 @@ def class_sums(table: AnyTable) -> Floats:
     return np.asarray(found, dtype=np.float64)
 
 
-def shares(table: AnyTable) -> Floats:
+def class_shares(table: AnyTable) -> Floats:
     """(K,) share of each class in the weight of the rows."""
-    count = class_sums(table)
+    count = class_totals(table)
     return np.asarray(count / count.sum())
 
 
-def class_factors(class_weight: Any, table: AnyTable) -> Floats | None:
+def class_weight_factors(class_weight: Any, table: AnyTable) -> Floats | None:
     """(K,) what `class_weight` multiplies the weights of rows of each class by; None for nothing.
 
     'balanced' makes classes count alike and leaves the sum of weights as it is.
@@ -135,7 +135,7 @@ def class_factors(class_weight: Any, table: AnyTable) -> Floats | None:
     if class_weight is None:
         return None
     if isinstance(class_weight, str) and class_weight == "balanced":
-        return np.asarray(1.0 / (len(labels) * shares(table)))
+        return np.asarray(1.0 / (len(labels) * class_shares(table)))
     if not isinstance(class_weight, Mapping):
         allowed = "None, 'balanced' or a dict with a weight for each label"
         raise OptionError.of("class_weight", class_weight, allowed)
@@ -150,7 +150,7 @@ def class_factors(class_weight: Any, table: AnyTable) -> Floats | None:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Spanned:
+class RowSpaceTable:
     """A table of directions, and the way back to the features."""
 
     table: Table  # the same rows; its columns are directions
@@ -160,7 +160,7 @@ class Spanned:
     @classmethod
     def of(
         cls, table: Table, anchor: Anchor, *, centred: bool, standardize: bool = True
-    ) -> Spanned:
+    ) -> RowSpaceTable:
         """Directions of a table about an anchor of its features."""
         table.blame()
         offsets = anchor.offsets(table.features[:])
@@ -170,7 +170,7 @@ class Spanned:
         narrow = Table(schema, space.rows, table.codes, table.weight, table.responses)
         return cls(narrow, anchor, space)
 
-    def widened(self, rule: LinearRule) -> LinearRule:
+    def to_features(self, rule: LinearRule) -> LinearRule:
         """The rule for the features, of one for the directions."""
         slope, at_zero = rule.slopes()
         coef, intercept = self.space.coefficients(slope.T, at_zero)
@@ -181,20 +181,20 @@ _DUST = 4 * float(np.finfo(np.float64).eps)  # a spread of less than this, relat
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Units:
+class ColumnUnits:
     """An anchor at the mean of the rows, or at zero, and the spread of each column about it."""
 
     anchor: Anchor
     spread: Floats  # (d,) in units of the anchor; 0 for a column that is all at the anchor
 
     @property
-    def gain(self) -> Floats:
+    def inverse_spread(self) -> Floats:
         """(d,) 1 / spread, and 0 where there is none."""
         some = self.spread > 0
         return np.divide(1.0, self.spread, out=np.zeros_like(self.spread), where=some)
 
 
-def units_of(table: Table, *, at_zero: bool = False) -> Units:
+def column_units(table: Table, *, at_zero: bool = False) -> ColumnUnits:
     """Mean and standard deviation of each column; the cells are checked on the way.
 
     Sparse rows are counted from 0, so that zeros stay zeros, and their spread is the largest size
@@ -212,7 +212,7 @@ def units_of(table: Table, *, at_zero: bool = False) -> Units:
     return found
 
 
-def _dense_units(table: Table, *, at_zero: bool) -> Units:
+def _dense_units(table: Table, *, at_zero: bool) -> ColumnUnits:
     one = Schema(table.schema.features, np.zeros(1), table.schema.named)
     codes = np.zeros(len(table), dtype=np.uint8)
     found = read_moments(Table(one, table.features, codes, table.weight), detail="diagonal")
@@ -221,12 +221,12 @@ def _dense_units(table: Table, *, at_zero: bool) -> Units:
     if at_zero:
         size = np.hypot(spread * anchor.unit, anchor.origin)
         anchor = Anchor(np.zeros(table.width), anchor.unit).fit_to(size)
-        return Units(anchor, size / anchor.unit)
+        return ColumnUnits(anchor, size / anchor.unit)
     spread[spread <= _DUST * np.abs(anchor.origin / anchor.unit)] = 0.0
-    return Units(anchor, spread)
+    return ColumnUnits(anchor, spread)
 
 
-def _sparse_units(table: Table) -> Units:
+def _sparse_units(table: Table) -> ColumnUnits:
     features = table.features
     if not np.isfinite(features.data).all():
         table.blame()
@@ -236,4 +236,4 @@ def _sparse_units(table: Table) -> Units:
         some = np.repeat(table.weight > 0, np.diff(features.indptr))
         sizes, places = sizes[some], places[some]
     np.maximum.at(spread, places, sizes)
-    return Units(anchor, spread / anchor.unit)
+    return ColumnUnits(anchor, spread / anchor.unit)

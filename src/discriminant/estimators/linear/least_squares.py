@@ -18,7 +18,7 @@ from discriminant.errors import (
     ShapeError,
     warn,
 )
-from discriminant.estimators.base import LinearScores
+from discriminant.estimators.base import LinearMomentClassifier
 from discriminant.estimators.linear.linear_regression import PRECISIONS, check_ridge
 from discriminant.models.gaussian.family import class_prior
 from discriminant.models.gaussian.wide import is_wide
@@ -46,7 +46,7 @@ from discriminant.table.memory import Table
 _ENOUGH = 8.0  # digits of a fit from moments: decisions need no more
 
 
-class LeastSquares(LinearScores):
+class LeastSquares(LinearMomentClassifier):
     """Classes by least squares: regression on codes of the classes, the largest fitted value wins.
 
     Quick and simple, and with two classes the direction is Fisher's; with three or more a class
@@ -163,7 +163,7 @@ class LeastSquares(LinearScores):
     @property
     def rule_(self) -> Rule:
         """The fitted rule."""
-        self._need_fit()
+        self._check_is_fitted()
         if self._fitted is None and self._factor is not None:
             self._fitted = self._asked._factor_rule(self._factor, self.moments_)
         return super().rule_
@@ -198,7 +198,7 @@ class LeastSquares(LinearScores):
             raise OptionError.of("precision", "high", allowed)
         super().partial_fit(X, y, classes, sample_weight)
         if high and self.moments_.detail != "rows":
-            table = self._open(X, y, sample_weight, more=True)
+            table = self._open_table(X, y, sample_weight, more=True)
             part = _factor_of(table, self.moments_.labels)
             if held is not None and factor is not None:
                 part = _among(factor, held.labels, part.columns, self.moments_.labels) + part
@@ -207,7 +207,7 @@ class LeastSquares(LinearScores):
 
     def forget(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Remove rows that were fitted before, as if they had never been there."""
-        self._need_fit()
+        self._check_is_fitted()
         if self._factor is not None:
             allowed = "'auto' or 'standard' for rows to be removed: a factor keeps them"
             raise OptionError.of("precision", self.precision, allowed)
@@ -240,7 +240,7 @@ class LeastSquares(LinearScores):
 
         With `degree` they are of the columns `moments_.features`, counted from their origin.
         """
-        slope, intercept = self._line().slopes()
+        slope, intercept = self._linear_rule().slopes()
         beta = np.vstack([intercept, slope.T])
         return beta[:, self._response()] if len(intercept) == 2 else beta
 
@@ -254,7 +254,7 @@ class LeastSquares(LinearScores):
     @property
     def masked_everywhere_(self) -> npt.NDArray[Any] | None:
         """Labels with the largest fitted value at no point of the feature space; see the class."""
-        labels: npt.NDArray[Any] | None = self._once("masked_everywhere", self._without_region)
+        labels: npt.NDArray[Any] | None = self._cached("masked_everywhere", self._without_region)
         return labels
 
     # --- inside -----------------------------------------------------------------------------------
@@ -268,7 +268,7 @@ class LeastSquares(LinearScores):
         assert isinstance(rule, IndicatorRule)
         if rule.basis is not None:
             return None
-        mean, deviation = _column_moments(self._present)
+        mean, deviation = _column_moments(self._present_moments)
         line = rule.line
         slope = line.coef * (deviation / line.anchor.unit)
         level = line.intercept + line.coef @ ((mean - line.anchor.origin) / line.anchor.unit)
@@ -282,11 +282,11 @@ class LeastSquares(LinearScores):
         if self.degree not in (1, 2, 3):
             raise OptionError.of("degree", self.degree, "1, 2 or 3")
 
-    def _open(
+    def _open_table(
         self, X: Any, y: Any, weight: Any, labels: Any = None, *, more: bool = False
     ) -> AnyTable:
         self._checked()
-        table = super()._open(X, y, weight, labels, more=more)
+        table = super()._open_table(X, y, weight, labels, more=more)
         if self.degree == 1:
             return table
         basis = getattr(self, "_basis", None)
@@ -302,7 +302,7 @@ class LeastSquares(LinearScores):
     def _fit_table(self, table: AnyTable) -> Self:
         moments = read_classes(table, self.detail_for(len(table), table.width))
         rule, factor = self._sharpened(moments, table)
-        self._hold(moments, rule, named=table.schema.named)
+        self._set_state(moments, rule, named=table.schema.named)
         self._factor = factor if self.precision == "high" else None
         self.masked_ = _masked(table, rule)
         return self
@@ -334,24 +334,24 @@ class LeastSquares(LinearScores):
         line = class_line(problem, problem.solve(), moments.labels)
         return IndicatorRule(line, moments.weight, self.coding, getattr(self, "_basis", None))
 
-    def _hold(self, moments: Any, rule: Any = None, *, named: bool | None = None) -> None:
+    def _set_state(self, moments: Any, rule: Any = None, *, named: bool | None = None) -> None:
         self._factor = None
-        super()._hold(moments, rule, named=named)
+        super()._set_state(moments, rule, named=named)
         self.masked_ = None
         basis = getattr(self, "_basis", None)
         if basis is not None:
-            self._remember(basis.features, named)
+            self._set_features(basis.features, named)
 
-    def _no_wider(self, moments: Any) -> Any:
+    def _reduce_rows(self, moments: Any) -> Any:
         """Rows stay rows where their digits are asked for."""
-        return moments if self.precision == "high" else super()._no_wider(moments)
+        return moments if self.precision == "high" else super()._reduce_rows(moments)
 
-    def _line(self) -> LinearRule:
+    def _linear_rule(self) -> LinearRule:
         rule = self.rule_
         assert isinstance(rule, IndicatorRule)
         return rule.line
 
-    def _scored(self, X: Any) -> Floats:
+    def _rule_scores(self, X: Any) -> Floats:
         """Logs of memberships, which may well be -inf: the fitted values are to be finite."""
         rule = self.rule_
         assert isinstance(rule, IndicatorRule)
@@ -365,12 +365,16 @@ class LeastSquares(LinearScores):
     def _values(self, X: Any) -> Floats:
         rule = self.rule_
         assert isinstance(rule, IndicatorRule)
-        return self._finite(rule.fitted, X if self._plain(X) else self._features(X))
+        return self._score_rows(
+            rule.fitted, X if self._is_plain_array(X) else self._open_features(X)
+        )
 
     def _bounded(self, X: Any) -> Floats:
         rule = self.rule_
         assert isinstance(rule, IndicatorRule)
-        return self._finite(rule.bounded, X if self._plain(X) else self._features(X))
+        return self._score_rows(
+            rule.bounded, X if self._is_plain_array(X) else self._open_features(X)
+        )
 
 
 def _basis_of(table: AnyTable, degree: int) -> PolynomialBasis:

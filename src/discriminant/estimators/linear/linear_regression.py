@@ -22,7 +22,7 @@ from discriminant.errors import (
     ResponseError,
     ShapeError,
 )
-from discriminant.estimators.base import Rows
+from discriminant.estimators.base import RowEstimator
 from discriminant.models.gaussian.wide import is_wide
 from discriminant.models.linear.least_squares import (
     Line,
@@ -44,7 +44,7 @@ _ENOUGH = 10.0  # digits from moments that one plain look at the residuals compl
 _LOOKS = 3  # passes over the residuals, at most
 
 
-class _Fit(NamedTuple):
+class RegressionFit(NamedTuple):
     """A fit in all its shapes."""
 
     rule: LinearRule
@@ -53,7 +53,7 @@ class _Fit(NamedTuple):
     rank: int
 
 
-class LinearRegression(RegressorMixin, Rows):
+class LinearRegression(RegressorMixin, RowEstimator):
     """Linear regression on one or many features of one or many responses.
 
     Minimises  sum of weight (y - x'w - b)^2 + ridge |w|^2.  Where columns depend on one another
@@ -91,7 +91,7 @@ class LinearRegression(RegressorMixin, Rows):
     """
 
     moments_: ClassMoments | None
-    _fitted: _Fit | None
+    _fitted: RegressionFit | None
     _factor: ScatterFactor | None
 
     def __init__(
@@ -164,7 +164,7 @@ class LinearRegression(RegressorMixin, Rows):
 
     def forget(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Remove rows that were fitted before, as if they had never been there."""
-        self._need_fit()
+        self._check_is_fitted()
         self._need_moments()
         if self._factor is not None:
             allowed = "'auto' or 'standard' for rows to be removed: a factor keeps them"
@@ -181,9 +181,9 @@ class LinearRegression(RegressorMixin, Rows):
     def predict(self, X: Any) -> Floats:
         """(n,) or (n, m) fitted values."""
         rule = self._fit_().rule
-        if not self._plain(X):
-            X = self._features(X)
-        found = self._finite(rule.values, X)
+        if not self._is_plain_array(X):
+            X = self._open_features(X)
+        found = self._score_rows(rule.values, X)
         return found[:, 0] if self._flat else found
 
     @property
@@ -254,17 +254,17 @@ class LinearRegression(RegressorMixin, Rows):
         factor: ScatterFactor | None = None,
     ) -> None:
         self.moments_, self._factor, self._flat, self._fitted = moments, factor, flat, None
-        self._remember(features)
+        self._set_features(features)
 
     def _settle(self, problem: Problem, line: Line | None = None) -> None:
         problem.warn()
         line = problem.solve() if line is None else line
         slope, at_zero = line.slopes(problem.anchor)
         rule = line.rule(problem, np.arange(len(at_zero)))
-        self._fitted = _Fit(rule, slope, at_zero, problem.solver.rank)
+        self._fitted = RegressionFit(rule, slope, at_zero, problem.solver.rank)
 
-    def _fit_(self) -> _Fit:
-        self._need_fit()
+    def _fit_(self) -> RegressionFit:
+        self._check_is_fitted()
         if self._fitted is None:
             self._settle(self._problem())
         assert self._fitted is not None

@@ -43,12 +43,12 @@ from discriminant.errors import (
     merge_warnings,
     warn,
 )
-from discriminant.estimators.base import parted
+from discriminant.estimators.base import as_partitioned
 from discriminant.estimators.linear.iterative_linear import (
     LinearClassifier,
-    Spanned,
-    class_factors,
-    shares,
+    RowSpaceTable,
+    class_shares,
+    class_weight_factors,
 )
 from discriminant.models.gaussian.family import checked_prior
 from discriminant.models.gaussian.wide import is_wide
@@ -80,14 +80,14 @@ _SAME = 1e-6  # deviances of the same rows agree by more than this
 _LEVEL = 1e-5  # a steeper gradient is not one of the largest likelihood
 
 
-class Inferring:
+class LikelihoodInference:
     """A model that can say how sure it is of its coefficients."""
 
     def inference(self) -> Inference:
         """Estimates, their covariance, tests and criteria."""
         raise NotImplementedError
 
-    def _peak(self, X: Any, y: Any, weight: Any, offset: Any) -> Peak:
+    def _likelihood_peak(self, X: Any, y: Any, weight: Any, offset: Any) -> Peak:
         """The likelihood of rows that are given again, and where it is largest."""
         raise NotImplementedError
 
@@ -119,7 +119,7 @@ class Inferring:
         if method == "wald":
             return self.inference().wald(level)
         found = self.inference()
-        peak = self._again("A profile interval", X, y, sample_weight, offset)
+        peak = self._reopen_likelihood("A profile interval", X, y, sample_weight, offset)
         return profile(peak, found, level=level, progress=progress)
 
     def drop_each(
@@ -127,12 +127,14 @@ class Inferring:
     ) -> list[Dropped]:
         """Likelihood-ratio test of each feature, by a fit without it to X and y as at fit."""
         found = self.inference()
-        return drop_each(self._again("A fit without a column", X, y, sample_weight, offset), found)
+        return drop_each(
+            self._reopen_likelihood("A fit without a column", X, y, sample_weight, offset), found
+        )
 
-    def _again(self, what: str, X: Any, y: Any, weight: Any, offset: Any) -> Peak:
+    def _reopen_likelihood(self, what: str, X: Any, y: Any, weight: Any, offset: Any) -> Peak:
         if X is None or y is None:
             raise InferenceError.needs_rows(what)
-        peak = self._peak(X, y, weight, offset)
+        peak = self._likelihood_peak(X, y, weight, offset)
         found, fitted = 2.0 * peak.point.slope.loss, self.inference().likelihood.deviance
         if not abs(found - fitted) <= _SAME * max(abs(fitted), 1e-6):
             raise InferenceError.other_rows(found, fitted)
@@ -156,54 +158,54 @@ _SAMPLE = 1 << 21  # numbers in the rows that the curvature is sketched from
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Outcome:
+class TableFit:
     """What a table says of its coefficients."""
 
     fit: Fit
     rule: LinearRule  # K scores, or one for two classes
-    apart: Separation | None = None  # None where it was not looked for
-    kept: ClassFit | None = None  # for inference, where that is meaningful
+    separation: Separation | None = None  # None where it was not looked for
+    inference: ClassFit | None = None  # for inference, where that is meaningful
     wide: bool = False  # whether there are more features than rows
 
 
-def most_likely(table: AnyTable, wish: Wish) -> Outcome:
+def fit_table(table: AnyTable, wish: Wish) -> TableFit:
     """Fit in the way that suits the table."""
     wish = replace(wish, foresee=len(table) * table.width > _LONG, lightest=_lightest(table))
     if wish.ridge and wish.l1_ratio:
         return _net(table, wish)
-    if is_large(table):
+    if is_large_sparse(table):
         return _sparse(in_memory(table, "A fit to sparse rows"), wish)
     if is_wide(len(table), table.width):
         return _wide(in_memory(table, "A fit to fewer rows than features"), wish)
     return _tall(table, wish)
 
 
-def _tall(table: AnyTable, wish: Wish) -> Outcome:
+def _tall(table: AnyTable, wish: Wish) -> TableFit:
     read = partial(fold, table)
     moments = read_moments(table, detail="pooled")
-    found = fit_logistic(read, moments, sample_of(table), wish)
+    found = fit_logistic(read, moments, sample_rows(table), wish)
     rule = found.rule(table.schema.labels)
     if wish.ridge:
-        return Outcome(found, rule)
+        return TableFit(found, rule)
     apart = None if wish.jeffreys else _apart(found, read, moments, intercept=wish.intercept)
     kept = None if apart else kept_for_inference(found, read, moments, wish.link)
-    return Outcome(found, rule, apart, kept)
+    return TableFit(found, rule, apart, kept)
 
 
-def _wide(table: Table, wish: Wish) -> Outcome:
+def _wide(table: Table, wish: Wish) -> TableFit:
     """In directions, in which columns are standardised already."""
     anchor = anchor_of(table)
     if not wish.intercept:
         anchor = Anchor(np.zeros_like(anchor.origin), anchor.unit)
-    spanned = Spanned.of(table, anchor, centred=wish.intercept, standardize=wish.standardize)
+    spanned = RowSpaceTable.of(table, anchor, centred=wish.intercept, standardize=wish.standardize)
     found = _tall(spanned.table, replace(wish, standardize=False))
-    apart = found.apart
+    apart = found.separation
     if apart:
         apart = replace(apart, columns=table.schema.features, direction=None)
-    return Outcome(found.fit, spanned.widened(found.rule), apart, wide=True)
+    return TableFit(found.fit, spanned.to_features(found.rule), apart, wide=True)
 
 
-def _sparse(table: Table, wish: Wish) -> Outcome:
+def _sparse(table: Table, wish: Wish) -> TableFit:
     if not wish.ridge or wish.jeffreys:
         raise OptionError.of(
             "ridge",
@@ -216,27 +218,27 @@ def _sparse(table: Table, wish: Wish) -> Outcome:
         raise OptionError.of("solver", wish.solver, allowed)
     found = fit_scaled(
         partial(fold, table),
-        column_sums(table),
+        read_column_sums(table),
         _class_weight(table),
-        sample_of(table),
+        sample_rows(table),
         features=table.schema.features,
         wish=wish,
     )
-    return Outcome(found, found.rule(table.schema.labels))
+    return TableFit(found, found.rule(table.schema.labels))
 
 
-def _net(table: AnyTable, wish: Wish) -> Outcome:
-    if isinstance(table, Table) and is_large(table):
+def _net(table: AnyTable, wish: Wish) -> TableFit:
+    if isinstance(table, Table) and is_large_sparse(table):
         weight, features = _class_weight(table), table.schema.features
-        columns = Columns.of_sums(column_sums(table), features=features, weight=weight)
+        columns = Columns.of_sums(read_column_sums(table), features=features, weight=weight)
     else:
         moments = read_moments(table, detail="diagonal")
         columns = Columns.of_moments(moments, intercept=wish.intercept)
     found = fit_net(partial(fold, table), columns, wish)
-    return Outcome(found, found.rule(table.schema.labels))
+    return TableFit(found, found.rule(table.schema.labels))
 
 
-def is_large(table: AnyTable) -> bool:
+def is_large_sparse(table: AnyTable) -> bool:
     """Whether rows are sparse and their columns too many for products."""
     if isinstance(table, Parted):
         return False
@@ -262,7 +264,7 @@ def _apart(found: Fit, read: Pass, moments: ClassMoments, *, intercept: bool) ->
     )
 
 
-def column_sums(table: Table) -> ColumnSums:
+def read_column_sums(table: Table) -> ColumnSums:
     """Read twice: for the means, and about them."""
     features = table.schema.features
     first: ColumnSums = fold(table, ColumnReading(features, np.zeros(table.width)))
@@ -283,7 +285,7 @@ def _class_weight(table: Table) -> Floats:
     return np.asarray(found, dtype=np.float64)
 
 
-def sample_of(table: AnyTable) -> Block:
+def sample_rows(table: AnyTable) -> Block:
     """Rows that count, spread over the table, in no step with whatever it repeats; none twice."""
     if isinstance(table, Parted):
         table = table.drawn
@@ -298,7 +300,7 @@ def sample_of(table: AnyTable) -> Block:
     return taken.block(0, len(taken))
 
 
-class Logistic(Inferring, LinearClassifier):
+class Logistic(LikelihoodInference, LinearClassifier):
     """Logistic regression of two classes or more.
 
     Parameters
@@ -400,7 +402,7 @@ class Logistic(Inferring, LinearClassifier):
         Rows in parts (`discriminant.rows`, without y) are read once for every step.
         """
         wish = self._wish()
-        table = self._open(X, y, sample_weight)
+        table = self._open_table(X, y, sample_weight)
         labels = table.schema.labels
         if len(labels) > 2 and wish.link != "logit":
             raise OptionError.of("link", wish.link, f"'logit' for {len(labels)} classes")
@@ -411,9 +413,9 @@ class Logistic(Inferring, LinearClassifier):
         return self
 
     def _fit(self, table: AnyTable, wish: Wish) -> None:
-        costs = class_factors(self.class_weight, table)
-        found = most_likely(table if costs is None else _weighted(table, costs), wish)
-        end, apart = found.fit.descent, found.apart
+        costs = class_weight_factors(self.class_weight, table)
+        found = fit_table(table if costs is None else _weighted(table, costs), wish)
+        end, apart = found.fit.descent, found.separation
         self.link_ = wish.link
         self.separation_ = None if apart is None else apart.kind
         self.separation_found_ = apart or None
@@ -421,14 +423,14 @@ class Logistic(Inferring, LinearClassifier):
         self.n_passes_ = self.n_iter_ = end.passes
         self.loss_path_ = np.array(end.path)
         whole = costs is None and (end.converged or not wish.jeffreys)
-        self._kept = found.kept if whole else None
+        self._kept = found.inference if whole else None
         self._why_not = _why_no_inference(found, wish, weighted=costs is not None)
         self._tell_of_end(found)
         back = costs if wish.intercept else None  # with no intercept, none can be put back
         self._log_cost = np.zeros(len(table.schema.labels)) if back is None else np.log(back)
-        share = shares(table if costs is None or wish.intercept else _weighted(table, costs))
+        share = class_shares(table if costs is None or wish.intercept else _weighted(table, costs))
         self._tilt = self._tilt_of(share, table.schema.labels)
-        self._keep(table, self._tilted(found.rule))
+        self._set_rule(table, self._tilted(found.rule))
 
     def _tilt_of(self, share: Floats, labels: Labels) -> Floats:
         """(K,) what is added to log posteriors: weights taken back, and other priors."""
@@ -450,13 +452,13 @@ class Logistic(Inferring, LinearClassifier):
     @property
     def cost_lift_(self) -> Floats:
         """(K,) log of what an error costs, added to log posteriors by the decision alone."""
-        self._need_fit()
+        self._check_is_fitted()
         return self._log_cost
 
     @property
     def prior_lift_(self) -> Floats:
         """(K,) added to log posteriors by other priors and weights; with the logit, in `rule_`."""
-        self._need_fit()
+        self._check_is_fitted()
         return self._tilt
 
     # --- using ------------------------------------------------------------------------------------
@@ -505,7 +507,7 @@ class Logistic(Inferring, LinearClassifier):
 
     def inference(self) -> Inference:
         """Estimates, their covariance, tests and criteria."""
-        self._need_fit()
+        self._check_is_fitted()
         if self._kept is None:
             raise InferenceError.of_logistic(self._why_not)
         title = "Logistic" if self.link_ == "logit" else f"Logistic, link {self.link_}"
@@ -513,11 +515,11 @@ class Logistic(Inferring, LinearClassifier):
             title, passes=self.n_passes_, steps=self.n_iter_, converged=self.converged_
         )
 
-    def _peak(self, X: Any, y: Any, weight: Any, offset: Any) -> Peak:
+    def _likelihood_peak(self, X: Any, y: Any, weight: Any, offset: Any) -> Peak:
         assert self._kept is not None
         kept = self._kept
         names = self._schema if self._schema.named else None
-        table: AnyTable = parted(X, y, weight) or open_table(
+        table: AnyTable = as_partitioned(X, y, weight) or open_table(
             X, y, weight=weight, labels=self.classes_, name="Logistic", match=names
         )
         if table.width != self.n_features_in_:
@@ -570,8 +572,8 @@ class Logistic(Inferring, LinearClassifier):
             float(share),
         )
 
-    def _tell_of_end(self, found: Outcome) -> None:
-        end, apart = found.fit.descent, found.apart
+    def _tell_of_end(self, found: TableFit) -> None:
+        end, apart = found.fit.descent, found.separation
         if apart:
             warn(SeparationWarning.of(apart.kind, apart.columns, apart.classes))
         elif not end.converged:
@@ -583,13 +585,13 @@ class Logistic(Inferring, LinearClassifier):
                 warn(NotConvergedWarning.of_gradient(*facts))
 
 
-def _why_no_inference(found: Outcome, wish: Wish, *, weighted: bool) -> str:
+def _why_no_inference(found: TableFit, wish: Wish, *, weighted: bool) -> str:
     """Why, and the way out of that."""
     if wish.ridge:
         return f"ridge={wish.ridge:g} biases the estimates. Fit with ridge=0."
-    if found.apart:
+    if found.separation:
         return (
-            f"the classes are separated ({found.apart.kind}), so that no estimate is finite. "
+            f"the classes are separated ({found.separation.kind}), so that no estimate is finite. "
             'Estimates with bias_reduction="jeffreys" are.'
         )
     if weighted:

@@ -13,7 +13,11 @@ from sklearn.utils import check_random_state
 from discriminant.engines.engine import fold
 from discriminant.engines.partitioned import in_memory
 from discriminant.errors import NotConvergedWarning, NotSeparatedWarning, OptionError, warn
-from discriminant.estimators.linear.iterative_linear import LinearClassifier, Units, units_of
+from discriminant.estimators.linear.iterative_linear import (
+    ColumnUnits,
+    LinearClassifier,
+    column_units,
+)
 from discriminant.models.linear.perceptron import Found, Keep, descend, walk_rows
 from discriminant.models.linear.separation import separation
 from discriminant.models.rules import LinearRule
@@ -121,12 +125,16 @@ class Perceptron(LinearClassifier):
         It walks in the order of the rows, so rows in parts must be few.
         """
         self._check_options()
-        table = in_memory(self._open(X, y), "Perceptron")
-        units = units_of(table, at_zero=not (self.intercept and self.standardize))
-        gain = units.gain if self.standardize else np.where(units.spread > 0, units.anchor.unit, 0)
+        table = in_memory(self._open_table(X, y), "Perceptron")
+        units = column_units(table, at_zero=not (self.intercept and self.standardize))
+        gain = (
+            units.inverse_spread
+            if self.standardize
+            else np.where(units.spread > 0, units.anchor.unit, 0)
+        )
         stand = Stand(units.anchor.origin, gain / units.anchor.unit, float(self.intercept))
         found = self._search(table, stand)
-        self._keep(table, _rule(table, units, gain, found.weights))
+        self._set_rule(table, _rule(table, units, gain, found.weights))
         self._tell(table, stand, found)
         return self
 
@@ -194,7 +202,7 @@ class Perceptron(LinearClassifier):
         cells = len(table) * (table.width + 1) * (len(schema.labels) - 1)
         if not self.prove or cells > _QUICK:
             return None
-        units = units_of(table, at_zero=not self.intercept)
+        units = column_units(table, at_zero=not self.intercept)
         scores = separation(
             partial(fold, table),
             anchor=units.anchor,
@@ -218,7 +226,7 @@ class Perceptron(LinearClassifier):
                 raise OptionError.of(name, getattr(self, name), "True or False")
 
 
-def _rule(table: Table, units: Units, gain: Floats, weights: Weights) -> LinearRule:
+def _rule(table: Table, units: ColumnUnits, gain: Floats, weights: Weights) -> LinearRule:
     return LinearRule(
         table.schema.labels, units.anchor, weights.slope * gain, weights.intercept.copy()
     )

@@ -14,10 +14,10 @@ from discriminant.engines.local import available_threads, map_rows
 from discriminant.engines.partitioned import in_memory
 from discriminant.errors import NotConvergedWarning, OptionError, warn
 from discriminant.estimators.linear.iterative_linear import (
+    ColumnUnits,
     LinearClassifier,
-    Units,
-    class_factors,
-    units_of,
+    class_weight_factors,
+    column_units,
 )
 from discriminant.models.linear.perceptron import as_entries
 from discriminant.models.linear.svm import Loss, Problem, fit_dual, interior, newton
@@ -120,8 +120,8 @@ class SVM(LinearClassifier):
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Find the weights of each class against the others; rows in parts must be few."""
         self._check_options()
-        table = in_memory(self._open(X, y, sample_weight), "SVM")
-        units = units_of(table, at_zero=not self.intercept)
+        table = in_memory(self._open_table(X, y, sample_weight), "SVM")
+        units = column_units(table, at_zero=not self.intercept)
         labels = table.schema.labels
         weight = _class_weighted(table, self.class_weight)
         ridge = 1.0 / weight.sum() if self.ridge is None else self.ridge
@@ -129,11 +129,13 @@ class SVM(LinearClassifier):
         targets = [1] if len(labels) == 2 else range(len(labels))
         lines = self._search(table, units, cost, [table.codes == k for k in targets])
         weights = np.stack([line.weights for line in lines])
-        self._keep(table, LinearRule(labels, units.anchor, weights[:, :-1], weights[:, -1]))
+        self._set_rule(table, LinearRule(labels, units.anchor, weights[:, :-1], weights[:, -1]))
         self._tell(lines, labels[list(targets)])
         return self
 
-    def _search(self, table: Table, units: Units, cost: Floats, ours: list[Any]) -> list[_Line]:
+    def _search(
+        self, table: Table, units: ColumnUnits, cost: Floats, ours: list[Any]
+    ) -> list[_Line]:
         """Each class against the others; `ours` says which rows are its own."""
         penalty = units.spread**2 if self.standardize else units.anchor.unit**-2.0
         signs = [np.where(own, 1.0, -1.0) for own in ours]
@@ -150,7 +152,7 @@ class SVM(LinearClassifier):
         return bool(width > max(rows, _WIDE))
 
     def _solve(
-        self, table: Table, units: Units, cost: Floats, penalty: Floats, sign: Floats
+        self, table: Table, units: ColumnUnits, cost: Floats, penalty: Floats, sign: Floats
     ) -> _Line:
         """By products of rows, which the engine sums."""
         anchor, labels = units.anchor, table.schema.labels
@@ -168,7 +170,7 @@ class SVM(LinearClassifier):
         return _Line(found.weights, found.steps, found.gap)
 
     def _descend(
-        self, table: Table, units: Units, cost: Floats, penalty: Floats, signs: list[Floats]
+        self, table: Table, units: ColumnUnits, cost: Floats, penalty: Floats, signs: list[Floats]
     ) -> list[_Line]:
         """By coordinates of the dual, several classes at a time."""
         rows = _entries(table, units)
@@ -219,7 +221,7 @@ class SVM(LinearClassifier):
                 raise OptionError.of(name, getattr(self, name), "True or False")
 
 
-def _entries(table: Table, units: Units) -> Any:
+def _entries(table: Table, units: ColumnUnits) -> Any:
     """Rows in units of the anchor, sparse."""
     anchor = units.anchor
     if not is_sparse(table.features):
@@ -235,5 +237,5 @@ def _entries(table: Table, units: Units) -> Any:
 def _class_weighted(table: Table, class_weight: Any) -> Floats:
     """(N,) weights of rows times those of their classes."""
     weight = np.ones(len(table)) if table.weight is None else table.weight
-    factors = class_factors(class_weight, table)
+    factors = class_weight_factors(class_weight, table)
     return weight if factors is None else np.asarray(weight * factors[table.codes])

@@ -41,9 +41,9 @@ from discriminant.estimators.meta.resampling import (
     EasyEnsemble,
     Resampled,
     Reweighted,
-    arrayed,
-    classes_of,
-    ranking_of,
+    as_indexable,
+    class_ranking,
+    encode_classes,
 )
 from discriminant.table.blocks import Codes, Floats, Labels, Places
 from discriminant.table.cells import pandas
@@ -136,7 +136,7 @@ class _Held:
             return
         self.log_posterior = None
         decides = hasattr(model, "decision_function")
-        self.ranking[cells] = ranking_of(model, X) if decides else np.nan
+        self.ranking[cells] = class_ranking(model, X) if decides else np.nan
 
 
 @np.errstate(under="ignore")
@@ -190,8 +190,8 @@ def compare_imbalance(
     """
     if isinstance(estimator, type) or not is_classifier(estimator):
         raise OptionError.of("estimator", estimator, "a classifier, such as LDA()")
-    X = arrayed(X)
-    labels, codes = classes_of(X, y)
+    X = as_indexable(X)
+    labels, codes = encode_classes(X, y)
     one = _positive(labels, codes, positive)
     costs = Costs.zero_one(labels) if cost is None else Costs.of(cost, labels)
     if costs.actions != tuple(labels.tolist()):

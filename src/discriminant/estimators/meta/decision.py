@@ -34,7 +34,12 @@ from discriminant.errors import (
     WeightError,
     warn,
 )
-from discriminant.estimators.base import Saving, at_hand, parted, require_classifier
+from discriminant.estimators.base import (
+    EstimatorMixin,
+    as_partitioned,
+    require_classifier,
+    to_memory,
+)
 from discriminant.models.gaussian.family import Family, checked_prior, pooled_metric, quadratic_rule
 from discriminant.models.rules import QuadraticRule
 from discriminant.moments.class_moments import ClassMoments
@@ -74,9 +79,9 @@ def log_posterior_of(model: Any, X: Any) -> Floats:
     return log_posterior(found)
 
 
-def stated_prior(model: Any, labels: Labels) -> Floats | None:
+def declared_prior(model: Any, labels: Labels) -> Floats | None:
     """(K,) the priors that a fitted classifier says its posteriors are under, if it does."""
-    model = inmost(model)
+    model = final_estimator(model)
     if hasattr(model, "class_log_prior_"):  # scikit-learn's naive Bayes for counts
         found = np.exp(np.asarray(model.class_log_prior_, dtype=np.float64))
         return found if found.shape == labels.shape else None
@@ -87,7 +92,7 @@ def stated_prior(model: Any, labels: Labels) -> Floats | None:
     return None
 
 
-def share_of(model: Any, y: Any, sample_weight: Any, labels: Labels) -> Floats:
+def training_shares(model: Any, y: Any, sample_weight: Any, labels: Labels) -> Floats:
     """(K,) share of each class in the rows of a fit, as the classifier was told to count them.
 
     With `class_weight`, classifiers of scikit-learn weigh rows, so that posteriors are those of a
@@ -99,7 +104,7 @@ def share_of(model: Any, y: Any, sample_weight: Any, labels: Labels) -> Floats:
     total = np.bincount(codes, weights=weight, minlength=len(labels))
     for k in np.flatnonzero(total == 0):
         raise WeightError.class_without(labels[k])
-    told = total * _factors(inmost(model), codes, weight, labels)
+    told = total * _factors(final_estimator(model), codes, weight, labels)
     return np.asarray(told / told.sum())
 
 
@@ -121,7 +126,7 @@ def _factors(model: Any, codes: Codes, weight: Floats, labels: Labels) -> Floats
     return np.asarray(count.sum() / (len(labels) * count))  # 'balanced_subsample' in the mean
 
 
-def inmost(model: Any) -> Any:
+def final_estimator(model: Any) -> Any:
     """The classifier at the end of a pipeline, or found by a search."""
     while True:
         if hasattr(model, "best_estimator_"):
@@ -135,7 +140,7 @@ def inmost(model: Any) -> Any:
 _CALIBRATIONS = {"platt": "sigmoid", "isotonic": "isotonic"}
 
 
-class Decision(ClassifierMixin, MetaEstimatorMixin, Saving, BaseEstimator):
+class Decision(ClassifierMixin, MetaEstimatorMixin, EstimatorMixin, BaseEstimator):
     """Decide by least expected cost, or not at all, on the posteriors of any classifier.
 
     All options but `estimator` and `calibrate` are read when they are used: change them with
@@ -226,9 +231,9 @@ class Decision(ClassifierMixin, MetaEstimatorMixin, Saving, BaseEstimator):
         """Fit a clone of the classifier; read the class shares, and for `outlier` the moments."""
         require_classifier(self.estimator, "Decision", "weighs probabilities of classes")
         model = self._to_fit()
-        found = parted(X, y, sample_weight)
+        found = as_partitioned(X, y, sample_weight)
         if self.calibrate is not None:
-            X, y, sample_weight = at_hand(X, y, sample_weight, "Decision(calibrate=...)")
+            X, y, sample_weight = to_memory(X, y, sample_weight, "Decision(calibrate=...)")
         if found is not None and self.calibrate is None:
             model.fit(found)
         elif sample_weight is None:
@@ -251,7 +256,7 @@ class Decision(ClassifierMixin, MetaEstimatorMixin, Saving, BaseEstimator):
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
         """The class of least expected cost; the most probable where no action is a class."""
-        self._need_fit()
+        self._check_is_fitted()
         costs = self._costs()
         log_posterior = self._log_posterior(X)
         best, _ = least_cost(log_posterior, None if costs is None else costs.classes_only())
@@ -259,7 +264,7 @@ class Decision(ClassifierMixin, MetaEstimatorMixin, Saving, BaseEstimator):
 
     def decide(self, X: Any) -> npt.NDArray[np.object_]:
         """(n,) the action of least expected cost, or REJECT, or OUTLIER."""
-        self._need_fit()
+        self._check_is_fitted()
         costs = self._costs()
         self._tell_of_actions(costs)
         reject = self._reject(costs)
@@ -279,7 +284,7 @@ class Decision(ClassifierMixin, MetaEstimatorMixin, Saving, BaseEstimator):
 
     def expected_cost(self, X: Any) -> Floats:
         """(n, A) expected cost of each of `actions_`."""
-        self._need_fit()
+        self._check_is_fitted()
         self._need_posterior("an expected cost")
         costs = self._costs()
         return expected_cost(self._log_posterior(X), costs)
@@ -287,13 +292,13 @@ class Decision(ClassifierMixin, MetaEstimatorMixin, Saving, BaseEstimator):
     @property
     def actions_(self) -> tuple[Any, ...]:
         """The actions that the columns of `expected_cost` stand for: classes, then any others."""
-        self._need_fit()
+        self._check_is_fitted()
         costs = self._costs()
         return tuple(self.classes_.tolist()) if costs is None else costs.actions
 
     def predict_log_proba(self, X: Any) -> Floats:
         """(n, K) log posteriors under `prior`."""
-        self._need_fit()
+        self._check_is_fitted()
         return self._log_posterior(X)
 
     def predict_proba(self, X: Any) -> Floats:
@@ -302,13 +307,13 @@ class Decision(ClassifierMixin, MetaEstimatorMixin, Saving, BaseEstimator):
 
     def estimate_prior(self, X: Any) -> EstimatedPrior:
         """Class shares of new rows without labels, by EM; to be passed as `prior`."""
-        self._need_fit()
+        self._check_is_fitted()
         self._need_posterior("estimate_prior")
         return estimated_prior(log_posterior_of(self.estimator_, X), self._known_prior())
 
     def typicality(self, X: Any) -> Floats:
         """(n, K) p-value of the distance of each row from each class mean."""
-        self._need_fit()
+        self._check_is_fitted()
         moments, rule, width = self._gaussian()
         schema = Schema(moments.features, moments.labels, hasattr(self, "feature_names_in_"))
         features, _ = open_features(X, match=schema)
@@ -357,14 +362,16 @@ class Decision(ClassifierMixin, MetaEstimatorMixin, Saving, BaseEstimator):
 
     def _prior_of_fit(self, y: Any, sample_weight: Any) -> Floats | None:
         """(K,) what is known of the priors that the posteriors are under."""
-        found = stated_prior(self.estimator_, self.classes_)
+        found = declared_prior(self.estimator_, self.classes_)
         if found is not None or y is None or isinstance(self.estimator, FrozenEstimator):
             return found  # the rows of a frozen classifier's fit were others
         told = self.estimator_ if self.calibrate is None else None
-        return share_of(told, y, sample_weight, self.classes_)
+        return training_shares(told, y, sample_weight, self.classes_)
 
     def _read(self, X: Any, y: Any, sample_weight: Any) -> ClassMoments:
-        table = parted(X) or open_table(X, y, weight=sample_weight, name="Decision(outlier=...)")
+        table = as_partitioned(X) or open_table(
+            X, y, weight=sample_weight, name="Decision(outlier=...)"
+        )
         moments = read_moments(table, detail="pooled")
         needed = len(moments.labels) + len(moments.features)
         if moments.weight.sum() < needed:
@@ -386,18 +393,18 @@ class Decision(ClassifierMixin, MetaEstimatorMixin, Saving, BaseEstimator):
 
     def known_prior(self) -> Floats:
         """(K,) the prior that the posteriors of the classifier have in them."""
-        self._need_fit()
+        self._check_is_fitted()
         return self._known_prior()
 
     def costs(self) -> Costs | None:
         """What actions cost, by `cost` or `threshold`; None where every error costs the same."""
-        self._need_fit()
+        self._check_is_fitted()
         self._check_posterior()
         return self._costs()
 
     def gaussian_classes(self) -> tuple[ClassMoments, QuadraticRule, int]:
         """What outliers are judged by: moments, classes of one covariance, and its rank."""
-        self._need_fit()
+        self._check_is_fitted()
         return self._gaussian()
 
     def _gaussian(self) -> tuple[ClassMoments, QuadraticRule, int]:
@@ -409,7 +416,7 @@ class Decision(ClassifierMixin, MetaEstimatorMixin, Saving, BaseEstimator):
             self._classes = moments, rule, metric.basis.shape[1]
         return self._classes
 
-    def _need_fit(self) -> None:
+    def _check_is_fitted(self) -> None:
         if not hasattr(self, "estimator_"):
             raise NotFittedError("This Decision instance is not fitted yet: call fit first.")
 

@@ -30,7 +30,13 @@ from discriminant.errors import (
     WeightError,
     warn,
 )
-from discriminant.estimators.base import Rows, Saving, is_regressor, only_if, parted
+from discriminant.estimators.base import (
+    EstimatorMixin,
+    RowEstimator,
+    as_partitioned,
+    available_if,
+    is_regressor,
+)
 from discriminant.posterior import log_posterior
 from discriminant.table.blocks import Features, Floats, Labels, dense, is_sparse, numbered
 from discriminant.table.cells import Cells, Frame
@@ -50,7 +56,7 @@ def has_columns(X: Any) -> bool:
     return is_path(X) or isinstance(X, Frame) or known or hasattr(X, "column_names") or stream
 
 
-def opened(X: Any) -> Any:
+def to_frame(X: Any) -> Any:
     """Rows of any kind as a frame, or as columns."""
     if is_path(X):
         return read_frame(X)[0]
@@ -78,14 +84,14 @@ def count_rows(X: Any) -> int:
 
 def features_for(model: Any, rows: EncodedRows, encoding: Encoding) -> Any:
     """Features as the classifier takes them: ours with their names, others as an array."""
-    if not (isinstance(model, Rows) and encoding.named):
+    if not (isinstance(model, RowEstimator) and encoding.named):
         return rows.matrix()
     import pyarrow as pa
 
     return pa.table(dict(zip(encoding.features, rows.features.columns, strict=True)))
 
 
-def fit_weighed(model: Any, X: Any, y: Any, weight: Any) -> None:
+def fit_with_weight(model: Any, X: Any, y: Any, weight: Any) -> None:
     """Fit a classifier that may take no weights."""
     if weight is None:
         model.fit(X, y)
@@ -99,19 +105,19 @@ def _projects(model: Any) -> bool:
     return hasattr(getattr(model, "estimator_", model.estimator), "transform")
 
 
-class ProjectingInside:
+class WrappedProjection:
     """The discriminant space of `estimator_`, if it has one."""
 
     estimator: Any
     estimator_: Any
     fit: Any
 
-    @only_if(_projects)
+    @available_if(_projects)
     def transform(self, X: Any) -> Floats:
         """(n, r) rows along the discriminant directions of the classifier."""
         return np.asarray(self.estimator_.transform(self._as_given(X)))
 
-    @only_if(_projects)
+    @available_if(_projects)
     def fit_transform(self, X: Any, y: Any = None, **fitting: Any) -> Floats:
         """Fit, and the same rows along the directions."""
         return np.asarray(self.fit(X, y, **fitting).transform(X))
@@ -165,7 +171,7 @@ def check_unseen(unseen: Any) -> None:
         raise OptionError.of("unseen", unseen, allowed)
 
 
-class Encoded(MetaEstimatorMixin, ProjectingInside, Saving, BaseEstimator):
+class Encoded(MetaEstimatorMixin, WrappedProjection, EstimatorMixin, BaseEstimator):
     """Turn the columns of a frame into features, and give them to a classifier or regressor.
 
     Numbers, truth values and dates are used as they are; texts become indicators, or with
@@ -268,7 +274,7 @@ class Encoded(MetaEstimatorMixin, ProjectingInside, Saving, BaseEstimator):
         """
         model, wishes = clone(self.estimator), self._wishes()
         regression = is_regressor(model)
-        found = parted(X, y, sample_weight)
+        found = as_partitioned(X, y, sample_weight)
         if found is not None and regression:
             raise ResponseError.of_classes(type(model).__name__)
         if found is not None:
@@ -287,7 +293,7 @@ class Encoded(MetaEstimatorMixin, ProjectingInside, Saving, BaseEstimator):
         if y is None:
             absent = ResponseError.absent if regression else LabelError.absent
             raise absent(type(self).__name__)
-        source = opened(X)
+        source = to_frame(X)
         if isinstance(source, Frame) and not source.named:  # an array: all its columns are meant
             wishes = replace(wishes, columns=source.names)
         frame = open_chosen(source, wishes)
@@ -300,7 +306,7 @@ class Encoded(MetaEstimatorMixin, ProjectingInside, Saving, BaseEstimator):
         said = [*notes, *said]
         rows = encoding.rows(frame, fitting=True)
         rows, y, weight, said = self._complete(rows, y, weight, said, encoding)
-        fit_weighed(model, features_for(model, rows, encoding), y, weight)
+        fit_with_weight(model, features_for(model, rows, encoding), y, weight)
         if encoding.missing == "marginal" and model.moments_.detail == "rows":
             allowed = "'mean' or 'indicator' where features outnumber rows"
             raise OptionError.of("missing", "marginal", allowed)
@@ -312,12 +318,12 @@ class Encoded(MetaEstimatorMixin, ProjectingInside, Saving, BaseEstimator):
 
     def encode(self, X: Any) -> Floats:
         """(n, d) the features that the classifier is given."""
-        self._need_fit()
+        self._check_is_fitted()
         return self._rows(X).matrix()
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
         """The class that the classifier decides for, or the number that the regressor predicts."""
-        self._need_fit()
+        self._check_is_fitted()
         if self._passes(X):
             return np.asarray(self.estimator_.predict(X))
         rows = self._rows(X)
@@ -329,58 +335,58 @@ class Encoded(MetaEstimatorMixin, ProjectingInside, Saving, BaseEstimator):
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Accuracy of a classifier; of a regressor what its own `score` is, R2 or D2."""
-        self._need_fit()
+        self._check_is_fitted()
         if not is_regressor(self.estimator_):
             return float(accuracy_score(y, self.predict(X), sample_weight=sample_weight))
         weight = {} if sample_weight is None else {"sample_weight": sample_weight}
         return float(self.estimator_.score(self._as_given(X), y, **weight))
 
-    @only_if(_inner_has("predict_log_proba"))
+    @available_if(_inner_has("predict_log_proba"))
     def predict_log_proba(self, X: Any) -> Floats:
         """(n, K) log posteriors."""
-        self._need_fit()
+        self._check_is_fitted()
         if hasattr(self.estimator_, "predict_log_proba"):
             return self._answer(X, "predict_log_proba", log_posterior)
         with np.errstate(divide="ignore"):
             return np.asarray(np.log(self.predict_proba(X)))
 
-    @only_if(_inner_has("predict_proba"))
+    @available_if(_inner_has("predict_proba"))
     def predict_proba(self, X: Any) -> Floats:
         """(n, K) posteriors."""
-        self._need_fit()
+        self._check_is_fitted()
         if hasattr(self.estimator_, "predict_proba"):
             return self._answer(X, "predict_proba", lambda s: np.exp(log_posterior(s)))
         return np.asarray(np.exp(self.predict_log_proba(X)))
 
-    @only_if(_inner_has("decision_function"))
+    @available_if(_inner_has("decision_function"))
     def decision_function(self, X: Any) -> Floats:
         """Scores (n, K), or (n,) of two classes, as the classifier gives them."""
-        self._need_fit()
+        self._check_is_fitted()
         return self._answer(
             X, "decision_function", lambda s: s[:, 1] - s[:, 0] if s.shape[1] == 2 else s
         )
 
-    @only_if(_inner_has("predict_topk"))
+    @available_if(_inner_has("predict_topk"))
     def predict_topk(self, X: Any, k: int = 5, beam: int | None = None) -> Any:
         """Codes (n, k) and scores (n, k) of the best labels of each row, of a label tree."""
-        self._need_fit()
+        self._check_is_fitted()
         if self._passes(X):
             return self.estimator_.predict_topk(X, k=k, beam=beam)
         given = features_for(self.estimator_, self._rows(X), self.encoding_)
         return self.estimator_.predict_topk(given, k=k, beam=beam)
 
-    @only_if(_classifies)
+    @available_if(_classifies)
     def rejected(self, X: Any) -> npt.NDArray[np.bool_]:
         """(n,) rows with a level that the fit did not have, where these are to be rejected."""
-        self._need_fit()
+        self._check_is_fitted()
         if self._passes(X) or (self.encoding_.unseen != "reject" and not is_path(X)):
             return np.zeros(count_rows(X), dtype=bool)
         return self._rows(X).rejected
 
-    @only_if(_classifies)
+    @available_if(_classifies)
     def decide(self, X: Any) -> npt.NDArray[np.object_]:
         """(n,) the class of each row, or what the classifier decides; REJECT as `rejected` says."""
-        self._need_fit()
+        self._check_is_fitted()
         if self._passes(X):
             how = getattr(self.estimator_, "decide", self.estimator_.predict)
             return np.asarray(how(X), dtype=object)
@@ -435,7 +441,7 @@ class Encoded(MetaEstimatorMixin, ProjectingInside, Saving, BaseEstimator):
 
     def _fit_array(self, model: Any, X: Any, y: Any, sample_weight: Any) -> Self:
         """An array has numbers only: the estimator takes it as it is."""
-        fit_weighed(model, X, y, sample_weight)
+        fit_with_weight(model, X, y, sample_weight)
         width = getattr(model, "n_features_in_", None)
         width = np.shape(X)[1] if width is None else int(width)
         columns = tuple(Column(n, "number", features=(n,)) for n in numbered(width))
@@ -490,7 +496,7 @@ class Encoded(MetaEstimatorMixin, ProjectingInside, Saving, BaseEstimator):
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
 
-    def _need_fit(self) -> None:
+    def _check_is_fitted(self) -> None:
         if not hasattr(self, "estimator_"):
             raise NotFittedError("This Encoded instance is not fitted yet: call fit first.")
 
@@ -523,7 +529,7 @@ class Encoded(MetaEstimatorMixin, ProjectingInside, Saving, BaseEstimator):
         return np.asarray(getattr(self.estimator_, name)(given))
 
     def _as_given(self, X: Any) -> Any:
-        self._need_fit()
+        self._check_is_fitted()
         return (
             X if self._passes(X) else features_for(self.estimator_, self._rows(X), self.encoding_)
         )

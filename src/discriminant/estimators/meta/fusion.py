@@ -23,14 +23,14 @@ from discriminant.errors import (
     WeightError,
     warn,
 )
-from discriminant.estimators.base import Saving, at_hand, require_classifier
-from discriminant.estimators.meta.decision import log_posterior_of, share_of, stated_prior
+from discriminant.estimators.base import EstimatorMixin, require_classifier, to_memory
+from discriminant.estimators.meta.decision import declared_prior, log_posterior_of, training_shares
 from discriminant.models.gaussian.family import checked_prior
 from discriminant.posterior import fused, not_probabilistic, reweighed
 from discriminant.table.blocks import Floats, Labels, canonical_rows, is_sparse
 
 
-class Fusion(ClassifierMixin, Saving, _BaseComposition):
+class Fusion(ClassifierMixin, EstimatorMixin, _BaseComposition):
     """One posterior from several classifiers, each on columns of its own.
 
         P(k|x) ~ prior_k  prod_i  P_i(k|x_i) / prior_ik
@@ -70,7 +70,7 @@ class Fusion(ClassifierMixin, Saving, _BaseComposition):
         members = self._members()
         for _, model, _ in members:
             require_classifier(model, "Fusion", "multiplies probabilities of classes")
-        X, y, sample_weight = at_hand(X, y, sample_weight, "Fusion")
+        X, y, sample_weight = to_memory(X, y, sample_weight, "Fusion")
         X, names = _opened(X)
         width = int(X.shape[1])
         places = [_places(name, columns, names, width) for name, _, columns in members]
@@ -85,13 +85,13 @@ class Fusion(ClassifierMixin, Saving, _BaseComposition):
         self._remember(names, width)
         self._agree([name for name, _, _ in members])
         self._priors = [self._prior_of(model, y, sample_weight) for model in fitted]
-        self.fitted_prior_ = share_of(None, y, sample_weight, self.classes_)
+        self.fitted_prior_ = training_shares(None, y, sample_weight, self.classes_)
         return self
 
     @property
     def member_priors_(self) -> list[Floats]:
         """(K,) of each member: the prior that its posteriors have in them."""
-        self._need_fit()
+        self._check_is_fitted()
         return self._priors
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
@@ -101,7 +101,7 @@ class Fusion(ClassifierMixin, Saving, _BaseComposition):
 
     def predict_log_proba(self, X: Any) -> Floats:
         """(n, K) log posteriors."""
-        self._need_fit()
+        self._check_is_fitted()
         prior = self.fitted_prior_
         if self.prior is not None:
             prior = checked_prior(self._option("prior"), self.classes_)
@@ -124,7 +124,7 @@ class Fusion(ClassifierMixin, Saving, _BaseComposition):
     @property
     def prior_(self) -> Floats:
         """(K,) the priors that the posteriors are under."""
-        self._need_fit()
+        self._check_is_fitted()
         if self.prior is None:
             return self.fitted_prior_
         return checked_prior(self._option("prior"), self.classes_)
@@ -132,7 +132,7 @@ class Fusion(ClassifierMixin, Saving, _BaseComposition):
     @property
     def named_estimators_(self) -> dict[str, Any]:
         """The fitted classifiers by name."""
-        self._need_fit()
+        self._check_is_fitted()
         names = [name for name, _, _ in self._members()]
         return dict(zip(names, self.estimators_, strict=True))
 
@@ -173,7 +173,7 @@ class Fusion(ClassifierMixin, Saving, _BaseComposition):
         columns = [columns for _, _, columns in self.estimators]
         self.estimators = [(*pair, one) for pair, one in zip(pairs, columns, strict=True)]
 
-    def _need_fit(self) -> None:
+    def _check_is_fitted(self) -> None:
         if not hasattr(self, "estimators_"):
             raise NotFittedError("This Fusion instance is not fitted yet: call fit first.")
 
@@ -203,8 +203,8 @@ class Fusion(ClassifierMixin, Saving, _BaseComposition):
                 raise FusionError.of_classes(name, list(model.classes_), self.classes_.tolist())
 
     def _prior_of(self, model: Any, y: Any, sample_weight: Any) -> Floats:
-        found = stated_prior(model, self.classes_)
-        return share_of(model, y, sample_weight, self.classes_) if found is None else found
+        found = declared_prior(model, self.classes_)
+        return training_shares(model, y, sample_weight, self.classes_) if found is None else found
 
     def _parts(self, X: Any) -> list[Any]:
         """The columns of each source, by name where there are names, and else by place."""

@@ -45,12 +45,12 @@ from discriminant.errors import (
 )
 from discriminant.estimators.base import (
     MomentClassifier,
-    Rows,
-    at_hand,
+    RowEstimator,
+    as_partitioned,
+    available_if,
     is_regressor,
-    only_if,
-    parted,
     require_classifier,
+    to_memory,
 )
 from discriminant.estimators.gaussian.lda_qda import LinearGaussianClassifier
 from discriminant.models.multiclass.codes import (
@@ -92,7 +92,7 @@ _FURTHEST = 745.0  # log odds of the least probability that is not zero
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class FittedMembers:
+class FittedBinaryEstimators:
     """M classifiers of the classes 0 and 1, or M regressors on the numbers 0 and 1."""
 
     fitted: tuple[Any, ...]
@@ -120,7 +120,7 @@ def classes_of(X: Any, y: Any, name: str) -> tuple[Labels, Codes]:
     return labels, codes
 
 
-def fit_each(
+def fit_binary_estimators(
     base: Any,
     X: Any,
     codes: Codes,
@@ -130,7 +130,7 @@ def fit_each(
     sample_weight: Any,
     n_jobs: int | None,
     progress: Callable[[int, int], object] | None,
-) -> FittedMembers:
+) -> FittedBinaryEstimators:
     """A clone of the classifier for each column, fitted to the rows of its two sides."""
     weight = open_weight(sample_weight, len(codes))
     if weight is not None and not has_fit_parameter(base, "sample_weight"):
@@ -147,10 +147,10 @@ def fit_each(
         fitted.append(model)
         if progress is not None:
             progress(len(fitted), M)
-    return FittedMembers(tuple(fitted))
+    return FittedBinaryEstimators(tuple(fitted))
 
 
-def two_sided(table: Table, column: npt.NDArray[np.int8]) -> Table:
+def binary_table(table: Table, column: npt.NDArray[np.int8]) -> Table:
     """The rows of the two sides of a column, as rows of the classes 0 and 1."""
     side = column[table.codes]
     if not column.all():
@@ -232,17 +232,17 @@ def _has_posterior(estimator: Any) -> bool:
     return hasattr(estimator, "predict_proba") and not is_regressor(estimator)
 
 
-class Decomposition(ClassifierMixin, MetaEstimatorMixin, Rows):
+class Decomposition(ClassifierMixin, MetaEstimatorMixin, RowEstimator):
     """K classes by two-class classifiers, one for each column of a code."""
 
-    _mark = "_code"
-    _ways_to_fit = "fit, or fit_moments with a classifier made from moments"
+    _fitted_attribute = "_code"
+    _fit_methods = "fit, or fit_moments with a classifier made from moments"
     estimator: Any
     n_jobs: int | None
     progress: Callable[[int, int], object] | None
     moments_: Any  # of the fit, where the classifier is made from moments; else None
     _code: Code
-    _members: Members | FittedMembers
+    _members: Members | FittedBinaryEstimators
     _base: Any  # the classifier as it was at the fit
 
     # --- what a class adds ------------------------------------------------------------------------
@@ -270,14 +270,16 @@ class Decomposition(ClassifierMixin, MetaEstimatorMixin, Rows):
         name = type(self).__name__
         if not _by_moments(self):
             who = f"{name} of {type(self.estimator).__name__}"
-            return self._fit_rows(*at_hand(X, y, sample_weight, who))
-        table = parted(X, y, sample_weight) or open_table(X, y, weight=sample_weight, name=name)
+            return self._fit_rows(*to_memory(X, y, sample_weight, who))
+        table = as_partitioned(X, y, sample_weight) or open_table(
+            X, y, weight=sample_weight, name=name
+        )
         if len(table) == 1:
             raise TooFewRowsError.of_one_row(name, 4)
         moments = read_classes(table, self._detail_for(len(table), table.width))
         return self._fit_from(moments, table)
 
-    @only_if(_needs_moments)
+    @available_if(_needs_moments)
     def fit_moments(self, moments: Any) -> Self:
         """Fit from moments: read earlier, merged, weighted or regrouped; no rows are needed."""
         if not isinstance(moments, ClassMoments | ClassRows):
@@ -298,13 +300,13 @@ class Decomposition(ClassifierMixin, MetaEstimatorMixin, Rows):
         """Whether moments are not enough."""
         return not _by_moments(self)
 
-    @only_if(_needs_moments)
+    @available_if(_needs_moments)
     def rule_from(self, moments: Any) -> DecomposedRule:
         """The fitted rule, from moments alone; nothing is stored."""
         code = self._code_for(moments.labels, lambda: moments)
         return DecomposedRule(code, self._members_from(moments, code))
 
-    @only_if(_needs_moments)
+    @available_if(_needs_moments)
     def rule_of(self, table: AnyTable) -> DecomposedRule:
         """The fitted rule, from rows: where moments hold too few digits."""
         moments = read_classes(table, self.detail)
@@ -344,14 +346,14 @@ class Decomposition(ClassifierMixin, MetaEstimatorMixin, Rows):
             return scores
         return np.asarray(scores[:, 1] - scores[:, 0])
 
-    @only_if(_has_probabilities)
+    @available_if(_has_probabilities)
     def predict_log_proba(self, X: Any) -> Floats:
         """(n, K) logs of the coupled probabilities."""
         return self._over_rows(
             lambda rows: log_coupled(self._members.log_odds(rows), self._code), X
         )
 
-    @only_if(_has_probabilities)
+    @available_if(_has_probabilities)
     def predict_proba(self, X: Any) -> Floats:
         """(n, K) coupled probabilities: see `models.coupling`."""
         return np.asarray(np.exp(self.predict_log_proba(X)))
@@ -367,44 +369,44 @@ class Decomposition(ClassifierMixin, MetaEstimatorMixin, Rows):
     @property
     def classes_(self) -> npt.NDArray[Any]:
         """(K,) labels, sorted."""
-        self._need_fit()
+        self._check_is_fitted()
         return np.asarray(self._code.labels)
 
     @property
     def code_(self) -> Signs:
         """(K, M) the side of each class in each two-class problem; 0: left out."""
-        self._need_fit()
+        self._check_is_fitted()
         return self._code.signs
 
     @property
-    def members_(self) -> Members | FittedMembers:
+    def members_(self) -> Members | FittedBinaryEstimators:
         """The two-class rules as they were fitted: what an export writes down."""
-        self._need_fit()
+        self._check_is_fitted()
         return self._members
 
     @property
     def base_(self) -> Any:
         """The classifier of two classes, not fitted, as it was at the fit."""
-        self._need_fit()
+        self._check_is_fitted()
         return self._base
 
     @property
     def distance_(self) -> float:
         """Least distance between the code words of two classes."""
-        self._need_fit()
+        self._check_is_fitted()
         return self._code.distance
 
     @property
     def corrects_(self) -> int:
         """How many classifiers may err about a row without changing its class, whichever do."""
-        self._need_fit()
+        self._check_is_fitted()
         return self._code.corrects
 
     @property
     def estimators_(self) -> list[Any]:
         """M fitted estimators of the classes, or numbers, 0 and 1; from moments when asked."""
-        self._need_fit()
-        if isinstance(self._members, FittedMembers):
+        self._check_is_fitted()
+        if isinstance(self._members, FittedBinaryEstimators):
             return list(self._members.fitted)
         columns = range(self._code.signs.shape[1])
         with merge_warnings():
@@ -447,7 +449,7 @@ class Decomposition(ClassifierMixin, MetaEstimatorMixin, Rows):
             else:
                 self._members = self._members_from(moments, code)
         self._hold(code, moments)
-        self._remember(moments.features, None if table is None else table.schema.named)
+        self._set_features(moments.features, None if table is None else table.schema.named)
         return self
 
     def _members_from(self, moments: Any, code: Code) -> Members:
@@ -464,7 +466,7 @@ class Decomposition(ClassifierMixin, MetaEstimatorMixin, Rows):
 
     def _members_of(self, table: AnyTable, code: Code, moments: Any) -> Members:
         table = in_memory(table, f"{type(self).__name__} of columns that nearly depend")
-        rules = [self.estimator.rule_of(two_sided(table, column)) for column in code.signs.T]
+        rules = [self.estimator.rule_of(binary_table(table, column)) for column in code.signs.T]
         return Members.of(rules, moments.anchor.moved(moments.centre)[0])
 
     def _fit_rows(self, X: Any, y: Any, sample_weight: Any) -> Self:
@@ -479,7 +481,7 @@ class Decomposition(ClassifierMixin, MetaEstimatorMixin, Rows):
             return read_moments(open_table(X, y, weight=sample_weight, name=name), detail="pooled")
 
         code = self._code_for(labels, read)
-        fitted = fit_each(
+        fitted = fit_binary_estimators(
             self.estimator,
             X,
             codes,
@@ -504,10 +506,10 @@ class Decomposition(ClassifierMixin, MetaEstimatorMixin, Rows):
 
     def _over_rows(self, scoring: Callable[[Any], Floats], X: Any) -> Floats:
         """By blocks of rows where members are rules; others take rows as they are given."""
-        self._need_fit()
-        if isinstance(self._members, FittedMembers):
+        self._check_is_fitted()
+        if isinstance(self._members, FittedBinaryEstimators):
             return scoring(X)
-        return self._finite(scoring, X if self._plain(X) else self._features(X))
+        return self._score_rows(scoring, X if self._is_plain_array(X) else self._open_features(X))
 
     def _all_scores(self, X: Any) -> Floats:
         """(n, K) scores, also of two classes: what the classifier says, halved to each side."""
@@ -519,7 +521,7 @@ class Decomposition(ClassifierMixin, MetaEstimatorMixin, Rows):
         return self._over_rows(scoring, X)
 
     def _class_scores(
-        self, rows: Any, members: Members | FittedMembers, code: Code, *, sure: bool
+        self, rows: Any, members: Members | FittedBinaryEstimators, code: Code, *, sure: bool
     ) -> Floats:
         """(n, K) scores of the classes by these members; `sure` ones have probabilities."""
         said = members.said(rows)

@@ -54,15 +54,20 @@ from discriminant.errors import (
     merge_warnings,
 )
 from discriminant.estimators.base import (
+    EstimatorMixin,
     MomentClassifier,
-    Saving,
-    at_hand,
-    only_if,
-    parted,
+    as_partitioned,
+    available_if,
     require_classifier,
+    to_memory,
 )
-from discriminant.estimators.meta.decision import inmost, log_posterior_of, share_of, stated_prior
-from discriminant.estimators.meta.smote_rows import Synthesis
+from discriminant.estimators.meta.decision import (
+    declared_prior,
+    final_estimator,
+    log_posterior_of,
+    training_shares,
+)
+from discriminant.estimators.meta.smote_rows import SmoteTable
 from discriminant.imbalance.rebalance import (
     RowNumbers,
     SubsetsReading,
@@ -100,7 +105,7 @@ def _has_decision(self: Any) -> bool:
     return hasattr(getattr(self, "estimator_", self.estimator), "decision_function")
 
 
-class Rebalanced(ClassifierMixin, MetaEstimatorMixin, Saving, BaseEstimator):
+class RebalancingClassifier(ClassifierMixin, MetaEstimatorMixin, EstimatorMixin, BaseEstimator):
     """What all share: decisions as fitted, probabilities of the rows as they came."""
 
     estimator: Any
@@ -114,26 +119,26 @@ class Rebalanced(ClassifierMixin, MetaEstimatorMixin, Saving, BaseEstimator):
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
         """The class that the classifier decides for, as it was fitted."""
-        self._need_fit()
+        self._check_is_fitted()
         return np.asarray(self.estimator_.predict(X))
 
-    @only_if(_has_decision)
+    @available_if(_has_decision)
     def decision_function(self, X: Any) -> Floats:
         """What the classifier decides by, as it was fitted: (n, K), with two classes (n,)."""
-        self._need_fit()
+        self._check_is_fitted()
         return np.asarray(self.estimator_.decision_function(X), dtype=np.float64)
 
-    @only_if(has_posterior)
+    @available_if(has_posterior)
     def predict_log_proba(self, X: Any) -> Floats:
         """(n, K) log posteriors: of the rows as they came, or with the classes as fitted."""
-        self._need_fit()
+        self._check_is_fitted()
         found = self._fitted_log_posterior(X)
         if not self.keep_probabilities:
             return found
         old, new = self.fitted_prior_, self.class_shares_
         return map_rows(lambda logs: reweighed(logs, old, new), found)
 
-    @only_if(has_posterior)
+    @available_if(has_posterior)
     def predict_proba(self, X: Any) -> Floats:
         """(n, K) posteriors: of the rows as they came, or with the classes as fitted."""
         return map_rows(np.exp, self.predict_log_proba(X))
@@ -141,7 +146,7 @@ class Rebalanced(ClassifierMixin, MetaEstimatorMixin, Saving, BaseEstimator):
     @property
     def prior_(self) -> Floats:
         """(K,) the priors that the posteriors are under."""
-        self._need_fit()
+        self._check_is_fitted()
         return self.class_shares_ if self.keep_probabilities else self.fitted_prior_
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -162,7 +167,7 @@ class Rebalanced(ClassifierMixin, MetaEstimatorMixin, Saving, BaseEstimator):
     def _fitted_log_posterior(self, X: Any) -> Floats:
         return log_posterior_of(self.estimator_, X)
 
-    def _need_fit(self) -> None:
+    def _check_is_fitted(self) -> None:
         if not hasattr(self, "classes_"):
             name = self.__class__.__name__
             raise NotFittedError(f"This {name} instance is not fitted yet: call fit first.")
@@ -174,7 +179,7 @@ class Rebalanced(ClassifierMixin, MetaEstimatorMixin, Saving, BaseEstimator):
         brought back, whether they come from the rows or not. Priors of the user stay.
         """
         self.classes_ = np.asarray(model.classes_)
-        stated = stated_prior(model, self.classes_)
+        stated = declared_prior(model, self.classes_)
         self.fitted_prior_ = after / after.sum() if stated is None else stated
         given = _says_prior(model)
         self.class_shares_ = self.fitted_prior_ if given else before / before.sum()
@@ -185,14 +190,14 @@ class Rebalanced(ClassifierMixin, MetaEstimatorMixin, Saving, BaseEstimator):
                 delattr(self, name)
 
 
-def arrayed(X: Any) -> Any:
+def as_indexable(X: Any) -> Any:
     """Rows whose number is known and that can be taken by their numbers."""
     if is_sparse(X):
         return canonical_rows(X) if X.ndim == 2 else X
     return X if hasattr(X, "shape") else np.asarray(X)
 
 
-def classes_of(X: Any, y: Any) -> tuple[Labels, Codes]:
+def encode_classes(X: Any, y: Any) -> tuple[Labels, Codes]:
     """Labels and codes of rows, of which there must be as many, of two classes or more."""
     if len(X.shape) != 2:
         raise ShapeError.not_two_dimensional(len(X.shape))
@@ -207,7 +212,7 @@ def classes_of(X: Any, y: Any) -> tuple[Labels, Codes]:
     return labels, codes
 
 
-def no_weights(model: Any, others: dict[str, Any]) -> None:
+def reject_sample_weight(model: Any, others: dict[str, Any]) -> None:
     """Refuse sample_weight, which drawing rows has no use for, by name."""
     if others.pop("sample_weight", None) is not None:
         raise ResamplingError.of_sample_weight(type(model).__name__)
@@ -215,7 +220,7 @@ def no_weights(model: Any, others: dict[str, Any]) -> None:
         raise TypeError(f"{type(model).__name__}.fit() got an unexpected keyword: {list(others)}")
 
 
-def whole_number(name: str, value: Any) -> None:
+def check_positive_int(name: str, value: Any) -> None:
     """Refuse what is no whole number of 1 or more."""
     whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
     if not whole or value < 1:
@@ -230,7 +235,7 @@ def posterior_or_vote(model: Any, X: Any) -> Floats:
     return np.asarray(chosen, dtype=np.float64)
 
 
-def ranking_of(model: Any, X: Any) -> Floats:
+def class_ranking(model: Any, X: Any) -> Floats:
     """(n, K) `decision_function`, of two classes with its negative for the first.
 
     Of pairs of classes (one against one) it is the sum of what they say for each class.
@@ -248,7 +253,7 @@ def ranking_of(model: Any, X: Any) -> Floats:
     return total
 
 
-def log_of(posterior: Floats) -> Floats:
+def safe_log(posterior: Floats) -> Floats:
     """(n, K) logs of probabilities; of 0 it is -inf."""
 
     def logs(part: Floats) -> Floats:
@@ -260,7 +265,7 @@ def log_of(posterior: Floats) -> Floats:
 
 def _says_prior(model: Any) -> bool:
     """Whether an option of the classifier, or of the one it ends in, sets its priors."""
-    found = given_prior(inmost(model))
+    found = given_prior(final_estimator(model))
     return found is not None and found[1] is not None
 
 
@@ -279,7 +284,7 @@ def _votes(self: Any) -> bool:
 _SURE = 1e300  # scores beyond it are bounded, so that means of them are finite
 
 
-class EasyEnsemble(Rebalanced):
+class EasyEnsemble(RebalancingClassifier):
     """The mean of classifiers fitted to under-samples; probabilities stay honest.
 
     Parameters
@@ -345,17 +350,17 @@ class EasyEnsemble(Rebalanced):
     def fit(self, X: Any, y: Any = None, **others: Any) -> Self:
         """Draw the under-samples and fit a classifier to each; rows have no weights."""
         require_classifier(self.estimator, "EasyEnsemble", "draws rows of each class")
-        no_weights(self, others)
-        X, y, weight = at_hand(X, y, None, "EasyEnsemble")
+        reject_sample_weight(self, others)
+        X, y, weight = to_memory(X, y, None, "EasyEnsemble")
         if weight is not None:
-            no_weights(self, {"sample_weight": weight})
+            reject_sample_weight(self, {"sample_weight": weight})
         divide = isinstance(self.subsets, str) and self.subsets == "divide"
         if isinstance(self.subsets, str) and not divide:
             raise OptionError.of("subsets", self.subsets, "a whole number, 1 or more, or 'divide'")
         if not divide:
-            whole_number("subsets", self.subsets)
-        X = arrayed(X)
-        labels, codes = classes_of(X, y)
+            check_positive_int("subsets", self.subsets)
+        X = as_indexable(X)
+        labels, codes = encode_classes(X, y)
         count = np.bincount(codes, minlength=len(labels))
         target = target_of(count, labels, self.strategy, "under")
         random = check_random_state(self.random_state)
@@ -369,7 +374,7 @@ class EasyEnsemble(Rebalanced):
                 models = self._from_rows(X, codes, labels, drawn)
         self.estimators_, self.subset_rows_ = models, drawn
         self.n_unused_ = len(codes) - len(np.unique(np.concatenate(drawn)))
-        fitted = share_of(models[0], labels[codes[drawn[0]]], None, labels)
+        fitted = training_shares(models[0], labels[codes[drawn[0]]], None, labels)
         self._hold(models[0], count.astype(np.float64), fitted)
         if divide:
             self.fitted_prior_ = np.mean(
@@ -383,47 +388,47 @@ class EasyEnsemble(Rebalanced):
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
         """The class of the largest mean posterior, as fitted, or of most votes."""
-        self._need_fit()
+        self._check_is_fitted()
         scores = self._votes(X) if _votes(self) else self._mean_posterior(X)
         return np.asarray(self.classes_[scores.argmax(axis=1)])
 
-    @only_if(has_posterior)
+    @available_if(has_posterior)
     def predict_proba(self, X: Any) -> Floats:
         """(n, K) posteriors: of the rows as they came, or with the classes as fitted."""
-        self._need_fit()
+        self._check_is_fitted()
         found = self._mean_posterior(X)
         if self.keep_probabilities:
             found *= self.class_shares_ / self.fitted_prior_
             found /= found.sum(axis=1, keepdims=True)
         return found
 
-    @only_if(_ranks)
+    @available_if(_ranks)
     def decision_function(self, X: Any) -> Floats:
         """Votes, ties broken by how sure they are, or the mean of outputs that are no posteriors.
 
         (n, K), with two classes (n,), second less first.
         """
-        self._need_fit()
+        self._check_is_fitted()
         scores = self._votes(X) if _votes(self) else self._mean_posterior(X)
         return scores if scores.shape[1] > 2 else np.asarray(scores[:, 1] - scores[:, 0])
 
     # --- inside -----------------------------------------------------------------------------------
 
     def _fitted_log_posterior(self, X: Any) -> Floats:
-        return log_of(self._mean_posterior(X))
+        return safe_log(self._mean_posterior(X))
 
     def _votes(self, X: Any) -> Floats:
         """(n, K) votes, and less than half of one by the mean of what decides them."""
         votes = sum(posterior_or_vote(model, X) for model in self.estimators_)
-        each = [np.clip(ranking_of(model, X), -_SURE, _SURE) for model in self.estimators_]
+        each = [np.clip(class_ranking(model, X), -_SURE, _SURE) for model in self.estimators_]
         sure = np.mean(each, axis=0)
         return np.asarray(votes + sure / (3.0 * (np.abs(sure) + 1.0)))
 
     def _mean_posterior(self, X: Any) -> Floats:
         if (rule := self._one_product()) is not None:
             first = self.estimators_[0]
-            rows = X if first._plain(X) else first._features(X)
-            return np.asarray(first._finite(rule.posterior, rows))
+            rows = X if first._is_plain_array(X) else first._open_features(X)
+            return np.asarray(first._score_rows(rule.posterior, rows))
         total = sum(posterior_or_vote(model, X) for model in self.estimators_)
         return np.asarray(total / len(self.estimators_))
 
@@ -455,7 +460,7 @@ class EasyEnsemble(Rebalanced):
             return None
         anchor = anchor_of(table)
         reading = MomentsReading(table.schema.labels, table.schema.features, anchor, detail)
-        common, *parts = fold(table, SubsetsReading(reading, _apart(drawn, own, table))).parts
+        common, *parts = fold(table, SubsetsReading(reading, _disjoint(drawn, own, table))).parts
         wholes = [common + part for part in parts]
         if any(whole.strained().any() for whole in wholes):
             return None  # sums overflow or vanish: each under-sample is read in units of its own
@@ -464,17 +469,17 @@ class EasyEnsemble(Rebalanced):
         with blas_for(table.width):
             models = [clone(self.estimator).fit_moments(whole) for whole in wholes]
         for model in models:
-            model._remember(table.schema.features, table.schema.named)
+            model._set_features(table.schema.features, table.schema.named)
         return models
 
 
 def _prior_of(model: Any, y: Labels, labels: Labels) -> Floats:
     """(K,) the priors that a member's posteriors are under."""
-    stated = stated_prior(model, labels)
-    return share_of(model, y, None, labels) if stated is None else stated
+    stated = declared_prior(model, labels)
+    return training_shares(model, y, None, labels) if stated is None else stated
 
 
-def _apart(
+def _disjoint(
     drawn: list[RowNumbers], own: npt.NDArray[np.bool_], table: Table
 ) -> tuple[RowNumbers, ...]:
     """The rows that all under-samples share, and then those of each that they do not."""
@@ -482,7 +487,7 @@ def _apart(
     return (np.flatnonzero(~differ), *(rows[differ[rows]] for rows in drawn))
 
 
-class Reweighted(Rebalanced):
+class Reweighted(RebalancingClassifier):
     """Weigh classes for the fit, so that a rare one counts; probabilities stay honest.
 
     Parameters
@@ -539,11 +544,11 @@ class Reweighted(Rebalanced):
         model = clone(self.estimator)
         if not has_fit_parameter(model, "sample_weight"):
             raise ClassWeightError.not_taken(type(model).__name__)
-        found = parted(X, y, sample_weight)
+        found = as_partitioned(X, y, sample_weight)
         if found is not None:
             return self._fit_parted(model, found)
-        X = arrayed(X)
-        labels, codes = classes_of(X, y)
+        X = as_indexable(X)
+        labels, codes = encode_classes(X, y)
         weight = open_weight(sample_weight, len(codes))
         count = np.bincount(codes, weight, minlength=len(labels)).astype(np.float64)
         for k in np.flatnonzero(count == 0):
@@ -552,7 +557,7 @@ class Reweighted(Rebalanced):
         row = factor[codes] if weight is None else weight * factor[codes]
         model.fit(X, y, sample_weight=row)
         self.estimator_, self.weights_ = model, factor
-        self._hold(model, count, share_of(model, labels[codes], row, labels))
+        self._hold(model, count, training_shares(model, labels[codes], row, labels))
         return self
 
     def _fit_parted(self, model: Any, rows: Parted) -> Self:
@@ -576,7 +581,7 @@ class Reweighted(Rebalanced):
         return self
 
 
-class Resampled(Rebalanced):
+class Resampled(RebalancingClassifier):
     """Draw rows of each class for the fit, or make some up; probabilities stay honest.
 
     Parameters
@@ -657,17 +662,17 @@ class Resampled(Rebalanced):
         `fit_moments(rows.moments)`.
         """
         require_classifier(self.estimator, "Resampled", "draws rows of each class")
-        no_weights(self, others)
-        X, y, weight = at_hand(X, y, None, "Resampled")
+        reject_sample_weight(self, others)
+        X, y, weight = to_memory(X, y, None, "Resampled")
         if weight is not None:
-            no_weights(self, {"sample_weight": weight})
+            reject_sample_weight(self, {"sample_weight": weight})
         X, labels, codes, target = self._asked(X, y)
         model, fitted = clone(self.estimator), target.wanted.astype(np.float64)
         self.expected_ = self._without_draw(model, X) and self._fit_expected(model, X, y, target)
         if not self.expected_:
             rows, drawn = self._draw(X, codes, labels, target)
             model.fit(rows, labels[drawn])
-            fitted = share_of(model, labels[drawn], None, labels)
+            fitted = training_shares(model, labels[drawn], None, labels)
         self.estimator_, self.rows_ = model, target.wanted
         self._hold(model, np.bincount(codes).astype(np.float64), fitted)
         return self
@@ -701,9 +706,9 @@ class Resampled(Rebalanced):
     def _asked(self, X: Any, y: Any) -> tuple[Any, Labels, Codes, Target]:
         """Rows, labels, codes, and how many rows of each class there shall be."""
         self._check_method()
-        whole_number("neighbours", self.neighbours)
-        X = arrayed(X)
-        labels, codes = classes_of(X, y)
+        check_positive_int("neighbours", self.neighbours)
+        X = as_indexable(X)
+        labels, codes = encode_classes(X, y)
         count = np.bincount(codes, minlength=len(labels))
         return X, labels, codes, target_of(count, labels, self.strategy, self.method)
 
@@ -727,8 +732,8 @@ class Resampled(Rebalanced):
     def _draw(self, X: Any, codes: Codes, labels: Labels, target: Target) -> tuple[Any, Codes]:
         random = check_random_state(self.random_state)
         if self.method == "smote":
-            made = Synthesis.of(X, self.nominal)
-            return made.extended(codes, labels, target, int(self.neighbours), random)
+            made = SmoteTable.of(X, self.nominal)
+            return made.oversample(codes, labels, target, int(self.neighbours), random)
         draw: Callable[..., Any] = under_sample if self.method == "under" else over_sample
         rows = draw(codes, target, random)
         return _safe_indexing(X, rows), codes[rows]
@@ -743,7 +748,7 @@ class Resampled(Rebalanced):
         if self.expected is None and model.needs_rows_for(found):
             return False
         model.fit_moments(found)
-        model._remember(table.schema.features, table.schema.named)
+        model._set_features(table.schema.features, table.schema.named)
         return True
 
     def _kept(self, table: Table, detail: Detail, target: Target) -> ClassMoments:

@@ -35,7 +35,7 @@ from discriminant.table.memory import open_features
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Synthesis:
+class SmoteTable:
     """Rows of the user, taken apart into numbers and categories."""
 
     X: Any  # (N, d) as given
@@ -45,7 +45,7 @@ class Synthesis:
     nominal: Nominal  # (N, d - p) categories, in the order of the columns
 
     @classmethod
-    def of(cls, X: Any, nominal: Any) -> Synthesis:
+    def of(cls, X: Any, nominal: Any) -> SmoteTable:
         """Take rows apart; cells that are to be numbers must be finite."""
         frame = not is_sparse(X) and not isinstance(X, np.ndarray)
         if is_sparse(X) and nominal is not None:
@@ -61,7 +61,7 @@ class Synthesis:
         none = np.zeros((X.shape[0], 0), dtype=np.intp)
         return cls(X, names, numeric, numbers, np.column_stack(columns) if columns else none)
 
-    def extended(
+    def oversample(
         self,
         codes: Codes,
         labels: Labels,

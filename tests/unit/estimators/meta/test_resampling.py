@@ -61,7 +61,7 @@ from discriminant.errors import (
     WeightError,
 )
 from discriminant.estimators.meta.compare_imbalance import MEASURES
-from discriminant.estimators.meta.smote_rows import Synthesis
+from discriminant.estimators.meta.smote_rows import SmoteTable
 from discriminant.imbalance.rebalance import (
     class_weights,
     divided,
@@ -598,7 +598,7 @@ def test_neighbours_by_numbers_and_categories_are_those_of_the_paper():
     apart += unit**2 * (names[:, None] != names).sum(axis=2)
     np.fill_diagonal(apart, np.inf)
     wanted = np.sort(np.argsort(apart, axis=1)[:, :4], axis=1)
-    made = Synthesis.of(frame, ["colour", "size"])
+    made = SmoteTable.of(frame, ["colour", "size"])
     found = made._near(np.flatnonzero(y == "rare"), None, 4, "rare")
     assert np.sort(found, axis=1).tolist() == wanted.tolist()
 
@@ -615,7 +615,7 @@ def test_a_synthetic_category_is_one_that_most_neighbours_have():
     frame, y = mixed()
     found, _ = smote(frame, y, neighbours=5, nominal=["colour", "size"], seed=1)
     rare = np.flatnonzero(y == "rare")
-    near = Synthesis.of(frame, ["colour", "size"])._near(rare, None, 5, "rare")
+    near = SmoteTable.of(frame, ["colour", "size"])._near(rare, None, 5, "rare")
     start = check_random_state(1).randint(0, near.size, size=len(found) - len(frame)) // 5
     names = frame["size"].to_numpy()[rare]
     for new, voters in zip(found["size"][len(frame) :], names[near][start], strict=True):

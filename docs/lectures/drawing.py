@@ -1,7 +1,7 @@
-"""What the figures of the lectures share: paper, colours, sizes, and where they are written.
+"""Style, helpers and output folder of the figures of the lectures.
 
-Figures are SVG on a light card, so that they can be read on light and on dark pages. Text stays
-text, and nothing in the file depends on the day it was made.
+Figures are SVG files with a light background, readable on light and on dark pages. Text is
+stored as text, and the files are reproducible: they contain no date.
 """
 
 from __future__ import annotations
@@ -51,25 +51,25 @@ STYLE = {
     "path.simplify": True,
     "path.simplify_threshold": 0.5,
 }
-DRAWN: dict[str, Callable[[], Figure]] = {}
+FIGURES: dict[str, Callable[[], Figure]] = {}
 
 
 def figure(draw: Callable[[], Figure]) -> Callable[[], Figure]:
-    """Name a figure after the function that draws it."""
-    DRAWN[draw.__name__] = draw
+    """Register a figure under the name of the function that draws it."""
+    FIGURES[draw.__name__] = draw
     return draw
 
 
 def axes(columns: int = 1, *, width: float = 4.2, height: float = 3.4):
-    """A figure and its Axes in a row."""
-    drawn, found = plt.subplots(
+    """Return a figure and its Axes, arranged in one row."""
+    drawn, grid = plt.subplots(
         1, columns, figsize=(width * columns, height), layout="constrained", squeeze=False
     )
-    return (drawn, found[0, 0]) if columns == 1 else (drawn, list(found[0]))
+    return (drawn, grid[0, 0]) if columns == 1 else (drawn, list(grid[0]))
 
 
-def border(ax, model, *, colour=GREY, label=None, style="-", nodes: int = 161):
-    """Where a classifier of two classes changes its mind, in the window of the Axes."""
+def boundary(ax, model, *, colour=GREY, label=None, style="-", nodes: int = 161):
+    """Draw the decision boundary of a binary classifier within the limits of the Axes."""
     (left, right), (low, high) = ax.get_xlim(), ax.get_ylim()
     x, y = np.meshgrid(np.linspace(left, right, nodes), np.linspace(low, high, nodes))
     score = model.decision_function(np.column_stack([x.ravel(), y.ravel()])).reshape(x.shape)
@@ -79,7 +79,7 @@ def border(ax, model, *, colour=GREY, label=None, style="-", nodes: int = 161):
 
 
 def rows(ax, X, y, *, names=None, colours=(BLUE, RED, GREEN), marks="os^"):
-    """Rows of each class in its own colour and mark."""
+    """Draw the rows, with a colour and a marker for each class."""
     for code, name in enumerate(np.unique(y) if names is None else names):
         some = X[np.asarray(y) == name]
         ax.scatter(
@@ -88,9 +88,9 @@ def rows(ax, X, y, *, names=None, colours=(BLUE, RED, GREEN), marks="os^"):
 
 
 def write(name: str) -> Path:
-    """Draw one figure and write it."""
+    """Draw one figure and save it."""
     with plt.style.context(["default", STYLE]):
-        drawn = DRAWN[name]()
+        drawn = FIGURES[name]()
         FOLDER.mkdir(exist_ok=True)
         path = FOLDER / f"{name}.svg"
         drawn.savefig(path, metadata={"Date": None})
@@ -100,7 +100,7 @@ def write(name: str) -> Path:
 
 
 def _brief(text: str) -> str:
-    """The same picture in fewer bytes: hundredths of a point, and each repeated style once."""
+    """Reduce the size of an SVG: round coordinates to 0.01 points, store repeated styles once."""
     text = re.sub(r"<[^>]*>", lambda tag: re.sub(r"-?\d+\.\d{3,}", _rounded, tag[0]), text)
     text = re.sub(r"\n\s+", "\n", text)
     marks = re.findall(r'<use xlink:href="[^"]+" x="[^"]+" y="[^"]+" style="([^"]+)"', text)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from drawing import BLUE, GREY, PURPLE, RED, axes, border, figure, rows
+from drawing import BLUE, GREY, PURPLE, RED, axes, boundary, figure, rows
 from scipy.stats import norm
 from sklearn.datasets import load_breast_cancer, load_iris, load_wine
 from sklearn.pipeline import make_pipeline
@@ -16,19 +16,22 @@ SPECIES = IRIS.target_names[IRIS.target]
 
 @figure
 def directions():
-    """Two directions, and the rows on them."""
+    """Two directions, and the rows projected on them."""
     two = SPECIES != "setosa"
     X, y = IRIS.data[two][:, [0, 2]], SPECIES[two]
     drawn, (plane, first, second) = axes(3, width=3.3, height=3.2)
     rows(plane, X, y)
     plane.set(
-        xlabel="sepal length (cm)", ylabel="petal length (cm)", title="Two irises", ylim=(1.9, 7.3)
+        xlabel="sepal length (cm)",
+        ylabel="petal length (cm)",
+        title="Two iris species",
+        ylim=(1.9, 7.3),
     )
-    ways = [
-        ("mean_difference", "Difference of means", PURPLE, first),
+    methods = [
+        ("mean_difference", "Mean difference", PURPLE, first),
         ("fisher", "Fisher", GREY, second),
     ]
-    for method, title, colour, ax in ways:
+    for method, title, colour, ax in methods:
         model = dd.Fisher(method=method).fit(X, y)
         w = model.scalings_[:, 0] / np.linalg.norm(model.scalings_[:, 0])
         ends = X.mean(axis=0) + np.outer([-1.6, 1.6], w)
@@ -36,7 +39,7 @@ def directions():
         along, bins = model.transform(X)[:, 0], np.linspace(-5.5, 5.5, 28)
         for name, shade in zip(model.classes_, (BLUE, RED), strict=True):
             ax.hist(along[y == name], bins=bins, color=shade, alpha=0.6, label=name)
-        ax.set(title=f"{title}: {model.score(X, y):.0%} right", xlabel="projection", yticks=[])
+        ax.set(title=f"{title}: accuracy {model.score(X, y):.0%}", xlabel="projection", yticks=[])
     plane.legend(handles=plane.get_legend_handles_labels()[0][2:], fontsize=7, loc="lower right")
     first.legend(loc="upper right", fontsize=7)
     return drawn
@@ -44,7 +47,7 @@ def directions():
 
 @figure
 def projection():
-    """Wines on the two directions that tell them apart."""
+    """Wines on the two discriminant directions."""
     wine = load_wine()
     drawn, ax = axes(width=5.6, height=4.2)
     kinds = wine.target_names[wine.target]
@@ -57,14 +60,14 @@ def densities():
     """Two Gaussian classes with equal and unequal priors."""
     x = np.linspace(-5, 5, 300)
     drawn, both = axes(2, height=2.9)
-    for ax, share in zip(both, (0.5, 0.3), strict=True):
-        left, right = share * norm.pdf(x, -1.5), (1 - share) * norm.pdf(x, 1.5)
-        cut = -np.log((1 - share) / share) / 3
+    for ax, prior in zip(both, (0.5, 0.3), strict=True):
+        left, right = prior * norm.pdf(x, -1.5), (1 - prior) * norm.pdf(x, 1.5)
+        cut = -np.log((1 - prior) / prior) / 3
         ax.fill_between(x, left, color=BLUE, alpha=0.35, label="left")
         ax.fill_between(x, right, color=RED, alpha=0.35, label="right")
-        ax.axvline(cut, color=GREY, linestyle="--", label=f"border at {cut + 0.0:.2f}")
+        ax.axvline(cut, color=GREY, linestyle="--", label=f"boundary at {cut + 0.0:.2f}")
         ax.set(
-            title=f"priors {share} and {1 - share}",
+            title=f"priors {prior} and {1 - prior}",
             xlabel="x",
             ylabel="prior × density",
             ylim=(0, 0.33),
@@ -75,7 +78,7 @@ def densities():
 
 @figure
 def three_classes():
-    """Straight borders of three classes."""
+    """Linear boundaries of three classes."""
     X = IRIS.data[:, :2]
     drawn, ax = axes(width=5.2, height=3.9)
     dd.plot_boundary(dd.LDA().fit(X, SPECIES), X, SPECIES, ax=ax, nodes=121)
@@ -85,7 +88,7 @@ def three_classes():
 
 @figure
 def ring():
-    """A class around another, and three rules."""
+    """A ring around a core, with the boundaries of three models."""
     rng = np.random.default_rng(1)
     inner = rng.normal(0, 0.5, (150, 2))
     angle = rng.uniform(0, 2 * np.pi, 150)
@@ -98,14 +101,14 @@ def ring():
     ):
         rows(ax, X[::2], y[::2])
         ax.set(xlim=(-3.6, 3.6), ylim=(-3.6, 3.6), aspect="equal")
-        border(ax, model.fit(X, y))
-        ax.set(title=f"{title}: {model.score(X, y):.0%} right", xticks=[], yticks=[])
+        boundary(ax, model.fit(X, y))
+        ax.set(title=f"{title}: accuracy {model.score(X, y):.0%}", xticks=[], yticks=[])
     return drawn
 
 
 @figure
 def rare():
-    """The border as it is, and with rescaled odds."""
+    """The boundary as fitted, and with rescaled odds."""
     cells = load_breast_cancer(as_frame=True)
     X = cells.data[["mean texture", "mean smoothness"]].to_numpy()
     kind = np.where(cells.target == 0, "malignant", "benign")
@@ -113,13 +116,13 @@ def rare():
     train = np.concatenate([bad[:20], good[:200]])
     drawn, ax = axes(width=5.2, height=3.7)
     rows(ax, X[train], kind[train])
-    border(ax, dd.LDA().fit(X[train], kind[train]), label="as fitted")
+    boundary(ax, dd.LDA().fit(X[train], kind[train]), label="as fitted")
     equal = dd.LDA(prior=[0.5, 0.5]).fit(X[train], kind[train])
-    border(ax, equal, colour=PURPLE, style="--", label="odds rescaled")
+    boundary(ax, equal, colour=PURPLE, style="--", label="odds rescaled")
     ax.set(
         xlabel="mean texture",
         ylabel="mean smoothness",
-        title="Ten benign cells for each malignant one",
+        title="Ten benign rows for each malignant row",
     )
     ax.legend(fontsize=8)
     return drawn

@@ -1,4 +1,4 @@
-"""Figures of lecture 2: a confusion table, a ROC curve, projections."""
+"""Figures of lecture 2: confusion matrix, ROC curve, projections."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _tested():
 
 @figure
 def confusion():
-    """Decisions by true classes."""
+    """Confusion matrix: decisions by true class."""
     drawn, ax = axes(width=4.2, height=3.2)
     dd.plot_confusion(dd.evaluate(*_tested()), ax=ax)
     return drawn
@@ -29,7 +29,7 @@ def confusion():
 
 @figure
 def roc():
-    """All thresholds."""
+    """ROC curve."""
     model, X, y = _tested()
     drawn, ax = axes(width=4.8, height=4.2)
     dd.plot_roc(y, model.decision_function(X), positive="malignant", ax=ax)
@@ -38,7 +38,7 @@ def roc():
 
 @figure
 def offset():
-    """A projection and its remainder."""
+    """A projection and its residual."""
     a, b = np.array([4.0, 2.0]), np.array([1.0, 3.0])
     p = (a @ b) / (a @ a) * a
     drawn, ax = axes(width=4.4, height=3.3)
@@ -58,7 +58,7 @@ def offset():
 
 @figure
 def offsets():
-    """Irises along Fisher's direction."""
+    """Histograms of two species along Fisher's direction."""
     iris = load_iris()
     names = iris.target_names[iris.target]
     X, y = iris.data[names != "setosa"], names[names != "setosa"]
@@ -69,7 +69,7 @@ def offsets():
         ax.hist(along[y == name], bins=np.linspace(-5, 5, 31), color=colour, alpha=0.6, label=name)
     ax.axvline(model.threshold_, color=GREY, linestyle="--", label="threshold")
     ax.set(
-        xlabel="offset along w", ylabel="flowers", title=f"Fisher: {model.score(X, y):.0%} right"
+        xlabel="offset along w", ylabel="flowers", title=f"Fisher: accuracy {model.score(X, y):.0%}"
     )
     ax.legend()
     return drawn

@@ -1,4 +1,4 @@
-"""Figures of lecture 3: masking, the logit, curved borders, regularisation."""
+"""Figures of lecture 3: masking, the logit, curved boundaries, regularisation."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ CULTIVAR = WINE.target_names[WINE.target]
 
 @figure
 def masking():
-    """Fitted values of three classes in a row."""
+    """Fitted values of three classes on a line."""
     rng = np.random.default_rng(0)
     X = np.concatenate([rng.normal(centre, 0.6, 100) for centre in (-4, 0, 4)])[:, None]
     y = np.repeat(["left", "middle", "right"], 100)
     drawn, both = axes(2, width=4.6, height=3.4)
-    for ax, degree, title in zip(both, (1, 2), ("Straight lines", "Parabolas"), strict=True):
+    for ax, degree, title in zip(both, (1, 2), ("Linear fit", "Quadratic fit"), strict=True):
         model = dd.LeastSquares(degree=degree).fit(X, y)
         dd.plot_masking(
-            model, X, y, ax=ax, most=150, title=f"{title}: {1 - model.score(X, y):.0%} wrong"
+            model, X, y, ax=ax, most=150, title=f"{title}: error {1 - model.score(X, y):.0%}"
         )
     return drawn
 
@@ -62,7 +62,7 @@ def curved():
 
 @figure
 def shrinkage():
-    """What a little of the diagonal does where rows are few."""
+    """Accuracy of LDA against shrinkage, for few rows."""
     gammas = np.array([0.0, 0.1, 0.25, 0.4, 0.55, 0.7, 0.8, 0.9, 0.95, 1.0])
     X, right = WINE.data.to_numpy(), np.zeros((30, len(gammas)))
     rng = np.random.default_rng(0)
@@ -75,11 +75,11 @@ def shrinkage():
     drawn, ax = axes(width=5.0, height=3.2)
     ax.plot(gammas, right.mean(axis=0), color=BLUE, marker="o")
     low, high = np.quantile(right, [0.1, 0.9], axis=0)
-    ax.fill_between(gammas, low, high, color=BLUE, alpha=0.18, label="8 draws in 10")
+    ax.fill_between(gammas, low, high, color=BLUE, alpha=0.18, label="80% of samples")
     ax.set(
         xlabel="γ: 0 is diagonal LDA, 1 is LDA",
-        ylabel="share right",
-        title="Eighteen wines, 13 features",
+        ylabel="accuracy",
+        title="18 rows, 13 features",
     )
     ax.legend(loc="lower left")
     return drawn
@@ -87,7 +87,7 @@ def shrinkage():
 
 @figure
 def surface():
-    """Held-out loss of all members between LDA and QDA."""
+    """Held-out loss over the RDA grid."""
     drawn, ax = axes(width=5.4, height=4.2)
     dd.plot_surface(dd.RDA(pooling="cv", shrinkage="cv").fit(WINE.data, CULTIVAR), ax=ax)
     return drawn
@@ -95,13 +95,13 @@ def surface():
 
 @figure
 def learning():
-    """Bias and variance: four members as rows come in."""
+    """Bias and variance: learning curves of four models."""
     digits, number = load_digits(return_X_y=True)
     rng = np.random.default_rng(3)
     digits = digits + rng.normal(0, 0.1, digits.shape)
     order = rng.permutation(len(digits))
     X, y = digits[order], number[order]
-    members = {
+    models = {
         "diagonal LDA": (dd.LDA(shrinkage=1), OCHRE),
         "LDA": (dd.LDA(), BLUE),
         "QDA": (dd.QDA(), RED),
@@ -109,13 +109,13 @@ def learning():
     }
     counts = [100, 150, 200, 300, 450, 700, 1200]
     drawn, ax = axes(width=5.2, height=3.5)
-    for title, (model, colour) in members.items():
+    for title, (model, colour) in models.items():
         right = [model.fit(X[:n], y[:n]).score(X[1200:], y[1200:]) for n in counts]
         ax.plot(counts, right, color=colour, marker="o", markersize=4, label=title)
     ax.set(
         xscale="log",
         xlabel="training rows",
-        ylabel="share of new digits right",
+        ylabel="accuracy on new digits",
         title="Ten digits, 64 pixels",
     )
     ax.set_xticks(counts, [str(n) for n in counts])

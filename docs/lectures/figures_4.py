@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from drawing import BLUE, GREEN, GREY, OCHRE, PURPLE, RED, axes, border, figure, rows
+from drawing import BLUE, GREEN, GREY, OCHRE, PURPLE, RED, axes, boundary, figure, rows
 from scipy.stats import laplace as laplacian, norm
 from sklearn.datasets import load_breast_cancer, load_iris
 
@@ -17,14 +17,14 @@ PETALS, NAMES = IRIS.data[TWO][:, 2:], SPECIES[TWO]
 
 @figure
 def geometry():
-    """A border, its normal, its distance from the origin."""
+    """A boundary, its normal and its distance from the origin."""
     model = dd.LDA().fit(PETALS, NAMES)
     w, w0 = model.coef_[0], model.intercept_[0]
     foot = -w0 / (w @ w) * w
     drawn, ax = axes(width=5.2, height=3.6)
     rows(ax, PETALS, NAMES)
     ax.set(xlim=(-0.3, 7.4), ylim=(-0.3, 4.4), aspect="equal")
-    border(ax, model, label="y(x) = 0")
+    boundary(ax, model, label="y(x) = 0")
     ax.annotate(
         "", foot, (0, 0), arrowprops={"arrowstyle": "<->", "color": PURPLE, "linewidth": 1.6}
     )
@@ -35,7 +35,7 @@ def geometry():
     ax.set(
         xlabel="petal length (cm)",
         ylabel="petal width (cm)",
-        title="w is at a right angle to the border",
+        title="w is orthogonal to the boundary",
     )
     ax.legend(loc="upper right")
     return drawn
@@ -43,59 +43,59 @@ def geometry():
 
 @figure
 def ambiguous():
-    """Where none, or several, of three classifiers say yes."""
+    """Regions that none, or several, of three classifiers claim."""
     X = IRIS.data[:, [0, 2]]
     rest = dd.OneVsRest(dd.LDA()).fit(X, SPECIES)
     x, y = np.meshgrid(np.linspace(4, 8.2, 81), np.linspace(0.5, 7.3, 81))
     grid = np.column_stack([x.ravel(), y.ravel()])
-    said = np.sort([one.decision_function(grid) for one in rest.estimators_], axis=0)
+    scores = np.sort([one.decision_function(grid) for one in rest.estimators_], axis=0)
     drawn, ax = axes(width=5.4, height=3.8)
-    ax.contourf(x, y, said[-1].reshape(x.shape), levels=[-1e9, 0], colors=["#d9dde3"])
-    ax.contourf(x, y, said[-2].reshape(x.shape), levels=[0, 1e9], colors=["#f3d9a4"])
+    ax.contourf(x, y, scores[-1].reshape(x.shape), levels=[-1e9, 0], colors=["#d9dde3"])
+    ax.contourf(x, y, scores[-2].reshape(x.shape), levels=[0, 1e9], colors=["#f3d9a4"])
     rows(ax, X, SPECIES)
-    ax.fill([], [], color="#d9dde3", label="none says yes")
+    ax.fill([], [], color="#d9dde3", label="no classifier claims it")
     ax.fill([], [], color="#f3d9a4", label="several do")
-    ax.set(xlabel="sepal length (cm)", ylabel="petal length (cm)", title="One against the rest")
+    ax.set(xlabel="sepal length (cm)", ylabel="petal length (cm)", title="One-vs-rest")
     ax.legend(loc="center left", bbox_to_anchor=(1.01, 0.5))
     return drawn
 
 
 @figure
 def outliers():
-    """Least squares and logistic regression, without and with far rows."""
+    """Least squares and logistic regression, without and with distant rows."""
     rng = np.random.default_rng(2)
     a, b = rng.normal([-1.5, 0.5], 0.6, (60, 2)), rng.normal([1.0, -0.5], 0.6, (60, 2))
     far = rng.normal([7.0, -7.0], 0.5, (15, 2))
     X, y = np.vstack([a, b]), np.repeat(["a", "b"], 60)
     drawn, both = axes(2, height=3.6)
     for ax, Z, z, title in (
-        (both[0], X, y, "Without far rows"),
-        (both[1], np.vstack([X, far]), np.append(y, ["b"] * 15), "With far rows"),
+        (both[0], X, y, "Without distant rows"),
+        (both[1], np.vstack([X, far]), np.append(y, ["b"] * 15), "With distant rows"),
     ):
         rows(ax, Z, z)
         ax.set(xlim=(-4, 8.5), ylim=(-8.5, 4), title=title)
-        border(ax, dd.LeastSquares().fit(Z, z), colour=PURPLE, label="least squares")
-        border(ax, dd.Logistic(ridge=1e-3).fit(Z, z), colour=GREEN, style="--", label="logistic")
+        boundary(ax, dd.LeastSquares().fit(Z, z), colour=PURPLE, label="least squares")
+        boundary(ax, dd.Logistic(ridge=1e-3).fit(Z, z), colour=GREEN, style="--", label="logistic")
     both[0].legend(loc="upper right")
     return drawn
 
 
 @figure
 def perceptron():
-    """Borders on the way, and moves in each pass."""
+    """Boundaries after some passes, and updates in each pass."""
     easy = SPECIES != "virginica"
     X, y = IRIS.data[easy][:, :2], SPECIES[easy]
     model = dd.Perceptron().fit(X, y)
     drawn, (plane, moves) = axes(2, width=4.6, height=3.6)
-    dd.plot_perceptron_path(model, X, y, ax=plane, title="Borders on the way")
-    dd.plot_perceptron_path(model, ax=moves, title="Moves in each pass")
+    dd.plot_perceptron_path(model, X, y, ax=plane, title="Boundary after some passes")
+    dd.plot_perceptron_path(model, ax=moves, title="Updates in each pass")
     plane.set(xlabel="sepal length (cm)", ylabel="sepal width (cm)")
     return drawn
 
 
 @figure
 def mistakes():
-    """The area of the mistakes, with a good and a bad border."""
+    """The probability of error, with a good and a bad boundary."""
     x = np.linspace(-5, 5, 400)
     left, right = 0.5 * norm.pdf(x, -1.5), 0.5 * norm.pdf(x, 1.5)
     drawn, both = axes(2, height=2.9)
@@ -103,15 +103,15 @@ def mistakes():
         ax.plot(x, left, color=BLUE)
         ax.plot(x, right, color=RED)
         ax.fill_between(
-            x, left, where=x >= cut, color=BLUE, alpha=0.4, label="first, called second"
+            x, left, where=x >= cut, color=BLUE, alpha=0.4, label="first, assigned to second"
         )
         ax.fill_between(
-            x, right, where=x <= cut, color=RED, alpha=0.4, label="second, called first"
+            x, right, where=x <= cut, color=RED, alpha=0.4, label="second, assigned to first"
         )
         wrong = 0.5 * norm.sf(cut, -1.5) + 0.5 * norm.cdf(cut, 1.5)
         ax.axvline(cut, color=GREY, linestyle="--")
         ax.set(
-            title=f"border at {cut:.0f}: {wrong:.1%} wrong", xlabel="x", yticks=[], ylim=(0, 0.28)
+            title=f"boundary at {cut:.0f}: error {wrong:.1%}", xlabel="x", yticks=[], ylim=(0, 0.28)
         )
     both[0].set_ylabel("p(x, class)")
     both[0].legend(loc="upper left", fontsize=7.5)
@@ -120,7 +120,7 @@ def mistakes():
 
 @figure
 def reject():
-    """A band along the border."""
+    """Reject region along the boundary."""
     cells = load_breast_cancer(as_frame=True)
     X = cells.data[["mean radius", "mean texture"]].to_numpy()
     kind = np.where(cells.target == 0, "malignant", "benign")
@@ -134,7 +134,7 @@ def reject():
 
 @figure
 def laplace():
-    """Two densities of the same rows, without and with typing errors."""
+    """Two densities fitted to the same rows, without and with typing errors."""
     rng = np.random.default_rng(0)
     rows_ = rng.normal(0, 1, 50)
     spoiled = rows_.copy()
@@ -147,7 +147,7 @@ def laplace():
         middle, scale = np.median(some), np.abs(some - np.median(some)).mean()
         ax.hist(some, bins=np.linspace(-4, 4, 17), density=True, color="#c8cdd4", label="rows")
         ax.plot(x, norm.pdf(x, some.mean(), some.std()), color=BLUE, label="Gaussian")
-        ax.plot(x, laplacian.pdf(x, middle, scale), color=RED, label="Laplacian")
+        ax.plot(x, laplacian.pdf(x, middle, scale), color=RED, label="Laplace")
         ax.set(title=title, xlabel="x", yticks=[], xlim=(-8, 16))
     both[1].legend()
     return drawn
@@ -155,7 +155,7 @@ def laplace():
 
 @figure
 def shared():
-    """A shared covariance makes a straight border, two make a curved one."""
+    """Linear boundary with a common covariance, curved boundary with separate ones."""
     rng = np.random.default_rng(5)
     X = np.vstack(
         [
@@ -169,9 +169,9 @@ def shared():
         both, (dd.LDA, dd.QDA), ("One covariance", "One for each class"), strict=True
     ):
         rows(ax, X, y)
-        for share, style in ((0.5, "-"), (0.9, "--")):
-            model = kind(prior=[share, 1 - share]).fit(X, y)
-            border(ax, model, style=style, label=f"prior of a: {share}")
+        for prior_a, style in ((0.5, "-"), (0.9, "--")):
+            model = kind(prior=[prior_a, 1 - prior_a]).fit(X, y)
+            boundary(ax, model, style=style, label=f"prior of a: {prior_a}")
         ax.set(title=title)
     both[0].legend(loc="lower right", fontsize=7.5)
     return drawn
@@ -179,17 +179,17 @@ def shared():
 
 @figure
 def irls():
-    """How fast the loss falls."""
+    """Convergence of three solvers."""
     cells = load_breast_cancer(as_frame=True)
     X = cells.data[["mean radius", "mean texture", "mean smoothness"]]
     y = cells.target.to_numpy()
     drawn, ax = axes(width=5.2, height=3.3)
     paths = {
-        way: np.array(dd.Logistic(solver=way).fit(X, y).loss_path_)
-        for way in ("newton", "lbfgs", "gradient")
+        solver: np.array(dd.Logistic(solver=solver).fit(X, y).loss_path_)
+        for solver in ("newton", "lbfgs", "gradient")
     }
     least = min(path.min() for path in paths.values())
-    for (way, path), colour in zip(paths.items(), (RED, BLUE, OCHRE), strict=True):
+    for (solver, path), colour in zip(paths.items(), (RED, BLUE, OCHRE), strict=True):
         above = path - least
         above = above[above > 1e-14]
         ax.plot(
@@ -198,14 +198,14 @@ def irls():
             color=colour,
             marker="o" if len(above) < 30 else None,
             markersize=4,
-            label=way,
+            label=solver,
         )
     ax.set(
         xscale="log",
         yscale="log",
         xlabel="pass over the rows",
-        ylabel="mean loss above its least",
-        title="Three ways down",
+        ylabel="mean loss minus its minimum",
+        title="Convergence of three solvers",
     )
     ax.legend()
     return drawn
@@ -213,7 +213,7 @@ def irls():
 
 @figure
 def kernels():
-    """Two kernels make a line of two closed curves."""
+    """Two closed curves that are a line in the space of two kernels."""
     rng = np.random.default_rng(8)
     X = rng.uniform(-2.5, 2.5, (600, 2))
     centres = np.array([[-1.0, -1.0], [1.0, 1.0]])
@@ -228,15 +228,15 @@ def kernels():
     some = (y == "inside") | (np.arange(len(y)) % 3 == 0)
     rows(plane, X[some], y[some], colours=(RED, BLUE))
     rows(space, phi.transform(X)[some], y[some], colours=(RED, BLUE))
-    border(space, model, label="a line here")
+    boundary(space, model, label="linear boundary")
 
     class Through:
         def decision_function(self, points):
             return model.decision_function(phi.transform(points))
 
-    border(plane, Through(), label="two curves here")
-    plane.set(xlabel="x₁", ylabel="x₂", title="The plane", aspect="equal")
-    space.set(xlabel="φ₁", ylabel="φ₂", title="The plane of two kernels")
+    boundary(plane, Through(), label="the same boundary")
+    plane.set(xlabel="x₁", ylabel="x₂", title="Original features", aspect="equal")
+    space.set(xlabel="φ₁", ylabel="φ₂", title="Two kernels")
     plane.legend(loc="lower right", fontsize=7.5)
     space.legend(loc="upper right", fontsize=7.5)
     return drawn

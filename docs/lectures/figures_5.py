@@ -28,7 +28,7 @@ def line():
 
 @figure
 def loglinear():
-    """Errors that multiply."""
+    """Multiplicative errors."""
     rng = np.random.default_rng(1)
     size = rng.uniform(0, 3, (200, 1))
     price = np.exp(0.5 + 0.8 * size[:, 0] + rng.normal(0, 0.2, 200))
@@ -44,14 +44,14 @@ def loglinear():
     ax.plot(
         grid, dd.LogLinear().fit(size, price).predict(grid), color=BLUE, label="ln price = wx + b"
     )
-    ax.set(xlabel="size", ylabel="price", title="A line, and a line on the scale of logs")
+    ax.set(xlabel="size", ylabel="price", title="Linear and log-linear regression")
     ax.legend()
     return drawn
 
 
 @figure
 def links():
-    """From numbers to probabilities."""
+    """Link functions."""
     z = np.linspace(-5, 5, 300)
     curves = {
         "logistic": (1 / (1 + np.exp(-z)), BLUE),
@@ -64,7 +64,9 @@ def links():
     for name, (curve, colour) in curves.items():
         ax.plot(z, curve, color=colour, label=name)
     ax.set(
-        xlabel="z = w'x + b", ylabel="probability", title="A step, and four ways to round it off"
+        xlabel="z = w'x + b",
+        ylabel="probability",
+        title="Step function and four smooth approximations",
     )
     ax.legend(loc="upper left")
     return drawn
@@ -72,7 +74,7 @@ def links():
 
 @figure
 def digits():
-    """Ten digits in two numbers."""
+    """Ten digits on two discriminant directions."""
     X, y = load_digits(return_X_y=True)
     varied = np.min([X[y == k].std(axis=0) for k in range(10)], axis=0) > 0.5
     model = dd.Fisher(2).fit(X[:, varied], y)
@@ -116,7 +118,7 @@ def code():
 
 @figure
 def smote():
-    """Rows between neighbours."""
+    """Synthetic rows between neighbours."""
     cells = load_breast_cancer(as_frame=True)
     X = cells.data[["mean texture", "mean smoothness"]].to_numpy()
     kind = np.where(cells.target == 0, "malignant", "benign")
@@ -129,7 +131,12 @@ def smote():
     drawn, ax = axes(width=5.2, height=3.6)
     ax.scatter(*X[good].T, c=BLUE, alpha=0.45, label="benign (120)", **FILLED)
     ax.scatter(
-        *new.T, facecolor="none", edgecolor=RED, s=18, linewidth=0.9, label=f"invented ({len(new)})"
+        *new.T,
+        facecolor="none",
+        edgecolor=RED,
+        s=18,
+        linewidth=0.9,
+        label=f"synthetic ({len(new)})",
     )
     ax.scatter(*X[bad].T, c=RED, marker="s", label="malignant (20)", **FILLED)
     ax.set(xlabel="mean texture", ylabel="mean smoothness", title="SMOTE")

@@ -181,8 +181,8 @@ How to read the table:
   on the machine.
 - *ratio* is the peer's best time divided by ours, so values above 1 mean that we are faster.
   `X.T @ X` is a single NumPy product of the same data (on all cores or on one, whichever is
-  faster) and the least work that any such fit has to do. If its goal is a multiple of "its time",
-  the ratio is our time divided by its time.
+  faster) and the least work that any such fit has to do. Where the goal is given as "× its time",
+  the ratio is our time divided by that of the product.
 - scikit-learn runs with every solver it has, each on all cores and with BLAS limited to one
   thread, and only the fastest counts; otherwise BLAS threads that wait for each other on a busy
   machine would make us look better. Repeated fits to few rows always run on one thread, which is

@@ -171,7 +171,7 @@ class ByRule:
 
     def said(self, features: Features) -> tuple[Floats, Places, Actions]:
         """Log posteriors of all classes, and what is decided."""
-        logs, codes = self.model.answers_by(self.rule, features)
+        logs, codes = self.model.predict_with_rule(self.rule, features)
         return *_placed(logs, codes, self.columns, self.classes), ()
 
 

@@ -251,7 +251,7 @@ class MomentClassifier(ClassifierMixin, RowEstimator):
         """What is kept of a table of that shape: `detail`, or more if more takes less room."""
         return self.detail
 
-    def suffices(self, moments: ClassMoments | ClassRows) -> bool:
+    def accepts(self, moments: ClassMoments | ClassRows) -> bool:
         """Whether moments hold what a fit needs: `detail`, or something else that does as well."""
         return moments.holds(self.detail)
 
@@ -260,17 +260,19 @@ class MomentClassifier(ClassifierMixin, RowEstimator):
         return class_prior(moments, self.prior)
 
     def needs_rows_for(self, moments: Any) -> bool:
-        """Whether moments hold too few digits to stand in for their rows: then `rule_of(table)`."""
+        """Whether moments are too inexact to replace their rows; then use `rule_from_table`."""
         return False
 
-    def scores_without_each(self, moments: Any, table: Table) -> Floats | None:
+    def leave_one_out_scores(self, moments: Any, table: Table) -> Floats | None:
         """(N, K) scores of each row by the rule of all others, NaN where that is to be refitted.
 
         None where there is no closed form.
         """
         return None
 
-    def answers_by(self, rule: Rule, features: Features) -> tuple[Floats, npt.NDArray[np.intp]]:
+    def predict_with_rule(
+        self, rule: Rule, features: Features
+    ) -> tuple[Floats, npt.NDArray[np.intp]]:
         """(n, K) log posteriors, and (n,) codes of the classes that `predict` says, by a rule."""
         scores = rule.scores(features)
         return log_posterior(scores), first_largest(scores.T)[1]
@@ -297,7 +299,7 @@ class MomentClassifier(ClassifierMixin, RowEstimator):
         return self._fit_from(moments)
 
     def _fit_from(self, moments: ClassMoments | ClassRows, named: bool | None = None) -> Self:
-        if not self.suffices(moments):
+        if not self.accepts(moments):
             raise MomentsMismatchError.needs_detail(
                 self.__class__.__name__, self.detail, moments.detail
             )

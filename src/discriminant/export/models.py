@@ -247,7 +247,7 @@ def _fusion(model: Any, x: Step) -> Answer:
     shares: Step | None = None
     lift = np.log(prior)
     for member, columns, old in zip(
-        model.estimators_, model.columns_, model.member_priors_, strict=True
+        model.estimators_, model.columns_, model.estimator_priors_, strict=True
     ):
         found = answer_of(member, x.pick(columns))
         _need_probabilities(found, name_of(member))
@@ -405,7 +405,7 @@ def decomposed(model: Any, x: Step) -> Answer:
     """What members say, decoded; coupled probabilities of three or more classes are a search."""
     labels, base = tuple(model.classes_.tolist()), model.base_
     signs = model.code_.astype(np.float64)
-    said, pairs = _said(model.members_, x)
+    said, pairs = _said(model.binary_rules_, x)
     sure = hasattr(base, "predict_proba")
     if signs.shape == (2, 1):
         score = (said * 0.5).affine(signs, np.zeros(2)).named("score", texts(labels))

@@ -524,7 +524,7 @@ class RunInParts(Run):
 
 def _scorers(models: Sequence[Any], labels: Labels, able: bool) -> list[Scorer]:
     """Fitted models as they travel to the rows: without those that they were fitted to."""
-    if able and hasattr(models[0], "answers_by"):
+    if able and hasattr(models[0], "predict_with_rule"):
         places = [np.searchsorted(labels, model.classes_) for model in models]
         made = zip(models, places, strict=True)
         return [ByRule(clone(model), model.rule_, own, len(labels)) for model, own in made]

@@ -181,13 +181,13 @@ class Folded:
         model = for_classes(estimator, present, labels)
         own = only_present(train)
         if model.needs_rows_for(own):
-            rule = model.rule_of(self.table.take(self._others(f)))
+            rule = model.rule_from_table(self.table.take(self._others(f)))
         else:
             rule = model.rule_from(own)
         found, columns = Answers.blank(len(part), len(labels)), np.flatnonzero(present)
         for lo in range(0, len(part), _PIECE):
             some = slice(lo, lo + _PIECE)
-            found.put(some, columns, *model.answers_by(rule, part.features[some]))
+            found.put(some, columns, *model.predict_with_rule(rule, part.features[some]))
         return found
 
     def tally(self, f: int, said: Answers) -> Assessment:
@@ -459,7 +459,7 @@ def _ruled(model_of: Callable[[int], Any], dealt: Dealt, f: int) -> ByRule:
     model = for_classes(model, present, dealt.rows.schema.labels)
     own = only_present(train).reduce(model.detail)
     few = model.needs_rows_for(own)
-    rule = model.rule_of(dealt.training(f)) if few else model.rule_from(own)
+    rule = model.rule_from_table(dealt.training(f)) if few else model.rule_from(own)
     return ByRule(model, rule, np.flatnonzero(present), len(present))
 
 
@@ -829,7 +829,7 @@ def _score_folds(estimator: Any, table: Table, fold: FoldNumbers) -> Answers:
         present = train.rows > 0
         model = for_classes(estimator, present, table.schema.labels)
         rule = rule_without(model, only_present(train), table, rows)
-        said = model.answers_by(rule, table.features[rows])
+        said = model.predict_with_rule(rule, table.features[rows])
         found.put(rows, np.flatnonzero(present), *said)
     return found
 

@@ -401,7 +401,7 @@ def rule_without(estimator: Any, moments: Any, table: Table, rows: Any) -> Rule:
     if not estimator.needs_rows_for(moments):
         return cast(Rule, estimator.rule_from(moments))
     others = np.delete(np.arange(len(table)), rows)
-    return cast(Rule, estimator.rule_of(table.take(others)))
+    return cast(Rule, estimator.rule_from_table(table.take(others)))
 
 
 def present_classes(codes: Codes, weight: Floats | None, labels: Labels) -> npt.NDArray[np.bool_]:

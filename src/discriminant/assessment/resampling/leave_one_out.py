@@ -105,7 +105,7 @@ def leave_each_out(estimator: Any, table: Table, *, fixed_prior: bool) -> Answer
     moments = read_classes(table, estimator.detail)
     if fixed_prior:
         estimator = _with_prior(estimator, moments)
-    scores: Floats | None = estimator.scores_without_each(moments, table)
+    scores: Floats | None = estimator.leave_one_out_scores(moments, table)
     if scores is None:
         return by_removal(estimator, table, moments, np.arange(len(table)))
     clear = ~np.isnan(scores).any(axis=1)
@@ -161,7 +161,7 @@ def by_removal(estimator: Any, table: Table, moments: Any, rows: Iterable[Any]) 
     for i in rows:
         alone = table.take(np.array([i]))
         rule = rule_without(estimator, _less(moments, alone, table, int(i)), table, i)
-        log, code = estimator.answers_by(rule, alone.features)
+        log, code = estimator.predict_with_rule(rule, alone.features)
         logs.append(log)
         codes.append(code)
     return Answers(np.concatenate(logs), np.concatenate(codes))

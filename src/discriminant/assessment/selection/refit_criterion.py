@@ -171,7 +171,7 @@ class Refitting:
             part = only_present(train).select(columns.tolist())
             model = for_classes(self.estimator, present, labels)
             rule = rule_without(model, part, table, rows)
-            said = model.answers_by(rule, table.features[rows])
+            said = model.predict_with_rule(rule, table.features[rows])
             found.put(rows, np.flatnonzero(present), *said)
         return found
 

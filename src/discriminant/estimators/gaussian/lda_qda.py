@@ -113,7 +113,7 @@ class GaussianClassifier(MomentClassifier):
         """What is kept of a table: its rows, where they are few and their products would not be."""
         return "rows" if self.detail != "diagonal" and is_wide(rows, width) else self.detail
 
-    def suffices(self, moments: ClassMoments | ClassRows) -> bool:
+    def accepts(self, moments: ClassMoments | ClassRows) -> bool:
         """As of every classifier; where variances are shared, pooled scatters have them too."""
         return moments.holds(self.detail) or (self.detail == "diagonal" and moments.holds("pooled"))
 
@@ -138,7 +138,7 @@ class GaussianClassifier(MomentClassifier):
             return asked
         return float(forced[0]) if linear else np.maximum(forced, asked)
 
-    def scores_without_each(self, moments: Any, table: Table) -> Floats | None:
+    def leave_one_out_scores(self, moments: Any, table: Table) -> Floats | None:
         """(N, K) scores of each row by the rule of all others, where there is a closed form."""
         return gaussian_without_each(moments, table, family=self.family, prior=self.prior_from)
 

@@ -153,7 +153,7 @@ class LeastSquares(LinearMomentClassifier):
             )
         return self._rule(moments, self._problem(moments))
 
-    def rule_of(self, table: AnyTable) -> IndicatorRule:
+    def rule_from_table(self, table: AnyTable) -> IndicatorRule:
         """The fitted rule, from rows: what `fit` finds."""
         self._checked()
         table = _only_present(table)
@@ -168,7 +168,7 @@ class LeastSquares(LinearMomentClassifier):
             self._fitted = self._asked._factor_rule(self._factor, self.moments_)
         return super().rule_
 
-    def scores_without_each(self, moments: Any, table: Table) -> Floats | None:
+    def leave_one_out_scores(self, moments: Any, table: Table) -> Floats | None:
         """(N, K) log memberships of each row by the fit to all others, by its leverage."""
         return without_each(self.rule_from(moments), moments, table, ridge=self.ridge)
 

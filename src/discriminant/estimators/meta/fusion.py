@@ -89,7 +89,7 @@ class Fusion(ClassifierMixin, EstimatorMixin, _BaseComposition):
         return self
 
     @property
-    def member_priors_(self) -> list[Floats]:
+    def estimator_priors_(self) -> list[Floats]:
         """(K,) of each member: the prior that its posteriors have in them."""
         self._check_is_fitted()
         return self._priors

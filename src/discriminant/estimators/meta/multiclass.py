@@ -97,7 +97,7 @@ class FittedBinaryEstimators:
 
     fitted: tuple[Any, ...]
 
-    def said(self, X: Any) -> Floats:
+    def scores(self, X: Any) -> Floats:
         """(n, M) what each says of each row: positive for its positive side."""
         found = np.column_stack([_said(model, X) for model in self.fitted])
         if len(self.fitted) > 1:  # infinite scores cannot be compared
@@ -307,7 +307,7 @@ class Decomposition(ClassifierMixin, MetaEstimatorMixin, RowEstimator):
         return DecomposedRule(code, self._members_from(moments, code))
 
     @available_if(_needs_moments)
-    def rule_of(self, table: AnyTable) -> DecomposedRule:
+    def rule_from_table(self, table: AnyTable) -> DecomposedRule:
         """The fitted rule, from rows: where moments hold too few digits."""
         moments = read_classes(table, self.detail)
         code = self._code_for(table.schema.labels, lambda: moments)
@@ -322,14 +322,14 @@ class Decomposition(ClassifierMixin, MetaEstimatorMixin, RowEstimator):
         columns = range(code.signs.shape[1])
         return any(base.needs_rows_for(sided(moments, code, m)) for m in columns)
 
-    def answers_by(
+    def predict_with_rule(
         self, rule: DecomposedRule, features: Features
     ) -> tuple[Floats, npt.NDArray[np.intp]]:
         """(n, K) log posteriors, and (n,) codes of the classes that `predict` says, by a rule."""
         scores = self._class_scores(features, rule.members, rule.code, sure=True)
         return log_posterior(rule.scores(features)), scores.argmax(axis=1)
 
-    def scores_without_each(self, moments: Any, table: Table) -> None:
+    def leave_one_out_scores(self, moments: Any, table: Table) -> None:
         """No closed form: a row left out is taken from the moments."""
         return None
 
@@ -358,13 +358,13 @@ class Decomposition(ClassifierMixin, MetaEstimatorMixin, RowEstimator):
         """(n, K) coupled probabilities: see `models.coupling`."""
         return np.asarray(np.exp(self.predict_log_proba(X)))
 
-    def said(self, X: Any) -> Floats:
+    def binary_scores(self, X: Any) -> Floats:
         """(n, M) what each two-class classifier says: positive for the classes of sign +1."""
-        return self._over_rows(lambda rows: self._members.said(rows), X)
+        return self._over_rows(lambda rows: self._members.scores(rows), X)
 
     def ambiguous(self, X: Any) -> Ambiguity:
         """How many classes claim each row, and the shares of rows that none or several claim."""
-        return ambiguity(self.said(X), self._code.signs, rest=is_rest(self._code.signs))
+        return ambiguity(self.binary_scores(X), self._code.signs, rest=is_rest(self._code.signs))
 
     @property
     def classes_(self) -> npt.NDArray[Any]:
@@ -379,7 +379,7 @@ class Decomposition(ClassifierMixin, MetaEstimatorMixin, RowEstimator):
         return self._code.signs
 
     @property
-    def members_(self) -> Members | FittedBinaryEstimators:
+    def binary_rules_(self) -> Members | FittedBinaryEstimators:
         """The two-class rules as they were fitted: what an export writes down."""
         self._check_is_fitted()
         return self._members
@@ -466,7 +466,9 @@ class Decomposition(ClassifierMixin, MetaEstimatorMixin, RowEstimator):
 
     def _members_of(self, table: AnyTable, code: Code, moments: Any) -> Members:
         table = in_memory(table, f"{type(self).__name__} of columns that nearly depend")
-        rules = [self.estimator.rule_of(binary_table(table, column)) for column in code.signs.T]
+        rules = [
+            self.estimator.rule_from_table(binary_table(table, column)) for column in code.signs.T
+        ]
         return Members.of(rules, moments.anchor.moved(moments.centre)[0])
 
     def _fit_rows(self, X: Any, y: Any, sample_weight: Any) -> Self:
@@ -524,7 +526,7 @@ class Decomposition(ClassifierMixin, MetaEstimatorMixin, RowEstimator):
         self, rows: Any, members: Members | FittedBinaryEstimators, code: Code, *, sure: bool
     ) -> Floats:
         """(n, K) scores of the classes by these members; `sure` ones have probabilities."""
-        said = members.said(rows)
+        said = members.scores(rows)
         if said.shape[1] == 1:
             return np.asarray(0.5 * said * code.signs[:, 0])
         return self._decoded(said, code, (lambda: members.log_odds(rows)) if sure else None)

@@ -60,7 +60,7 @@ class Members:
         stacked = stack(found, anchor) if len(found) == len(rules) else None
         return cls(() if whole else tuple(rules), stacked)
 
-    def said(self, features: Features) -> Floats:
+    def scores(self, features: Features) -> Floats:
         """(n, M) what each says of each row: positive for its positive side."""
         if self.line is not None:
             return self.line.bounded(features)
@@ -69,7 +69,7 @@ class Members:
     def log_odds(self, features: Features) -> Floats:
         """(n, M) log odds of the positive side."""
         if not self.rules:
-            return self.said(features)
+            return self.scores(features)
         return np.column_stack([_odds(rule.scores(features)) for rule in self.rules])
 
 

@@ -430,14 +430,14 @@ def test_members_from_moments_are_those_fitted_to_rows(way, base, shift):
         ours = around(way, base).fit(rows, SPECIES)
         expected = row_by_row(ours.code_, base, rows, SPECIES)
     size = np.abs(expected).max(axis=0)
-    assert (np.abs(ours.said(rows) - expected) <= 1e-10 * size).all()
+    assert (np.abs(ours.binary_scores(rows) - expected) <= 1e-10 * size).all()
 
 
 @every_way
 def test_members_of_a_code_are_handed_out_fitted(way):
     model = clone(way).fit(WINE, KINDS)
     said = np.column_stack([member.decision_function(WINE) for member in model.estimators_])
-    np.testing.assert_allclose(model.said(WINE), said, rtol=1e-8, atol=1e-8)
+    np.testing.assert_allclose(model.binary_scores(WINE), said, rtol=1e-8, atol=1e-8)
 
 
 def test_members_without_a_clear_inverse_say_so_and_are_as_their_rows_say():
@@ -447,7 +447,7 @@ def test_members_without_a_clear_inverse_say_so_and_are_as_their_rows_say():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         expected = row_by_row(model.code_, LDA(), rows, SPECIES)
-    np.testing.assert_allclose(model.said(rows), expected, rtol=1e-8, atol=1e-8)
+    np.testing.assert_allclose(model.binary_scores(rows), expected, rtol=1e-8, atol=1e-8)
 
 
 def test_what_is_told_of_a_member_names_the_classes_of_its_sides():
@@ -483,7 +483,7 @@ def test_wide_rows_are_decomposed_without_their_products(way):
         model = around(way, LDA(shrinkage=0.5)).fit(rows, labels)
         expected = row_by_row(model.code_, LDA(shrinkage=0.5), rows, labels)
     assert model.moments_.detail == "rows"
-    np.testing.assert_allclose(model.said(rows), expected, rtol=1e-8, atol=1e-8)
+    np.testing.assert_allclose(model.binary_scores(rows), expected, rtol=1e-8, atol=1e-8)
 
 
 @every_way
@@ -699,7 +699,7 @@ def test_one_vs_one_of_a_regressor_votes_by_its_output(base):
     X, y = three_clouds(1)
     model = OneVsOne(base).fit(X, y)
     scores = regression_outputs(X, y, model.code_)
-    np.testing.assert_allclose(model.said(X), scores, atol=1e-10)
+    np.testing.assert_allclose(model.binary_scores(X), scores, atol=1e-10)
     votes = np.sign(scores) @ model.code_.T
     sure = np.sort(votes)[:, -1] > np.sort(votes)[:, -2]  # no tie
     assert (model.predict(X) == model.classes_[votes.argmax(axis=1)])[sure].all() and sure.any()
@@ -710,7 +710,7 @@ def test_output_codes_of_a_regressor_decode_its_output(decoding):
     X, y = three_clouds(2)
     model = OutputCodes(dd.LinearRegression(), code="exhaustive", decoding=decoding).fit(X, y)
     scores = regression_outputs(X, y, model.code_)
-    np.testing.assert_allclose(model.said(X), scores, atol=1e-10)
+    np.testing.assert_allclose(model.binary_scores(X), scores, atol=1e-10)
     loss = {
         "loss": lambda s: np.maximum(0.0, 1.0 - s * model.code_[:, None]).sum(axis=2),
         "hamming": lambda s: (np.sign(s) != model.code_[:, None]).sum(axis=2),

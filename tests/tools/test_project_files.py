@@ -38,3 +38,16 @@ def test_every_pinned_tool_is_described():
     required = [*PROJECT["project"]["dependencies"], *(name for extra in extras for name in extra)]
     names = {re.match(r"[\w.-]+", requirement).group() for requirement in required}
     assert [name for name in names - {"discriminant"} if name not in described] == []
+
+
+def test_workflows_run_targets_of_the_makefile():
+    targets = set(re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    text = "".join(path.read_text() for path in (ROOT / ".github" / "workflows").glob("*.yml"))
+    used = set(re.findall(r"\bmake (?:--silent )?([\w-]+)", text))
+    assert used and used <= targets
+
+
+def test_workflow_tests_the_oldest_supported_python():
+    workflow = yaml.safe_load((ROOT / ".github" / "workflows" / "tests.yml").read_text())
+    versions = workflow["jobs"]["pinned"]["strategy"]["matrix"]["python"]
+    assert f">={versions[0]}" == PROJECT["project"]["requires-python"]

@@ -1,4 +1,4 @@
-"""So that `python -m discriminant` is the command line."""
+"""Run the command line with `python -m discriminant`."""
 
 from discriminant.cli import main
 

@@ -16,7 +16,7 @@ import pandas as pd
 import pytest
 
 import discriminant as dd
-from discriminant.cli import session
+from discriminant.cli import run as command_line
 from discriminant.errors import DiscriminantError, FileError
 from discriminant.redaction import (
     is_address,
@@ -87,7 +87,7 @@ def run(*args, cwd):
     """The exit code of a command, and all that it printed."""
     printed = io.StringIO()
     with chdir(cwd), redirect_stdout(printed), redirect_stderr(printed):
-        code = session.run([str(arg) for arg in args])
+        code = command_line.run([str(arg) for arg in args])
     return code, printed.getvalue()
 
 

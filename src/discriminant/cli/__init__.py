@@ -1,9 +1,10 @@
-"""The command line: `discriminant report loans.csv --target default`, and the rest.
+"""The command line, such as `discriminant report loans.csv --target default`.
 
-Only what `--help` needs is imported here and in `commands`; numbers come in when a command runs.
+Only what `--help` needs is imported here and in `commands`; numerical libraries are loaded when a
+command runs.
 
-    exit code   0 done   1 a mistake of ours   2 the input cannot be used
-                3 the model taken had not converged
+    exit code   0 success   1 a bug in this package   2 invalid input
+                3 the selected model did not converge
                 130 stopped by Ctrl-C   143 by SIGTERM   129 by a closed terminal
 """
 
@@ -14,13 +15,13 @@ from collections.abc import Sequence
 
 
 def main(args: Sequence[str] | None = None) -> None:
-    """Run a command and leave with its code."""
-    from discriminant.cli.session import run, run_in_limit, stop_tidily
+    """Run a command and exit with its code."""
+    from discriminant.cli.run import raise_on_signals, run, run_supervised
     from discriminant.engines.memory_limit import memory_limit
 
-    given = list(sys.argv[1:] if args is None else args)
+    arguments = list(sys.argv[1:] if args is None else args)
     limit = memory_limit()
-    if limit is not None and given and not {"--help", "--version"} & set(given):
-        sys.exit(run_in_limit(given, limit))
-    stop_tidily()
-    sys.exit(run(given))
+    if limit is not None and arguments and not {"--help", "--version"} & set(arguments):
+        sys.exit(run_supervised(arguments, limit))
+    raise_on_signals()
+    sys.exit(run(arguments))

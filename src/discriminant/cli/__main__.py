@@ -1,4 +1,4 @@
-"""So that `python -m discriminant.cli` is the command line as well."""
+"""Run the command line with `python -m discriminant.cli`."""
 
 from discriminant.cli import main
 

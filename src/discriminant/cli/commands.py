@@ -1,6 +1,6 @@
-"""Commands of the command line: their names, options and output.
+"""Commands of the command line: names, options and help texts.
 
-The work is done by the rooms below.
+The modules beside this one carry them out; each is imported when its command runs.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Any
 
 import rich_click as click
 
-from discriminant.cli import options as given
+from discriminant.cli import options as shared
 from discriminant.cli.session import Session
 from discriminant.redaction import is_address
 from discriminant.table.policies import UNSEEN
@@ -21,7 +21,7 @@ _SOURCE = click.argument(
     nargs=-1,
     required=True,
     metavar="SOURCE...",
-    help="A file, several, a glob, a folder; or the URL of a database, with --table or --query.",
+    help="One or more files, a glob, a folder, or the URL of a database (with --table or --query).",
 )
 _WITH = click.option(
     "--with",
@@ -55,8 +55,8 @@ click.rich_click.COMMAND_GROUPS = {
     "discriminant": [
         {"name": "From a table to a decision", "commands": ["report", "compare", "explain"]},
         {"name": "Models", "commands": ["fit", "predict", "assess", "export"]},
-        {"name": "Files of moments", "commands": ["moments", "merge", "forget", "drift"]},
-        {"name": "To begin with", "commands": ["examples"]},
+        {"name": "Moment files", "commands": ["moments", "merge", "forget", "drift"]},
+        {"name": "Getting started", "commands": ["examples"]},
     ]
 }
 
@@ -64,16 +64,16 @@ click.rich_click.COMMAND_GROUPS = {
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="discriminant", prog_name="discriminant")
 def cli() -> None:
-    """Linear classification: read a table once, compare every model, decide.
+    """Linear classification: read a table once, compare models, select one and explain it.
 
-    Begin with: discriminant examples
+    To get started: discriminant examples
     """
 
 
 def _check_present(*paths: str | None) -> None:
-    """Raise an error for a file that does not exist, before anything that takes time is imported.
+    """Raise an error if a file does not exist, before slow imports.
 
-    Addresses of databases and patterns such as *.csv are looked up later.
+    Database addresses and patterns such as *.csv are checked later.
     """
     for path in paths:
         if path is None or is_address(path) or any(sign in path for sign in "*?["):
@@ -84,7 +84,7 @@ def _check_present(*paths: str | None) -> None:
             from discriminant.errors import FileError
 
             raise FileError.absent(path) from None
-        except (OSError, ValueError):  # a name that no file can have: its reader says why
+        except (OSError, ValueError):  # an invalid file name: the reader explains
             continue
 
 
@@ -98,13 +98,19 @@ def _session(options: dict[str, Any]) -> Session:
 
 @cli.command()
 @_SOURCE
-@click.option("--out", type=click.Path(), help="The page. Default: the name of SOURCE, .html")
-@click.option("--save", type=click.Path(), help="The model. Default: as the page, .model")
-@click.option("--no-model", is_flag=True, help="Write no model.")
-@click.option("--facts", type=click.Path(), help="Also write what the page says as JSON.")
-@click.option("--markdown", type=click.Path(), help="Also write what the page says as Markdown.")
+@click.option(
+    "--out", type=click.Path(), help="Report to write (default: the name of SOURCE with .html)."
+)
+@click.option(
+    "--save",
+    type=click.Path(),
+    help="Model file to write (default: the name of the report with .model).",
+)
+@click.option("--no-model", is_flag=True, help="Do not save the model.")
+@click.option("--facts", type=click.Path(), help="Also write the facts of the report as JSON.")
+@click.option("--markdown", type=click.Path(), help="Also write the report as Markdown.")
 @click.option("--title", help="Title of the report.")
-@click.option("--model", help="Take this model, whatever the comparison says.")
+@click.option("--model", help="Model to report on (default: selected by the comparison).")
 @click.option(
     "--test",
     type=click.Path(),
@@ -115,13 +121,13 @@ def _session(options: dict[str, Any]) -> Session:
 @_FIRST
 @_TOP
 @_UNKNOWN
-@given.reading
-@given.studying
-@given.choosing
-@given.deciding
-@given.plainly
+@shared.reading_options
+@shared.comparing_options
+@shared.selecting_options
+@shared.decision_options
+@shared.output_options
 def report(source: tuple[str, ...], **options: Any) -> int:
-    """Compare all models, take one, write a page that explains it, and the model.
+    """Compare models, select one, and write a report and the fitted model.
 
     discriminant report loans.csv --target default
 
@@ -131,54 +137,56 @@ def report(source: tuple[str, ...], **options: Any) -> int:
     """
     _check_present(*source, options["test"])
     if options["model"] == "label-tree" and options["target"] is None:
-        from discriminant.cli.label_tree import report as grow
+        from discriminant.cli.label_tree import report as run_command
 
-        return grow(_session(options), source, options)
-    from discriminant.cli.study_commands import report as work
+        return run_command(_session(options), source, options)
+    from discriminant.cli.study_commands import report as run_command
 
-    return work(_session(options), source, options)
+    return run_command(_session(options), source, options)
 
 
 @cli.command()
 @_SOURCE
-@given.reading
-@given.studying
-@given.choosing
-@given.plainly
+@shared.reading_options
+@shared.comparing_options
+@shared.selecting_options
+@shared.output_options
 def compare(source: tuple[str, ...], **options: Any) -> int:
-    """Compare all models on the same held-out rows, in one table."""
+    """Compare models on the same held-out rows and print a table."""
     _check_present(*source)
-    from discriminant.cli.study_commands import compare as work
+    from discriminant.cli.study_commands import compare as run_command
 
-    return work(_session(options), source, options)
+    return run_command(_session(options), source, options)
 
 
 @cli.command()
 @_SOURCE
 @click.option("--model", help="Model to explain (default: the selected one).")
-@given.reading
-@given.studying
-@given.choosing
-@given.plainly
+@shared.reading_options
+@shared.comparing_options
+@shared.selecting_options
+@shared.output_options
 def explain(source: tuple[str, ...], **options: Any) -> int:
-    """Say what tells the classes apart, and what is odd about the rows."""
+    """Explain which features separate the classes, and list data checks."""
     _check_present(*source)
-    from discriminant.cli.study_commands import explain as work
+    from discriminant.cli.study_commands import explain as run_command
 
-    return work(_session(options), source, options)
+    return run_command(_session(options), source, options)
 
 
 @cli.command()
 @_SOURCE
-@click.option("--model", help="Which: lda, qda, logistic, ... Default: compare, and choose.")
-@click.option("--out", type=click.Path(), required=True, help="The file of the model.")
+@click.option(
+    "--model", help="Model to fit: lda, qda, logistic, ... (default: selected by the comparison)."
+)
+@click.option("--out", type=click.Path(), required=True, help="Model file to write.")
 @_WITH
 @_FIRST
-@given.reading
-@given.studying
-@given.choosing
-@given.deciding
-@given.plainly
+@shared.reading_options
+@shared.comparing_options
+@shared.selecting_options
+@shared.decision_options
+@shared.output_options
 def fit(source: tuple[str, ...], **options: Any) -> int:
     """Fit a model to all rows and save it.
 
@@ -190,12 +198,12 @@ def fit(source: tuple[str, ...], **options: Any) -> int:
     """
     _check_present(*source)
     if options["model"] == "label-tree":
-        from discriminant.cli.label_tree import fit as grow
+        from discriminant.cli.label_tree import fit as run_command
 
-        return grow(_session(options), source, options)
-    from discriminant.cli.study_commands import fit as work
+        return run_command(_session(options), source, options)
+    from discriminant.cli.study_commands import fit as run_command
 
-    return work(_session(options), source, options)
+    return run_command(_session(options), source, options)
 
 
 @cli.command()
@@ -205,11 +213,15 @@ def fit(source: tuple[str, ...], **options: Any) -> int:
     "--out",
     type=click.Path(),
     required=True,
-    help="The rows and the answers: a CSV, or by its name .parquet, .arrow. - prints a CSV.",
+    help="File for the rows with their predictions: .csv, .parquet or .arrow; - prints a CSV.",
 )
-@click.option("--prefix", default="", help="Before the names of the columns that are added.")
-@click.option("--no-probabilities", is_flag=True, help="Only add the class.")
-@click.option("--raw-csv", is_flag=True, help="Do not make texts safe for spreadsheets.")
+@click.option("--prefix", default="", help="Prefix for the names of the added columns.")
+@click.option("--no-probabilities", is_flag=True, help="Add only the predicted class.")
+@click.option(
+    "--raw-csv",
+    is_flag=True,
+    help="Do not escape text cells that a spreadsheet would run as formulas.",
+)
 @_TOP
 @_FIRST
 @click.option(
@@ -220,53 +232,59 @@ def fit(source: tuple[str, ...], **options: Any) -> int:
 @click.option(
     "--missing-text",
     multiple=True,
-    help="A text of a CSV that means missing, besides those of the fit. May be repeated.",
+    help="Text that marks a missing cell in a CSV, in addition to those used in fitting. May be "
+    "repeated.",
 )
-@given.csv_style
-@given.tables
-@given.deciding
-@given.plainly
+@shared.csv_options
+@shared.database_options
+@shared.decision_options
+@shared.output_options
 def predict(model: str, source: tuple[str, ...], **options: Any) -> int:
     """Predict the class and class probabilities for every row.
 
-    discriminant predict loans.model new.csv --out answers.csv
+    discriminant predict loans.model new.csv --out predictions.csv
 
-    discriminant predict loans.model bank.duckdb --table loans --out answers.parquet
+    discriminant predict loans.model bank.duckdb --table loans --out predictions.parquet
     """
     _check_present(model, *source)
-    from discriminant.cli.predict import predict as work
+    from discriminant.cli.predict import predict as run_command
 
-    return work(_session(options), model, source, options)
+    return run_command(_session(options), model, source, options)
 
 
 @cli.command()
 @click.argument("model", type=click.Path())
 @_SOURCE
-@click.option("--target", help="The column of true labels. Default: as when the model was fitted.")
+@click.option("--target", help="Column of true labels (default: as the model was fitted).")
 @_UNKNOWN
 @_TOP
 @_FIRST
 @click.option("--page", type=click.Path(), help="Also write a report about a label tree.")
-@given.place
-@given.deciding
-@given.plainly
+@shared.source_options
+@shared.decision_options
+@shared.output_options
 def assess(model: str, source: tuple[str, ...], **options: Any) -> int:
-    """Measure a model on rows whose classes are known.
+    """Evaluate a model on labelled rows.
 
     discriminant assess loans.model more.csv
 
     discriminant assess labels.model test.txt --page labels.html         (XMC text or svmlight)
     """
     _check_present(model, *source)
-    from discriminant.cli.predict import assess as work
+    from discriminant.cli.predict import assess as run_command
 
-    return work(_session(options), model, source, options)
+    return run_command(_session(options), model, source, options)
 
 
 @cli.command()
 @click.argument("model", type=click.Path())
-@click.option("--to", type=click.Choice(("sql", "onnx", "python")), required=True)
-@click.option("--out", type=click.Path(), help="Where to. Default: print it (not ONNX).")
+@click.option(
+    "--to",
+    type=click.Choice(("sql", "onnx", "python")),
+    required=True,
+    help="Format to export to.",
+)
+@click.option("--out", type=click.Path(), help="File to write (default: print; ONNX needs a file).")
 @click.option(
     "--table", default="rows", show_default=True, help="Table that the SQL reads (--to sql)."
 )
@@ -285,81 +303,81 @@ def assess(model: str, source: tuple[str, ...], **options: Any) -> int:
 )
 @click.option(
     "--outputs",
-    help="With commas between: label,p,action,... All that the model has, if none are named.",
+    help="Outputs to include, separated by commas: label,p,action,... (default: all).",
 )
-@given.plainly
+@shared.output_options
 def export(model: str, **options: Any) -> int:
-    """Write a model as SQL, as ONNX or as plain Python."""
+    """Export a model as SQL, ONNX or plain Python."""
     _check_present(model)
-    from discriminant.cli.predict import export as work
+    from discriminant.cli.predict import export as run_command
 
-    return work(_session(options), model, options)
+    return run_command(_session(options), model, options)
 
 
 @cli.command()
 @_SOURCE
-@click.option("--out", type=click.Path(), required=True, help="The file of moments.")
+@click.option("--out", type=click.Path(), required=True, help="Moment file to write.")
 @click.option(
     "--detail",
     type=click.Choice(("diagonal", "pooled", "class", "fourth")),
     default="class",
     show_default=True,
-    help="How much is kept.",
+    help="Level of detail: variances, pooled covariance, class covariances, or fourth moments.",
 )
-@given.reading
-@given.plainly
+@shared.reading_options
+@shared.output_options
 def moments(source: tuple[str, ...], **options: Any) -> int:
-    """Read a table once into weights, means and scatters of its classes."""
+    """Compute class weights, means and scatter matrices in one pass over a table."""
     _check_present(*source)
-    from discriminant.cli.moments import moments as work
+    from discriminant.cli.moments import moments as run_command
 
-    return work(_session(options), source, options)
+    return run_command(_session(options), source, options)
 
 
 @cli.command()
 @click.argument("files", type=click.Path(), nargs=-1, required=True)
-@click.option("--out", type=click.Path(), required=True, help="The file of the sum.")
-@given.plainly
+@click.option("--out", type=click.Path(), required=True, help="Moment file to write.")
+@shared.output_options
 def merge(files: tuple[str, ...], **options: Any) -> int:
-    """Add files of moments: of months, of sites, of machines."""
+    """Add moment files, for example of several months, sites or machines."""
     _check_present(*files)
-    from discriminant.cli.moments import merge as work
+    from discriminant.cli.moments import merge as run_command
 
-    return work(_session(options), files, options)
+    return run_command(_session(options), files, options)
 
 
 @cli.command()
 @click.argument("whole", type=click.Path())
 @click.argument("part", type=click.Path())
-@click.option("--out", type=click.Path(), required=True, help="The file of what is left.")
-@given.plainly
+@click.option("--out", type=click.Path(), required=True, help="Moment file to write.")
+@shared.output_options
 def forget(whole: str, part: str, **options: Any) -> int:
     """Subtract the moments of some rows, as if they had never been included."""
     _check_present(whole, part)
-    from discriminant.cli.moments import forget as work
+    from discriminant.cli.moments import forget as run_command
 
-    return work(_session(options), whole, part, options)
+    return run_command(_session(options), whole, part, options)
 
 
 @cli.command()
 @click.argument("before", type=click.Path())
 @click.argument("after", type=click.Path())
-@click.option("--label", multiple=True, help="Compare only rows of this class. May be repeated.")
-@given.plainly
+@click.option("--label", multiple=True, help="Compare only this class. May be repeated.")
+@shared.output_options
 def drift(before: str, after: str, **options: Any) -> int:
-    """Test whether the means of two files of moments differ: Hotelling's T2, and each feature."""
+    """Test whether the means of two moment files differ (Hotelling's T2, and per feature)."""
     _check_present(before, after)
-    from discriminant.cli.moments import drift as work
+    from discriminant.cli.moments import drift as run_command
 
-    return work(_session(options), before, after, options)
+    return run_command(_session(options), before, after, options)
 
 
 @cli.command()
 @click.argument("folder", type=click.Path(), default=".")
-@click.option("--force", is_flag=True, help="Write over files of these names.")
-@given.plainly
+@click.option("--force", is_flag=True, help="Overwrite existing files of the same names.")
+@shared.output_options
 def examples(folder: str, **options: Any) -> int:
-    """Write some tables to try, with a command for each. The folder is made if there is none."""
+    """Write example tables to a folder, with a command to try on each."""
     from discriminant.cli.examples import write_examples
 
     return write_examples(_session(options), folder, force=options["force"])

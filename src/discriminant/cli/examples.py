@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from discriminant import store
-from discriminant.cli.session import DONE, Session, watch
+from discriminant.cli.session import DONE, Session, track_output
 from discriminant.errors import CommandError, check_file_name
 from discriminant.table.files.atomic import write_whole
 
@@ -37,7 +37,7 @@ def write_examples(session: Session, folder: str, *, force: bool = False) -> int
         raise CommandError(f"{folder} is a file. Name a folder, which may be a new one.") from None
     for file in texts:
         store.check_place(file)
-        watch(file)
+        track_output(file)
     for file, text in texts.items():
         if not _holds(file, text):
             write_whole(file, text)
@@ -45,7 +45,7 @@ def write_examples(session: Session, folder: str, *, force: bool = False) -> int
     lines = []
     for one in found:
         lines += [f"{one['file']}: {one['about']}", f"  {one['command']}", ""]
-    session.tell({"examples": found}, "\n".join(lines))
+    session.result({"examples": found}, "\n".join(lines))
     return DONE
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from discriminant import store
-from discriminant.cli.options import costs, one_or_all, refuse_unused, was_given
+from discriminant.cli.options import is_passed, one_or_all, parse_costs, reject_inapplicable
 from discriminant.cli.session import DONE, Session
 from discriminant.cli.study_commands import check_places, decided_as, opened, stem_of
 from discriminant.errors import CommandError
@@ -45,9 +45,9 @@ def fit(session: Session, source: tuple[str, ...], options: dict[str, Any]) -> i
     check_places(source, options["out"])
     asked = dict(setting(text) for text in options["settings"])
     if options["target"] is None:
-        refuse_unused("sparse rows")
+        reject_inapplicable("sparse rows")
         return _fit_sparse(session, source, options, asked)
-    refuse_unused("named model", "table of a label tree")
+    reject_inapplicable("named model", "table of a label tree")
     return _fit_table(session, source, options, asked)
 
 
@@ -81,7 +81,7 @@ def trained(
     if not is_xmc(one_file(one_or_all(source))):
         _remember(model, read.first)
         if first is None and read.first == 1:
-            session.say(_FROM_ONE)
+            session.log(_FROM_ONE)
     training = time.perf_counter() - began - reading
     return model, len(read), {"reading": reading, "training": training}
 
@@ -121,9 +121,9 @@ def _fit_table(
     if asked.get("tree") != "moments":
         given = {"checkpoint": options["checkpoint"], **given}
         options = {**options, "checkpoint": None}
-    if not was_given("max_classes"):
+    if not is_passed("max_classes"):
         options = {**options, "max_classes": _MOST}
-    model, cost, reject = LabelTree(**given), costs(options["cost"]), options["reject"]
+    model, cost, reject = LabelTree(**given), parse_costs(options["cost"]), options["reject"]
     with opened(session, source, {**options, "folds": 2}) as found:
         made: Any = found.fitted(model)
         decided = cost is not None or reject is not None
@@ -140,7 +140,7 @@ def is_of_sparse_rows(model: Any) -> bool:
 
 def _tell(session: Session, model: LabelTree, rows: int, out: Any) -> int:
     labels = len(model.classes_)
-    session.tell(
+    session.result(
         {
             "model": "label-tree",
             "rows": rows,
@@ -170,9 +170,9 @@ def setting(text: str) -> tuple[str, Any]:
 
 def report(session: Session, source: tuple[str, ...], options: dict[str, Any]) -> int:
     """Train on a file, measure on another if there is one, and write what was found."""
-    refuse_unused("sparse rows", *(["no test file"] if options["test"] is None else []))
+    reject_inapplicable("sparse rows", *(["no test file"] if options["test"] is None else []))
     if options["no_model"]:
-        refuse_unused("no model file")
+        reject_inapplicable("no model file")
     page = Path(options["out"] or f"{stem_of(source, None)}.html")
     file = None if options["no_model"] else Path(options["save"] or page.with_suffix(".model"))
     read_from = source if options["test"] is None else (*source, options["test"])
@@ -210,7 +210,7 @@ def assess(
     check_places((path, *source), page)
     measured = _measured(session, model, one_or_all(source), options)
     if page is None:
-        session.tell(measured.to_dict(), str(measured))
+        session.result(measured.to_dict(), str(measured))
         return DONE
     facts = label_page_facts(
         model,
@@ -242,7 +242,7 @@ def _written(
     page: Path,
     written: dict[str, Any],
 ) -> int:
-    session.say("writing ...")
+    session.log("writing ...")
     write_label_page(page, facts)
     if "facts" in written:
         write_text(Path(written["facts"]), to_json(facts))
@@ -250,5 +250,5 @@ def _written(
         write_text(Path(written["markdown"]), labels_to_markdown(facts))
     lines = [str(model.summary()), *([] if measured is None else [str(measured)])]
     told = {name: part for name, part in facts.items() if name not in ("made", "use", "title")}
-    session.tell(told, "\n\n".join([*lines, ""]), written={"page": page, **written})
+    session.result(told, "\n\n".join([*lines, ""]), written={"page": page, **written})
     return DONE

@@ -11,7 +11,7 @@ from typing import Any
 
 from discriminant import store
 from discriminant.assessment.inference.group_tests import Hotelling, hotelling
-from discriminant.cli.options import one_or_all, opening
+from discriminant.cli.options import one_or_all, reading_arguments
 from discriminant.cli.session import DONE, Session
 from discriminant.cli.study_commands import check_places
 from discriminant.engines.engine import read_moments
@@ -29,7 +29,7 @@ def moments(session: Session, source: tuple[str, ...], options: dict[str, Any]) 
     """Of a table."""
     check_places(source, options["out"])
     options["reference"] = options["reference"] or "none"  # so that those of several sites add
-    detail, how = options["detail"], opening(options)
+    detail, how = options["detail"], reading_arguments(options)
     with session.progress() as shown:
         pace = Pace(shown)
         pace("reading", 0, 1)
@@ -40,7 +40,7 @@ def moments(session: Session, source: tuple[str, ...], options: dict[str, Any]) 
     store.save(found, options["out"])
     taken.complete()
     for line in taken.opened.said:
-        session.say(line)
+        session.log(line)
     return _told(session, found, options["out"])
 
 
@@ -85,7 +85,7 @@ def drift(session: Session, before: str, after: str, options: dict[str, Any]) ->
     found = hotelling(first, second, labels=list(options["label"]) or None)
     found = replace(found, labels=(before, after))
     text = f"{found.text}\n\n{_most_changed(found)}"
-    session.tell({"before": before, "after": after, **found.to_dict()}, text)
+    session.result({"before": before, "after": after, **found.to_dict()}, text)
     return DONE
 
 
@@ -130,7 +130,7 @@ def _told(session: Session, found: ClassMoments, out: str) -> int:
         f"{counted(len(labels), 'class', 'classes')}, detail '{found.detail}':",
         *(f"  {label}: {counted(n, 'row')}" for label, n in zip(labels, rows, strict=True)),
     ]
-    session.tell(
+    session.result(
         {
             "rows": sum(rows),
             "features": list(found.features),

@@ -1,11 +1,11 @@
-"""Options that several commands share, and how their texts are read.
+"""Options that several commands share, their values, and options that do not apply.
 
-Options that do not apply to what a command is given: each is an error, none is ignored.
+An option that has no effect is an error and is never ignored. `INAPPLICABLE` lists them:
 
     (command, case): the options that have no effect in that case, and why
 
-A command names the cases that apply as soon as they are known, before any rows are read. An option
-is in a case only if it was passed on the command line; its default never counts.
+A command names the cases that apply as soon as they are known, before any rows are read. Only
+options passed on the command line count, never their defaults.
 """
 
 from __future__ import annotations
@@ -40,16 +40,17 @@ def _number_or_column(text: Any) -> int | str:
         return str(text)
 
 
-json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-quiet_option = click.option("--quiet", is_flag=True, help="Show no progress.")
-plainly = _all(json_option, quiet_option)
+output_options = _all(
+    click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON object."),
+    click.option("--quiet", is_flag=True, help="Do not show progress."),
+)
 
-tables = _all(
+database_options = _all(
     click.option("--table", help="Table or view of the database to read."),
     click.option("--query", help="SELECT statement to read from the database."),
 )
-place = _all(
-    tables,
+source_options = _all(
+    database_options,
     click.option(
         "--engine",
         type=click.Choice(("memory", "files", "sql")),
@@ -58,33 +59,34 @@ place = _all(
     ),
 )
 CSV_STYLE = ("encoding", "delimiter", "decimal", "thousands")
-csv_style = _all(
+csv_options = _all(
     click.option("--delimiter", help="Delimiter of a CSV (default: detected)."),
     click.option("--decimal", help="Decimal sign of a CSV: . or , (default: detected)."),
-    click.option("--thousands", help="Sign between groups of digits in a CSV: , . ' or a space."),
+    click.option("--thousands", help="Thousands separator of a CSV: , . ' or a space."),
     click.option("--encoding", help="Encoding of a CSV, such as utf-8 or cp1252."),
 )
-reading = _all(
-    place,
+reading_options = _all(
+    source_options,
     click.option(
         "--pushdown",
         is_flag=True,
-        help="Compute the sums inside the database, so that no row leaves it: for moments, and for "
-        "fit with a --model that is made from moments.",
+        help="Compute the moments inside the database, so that no row leaves it (for moments, and "
+        "for fit with a --model that needs only moments).",
     ),
     click.option(
         "--checkpoint",
         type=click.Path(),
         help="Folder for intermediate results; rerun the same command to resume.",
     ),
-    click.option("--target", help="The column to predict."),
-    click.option("--weight", help="The column of weights."),
+    click.option("--target", help="Column to predict."),
+    click.option("--weight", help="Column of row weights."),
     click.option(
         "--missing",
         type=click.Choice(MISSING),
         default="error",
         show_default=True,
-        help="What to do about missing cells.",
+        help="How to treat missing cells: raise an error, drop the row, impute the mean, impute "
+        "and add an indicator, or integrate the feature out (marginal).",
     ),
     click.option(
         "--unseen",
@@ -97,26 +99,28 @@ reading = _all(
         "--ordered",
         multiple=True,
         metavar="COLUMN=LOW,...,HIGH",
-        help="A column whose levels have an order. May be repeated.",
+        help="Column with ordered levels, lowest first. May be repeated.",
     ),
     click.option(
-        "--category", multiple=True, help="A column of numbers that are names. May be repeated."
+        "--category", multiple=True, help="Numeric column to treat as categorical. May be repeated."
     ),
-    click.option("--exclude", multiple=True, help="A column not to use. May be repeated."),
-    click.option("--column", multiple=True, help="The only columns to use. May be repeated."),
+    click.option("--exclude", multiple=True, help="Column to leave out. May be repeated."),
+    click.option(
+        "--column", multiple=True, help="Column to use; all others are left out. May be repeated."
+    ),
     click.option(
         "--reference",
         type=click.Choice(tuple(REFERENCES)),
-        help="The level of a category that has no indicator. Default: frequent; of moments none, "
-        "so that those of several sites add.",
+        help="Reference level of a category, which gets no indicator (default: frequent; for "
+        "moments none, so that moments of several sites add).",
     ),
     click.option(
         "--missing-text",
         multiple=True,
-        help="A text of a CSV that means missing, besides the empty one. May be repeated. Default, "
-        "in numbers: NA, NaN, nan, null, NULL.",
+        help="Text that marks a missing cell in a CSV, besides the empty text. May be repeated "
+        "(default, in numeric columns: NA, NaN, nan, null, NULL).",
     ),
-    csv_style,
+    csv_options,
     click.option(
         "--max-classes",
         type=int,
@@ -129,13 +133,18 @@ reading = _all(
         type=int,
         default=100,
         show_default=True,
-        help="A category of more is set aside.",
+        help="Leave out categorical columns with more levels than this.",
     ),
-    click.option("--max-bytes", type=click.IntRange(1), help="Stop reading there."),
-)
-studying = _all(
     click.option(
-        "--models", help="Names, with commas between: lda,qda,rda. All, if none are named."
+        "--max-bytes",
+        type=click.IntRange(1),
+        help="Stop with an error if the file is larger than this.",
+    ),
+)
+comparing_options = _all(
+    click.option(
+        "--models",
+        help="Models to compare, separated by commas, such as lda,qda,rda (default: all).",
     ),
     click.option(
         "--folds",
@@ -158,47 +167,52 @@ studying = _all(
         type=click.IntRange(100),
         default=50_000,
         show_default=True,
-        help="Rows, in each training part, for models that must read rows.",
+        help="Most training rows per fold for models that need rows, not only moments.",
     ),
 )
-choosing = _all(
+selecting_options = _all(
     click.option(
         "--by",
         type=click.Choice(("log_loss", "error", "brier")),
         default="log_loss",
         show_default=True,
-        help="What a model is chosen by.",
+        help="Criterion for selecting a model.",
     ),
     click.option(
         "--rule",
         type=click.Choice(("one_se", "least")),
         default="one_se",
         show_default=True,
-        help="one_se: the simplest within one standard error of the best. least: the best.",
+        help="Selection rule: the simplest model within one standard error of the best (one_se), "
+        "or the best (least).",
     ),
 )
-deciding = _all(
+decision_options = _all(
     click.option(
         "--cost",
         metavar="JSON",
-        help='What it costs to say one where another is true: \'{"yes": {"no": 5}}\'.',
+        help='Misclassification costs, {predicted: {true: cost}}: \'{"yes": {"no": 5}}\'.',
     ),
-    click.option("--reject", type=float, help="The cost of passing a row on to a person."),
+    click.option(
+        "--reject",
+        type=float,
+        help="Cost of rejecting a row, that is, of referring it to a person.",
+    ),
 )
 
 
 def one_or_all(source: tuple[str, ...]) -> Any:
-    """What a command reads: one thing, or several files."""
+    """Return the only source, or the list of them."""
     return source[0] if len(source) == 1 else list(source)
 
 
-def opening(given: dict[str, Any]) -> dict[str, Any]:
-    """The options of a reading, taken out of those of a command."""
+def reading_arguments(given: dict[str, Any]) -> dict[str, Any]:
+    """Remove the reading options from those of a command; return them as Python arguments."""
     if given["target"] is None:
         raise click.MissingParameter(param_hint="'--target'", param_type="option")
     ordered = dict(_levels(text) for text in given.pop("ordered"))
     columns, most = given.pop("column"), given.pop("max_bytes")
-    found = {
+    arguments = {
         "target": given.pop("target"),
         "weight": given.pop("weight"),
         "missing": given.pop("missing"),
@@ -217,28 +231,28 @@ def opening(given: dict[str, Any]) -> dict[str, Any]:
         "max_classes": given.pop("max_classes"),
         "checkpoint": given.pop("checkpoint"),
         "pushdown": given.pop("pushdown"),
-        **placing(given),
+        **source_arguments(given),
     }
-    return found if most is None else {**found, "max_bytes": most}
+    return arguments if most is None else {**arguments, "max_bytes": most}
 
 
-def placing(given: dict[str, Any]) -> dict[str, Any]:
-    """Which part of a source is read, and who reads it."""
+def source_arguments(given: dict[str, Any]) -> dict[str, Any]:
+    """Remove and return the options that name a table of a database, and the engine."""
     return {name: given.pop(name) for name in ("table", "query", "engine")}
 
 
-def named(models: str | None) -> list[str] | None:
-    """Names between commas."""
-    return None if models is None else [name.strip() for name in models.split(",") if name.strip()]
+def split_names(text: str | None) -> list[str] | None:
+    """Return names that are separated by commas."""
+    return None if text is None else [name.strip() for name in text.split(",") if name.strip()]
 
 
-def costs(text: str | None) -> Any:
-    """Costs from JSON."""
+def parse_costs(text: str | None) -> Any:
+    """Return the costs of a JSON text."""
     if text is None:
         return None
     try:
         return json.loads(text)
-    except (ValueError, RecursionError) as fault:  # also too many digits, too many brackets
+    except (ValueError, RecursionError) as fault:  # RecursionError: too many brackets
         from discriminant.errors import CommandError
 
         why = fault.msg if isinstance(fault, json.JSONDecodeError) else str(fault)
@@ -246,8 +260,8 @@ def costs(text: str | None) -> Any:
 
 
 def _levels(text: str) -> tuple[str, list[str]]:
-    name, found, levels = text.partition("=")
-    if not found:
+    name, separator, levels = text.partition("=")
+    if not separator:
         raise click.BadParameter(
             f"{text!r} has no '=': write COLUMN=LOW,...,HIGH", param_hint="--ordered"
         )
@@ -264,35 +278,47 @@ _TABLES = frozenset(
 _SELECTING = frozenset({"by", "rule"})
 _COMPARING = frozenset({"models", "folds", "most"}) | _SELECTING
 _DECIDING = frozenset({"cost", "reject"})
-_SPARSE = "is for label trees of sparse rows: pass --model label-tree and no --target"
-_NOT_SPARSE = "is for tables (--target): label trees of sparse rows do not take it"
-_NAMED = "is for comparing models, and --model names the only one"
+_SPARSE = "applies only to label trees of sparse rows (--model label-tree without --target)"
+_NOT_SPARSE = "applies only to tables (--target), not to label trees of sparse rows"
+_NAMED = "applies only to a comparison, and --model names a single model"
 
-UNUSED: dict[tuple[str, str], tuple[frozenset[str], str]] = {
+INAPPLICABLE: dict[tuple[str, str], tuple[frozenset[str], str]] = {
     ("report", "table"): (frozenset({"test", "settings", "first", "top", "unknown"}), _SPARSE),
-    ("report", "named model"): (_SELECTING, "is for selecting a model, and --model names one"),
+    ("report", "named model"): (
+        _SELECTING,
+        "applies only to selecting a model, and --model names one",
+    ),
     ("report", "no model file"): (frozenset({"save"}), "contradicts --no-model"),
     ("report", "sparse rows"): (_TABLES | _COMPARING | _DECIDING, _NOT_SPARSE),
-    ("report", "no test file"): (frozenset({"top", "unknown"}), "is for the rows of --test"),
-    ("explain", "named model"): (_SELECTING, "is for selecting a model, and --model names one"),
-    ("fit", "table"): (frozenset({"settings", "first"}), "is for --model label-tree"),
+    ("report", "no test file"): (
+        frozenset({"top", "unknown"}),
+        "applies only to the rows of --test",
+    ),
+    ("explain", "named model"): (
+        _SELECTING,
+        "applies only to selecting a model, and --model names one",
+    ),
+    ("fit", "table"): (frozenset({"settings", "first"}), "applies only to --model label-tree"),
     ("fit", "named model"): (_COMPARING, _NAMED),
     ("fit", "table of a label tree"): (
         frozenset({"first"}),
-        "is for svmlight files (no --target)",
+        "applies only to svmlight files (no --target)",
     ),
     ("fit", "sparse rows"): (_TABLES | _COMPARING | _DECIDING, _NOT_SPARSE),
     ("fit", "moments"): (
         _TABLES | _COMPARING | {"target", "checkpoint", "seed", "settings", "first"},
-        "is for rows, and this file holds moments, which need no reading",
+        "applies only to rows, and this file holds moments, which need no reading",
     ),
-    ("predict", "table"): (frozenset({"first"}), "is for label trees of sparse rows (svmlight)"),
-    ("predict", "no label tree"): (frozenset({"top"}), "is for label trees"),
+    ("predict", "table"): (
+        frozenset({"first"}),
+        "applies only to label trees of sparse rows (svmlight)",
+    ),
+    ("predict", "no label tree"): (frozenset({"top"}), "applies only to label trees"),
     ("predict", "no encoding"): (
         frozenset({"unseen", "missing_text"}),
-        "is for models with an encoding of columns, and this model takes numbers only",
+        "applies only to models with an encoding of columns, and this model takes numbers only",
     ),
-    ("predict", "binary output"): (frozenset({"raw_csv"}), "is for CSV output"),
+    ("predict", "binary output"): (frozenset({"raw_csv"}), "applies only to CSV output"),
     ("predict", "sparse rows"): (
         _DECIDING
         | {"prefix", "no_probabilities", "unseen", "missing_text", "table", "query"}
@@ -301,33 +327,33 @@ UNUSED: dict[tuple[str, str], tuple[frozenset[str], str]] = {
     ),
     ("assess", "table"): (
         frozenset({"top", "page", "first"}),
-        "is for label trees of sparse rows; 'discriminant report' writes a page about the models "
-        "of a table",
+        "applies only to label trees of sparse rows; 'discriminant report' writes a page about the "
+        "models of a table",
     ),
     ("assess", "sparse rows"): (
         _DECIDING | {"target", "table", "query", "engine"},
         _NOT_SPARSE,
     ),
-    ("export", "no SQL"): (frozenset({"table", "dialect", "keep"}), "is for --to sql"),
+    ("export", "no SQL"): (frozenset({"table", "dialect", "keep"}), "applies only to --to sql"),
 }
 
 
-def refuse_unused(*cases: str) -> None:
+def reject_inapplicable(*cases: str) -> None:
     """Raise an error for the first option that was passed and has no effect in these cases."""
     context = get_current_context(silent=True)
     if context is None:
         return
     for case in cases:
-        names, reason = UNUSED[str(context.command.name), case]
+        names, reason = INAPPLICABLE[str(context.command.name), case]
         for param in context.command.params:
-            if param.name in names and was_given(str(param.name)):
+            if param.name in names and is_passed(str(param.name)):
                 from discriminant.errors import CommandError
 
                 raise CommandError.unused(param.opts[0], reason)
 
 
-def was_given(option: str) -> bool:
-    """Whether an option was passed on the command line, and is not a default."""
+def is_passed(option: str) -> bool:
+    """Whether an option was passed on the command line, rather than left at its default."""
     context = get_current_context(silent=True)
     return context is not None and context.get_parameter_source(option) not in (
         None,

@@ -14,7 +14,14 @@ from typing import Any
 from discriminant import store
 from discriminant.assessment.evaluate import as_known, evaluate, evaluate_source
 from discriminant.cli.label_tree import is_of_sparse_rows, say_first
-from discriminant.cli.options import CSV_STYLE, costs, named, one_or_all, placing, refuse_unused
+from discriminant.cli.options import (
+    CSV_STYLE,
+    one_or_all,
+    parse_costs,
+    reject_inapplicable,
+    source_arguments,
+    split_names,
+)
 from discriminant.cli.session import DONE, Session
 from discriminant.cli.study_commands import check_places, decided_as
 from discriminant.errors import CommandError, TargetError
@@ -42,7 +49,7 @@ def predict(session: Session, path: str, source: tuple[str, ...], options: dict[
     check_places(path, out)
     done = _predicted(session, path, source, out, options)
     found = {"rows": done.rows, "counts": done.counts, "columns": list(done.columns)}
-    session.tell(found, _counted(done), written={"answers": out})
+    session.result(found, _counted(done), written={"answers": out})
     return DONE
 
 
@@ -57,7 +64,7 @@ def _to_stdout(
         done = _predicted(session, path, source, place, options)
         with open(place, encoding="utf-8", newline="") as file:
             shutil.copyfileobj(file, sys.stdout)
-    session.say(_counted(done))
+    session.log(_counted(done))
     return DONE
 
 
@@ -71,14 +78,14 @@ def _predicted(
     session: Session, path: str, source: tuple[str, ...], out: str, options: dict[str, Any]
 ) -> Answered:
     model, _ = loaded(path, options)
-    refuse_unused("sparse rows" if is_of_sparse_rows(model) else "table")
+    reject_inapplicable("sparse rows" if is_of_sparse_rows(model) else "table")
     if not hasattr(model, "predict_topk"):
-        refuse_unused("no label tree")
+        reject_inapplicable("no label tree")
     if out.endswith((".parquet", ".arrow", ".feather")):
-        refuse_unused("binary output")
+        reject_inapplicable("binary output")
     _choose(model, unseen=options["unseen"], texts=options["missing_text"])
     say_first(model, source, options)
-    session.say("reading and deciding ...")
+    session.log("reading and deciding ...")
     with session.progress() as show:
         return predict_file(
             model,
@@ -98,7 +105,7 @@ def _choose(model: Any, *, unseen: str | None, texts: tuple[str, ...]) -> None:
     while model is not None and not hasattr(model, "encoding_"):
         model = getattr(model, "estimator_", None)
     if model is None:
-        refuse_unused("no encoding")
+        reject_inapplicable("no encoding")
         return
     encoding = model.encoding_
     if unseen is not None:
@@ -119,7 +126,7 @@ def _showing(session: Session, show: Callable[[str, int, int], None]) -> Callabl
             show(f"{rows:,} rows", rows, of)
         elif rows // _OFTEN > told[0]:
             told[0] = rows // _OFTEN
-            session.say(f"{rows:,} rows" + (f" of {of:,}" if of else ""))
+            session.log(f"{rows:,} rows" + (f" of {of:,}" if of else ""))
 
     return shown
 
@@ -127,7 +134,7 @@ def _showing(session: Session, show: Callable[[str, int, int], None]) -> Callabl
 def assess(session: Session, path: str, source: tuple[str, ...], options: dict[str, Any]) -> int:
     """On rows of known classes."""
     model, encoding = loaded(path, options)
-    refuse_unused("sparse rows" if is_of_sparse_rows(model) else "table")
+    reject_inapplicable("sparse rows" if is_of_sparse_rows(model) else "table")
     say_first(model, source, options)
     if is_of_sparse_rows(model):
         from discriminant.cli.label_tree import assess as assess_labels
@@ -138,15 +145,15 @@ def assess(session: Session, path: str, source: tuple[str, ...], options: dict[s
     target = options["target"] or encoding.target
     if target is None:
         raise TargetError.no_column("--target", [], None, what="target")
-    given, place = one_or_all(source), placing(options)
+    given, place = one_or_all(source), source_arguments(options)
     if in_parts(given, **place):
         return _assessed(session, model, encoding, given, target, place, options)
-    session.say("reading ...")
+    session.log("reading ...")
     frame, _ = read_frame(given, encoding=encoding, target=target)
     labels, codes = label_codes(frame[target])
     truth = as_known(labels, model.classes_)[codes]
     found = evaluate(model, frame, truth, unseen=options["unknown"])
-    session.tell({"rows": len(frame), **found.to_dict()}, str(found))
+    session.result({"rows": len(frame), **found.to_dict()}, str(found))
     return DONE
 
 
@@ -171,7 +178,7 @@ def _assessed(
     area = found.auc
     more = {} if area is None else {"auc": area.to_dict()}
     text = str(found) if area is None else f"{found}\nAUC: {area.value:.4f}"
-    session.tell({"rows": int(found.rows.sum()), **found.to_dict(), **more}, text)
+    session.result({"rows": int(found.rows.sum()), **found.to_dict(), **more}, text)
     return DONE
 
 
@@ -185,17 +192,17 @@ def export(session: Session, path: str, options: dict[str, Any]) -> int:
     model = store.load(path)
     if not hasattr(model, "predict"):
         raise CommandError.not_a_model(path, type(model).__name__)
-    more: dict[str, Any] = {"outputs": named(options["outputs"])}
+    more: dict[str, Any] = {"outputs": split_names(options["outputs"])}
     if to == "sql":
         more |= {name: options[name] for name in ("table", "dialect", "keep")}
     else:
-        refuse_unused("no SQL")
+        reject_inapplicable("no SQL")
     made = exported(model, to, out, **more)
     if out is not None:
         size = len(made.encode() if isinstance(made, str) else made)
-        session.tell({"to": to, "bytes": size}, f"{size:,} bytes of {to}.", written={to: out})
+        session.result({"to": to, "bytes": size}, f"{size:,} bytes of {to}.", written={to: out})
     elif session.as_json:
-        session.tell({"to": to, "text": made}, "")
+        session.result({"to": to, "text": made}, "")
     else:
         print(made)
     return DONE
@@ -206,10 +213,10 @@ def loaded(path: str, options: dict[str, Any]) -> tuple[Any, Encoding]:
     model = store.load(path)
     if not hasattr(model, "predict"):
         raise CommandError.not_a_model(path, type(model).__name__)
-    cost, reject = costs(options["cost"]), options["reject"]
+    cost, reject = parse_costs(options["cost"]), options["reject"]
     if cost is not None or reject is not None:
         if is_of_sparse_rows(model):
-            refuse_unused("sparse rows")
+            reject_inapplicable("sparse rows")
         inner = model.estimator_ if isinstance(model, Decision) else model
         model = decided_as(inner, path, cost, reject)
     found = encoding_of(model)

@@ -10,8 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from discriminant import store
-from discriminant.cli.options import costs, named, one_or_all, opening, refuse_unused
-from discriminant.cli.session import DONE, NOT_CONVERGED, Session, watch
+from discriminant.cli.options import (
+    one_or_all,
+    parse_costs,
+    reading_arguments,
+    reject_inapplicable,
+    split_names,
+)
+from discriminant.cli.session import DONE, NOT_CONVERGED, Session, track_output
 from discriminant.engines.table_moments import TableMoments, plain
 from discriminant.errors import CommandError, StudyError
 from discriminant.estimators.meta.encoded import Encoded
@@ -34,21 +40,21 @@ from discriminant.table.files.formats import is_stored
 @contextmanager
 def opened(session: Session, source: tuple[str, ...], options: dict[str, Any]) -> Iterator[Study]:
     """The study of some files or a table, while progress is shown; its checkpoint ends with it."""
-    how = opening(options)
+    how = reading_arguments(options)
     with session.progress() as shown:
         found = study(
             one_or_all(source), seed=options["seed"], folds=options["folds"], progress=shown, **how
         )
         rows, seconds = found.opened.rows_read, found.seconds["reading"]
-        session.say(
+        session.log(
             f"read {rows:,} rows in {seconds:.1f} s ({rows / max(seconds, 1e-9):,.0f} a second)"
         )
         for line in found.opened.said:
-            session.say(line)
+            session.log(line)
         for warning in found.warnings:
             session.warn(warning)
         told = len(found.warnings)
-        found.check_decision(costs(options.get("cost")), options.get("reject"))
+        found.check_decision(parse_costs(options.get("cost")), options.get("reject"))
         yield found
         for warning in found.warnings[told:]:  # of the fit of the model that is kept
             session.warn(warning)
@@ -57,25 +63,25 @@ def opened(session: Session, source: tuple[str, ...], options: dict[str, Any]) -
 
 def report(session: Session, source: tuple[str, ...], options: dict[str, Any]) -> int:
     """The main job."""
-    refuse_unused("table", *(["no model file"] if options["no_model"] else []))
+    reject_inapplicable("table", *(["no model file"] if options["no_model"] else []))
     stem = stem_of(source, options["table"])
     page = Path(options["out"] or f"{stem}.html")
     model = None if options["no_model"] else Path(options["save"] or page.with_suffix(".model"))
     extra = {name: options[name] for name in ("facts", "markdown") if options[name]}
     check_places(source, page, model, *extra.values())
     _check_request(source, options)
-    cost, reject = costs(options["cost"]), options["reject"]
+    cost, reject = parse_costs(options["cost"]), options["reject"]
     with opened(session, source, options) as found:
-        compared = found.compare(named(options["models"]), most=options["most"])
+        compared = found.compare(split_names(options["models"]), most=options["most"])
         choice = found.choose(options["model"], by=options["by"], rule=options["rule"])
         if cost is not None or reject is not None:
             found.decide(cost=cost, reject=reject)
-        session.say("writing ...")
+        session.log("writing ...")
         facts = found.report(page, save=model, title=options["title"], command=session.command)
     for name, path in extra.items():
         write_text(Path(path), to_json(facts) if name == "facts" else to_markdown(facts))
     written = {"page": page, "model": model, **extra}
-    session.tell(
+    session.result(
         {"chosen": choice.name, "why": choice.why, "comparison": compared.to_dict()},
         "\n".join([f"{compared}\n\n{choice.why}", *_verdict(facts, choice.why), ""]),
         written=written,
@@ -98,9 +104,9 @@ def compare(session: Session, source: tuple[str, ...], options: dict[str, Any]) 
     """The table."""
     _check_request(source, options)
     with opened(session, source, options) as found:
-        compared = found.compare(named(options["models"]), most=options["most"])
+        compared = found.compare(split_names(options["models"]), most=options["most"])
         choice = found.choose(by=options["by"], rule=options["rule"])
-    session.tell(
+    session.result(
         {"chosen": choice.name, "why": choice.why, "comparison": compared.to_dict()},
         f"{compared}\n\n{choice.why}",
     )
@@ -111,10 +117,10 @@ def _check_request(source: tuple[str, ...], options: dict[str, Any]) -> None:
     """Refuse sparse rows without a target, and models that cannot be selected, before reading."""
     if options["target"] is None:
         refuse_sparse(source)
-    names, name = named(options["models"]), options.get("model")
+    names, name = split_names(options["models"]), options.get("model")
     members = chosen_members(names)
     if name is not None:
-        refuse_unused("named model")
+        reject_inapplicable("named model")
         one = chosen_members([name])
         if names is not None and name not in names:
             raise StudyError.not_compared(name, names)
@@ -131,7 +137,7 @@ def explain(session: Session, source: tuple[str, ...], options: dict[str, Any]) 
     """Space and what matters."""
     _check_request(source, options)
     with opened(session, source, options) as found:
-        models = named(options["models"])
+        models = split_names(options["models"])
         if models is None and options["model"]:
             models = [options["model"]]
         compared = found.compare(models, most=options["most"])
@@ -139,7 +145,7 @@ def explain(session: Session, source: tuple[str, ...], options: dict[str, Any]) 
         facts = found.facts(command=session.command)
         text = found.explain()
     kept: dict[str, Any] = {name: facts.get(name) for name in ("space", "matters")}
-    session.tell({"model": choice.name, **kept}, text)
+    session.result({"model": choice.name, **kept}, text)
     return _ended(session, choice.title, compared[choice.name].converged)
 
 
@@ -147,17 +153,17 @@ def fit(session: Session, source: tuple[str, ...], options: dict[str, Any]) -> i
     """A model, of a name or chosen."""
     check_places(source, options["out"])
     if len(source) == 1 and is_stored(source[0]):
-        refuse_unused("moments")
+        reject_inapplicable("moments")
         return _fit_moments(session, source[0], options)
-    refuse_unused("table")
+    reject_inapplicable("table")
     _check_request(source, options)
-    cost, reject = costs(options["cost"]), options["reject"]
+    cost, reject = parse_costs(options["cost"]), options["reject"]
     if options["model"] is not None:
         options = {**options, "folds": 2}  # none are made, so that few rows are no obstacle
     with opened(session, source, options) as found:
         name, why = options["model"], "It was taken as asked, and not compared."
         if name is None:
-            found.compare(named(options["models"]), most=options["most"])
+            found.compare(split_names(options["models"]), most=options["most"])
             choice = found.choose(by=options["by"], rule=options["rule"])
             name, why = choice.name, choice.why
         model = found.model(name)
@@ -166,7 +172,7 @@ def fit(session: Session, source: tuple[str, ...], options: dict[str, Any]) -> i
         store.save(model, options["out"])
     inner, converged = found.model(name).estimator_, _converged(found.model(name))
     rows, features = len(found.rows), found.rows.width
-    session.tell(
+    session.result(
         {
             "model": name,
             "why": why,
@@ -210,12 +216,12 @@ def _fit_moments(session: Session, path: str, options: dict[str, Any]) -> int:
     table = table.with_reference()
     inner = member.make().fit_moments(plain(table))
     model: Any = Encoded.of_fitted(inner, table.encoding)
-    cost, reject = costs(options["cost"]), options["reject"]
+    cost, reject = parse_costs(options["cost"]), options["reject"]
     if cost is not None or reject is not None:
         model = decided_as(model, name, cost, reject)
     store.save(model, options["out"])
     rows, features = int(found.rows.sum()), len(table.features)
-    session.tell(
+    session.result(
         {
             "model": name,
             "rows": rows,
@@ -272,4 +278,4 @@ def check_places(source: str | tuple[str, ...], *places: Any) -> None:
             if os.path.samefile(place, one):
                 raise CommandError.same_file(one)
         store.check_place(place)
-        watch(place)
+        track_output(place)

@@ -178,8 +178,8 @@ def commands_that_are_stopped_leave_nothing_half_done(folder):
         stopped, words = _stopped(getattr(signal, name), folder)
         assert stopped == code, words
         assert re.search(
-            rf"Stopped by {name}; no file is half written\. As before: out\.html, out\.model\.\n"
-            r"  again: discriminant report t\.csv --target y",
+            rf"Stopped by {name}; no file is half written\. Unchanged: out\.html, out\.model\.\n"
+            r"  rerun: discriminant report t\.csv --target y",
             words,
         ), words
         assert state(folder) == before

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import discriminant as dd
-from discriminant.cli import session
+from discriminant.cli import run as command_line
 from tests.trust.cases.tables import FRAME
 
 GOOD = FRAME.assign(c=["u", "v", "w", "u"] * 10)[["a", "b", "c", "y"]]
@@ -42,7 +42,7 @@ def call(line, folder):
     out, err = io.StringIO(), io.StringIO()
     started = time.process_time()
     with chdir(folder), redirect_stdout(out), redirect_stderr(err):
-        code = session.run(args)
+        code = command_line.run(args)
     return Said(code, out.getvalue(), err.getvalue(), time.process_time() - started)
 
 
@@ -107,11 +107,11 @@ class Cost(NamedTuple):
 _COSTS = """
 import json, re, shlex, sys, time
 from pathlib import Path
-from discriminant.cli import door
+from discriminant.cli import run as command_line
 
 for line in json.load(sys.stdin):
     started = time.process_time()
-    code = door.run(shlex.split(line))
+    code = command_line.run(shlex.split(line))
     # not ru_maxrss, which begins with that of the parent
     most = 1024 * int(re.search(r"VmHWM:\\s+(\\d+)", Path("/proc/self/status").read_text())[1])
     print(json.dumps([code, time.process_time() - started, most]), file=sys.__stdout__)

@@ -19,7 +19,7 @@ from sklearn.datasets import load_iris
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
 import discriminant as dd
-from discriminant.cli import session
+from discriminant.cli import run as command_line
 from discriminant.study.writers import safe_cell
 from tests.shared.paths import SHARED
 
@@ -33,7 +33,7 @@ def run(*args, cwd, code=0):
     """A command in a folder; what it printed. As `spawned`, but without a new process."""
     out, err = io.StringIO(), io.StringIO()
     with chdir(cwd), redirect_stdout(out), redirect_stderr(err):
-        found = session.run([str(arg) for arg in args])
+        found = command_line.run([str(arg) for arg in args])
     assert found == code, err.getvalue()
     return Said(out.getvalue(), err.getvalue())
 
@@ -76,7 +76,7 @@ def test_help_imports_nothing_that_computes():
     heavy = "numpy scipy sklearn pandas pyarrow jinja2 numba sqlglot narwhals discriminant.errors"
     code = (
         "import sys\n"
-        "from discriminant.cli.session import run\n"
+        "from discriminant.cli.run import run\n"
         "assert run(sys.argv[1:]) == 0\n"
         f"print([name for name in '{heavy}'.split() if name in sys.modules])"
     )
@@ -118,7 +118,7 @@ def test_report_writes_a_page_and_a_model_that_predicts(place, tmp_path):
         *("--facts", "facts.json", "--markdown", "page.md"),
         cwd=tmp_path,
     )
-    assert "seed 0: discriminant report" in found.stdout
+    assert "seed 0): discriminant report" in found.stdout
     facts = json.loads((tmp_path / "facts.json").read_text())
     assert (tmp_path / "iris.html").read_text().startswith("<!doctype html>")
     assert facts["comparison"]["models"][0]["name"] == "lda"

@@ -110,12 +110,12 @@ def test_help_needs_no_memory_for_the_libraries() -> None:
 
 _SCRIPT = """
     import os, signal, sys, time
-    from discriminant.cli import door, supervision
+    from discriminant.cli import run as command_line, supervision
     supervision._GRACE = 0.5
     def run(args, *, limited):
         {body}
-    door.run = run
-    sys.exit(door.run_in_limit(["report", "x.csv"], 1 << 30))
+    command_line.run = run
+    sys.exit(command_line.run_supervised(["report", "x.csv"], 1 << 30))
 """
 
 
@@ -179,7 +179,8 @@ def test_signal_lets_the_command_end_in_order() -> None:
             [
                 "print(flush=True)",
                 "try: time.sleep(300)",
-                "except door.Stopped as stop: return door._stopped(stop.number, 'it', args)",
+                "except command_line.Stopped as stop:",
+                "    return command_line._stopped(stop.number, 'it', args)",
             ]
         )
     )

@@ -7,7 +7,7 @@ from contextlib import chdir, redirect_stderr, redirect_stdout
 import numpy as np
 import pytest
 
-from discriminant.cli import session
+from discriminant.cli import run as command_line
 from discriminant.cli.session import in_options
 from discriminant.errors import BadNumberError, MissingCellError, TargetError, UnreadTextWarning
 
@@ -15,7 +15,7 @@ from discriminant.errors import BadNumberError, MissingCellError, TargetError, U
 def run(*args, cwd, code=0):
     out, err = io.StringIO(), io.StringIO()
     with chdir(cwd), redirect_stdout(out), redirect_stderr(err):
-        found = session.run([str(arg) for arg in args])
+        found = command_line.run([str(arg) for arg in args])
     assert found == code, err.getvalue()
     return out.getvalue(), err.getvalue()
 

@@ -10,9 +10,9 @@ import pandas as pd
 import pytest
 
 import discriminant as dd
-from discriminant.cli import session
+from discriminant.cli import run as command_line
 from discriminant.cli.commands import cli
-from discriminant.cli.options import UNUSED
+from discriminant.cli.options import INAPPLICABLE
 from tests.shared import databases
 
 
@@ -20,7 +20,7 @@ def run(*args, cwd, code=0):
     """Everything that a command prints."""
     printed = io.StringIO()
     with chdir(cwd), redirect_stdout(printed), redirect_stderr(printed):
-        found = session.run([str(arg) for arg in args])
+        found = command_line.run([str(arg) for arg in args])
     assert found == code, printed.getvalue()
     return printed.getvalue()
 
@@ -125,7 +125,7 @@ def flag(command, name):
     return next(one.opts[0] for one in cli.commands[command].params if one.name == name)
 
 
-EVERY = [(*case, name) for case, (names, _) in UNUSED.items() for name in sorted(names)]
+EVERY = [(*case, name) for case, (names, _) in INAPPLICABLE.items() for name in sorted(names)]
 
 
 @pytest.mark.parametrize(("command", "case", "name"), EVERY)
@@ -140,8 +140,8 @@ def test_option_without_effect_is_refused_by_name(command, case, name, place):
 
 
 def test_every_case_is_tested_and_names_options_of_its_command():
-    assert set(CASES) == set(UNUSED)
-    for (command, _), (names, _) in UNUSED.items():
+    assert set(CASES) == set(INAPPLICABLE)
+    for (command, _), (names, _) in INAPPLICABLE.items():
         assert names <= {one.name for one in cli.commands[command].params}
 
 
@@ -157,7 +157,7 @@ def test_every_option_is_known_to_apply_or_to_be_refused_somewhere(command):
     reading = {one.name for one in cli.commands["moments"].params}
     comparing = {one.name for one in cli.commands["compare"].params}
     known = _ALWAYS | {
-        name for (c, _), (names, _) in UNUSED.items() if c == command for name in names
+        name for (c, _), (names, _) in INAPPLICABLE.items() if c == command for name in names
     }
     if command in ("compare", "explain"):
         known |= comparing
@@ -354,7 +354,7 @@ _HEAVY = (
 def test_missing_file_is_reported_before_heavy_imports(args, tmp_path):
     code = (
         "import sys\n"
-        "from discriminant.cli.session import run\n"
+        "from discriminant.cli.run import run\n"
         "assert run(sys.argv[1:]) == 2\n"
         f"print([name for name in '{_HEAVY}'.split() if name in sys.modules])"
     )

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 import discriminant as dd
-from discriminant.cli import session
+from discriminant.cli import run as command_line, session
 from discriminant.cli.commands import cli
 
 
@@ -19,7 +19,7 @@ def run(*args, cwd, code=0):
     """What a command says, on either channel."""
     said = io.StringIO()
     with chdir(cwd), redirect_stdout(said), redirect_stderr(said):
-        found = session.run([str(arg) for arg in args])
+        found = command_line.run([str(arg) for arg in args])
     assert found == code, said.getvalue()
     return said.getvalue()
 
@@ -50,19 +50,20 @@ def test_the_model_of_a_report_is_called_as_its_page(place):
 def test_a_file_that_is_written_over_is_told(place):
     args = ("moments", "rows.csv", "--target", "y", "--out", "m")
     first, second = run(*args, cwd=place), run(*args, cwd=place)
-    assert "in place of" not in first
-    assert "Written: m (moments), in place of the one that was there" in second
+    assert "replacing" not in first
+    assert "Written: m (moments), replacing the previous file" in second
 
 
 def test_a_stop_tells_files_that_are_as_before_from_those_that_never_were(place, monkeypatch):
     (place / "old.csv").write_text("old")
     with chdir(place), redirect_stderr(io.StringIO()) as said:
-        session._places.clear()
-        session.watch("old.csv")
-        session.watch("new.csv")
-        session._stopped(signal.SIGINT, "discriminant ...", ["--checkpoint", "kept"])
-    assert "As before: old.csv. Not written: new.csv. No sums are kept in kept yet" in (
-        said.getvalue()
+        session.forget_outputs()
+        session.track_output("old.csv")
+        session.track_output("new.csv")
+        command_line._stopped(signal.SIGINT, "discriminant ...", ["--checkpoint", "kept"])
+    assert (
+        "Unchanged: old.csv. Not written: new.csv. Checkpoint kept has no intermediate results"
+        in (said.getvalue())
     )
 
 

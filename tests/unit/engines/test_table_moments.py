@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 import discriminant as dd
-from discriminant.cli import session
+from discriminant.cli import run as command_line
 from discriminant.engines.engine import read_moments
 from discriminant.engines.table_moments import TableMoments
 from discriminant.errors import SitesError
@@ -19,7 +19,7 @@ from discriminant.table.open import open_source
 def run(*args, cwd, code=0):
     out, err = io.StringIO(), io.StringIO()
     with chdir(cwd), redirect_stdout(out), redirect_stderr(err):
-        found = session.run([str(arg) for arg in args])
+        found = command_line.run([str(arg) for arg in args])
     assert found == code, err.getvalue()
     return out.getvalue(), err.getvalue()
 

@@ -9,7 +9,7 @@ import pytest
 from scipy import sparse
 
 import discriminant as dd
-from discriminant.cli.session import run
+from discriminant.cli.run import run
 from discriminant.errors import SparseFileError
 
 pytestmark = pytest.mark.filterwarnings("ignore::discriminant.errors.DiscriminantWarning")

@@ -11,7 +11,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
 import discriminant as dd
-from discriminant.cli.session import run
+from discriminant.cli.run import run
 from discriminant.errors import LabelTreeError, OptionError, SparseFileError, WeightError
 
 pytestmark = pytest.mark.filterwarnings("ignore::discriminant.errors.DiscriminantWarning")

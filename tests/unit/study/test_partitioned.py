@@ -15,7 +15,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 import discriminant as dd
-from discriminant.cli.session import run
+from discriminant.cli.run import run
 from discriminant.engines import engine
 from discriminant.engines.partitioned import Parted
 from discriminant.errors import DrawnRowsWarning, EngineError, OptionError, TargetError

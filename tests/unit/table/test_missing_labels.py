@@ -7,7 +7,7 @@ import pytest
 
 import discriminant as dd
 from discriminant import LDA, Encoded, store
-from discriminant.cli.session import run as main
+from discriminant.cli.run import run as main
 from discriminant.errors import LabelError
 
 ROWS = 90

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import discriminant as dd
-from discriminant.cli import session
+from discriminant.cli import run as command_line
 from discriminant.engines.sql.connection import opened
 from discriminant.errors import DatabaseError
 from discriminant.table.sql_dialect import DATABASES
@@ -179,7 +179,7 @@ def test_the_command_answers_a_table_of_a_database_in_a_file(tmp_path):
     dd.save(dd.Encoded(dd.LDA()).fit(frame[["amount"]], frame["late"]), tmp_path / "loans.model")
     asked = ["--query", "SELECT amount FROM loans WHERE amount > 0", "--out"]
     with chdir(tmp_path), redirect_stdout(io.StringIO()):
-        code = session.run(["predict", "loans.model", "bank.sqlite", *asked, "said.csv"])
+        code = command_line.run(["predict", "loans.model", "bank.sqlite", *asked, "said.csv"])
     assert code == 0 and len(pd.read_csv(tmp_path / "said.csv")) == (frame["amount"] > 0).sum()
 
 
@@ -190,7 +190,7 @@ def asked(folder, *args):
     """The exit code of a command, and what it says."""
     out, err = io.StringIO(), io.StringIO()
     with chdir(folder), redirect_stdout(out), redirect_stderr(err):
-        code = session.run([*args, "--target", "late"])
+        code = command_line.run([*args, "--target", "late"])
     return code, out.getvalue() + err.getvalue()
 
 

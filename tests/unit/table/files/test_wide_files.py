@@ -6,7 +6,7 @@ import pytest
 
 import discriminant as dd
 from discriminant import LDA, Encoded
-from discriminant.cli.session import run as main
+from discriminant.cli.run import run as main
 from discriminant.errors import FileError
 from discriminant.table.blocks import Schema
 from discriminant.table.column_types import Wishes

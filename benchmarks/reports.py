@@ -158,7 +158,7 @@ def _peer_contest(N, d, K, models):
 
         def ours():
             found = discriminant.study(path, target="label").compare(models, most=_MOST)
-            return {one.name: one.facts["error"] for one in found.outcomes}
+            return {one.name: one.facts["error"] for one in found.results}
 
         def run():
             best, errors = {}, {}

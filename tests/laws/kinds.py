@@ -503,7 +503,7 @@ class Said:
 
     bold: bool
 
-    def said(self, features):
+    def predict(self, features):
         logs = _logs(features)
         return logs, _bold(logs) if self.bold else logs.argmax(axis=1), (_CALL,)
 

@@ -22,13 +22,13 @@ import numpy as np
 
 from discriminant.assessment import measures
 from discriminant.assessment.calibration import CalibrationCurve, curve_of
-from discriminant.assessment.inference.summary import table
+from discriminant.assessment.inference.summary import text_table
 from discriminant.assessment.intervals import Interval, Weights, interval_of
 from discriminant.assessment.measures import (
     AVERAGES,
     DECIDED,
     check_scored,
-    costing,
+    cost_formula,
     loss_sums,
     rates_of,
 )
@@ -145,7 +145,7 @@ def _measure_lines(found: Assessment) -> list[str]:
         ends = "" if np.isnan(facts["low"]) else f"{facts['low']:.4f} to {facts['high']:.4f}"
         title = _NAMES.get(name, name.replace("_", " "))
         rows.append([title, _rate(facts["value"]), ends, *([facts["rows"]] if several else [])])
-    return table("", ["", "value", "95% interval", *(["of rows"] if several else [])], rows)
+    return text_table("", ["", "value", "95% interval", *(["of rows"] if several else [])], rows)
 
 
 def _decided_words(found: Assessment) -> str:
@@ -161,7 +161,7 @@ def _confusion_lines(found: Assessment) -> list[str]:
     truth = [str(label) for label in found.labels.tolist()]
     if len(truth) <= _SHOWN:
         cells = [[name, *map(_count, line)] for name, line in zip(names, found.weight, strict=True)]
-        return table("", ["decided \\ true", *truth], cells)
+        return text_table("", ["decided \\ true", *truth], cells)
     wrong = found.weight.copy()
     np.fill_diagonal(wrong, 0.0)
     places = np.argsort(-wrong, axis=None, kind="stable")[:_LARGEST]
@@ -170,7 +170,7 @@ def _confusion_lines(found: Assessment) -> list[str]:
         for a, k in zip(*np.unravel_index(places, wrong.shape), strict=True)
         if wrong[a, k] > 0
     ]
-    return table("Most often confused", ["decided", "true", "rows"], cells)
+    return text_table("Most often confused", ["decided", "true", "rows"], cells)
 
 
 def _class_lines(found: Assessment) -> list[str]:
@@ -193,7 +193,7 @@ def _class_lines(found: Assessment) -> list[str]:
         ]
         for line in average_records(found)
     ]
-    return table("", ["", "precision", "recall", "F1", "specificity", "support"], rows)
+    return text_table("", ["", "precision", "recall", "F1", "specificity", "support"], rows)
 
 
 def _rate(value: float) -> str:
@@ -285,7 +285,7 @@ class Assessment(Tally):
     @property
     def support(self) -> Floats:
         """(K,) weight of the rows of each class."""
-        return measures.true(self.weight)
+        return measures.true_total(self.weight)
 
     def confusion(
         self, *, transpose: bool = False, normalise: Literal["true", "decided", "all"] | None = None
@@ -320,7 +320,7 @@ class Assessment(Tally):
         if measure not in ("precision", "recall", "f"):
             raise OptionError.of("measure", measure, "'precision', 'recall' or 'f'")
         beta = measures.check_beta(beta)
-        found = measures.averaged(
+        found = measures.average_over_classes(
             self.weight, measure, average, beta=beta, zero_division=zero_division
         )
         return float(found)
@@ -364,7 +364,7 @@ class Assessment(Tally):
         `cost` as in `Decision`; `reject` and `outlier` are what these refusals cost, `outlier` as
         much as `reject` unless it is given.
         """
-        return float(costing(self, cost, reject, outlier)(self.weight))
+        return float(cost_formula(self, cost, reject, outlier)(self.weight))
 
     # --- intervals --------------------------------------------------------------------------------
 

@@ -17,12 +17,12 @@ import numpy.typing as npt
 
 from discriminant.assessment.assessment import Assessment
 from discriminant.assessment.ranking.auc import AUC
-from discriminant.assessment.resampling.cross_validate import auc_of
+from discriminant.assessment.resampling.cross_validate import auc_of_rankings
 from discriminant.assessment.scorers import (
     check_classifier,
+    decisions_of,
     log_posterior_or_none,
-    said_by,
-    unnamed,
+    without_feature_names,
 )
 from discriminant.decision.actions import Reject, Verdict, decided as decided_by, least_cost
 from discriminant.decision.costs import Costs
@@ -156,7 +156,7 @@ def evaluate(
         return evaluate_rows(model, X, unseen=unseen)
     if y is None:
         raise LabelError.absent("evaluate")
-    said, others = said_by(model, X)
+    said, others = decisions_of(model, X)
     labels = one_dimensional(y)
     if len(labels) != len(said):
         raise ShapeError.of_truth(len(labels), len(said))
@@ -312,7 +312,7 @@ class RankedAssessment(Assessment):
 
         Rows are ranked in bounded memory: `auc.error` says how far it can be off.
         """
-        return auc_of(self.rankings)
+        return auc_of_rankings(self.rankings)
 
 
 def evaluate_rows(model: Any, rows: Parted, *, unseen: Unseen = "error") -> RankedAssessment:
@@ -320,7 +320,9 @@ def evaluate_rows(model: Any, rows: Parted, *, unseen: Unseen = "error") -> Rank
     knows = _encoding_of(model)
     if knows is None:
         places = _places(model, rows.schema.features)
-        reading = EvaluationReading(unnamed(model), rows.schema.labels, places, unseen)
+        reading = EvaluationReading(
+            without_feature_names(model), rows.schema.labels, places, unseen
+        )
         return rows.fold(reading)
     plan = rows.plan
     wanted, weight = rows.rows_read, plan.weight
@@ -425,7 +427,7 @@ def _assessed(
 ) -> RankedAssessment:
     if weight is not None and not weight.any():
         return RankedAssessment.empty(np.asarray(model.classes_))
-    said, others = said_by(model, X)
+    said, others = decisions_of(model, X)
     logs = log_posterior_or_none(model, X)
     classes = np.asarray(model.classes_)
     found = assess(

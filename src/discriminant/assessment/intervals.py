@@ -54,8 +54,8 @@ from scipy.special import betaincinv, ndtri, stdtrit
 
 from discriminant.assessment.measures import (
     LOSSES,
+    Fraction,
     Measure,
-    Part,
     Rate,
     bounds_of,
     check_scored,
@@ -99,7 +99,7 @@ class Interval:
 # --- rates ---------------------------------------------------------------------------------------
 
 
-def wilson(part: Part, level: float = 0.95) -> Part:
+def wilson(part: Fraction, level: float = 0.95) -> Fraction:
     """Both ends of Wilson's interval of x/n; NaN where n is 0.
 
     >>> [round(float(end), 4) for end in wilson((np.array(8.0), np.array(10.0)))]
@@ -113,7 +113,7 @@ def wilson(part: Part, level: float = 0.95) -> Part:
     return np.where(p == 0, 0.0, low), np.where(p == 1, 1.0, high)
 
 
-def exact(part: Part, level: float = 0.95) -> Part:
+def exact(part: Fraction, level: float = 0.95) -> Fraction:
     """Both ends of Clopper and Pearson's interval of x/n.
 
     >>> [round(float(end), 4) for end in exact((np.array(8.0), np.array(10.0)))]
@@ -128,12 +128,15 @@ def exact(part: Part, level: float = 0.95) -> Part:
     return np.where(none, np.nan, low), np.where(none, np.nan, high)
 
 
-RATE_INTERVALS: dict[str, Callable[[Part, float], Part]] = {"wilson": wilson, "exact": exact}
+RATE_INTERVALS: dict[str, Callable[[Fraction, float], Fraction]] = {
+    "wilson": wilson,
+    "exact": exact,
+}
 
 
 def rate_interval(
     tally: Tally, rate: Rate, *, method: str, level: float, weights: Weights
-) -> tuple[Floats, Part]:
+) -> tuple[Floats, Fraction]:
     """A rate and the ends of its interval."""
     above, below = (np.asarray(value, dtype=np.float64) for value in rate(tally.weight))
     value = ratio((above, below))
@@ -157,23 +160,29 @@ def bootstrap(
     draws: int,
     stratified: bool,
     generator: np.random.Generator,
-) -> tuple[Floats, Part]:
+) -> tuple[Floats, Fraction]:
     """A measure of the counts, and percentiles of it over tables drawn anew."""
 
     def over(cells: Tally) -> Floats:
         size = max(_CELLS // cells.weight.size, 1)
         found = [
-            measure(drawn(cells, min(size, draws - lo), generator, weights, stratified=stratified))
+            measure(
+                resample_tables(
+                    cells, min(size, draws - lo), generator, weights, stratified=stratified
+                )
+            )
             for lo in range(0, draws, size)
         ]
         return np.concatenate(found)
 
     value = measure(tally.weight)
     ends = percentiles(over(tally), level)
-    return value, widened(value, ends, lambda: percentiles(over(with_half_rows(tally)), level))
+    return value, widen_if_degenerate(
+        value, ends, lambda: percentiles(over(with_half_rows(tally)), level)
+    )
 
 
-def widened(value: Floats, ends: Part, wider: Callable[[], Part]) -> Part:
+def widen_if_degenerate(value: Floats, ends: Fraction, wider: Callable[[], Fraction]) -> Fraction:
     """The ends; where both are one point, those of a wider interval, with the value inside."""
     low, high = ends
     point = np.isclose(low, high, rtol=1e-12, atol=1e-12)
@@ -200,7 +209,7 @@ def with_half_rows(tally: Tally) -> Tally:
     return replace(tally, weight=weight, weight2=weight2)
 
 
-def drawn(
+def resample_tables(
     tally: Tally,
     draws: int,
     generator: np.random.Generator,
@@ -231,7 +240,7 @@ def drawn(
     return found.reshape(draws, A, K)
 
 
-def percentiles(found: Floats, level: float) -> Part:
+def percentiles(found: Floats, level: float) -> Fraction:
     """Both ends over the first axis; tables in which the measure has no value do not count."""
     ends = np.full((2, *found.shape[1:]), np.nan)
     some = ~np.isnan(found).all(axis=0)
@@ -247,7 +256,7 @@ def percentiles(found: Floats, level: float) -> Part:
 
 def mean_interval(
     sums: Floats, weight: Floats, *, most: float, level: float, weights: Weights
-) -> Part:
+) -> Fraction:
     """Ends for a mean loss from 0 to `most`; NaN for less than two rows.
 
     From the sums of w l, w l^2, w^2 l, w^2 l^2 and of w, w^2.
@@ -268,7 +277,7 @@ def mean_interval(
 
 def score_interval(
     mean: Floats, variance: Floats, t: Floats, *, bounds: tuple[float, float], rows: float
-) -> Part:
+) -> Fraction:
     """Ends for a mean between two bounds, of which the upper may be infinite.
 
     `variance` is that of the mean. Where the mean is at a bound it says nothing, and the number of
@@ -297,7 +306,7 @@ def score_interval(
     return _known(mean, variance, bottom, np.where(p >= 1, high, low + width * ends[1]))
 
 
-def _known(mean: Floats, variance: Floats, low: Floats, high: Floats) -> Part:
+def _known(mean: Floats, variance: Floats, low: Floats, high: Floats) -> Fraction:
     """Ends; NaN where the mean is infinite or its variance is not known."""
     some = np.isfinite(mean) & np.isfinite(variance)
     return np.where(some, low, np.nan), np.where(some, high, np.nan)
@@ -306,7 +315,9 @@ def _known(mean: Floats, variance: Floats, low: Floats, high: Floats) -> Part:
 # --- several parts -------------------------------------------------------------------------------
 
 
-def redrawn(cells: Floats, measure: Measure, draws: int, generator: np.random.Generator) -> Floats:
+def resample_parts(
+    cells: Floats, measure: Measure, draws: int, generator: np.random.Generator
+) -> Floats:
     """(draws, ...) a measure of as many parts, drawn from parts (F, A, K) with replacement."""
     F = len(cells)
     times = generator.multinomial(F, np.full(F, 1.0 / F), size=draws).astype(np.float64)
@@ -318,9 +329,9 @@ def redrawn(cells: Floats, measure: Measure, draws: int, generator: np.random.Ge
     return np.concatenate(found)
 
 
-def of_each(
+def mean_over_parts(
     values: Floats, level: float, *, bounds: tuple[float, float], rows: float
-) -> tuple[Floats, Part]:
+) -> tuple[Floats, Fraction]:
     """Mean over the first axis and its ends; a part where there is no value does not count."""
     parts = (~np.isnan(values)).sum(axis=0)
     mean = ratio((np.nansum(values, axis=0), parts))
@@ -436,13 +447,13 @@ def interval_over(
     if method == "t":
         bounds = bounds_of(whole, measure, cost=cost, reject=reject, outlier=outlier)
         rows = float(whole.weight.sum())
-        found, ends = of_each(formula(cells), level, bounds=bounds, rows=rows)
+        found, ends = mean_over_parts(formula(cells), level, bounds=bounds, rows=rows)
     else:
         found = formula(cells.sum(axis=0))
         generator = generator_of(seed)
-        drawn_parts = redrawn(cells, formula, check_draws(draws), generator)
+        drawn_parts = resample_parts(cells, formula, check_draws(draws), generator)
 
-        def of_rows() -> Part:
+        def of_rows() -> Fraction:
             if measure in LOSSES:
                 loss = _interval_of_loss(whole, measure, level, "counts")
                 return np.asarray(loss.low), np.asarray(loss.high)
@@ -456,7 +467,7 @@ def interval_over(
                 generator=generator,
             )[1]
 
-        ends = widened(found, percentiles(drawn_parts, level), of_rows)
+        ends = widen_if_degenerate(found, percentiles(drawn_parts, level), of_rows)
     return _interval(measure, found, ends, level, method)
 
 

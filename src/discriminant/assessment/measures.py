@@ -43,14 +43,14 @@ from discriminant.moments.confusion import Tally
 from discriminant.table.blocks import Floats
 
 Average = Literal["macro", "micro", "weighted"]
-Part = tuple[Floats, Floats]  # above and below the line of a rate; both linear in the counts
-Rate = Callable[[Floats], Part]
+Fraction = tuple[Floats, Floats]  # above and below the line of a rate; both linear in the counts
+Rate = Callable[[Floats], Fraction]
 Measure = Callable[[Floats], Floats]
 
 AVERAGES: tuple[Average, ...] = ("macro", "micro", "weighted")
 
 
-def ratio(part: Part) -> Floats:
+def ratio(part: Fraction) -> Floats:
     """Above over below the line, NaN where nothing is below."""
     above, below = np.broadcast_arrays(*part)
     found = np.full(below.shape, np.nan)
@@ -58,17 +58,17 @@ def ratio(part: Part) -> Floats:
     return found
 
 
-def right(cells: Floats) -> Floats:
+def correct(cells: Floats) -> Floats:
     """(..., K) rows of each class given to it."""
     return np.asarray(np.einsum("...kk->...k", cells[..., : cells.shape[-1], :]))
 
 
-def true(cells: Floats) -> Floats:
+def true_total(cells: Floats) -> Floats:
     """(..., K) rows of each class: its support."""
     return np.asarray(cells.sum(axis=-2))
 
 
-def said(cells: Floats) -> Floats:
+def predicted_total(cells: Floats) -> Floats:
     """(..., K) rows given to each class."""
     return np.asarray(cells[..., : cells.shape[-1], :].sum(axis=-1))
 
@@ -81,43 +81,45 @@ def total(cells: Floats) -> Floats:
 # --- rates: one count over another ---------------------------------------------------------------
 
 
-def accuracy(cells: Floats) -> Part:
+def accuracy(cells: Floats) -> Fraction:
     """Right, of those given to a class."""
-    return right(cells).sum(axis=-1), said(cells).sum(axis=-1)
+    return correct(cells).sum(axis=-1), predicted_total(cells).sum(axis=-1)
 
 
-def error(cells: Floats) -> Part:
+def error(cells: Floats) -> Fraction:
     """Wrong, of those given to a class."""
-    return (said(cells) - right(cells)).sum(axis=-1), said(cells).sum(axis=-1)
+    return (predicted_total(cells) - correct(cells)).sum(axis=-1), predicted_total(cells).sum(
+        axis=-1
+    )
 
 
-def coverage(cells: Floats) -> Part:
+def coverage(cells: Floats) -> Fraction:
     """Given to any class, of all."""
-    return said(cells).sum(axis=-1), total(cells)
+    return predicted_total(cells).sum(axis=-1), total(cells)
 
 
-def recall(cells: Floats) -> Part:
+def recall(cells: Floats) -> Fraction:
     """(..., K) right, of the rows of a class."""
-    return right(cells), true(cells)
+    return correct(cells), true_total(cells)
 
 
-def precision(cells: Floats) -> Part:
+def precision(cells: Floats) -> Fraction:
     """(..., K) right, of the rows given to a class."""
-    return right(cells), said(cells)
+    return correct(cells), predicted_total(cells)
 
 
-def specificity(cells: Floats) -> Part:
+def specificity(cells: Floats) -> Fraction:
     """(..., K) not given to a class, of the rows of others."""
-    others = total(cells)[..., np.newaxis] - true(cells)
-    return np.maximum(others - (said(cells) - right(cells)), 0.0), others
+    others = total(cells)[..., np.newaxis] - true_total(cells)
+    return np.maximum(others - (predicted_total(cells) - correct(cells)), 0.0), others
 
 
-def prevalence(cells: Floats) -> Part:
+def prevalence(cells: Floats) -> Fraction:
     """(..., K) rows of a class, of all."""
-    return true(cells), total(cells)[..., np.newaxis]
+    return true_total(cells), total(cells)[..., np.newaxis]
 
 
-def share(cells: Floats, place: int | None) -> Part:
+def share(cells: Floats, place: int | None) -> Fraction:
     """Of the action at a place; None is an action that was never taken."""
     taken = 0.0 * total(cells) if place is None else cells[..., place, :].sum(axis=-1)
     return taken, total(cells)
@@ -142,8 +144,8 @@ RATES: dict[str, Rate] = {
 
 def f_score(cells: Floats, *, beta: float = 1.0) -> Floats:
     """(..., K) F_beta of each class."""
-    below = beta**2 * true(cells) + said(cells)
-    return ratio(((1.0 + beta**2) * right(cells), below))
+    below = beta**2 * true_total(cells) + predicted_total(cells)
+    return ratio(((1.0 + beta**2) * correct(cells), below))
 
 
 def check_beta(beta: Any) -> float:
@@ -155,25 +157,25 @@ def check_beta(beta: Any) -> float:
 
 def balanced_accuracy(cells: Floats) -> Floats:
     """(...) mean recall of the classes that have rows."""
-    some = true(cells) > 0
+    some = true_total(cells) > 0
     found = np.where(some, ratio(recall(cells)), 0.0).sum(axis=-1)
     return ratio((found, some.sum(axis=-1)))
 
 
 def mcc(cells: Floats) -> Floats:
     """(...) Matthews' correlation; 0 where all rows are one class, or all are given to one."""
-    spread = _spread(true(cells)) * _spread(cells.sum(axis=-1))
+    spread = _spread(true_total(cells)) * _spread(cells.sum(axis=-1))
     found = ratio((_beyond_chance(cells), np.sqrt(spread)))
     return np.where(spread == 0, np.where(total(cells) > 0, 0.0, np.nan), found)
 
 
 def kappa(cells: Floats) -> Floats:
     """(...) Cohen's kappa: NaN where chance alone would be right every time."""
-    below = total(cells) ** 2 - (true(cells) * said(cells)).sum(axis=-1)
+    below = total(cells) ** 2 - (true_total(cells) * predicted_total(cells)).sum(axis=-1)
     return ratio((_beyond_chance(cells), below))
 
 
-def averaged(
+def average_over_classes(
     cells: Floats,
     measure: Literal["precision", "recall", "f"],
     average: Average,
@@ -187,22 +189,26 @@ def averaged(
     and below the line first. With `zero_division` NaN, undefined rates are left out.
     """
     if average == "micro":
-        whole = (right(cells), true(cells), said(cells))
+        whole = (correct(cells), true_total(cells), predicted_total(cells))
         hit, own, told = (value.sum(axis=-1) for value in whole)
         below = {"precision": told, "recall": own, "f": beta**2 * own + told}[measure]
         found = ratio(((1.0 + beta**2) * hit if measure == "f" else hit, below))
         return np.where(np.isnan(found), zero_division, found)
     each = f_score(cells, beta=beta) if measure == "f" else ratio(RATES[measure](cells))
-    occurs = (true(cells) + said(cells)) > 0
+    occurs = (true_total(cells) + predicted_total(cells)) > 0
     each = np.where(np.isnan(each), zero_division, each)
-    weight = np.where(occurs & ~np.isnan(each), true(cells) if average == "weighted" else 1.0, 0.0)
+    weight = np.where(
+        occurs & ~np.isnan(each), true_total(cells) if average == "weighted" else 1.0, 0.0
+    )
     return ratio(((weight * np.nan_to_num(each)).sum(axis=-1), weight.sum(axis=-1)))
 
 
 def _beyond_chance(cells: Floats) -> Floats:
     """N sum right - sum true said, class by class."""
     N = total(cells)[..., np.newaxis]
-    return np.asarray((N * right(cells) - true(cells) * said(cells)).sum(axis=-1))
+    return np.asarray(
+        (N * correct(cells) - true_total(cells) * predicted_total(cells)).sum(axis=-1)
+    )
 
 
 def _spread(counts: Floats) -> Floats:
@@ -211,7 +217,9 @@ def _spread(counts: Floats) -> Floats:
 
 
 _WAYS: dict[str, Measure] = {
-    f"{average}_{'f1' if name == 'f' else name}": partial(averaged, measure=name, average=average)
+    f"{average}_{'f1' if name == 'f' else name}": partial(
+        average_over_classes, measure=name, average=average
+    )
     for average in AVERAGES
     for name in ("precision", "recall", "f")
 }
@@ -246,7 +254,7 @@ def formula_of(
 ) -> Measure:
     """Any measure of counts, of tables (..., A, K) like that of the tally."""
     if measure == "cost" and cost is not None:
-        return costing(tally, cost, reject, outlier)
+        return cost_formula(tally, cost, reject, outlier)
     if measure in MEASURES:
         return MEASURES[measure]
     rate = rates_of(tally).get(measure)
@@ -275,7 +283,7 @@ def bounds_of(
     return (-1.0 if measure in ("mcc", "kappa") else 0.0), 1.0
 
 
-def costing(tally: Tally, cost: Any, reject: float | None, outlier: float | None) -> Measure:
+def cost_formula(tally: Tally, cost: Any, reject: float | None, outlier: float | None) -> Measure:
     """The mean price of a row."""
     prices = _prices(tally, cost, reject, outlier)
     return lambda cells: ratio(((cells * prices).sum(axis=(-2, -1)), total(cells)))

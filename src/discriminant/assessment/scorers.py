@@ -27,7 +27,7 @@ from discriminant.table.blocks import Features, Floats, Labels, Places, dense
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Answers:
+class Predictions:
     """What is said of n rows."""
 
     log_posterior: Floats  # (n, K), -inf for a class that the model does not know
@@ -35,17 +35,17 @@ class Answers:
     others: Actions = ()  # decisions that are no classes
 
     @classmethod
-    def blank(cls, rows: int, classes: int) -> Answers:
+    def empty(cls, rows: int, classes: int) -> Predictions:
         """To be filled in."""
         logs = np.full((classes, rows), -np.inf).T  # those of a class side by side
         return cls(logs, np.zeros(rows, dtype=np.intp))
 
-    def of(self, rows: Places) -> Answers:
+    def take(self, rows: Places) -> Predictions:
         """What is said of some of them."""
         logs = np.array([column[rows] for column in self.log_posterior.T]).T
-        return Answers(logs, self.decided[rows], self.others)
+        return Predictions(logs, self.decided[rows], self.others)
 
-    def put(
+    def fill(
         self,
         rows: Places | slice,
         columns: Places,
@@ -68,7 +68,7 @@ def check_classifier(estimator: Any) -> None:
         raise OptionError.of("estimator", type(estimator).__name__, allowed)
 
 
-def said_by(model: Any, X: Any) -> tuple[npt.NDArray[Any], Actions]:
+def decisions_of(model: Any, X: Any) -> tuple[npt.NDArray[Any], Actions]:
     """(n,) what a fitted classifier decides, and the decisions it has that are no classes."""
     if not hasattr(model, "decide"):
         return np.asarray(model.predict(X)), ()
@@ -80,10 +80,10 @@ def said_by(model: Any, X: Any) -> tuple[npt.NDArray[Any], Actions]:
 
 def log_posterior_or_none(model: Any, X: Any) -> Floats | None:
     """(n, K) log posteriors of a fitted classifier; None if it gives no probabilities."""
-    return log_outputs(model, X) if gives_posterior(model) else None
+    return log_predict_proba(model, X) if gives_posterior(model) else None
 
 
-def log_outputs(model: Any, X: Any) -> Floats | None:
+def log_predict_proba(model: Any, X: Any) -> Floats | None:
     """(n, K) logs of `predict_proba`, whether or not these are probabilities; None without it."""
     with np.errstate(divide="ignore"):
         if hasattr(model, "predict_log_proba"):
@@ -103,24 +103,24 @@ def class_scores(model: Any, features: Any, labels: Labels) -> Floats:
     return found
 
 
-class Gathered:
+class PredictionCollector:
     """Answers of several fitted classifiers, each about some of N rows."""
 
     def __init__(self, labels: Labels, rows: int) -> None:
         self.labels = labels
-        self.found = Answers.blank(rows, len(labels))
+        self.found = Predictions.empty(rows, len(labels))
         self.said: list[tuple[Places, npt.NDArray[Any]]] = []  # rows, and what is decided of them
         self.others: set[Hashable] = set()
 
-    def ask(self, model: Any, X: Any, rows: Places) -> None:
+    def add(self, model: Any, X: Any, rows: Places) -> None:
         """Put down what a model says of rows X, which have these numbers.
 
         Without posteriors it is taken to be sure of what it predicts.
         """
-        said, others = said_by(model, X)
+        said, others = decisions_of(model, X)
         self.said.append((rows, said))
         self.others.update(others)
-        logs = log_outputs(model, X)
+        logs = log_predict_proba(model, X)
         if logs is None:
             warn(NoPosteriorWarning.of(type(model).__name__))
             chosen = np.asarray(model.predict(X))[:, None] == np.asarray(model.classes_)
@@ -129,7 +129,7 @@ class Gathered:
         for k, column in zip(np.searchsorted(self.labels, model.classes_), logs.T, strict=True):
             self.found.log_posterior[rows, k] = column
 
-    def answers(self) -> Answers:
+    def predictions(self) -> Predictions:
         """Decisions by their places."""
         names = self.labels.tolist()
         others = in_order(self.others.difference(names))
@@ -142,7 +142,7 @@ class Gathered:
             self.found.decided[rows] = np.array([place.get(n, -1) for n in distinct])[which]
         if strange:
             raise LabelError.strange(dict(strange), names)
-        return Answers(self.found.log_posterior, self.found.decided, tuple(others))
+        return Predictions(self.found.log_posterior, self.found.decided, tuple(others))
 
 
 def _distinct(said: npt.NDArray[Any], labels: Labels) -> tuple[list[Any], Places]:
@@ -161,7 +161,7 @@ def _distinct(said: npt.NDArray[Any], labels: Labels) -> tuple[list[Any], Places
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ByRule:
+class RuleScorer:
     """A rule made from moments, and the model, not fitted, that says what it means."""
 
     model: Any
@@ -169,29 +169,29 @@ class ByRule:
     columns: Places  # (k,) the classes that it knows
     classes: int  # K of all
 
-    def said(self, features: Features) -> tuple[Floats, Places, Actions]:
+    def predict(self, features: Features) -> tuple[Floats, Places, Actions]:
         """Log posteriors of all classes, and what is decided."""
         logs, codes = self.model.predict_with_rule(self.rule, features)
         return *_placed(logs, codes, self.columns, self.classes), ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ByModel:
+class ModelScorer:
     """A fitted model, asked as anybody would ask it."""
 
     model: Any
     labels: Labels  # (K,) all classes
     places: Places | None = None  # (d,) where its features are among those of a row
 
-    def said(self, features: Features) -> tuple[Floats, Places, Actions]:
+    def predict(self, features: Features) -> tuple[Floats, Places, Actions]:
         """Log posteriors of all classes, and what is decided."""
         rows = np.asarray(dense(features), dtype=np.float64)
         if self.places is not None:
             rows = rows[:, self.places]
         if not self._plain:
-            found = Gathered(self.labels, len(rows))
-            found.ask(self.model, rows, np.arange(len(rows)))
-            answers = found.answers()
+            found = PredictionCollector(self.labels, len(rows))
+            found.add(self.model, rows, np.arange(len(rows)))
+            answers = found.predictions()
             return answers.log_posterior, answers.decided, answers.others
         columns = np.searchsorted(self.labels, self.model.classes_)
         codes = np.searchsorted(self.model.classes_, self.model.predict(rows))
@@ -205,13 +205,13 @@ class ByModel:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ByScores:
+class DecisionScorer:
     """A fitted model without posteriors: it is sure of what it says, and ranks rows by scores."""
 
     model: Any
     labels: Labels  # (K,) all classes
 
-    def said(self, features: Features) -> tuple[Floats, Places, Actions]:
+    def predict(self, features: Features) -> tuple[Floats, Places, Actions]:
         """All belief in the class that is said."""
         rows = np.asarray(dense(features), dtype=np.float64)
         codes = np.searchsorted(self.labels, self.model.predict(rows))
@@ -225,7 +225,7 @@ class ByScores:
         return class_scores(self.model, rows, self.labels)
 
 
-def unnamed(model: Any) -> Any:
+def without_feature_names(model: Any) -> Any:
     """A fitted model that takes arrays without asking for the names of their columns."""
     made = copy(model)
     schema = getattr(made, "_schema", None)
@@ -234,7 +234,7 @@ def unnamed(model: Any) -> Any:
     if "feature_names_in_" in made.__dict__:
         del made.feature_names_in_
     if hasattr(made, "estimator_"):
-        made.estimator_ = unnamed(made.estimator_)
+        made.estimator_ = without_feature_names(made.estimator_)
     return made
 
 

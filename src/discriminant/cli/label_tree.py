@@ -28,9 +28,9 @@ from discriminant.extreme.label_tree import LabelTree, check_options
 from discriminant.extreme.report import label_page_facts, labels_to_markdown, write_label_page
 from discriminant.report.fact_types import to_json
 from discriminant.report.format import counted
-from discriminant.study.predict import Pace
+from discriminant.study.predict import ProgressRate
 from discriminant.study.report import write_text
-from discriminant.study.sources import refuse_sparse
+from discriminant.study.sources import reject_sparse_file
 
 _SCALED = " Rows were brought to length one (--with unit_rows=false leaves them as they are)."
 _FROM_ONE = (
@@ -116,7 +116,7 @@ def _fit_table(
 
     A checkpoint is of whatever takes the time: of sums, if the tree is made of moments.
     """
-    refuse_sparse(source)
+    reject_sparse_file(source)
     given = {"random_state": options["seed"], "standardize": True, **asked}
     if asked.get("tree") != "moments":
         given = {"checkpoint": options["checkpoint"], **given}
@@ -227,7 +227,7 @@ def _measured(
     session: Session, model: LabelTree, source: Any, options: dict[str, Any]
 ) -> LabelsAssessed:
     with session.progress() as shown:
-        pace = Pace(shown)
+        pace = ProgressRate(shown)
         pace("measuring", 0, 1)
         return assessed_labels(
             model, source, k=options["top"], unknown=options["unknown"], told=pace.rows

@@ -19,8 +19,8 @@ from discriminant.engines.table_moments import TableMoments, alike
 from discriminant.errors import CommandError, CommandWarning
 from discriminant.moments.class_moments import ClassMoments
 from discriminant.report.format import counted, number
-from discriminant.study.predict import Pace
-from discriminant.study.sources import take
+from discriminant.study.predict import ProgressRate
+from discriminant.study.sources import open_study_source
 
 _CHANCE = 0.05
 
@@ -31,9 +31,11 @@ def moments(session: Session, source: tuple[str, ...], options: dict[str, Any]) 
     options["reference"] = options["reference"] or "none"  # so that those of several sites add
     detail, how = options["detail"], reading_arguments(options)
     with session.progress() as shown:
-        pace = Pace(shown)
+        pace = ProgressRate(shown)
         pace("reading", 0, 1)
-        taken = take(one_or_all(source), detail=detail, progress=pace.rows, min_classes=1, **how)
+        taken = open_study_source(
+            one_or_all(source), detail=detail, progress=pace.rows, min_classes=1, **how
+        )
         found = read_moments(taken.rows, detail=detail)
     if isinstance(found, ClassMoments):
         found = TableMoments.of(found, taken.opened.encoding)

@@ -28,8 +28,8 @@ from discriminant.errors import CommandError, TargetError
 from discriminant.estimators.meta.decision import Decision
 from discriminant.export import export as exported
 from discriminant.report.format import counted
-from discriminant.study.predict import Answered, Pace, encoding_of, predict_file
-from discriminant.study.sources import in_parts, of_database, parts_of
+from discriminant.study.predict import PredictedRows, ProgressRate, encoding_of, predict_file
+from discriminant.study.sources import is_partitioned, open_partitions, resolve_database
 from discriminant.table.column_types import Wishes
 from discriminant.table.encoding import Encoding
 from discriminant.table.files.csv_dialect import MISSING as MISSING_TEXTS
@@ -68,7 +68,7 @@ def _to_stdout(
     return DONE
 
 
-def _counted(done: Answered) -> str:
+def _counted(done: PredictedRows) -> str:
     most = Counter(done.counts).most_common(20)
     lines = [f"  {name}: {counted(n, 'row')}" for name, n in most]
     return "\n".join([f"{counted(done.rows, 'row')}:", *lines])
@@ -76,7 +76,7 @@ def _counted(done: Answered) -> str:
 
 def _predicted(
     session: Session, path: str, source: tuple[str, ...], out: str, options: dict[str, Any]
-) -> Answered:
+) -> PredictedRows:
     model, _ = loaded(path, options)
     reject_inapplicable("sparse rows" if is_of_sparse_rows(model) else "table")
     if not hasattr(model, "predict_topk"):
@@ -89,7 +89,7 @@ def _predicted(
     with session.progress() as show:
         return predict_file(
             model,
-            of_database(one_or_all(source), options["table"], options["query"]),
+            resolve_database(one_or_all(source), options["table"], options["query"]),
             out,
             prefix=options["prefix"],
             probabilities=not options["no_probabilities"],
@@ -146,7 +146,7 @@ def assess(session: Session, path: str, source: tuple[str, ...], options: dict[s
     if target is None:
         raise TargetError.no_column("--target", [], None, what="target")
     given, place = one_or_all(source), source_arguments(options)
-    if in_parts(given, **place):
+    if is_partitioned(given, **place):
         return _assessed(session, model, encoding, given, target, place, options)
     session.log("reading ...")
     frame, _ = read_frame(given, encoding=encoding, target=target)
@@ -168,9 +168,9 @@ def _assessed(
 ) -> int:
     """Rows in parts: one pass, and only sums come back."""
     with session.progress() as shown:
-        pace = Pace(shown)
+        pace = ProgressRate(shown)
         pace("reading", 0, 1)
-        source = parts_of(given, progress=pace.rows, **place)
+        source = open_partitions(given, progress=pace.rows, **place)
         wishes = Wishes(target, missing_texts=encoding.missing_texts)
         found = evaluate_source(
             model, reading_as(source, wishes, encoding), target=target, unseen=options["unknown"]

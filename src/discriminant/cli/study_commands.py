@@ -29,9 +29,9 @@ from discriminant.report.format import counted
 from discriminant.report.markdown import to_markdown
 from discriminant.report.overview import verdict
 from discriminant.study import study
-from discriminant.study.models import chosen_members, family
+from discriminant.study.models import candidate_models, resolve_models
 from discriminant.study.report import write_text
-from discriminant.study.sources import refuse_sparse
+from discriminant.study.sources import reject_sparse_file
 from discriminant.study.workflow import Study
 from discriminant.table.encoding import Column, Encoding
 from discriminant.table.files.formats import is_stored
@@ -116,12 +116,12 @@ def compare(session: Session, source: tuple[str, ...], options: dict[str, Any]) 
 def _check_request(source: tuple[str, ...], options: dict[str, Any]) -> None:
     """Refuse sparse rows without a target, and models that cannot be selected, before reading."""
     if options["target"] is None:
-        refuse_sparse(source)
+        reject_sparse_file(source)
     names, name = split_names(options["models"]), options.get("model")
-    members = chosen_members(names)
+    members = resolve_models(names)
     if name is not None:
         reject_inapplicable("named model")
-        one = chosen_members([name])
+        one = resolve_models([name])
         if names is not None and name not in names:
             raise StudyError.not_compared(name, names)
         members = one
@@ -205,11 +205,11 @@ def _fit_moments(session: Session, path: str, options: dict[str, Any]) -> int:
     found = store.load(path)
     if not isinstance(found, ClassMoments):
         raise CommandError.not_moments(path, type(found).__name__)
-    names = [name for name, one in family().items() if one.by_moments and not one.chosen]
+    names = [name for name, one in candidate_models().items() if one.moment_based and not one.tuned]
     name = options["model"]
     if name is None:
         raise CommandError.no_rows(path, names)
-    member = chosen_members([name])[0]
+    member = resolve_models([name])[0]
     if name not in names or not found.holds(member.make().detail):
         raise CommandError.needs_rows(path, name, found.detail, names)
     table = found if isinstance(found, TableMoments) else _of_numbers(found)

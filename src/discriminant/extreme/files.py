@@ -40,8 +40,8 @@ from discriminant.extreme.label_tree import LabelTree
 from discriminant.extreme.model.propensity import inverse_propensity
 from discriminant.extreme.top_k import FrequencyBin, TopK
 from discriminant.report.format import between, percent, whole
-from discriminant.study.sources import label_columns, refuse_table
-from discriminant.study.writers import ArrowSheet, safe_cell
+from discriminant.study.sources import label_columns, reject_table
+from discriminant.study.writers import ArrowWriter, safe_cell
 from discriminant.table.files.atomic import replacing
 from discriminant.table.files.svmlight import (
     First,
@@ -118,7 +118,7 @@ def one_file(source: Any) -> Any:
         source = source[0]
     if not isinstance(source, str | os.PathLike):
         raise OptionError.of("source", source, "one file of sparse rows, XMC text or svmlight")
-    refuse_table(source)
+    reject_table(source)
     return source
 
 
@@ -153,7 +153,7 @@ def _first_feature(model: LabelTree) -> First:
 
 def _sheet(file: Any, out: Path, names: list[str], safe: bool) -> Any:
     if out.suffix in _ARROW:
-        return _Columns(ArrowSheet(file, parquet=out.suffix == ".parquet"), names)
+        return _Columns(ArrowWriter(file, parquet=out.suffix == ".parquet"), names)
     return _Lines(file, names, safe)
 
 
@@ -183,7 +183,7 @@ class _Lines:
 class _Columns:
     """Parquet, or Arrow IPC."""
 
-    def __init__(self, sheet: ArrowSheet, names: list[str]) -> None:
+    def __init__(self, sheet: ArrowWriter, names: list[str]) -> None:
         self.sheet, self.names = sheet, names
 
     def add(self, labels: Any, scores: Any) -> None:

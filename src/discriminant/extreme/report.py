@@ -23,7 +23,7 @@ from typing import Any, NotRequired, TypedDict, cast
 import numpy as np
 import numpy.typing as npt
 
-from discriminant.assessment.inference.summary import in_bytes
+from discriminant.assessment.inference.summary import format_bytes
 from discriminant.extreme.files import LabelsAssessed
 from discriminant.extreme.label_tree import LabelTree
 from discriminant.extreme.summary import ForestSummary, level_rows
@@ -539,7 +539,7 @@ def _read(read: LabelsReadFacts) -> list[str]:
 
 
 def _tree(tree: TreeFacts) -> list[str]:
-    held = f"{whole(tree['weights'])} weights in {in_bytes(tree['bytes'])}"
+    held = f"{whole(tree['weights'])} weights in {format_bytes(tree['bytes'])}"
     title = "## The tree" if tree["trees"] == 1 else "## The trees"
     parts = [title, f"{spoken(grown(tree))}. {counted(tree['trees'], 'tree')}, {held}."]
     for shape in tree["shapes"]:

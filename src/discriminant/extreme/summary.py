@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from discriminant.assessment.inference.summary import Printed, in_bytes
+from discriminant.assessment.inference.summary import PrintedResult, format_bytes
 from discriminant.extreme.model.tree import LevelStatistics, Spread, TreeStatistics
 
 _HEAD = ("level", "nodes", "children", "classifiers", "weights", "each", "features", "size")
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class ForestSummary(Printed):
+class ForestSummary(PrintedResult):
     """What `LabelTree.summary()` returns: `print` it, or ask for `to_dict()`."""
 
     trees: tuple[TreeStatistics, ...]
@@ -56,7 +56,7 @@ class ForestSummary(Printed):
         lines = [
             f"Label tree: {several} over {self.labels:,} labels, rows of {self.features:,} "
             "features",
-            f"{self.weights:,} weights of {self.precision}, {in_bytes(self.bytes)}; "
+            f"{self.weights:,} weights of {self.precision}, {format_bytes(self.bytes)}; "
             f"path score: {self.path}",
         ]
         if self.rows is not None and self.pairs is not None:
@@ -128,7 +128,7 @@ def _table(trees: Sequence[TreeStatistics], places: Sequence[int], features: int
             f"{row['weights']:,}",
             f"{row['each']:,.1f}",
             f"{100 * row['features']:.1f}%",
-            in_bytes(row["bytes"]),
+            format_bytes(row["bytes"]),
         )
         for row in level_rows(trees, features)
     ]

@@ -33,7 +33,7 @@ class Scorer(Protocol):
     One without posteriors may have `scores(features)`, (n, K), by which rows are then ranked.
     """
 
-    def said(self, features: Features) -> tuple[Floats, Places, Actions]:
+    def predict(self, features: Features) -> tuple[Floats, Places, Actions]:
         """(n, K) log posteriors, (n,) places of decisions, and those that are no classes."""
         ...
 
@@ -119,14 +119,14 @@ class HeldOutReading:
         """Piece by piece."""
         assert scorer is not None
         pieces = [
-            scorer.said(part.rows(lo, min(lo + _PIECE, len(part))).features)
+            scorer.predict(part.rows(lo, min(lo + _PIECE, len(part))).features)
             for lo in range(0, len(part), _PIECE)
         ]
         if len(pieces) == 1:
             return pieces[0]
         logs, decided = (np.concatenate([piece[j] for piece in pieces]) for j in (0, 1))
         if not all(piece[2] == pieces[0][2] for piece in pieces):
-            return scorer.said(part.features)
+            return scorer.predict(part.features)
         return logs, decided, pieces[0][2]
 
     def _ranks(self, scorer: Scorer | None, part: Block) -> Floats | None:

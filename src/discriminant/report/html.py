@@ -20,7 +20,7 @@ from importlib.resources import files
 from typing import Any
 
 from discriminant import catalog
-from discriminant.assessment.inference.summary import in_bytes
+from discriminant.assessment.inference.summary import format_bytes
 from discriminant.report import format
 from discriminant.report.fact_types import Facts, plain
 from discriminant.report.format import noted
@@ -224,7 +224,7 @@ def _template(name: str) -> Any:
         "chance": format.chance,
         "whole": format.whole,
         "duration": format.duration,
-        "bytes": in_bytes,
+        "bytes": format_bytes,
         "colour": elements.colour,
         "shape": elements.shape,
         "shade": shade,

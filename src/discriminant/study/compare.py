@@ -35,14 +35,14 @@ from sklearn.base import clone
 from discriminant.assessment.assessment import Assessment
 from discriminant.assessment.resampling.cross_validate import (
     Folded,
-    HeldOut,
-    auc_of,
-    ruled,
-    warn_of_missing,
+    HeldOutPredictions,
+    auc_of_rankings,
+    fold_rules,
+    warn_missing_classes,
 )
 from discriminant.assessment.resampling.folds import Dealt, FoldNumbers
 from discriminant.assessment.resampling.rda_grid import STEPS, Candidates, Grid
-from discriminant.assessment.scorers import Answers, ByModel, ByRule, ByScores
+from discriminant.assessment.scorers import DecisionScorer, ModelScorer, Predictions, RuleScorer
 from discriminant.engines.local import available_threads
 from discriminant.engines.partitioned import AnyTable, Parted
 from discriminant.errors import DiscriminantError, StudyError, capture_warnings
@@ -53,12 +53,12 @@ from discriminant.posterior import gives_posterior
 from discriminant.study.comparison import (
     LEVEL,
     Comparison,
-    Outcome,
-    area_of,
-    outcome_of,
-    right_together,
+    ModelResult,
+    both_correct_weight,
+    held_out_auc,
+    measure_model,
 )
-from discriminant.study.models import Member
+from discriminant.study.models import StudyModel
 from discriminant.table.blocks import Floats, Labels
 from discriminant.table.memory import Table
 
@@ -73,7 +73,7 @@ _MOMENTS_BYTES = 1 << 30  # of all folds together
 class Said:
     """What a model says of held-out rows of the table."""
 
-    answers: Answers
+    answers: Predictions
     tallies: tuple[Assessment, ...] = ()  # of each fold, if they are at hand
     scores: Floats | None = None  # (N, K) of a model without probabilities
     note: str = ""
@@ -85,8 +85,8 @@ class Run(ABC):
     """A comparison under way, and what it leaves for later: moments, the grid of RDA."""
 
     seed: int
-    most: int
-    told: Told
+    max_rows: int
+    progress: Told
     seconds: dict[str, float]
     marginal: bool = False  # whether models are to do without features that are missing
     surface: Grid | None = None
@@ -132,17 +132,17 @@ class Run(ABC):
 
     @abstractmethod
     def outcomes(
-        self, members: list[Member], left_out: list[tuple[str, str]]
-    ) -> tuple[tuple[Outcome, ...], Floats]:
+        self, members: list[StudyModel], left_out: list[tuple[str, str]]
+    ) -> tuple[tuple[ModelResult, ...], Floats]:
         """Of the models that could be fitted, and (M, M) what they have right together."""
 
     # --- comparing --------------------------------------------------------------------------------
 
-    def compare(self, members: list[Member]) -> Comparison:
+    def compare(self, members: list[StudyModel]) -> Comparison:
         """The outcome of each."""
         left_out: list[tuple[str, str]] = []
         outcomes, right = self.outcomes(members, left_out)
-        self.told("done", len(members), len(members))
+        self.progress("done", len(members), len(members))
         if not outcomes:
             raise StudyError.none_left(left_out)
         return Comparison(
@@ -159,13 +159,16 @@ class Run(ABC):
             self.fold_column,
         )
 
-    def worked(
-        self, members: list[Member], work: Callable[[Member], T], left_out: list[tuple[str, str]]
-    ) -> Iterator[tuple[Member, T, float, tuple[Warning, ...]]]:
+    def run_each(
+        self,
+        members: list[StudyModel],
+        work: Callable[[StudyModel], T],
+        left_out: list[tuple[str, str]],
+    ) -> Iterator[tuple[StudyModel, T, float, tuple[Warning, ...]]]:
         """What work gives of each model, how long it took and what was told; or why not."""
         self.folded  # before the clock starts: it serves all  # noqa: B018
         for i, member in enumerate(members):
-            self.told(member.title, i, len(members))
+            self.progress(member.title, i, len(members))
             self._load(member)
             started = time.perf_counter()
             try:
@@ -176,23 +179,23 @@ class Run(ABC):
                 continue
             yield member, found, time.perf_counter() - started, tuple(told)
 
-    def _load(self, member: Member) -> None:
+    def _load(self, member: StudyModel) -> None:
         if member.compiled and "compiling" not in self.seconds:
             started = time.perf_counter()
             member.load()
             self.seconds["compiling"] = time.perf_counter() - started
 
-    def held(self, outcome: Outcome) -> HeldOut:
+    def held(self, outcome: ModelResult) -> HeldOutPredictions:
         """Held-out answers of the rows in memory, worked out again where they were not kept."""
-        if outcome.held is not None:
-            return outcome.held
+        if outcome.predictions is not None:
+            return outcome.predictions
         with capture_warnings():
-            return self.held_of(outcome.member, self.said(outcome.member).answers)
+            return self.held_of(outcome.model, self.held_out_predictions(outcome.model).answers)
 
-    def held_of(self, member: Member, answers: Answers) -> HeldOut:
+    def held_of(self, member: StudyModel, answers: Predictions) -> HeldOutPredictions:
         """Answers beside the truth."""
         table = self.table
-        return HeldOut.of(
+        return HeldOutPredictions.of(
             table.schema.labels,
             table.codes,
             self.folded.fold,
@@ -211,11 +214,11 @@ class Run(ABC):
             return None
         return "fourth" if 24 * K * d * d * self.folds <= _MOMENTS_BYTES else "pooled"
 
-    def made(self, member: Member) -> Any:
+    def unfitted(self, member: StudyModel) -> Any:
         """The classifier with the options that were chosen, not yet fitted."""
-        if not member.chosen or self.detail is None:
+        if not member.tuned or self.detail is None:
             return member.make()
-        p, s, _ = self._surface().best()
+        p, s, _ = self._rda_grid().best()
         assert self.surface is not None
         return _rda(self.surface, p, s)
 
@@ -224,49 +227,49 @@ class Run(ABC):
         if self.marginal and not getattr(model, "can_marginalise", False):
             raise StudyError.not_gaussian()
 
-    def ways(self, member: Member) -> Ways | None:
+    def fold_estimators(self, member: StudyModel) -> Ways | None:
         """The model of each fold, to be made from moments; None: it is to be fitted to rows."""
         model, whole = member.make(), self.folded.whole
         self.check(model)
-        if member.chosen and (whole is None or not whole.holds("class")):
+        if member.tuned and (whole is None or not whole.holds("class")):
             raise StudyError.no_grid(len(self.rows), self.rows.width)
-        if not member.by_moments or whole is None:
+        if not member.moment_based or whole is None:
             return None
-        if not member.chosen:
+        if not member.tuned:
             if not whole.holds(model.detail):
                 model.fit_moments(whole)  # tells what is missing
             return lambda f: model
-        self._surface()
+        self._rda_grid()
         made = [_rda(grid, *grid.best()[:2]) for grid in self._by_fold]
         return lambda f: made[f]
 
-    def said(self, member: Member) -> Said:
+    def held_out_predictions(self, member: StudyModel) -> Said:
         """What a model says of the rows in memory, each held out in its turn."""
-        ways = self.ways(member)
+        ways = self.fold_estimators(member)
         if ways is not None:
             return Said(*self.folded.answers_by(ways), note=self.note(member))
         found = self.folded.refitted(
-            member.make(), most=self.most, seed=self.seed, told=self.telling(member)
+            member.make(), most=self.max_rows, seed=self.seed, told=self.fold_progress(member)
         )
-        converged = found.converged or member.unending
+        converged = found.converged or member.may_stop_early
         note = self.note(member, used=found.used, converged=converged)
         return Said(found.answers, (), found.scores, note, converged)
 
-    def telling(self, member: Member) -> Callable[[int], object]:
+    def fold_progress(self, member: StudyModel) -> Callable[[int], object]:
         """What tells of the fold under way."""
         folds = self.folds
-        return lambda f: self.told(f"{member.title}, fold {f + 1} of {folds}", -1, 0)
+        return lambda f: self.progress(f"{member.title}, fold {f + 1} of {folds}", -1, 0)
 
-    def note(self, member: Member, *, used: int | None = None, converged: bool = True) -> str:
+    def note(self, member: StudyModel, *, used: int | None = None, converged: bool = True) -> str:
         """What is to be known of a model: its dials, or the rows that it was fitted to."""
-        notes = [self._dials()] if member.chosen and used is None else []
+        notes = [self._describe_tuning()] if member.tuned and used is None else []
         if used is not None and used < self.training:
             notes.append(f"Fitted to {used:,} rows drawn of each training part.")
         if not converged:
             notes.append("Some of its fits had not converged.")
         return " ".join(notes)
 
-    def _dials(self) -> str:
+    def _describe_tuning(self) -> str:
         assert self.surface is not None
         p, s, _ = self.surface.best()
         pooling, shrinkage = self.surface.pooling[p], self.surface.shrinkage[s]
@@ -278,7 +281,7 @@ class Run(ABC):
             taken = "pooling 0 (shrinkage then has no part) was"
         return f"Of {tried} settings, {taken} chosen{part}; for each fold, on the other folds."
 
-    def _surface(self) -> Grid:
+    def _rda_grid(self) -> Grid:
         if self.surface is None:
             tried = Candidates(Family(), np.array(STEPS), STEPS)
             self.surface, self._by_fold = self.folded.grid(tried, most=_GRID_ROWS, seed=self.seed)
@@ -318,7 +321,7 @@ class RunInMemory(Run):
         """The rows in folds, dealt and summed when they are first asked for."""
         if self._folded is None:
             started = time.perf_counter()
-            self.told("summing", 0, 1)
+            self.progress("summing", 0, 1)
             self._folded = Folded.of(self.table, self.fold, detail=self.detail)
             self.seconds["summing"] = time.perf_counter() - started
         return self._folded
@@ -348,18 +351,20 @@ class RunInMemory(Run):
         """Classes that some training part lacks, told of every model."""
         table = self.table
         with capture_warnings() as told:
-            warn_of_missing(table.codes, table.weight, table.schema.labels, self.fold)
+            warn_missing_classes(table.codes, table.weight, table.schema.labels, self.fold)
         return tuple(told)
 
     def outcomes(
-        self, members: list[Member], left_out: list[tuple[str, str]]
-    ) -> tuple[tuple[Outcome, ...], Floats]:
+        self, members: list[StudyModel], left_out: list[tuple[str, str]]
+    ) -> tuple[tuple[ModelResult, ...], Floats]:
         """One model is measured while the next is scored."""
-        waiting: list[Future[tuple[Outcome, Right]]] = []
+        waiting: list[Future[tuple[ModelResult, Right]]] = []
         K = len(self.table.schema.labels)
         keep = 8 * len(self.table) * K * len(members) <= _KEPT_BYTES
         with ThreadPoolExecutor(available_threads()) as pool:
-            for member, said, seconds, told in self.worked(members, self.said, left_out):
+            for member, said, seconds, told in self.run_each(
+                members, self.held_out_predictions, left_out
+            ):
                 warnings = (*told, *self._missing)
                 found = pool.submit(self._measured, member, said, seconds, warnings, keep)
                 waiting.append(found)
@@ -368,18 +373,23 @@ class RunInMemory(Run):
             measured = [found.result() for found in waiting]
         if not measured:
             return (), np.zeros((0, 0))
-        right = right_together(np.array([right for _, right in measured]), self.table.weight)
+        right = both_correct_weight(np.array([right for _, right in measured]), self.table.weight)
         return tuple(outcome for outcome, _ in measured), right
 
     def _measured(
-        self, member: Member, said: Said, seconds: float, warnings: tuple[Warning, ...], keep: bool
-    ) -> tuple[Outcome, Right]:
+        self,
+        member: StudyModel,
+        said: Said,
+        seconds: float,
+        warnings: tuple[Warning, ...],
+        keep: bool,
+    ) -> tuple[ModelResult, Right]:
         held = self.held_of(member, said.answers)
         with capture_warnings():  # an AUC of 1 has no spread: the table shows that
-            found = outcome_of(
+            found = measure_model(
                 member,
                 said.tallies or self.folded.tallies(said.answers),
-                area=area_of(held, said.scores),
+                area=held_out_auc(held, said.scores),
                 able=held.probabilistic,
                 seconds=seconds,
                 note=said.note,
@@ -425,7 +435,7 @@ class RunInParts(Run):
         """All rows in folds, summed when they are first asked for."""
         if self._dealt is None:
             started = time.perf_counter()
-            self.told("summing", 0, 1)
+            self.progress("summing", 0, 1)
             with capture_warnings() as told:
                 self._dealt = Dealt.of(
                     self.parted, self.dealing, seed=self.seed, detail=self.detail or "pooled"
@@ -467,14 +477,14 @@ class RunInParts(Run):
         return int(self.dealt.trains[0].rows.sum())
 
     def outcomes(
-        self, members: list[Member], left_out: list[tuple[str, str]]
-    ) -> tuple[tuple[Outcome, ...], Floats]:
+        self, members: list[StudyModel], left_out: list[tuple[str, str]]
+    ) -> tuple[tuple[ModelResult, ...], Floats]:
         """All models are fitted first, then scored together."""
-        tried = list(self.worked(members, self._fitted, left_out))
+        tried = list(self.run_each(members, self._fitted, left_out))
         if not tried:
             return (), np.zeros((0, 0))
         started = time.perf_counter()
-        self.told("scoring", 0, 1)
+        self.progress("scoring", 0, 1)
         labels = self.parted.schema.labels
         with capture_warnings() as told:
             scorers = tuple(fitted.scorers for _, fitted, _, _ in tried)
@@ -486,34 +496,34 @@ class RunInParts(Run):
         ]
         return tuple(outcomes), sums.right
 
-    def _fitted(self, member: Member) -> Fitted:
-        ways = self.ways(member)
+    def _fitted(self, member: StudyModel) -> Fitted:
+        ways = self.fold_estimators(member)
         if ways is not None:
             able = gives_posterior(member.make())
-            return Fitted(tuple(ruled(ways, self.dealt)), able, self.note(member))
+            return Fitted(tuple(fold_rules(ways, self.dealt)), able, self.note(member))
         models = self.folded.refits(
-            member.make(), most=self.most, seed=self.seed, told=self.telling(member)
+            member.make(), most=self.max_rows, seed=self.seed, told=self.fold_progress(member)
         )
         ended = all(bool(getattr(model, "converged_", True)) for model in models)
-        converged = ended or member.unending
-        note = self.note(member, used=self.folded.drawn(self.most), converged=converged)
+        converged = ended or member.may_stop_early
+        note = self.note(member, used=self.folded.drawn(self.max_rows), converged=converged)
         labels = self.parted.schema.labels
         made = _scorers(models, labels, hasattr(models[0], "predict_log_proba"))
         return Fitted(tuple(made), gives_posterior(models[0]), note, converged)
 
     def _measured(
         self,
-        member: Member,
+        member: StudyModel,
         fitted: Fitted,
         sums: ModelSums,
         seconds: float,
         warnings: tuple[Warning, ...],
-    ) -> Outcome:
+    ) -> ModelResult:
         with capture_warnings():  # an AUC of 1 has no spread: the table shows that
-            return outcome_of(
+            return measure_model(
                 member,
                 [Assessment.of_tally(tally) for tally in sums.tallies],
-                area=auc_of(sums.rankings, LEVEL),
+                area=auc_of_rankings(sums.rankings, LEVEL),
                 able=fitted.able,
                 seconds=seconds,
                 note=fitted.note,
@@ -527,6 +537,6 @@ def _scorers(models: Sequence[Any], labels: Labels, able: bool) -> list[Scorer]:
     if able and hasattr(models[0], "predict_with_rule"):
         places = [np.searchsorted(labels, model.classes_) for model in models]
         made = zip(models, places, strict=True)
-        return [ByRule(clone(model), model.rule_, own, len(labels)) for model, own in made]
-    kind = ByModel if able else ByScores
+        return [RuleScorer(clone(model), model.rule_, own, len(labels)) for model, own in made]
+    kind = ModelScorer if able else DecisionScorer
     return [kind(model, labels) for model in models]

@@ -25,12 +25,12 @@ import numpy as np
 import numpy.typing as npt
 
 from discriminant.assessment.assessment import Assessment
-from discriminant.assessment.inference.summary import Printed, table
+from discriminant.assessment.inference.summary import PrintedResult, text_table
 from discriminant.assessment.ranking.auc import AUC, auc
 from discriminant.assessment.resampling.compare import mcnemar
-from discriminant.assessment.resampling.cross_validate import HeldOut
+from discriminant.assessment.resampling.cross_validate import HeldOutPredictions
 from discriminant.assessment.resampling.rda_grid import Grid
-from discriminant.assessment.selection.refit_criterion import Found
+from discriminant.assessment.selection.refit_criterion import CriterionValues
 from discriminant.catalog import SIMPLICITY
 from discriminant.errors import DiscriminantError, OptionError, StudyError
 from discriminant.report.fact_types import ComparisonFacts, ModelFacts, plain
@@ -46,7 +46,7 @@ from discriminant.report.format import (
     told,
 )
 from discriminant.report.sections.comparison import held_auc, log_odds, surface_facts
-from discriminant.study.models import Member
+from discriminant.study.models import StudyModel
 from discriminant.table.blocks import Floats
 from discriminant.table.cells import pandas
 
@@ -54,26 +54,26 @@ LEVEL = 0.95
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Outcome:
+class ModelResult:
     """How one model did."""
 
-    member: Member
+    model: StudyModel
     facts: ModelFacts
-    spread: Mapping[str, float]  # {criterion: standard error over folds}
-    held: HeldOut | None  # None where all of them would take too much room
+    standard_error: Mapping[str, float]  # {criterion: standard error over folds}
+    predictions: HeldOutPredictions | None  # None where all of them would take too much room
     warnings: tuple[Warning, ...]
     converged: bool
-    unlearned: tuple[str, ...] = ()  # classes that log loss and AUC leave out
+    unlearned_classes: tuple[str, ...] = ()  # classes that log loss and AUC leave out
 
     @property
     def name(self) -> str:
         """In code."""
-        return self.member.name
+        return self.model.name
 
     @property
     def title(self) -> str:
         """For people."""
-        return self.member.title
+        return self.model.title
 
     def value(self, by: str) -> float | None:
         """Of a criterion; None where it has none."""
@@ -81,8 +81,8 @@ class Outcome:
         return found if found is not None and math.isfinite(found) else None
 
 
-def outcome_of(
-    member: Member,
+def measure_model(
+    member: StudyModel,
     tallies: Sequence[Assessment],
     *,
     area: AUC | None,
@@ -91,8 +91,8 @@ def outcome_of(
     note: str = "",
     warnings: tuple[Warning, ...] = (),
     converged: bool = True,
-    held: HeldOut | None = None,
-) -> Outcome:
+    held: HeldOutPredictions | None = None,
+) -> ModelResult:
     """All measures of what a model said of held-out rows.
 
     `tallies` are those of the folds; `able` is a model that gives probabilities.
@@ -101,7 +101,7 @@ def outcome_of(
     tally = sum(tallies[1:], tallies[0])
     error = tally.interval("error", level=LEVEL)
     low, value, high = _span(area)
-    known = learned(np.array([one.rows.sum(axis=0) for one in tallies]))
+    known = classes_in_every_training_set(np.array([one.rows.sum(axis=0) for one in tallies]))
     loss, weight = _losses(tallies, known)
     whole = float(loss.sum() / weight.sum()) if weight.any() else math.nan
     endless = "Some rows were of a class that was given probability 0, so its log loss is infinite."
@@ -127,10 +127,10 @@ def outcome_of(
     if able:
         spread["log_loss"] = _se_of(loss, weight)
     without = tuple(str(label) for label in tally.labels[~known & (tally.rows.sum(axis=0) > 0)])
-    return Outcome(member, facts, spread, held, warnings, converged, without)
+    return ModelResult(member, facts, spread, held, warnings, converged, without)
 
 
-def learned(rows: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+def classes_in_every_training_set(rows: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
     """(K,) whether a class is in every training part, of (F, K) rows in each fold.
 
     Where that holds for less than two classes all are taken: nothing could be measured.
@@ -148,11 +148,13 @@ def _losses(tallies: Sequence[Assessment], known: npt.NDArray[np.bool_]) -> tupl
     return loss, np.array([one.scored.weight[0, known].sum() for one in tallies])
 
 
-def area_of(held: HeldOut, scores: Floats | None = None) -> AUC | None:
+def held_out_auc(held: HeldOutPredictions, scores: Floats | None = None) -> AUC | None:
     """Of what a model said of rows; `scores` (N, K) are those of one without probabilities."""
     said = held.log_posterior if scores is None else scores
     K, F = len(held.labels), int(held.fold.max()) + 1
-    known = learned(np.bincount(held.fold * K + held.codes, minlength=F * K).reshape(F, K))
+    known = classes_in_every_training_set(
+        np.bincount(held.fold * K + held.codes, minlength=F * K).reshape(F, K)
+    )
     if scores is None and known.all():
         return held_auc(held, LEVEL)
     some = known[held.codes]
@@ -165,7 +167,7 @@ def area_of(held: HeldOut, scores: Floats | None = None) -> AUC | None:
         return None
 
 
-def right_together(right: npt.NDArray[np.bool_], weight: Floats | None) -> Floats:
+def both_correct_weight(right: npt.NDArray[np.bool_], weight: Floats | None) -> Floats:
     """(M, M) weight of the rows that both of two models have right, of (M, N) who is right."""
     if weight is not None:
         return np.asarray(np.dot(right * weight, right.T), dtype=np.float64)
@@ -185,7 +187,7 @@ def _se_of(sums: Floats, weight: Floats) -> float:
     """Of (F,) sums over rows of (F,) weight."""
     some = weight > 0
     with np.errstate(invalid="ignore"):
-        se = float(Found.of_folds(sums[some, None], weight[some]).se[0])
+        se = float(CriterionValues.of_folds(sums[some, None], weight[some]).se[0])
     return se if math.isfinite(se) else 0.0
 
 
@@ -225,11 +227,11 @@ class Choice:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Comparison(Printed):
+class Comparison(PrintedResult):
     """What `Study.compare` returns: `print` it, or ask for `frame()` or `to_dict()`."""
 
-    outcomes: tuple[Outcome, ...]  # M
-    right: Floats  # (M, M) weight of the rows that both of two models have right
+    results: tuple[ModelResult, ...]  # M
+    both_correct: Floats  # (M, M) weight of the rows that both of two models have right
     left_out: tuple[tuple[str, str], ...]  # name and reason
     folds: int
     rows: int
@@ -240,12 +242,12 @@ class Comparison(Printed):
     weighted: bool = False  # whether shares of rows are shares of their weight
     fold_column: str | None = None  # the column whose values are the folds
 
-    def __getitem__(self, name: str) -> Outcome:
+    def __getitem__(self, name: str) -> ModelResult:
         """The outcome of a model, by name."""
-        for outcome in self.outcomes:
+        for outcome in self.results:
             if outcome.name == name:
                 return outcome
-        raise StudyError.not_compared(name, [outcome.name for outcome in self.outcomes])
+        raise StudyError.not_compared(name, [outcome.name for outcome in self.results])
 
     @property
     def text(self) -> str:
@@ -255,8 +257,8 @@ class Comparison(Printed):
             f"{self._folds}; every figure is of rows that the model had not seen"
         )
         head = ["", "Error", "95% interval", "AUC", "Log loss", "Brier", "Calibration", "Time"]
-        lines = table(title, head, [_cells(one.title, one.facts) for one in self.outcomes])
-        notes = [self._unlearned(), *noted([one.facts for one in self.outcomes])]
+        lines = text_table(title, head, [_cells(one.title, one.facts) for one in self.results])
+        notes = [self._unlearned(), *noted([one.facts for one in self.results])]
         notes += [
             f"{several(names, 12)} {'is' if len(names) == 1 else 'are'} left out: {why}"
             for names, why in by_reason(self.left_out)
@@ -292,23 +294,23 @@ class Comparison(Printed):
             raise OptionError.of("by", by, "'log_loss', 'error' or 'brier'")
         if rule not in RULES:
             raise OptionError.of("rule", rule, "'one_se' or 'least'")
-        able = [one for one in self.outcomes if one.value(by) is not None]
+        able = [one for one in self.results if one.value(by) is not None]
         if (
             not able
             and by == "log_loss"
-            and any(one.value("brier") is not None for one in self.outcomes)
+            and any(one.value("brier") is not None for one in self.results)
         ):
             found = self.choose("brier", rule)
             endless = "No model has a finite log loss, so the Brier score was asked."
             return replace(found, why=f"{endless} {found.why}")
         if not able:
-            raise StudyError.no_probabilities(self.outcomes[0].name)
+            raise StudyError.no_probabilities(self.results[0].name)
         able = [one for one in able if one.converged] or able
-        best = min(able, key=lambda one: (_least(one, by), one.member.level))
+        best = min(able, key=lambda one: (_least(one, by), one.model.simplicity))
         taken = best if rule == "least" else _simplest(able, best, by)
         return Choice(taken.name, taken.title, by, rule, self._why(taken, best, by, able))
 
-    def named(self, name: str) -> Choice:
+    def choose_named(self, name: str) -> Choice:
         """A model that was asked for."""
         one = self[name]
         why = f"{told(one.title)} was taken as asked. {self._mistakes(one)} {self._rivals(one)}"
@@ -317,7 +319,7 @@ class Comparison(Printed):
     def section(self, choice: Choice) -> ComparisonFacts:
         """The section of a report."""
         models = [
-            ModelFacts(**{**one.facts, "chosen": one.name == choice.name}) for one in self.outcomes
+            ModelFacts(**{**one.facts, "chosen": one.name == choice.name}) for one in self.results
         ]
         found = ComparisonFacts(
             models=models,
@@ -340,7 +342,9 @@ class Comparison(Printed):
 
     def _unlearned(self) -> str:
         """What measures of probabilities leave out."""
-        labels = list(dict.fromkeys(label for one in self.outcomes for label in one.unlearned))
+        labels = list(
+            dict.fromkeys(label for one in self.results for label in one.unlearned_classes)
+        )
         if not labels:
             return ""
         those = "Class {} has its rows" if len(labels) == 1 else "Classes {} have their rows"
@@ -356,16 +360,18 @@ class Comparison(Printed):
                 "name": one.name,
                 "title": one.title,
                 **{key: value for key, value in one.facts.items() if key not in left},
-                **{f"{by}_se": se for by, se in one.spread.items()},
+                **{f"{by}_se": se for by, se in one.standard_error.items()},
                 "converged": one.converged,
             }
-            for one in self.outcomes
+            for one in self.results
         ]
 
-    def _why(self, taken: Outcome, best: Outcome, by: str, able: list[Outcome]) -> str:
+    def _why(self, taken: ModelResult, best: ModelResult, by: str, able: list[ModelResult]) -> str:
         said = percent if by == "error" else number
-        least, own, se = (said(v) for v in (_least(best, by), _least(taken, by), best.spread[by]))
-        some = [one for one in self.outcomes if one.value(by) is not None]
+        least, own, se = (
+            said(v) for v in (_least(best, by), _least(taken, by), best.standard_error[by])
+        )
+        some = [one for one in self.results if one.value(by) is not None]
         converged = " and had converged" if len(able) < len(some) else ""
         what, among = _WORDS[by], f"of the {len(able)} models that have one{converged}"
         as_good = [one for one in able if one.value(by) == best.value(by)]
@@ -378,8 +384,8 @@ class Comparison(Printed):
             )
         else:
             simple = (
-                f"it is simpler ({SIMPLICITY[taken.member.level]})"
-                if taken.member.level < best.member.level
+                f"it is simpler ({SIMPLICITY[taken.model.simplicity]})"
+                if taken.model.simplicity < best.model.simplicity
                 else "it is as simple"
             )
             reason = (
@@ -391,7 +397,7 @@ class Comparison(Printed):
         said_all = [reason, unfinished, self._mistakes(taken), self._rivals(taken)]
         return " ".join(filter(None, said_all))
 
-    def _mistakes(self, one: Outcome) -> str:
+    def _mistakes(self, one: ModelResult) -> str:
         """How many, and whether that is an achievement."""
         share = percent(one.facts["error"]) if one.facts["error"] else "none"
         whole = "the weight of these rows" if self.weighted else "these rows"
@@ -403,9 +409,9 @@ class Comparison(Printed):
             f"{percent(self.baseline)}: by number of mistakes it is not clearly better than that."
         )
 
-    def _rivals(self, taken: Outcome) -> str:
+    def _rivals(self, taken: ModelResult) -> str:
         """What McNemar's test says of the other models' mistakes."""
-        others = [one for one in self.outcomes if one is not taken]
+        others = [one for one in self.results if one is not taken]
         if not others:
             return ""
         level = _ALIKE / len(others)  # Bonferroni: it holds for all of them together
@@ -419,21 +425,21 @@ class Comparison(Printed):
         them = several(alike) if len(alike) <= 3 else counted(len(alike), "other model")
         return f"By number of mistakes it cannot be told from {them}: the difference may be chance."
 
-    def _paired(self, own: Outcome, other: Outcome) -> tuple[float, float]:
+    def _paired(self, own: ModelResult, other: ModelResult) -> tuple[float, float]:
         """How many more rows the first has right, and p of McNemar's test."""
-        i, j = self.outcomes.index(own), self.outcomes.index(other)
-        b, c = (float(self.right[m, m] - self.right[i, j]) for m in (i, j))
+        i, j = self.results.index(own), self.results.index(other)
+        b, c = (float(self.both_correct[m, m] - self.both_correct[i, j]) for m in (i, j))
         exact = b + c < 10_000 and b.is_integer() and c.is_integer()
         return b - c, mcnemar(b, c, exact=exact)[2]
 
 
-def _simplest(able: list[Outcome], best: Outcome, by: str) -> Outcome:
-    limit = _least(best, by) + best.spread[by]
+def _simplest(able: list[ModelResult], best: ModelResult, by: str) -> ModelResult:
+    limit = _least(best, by) + best.standard_error[by]
     near = [one for one in able if _least(one, by) <= limit]
-    return min(near, key=lambda one: (one.member.level, _least(one, by)))
+    return min(near, key=lambda one: (one.model.simplicity, _least(one, by)))
 
 
-def _least(one: Outcome, by: str) -> float:
+def _least(one: ModelResult, by: str) -> float:
     value = one.value(by)
     return math.inf if value is None else value
 

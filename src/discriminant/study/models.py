@@ -10,27 +10,27 @@ from typing import Any
 from sklearn.base import clone
 
 from discriminant import catalog
-from discriminant.assessment.resampling.folds import made_from_moments
+from discriminant.assessment.resampling.folds import is_moment_based
 from discriminant.errors import StudyError
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class StudyModel:
     """A model to compare."""
 
     name: str
     title: str
     make: Callable[[], Any]  # the classifier, not yet fitted
-    level: int = 2  # of simplicity
-    chosen: bool = False  # whether its options are chosen on held-out rows
-    unending: bool = False  # whether its fit rarely ends by itself, and need not
+    simplicity: int = 2  # of simplicity
+    tuned: bool = False  # whether its options are chosen on held-out rows
+    may_stop_early: bool = False  # whether its fit rarely ends by itself, and need not
     compiled: bool = False  # whether its loop is compiled, or loaded, when it is first used
 
     @property
-    def by_moments(self) -> bool:
+    def moment_based(self) -> bool:
         """Whether it is a function of moments; else it is fitted to rows."""
         model = self.make()
-        return made_from_moments(model) and model.detail != "rows"
+        return is_moment_based(model) and model.detail != "rows"
 
     def load(self) -> None:
         """Have its loop compiled, by a fit of two rows: that is no part of how long it takes."""
@@ -38,7 +38,7 @@ class Member:
             self.make().fit([[0.0], [1.0]], [0, 1])
 
     @classmethod
-    def of_candidate(cls, estimator: str, candidate: catalog.Candidate) -> Member:
+    def of_candidate(cls, estimator: str, candidate: catalog.Candidate) -> StudyModel:
         """A configuration that the catalogue lists, of an estimator of this package."""
 
         def make() -> Any:
@@ -56,25 +56,25 @@ class Member:
         )
 
     @classmethod
-    def of(cls, name: str, model: Any) -> Member:
+    def of(cls, name: str, model: Any) -> StudyModel:
         """Somebody's own classifier, which stays as it is: clones of it are fitted."""
         return cls(name, name, lambda: clone(model, safe=False), 3)
 
 
-def family() -> dict[str, Member]:
+def candidate_models() -> dict[str, StudyModel]:
     """All candidates of the catalogue, in its order."""
-    return {one.name: Member.of_candidate(home, one) for home, one in catalog.CANDIDATES}
+    return {one.name: StudyModel.of_candidate(home, one) for home, one in catalog.CANDIDATES}
 
 
-def chosen_members(models: Any) -> list[Member]:
+def resolve_models(models: Any) -> list[StudyModel]:
     """The members named, or all; a mapping {name: classifier} brings some of one's own."""
-    every = family()
+    every = candidate_models()
     if models is None:
         return list(every.values())
     if isinstance(models, str):
         models = [models]
     if hasattr(models, "items"):
-        return [Member.of(str(name), model) for name, model in models.items()]
+        return [StudyModel.of(str(name), model) for name, model in models.items()]
     return [_named(name, every) for name in _once(models)]
 
 
@@ -85,7 +85,7 @@ def _once(names: Iterable[Any]) -> list[Any]:
     return found
 
 
-def _named(name: Any, every: dict[str, Member]) -> Member:
+def _named(name: Any, every: dict[str, StudyModel]) -> StudyModel:
     if name not in every:
         raise StudyError.unknown_model(name, list(every))
     return every[name]

@@ -48,8 +48,8 @@ from discriminant.estimators.base import is_regressor
 from discriminant.estimators.meta.encoded import Encoded, check_unseen
 from discriminant.posterior import gives_posterior
 from discriminant.report.format import duration
-from discriminant.study.sources import label_columns, refuse_csv_options, refuse_sparse
-from discriminant.study.writers import ArrowSheet, CsvSheet, Sheet
+from discriminant.study.sources import label_columns, reject_csv_options, reject_sparse_file
+from discriminant.study.writers import ArrowWriter, CsvWriter, TableWriter
 from discriminant.table.cells import Frame, from_arrow, pandas
 from discriminant.table.column_types import Wishes
 from discriminant.table.encoding import Column, Encoding
@@ -101,7 +101,7 @@ _READ_AGAIN = 1 << 28  # bytes; up to so many a fault is told as of the whole fi
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
+class PredictedRows:
     """What was written."""
 
     rows: int
@@ -124,7 +124,7 @@ def predict_file(
     delimiter: str | None = None,
     decimal: str | None = None,
     thousands: str | None = None,
-) -> Answered:
+) -> PredictedRows:
     """Predict the class (of a regressor, the number) of every row of a file, and write them.
 
     Parameters
@@ -169,7 +169,7 @@ def predict_file(
     """
     told = progress or (lambda rows, of: None)
     if hasattr(model, "write_predictions") and not hasattr(model, "feature_names_in_"):
-        return Answered(*model.write_predictions(source, out, k=k, safe=safe, progress=told))
+        return PredictedRows(*model.write_predictions(source, out, k=k, safe=safe, progress=told))
     style = {
         "encoding": encoding,
         "delimiter": delimiter,
@@ -177,17 +177,17 @@ def predict_file(
         "thousands": thousands,
     }
     model, columns = with_encoding(model)
-    answering = _Answering(model, columns, Path(out), prefix, probabilities, safe, k, style)
+    answering = _FilePredictor(model, columns, Path(out), prefix, probabilities, safe, k, style)
     if engine_of(source) == "sql":
-        refuse_csv_options(style)
-        return answering.written(DatabaseRows.of(source), told)
-    refuse_sparse(source)
+        reject_csv_options(style)
+        return answering.write(DatabaseRows.of(source), told)
+    reject_sparse_file(source)
     found = filed(listed(source), style)
     wishes = Wishes(missing_texts=columns.missing_texts, thousands=thousands)
     found = found.wishing(wishes, columns)
     while True:
         try:
-            return answering.written(found, told)
+            return answering.write(found, told)
         except Recut as other:
             found = found.cut_again(other)
 
@@ -217,14 +217,14 @@ def encoding_of(model: Any) -> Any:
     return None
 
 
-def decides(model: Any) -> bool:
+def has_decision(model: Any) -> bool:
     """Whether it may decide for something else than the most probable class."""
     costly = any(getattr(model, name, None) is not None for name in ("cost", "reject", "outlier"))
     return costly or encoding_of(model).unseen == "reject"
 
 
 @dataclass(frozen=True, slots=True)
-class _Answering:
+class _FilePredictor:
     """One file answered."""
 
     model: Any
@@ -236,7 +236,7 @@ class _Answering:
     most: int  # labels of a row to say, of a label tree
     style: Mapping[str, str | None]  # how a CSV is written, where it is not guessed
 
-    def written(self, source: Rows, progress: Progress) -> Answered:
+    def write(self, source: Rows, progress: Progress) -> PredictedRows:
         """Read, answer and write, some rows at a time."""
         self._check_names(source)
         with replacing(self.out) as file:
@@ -247,11 +247,13 @@ class _Answering:
             except BaseException:
                 sheet.abort()
                 raise
-        return Answered(rows, dict(counts), self._added())
+        return PredictedRows(rows, dict(counts), self._added())
 
-    def _fill(self, sheet: Sheet, source: Rows, progress: Progress) -> tuple[int, Counter[str]]:
+    def _fill(
+        self, sheet: TableWriter, source: Rows, progress: Progress
+    ) -> tuple[int, Counter[str]]:
         rows, counts = 0, Counter[str]()
-        told = f"{self.prefix}{'decision' if decides(self.model) else 'predicted'}"
+        told = f"{self.prefix}{'decision' if has_decision(self.model) else 'predicted'}"
         total = _total(source)
         for table, frame in self._batches(source):
             said = self._answers(frame, source)
@@ -299,14 +301,14 @@ class _Answering:
         text = text and len(decimals) == 1  # one file has one decimal sign
         return text and not keyed and self.out.suffix not in (".parquet", ".arrow", ".feather")
 
-    def _sheet(self, file: Any, source: Rows) -> Sheet:
+    def _sheet(self, file: Any, source: Rows) -> TableWriter:
         if self.out.suffix in (".parquet", ".arrow", ".feather"):
-            return ArrowSheet(file, parquet=self.out.suffix == ".parquet")
+            return ArrowWriter(file, parquet=self.out.suffix == ".parquet")
         formats: list[Format] = []
         if self._passes(source):
             formats = [one.format for one in source.files]
         names = [*source.names, *self._added()]
-        return CsvSheet(file, names, safe=self.safe, formats=formats)
+        return CsvWriter(file, names, safe=self.safe, formats=formats)
 
     def _answers(self, frame: Frame, source: Rows) -> dict[str, Any]:
         """The columns to add: class and decision as texts, probabilities as numbers."""
@@ -331,7 +333,7 @@ class _Answering:
             f"{prefix}predicted": predicted if numbers else _texts(predicted),
         }
         frame = replace(frame, columns=used, left_out=())
-        if decides(model):
+        if has_decision(model):
             found[f"{prefix}decision"] = _texts(model.decide(frame))
         if self._few:
             found |= self._best(frame)
@@ -374,7 +376,7 @@ class _Answering:
         return self.probabilities and gives_posterior(self.model)
 
     def _added(self) -> tuple[str, ...]:
-        names = ["predicted", *(["decision"] if decides(self.model) else [])]
+        names = ["predicted", *(["decision"] if has_decision(self.model) else [])]
         if self._probable and not self._few:
             names += [f"p({label})" for label in self.model.classes_.tolist()]
         return (*(f"{self.prefix}{name}" for name in names), *label_columns(self._few, self.prefix))
@@ -422,7 +424,7 @@ def predict_frame(model: Any, source: Any, *, prefix: str = "", probabilities: b
         return _dask_array(model, source, probabilities)
     model, encoding = with_encoding(model)
     used = tuple(column.name for column in encoding.used)
-    answering = _FrameAnswering(model, used, prefix, probabilities)
+    answering = _FramePredictor(model, used, prefix, probabilities)
     if module.startswith(("dask", "dask_expr")):
         answering.check([str(name) for name in source.columns])
         meta = answering.meta(source._meta)
@@ -434,7 +436,7 @@ def predict_frame(model: Any, source: Any, *, prefix: str = "", probabilities: b
 
 
 @dataclass(frozen=True, slots=True)
-class _FrameAnswering:
+class _FramePredictor:
     """The columns that a model adds to some rows."""
 
     model: Any
@@ -445,7 +447,7 @@ class _FrameAnswering:
     @property
     def names(self) -> list[str]:
         """Of the columns."""
-        found = ["predicted", *(["decision"] if decides(self.model) else [])]
+        found = ["predicted", *(["decision"] if has_decision(self.model) else [])]
         if self.probabilities and gives_posterior(self.model):
             found += [f"p({label})" for label in self.model.classes_.tolist()]
         return [f"{self.prefix}{name}" for name in found]
@@ -458,7 +460,7 @@ class _FrameAnswering:
     def said(self, frame: Any) -> dict[str, Any]:
         """Of the columns that it reads of some rows."""
         columns = [self.model.predict(frame)]
-        if decides(self.model):
+        if has_decision(self.model):
             columns.append(np.array([str(value) for value in self.model.decide(frame).tolist()]))
         if len(self.names) > len(columns):
             columns += list(np.asarray(self.model.predict_proba(frame)).T)
@@ -474,7 +476,7 @@ class _FrameAnswering:
     def meta(self, frame: Any) -> Any:
         """No rows, but the columns and their types."""
         frames = pandas()
-        kinds = [self._labels(), *(["U"] if decides(self.model) else [])]
+        kinds = [self._labels(), *(["U"] if has_decision(self.model) else [])]
         kinds += ["f"] * (len(self.names) - len(kinds))
         made = {"f": "float64", "i": "int64", "b": "bool"}
         empty = frame.iloc[:0]
@@ -502,7 +504,7 @@ class _FrameAnswering:
         types = import_module("pyspark.sql.types")
         known = {"f": types.DoubleType(), "i": types.LongType(), "b": types.BooleanType()}
         made = [known.get(self._labels(), types.StringType())]
-        made += [types.StringType()] * decides(self.model)
+        made += [types.StringType()] * has_decision(self.model)
         made += [types.DoubleType()] * (len(self.names) - len(made))
         more = [types.StructField(n, t) for n, t in zip(self.names, made, strict=True)]
         return types.StructType([*given.fields, *more])
@@ -527,14 +529,14 @@ def _dask_array(model: Any, source: Any, probabilities: bool) -> Any:
 _EMPTY = np.empty((0, 0))
 
 
-Told = Callable[[str, int, int], object]
+StudyProgress = Callable[[str, int, int], object]
 _EVERY = 0.2  # seconds between two words
 
 
-class Pace:
+class ProgressRate:
     """Passes on what is told of a study, and tells of rows while they are read."""
 
-    def __init__(self, told: Told | None) -> None:
+    def __init__(self, told: StudyProgress | None) -> None:
         self._told = told or (lambda what, done, of: None)
         self._what = "reading"
         self._began = self._last = time.monotonic()
@@ -556,10 +558,10 @@ class Pace:
             return
         self._last = now
         rate = rows / max(now - self._began, 1e-9)
-        self._told(f"{self._what}: {paced(rows, of, rate)}", -1, 0)
+        self._told(f"{self._what}: {rate_text(rows, of, rate)}", -1, 0)
 
 
-def paced(rows: int, of: int | None, rate: float) -> str:
+def rate_text(rows: int, of: int | None, rate: float) -> str:
     """Rows, how many a second, and the time that is left.
 
     >>> paced(2_000_000, 8_000_000, 1_000_000.0)

@@ -54,11 +54,11 @@ _LINES = 200_000  # rows of a file that is read again to tell lines
 _STEPS = 200  # features up to which the order of entry is worked out
 
 
-def facts_of(
+def report_facts(
     study: Study, *, title: str | None = None, command: str | None = None, file: str = ""
 ) -> Facts:
     """All sections."""
-    compared, choice = study._compared(), study._chosen()
+    compared, choice = study._get_comparison(), study._get_choice()
     opened = study.opened
     comparison = compared.section(choice)
     read = read_section(
@@ -74,7 +74,7 @@ def facts_of(
     with capture_warnings():  # what there is to know is a finding, or a note
         found = facts(
             title or f"{study.target}: {Path(study.source).name}",
-            made=made(study, command),
+            made=provenance(study, command),
             read=read,
             comparison=comparison,
             space=_space(study, comparison),
@@ -85,7 +85,7 @@ def facts_of(
     return cast(Facts, redact_facts(found))
 
 
-def made(study: Study, command: str | None) -> Made:
+def provenance(study: Study, command: str | None) -> Made:
     """How to make it again."""
     found = Made(version=versions(), date=date.today().isoformat(), seed=study.seed)
     if command:
@@ -110,7 +110,7 @@ def versions() -> str:
     )
 
 
-def explained(found: Facts) -> str:
+def explanation(found: Facts) -> str:
     """Of the report as Markdown, what tells the classes apart and what is odd."""
     parts = to_markdown(found).split("\n## ")
     wanted = ("The data in discriminant space", "What matters")
@@ -132,17 +132,17 @@ def write_report(
     for place in (path, save):
         if place is not None:
             store.check_place(place)
-    found = facts_of(
+    found = report_facts(
         study, title=title, command=command, file="" if save is None else os.path.basename(save)
     )
     page = render(found)
     if save is not None:
-        store.save(decided(study), save)
+        store.save(decision_model(study), save)
     write_text(path, page)
     return found
 
 
-def decided(study: Study) -> Any:
+def decision_model(study: Study) -> Any:
     """The model taken, with the costs and the reject option that were asked for."""
     model = study.model()
     if not any(option is not None for option in study.options.values()):
@@ -158,7 +158,7 @@ def write_text(path: Path, text: str) -> None:
 def _space(study: Study, comparison: Any) -> SpaceFacts | None:
     if study.moments is None or study.moments.detail not in ("class", "fourth"):
         return None
-    table = study._running().table
+    table = study._get_run().table
     found = space_section(table, study.moments, comparison=comparison, seed=study.seed)
     if found is not None and len(table) < len(study.rows):
         found["notes"].insert(0, f"The rows shown are {_drawn(study)}; means and tests are of all.")
@@ -166,10 +166,10 @@ def _space(study: Study, comparison: Any) -> SpaceFacts | None:
 
 
 def _decision(study: Study) -> DecisionFacts | None:
-    outcome = study._compared()[study._chosen().name]
+    outcome = study._get_comparison()[study._get_choice().name]
     if outcome.facts["brier"] is None:  # no probabilities to decide by
         return None
-    held = study._running().held(outcome)
+    held = study._get_run().held(outcome)
     found = decision_section(
         held.labels,
         held.codes,
@@ -186,15 +186,15 @@ def _decision(study: Study) -> DecisionFacts | None:
 
 
 def _drawn(study: Study) -> str:
-    return f"{len(study._running().table):,} rows drawn from {len(study.rows):,}"
+    return f"{len(study._get_run().table):,} rows drawn from {len(study.rows):,}"
 
 
 def _matters(study: Study) -> MattersFacts:
-    moments, table = study.moments, study._running().table
+    moments, table = study.moments, study._get_run().table
     if moments is not None and moments.detail not in ("class", "fourth"):
         moments = None
-    outcome = study._compared()[study._chosen().name]
-    held = study._running().held(outcome) if outcome.facts["brier"] is not None else None
+    outcome = study._get_comparison()[study._get_choice().name]
+    held = study._get_run().held(outcome) if outcome.facts["brier"] is not None else None
     warnings = [_named(warning, table.schema.features) for warning in outcome.warnings]
     found = _below_chance(outcome.facts)
     found += findings_of(
@@ -266,7 +266,7 @@ def _lines(study: Study, table: Table) -> Lines | None:
 
 def _use(study: Study, file: str) -> UseFacts | None:
     table = Path(study.source).stem or "rows"
-    model, keys = decided(study), _keys(study)
+    model, keys = decision_model(study), _keys(study)
     able, rare = gives_posterior(model), _rarest(study)
     sql = _sql(model, table, keys)
     if sql:
@@ -287,7 +287,7 @@ def _use(study: Study, file: str) -> UseFacts | None:
 
 def _rarest(study: Study) -> Any:
     """The label whose likeliest rows somebody may want to see."""
-    return study.rows.schema.labels.tolist()[int(study._running().shares.argmin())]
+    return study.rows.schema.labels.tolist()[int(study._get_run().shares.argmin())]
 
 
 def _keys(study: Study) -> list[str]:

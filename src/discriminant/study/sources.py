@@ -50,40 +50,40 @@ _ONLY_MEMORY = "left out: it limits a file that is read into memory"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Taken:
+class StudySource:
     """A source that was read once."""
 
     name: str  # for people
     opened: Opened  # the rows in memory: all of them, or some
-    parted: Parted | None = None  # all of them, where these are in parts
+    partitioned: Parted | None = None  # all of them, where these are in parts
 
     @property
     def rows(self) -> AnyTable:
         """All of them."""
-        return self.opened.table if self.parted is None else self.parted
+        return self.opened.table if self.partitioned is None else self.partitioned
 
-    def for_models(self) -> Taken:
+    def with_model_notes(self) -> StudySource:
         """With what there is to say of models and rows in parts."""
-        if self.parted is None:
+        if self.partitioned is None:
             return self
         said = (
             "Models made from moments are fitted to all rows, and every model is measured on all "
             "of them."
         )
-        if not self.parted.whole:
+        if not self.partitioned.whole:
             said += (
-                f" Models that must see rows are fitted to some, of {len(self.parted.drawn):,} "
-                "drawn from all parts; pictures show these."
+                " Models that must see rows are fitted to a sample of "
+                f"{len(self.partitioned.drawn):,} rows from all partitions; figures show it."
             )
         return replace(self, opened=replace(self.opened, said=(*self.opened.said, said)))
 
     def complete(self) -> None:
         """Remove the checkpoint, if there is one: all that was to be done is done."""
-        if self.parted is not None:
-            self.parted.complete()
+        if self.partitioned is not None:
+            self.partitioned.complete()
 
 
-def take(
+def open_study_source(
     source: Any,
     *,
     target: str,
@@ -95,36 +95,38 @@ def take(
     detail: Detail | None = None,
     progress: Callable[[int, int | None], None] | None = None,
     **reading: Any,
-) -> Taken:
+) -> StudySource:
     """Read a source once, into memory or in parts."""
-    source = of_database(source, table, query)
+    source = resolve_database(source, table, query)
     if pushdown:
         source = _summed_inside(source)
-    name = name_of(source)
+    name = source_name(source)
     if isinstance(source, Parted):
-        return Taken(name, _some(_same(source, target, reading), "opened before"), source)
+        return StudySource(name, _some(_same(source, target, reading), "opened before"), source)
     whole = MEMORY if reading.get("max_bytes") is not None else None  # what only memory knows of
     if whole is not None and engine not in (None, MEMORY):
         raise OptionError.of("max_bytes", reading["max_bytes"], _ONLY_MEMORY)
     if whole is not None and engine_of(source) not in (None, "files"):
         raise OptionError.of("max_bytes", reading["max_bytes"], _ONLY_MEMORY)
-    way = way_of(source, engine=engine or whole, in_parts=checkpoint is not None)
+    way = choose_engine(source, engine=engine or whole, in_parts=checkpoint is not None)
     if way == MEMORY:
-        return Taken(name, open_source(source, target=target, **reading))
+        return StudySource(name, open_source(source, target=target, **reading))
     given = {**reading, "detail": detail, "progress": progress}
     if way != "files":
-        refuse_csv_options({n: given.get(n) for n in _OF_FILES if n != "progress"})
+        reject_csv_options({n: given.get(n) for n in _OF_FILES if n != "progress"})
         given = {key: value for key, value in given.items() if key not in _OF_FILES}
     found = rows(source, target=target, engine=way, checkpoint=checkpoint, **given)
-    return Taken(name, _some(found, way), found)
+    return StudySource(name, _some(found, way), found)
 
 
-def in_parts(source: Any, *, engine: str | None, table: Any = None, query: Any = None) -> bool:
+def is_partitioned(
+    source: Any, *, engine: str | None, table: Any = None, query: Any = None
+) -> bool:
     """Whether a source is to be read in parts."""
-    return way_of(of_database(source, table, query), engine=engine) != MEMORY
+    return choose_engine(resolve_database(source, table, query), engine=engine) != MEMORY
 
 
-def parts_of(
+def open_partitions(
     source: Any,
     *,
     engine: str | None,
@@ -133,12 +135,12 @@ def parts_of(
     progress: Callable[[int, int | None], None] | None = None,
 ) -> Source:
     """The parts of a source, none of which is read yet."""
-    source = of_database(source, table, query)
-    way = way_of(source, engine=engine, in_parts=True)
+    source = resolve_database(source, table, query)
+    way = choose_engine(source, engine=engine, in_parts=True)
     return source_of(source, engine=way, **({"progress": progress} if way == "files" else {}))
 
 
-def way_of(source: Any, *, engine: str | None = None, in_parts: bool = False) -> str:
+def choose_engine(source: Any, *, engine: str | None = None, in_parts: bool = False) -> str:
     """The engine that is to read a source: 'memory', or one that reads parts."""
     if engine is not None:
         if engine not in (*ENGINES, MEMORY):
@@ -155,7 +157,7 @@ def way_of(source: Any, *, engine: str | None = None, in_parts: bool = False) ->
     return found if found is not None and (in_parts or not small) else MEMORY
 
 
-def name_of(source: Any) -> str:
+def source_name(source: Any) -> str:
     """What is read, for people; an address without its secrets."""
     if isinstance(source, Parted):
         return source.source.name
@@ -169,7 +171,7 @@ def name_of(source: Any) -> str:
     return type(source).__name__
 
 
-def folds_of(taken: Taken, source: Any, folds: Any, *, seed: int) -> FoldNumbers:
+def study_folds(taken: StudySource, source: Any, folds: Any, *, seed: int) -> FoldNumbers:
     """The fold of each row in memory; `folds` is a number, or the column that defines them."""
     table = taken.opened.table
     if isinstance(folds, str):
@@ -177,7 +179,7 @@ def folds_of(taken: Taken, source: Any, folds: Any, *, seed: int) -> FoldNumbers
     return fold_numbers(folds, table.codes, seed=seed)
 
 
-def memory_free() -> int:
+def free_memory() -> int:
     """Bytes that a process may take before others have to give way; 0 where nobody says."""
     found = [_number("/proc/meminfo", "MemAvailable:", 1024)]
     limit = _number("/sys/fs/cgroup/memory.max", "", 1)
@@ -190,7 +192,7 @@ def memory_free() -> int:
 # --- inside ---------------------------------------------------------------------------------------
 
 
-def of_database(source: Any, table: Any, query: str | None) -> Any:
+def resolve_database(source: Any, table: Any, query: str | None) -> Any:
     """A URL or connection with what is to be read from it, as one thing."""
     if isinstance(source, list | tuple) and len(source) == 1:
         source = source[0]
@@ -204,7 +206,7 @@ def of_database(source: Any, table: Any, query: str | None) -> Any:
     return source if given is None else sql(source, given)
 
 
-def refuse_csv_options(given: Mapping[str, Any]) -> None:
+def reject_csv_options(given: Mapping[str, Any]) -> None:
     """Refuse options that describe how a CSV is written, for another source."""
     for name, value in given.items():
         if value is not None:
@@ -242,7 +244,7 @@ def _fits(path: str) -> bool:
         size = os.stat(path).st_size
     except OSError:
         return not any(mark in path for mark in "*?[")
-    return size <= max(SMALL, memory_free() // _SHARE)
+    return size <= max(SMALL, free_memory() // _SHARE)
 
 
 def _column(opened: Opened, source: Any, name: str) -> Any:
@@ -274,25 +276,25 @@ _LABELS = re.compile(rb"[-+]?[0-9.]+(,[-+]?[0-9.]+)*")
 _PAIR = re.compile(rb"(qid|[0-9]+):\S*")
 
 
-def refuse_table(path: Any) -> None:
+def reject_table(path: Any) -> None:
     """Say of what is no file of sparse rows how it is read as a table."""
     if os.path.isdir(path):
         raise SparseFileError.of_folder(os.fspath(path))
-    if "://" in os.fspath(path) or begins_as(path) is None:
+    if "://" in os.fspath(path) or sniff_first_line(path) is None:
         raise SparseFileError.not_sparse(os.fspath(path))
 
 
-def refuse_sparse(source: Any) -> None:
+def reject_sparse_file(source: Any) -> None:
     """Say of a file of sparse rows that it is no table."""
     if isinstance(source, list | tuple) and len(source) == 1:
         source = source[0]
     if is_path(source) and os.path.isfile(source) and not is_stored(source):
-        kind = begins_as(source)
+        kind = sniff_first_line(source)
         if kind in ("XMC text", "svmlight"):
             raise CommandError.sparse_rows(source, kind)
 
 
-def begins_as(path: Any) -> str | None:
+def sniff_first_line(path: Any) -> str | None:
     """What the first line of a file that holds something is of.
 
     A line of which any word is feature:value is of svmlight, so that its reader names what is

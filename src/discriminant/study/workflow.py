@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from discriminant.assessment.resampling.cross_validate import streams
+from discriminant.assessment.resampling.cross_validate import supports_partitions
 from discriminant.assessment.resampling.folds import FoldNumbers, check_folds
 from discriminant.decision.actions import Reject
 from discriminant.decision.costs import Costs
@@ -30,9 +30,9 @@ from discriminant.posterior import gives_posterior
 from discriminant.report.fact_types import Facts
 from discriminant.study.compare import Run, RunInMemory, RunInParts
 from discriminant.study.comparison import Choice, Comparison
-from discriminant.study.models import Member, chosen_members, family
-from discriminant.study.predict import Pace
-from discriminant.study.sources import Taken, folds_of, take
+from discriminant.study.models import StudyModel, candidate_models, resolve_models
+from discriminant.study.predict import ProgressRate
+from discriminant.study.sources import StudySource, open_study_source, study_folds
 from discriminant.table.open import Opened
 
 _MOST = 50_000  # rows that a model which reads rows is fitted to, in each training part
@@ -43,7 +43,7 @@ class Study:
 
     def __init__(
         self,
-        taken: Taken,
+        taken: StudySource,
         *,
         target: str,
         seed: int,
@@ -52,16 +52,16 @@ class Study:
         seconds: float = 0.0,
         progress: Callable[[str, int, int], object] | None = None,
     ) -> None:
-        self.taken, self.source, self.target = taken, taken.name, target
+        self.study_source, self.source, self.target = taken, taken.name, target
         self.seed, self.folds = seed, folds
         self.warnings: list[Warning] = list(reading)
         self.comparison: Comparison | None = None
         self.choice: Choice | None = None
         self.options: dict[str, Any] = {}  # of the decision: cost, reject
-        self._told = Pace(progress) if progress is None else progress
+        self._progress = ProgressRate(progress) if progress is None else progress
         self.seconds = {"reading": seconds}  # that steps took
         self._models: dict[str, Any] = {}
-        self._members: dict[str, Member] = {}
+        self._members: dict[str, StudyModel] = {}
         self._fold: FoldNumbers | None = None
         self._run: Run | None = None
 
@@ -79,14 +79,16 @@ class Study:
         """Read the source."""
         if not isinstance(seed, int | np.integer) or seed < 0:
             raise OptionError.of("seed", seed, "a whole number, 0 or more")
-        started, pace = time.perf_counter(), Pace(progress)
+        started, pace = time.perf_counter(), ProgressRate(progress)
         pace("reading", 0, 1)
         if folds == target and isinstance(folds, str):
             raise OptionError.of("folds", folds, "a column other than the target")
         if isinstance(folds, str):  # the column that defines the folds is not a feature
             reading = {**reading, "exclude": (*(reading.get("exclude") or ()), folds)}
         with capture_warnings() as said:
-            taken = take(source, target=target, progress=pace.rows, **reading).for_models()
+            taken = open_study_source(
+                source, target=target, progress=pace.rows, **reading
+            ).with_model_notes()
         made = cls(
             taken,
             target=target,
@@ -96,10 +98,10 @@ class Study:
             seconds=time.perf_counter() - started,
             progress=pace,
         )
-        if taken.parted is None:  # say now if they cannot be
-            made._fold = folds_of(taken, source, folds, seed=made.seed)
+        if taken.partitioned is None:  # say now if they cannot be
+            made._fold = study_folds(taken, source, folds, seed=made.seed)
         else:
-            check_folds(folds, taken.parted)
+            check_folds(folds, taken.partitioned)
         return made
 
     def __repr__(self) -> str:
@@ -114,16 +116,16 @@ class Study:
     @property
     def opened(self) -> Opened:
         """The rows in memory, what the columns became, and what was said of it."""
-        return self.taken.opened
+        return self.study_source.opened
 
     @property
     def rows(self) -> AnyTable:
         """All rows: a table in memory, or rows in parts."""
-        return self.taken.rows
+        return self.study_source.rows
 
     def complete(self) -> None:
         """Remove the checkpoint, if there is one: all that was to be done is done."""
-        self.taken.complete()
+        self.study_source.complete()
 
     # --- comparing ------------------------------------------------------------------------------
 
@@ -138,8 +140,8 @@ class Study:
             Models that read rows are fitted to at most so many of each training part, drawn; their
             lines say so. Models made from moments are always fitted to all.
         """
-        members = chosen_members(models)
-        run = self._running(most)
+        members = resolve_models(models)
+        run = self._get_run(most)
         self.comparison = run.compare(members)
         self.choice = None
         self._models = {}  # a name may stand for another model now
@@ -149,12 +151,12 @@ class Study:
     @property
     def names(self) -> tuple[str, ...]:
         """The names of the family."""
-        return tuple(family())
+        return tuple(candidate_models())
 
     @property
     def moments(self) -> ClassMoments | None:
         """Of all rows; None where features are so many that rows are kept instead."""
-        return self._running().moments
+        return self._get_run().moments
 
     def choose(
         self, name: str | None = None, *, by: str = "log_loss", rule: str = "one_se"
@@ -170,8 +172,8 @@ class Study:
         rule
             'one_se': the simplest model within one standard error of the best; 'least': the best.
         """
-        found = self._compared()
-        choice = found.choose(by, rule) if name is None else found.named(name)
+        found = self._get_comparison()
+        choice = found.choose(by, rule) if name is None else found.choose_named(name)
         if self._weighs() and found[choice.name].facts["brier"] is None:
             raise StudyError.nothing_to_weigh(choice.name)
         self.choice = choice
@@ -182,15 +184,15 @@ class Study:
     def model(self, name: str | None = None) -> Encoded:
         """A model fitted to all rows, that takes tables such as the one read; None: that chosen."""
         if name is None:
-            name = self._chosen().name
+            name = self._get_choice().name
         if name not in self._models:
-            member = self._members.get(name) or chosen_members([name])[0]
+            member = self._members.get(name) or resolve_models([name])[0]
             self._models[name] = self._fitted(member)
         return cast(Encoded, self._models[name])
 
     def fitted(self, model: Any) -> Encoded:
         """A classifier of one's own fitted to all rows, that takes tables such as the one read."""
-        return self._fitted(Member.of(type(model).__name__, model))
+        return self._fitted(StudyModel.of(type(model).__name__, model))
 
     def decide(self, cost: Any = None, reject: Any = None, *, name: str | None = None) -> Decision:
         """The model with costs and a reject option; a report then shows these.
@@ -206,7 +208,7 @@ class Study:
             self.choose(name)
         model = self.model()
         if not gives_posterior(model):
-            raise StudyError.no_probabilities(self._chosen().name)
+            raise StudyError.no_probabilities(self._get_choice().name)
         self.check_decision(cost, reject)
         made = Decision.of_fitted(model, cost=cost, reject=reject)
         self.options = {"cost": cost, "reject": reject}
@@ -220,15 +222,15 @@ class Study:
 
     def explain(self) -> str:
         """What tells the classes apart, and what is odd about the rows: Markdown."""
-        from discriminant.study.report import explained
+        from discriminant.study.report import explanation
 
-        return explained(self.facts())
+        return explanation(self.facts())
 
     def facts(self, *, title: str | None = None, command: str | None = None) -> Facts:
         """All that a report says, as one plain dictionary."""
-        from discriminant.study.report import facts_of
+        from discriminant.study.report import report_facts
 
-        return facts_of(self, title=title, command=command)
+        return report_facts(self, title=title, command=command)
 
     def report(
         self,
@@ -248,16 +250,16 @@ class Study:
 
     # --- inside -----------------------------------------------------------------------------------
 
-    def _running(self, most: int = _MOST) -> Run:
+    def _get_run(self, most: int = _MOST) -> Run:
         if self._run is None:
-            shared = self.seed, most, self._told, self.seconds
+            shared = self.seed, most, self._progress, self.seconds
             marginal = self.opened.encoding.missing == "marginal"
             column = self.folds if isinstance(self.folds, str) else None
-            if self.taken.parted is not None:
+            if self.study_source.partitioned is not None:
                 self._run = RunInParts(
                     *shared,
                     marginal,
-                    parted=self.taken.parted,
+                    parted=self.study_source.partitioned,
                     dealing=self.folds,
                     fold_column=column,
                 )
@@ -267,37 +269,37 @@ class Study:
                 self._run = RunInMemory(
                     *shared, marginal, all_rows=table, fold=self._fold, fold_column=column
                 )
-        self._run.most = most
+        self._run.max_rows = most
         return self._run
 
     def _weighs(self) -> bool:
         """Whether costs or a reject option were asked for."""
         return any(option is not None for option in self.options.values())
 
-    def _compared(self) -> Comparison:
+    def _get_comparison(self) -> Comparison:
         return self.compare() if self.comparison is None else self.comparison
 
-    def _chosen(self) -> Choice:
+    def _get_choice(self) -> Choice:
         return self.choose() if self.choice is None else self.choice
 
-    def _fitted(self, member: Member) -> Encoded:
-        run = self._running()
-        model = run.made(member)
+    def _fitted(self, member: StudyModel) -> Encoded:
+        run = self._get_run()
+        model = run.unfitted(member)
         run.check(model)
         with capture_warnings() as said:
-            if member.by_moments and run.moments is not None and run.moments.holds(model.detail):
+            if member.moment_based and run.moments is not None and run.moments.holds(model.detail):
                 model.fit_moments(run.moments)
-            elif not self._fitted_to_parts(model):
+            elif not self._fit_to_partitions(model):
                 self._fit_to_rows(model)
         self.warnings += said
         return Encoded.of_fitted(model, self.opened.encoding)
 
-    def _fitted_to_parts(self, model: Any) -> bool:
+    def _fit_to_partitions(self, model: Any) -> bool:
         """Whether it could be fitted to all rows where they are."""
-        parted = self.taken.parted
-        if parted is None or not streams(model, parted):
+        parted = self.study_source.partitioned
+        if parted is None or not supports_partitions(model, parted):
             return False
-        self._told(f"fitting {type(model).__name__} to all rows", 0, 1)
+        self._progress(f"fitting {type(model).__name__} to all rows", 0, 1)
         try:
             model.fit(parted)
         except NeedsMemoryError:

@@ -36,7 +36,7 @@ def safe_cell(text: str, decimal: str = ".") -> str:
     return text
 
 
-class Sheet(Protocol):
+class TableWriter(Protocol):
     """A file under way."""
 
     def add(self, table: Any, frame: Frame, answers: Mapping[str, Any]) -> None:
@@ -52,7 +52,7 @@ class Sheet(Protocol):
         ...
 
 
-class CsvSheet:
+class CsvWriter:
     """A CSV, in UTF-8; of rows that were a CSV with their cells as they stand there."""
 
     def __init__(
@@ -119,7 +119,7 @@ class CsvSheet:
         return map(list, zip(*columns, strict=True))
 
 
-class ArrowSheet:
+class ArrowWriter:
     """Parquet, or Arrow IPC."""
 
     def __init__(self, file: BinaryIO, *, parquet: bool) -> None:

@@ -17,8 +17,8 @@ from discriminant import (
     cross_validate,
     interval_over,
 )
-from discriminant.assessment.intervals import drawn, exact, wilson
-from discriminant.assessment.resampling.cross_validate import HeldOut
+from discriminant.assessment.intervals import exact, resample_tables, wilson
+from discriminant.assessment.resampling.cross_validate import HeldOutPredictions
 from discriminant.errors import OptionError
 from tests.parity.golden import frozen
 
@@ -128,7 +128,7 @@ def test_the_bootstrap_of_a_rate_follows_the_binomial_law():
 
 def test_stratified_draws_keep_the_rows_of_each_class():
     found = assessed()
-    tables = drawn(found, 50, np.random.default_rng(0), stratified=True)
+    tables = resample_tables(found, 50, np.random.default_rng(0), stratified=True)
     np.testing.assert_allclose(tables.sum(axis=1), np.tile(found.support, (50, 1)), rtol=1e-13)
 
 
@@ -137,7 +137,7 @@ def test_stratified_draws_keep_the_rows_of_each_class():
 def test_drawn_tables_have_the_mean_of_the_table(weights, stratified):
     found = assessed(weighted=True)
     rng = np.random.default_rng(0)
-    tables = drawn(found, 20_000, rng, weights, stratified=stratified)
+    tables = resample_tables(found, 20_000, rng, weights, stratified=stratified)
     error = tables.std(axis=0) / np.sqrt(20_000)
     assert (np.abs(tables.mean(axis=0) - found.weight) <= 6 * error + 0.02).all()
 
@@ -362,7 +362,7 @@ def test_differences_of_errors_stay_in_their_range():
     fold, logs = np.repeat([0, 1], 4), np.zeros((8, 2)) - np.log(2)
     few = np.where(np.arange(8) < 4, y, 1 - y)
     held = {
-        name: HeldOut(np.array([0, 1]), y, fold, logs, said)
+        name: HeldOutPredictions(np.array([0, 1]), y, fold, logs, said)
         for name, said in (("always right", y), ("half right", few))
     }
     pair = compare_models(held).pairs[0]

@@ -36,7 +36,7 @@ def test_every_engine_compares_all_models_as_memory_does(engine, tmp_path):
         np.testing.assert_allclose(
             ours[column].astype(float), theirs[column].astype(float), rtol=1e-6, err_msg=column
         )
-    np.testing.assert_array_equal(found.right, wanted.right)
+    np.testing.assert_array_equal(found.both_correct, wanted.both_correct)
     assert found.choose().why == wanted.choose().why
 
 

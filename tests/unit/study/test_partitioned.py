@@ -59,7 +59,7 @@ def test_a_small_file_is_read_into_memory_and_a_large_one_in_parts(tmp_path, mon
     table().to_csv(file, index=False)
     assert isinstance(dd.study(file, target="kind").rows, Table)
     monkeypatch.setattr(sources, "SMALL", 1000)
-    monkeypatch.setattr(sources, "memory_free", lambda: 8000)
+    monkeypatch.setattr(sources, "free_memory", lambda: 8000)
     found = dd.study(file, target="kind")
     assert isinstance(found.rows, Parted) and "in parts (files)" in " ".join(found.opened.said)
     assert isinstance(dd.study(file, target="kind", engine="memory").rows, Table)
@@ -136,7 +136,7 @@ def test_models_that_read_rows_are_fitted_to_drawn_ones_and_scored_on_all(tmp_pa
     study = dd.study(laid(frame, tmp_path / "rows"), target="kind", folds="site")
     one = study.compare(["logistic", "svm"])["logistic"]
     assert "rows drawn of each training part" in one.facts["note"]
-    run = study._running()
+    run = study._get_run()
     said = np.empty(len(frame), dtype=object)
     for f, site in enumerate(sorted(frame["site"].unique())):
         own = run.folded.fold != f
@@ -177,9 +177,9 @@ def test_mistakes_are_paired_by_weight_in_memory_and_in_parts(tmp_path):
     more = {"target": "kind", "weight": "w", "folds": "site"}
     ours = dd.study(laid(frame, tmp_path / "rows"), **more).compare(["lda", "qda"])
     theirs = dd.study(frame, **more).compare(["lda", "qda"])
-    right = [one.held.decided == one.held.codes for one in theirs.outcomes]
+    right = [one.predictions.decided == one.predictions.codes for one in theirs.results]
     both = frame["w"][right[0] & right[1]].sum()
-    assert ours.right[0, 1] == theirs.right[0, 1] == both
+    assert ours.both_correct[0, 1] == theirs.both_correct[0, 1] == both
 
 
 def test_a_column_of_folds_is_no_feature_and_keeps_to_rows_that_are_kept(tmp_path):

@@ -64,7 +64,7 @@ def test_every_model_made_from_shared_moments_says_what_cross_validate_says(wine
 def test_models_that_read_rows_are_refitted_on_the_same_folds():
     frame = frame_of(load_iris)
     study = dd.study(frame, target="kind", folds=3)
-    found = study.compare(["logistic"])["logistic"].held
+    found = study.compare(["logistic"])["logistic"].predictions
     alone = dd.cross_validate(
         dd.Logistic(ridge=1e-4), frame.drop(columns="kind"), frame["kind"], folds=found.fold
     )
@@ -74,11 +74,11 @@ def test_models_that_read_rows_are_refitted_on_the_same_folds():
 def test_auc_and_brier_of_two_classes_are_those_of_scikit_learn():
     study = dd.study(frame_of(load_breast_cancer), target="kind", folds=5)
     one = study.compare(["lda"])["lda"]
-    p = np.exp(one.held.log_posterior[:, 1])
+    p = np.exp(one.predictions.log_posterior[:, 1])
     assert one.facts["auc"] == pytest.approx(
-        roc_auc_score(one.held.codes, one.held.log_posterior @ [-1, 1])
+        roc_auc_score(one.predictions.codes, one.predictions.log_posterior @ [-1, 1])
     )
-    assert one.facts["brier"] == pytest.approx(brier_score_loss(one.held.codes, p))
+    assert one.facts["brier"] == pytest.approx(brier_score_loss(one.predictions.codes, p))
     assert one.facts["auc_low"] < one.facts["auc"] < one.facts["auc_high"]
 
 
@@ -217,7 +217,7 @@ def test_models_that_take_no_weights_are_left_out_of_a_weighted_study():
     compared = study.compare(["lda", "perceptron"])
     assert [name for name, _ in compared.left_out] == ["Perceptron"]
     repeated = frame.loc[frame.index.repeat(frame["w"].astype(int))]
-    fold = np.repeat(compared["lda"].held.fold, frame["w"].astype(int))
+    fold = np.repeat(compared["lda"].predictions.fold, frame["w"].astype(int))
     X = repeated.drop(columns=["kind", "w"])
     alone = dd.cross_validate(dd.LDA(), X, repeated["kind"], folds=fold)
     assert compared["lda"].facts["error"] == pytest.approx(alone.error)
@@ -254,7 +254,7 @@ def test_where_features_outnumber_rows_models_are_fitted_to_rows():
     study = dd.study(frame, target="kind", folds=3)
     compared = study.compare(["lda_shrunk", "rda"])
     assert compared.left_out[0][0] == "RDA" and "30 rows of 60 features" in compared.left_out[0][1]
-    found = compared["lda_shrunk"].held
+    found = compared["lda_shrunk"].predictions
     alone = dd.cross_validate(dd.LDA(shrinkage="auto"), X, frame["kind"], folds=found.fold)
     np.testing.assert_allclose(found.log_posterior, alone.log_posterior, atol=1e-8)
 
@@ -316,7 +316,7 @@ def test_a_class_of_one_row_costs_no_model_its_log_loss_and_is_told_of_once():
     y[7] = "alone"
     frame = pd.DataFrame(X, columns=list("abcd")).assign(kind=y)
     found = dd.study(frame, target="kind").compare(["lda", "nearest_mean"])
-    held = found["lda"].held
+    held = found["lda"].predictions
     rows = np.flatnonzero(y != "alone")
     loss = -held.log_posterior[rows, held.codes[rows]].mean()
     assert found["lda"].facts["log_loss"] == pytest.approx(loss, rel=1e-12)

@@ -40,14 +40,20 @@ from scipy import special
 
 from discriminant.assessment.inference.manova import (
     FTest,
-    Standard,
+    StandardisedScatter,
     check_products,
-    f_chance,
+    f_p_value,
+    invertible_metric,
     moments_of,
-    solid,
-    standardised,
+    standardise,
 )
-from discriminant.assessment.inference.summary import Printed, chance, degree, number, table
+from discriminant.assessment.inference.summary import (
+    PrintedResult,
+    format_degrees,
+    format_number,
+    format_p,
+    text_table,
+)
 from discriminant.errors import InferenceError
 from discriminant.models.gaussian.covariance import rounding
 from discriminant.moments.class_moments import ClassMoments, columns_of
@@ -59,7 +65,7 @@ _BOX_M = "Box's M"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class BoxM(Printed):
+class BoxM(PrintedResult):
     """What `box_m` returns: `print` it, or ask for `frame()` or `to_dict()`."""
 
     labels: Labels  # (K,)
@@ -77,21 +83,29 @@ class BoxM(Printed):
     def text(self) -> str:
         """Laid out as SPSS prints it, with the chi-square of SAS."""
         dets = [
-            [str(label), degree(rows), number(logdet)]
+            [str(label), format_degrees(rows), format_number(logdet)]
             for label, rows, logdet in zip(self.labels, self.rows, self.logdet, strict=True)
         ]
-        dets.append(["Pooled", degree(float(self.rows.sum())), number(self.logdet_pooled)])
+        dets.append(
+            ["Pooled", format_degrees(float(self.rows.sum())), format_number(self.logdet_pooled)]
+        )
         tests = [
-            ["Chi-square", number(self.chi2), degree(self.df), "", chance(self.p)],
-            ["F", number(self.f.f), degree(self.f.df1), degree(self.f.df2), chance(self.f.p)],
+            ["Chi-square", format_number(self.chi2), format_degrees(self.df), "", format_p(self.p)],
+            [
+                "F",
+                format_number(self.f.f),
+                format_degrees(self.f.df1),
+                format_degrees(self.f.df2),
+                format_p(self.f.p),
+            ],
         ]
         return "\n".join(
             [
-                *table("Log determinants", ["Class", "Rows", "Log determinant"], dets),
+                *text_table("Log determinants", ["Class", "Rows", "Log determinant"], dets),
                 "",
-                f"Box's M: {number(self.m)}",
+                f"Box's M: {format_number(self.m)}",
                 "",
-                *table("", ["", "Approx.", "df1", "df2", "Sig."], tests),
+                *text_table("", ["", "Approx.", "df1", "df2", "Sig."], tests),
             ]
         )
 
@@ -142,7 +156,7 @@ def box_m(moments: Any, y: Any = None) -> BoxM:
     (0.0, 1.0)
     """
     moments = moments_of(moments, y, _BOX_M, detail="class")
-    standard = standardised(moments, _BOX_M)
+    standard = standardise(moments, _BOX_M)
     _check_weight(standard)
     pooled = standard.metric(_BOX_M).logdet
     each = _log_determinants(moments, standard)
@@ -160,7 +174,7 @@ def box_m(moments: Any, y: Any = None) -> BoxM:
     )
 
 
-def _log_determinants(moments: ClassMoments, standard: Standard) -> Floats:
+def _log_determinants(moments: ClassMoments, standard: StandardisedScatter) -> Floats:
     """(K,) of the covariance of each class, in units of the pooled sd."""
     columns = columns_of(moments.features, list(standard.features))
     square, found = np.ix_(columns, columns), []
@@ -172,7 +186,9 @@ def _log_determinants(moments: ClassMoments, standard: Standard) -> Floats:
             names = np.array(standard.features, dtype=object)[still].tolist()
             raise InferenceError.flat_class(_BOX_M, label, names)
         covariance = covariance / standard.sd[:, None] / standard.sd
-        found.append(solid(covariance, standard.features, f"{_BOX_M}, class '{label}'").logdet)
+        found.append(
+            invertible_metric(covariance, standard.features, f"{_BOX_M}, class '{label}'").logdet
+        )
     return np.array(found)
 
 
@@ -194,11 +210,11 @@ def _box_f(m: float, df: float, c1: float, c2: float) -> FTest:
     else:
         b = df2 / (1 - c1 + 2 / df2)
         f = df2 * m / (df * (b - m)) if m < b else np.inf
-    p = f_chance(max(f, 0.0), df, df2) if gap else special.chdtrc(df, max(f * df, 0.0))
+    p = f_p_value(max(f, 0.0), df, df2) if gap else special.chdtrc(df, max(f * df, 0.0))
     return FTest(_BOX_M, m, float(f), df, float(df2), float(p))
 
 
-def _check_weight(standard: Standard) -> None:
+def _check_weight(standard: StandardisedScatter) -> None:
     d = len(standard.features)
     light = standard.weight - 1 < d
     if light.any():
@@ -211,7 +227,7 @@ _TABLES = ("first", "second")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Hotelling(Printed):
+class Hotelling(PrintedResult):
     """What `hotelling` returns: `print` it, or ask for `frame()` or `to_dict()`."""
 
     labels: tuple[Any, Any]  # of the two classes, or 'first' and 'second' table
@@ -230,20 +246,27 @@ class Hotelling(Printed):
         """The test, then each feature."""
         test, (first, second) = self.t2, self.labels
         rows = [
-            [name, number(difference), number(effect), number(t, 4), chance(p)]
+            [
+                name,
+                format_number(difference),
+                format_number(effect),
+                format_number(t, 4),
+                format_p(p),
+            ]
             for name, difference, effect, t, p in zip(
                 self.features, self.difference, self.effect, self.t, self.p, strict=True
             )
         ]
-        title = f"Each feature, t on {degree(self.t_df)}"
+        title = f"Each feature, t on {format_degrees(self.t_df)}"
         lines = [
             f"Two-sample Hotelling T2: '{second}' ({self.rows[1]:g} rows) less '{first}' "
             f"({self.rows[0]:g} rows)",
             "",
-            f"T2 = {number(test.value, 4)}, F = {number(test.f, 4)}, df = {degree(test.df1)} and "
-            f"{degree(test.df2)}, p {chance(test.p)}; Mahalanobis D2 = {number(self.d2, 4)}",
+            f"T2 = {format_number(test.value, 4)}, F = {format_number(test.f, 4)}, "
+            f"df = {format_degrees(test.df1)} and {format_degrees(test.df2)}, "
+            f"p {format_p(test.p)}; Mahalanobis D2 = {format_number(self.d2, 4)}",
             "",
-            *table(title, ["Variable", "Difference", "In sd", "t", "Pr > |t|"], rows),
+            *text_table(title, ["Variable", "Difference", "In sd", "t", "Pr > |t|"], rows),
         ]
         return "\n".join(lines)
 
@@ -307,7 +330,7 @@ def hotelling(
     if isinstance(other, list | tuple | np.ndarray) and np.ndim(other) == 1:
         return hotelling(moments, labels=list(other))
     chosen = _classes(moments, labels) if other is None else _tables(moments, other, labels)
-    standard = standardised(chosen, _HOTELLING)
+    standard = standardise(chosen, _HOTELLING)
     order = [0, 1] if labels is None or other is not None else _order(standard.labels, labels)
     first, second = order
     step = standard.apart[second] - standard.apart[first]
@@ -331,7 +354,7 @@ def hotelling(
 
 def _t_squared(value: float, d: int, v: float) -> FTest:
     f = (v - d + 1) / (v * d) * value
-    return FTest("Hotelling T2", value, f, float(d), v - d + 1, float(f_chance(f, d, v - d + 1)))
+    return FTest("Hotelling T2", value, f, float(d), v - d + 1, float(f_p_value(f, d, v - d + 1)))
 
 
 def _classes(moments: ClassMoments, labels: Sequence[Any] | None) -> ClassMoments:

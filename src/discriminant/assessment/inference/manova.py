@@ -64,7 +64,14 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from discriminant.assessment.inference.summary import Printed, chance, degree, matrix, number, table
+from discriminant.assessment.inference.summary import (
+    PrintedResult,
+    format_degrees,
+    format_number,
+    format_p,
+    text_matrix,
+    text_table,
+)
 from discriminant.engines.engine import read_moments
 from discriminant.errors import (
     CollinearWarning,
@@ -145,7 +152,7 @@ def pillai(value: float, degrees: Degrees) -> FTest:
     return _test("Pillai", value, ratio, s * max(d, q), s * (degrees.within - d + s))
 
 
-def f_chance(f: float | Floats, df1: float, df2: float) -> Any:
+def f_p_value(f: float | Floats, df1: float, df2: float) -> Any:
     """P(F > f)."""
     return special.fdtrc(df1, df2, f)
 
@@ -166,11 +173,11 @@ def _test(name: str, value: float, ratio: float, df1: float, df2: float) -> FTes
     if df2 <= 0:
         return FTest(name, value, float("nan"), float(df1), float(df2), float("nan"))
     f = float(ratio) * df2 / df1
-    return FTest(name, value, f, float(df1), float(df2), float(f_chance(f, df1, df2)))
+    return FTest(name, value, f, float(df1), float(df2), float(f_p_value(f, df1, df2)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Standard:
+class StandardisedScatter:
     """K classes of some weight in d features that vary within them."""
 
     labels: Labels  # (K,)
@@ -202,10 +209,10 @@ class Standard:
         d = len(self.features)
         if self.degrees < d:
             raise InferenceError.too_wide(what, self.rows, len(self.labels), d)
-        return solid(self.within, self.features, what)
+        return invertible_metric(self.within, self.features, what)
 
 
-def standardised(moments: ClassMoments, what: str) -> Standard:
+def standardise(moments: ClassMoments, what: str) -> StandardisedScatter:
     """The scatters of moments; `what` is who asks."""
     check_products(moments, what)
     some = moments.weight > 0
@@ -216,7 +223,7 @@ def standardised(moments: ClassMoments, what: str) -> Standard:
     moving = _moving(moments, variance, weight @ apart**2 / degrees, what)
     sd = np.sqrt(variance[moving])
     centre = moments.anchor.values(moments.centre)
-    return Standard(
+    return StandardisedScatter(
         labels,
         tuple(np.array(moments.features, dtype=object)[moving]),
         weight,
@@ -249,7 +256,7 @@ def check_products(moments: ClassMoments, what: str) -> None:
         raise MomentsMismatchError.needs_detail(what, "pooled", found)
 
 
-def solid(correlation: Floats, features: tuple[str, ...], what: str) -> Metric:
+def invertible_metric(correlation: Floats, features: tuple[str, ...], what: str) -> Metric:
     """Metric of correlations that must have an inverse; few digits left are told."""
     metric, lost = factor(correlation)
     if lost is None:
@@ -312,7 +319,7 @@ class Canonical:
     means: Floats  # (K, s)
 
 
-def canonical(standard: Standard, *, metric: Metric, degrees: Degrees) -> Canonical:
+def canonical(standard: StandardisedScatter, *, metric: Metric, degrees: Degrees) -> Canonical:
     """The table and the coefficients of the directions."""
     found = canonical_variates(
         _centred(standard),
@@ -354,7 +361,7 @@ def _successive(
     return tests, chi2, df, np.asarray(special.chdtrc(df, chi2))
 
 
-def _centred(standard: Standard) -> ClassMoments:
+def _centred(standard: StandardisedScatter) -> ClassMoments:
     """The scatters as moments about the centre, in units of sd."""
     d, K = len(standard.features), len(standard.labels)
     return ClassMoments(
@@ -391,7 +398,7 @@ class Univariate:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Manova(Printed):
+class Manova(PrintedResult):
     """What `manova` returns: `print` it, or ask for `frame(part)` or `to_dict()`."""
 
     labels: Labels  # (K,)
@@ -460,7 +467,7 @@ class Manova(Printed):
 
     def _matrix_text(self, part: str) -> list[str]:
         names = self.labels.tolist() if part == "means" else self.features
-        return matrix(_TITLES[part], names, self._columns(), getattr(self.canonical, part))
+        return text_matrix(_TITLES[part], names, self._columns(), getattr(self.canonical, part))
 
 
 _TITLES = {
@@ -491,7 +498,7 @@ def manova(moments: Any, y: Any = None) -> Manova:
     >>> round(found.wilks.value, 4), round(found.wilks.f, 4)  # W = 4, B = 25, F = 25 / (4 / 2)
     (0.1379, 12.5)
     """
-    standard = standardised(moments_of(moments, y, _WHAT), _WHAT)
+    standard = standardise(moments_of(moments, y, _WHAT), _WHAT)
     metric = standard.metric(_WHAT)
     degrees = Degrees(len(standard.features), len(standard.labels) - 1, standard.degrees)
     directions = canonical(standard, metric=metric, degrees=degrees)
@@ -505,10 +512,10 @@ def manova(moments: Any, y: Any = None) -> Manova:
     )
 
 
-def _univariate(standard: Standard, degrees: Degrees) -> Univariate:
+def _univariate(standard: StandardisedScatter, degrees: Degrees) -> Univariate:
     ratio = np.diagonal(standard.between())
     f = ratio * degrees.within / degrees.between
-    p = np.asarray(f_chance(f, degrees.between, degrees.within))
+    p = np.asarray(f_p_value(f, degrees.between, degrees.within))
     kept = 1.0 / (1.0 + ratio)
     return Univariate(f, float(degrees.between), degrees.within, p, kept, ratio * kept)
 
@@ -557,29 +564,38 @@ def _canonical_records(found: Canonical) -> list[dict[str, Any]]:
 def _tests_text(tests: tuple[FTest, ...]) -> list[str]:
     rows = [[test.name, *_f_cells(test)] for test in tests]
     head = ["Statistic", "Value", "F Value", "Num DF", "Den DF", "Pr > F"]
-    return table("Multivariate statistics and F approximations", head, rows)
+    return text_table("Multivariate statistics and F approximations", head, rows)
 
 
 def _f_cells(test: FTest) -> list[str]:
     return [
-        number(test.value), number(test.f, 4), degree(test.df1), degree(test.df2), chance(test.p)
-    ]  # fmt: skip
+        format_number(test.value),
+        format_number(test.f, 4),
+        format_degrees(test.df1),
+        format_degrees(test.df2),
+        format_p(test.p),
+    ]
 
 
 def _univariate_text(features: tuple[str, ...], found: Univariate) -> list[str]:
     rows = [
-        [name, number(wilks), number(r2), number(f, 4), chance(p)]
+        [name, format_number(wilks), format_number(r2), format_number(f, 4), format_p(p)]
         for name, wilks, r2, f, p in zip(
             features, found.wilks, found.r2, found.f, found.p, strict=True
         )
     ]
-    title = f"Univariate test statistics, F on {degree(found.df1)} and {degree(found.df2)}"
-    return table(title, ["Variable", "Wilks", "R-Square", "F Value", "Pr > F"], rows)
+    degrees = f"{format_degrees(found.df1)} and {format_degrees(found.df2)}"
+    title = f"Univariate test statistics, F on {degrees}"
+    return text_table(title, ["Variable", "Wilks", "R-Square", "F Value", "Pr > F"], rows)
 
 
 def _canonical_text(found: Canonical) -> list[str]:
     rows = [
-        [f"{i + 1}", number(value), *map(number, (share, total, correlation, correlation**2))]
+        [
+            f"{i + 1}",
+            format_number(value),
+            *map(format_number, (share, total, correlation, correlation**2)),
+        ]
         for i, (value, share, total, correlation) in enumerate(
             zip(
                 found.eigenvalues,
@@ -591,15 +607,15 @@ def _canonical_text(found: Canonical) -> list[str]:
         )
     ]
     head = ["", "Eigenvalue", "Proportion", "Cumulative", "Canonical Corr.", "Squared"]
-    return table("Canonical correlations", head, rows)
+    return text_table("Canonical correlations", head, rows)
 
 
 def _directions_text(found: Canonical) -> list[str]:
     rows = [
-        [f"{i + 1}", *_f_cells(test), number(chi2, 4), degree(df), chance(p)]
+        [f"{i + 1}", *_f_cells(test), format_number(chi2, 4), format_degrees(df), format_p(p)]
         for i, (test, chi2, df, p) in enumerate(
             zip(found.tests, found.chi2, found.chi2_df, found.chi2_p, strict=True)
         )
     ]
     head = ["", "Wilks", "F Value", "Num DF", "Den DF", "Pr > F", "Chi-Square", "DF", "Pr > ChiSq"]
-    return table("Test that this direction and all that follow are zero", head, rows)
+    return text_table("Test that this direction and all that follow are zero", head, rows)

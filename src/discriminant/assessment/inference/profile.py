@@ -51,7 +51,7 @@ class Peak:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Held:
+class ConstrainedObjective:
     """The objective where some combinations of theta keep their value."""
 
     objective: Objective
@@ -74,7 +74,7 @@ class Held:
 
 
 @dataclass(frozen=True, slots=True)
-class Dropped:
+class DroppedFeature:
     """The fit without one column."""
 
     name: str
@@ -110,7 +110,7 @@ def profile(
     return ends
 
 
-def drop_each(peak: Peak, inference: Inference) -> list[Dropped]:
+def drop_each(peak: Peak, inference: Inference) -> list[DroppedFeature]:
     """Likelihood-ratio test of each feature: all its estimates held at zero at once.
 
     As R's `drop1(test = "LRT")`: the statistic is the rise of the deviance over the dispersion, of
@@ -120,10 +120,10 @@ def drop_each(peak: Peak, inference: Inference) -> list[Dropped]:
     return [_dropped(peak, inference, name) for name in names]
 
 
-def _dropped(peak: Peak, inference: Inference, name: str) -> Dropped:
+def _dropped(peak: Peak, inference: Inference, name: str) -> DroppedFeature:
     places, likelihood = inference.places(name), inference.likelihood
     if not np.isfinite(inference.std_error[places]).all():
-        return Dropped(name, *(np.nan, 0, np.nan, np.nan, np.nan))
+        return DroppedFeature(name, *(np.nan, 0, np.nan, np.nan, np.nan))
     rows = inference.directions[places]
     away = -inference.estimate[places]
     point = _fit_held(peak, rows, away)
@@ -134,7 +134,7 @@ def _dropped(peak: Peak, inference: Inference, name: str) -> Dropped:
     if likelihood.gaussian:
         ratio = likelihood.rows * float(np.log1p(rise / likelihood.deviance))
         aic = likelihood.aic + ratio - 2.0 * df
-    return Dropped(name, deviance, df, ratio, float(chi2.sf(max(ratio, 0.0), df)), aic)
+    return DroppedFeature(name, deviance, df, ratio, float(chi2.sf(max(ratio, 0.0), df)), aic)
 
 
 def _fit_held(
@@ -149,7 +149,7 @@ def _fit_held(
     q, m = theta.shape
     step = spread @ np.linalg.solve(rows @ spread, away - done)
     free = np.asarray(qr(rows.T)[0][:, len(rows) :], dtype=np.float64)
-    held = Held(peak.objective, theta + step.reshape(m, q).T, free)
+    held = ConstrainedObjective(peak.objective, theta + step.reshape(m, q).T, free)
     found = newton(held, np.zeros((held.free.shape[1], 1)))
     if not np.isfinite(found.path[0]):
         return found.point

@@ -16,7 +16,7 @@ from discriminant.table.blocks import Floats
 from discriminant.table.cells import pandas
 
 
-class Printed:
+class PrintedResult:
     """A result that is shown as its `text`, whether printed or left at the end of a cell."""
 
     __slots__ = ()
@@ -33,7 +33,7 @@ class Printed:
         return self.text
 
 
-def table(title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+def text_table(title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
     """Lines of a table: a title, a head, and rows whose first cell is a name.
 
     >>> print("\\n".join(table("Sizes", ["", "n"], [["ash", "10"], ["elm", "7"]])))
@@ -51,25 +51,25 @@ def table(title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> lis
     return [title, "", *lines] if title else lines
 
 
-def matrix(
+def text_matrix(
     title: str, names: Sequence[object], columns: Sequence[str], values: Floats
 ) -> list[str]:
     """A table of numbers with a name for each row and column."""
     rows = [
-        [str(name), *map(number, line)]
+        [str(name), *map(format_number, line)]
         for name, line in zip(names, np.asarray(values), strict=True)
     ]
-    return table(title, ["", *columns], rows)
+    return text_table(title, ["", *columns], rows)
 
 
-def frame_of_steps(kind: Any, steps: Sequence[Any]) -> Any:
+def steps_frame(kind: Any, steps: Sequence[Any]) -> Any:
     """A pandas frame with a row for each step of a `kind`, by its number."""
     columns = [field.name for field in fields(kind)]
     rows = [asdict(step) for step in steps]
     return pandas().DataFrame(rows, columns=columns).set_index("number")
 
 
-def number(value: float, decimals: int = 6) -> str:
+def format_number(value: float, decimals: int = 6) -> str:
     """So many decimals, or six digits if it is very large or small.
 
     >>> number(0.02343863), number(53.4664888, 4), number(1e-9)
@@ -79,7 +79,7 @@ def number(value: float, decimals: int = 6) -> str:
     return f"{value:.{decimals}f}" if plain else f"{value:.6g}"
 
 
-def degree(value: float) -> str:
+def format_degrees(value: float) -> str:
     """Degrees of freedom: whole, or as they are.
 
     >>> degree(288.0), degree(77566.75)
@@ -88,7 +88,7 @@ def degree(value: float) -> str:
     return f"{value:.0f}" if value == round(value) else f"{value:.2f}"
 
 
-def chance(p: float) -> str:
+def format_p(p: float) -> str:
     """A p-value as SAS prints it.
 
     >>> chance(1e-20), chance(0.25)
@@ -97,7 +97,7 @@ def chance(p: float) -> str:
     return "<.0001" if p < 1e-4 else f"{p:.4f}"
 
 
-def in_bytes(size: float) -> str:
+def format_bytes(size: float) -> str:
     """Bytes as a person says them.
 
     >>> in_bytes(812), in_bytes(1_234_567), in_bytes(45e9)
@@ -116,7 +116,7 @@ _LEAST = 2e-16  # a smaller p-value is shown as less than this; the dictionary h
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Summary(Printed):
+class CoefficientSummary(PrintedResult):
     """What `summary()` returns: `print` it, or ask for `frame()` or `to_dict()`."""
 
     inference: Inference

@@ -376,7 +376,7 @@ _WORTH = 5e9  # products: a curvature that takes more is read only if the way as
 _SHORT = 5e6  # numbers of a table that is quickly read once more
 
 
-def kept_for_inference(
+def inference_state(
     found: Fit, read: Pass, moments: ClassMoments, link: LinkName
 ) -> ClassFit | None:
     """The curvature at the end of the way; None where there are too many estimates for it."""

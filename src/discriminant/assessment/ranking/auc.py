@@ -44,16 +44,16 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from discriminant.assessment.inference.summary import chance, number, table
+from discriminant.assessment.inference.summary import format_number, format_p, text_table
 from discriminant.assessment.intervals import check_level
 from discriminant.assessment.ranking.roc import (
     Average,
-    Judged,
+    RankedRows,
     area_error,
     check_ranking_alone,
     exact_steps,
-    judged,
     own_rows,
+    ranked_rows,
     steps_of,
 )
 from discriminant.errors import NoSpreadWarning, OptionError, ScoreError, ShapeError, warn
@@ -168,7 +168,7 @@ def _equals(keys: npt.NDArray[Any]) -> tuple[Any, Any]:
     return starts[group], np.append(starts[1:], len(keys))[group]
 
 
-def averaged(rows: Judged, *, versus: str, average: str) -> Influences:
+def averaged(rows: RankedRows, *, versus: str, average: str) -> Influences:
     """AUC of K classes: each against the rest or pair by pair, averaged."""
     if average == "micro":
         return _micro(rows)
@@ -190,7 +190,7 @@ def averaged(rows: Judged, *, versus: str, average: str) -> Influences:
     return Influences(float(np.dot(factors, list(parts.values()))), total, parts)
 
 
-def variance(rows: Judged, influences: Influences) -> float:
+def variance(rows: RankedRows, influences: Influences) -> float:
     """Variance of an AUC, or of a difference, from the influences of its rows."""
     weight = np.ones(len(rows.codes)) if rows.weight is None else rows.weight
     share = class_weights(rows)
@@ -202,7 +202,7 @@ def variance(rows: Judged, influences: Influences) -> float:
     return float((share / (share - 1.0)) @ np.bincount(rows.codes, apart, minlength=K))
 
 
-def class_weights(rows: Judged) -> Floats:
+def class_weights(rows: RankedRows) -> Floats:
     """(K,) weight of the rows of each class; refuses a class that has none."""
     share = np.bincount(rows.codes, rows.weight, minlength=len(rows.labels)).astype(np.float64)
     for k in np.flatnonzero(share == 0):
@@ -213,12 +213,12 @@ def class_weights(rows: Judged) -> Floats:
 Term = tuple[Any, Any, list[int], float]  # name, rows, columns of scores, weight
 
 
-def _rest(rows: Judged, share: Floats) -> Iterator[Term]:
+def _rest(rows: RankedRows, share: Floats) -> Iterator[Term]:
     for k, label in enumerate(rows.labels.tolist()):
         yield label, slice(None), [k], float(share[k])
 
 
-def _pairs(rows: Judged, share: Floats) -> Iterator[Term]:
+def _pairs(rows: RankedRows, share: Floats) -> Iterator[Term]:
     names = rows.labels.tolist()
     members = [np.flatnonzero(rows.codes == k) for k in range(len(names))]
     for j, k in combinations(range(len(names)), 2):
@@ -226,7 +226,7 @@ def _pairs(rows: Judged, share: Floats) -> Iterator[Term]:
         yield (names[j], names[k]), both, [j, k], float(share[j] + share[k])
 
 
-def _micro(rows: Judged) -> Influences:
+def _micro(rows: RankedRows) -> Influences:
     """All scores as one list; the K scores of a row belong together."""
     class_weights(rows)
     K = len(rows.labels)
@@ -296,17 +296,22 @@ class AUCComparison:
     def __str__(self) -> str:
         """Two lines of AUCs and one of the test."""
         aucs = [
-            [name, number(one.value), number(one.low), number(one.high)]
+            [name, format_number(one.value), format_number(one.low), format_number(one.high)]
             for name, one in (("First", self.first), ("Second", self.second))
         ]
-        gap = ["Difference", number(self.difference), number(self.low), number(self.high)]
+        gap = [
+            "Difference",
+            format_number(self.difference),
+            format_number(self.low),
+            format_number(self.high),
+        ]
         name = "z" if np.isinf(self.df) else f"t on {self.df:.2f} degrees of freedom"
         rows = "the same rows" if self.paired else "different rows"
         return "\n".join(
             [
-                *table(f"AUCs of {rows}", ["", "AUC", "Low", "High"], [*aucs, gap]),
+                *text_table(f"AUCs of {rows}", ["", "AUC", "Low", "High"], [*aucs, gap]),
                 "",
-                f"DeLong: {name} = {number(self.statistic, 4)}, p = {chance(self.p)} "
+                f"DeLong: {name} = {format_number(self.statistic, 4)}, p = {format_p(self.p)} "
                 f"({self.alternative})",
             ]
         )
@@ -359,7 +364,7 @@ def auc(
     if interval is not None:
         interval = check_level(interval, "interval")
     if not isinstance(labels, Ranking):
-        rows, one = judged(
+        rows, one = ranked_rows(
             labels, scores, positive=positive, classes=classes, sample_weight=sample_weight
         )
         if rows.many:
@@ -427,12 +432,14 @@ def compare_auc(
     if alternative not in ("two-sided", "less", "greater"):
         raise OptionError.of("alternative", alternative, "'two-sided', 'less' or 'greater'")
     options = {"positive": positive, "classes": classes}
-    one, name = judged(labels, first, sample_weight=sample_weight, **options)
+    one, name = ranked_rows(labels, first, sample_weight=sample_weight, **options)
     paired = second_labels is None
     if paired and np.shape(second)[:1] != np.shape(first)[:1]:
         raise ShapeError.of_lengths("second", np.shape(second)[0], np.shape(first)[0])
     other = sample_weight if paired else second_weight
-    two, _ = judged(labels if paired else second_labels, second, sample_weight=other, **options)
+    two, _ = ranked_rows(
+        labels if paired else second_labels, second, sample_weight=other, **options
+    )
     kept = [_influences(rows, name, versus, average) for rows in (one, two)]
     sides = [_side(rows, found, level, name) for rows, found in kept]
     if paired:
@@ -446,7 +453,7 @@ def compare_auc(
     return _tested(sides[0], sides[1], paired, spread, df, alternative, level)
 
 
-def one_above(rows: Judged, positive: Any) -> tuple[Judged, Any]:
+def one_above(rows: RankedRows, positive: Any) -> tuple[RankedRows, Any]:
     """The rows as two classes, the positive one and the others; and (N,) which are positive."""
     own = own_rows(rows, positive)
     others = [label for label in rows.labels.tolist() if label != positive]
@@ -456,15 +463,15 @@ def one_above(rows: Judged, positive: Any) -> tuple[Judged, Any]:
 
 
 def _influences(
-    rows: Judged, positive: Any, versus: str, average: str
-) -> tuple[Judged, Influences]:
+    rows: RankedRows, positive: Any, versus: str, average: str
+) -> tuple[RankedRows, Influences]:
     if rows.many:
         return rows, averaged(rows, versus=versus, average=average)
     rows, own = one_above(rows, positive)
     return rows, Influences(*one_auc(rows.scores, own, rows.weight), {})
 
 
-def _side(rows: Judged, found: Influences, level: float, positive: Any) -> AUC:
+def _side(rows: RankedRows, found: Influences, level: float, positive: Any) -> AUC:
     spread = np.sqrt(variance(rows, found))
     low, high = _span(found.value, spread, level, "delong")
     total = float(len(rows.codes)) if rows.weight is None else float(rows.weight.sum())
@@ -472,7 +479,7 @@ def _side(rows: Judged, found: Influences, level: float, positive: Any) -> AUC:
 
 
 def _of_classes(
-    rows: Judged, versus: str, average: str, interval: float | None, method: Method
+    rows: RankedRows, versus: str, average: str, interval: float | None, method: Method
 ) -> AUC:
     """The average over classes or pairs."""
     found = averaged(rows, versus=versus, average=average)

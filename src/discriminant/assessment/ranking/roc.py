@@ -52,7 +52,7 @@ _WORTH_THREADS = 1 << 16  # scores
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Judged:
+class RankedRows:
     """Rows with a label and a score for each class, or for one."""
 
     labels: Labels  # (K,)
@@ -106,9 +106,9 @@ def ranking(
     return Ranking.of(values, codes == code, positive=positive, weight=weight, bins=bins)
 
 
-def judged(
+def ranked_rows(
     labels: Any, scores: Any, *, positive: Any = None, classes: Any = None, sample_weight: Any
-) -> tuple[Judged, Any]:
+) -> tuple[RankedRows, Any]:
     """Rows that count, and the positive label if one class is ranked above the others.
 
     A column is taken out of (N, K) scores where there are two classes or one is named.
@@ -136,7 +136,7 @@ def judged(
     if weight is not None and not weight.all():
         some = weight > 0
         codes, values, weight = codes[some], values[some], weight[some]
-    return Judged(found, codes, values, weight), positive
+    return RankedRows(found, codes, values, weight), positive
 
 
 def steps_of(
@@ -153,7 +153,7 @@ def steps_of(
         if not kinds[0]:
             raise ScoreError.only_positive(positive)
         return steps, positive
-    rows, positive = judged(
+    rows, positive = ranked_rows(
         labels, scores, positive=positive, classes=classes, sample_weight=sample_weight
     )
     if rows.many:
@@ -184,7 +184,7 @@ def positive_code(labels: Any, positive: Any, *, absent: bool = False) -> tuple[
     return positive, -1
 
 
-def own_rows(rows: Judged, positive: Any) -> npt.NDArray[np.bool_]:
+def own_rows(rows: RankedRows, positive: Any) -> npt.NDArray[np.bool_]:
     """(N,) which rows are positive; refuses to go on without rows of both kinds."""
     _, code = positive_code(rows.labels, positive)
     own = np.asarray(rows.codes == code)
@@ -447,7 +447,7 @@ def average_precision(
         return precision_recall(
             labels, scores, positive=positive, classes=classes, sample_weight=sample_weight
         ).average_precision
-    rows, one = judged(
+    rows, one = ranked_rows(
         labels, scores, positive=positive, classes=classes, sample_weight=sample_weight
     )
     if not rows.many:

@@ -28,9 +28,9 @@ from typing import Any, Literal
 import numpy as np
 from scipy import special
 
-from discriminant.assessment.inference.summary import chance, number, table
+from discriminant.assessment.inference.summary import format_number, format_p, text_table
 from discriminant.assessment.intervals import check_level
-from discriminant.assessment.resampling.cross_validate import HeldOut
+from discriminant.assessment.resampling.cross_validate import HeldOutPredictions
 from discriminant.errors import (
     ComparisonError,
     NoSpreadWarning,
@@ -47,7 +47,7 @@ Loss = Literal["error", "log_loss"]
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class PairComparison:
     """Two models."""
 
     first: Any  # name
@@ -71,31 +71,31 @@ class ModelComparison:
     test: Test
     loss: Loss
     losses: dict[Any, float]  # over all held-out rows, of each model
-    pairs: tuple[Comparison, ...]
+    pairs: tuple[PairComparison, ...]
 
     def __str__(self) -> str:
         """The losses, then the pairs."""
-        losses = [[str(name), number(value)] for name, value in self.losses.items()]
+        losses = [[str(name), format_number(value)] for name, value in self.losses.items()]
         pairs = [
             [
                 f"{pair.first} - {pair.second}",
-                number(pair.difference),
-                number(pair.statistic, 4),
-                chance(pair.p),
-                chance(pair.p_holm),
+                format_number(pair.difference),
+                format_number(pair.statistic, 4),
+                format_p(pair.p),
+                format_p(pair.p_holm),
             ]
             for pair in self.pairs
         ]
         title = f"{_TITLES[self.test]} of held-out {self.loss.replace('_', ' ')}"
         head = ["Pair", "Difference", "Statistic", "p", "p (Holm)"]
-        loss = table("", ["Model", self.loss], losses)
-        return "\n".join([*loss, "", *table(title, head, pairs)])
+        loss = text_table("", ["Model", self.loss], losses)
+        return "\n".join([*loss, "", *text_table(title, head, pairs)])
 
     __repr__ = __str__
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers, lists and texts."""
-        names = Comparison.__slots__
+        names = PairComparison.__slots__
         pairs = [{name: getattr(pair, name) for name in names} for pair in self.pairs]
         return {"test": self.test, "loss": self.loss, "losses": dict(self.losses), "pairs": pairs}
 
@@ -113,7 +113,7 @@ _TITLES = {
 
 @np.errstate(under="ignore")
 def compare_models(
-    held: Mapping[Any, HeldOut | Sequence[HeldOut]],
+    held: Mapping[Any, HeldOutPredictions | Sequence[HeldOutPredictions]],
     *,
     test: Test = "resampled_t",
     loss: Loss = "error",
@@ -190,10 +190,10 @@ def _resampled_t(
     first: Any,
     second: Any,
     losses: Mapping[Any, Floats],
-    runs: Mapping[Any, Sequence[HeldOut]],
+    runs: Mapping[Any, Sequence[HeldOutPredictions]],
     level: float,
     loss: Loss,
-) -> Comparison:
+) -> PairComparison:
     differences = losses[first] - losses[second]
     df = float(len(differences) - 1)
     spread, t = corrected_t(differences, _ratio(runs[first]))
@@ -203,12 +203,12 @@ def _resampled_t(
     only = _only(runs[first], runs[second])
     bound = 1.0 if loss == "error" else np.inf  # of a difference of two errors
     ends = max(mean - reach, -bound), min(mean + reach, bound)
-    return Comparison(first, second, mean, spread, *ends, t, df, p, p, *only)
+    return PairComparison(first, second, mean, spread, *ends, t, df, p, p, *only)
 
 
 def _mcnemar(
-    first: Any, second: Any, runs: Mapping[Any, Sequence[HeldOut]], test: Test
-) -> Comparison:
+    first: Any, second: Any, runs: Mapping[Any, Sequence[HeldOutPredictions]], test: Test
+) -> PairComparison:
     one, two = runs[first], runs[second]
     if len(one) > 1:
         raise ComparisonError.repeated(first, len(one))
@@ -219,7 +219,7 @@ def _mcnemar(
     gap = one[0].error - two[0].error
     statistic, df, p = mcnemar(b, c, exact=test == "mcnemar")
     none = float("nan")
-    return Comparison(first, second, gap, none, none, none, statistic, df, p, p, c, b)
+    return PairComparison(first, second, gap, none, none, none, statistic, df, p, p, c, b)
 
 
 def mcnemar(b: float, c: float, *, exact: bool) -> tuple[float, float, float]:
@@ -237,7 +237,7 @@ def mcnemar(b: float, c: float, *, exact: bool) -> tuple[float, float, float]:
     return statistic, 1.0, float(special.chdtrc(1.0, statistic))
 
 
-def _fold_losses(found: Sequence[HeldOut], loss: Loss, name: Any) -> Floats:
+def _fold_losses(found: Sequence[HeldOutPredictions], loss: Loss, name: Any) -> Floats:
     """(J,) loss of each fold of each repetition."""
     each = []
     for one in found:
@@ -260,7 +260,7 @@ def _fold_losses(found: Sequence[HeldOut], loss: Loss, name: Any) -> Floats:
     return np.concatenate(each)
 
 
-def _ratio(found: Sequence[HeldOut]) -> float:
+def _ratio(found: Sequence[HeldOutPredictions]) -> float:
     """Mean weight of held-out over that of training rows, of all folds."""
     each = []
     for one in found:
@@ -270,7 +270,9 @@ def _ratio(found: Sequence[HeldOut]) -> float:
     return float(np.concatenate(each).mean())
 
 
-def _only(first: Sequence[HeldOut], second: Sequence[HeldOut]) -> tuple[float, float]:
+def _only(
+    first: Sequence[HeldOutPredictions], second: Sequence[HeldOutPredictions]
+) -> tuple[float, float]:
     """Weight of the rows that only the second gets wrong, and only the first."""
     total = np.zeros(2)
     for one, two in zip(first, second, strict=True):
@@ -279,7 +281,7 @@ def _only(first: Sequence[HeldOut], second: Sequence[HeldOut]) -> tuple[float, f
     return float(total[0]), float(total[1])
 
 
-def _with_holm(pairs: Sequence[Comparison]) -> list[Comparison]:
+def _with_holm(pairs: Sequence[PairComparison]) -> list[PairComparison]:
     """The pairs with the p-values of Holm (1979)."""
     order = np.argsort([pair.p for pair in pairs], kind="stable")
     most, adjusted = 0.0, np.empty(len(pairs))
@@ -289,17 +291,19 @@ def _with_holm(pairs: Sequence[Comparison]) -> list[Comparison]:
     return [replace(pair, p_holm=float(p)) for pair, p in zip(pairs, adjusted, strict=True)]
 
 
-def _listed(name: Any, found: HeldOut | Sequence[HeldOut]) -> list[HeldOut]:
+def _listed(
+    name: Any, found: HeldOutPredictions | Sequence[HeldOutPredictions]
+) -> list[HeldOutPredictions]:
     each: list[Any] = list(found) if isinstance(found, list | tuple) else [found]
     for one in each:
-        if not isinstance(one, HeldOut):
+        if not isinstance(one, HeldOutPredictions):
             raise ComparisonError.not_held_out(name, type(one).__name__)
     if not each:
         raise ComparisonError.none_held_out(name)
     return each
 
 
-def _check_alike(runs: Mapping[Any, Sequence[HeldOut]]) -> None:
+def _check_alike(runs: Mapping[Any, Sequence[HeldOutPredictions]]) -> None:
     """Refuse models that were held out by different folds or on different rows."""
     (name, base), *others = runs.items()
     for other, found in others:

@@ -54,20 +54,20 @@ from discriminant.assessment.resampling.folds import (
     Dealt,
     FoldNumbers,
     RowNumbers,
-    all_but_one,
+    drop_empty_classes,
+    fit_rule_without,
     fold_moments,
     fold_numbers,
-    for_classes,
-    given_prior,
+    is_moment_based,
     least_detail,
-    made_from_moments,
-    only_present,
     present_classes,
+    prior_option,
     refit_folds,
+    restrict_prior,
     rows_by_fold,
-    rule_without,
+    sums_without_each,
 )
-from discriminant.assessment.resampling.leave_one_out import leave_each_out
+from discriminant.assessment.resampling.leave_one_out import predict_left_out
 from discriminant.assessment.resampling.rda_grid import (
     STEPS,
     Candidates,
@@ -77,13 +77,13 @@ from discriminant.assessment.resampling.rda_grid import (
     grid_sums,
 )
 from discriminant.assessment.scorers import (
-    Answers,
-    ByModel,
-    ByRule,
-    Gathered,
+    ModelScorer,
+    PredictionCollector,
+    Predictions,
+    RuleScorer,
     check_classifier,
     class_scores,
-    unnamed,
+    without_feature_names,
 )
 from discriminant.engines.engine import anchor_of, read_moments
 from discriminant.engines.local import available_threads, blas_for, one_blas_thread
@@ -144,7 +144,7 @@ class Folded:
             parts, sums = zip(*pool.map(in_thread(work), rows), strict=True)
         if detail is None:
             return cls(table, fold, rows, parts, (), None)
-        trains = tuple(all_but_one(sums))
+        trains = tuple(sums_without_each(sums))
         return cls(table, fold, rows, parts, trains, trains[0] + sums[0])
 
     @classmethod
@@ -156,17 +156,19 @@ class Folded:
         parts = tuple(_in_rows(table.take(some)) for some in rows)
         return cls(table, fold, rows, parts, tuple(trains), whole)
 
-    def answers(self, estimator: Any) -> tuple[Answers, tuple[Assessment, ...]]:
+    def answers(self, estimator: Any) -> tuple[Predictions, tuple[Assessment, ...]]:
         """What models made from the sums of all other parts say of each row, and how each did."""
         return self.answers_by(lambda f: estimator)
 
-    def answers_by(self, model_of: Callable[[int], Any]) -> tuple[Answers, tuple[Assessment, ...]]:
+    def answers_by(
+        self, model_of: Callable[[int], Any]
+    ) -> tuple[Predictions, tuple[Assessment, ...]]:
         """The same with a model, not yet fitted, of each part's own."""
-        found = Answers.blank(len(self.table), len(self.table.schema.labels))
+        found = Predictions.empty(len(self.table), len(self.table.schema.labels))
 
         def work(f: int) -> Assessment:
             said = self._scored(f, model_of(f))
-            found.put(
+            found.fill(
                 self.rows[f], np.arange(len(said.log_posterior.T)), said.log_posterior, said.decided
             )
             return self.tally(f, said)
@@ -174,23 +176,23 @@ class Folded:
         with one_blas_thread(), ThreadPoolExecutor(available_threads()) as pool:
             return found, tuple(pool.map(in_thread(work), range(len(self.rows))))
 
-    def _scored(self, f: int, estimator: Any) -> Answers:
+    def _scored(self, f: int, estimator: Any) -> Predictions:
         """What is said of the rows of a part, in their order there."""
         labels, train, part = self.table.schema.labels, self.trains[f], self.parts[f]
         present = train.rows > 0
-        model = for_classes(estimator, present, labels)
-        own = only_present(train)
+        model = restrict_prior(estimator, present, labels)
+        own = drop_empty_classes(train)
         if model.needs_rows_for(own):
             rule = model.rule_from_table(self.table.take(self._others(f)))
         else:
             rule = model.rule_from(own)
-        found, columns = Answers.blank(len(part), len(labels)), np.flatnonzero(present)
+        found, columns = Predictions.empty(len(part), len(labels)), np.flatnonzero(present)
         for lo in range(0, len(part), _PIECE):
             some = slice(lo, lo + _PIECE)
-            found.put(some, columns, *model.predict_with_rule(rule, part.features[some]))
+            found.fill(some, columns, *model.predict_with_rule(rule, part.features[some]))
         return found
 
-    def tally(self, f: int, said: Answers) -> Assessment:
+    def tally(self, f: int, said: Predictions) -> Assessment:
         """How a model did that said so of the rows of a part."""
         part = self.parts[f]
         return Assessment.of(
@@ -202,29 +204,29 @@ class Folded:
             weight=part.weight,
         )
 
-    def tallies(self, said: Answers) -> tuple[Assessment, ...]:
+    def tallies(self, said: Predictions) -> tuple[Assessment, ...]:
         """The same of all parts, from what was said of all rows."""
-        return tuple(self.tally(f, said.of(rows)) for f, rows in enumerate(self.rows))
+        return tuple(self.tally(f, said.take(rows)) for f, rows in enumerate(self.rows))
 
     def refitted(
         self, estimator: Any, *, most: int, seed: int, told: Callable[[int], object] = id
     ) -> Refitted:
         """Models fitted to rows of all other parts, to at most so many of them."""
-        gathering = Gathered(self.table.schema.labels, len(self.table))
+        gathering = PredictionCollector(self.table.schema.labels, len(self.table))
         fit = self.fitting(estimator, most=most, seed=seed, told=told)
 
         def work(f: int) -> tuple[bool, Floats | None]:
             model, features = fit(f), self.parts[f].features
             able = hasattr(model, "predict_log_proba")
             with nullcontext() if able else merge_warnings():
-                gathering.ask(model, features, self.rows[f])
+                gathering.add(model, features, self.rows[f])
             scores = None if able else class_scores(model, features, gathering.labels)
             return bool(getattr(model, "converged_", True)), scores
 
         done = self._each(estimator, work)
         converged = all(ended for ended, _ in done)
         scores = self._together([scores for _, scores in done])
-        return Refitted(gathering.answers(), scores, self.drawn(most), converged)
+        return Refitted(gathering.predictions(), scores, self.drawn(most), converged)
 
     def refits(
         self, estimator: Any, *, most: int, seed: int, told: Callable[[int], object] = id
@@ -246,7 +248,7 @@ class Folded:
             told(f)
             train = _in_rows(self.table.take(drawn[f]))
             present = present_classes(train.codes, train.weight, labels)
-            model = for_classes(clone(estimator), present, labels)
+            model = restrict_prior(clone(estimator), present, labels)
             more = {} if train.weight is None else {"sample_weight": train.weight}
             return model.fit(dense(train.features), labels[train.codes], **more)
 
@@ -299,7 +301,7 @@ class Folded:
 class Refitted:
     """What models fitted to rows say."""
 
-    answers: Answers
+    answers: Predictions
     scores: Floats | None  # (N, K), of models without probabilities
     used: int  # rows each was fitted to
     converged: bool
@@ -368,7 +370,7 @@ class HeldOutTally:
         Rows are ranked in bounded memory: `auc.error` says how far it can be off. None where a
         class has no rows, or there are more than 20.
         """
-        return auc_of(self.rankings)
+        return auc_of_rankings(self.rankings)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -407,7 +409,7 @@ def compare_rows(
 ) -> Compared:
     """Several models on the same folds: one pass for all moments, one that scores all models."""
     for model in models.values():
-        check_streams(model, rows)
+        check_supports_partitions(model, rows)
     wanted = least_detail(_detail_of(model) for model in models.values())
     with merge_warnings():
         dealt = Dealt.of(rows, folds, groups=groups, seed=seed, detail=wanted)
@@ -435,15 +437,15 @@ def compared(
 
 def fold_scorers(model: Any, dealt: Dealt) -> list[Scorer | None]:
     """The model without each fold, ready to score the rows of that fold; None of no rows."""
-    if made_from_moments(model):
-        return ruled(lambda f: model, dealt)
+    if is_moment_based(model):
+        return fold_rules(lambda f: model, dealt)
     found: list[Scorer | None] = [None] * dealt.folds
     for f in dealt.some:
         found[f] = _refitted(model, dealt, f)
     return found
 
 
-def ruled(model_of: Callable[[int], Any], dealt: Dealt) -> list[Scorer | None]:
+def fold_rules(model_of: Callable[[int], Any], dealt: Dealt) -> list[Scorer | None]:
     """The same of models made from moments, one for each fold, not yet fitted."""
     found: list[Scorer | None] = [None] * dealt.folds
     with one_blas_thread(), ThreadPoolExecutor(available_threads()) as pool:
@@ -453,46 +455,46 @@ def ruled(model_of: Callable[[int], Any], dealt: Dealt) -> list[Scorer | None]:
     return found
 
 
-def _ruled(model_of: Callable[[int], Any], dealt: Dealt, f: int) -> ByRule:
+def _ruled(model_of: Callable[[int], Any], dealt: Dealt, f: int) -> RuleScorer:
     model, train = model_of(f), dealt.trains[f]
     present = train.rows > 0
-    model = for_classes(model, present, dealt.rows.schema.labels)
-    own = only_present(train).reduce(model.detail)
+    model = restrict_prior(model, present, dealt.rows.schema.labels)
+    own = drop_empty_classes(train).reduce(model.detail)
     few = model.needs_rows_for(own)
     rule = model.rule_from_table(dealt.training(f)) if few else model.rule_from(own)
-    return ByRule(model, rule, np.flatnonzero(present), len(present))
+    return RuleScorer(model, rule, np.flatnonzero(present), len(present))
 
 
-def _refitted(model: Any, dealt: Dealt, f: int) -> ByModel:
+def _refitted(model: Any, dealt: Dealt, f: int) -> ModelScorer:
     labels = dealt.rows.schema.labels
-    fitted = for_classes(clone(model), dealt.trains[f].rows > 0, labels).fit(dealt.training(f))
-    return ByModel(unnamed(fitted), labels)
+    fitted = restrict_prior(clone(model), dealt.trains[f].rows > 0, labels).fit(dealt.training(f))
+    return ModelScorer(without_feature_names(fitted), labels)
 
 
 def _converged(scorers: Sequence[Scorer | None]) -> bool:
-    models = [scorer.model for scorer in scorers if isinstance(scorer, ByModel)]
+    models = [scorer.model for scorer in scorers if isinstance(scorer, ModelScorer)]
     return all(bool(getattr(model, "converged_", True)) for model in models)
 
 
 def _detail_of(model: Any) -> Detail:
     """What moments a model is made from; of one that reads rows, what its start takes."""
-    if not made_from_moments(model):
+    if not is_moment_based(model):
         return "pooled"
     found: Detail = model.detail
     return found
 
 
-def check_streams(model: Any, rows: Parted) -> None:
+def check_supports_partitions(model: Any, rows: Parted) -> None:
     """Refuse what cannot be fitted to rows in parts, before there is any work."""
     name = type(model).__name__
     if hasattr(model, "encode"):
         allowed = f"the classifier inside of {name}: rows in parts are encoded already"
         raise OptionError.of("estimator", name, allowed)
-    if not streams(model, rows):
+    if not supports_partitions(model, rows):
         raise NeedsMemoryError.of(name, rows.source.name, len(rows), len(rows.drawn))
 
 
-def streams(model: Any, rows: Parted) -> bool:
+def supports_partitions(model: Any, rows: Parted) -> bool:
     """Whether a model can be fitted to rows in parts, as far as its class tells."""
     return rows.whole or (_ours(model) and not _detail_of_rows(model))
 
@@ -506,10 +508,10 @@ def _ours(model: Any) -> bool:
 
 def _detail_of_rows(model: Any) -> bool:
     """Whether its moments are the rows."""
-    return made_from_moments(model) and getattr(model, "detail", None) == "rows"
+    return is_moment_based(model) and getattr(model, "detail", None) == "rows"
 
 
-def auc_of(rankings: Sequence[Ranking], interval: float | None = None) -> AUC | None:
+def auc_of_rankings(rankings: Sequence[Ranking], interval: float | None = None) -> AUC | None:
     """Of one class against the other, with an interval; or the mean of each against the rest."""
     if not rankings:
         return None
@@ -535,7 +537,7 @@ def auc_of(rankings: Sequence[Ranking], interval: float | None = None) -> AUC | 
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class HeldOut:
+class HeldOutPredictions:
     """What models say of rows that they have not seen."""
 
     labels: Labels  # (K,)
@@ -553,11 +555,11 @@ class HeldOut:
         labels: Labels,
         codes: Codes,
         fold: FoldNumbers,
-        found: Answers,
+        found: Predictions,
         weight: Floats | None,
         *,
         probabilistic: bool = True,
-    ) -> HeldOut:
+    ) -> HeldOutPredictions:
         """What was said of rows of known classes."""
         said = found.log_posterior, found.decided, found.others
         return cls(labels, codes, fold, *said, weight, probabilistic)
@@ -565,7 +567,7 @@ class HeldOut:
     def __repr__(self) -> str:
         """One line: what was held out, and how it went."""
         return (
-            f"HeldOut({len(self.codes)} rows, {len(self.labels)} classes, "
+            f"HeldOutPredictions({len(self.codes)} rows, {len(self.labels)} classes, "
             f"{int(self.fold.max()) + 1} folds, error={self.error:.4g}, "
             f"log_loss={self.log_loss:.4g})"
         )
@@ -645,7 +647,7 @@ def cross_validate(
     groups: Any = None,
     sample_weight: Any = None,
     seed: Any = 0,
-) -> HeldOut: ...
+) -> HeldOutPredictions: ...
 
 
 @np.errstate(under="ignore")
@@ -658,7 +660,7 @@ def cross_validate(
     groups: Any = None,
     sample_weight: Any = None,
     seed: Any = 0,
-) -> HeldOut | HeldOutTally:
+) -> HeldOutPredictions | HeldOutTally:
     """What a model fitted without its fold says of every row: log posteriors and decisions.
 
     Parameters
@@ -702,15 +704,15 @@ def cross_validate(
     weight = open_weight(sample_weight, len(codes))
     fold = fold_numbers(folds, codes, groups=groups, seed=seed, X=X)
     with merge_warnings():
-        if from_moments(estimator, X):
+        if can_add_moments(estimator, X):
             table = _opened(estimator, X, y, weight)
             with blas_for(table.width):
                 found = _score_folds(estimator, table, fold)
         else:
             found = refit_folds(estimator, X, labels=labels, codes=codes, weight=weight, fold=fold)
-    warn_of_missing(codes, weight, labels, fold)
+    warn_missing_classes(codes, weight, labels, fold)
     probable = gives_posterior(estimator)
-    return HeldOut.of(labels, codes, fold, found, weight, probabilistic=probable)
+    return HeldOutPredictions.of(labels, codes, fold, found, weight, probabilistic=probable)
 
 
 @np.errstate(under="ignore")
@@ -721,7 +723,7 @@ def leave_one_out(
     *,
     sample_weight: Any = None,
     prior: Literal["refit", "fixed"] = "refit",
-) -> HeldOut:
+) -> HeldOutPredictions:
     """What a model fitted to all the others says of every row: log posteriors and decisions.
 
     Exact, and in closed form for LDA, QDA and RDA without shrinkage, diagonal LDA, LDA shrunk to
@@ -754,15 +756,15 @@ def leave_one_out(
         raise TooFewRowsError.of_class(labels[k], int(count[k]), 2, "leaving one row out")
     one_each = np.arange(len(codes))
     with merge_warnings():
-        if from_moments(estimator, X):
+        if can_add_moments(estimator, X):
             table = _opened(estimator, X, y, weight)
             with blas_for(table.width):
-                found = leave_each_out(estimator, table, fixed_prior=prior == "fixed")
+                found = predict_left_out(estimator, table, fixed_prior=prior == "fixed")
         else:
             model = _with_shares(estimator, codes, weight) if prior == "fixed" else estimator
             found = refit_folds(model, X, labels=labels, codes=codes, weight=weight, fold=one_each)
     probable = gives_posterior(estimator)
-    return HeldOut.of(labels, codes, one_each, found, weight, probabilistic=probable)
+    return HeldOutPredictions.of(labels, codes, one_each, found, weight, probabilistic=probable)
 
 
 @np.errstate(under="ignore")
@@ -810,27 +812,27 @@ def rda_grid(
     return grid_losses(table, tried, fold)
 
 
-def from_moments(estimator: Any, X: Any) -> bool:
+def can_add_moments(estimator: Any, X: Any) -> bool:
     """Whether adding moments takes the place of refitting.
 
     Where features are more than half as many as rows, refitting from rows is the smaller work.
     """
-    if not made_from_moments(estimator):
+    if not is_moment_based(estimator):
         return False
     rows, width = np.shape(X) if not hasattr(X, "shape") else X.shape[:2]
     return bool(estimator.detail == "diagonal" or 2 * width <= rows)
 
 
-def _score_folds(estimator: Any, table: Table, fold: FoldNumbers) -> Answers:
+def _score_folds(estimator: Any, table: Table, fold: FoldNumbers) -> Predictions:
     """What is said of each row, with the moments of the other folds added for each."""
-    found = Answers.blank(len(table), len(table.schema.labels))
+    found = Predictions.empty(len(table), len(table.schema.labels))
     parts = fold_moments(table, fold, estimator.detail)
-    for rows, train in zip(rows_by_fold(fold), all_but_one(parts), strict=True):
+    for rows, train in zip(rows_by_fold(fold), sums_without_each(parts), strict=True):
         present = train.rows > 0
-        model = for_classes(estimator, present, table.schema.labels)
-        rule = rule_without(model, only_present(train), table, rows)
+        model = restrict_prior(estimator, present, table.schema.labels)
+        rule = fit_rule_without(model, drop_empty_classes(train), table, rows)
         said = model.predict_with_rule(rule, table.features[rows])
-        found.put(rows, np.flatnonzero(present), *said)
+        found.fill(rows, np.flatnonzero(present), *said)
     return found
 
 
@@ -852,7 +854,7 @@ def _with_shares(estimator: Any, codes: Codes, weight: Floats | None) -> Any:
     """The estimator with the shares of all rows as its priors."""
     shares = np.bincount(codes, weight)
     shares = shares / shares.sum()
-    found = given_prior(estimator)
+    found = prior_option(estimator)
     if found is None:
         allowed = f"'refit': {type(estimator).__name__} has no option for its priors"
         raise OptionError.of("prior", "fixed", allowed)
@@ -860,7 +862,9 @@ def _with_shares(estimator: Any, codes: Codes, weight: Floats | None) -> Any:
     return estimator if prior is not None else clone(estimator).set_params(**{name: shares})
 
 
-def warn_of_missing(codes: Codes, weight: Floats | None, labels: Labels, fold: FoldNumbers) -> None:
+def warn_missing_classes(
+    codes: Codes, weight: Floats | None, labels: Labels, fold: FoldNumbers
+) -> None:
     """Name every class that some training part lacks: all its rows are in one fold."""
     F, K = int(fold.max()) + 1, len(labels)
     some = None if weight is None else weight > 0

@@ -29,7 +29,7 @@ import numpy.typing as npt
 from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 
-from discriminant.assessment.scorers import Answers, Gathered
+from discriminant.assessment.scorers import PredictionCollector, Predictions
 from discriminant.engines.engine import anchor_of, read_classes
 from discriminant.engines.partitioned import Parted, Some
 from discriminant.errors import (
@@ -98,10 +98,10 @@ def fold_numbers(
 
         splitter = StratifiedGroupKFold(int(many), shuffle=True, random_state=seed)
         return _of_splitter(splitter, codes, groups, X)
-    return dealt(codes, int(many), seed)
+    return stratified_folds(codes, int(many), seed)
 
 
-def dealt(codes: Codes, folds: int, seed: Any) -> FoldNumbers:
+def stratified_folds(codes: Codes, folds: int, seed: Any) -> FoldNumbers:
     """Shuffle the rows within their class, then deal them out like cards, class after class.
 
     Of each class, and in all, the folds' numbers of rows differ by at most one.
@@ -131,7 +131,7 @@ def fold_moments(table: Table, fold: FoldNumbers, detail: Detail) -> list[Any]:
         raise
 
 
-def all_but_one(parts: Sequence[Any]) -> Iterator[Any]:
+def sums_without_each(parts: Sequence[Any]) -> Iterator[Any]:
     """The sum of all parts but the first, of all but the second, and so on."""
     after = list(parts[1:])
     for f in range(len(after) - 2, -1, -1):
@@ -144,7 +144,7 @@ def all_but_one(parts: Sequence[Any]) -> Iterator[Any]:
     yield before
 
 
-def only_present(moments: Any) -> Any:
+def drop_empty_classes(moments: Any) -> Any:
     """The moments without the classes that have no rows."""
     some = moments.rows > 0
     return moments if some.all() else moments.classes(moments.labels[some].tolist())
@@ -222,7 +222,7 @@ class Dealt:
         parts = tuple(none if part is None else part for part in found)
         if sum(bool(part.rows.any()) for part in parts) < 2:
             raise OptionError.of("folds", folds, "such that two folds or more have rows")
-        trains = tuple(all_but_one(parts))
+        trains = tuple(sums_without_each(parts))
         whole = trains[0] + parts[0]
         made = cls(replace(rows, moments=whole), parts, trains, drawn)
         made._warn()
@@ -252,7 +252,7 @@ class Dealt:
             schema=schema,
             plan=rows.plan.and_then(*steps),
             some=Some(drawn),
-            moments=only_present(train),
+            moments=drop_empty_classes(train),
         )
 
     def _warn(self) -> None:
@@ -367,36 +367,36 @@ def refit_folds(
     codes: Codes,
     weight: Floats | None,
     fold: FoldNumbers,
-) -> Answers:
+) -> Predictions:
     """What is said of each row by a model that has not seen its fold."""
-    found = Gathered(labels, len(codes))
+    found = PredictionCollector(labels, len(codes))
     everybody = np.arange(len(codes))
     for test in rows_by_fold(fold):
         train = np.setdiff1d(everybody, test, assume_unique=True)
         present = present_classes(codes[train], None if weight is None else weight[train], labels)
-        model = for_classes(clone(estimator), present, labels)
+        model = restrict_prior(clone(estimator), present, labels)
         more = {} if weight is None else {"sample_weight": weight[train]}
         model.fit(_safe_indexing(X, train), labels[codes[train]], **more)
-        found.ask(model, _safe_indexing(X, test), test)
-    return found.answers()
+        found.add(model, _safe_indexing(X, test), test)
+    return found.predictions()
 
 
-def made_from_moments(estimator: Any) -> bool:
+def is_moment_based(estimator: Any) -> bool:
     """Whether a classifier, with the options that it has, is a function of class moments."""
     return hasattr(estimator, "rule_from") and not getattr(estimator, "needs_rows", False)
 
 
-def given_prior(estimator: Any) -> tuple[str, Any] | None:
+def prior_option(estimator: Any) -> tuple[str, Any] | None:
     """The option that states priors, if the estimator has one, and what it is."""
     options = estimator.get_params(deep=False) if hasattr(estimator, "get_params") else {}
     found = next(((name, options[name]) for name in PRIORS if name in options), None)
     if found is None and getattr(estimator, "_priors_within", False):
-        inner = given_prior(estimator.estimator)
+        inner = prior_option(estimator.estimator)
         return None if inner is None else (f"estimator__{inner[0]}", inner[1])
     return found
 
 
-def rule_without(estimator: Any, moments: Any, table: Table, rows: Any) -> Rule:
+def fit_rule_without(estimator: Any, moments: Any, table: Table, rows: Any) -> Rule:
     """The rule of all but some rows: of their moments, or of themselves if those lack digits."""
     if not estimator.needs_rows_for(moments):
         return cast(Rule, estimator.rule_from(moments))
@@ -410,11 +410,11 @@ def present_classes(codes: Codes, weight: Floats | None, labels: Labels) -> npt.
     return np.bincount(some, minlength=len(labels)) > 0
 
 
-def for_classes(estimator: Any, present: npt.NDArray[np.bool_], labels: Labels) -> Any:
+def restrict_prior(estimator: Any, present: npt.NDArray[np.bool_], labels: Labels) -> Any:
     """The estimator with its priors, if it was given any, for the classes present alone."""
     if present.all():
         return estimator
-    found = given_prior(estimator)
+    found = prior_option(estimator)
     if found is None or found[1] is None:
         return estimator
     name, prior = found

@@ -44,8 +44,8 @@ import numpy as np
 from scipy.linalg import eigh
 from sklearn.base import clone
 
-from discriminant.assessment.resampling.folds import rule_without
-from discriminant.assessment.scorers import Answers
+from discriminant.assessment.resampling.folds import fit_rule_without
+from discriminant.assessment.scorers import Predictions
 from discriminant.engines.engine import read_classes
 from discriminant.errors import OptionError, PrecisionLostError, TooFewRowsError
 from discriminant.models.gaussian.covariance import (
@@ -67,7 +67,7 @@ _DIGITS = 10.0  # of the variances after a removal; fewer, and the other rows ar
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Without:
+class LeaveOneOutTerms:
     """The sums of N rows without each of them."""
 
     moments: ClassMoments  # of all rows
@@ -80,7 +80,7 @@ class Without:
     total: Floats  # (N,) of the pooled scatter without the row
 
     @classmethod
-    def of(cls, moments: ClassMoments, table: Table, family: Family) -> Without:
+    def of(cls, moments: ClassMoments, table: Table, family: Family) -> LeaveOneOutTerms:
         codes = table.codes.astype(np.intp)
         away = np.ones(len(table)) if table.weight is None else table.weight
         weight, weight2 = moments.weight[codes] - away, moments.weight2[codes] - away**2
@@ -100,26 +100,26 @@ class Without:
         return cls(moments, codes, offsets, away, away * stretch, stretch, degrees, total)
 
 
-def leave_each_out(estimator: Any, table: Table, *, fixed_prior: bool) -> Answers:
+def predict_left_out(estimator: Any, table: Table, *, fixed_prior: bool) -> Predictions:
     """What is said of each row by the rule of all the others."""
     moments = read_classes(table, estimator.detail)
     if fixed_prior:
         estimator = _with_prior(estimator, moments)
     scores: Floats | None = estimator.leave_one_out_scores(moments, table)
     if scores is None:
-        return by_removal(estimator, table, moments, np.arange(len(table)))
+        return by_downdating(estimator, table, moments, np.arange(len(table)))
     clear = ~np.isnan(scores).any(axis=1)
     if clear.all():
-        return Answers(log_posterior(scores), scores.argmax(axis=1))
-    found, every = Answers.blank(*scores.shape), np.arange(scores.shape[1])
+        return Predictions(log_posterior(scores), scores.argmax(axis=1))
+    found, every = Predictions.empty(*scores.shape), np.arange(scores.shape[1])
     some, doubtful = np.flatnonzero(clear), np.flatnonzero(~clear)
-    found.put(some, every, log_posterior(scores[some]), scores[some].argmax(axis=1))
-    again = by_removal(estimator, table, moments, doubtful)
-    found.put(doubtful, every, again.log_posterior, again.decided)
+    found.fill(some, every, log_posterior(scores[some]), scores[some].argmax(axis=1))
+    again = by_downdating(estimator, table, moments, doubtful)
+    found.fill(doubtful, every, again.log_posterior, again.decided)
     return found
 
 
-def gaussian_without_each(
+def gaussian_left_out_scores(
     moments: ClassMoments,
     table: Table,
     *,
@@ -131,14 +131,14 @@ def gaussian_without_each(
     `prior` says what priors a fit to given moments has.
     """
     _check_rows(moments, table, family)
-    scores = closed_form(Without.of(moments, table, family), family)
+    scores = closed_form(LeaveOneOutTerms.of(moments, table, family), family)
     if scores is None:
         return None
     scores = scores + np.log(_priors(prior, moments, table))
     return np.where(np.isfinite(scores).all(axis=1, keepdims=True), scores, np.nan)
 
 
-def closed_form(without: Without, family: Family) -> Floats | None:
+def closed_form(without: LeaveOneOutTerms, family: Family) -> Floats | None:
     """(N, K) scores without priors; a row of NaN where left out it matters too much.
 
     None where this member of the family has no closed form, or the covariance no inverse.
@@ -155,16 +155,16 @@ def closed_form(without: Without, family: Family) -> Floats | None:
         return _rounded(without, family, family.shrinkage)
 
 
-def by_removal(estimator: Any, table: Table, moments: Any, rows: Iterable[Any]) -> Answers:
+def by_downdating(estimator: Any, table: Table, moments: Any, rows: Iterable[Any]) -> Predictions:
     """What is said of each of the rows by the rule of the moments less that row."""
     logs, codes = [], []
     for i in rows:
         alone = table.take(np.array([i]))
-        rule = rule_without(estimator, _less(moments, alone, table, int(i)), table, i)
+        rule = fit_rule_without(estimator, _less(moments, alone, table, int(i)), table, i)
         log, code = estimator.predict_with_rule(rule, alone.features)
         logs.append(log)
         codes.append(code)
-    return Answers(np.concatenate(logs), np.concatenate(codes))
+    return Predictions(np.concatenate(logs), np.concatenate(codes))
 
 
 def _less(moments: Any, alone: Table, table: Table, i: int) -> Any:
@@ -225,7 +225,7 @@ def _priors(prior: Callable[[ClassMoments], Floats], moments: ClassMoments, tabl
 # --- one covariance for all classes: e and r are the same for every class -------------------------
 
 
-def _whitened(without: Without) -> Floats | None:
+def _whitened(without: LeaveOneOutTerms) -> Floats | None:
     """LDA: in a basis that whitens the pooled covariance of all rows."""
     moments = without.moments
     degrees = float(moments.weight.sum())  # any will do: it cancels
@@ -236,7 +236,7 @@ def _whitened(without: Without) -> Floats | None:
     return _linear(without, metric.basis, scale, without.loss / without.total)
 
 
-def _diagonal(without: Without) -> Floats:
+def _diagonal(without: LeaveOneOutTerms) -> Floats:
     """Diagonal LDA: every feature by itself."""
     moments = without.moments
     variance = moments.pooled if moments.pooled.ndim == 1 else np.diagonal(moments.pooled)
@@ -248,7 +248,7 @@ def _diagonal(without: Without) -> Floats:
     return _linear(without, None, left / without.total[:, None], np.zeros(len(z)))
 
 
-def _rounded(without: Without, family: Family, amount: float) -> Floats | None:
+def _rounded(without: LeaveOneOutTerms, family: Family, amount: float) -> Floats | None:
     """LDA shrunk toward a multiple of the identity: the eigenvectors stay."""
     moments = without.moments
     if not moments.anchor.plain:
@@ -269,7 +269,7 @@ def _rounded(without: Without, family: Family, amount: float) -> Floats | None:
     return _linear(without, vectors, scale, (1 - amount) * without.loss / without.total)
 
 
-def _linear(without: Without, basis: Floats | None, scale: Floats, drop: Floats) -> Floats:
+def _linear(without: LeaveOneOutTerms, basis: Floats | None, scale: Floats, drop: Floats) -> Floats:
     """(N, K) minus half the distances in diag(scale) - drop y y', basis None for the features."""
     mean = without.moments.mean if basis is None else without.moments.mean @ basis
     rows = without.offsets if basis is None else without.offsets @ basis
@@ -291,7 +291,7 @@ def _linear(without: Without, basis: Floats | None, scale: Floats, drop: Floats)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Pair:
+class JointBasis:
     """A basis in which the scatter of a class and the pooled scatter are both diagonal."""
 
     basis: Floats  # (d, d)
@@ -300,7 +300,7 @@ class Pair:
     logdet: float  # what the basis takes from the log determinant, less what all classes share
 
 
-def _quadratic(without: Without, family: Family) -> Floats | None:
+def _quadratic(without: LeaveOneOutTerms, family: Family) -> Floats | None:
     """QDA, and RDA without shrinkage."""
     moments = without.moments
     whole = class_degrees(moments, family.denominator)
@@ -340,13 +340,13 @@ def _downdated(v: Floats, gone: Floats, scale: Floats, drop: Floats) -> Floats:
     return np.asarray(distance + np.log(scale).sum(axis=1) + np.log(left))
 
 
-def _pairs(moments: ClassMoments, family: Family) -> list[Pair] | None:
+def _pairs(moments: ClassMoments, family: Family) -> list[JointBasis] | None:
     degrees = class_degrees(moments, "ml")[:, None, None]
     if family.pooling == 0.0:
         metrics = [_clean_metric(moments, covariance) for covariance in moments.scatter / degrees]
         return (
             [
-                Pair(m.basis, np.full(m.basis.shape[1], n), 0.0, m.logdet)
+                JointBasis(m.basis, np.full(m.basis.shape[1], n), 0.0, m.logdet)
                 for m, n in zip(metrics, moments.weight, strict=True)
                 if m is not None
             ]
@@ -361,7 +361,7 @@ def _pairs(moments: ClassMoments, family: Family) -> list[Pair] | None:
     found = []
     for scatter in moments.scatter:
         values, vectors = eigh(scatter / square, pooled / square)
-        found.append(Pair(vectors / sd[:, None], np.maximum(values, 0.0), 1.0, 0.0))
+        found.append(JointBasis(vectors / sd[:, None], np.maximum(values, 0.0), 1.0, 0.0))
     return found
 
 
@@ -398,7 +398,7 @@ def _dot(a: Floats, b: Floats) -> Floats:
 _ROWS = 4096  # looked at at a time
 
 
-def without_each(
+def least_squares_left_out_scores(
     rule: IndicatorRule, moments: ClassMoments, table: Table, *, ridge: float
 ) -> Floats | None:
     """(N, K) log memberships of each row by the fit to all others, NaN where it matters too much.

@@ -35,10 +35,10 @@ import numpy.typing as npt
 from discriminant.assessment.resampling.folds import (
     Dealt,
     FoldNumbers,
-    all_but_one,
+    drop_empty_classes,
     fold_moments,
-    only_present,
     rows_by_fold,
+    sums_without_each,
 )
 from discriminant.engines.local import available_threads, one_blas_thread
 from discriminant.engines.partitioned import Parted
@@ -96,7 +96,7 @@ class Grid:
         )
 
     @classmethod
-    def of(cls, candidates: Candidates, sums: Sequence[Sums], fold: FoldNumbers) -> Grid:
+    def of(cls, candidates: Candidates, sums: Sequence[GridSums], fold: FoldNumbers) -> Grid:
         """From sums over folds, some or all."""
         loss, wrong = np.sum([found.losses for found in sums], axis=0)
         weight = sum(found.weight for found in sums)
@@ -121,7 +121,7 @@ class Candidates:
     prior: tuple[Any, ...] = (None,)  # R
 
     @property
-    def together(self) -> bool:
+    def share_basis(self) -> bool:
         """Whether poolings share a basis."""
         late = self.family.shrink == "mixed" and any(s != 0.0 for s in self.shrinkage)
         return self.family.weighting == "covariance" and not late
@@ -136,14 +136,14 @@ def grid_losses(table: Table, candidates: Candidates, fold: FoldNumbers) -> Grid
     detail: Detail = "rows" if is_wide(len(table), table.width) else "fourth" if auto else "class"
     with merge_warnings():
         parts = fold_moments(table, fold, detail)
-        jobs = zip(rows_by_fold(fold), all_but_one(parts), strict=True)
+        jobs = zip(rows_by_fold(fold), sums_without_each(parts), strict=True)
         sums = grid_sums([(table, rows, train) for rows, train in jobs], candidates)
     return Grid.of(candidates, sums, fold)
 
 
 def grid_sums(
     jobs: Sequence[tuple[Table, npt.NDArray[np.intp], Moments]], candidates: Candidates
-) -> list[Sums]:
+) -> list[GridSums]:
     """Sums over the rows of each fold: rows of a table, and the moments of the training part."""
     for _, _, train in jobs:
         check_training(train, candidates)
@@ -176,24 +176,24 @@ class HeldOutRows:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Sums:
+class GridSums:
     """Sums over the rows of a fold."""
 
     losses: Floats  # (2, P, S, R) of -log posterior of the true class, of the weight gone wrong
     weight: float
 
-    def __add__(self, other: Sums) -> Sums:
+    def __add__(self, other: GridSums) -> GridSums:
         """Over the rows of both."""
-        return Sums(self.losses + other.losses, self.weight + other.weight)
+        return GridSums(self.losses + other.losses, self.weight + other.weight)
 
 
 def _fold_losses(
     table: Table, rows: npt.NDArray[np.intp], train: Moments, candidates: Candidates
-) -> Sums:
+) -> GridSums:
     """Losses of the rows of one fold, some shrinkages at a time."""
     held = HeldOutRows.of(table, rows, train)
     priors = log_priors(train, candidates)
-    train = only_present(train)
+    train = drop_empty_classes(train)
     d = len(train.features)
     step = max(1, _ROOM // (len(train.labels) * d * (d + len(held.codes)) + 1))
     found = []
@@ -202,16 +202,16 @@ def _fold_losses(
         scores = candidate_scores(train, held.offsets, some)
         each = [losses(scores + prior[:, None, None], held) for prior in priors]
         found.append(np.stack(each, axis=-1))
-    return Sums(np.concatenate(found, axis=1).transpose(0, 2, 1, 3), float(held.weight.sum()))
+    return GridSums(np.concatenate(found, axis=1).transpose(0, 2, 1, 3), float(held.weight.sum()))
 
 
 def candidate_scores(train: Moments, offsets: Floats, candidates: Candidates) -> Floats:
     """(S, K, n, P) scores without priors of every candidate fitted to `train`."""
-    return Fitted.of(train, candidates).scores(offsets)
+    return FittedCandidates.of(train, candidates).scores(offsets)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Fitted:
+class FittedCandidates:
     """Every candidate fitted to a training part, ready for rows."""
 
     train: Moments  # of classes that all have rows
@@ -221,12 +221,12 @@ class Fitted:
     rules: Mapping[tuple[int, int], Rule]  # of those that do not, by their places
 
     @classmethod
-    def of(cls, train: Moments, candidates: Candidates) -> Fitted:
+    def of(cls, train: Moments, candidates: Candidates) -> FittedCandidates:
         """One eigenproblem a class and shrinkage, or a fit for each candidate."""
         amounts, pooling = _amounts(train, candidates), candidates.pooling
         clear, e = np.zeros((len(amounts), len(pooling)), dtype=np.bool_), np.zeros(0)
         bases = None
-        if candidates.together and isinstance(train, ClassMoments):
+        if candidates.share_basis and isinstance(train, ClassMoments):
             bases = _bases(train, candidates.family, amounts)
         if bases is not None:
             e, clear = _evened(bases, pooling)
@@ -316,7 +316,7 @@ def _evened(bases: _Bases, pooling: Floats) -> tuple[Floats, npt.NDArray[np.bool
 
 def log_priors(train: Moments, candidates: Candidates) -> list[Floats]:
     """Of each prior that is tried, for the classes that have rows."""
-    present, own = train.rows > 0, only_present(train)
+    present, own = train.rows > 0, drop_empty_classes(train)
     return [np.log(class_prior(own, _kept(prior, own, present))) for prior in candidates.prior]
 
 
@@ -369,7 +369,7 @@ def _kept(prior: Any, train: Moments, present: npt.NDArray[np.bool_]) -> Any:
 
 def check_training(train: Any, candidates: Candidates) -> None:
     """Two classes in each training part, and every one with a covariance of its own."""
-    check_classes(only_present(train))
+    check_classes(drop_empty_classes(train))
     if candidates.pooling.min() == 1.0:
         return
     degrees = class_degrees(train, candidates.family.denominator)
@@ -394,7 +394,7 @@ def grid_rows(
     return Grid.of(candidates, sums, np.zeros(0, dtype=np.intp))
 
 
-def grid_sums_by_fold(dealt: Dealt, candidates: Candidates) -> list[Sums]:
+def grid_sums_by_fold(dealt: Dealt, candidates: Candidates) -> list[GridSums]:
     """Sums over the held-out rows of each fold that has any."""
     some = dealt.some
     for f in some:
@@ -411,10 +411,10 @@ def grid_sums_by_fold(dealt: Dealt, candidates: Candidates) -> list[Sums]:
     return [_side_by_side([parts[f] for parts in read]) for f in some]
 
 
-def _side_by_side(lots: list[Sums | None]) -> Sums:
+def _side_by_side(lots: list[GridSums | None]) -> GridSums:
     """Of all shrinkages."""
     found = [lot for lot in lots if lot is not None]
-    return Sums(np.concatenate([lot.losses for lot in found], axis=2), found[0].weight)
+    return GridSums(np.concatenate([lot.losses for lot in found], axis=2), found[0].weight)
 
 
 def _reading(dealt: Dealt, candidates: Candidates) -> GridReading:
@@ -424,7 +424,11 @@ def _reading(dealt: Dealt, candidates: Candidates) -> GridReading:
 
 
 def _fold_fit(candidates: Candidates, train: ClassMoments) -> FoldFit:
-    return FoldFit(train, log_priors(train, candidates), Fitted.of(only_present(train), candidates))
+    return FoldFit(
+        train,
+        log_priors(train, candidates),
+        FittedCandidates.of(drop_empty_classes(train), candidates),
+    )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -433,9 +437,9 @@ class FoldFit:
 
     train: ClassMoments
     priors: list[Floats]  # R of (K,)
-    fitted: Fitted
+    fitted: FittedCandidates
 
-    def losses(self, block: Block) -> Sums:
+    def losses(self, block: Block) -> GridSums:
         """Over rows of that fold."""
         held = HeldOutRows.of(block, np.arange(len(block)), self.train)
         S, P = self.fitted.clear.shape
@@ -446,7 +450,7 @@ class FoldFit:
             scores = self.fitted.scores(part.offsets)
             for r, prior in enumerate(self.priors):
                 found[..., r] += losses(scores + prior[:, None, None], part)
-        return Sums(found.transpose(0, 2, 1, 3), float(held.weight.sum()))
+        return GridSums(found.transpose(0, 2, 1, 3), float(held.weight.sum()))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -461,9 +465,9 @@ class GridReading:
         one = self.fits[0]
         return 2 * len(self.fits) * one.fitted.clear.size * len(one.priors)
 
-    def read(self, block: Block) -> ByFold[Sums]:
+    def read(self, block: Block) -> ByFold[GridSums]:
         """Of the rows of one block."""
-        found: list[Sums | None] = [None] * len(self.fits)
+        found: list[GridSums | None] = [None] * len(self.fits)
         for f, part in fold_blocks(block):
             found[f] = self.fits[f].losses(part)
         return ByFold(tuple(found))

@@ -19,36 +19,36 @@ import numpy.typing as npt
 
 from discriminant.assessment.resampling.folds import (
     FoldNumbers,
-    all_but_one,
+    drop_empty_classes,
+    fit_rule_without,
     fold_moments,
-    for_classes,
-    given_prior,
-    made_from_moments,
-    only_present,
+    is_moment_based,
+    prior_option,
     refit_folds,
+    restrict_prior,
     rows_by_fold,
-    rule_without,
+    sums_without_each,
 )
-from discriminant.assessment.resampling.leave_one_out import leave_each_out
-from discriminant.assessment.scorers import Answers
+from discriminant.assessment.resampling.leave_one_out import predict_left_out
+from discriminant.assessment.scorers import Predictions
 from discriminant.models.gaussian.family import checked_prior
 from discriminant.table.blocks import Floats
 from discriminant.table.memory import Table
 
-Criterion = Literal["error", "log_loss"]
+CriterionName = Literal["error", "log_loss"]
 Mask = npt.NDArray[np.bool_]
 Places = npt.NDArray[np.intp]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Found:
+class CriterionValues:
     """A criterion of m models."""
 
     mean: Floats  # (m,)
     se: Floats  # (m,) standard error of the mean
 
     @classmethod
-    def of_folds(cls, sums: Floats, weight: Floats) -> Found:
+    def of_folds(cls, sums: Floats, weight: Floats) -> CriterionValues:
         """From sums (F, m) over the rows of F folds of a given weight (F,)."""
         share = weight / weight.sum()
         each = sums / weight[:, None]
@@ -57,7 +57,7 @@ class Found:
             return cls(mean, np.sqrt(share @ (each - mean) ** 2 / max(len(weight) - 1, 1)))
 
     @classmethod
-    def of_rows(cls, losses: Floats, weight: Floats, fold: FoldNumbers) -> Found:
+    def of_rows(cls, losses: Floats, weight: Floats, fold: FoldNumbers) -> CriterionValues:
         """Of one model, from the loss of each row, all of positive weight."""
         sums, total = np.zeros((2, int(fold.max()) + 1))
         np.add.at(sums, fold, losses * weight)
@@ -65,74 +65,74 @@ class Found:
         return cls.of_folds(sums[total > 0][:, None], total[total > 0])
 
 
-class Judge(Protocol):
+class Criterion(Protocol):
     """Features chosen, and what each of the others would add."""
 
     chosen: Mask  # (d,)
 
-    def judged(self, places: Places, criterion: Criterion) -> Found:
+    def evaluate_changes(self, places: Places, criterion: CriterionName) -> CriterionValues:
         """The criterion of each model that differs from the chosen one by one of the features."""
         ...
 
-    def standing(self, criterion: Criterion) -> Found:
+    def current(self, criterion: CriterionName) -> CriterionValues:
         """That of the chosen one."""
         ...
 
-    def barred(self) -> Mask:
+    def excluded(self) -> Mask:
         """(d,) features outside that cannot enter: of no variance beside those chosen."""
         ...
 
-    def turn(self, place: int) -> None:
+    def toggle(self, place: int) -> None:
         """Let a feature in, or out if it was in."""
         ...
 
-    def fill(self) -> None:
+    def include_all(self) -> None:
         """Let all in that are not constant."""
         ...
 
 
-class Refitting:
+class RefitCriterion:
     """A judge that fits every candidate."""
 
     def __init__(self, estimator: Any, table: Table, fold: FoldNumbers, constant: Mask) -> None:
         self.estimator, self.table, self.fold, self.constant = estimator, table, fold, constant
         self.chosen: Mask = np.zeros(table.width, dtype=np.bool_)
-        self.log_prior = log_priors(estimator, table, fold)
+        self.log_prior = fold_log_priors(estimator, table, fold)
         self.told = np.isfinite(self.log_prior[fold, table.codes])
         self.alone = len(self.log_prior) == len(table)
-        self.by_moments = made_from_moments(estimator)
+        self.by_moments = is_moment_based(estimator)
         self.trains: list[Any] = []
         if self.by_moments and not self.alone:
-            self.trains = list(all_but_one(fold_moments(table, fold, estimator.detail)))
+            self.trains = list(sums_without_each(fold_moments(table, fold, estimator.detail)))
 
-    def judged(self, places: Places, criterion: Criterion) -> Found:
+    def evaluate_changes(self, places: Places, criterion: CriterionName) -> CriterionValues:
         """Fitted one by one."""
         found = []
         for place in places:
             columns = self.chosen.copy()
             columns[place] ^= True
             found.append(self.of(np.flatnonzero(columns), criterion))
-        return Found(
+        return CriterionValues(
             np.concatenate([one.mean for one in found]), np.concatenate([one.se for one in found])
         )
 
-    def standing(self, criterion: Criterion) -> Found:
+    def current(self, criterion: CriterionName) -> CriterionValues:
         """The chosen one, fitted again."""
         return self.of(np.flatnonzero(self.chosen), criterion)
 
-    def barred(self) -> Mask:
+    def excluded(self) -> Mask:
         """Only constants: what a model does with dependent columns is its own affair."""
         return self.constant
 
-    def turn(self, place: int) -> None:
+    def toggle(self, place: int) -> None:
         """Remembered, no more."""
         self.chosen[place] ^= True
 
-    def fill(self) -> None:
+    def include_all(self) -> None:
         """All but constants."""
         self.chosen |= ~self.constant
 
-    def of(self, columns: Places, criterion: Criterion) -> Found:
+    def of(self, columns: Places, criterion: CriterionName) -> CriterionValues:
         """The criterion of one model."""
         found = self._held_out(columns) if len(columns) else self._without_features()
         codes, weight = self.table.codes, self.table.weight
@@ -143,16 +143,16 @@ class Refitting:
             losses = -found.log_posterior[np.arange(len(codes)), codes]
         weight = np.ones(len(codes)) if weight is None else weight
         some = self.told & (weight > 0)
-        return Found.of_rows(losses[some], weight[some], self.fold[some])
+        return CriterionValues.of_rows(losses[some], weight[some], self.fold[some])
 
-    def _without_features(self) -> Answers:
+    def _without_features(self) -> Predictions:
         """The most probable class is all there is to say."""
         logs = self.log_prior[self.fold]
-        return Answers(logs, logs.argmax(axis=1))
+        return Predictions(logs, logs.argmax(axis=1))
 
-    def _held_out(self, columns: Places) -> Answers:
+    def _held_out(self, columns: Places) -> Predictions:
         """What is said of rows that the model has not seen."""
-        table = narrowed(self.table, columns)
+        table = select_columns(self.table, columns)
         labels, codes = table.schema.labels, table.codes
         if not self.by_moments:
             return refit_folds(
@@ -164,26 +164,26 @@ class Refitting:
                 fold=self.fold,
             )
         if self.alone:
-            return leave_each_out(self.estimator, table, fixed_prior=False)
-        found = Answers.blank(len(table), len(labels))
+            return predict_left_out(self.estimator, table, fixed_prior=False)
+        found = Predictions.empty(len(table), len(labels))
         for rows, train in zip(rows_by_fold(self.fold), self.trains, strict=True):
             present = train.rows > 0
-            part = only_present(train).select(columns.tolist())
-            model = for_classes(self.estimator, present, labels)
-            rule = rule_without(model, part, table, rows)
+            part = drop_empty_classes(train).select(columns.tolist())
+            model = restrict_prior(self.estimator, present, labels)
+            rule = fit_rule_without(model, part, table, rows)
             said = model.predict_with_rule(rule, table.features[rows])
-            found.put(rows, np.flatnonzero(present), *said)
+            found.fill(rows, np.flatnonzero(present), *said)
         return found
 
 
-def narrowed(table: Table, columns: Places) -> Table:
+def select_columns(table: Table, columns: Places) -> Table:
     """The table of some columns."""
     names = tuple(table.schema.features[j] for j in columns)
     schema = replace(table.schema, features=names)
     return replace(table, schema=schema, features=table.features[:, columns])
 
 
-def log_priors(estimator: Any, table: Table, fold: FoldNumbers) -> Floats:
+def fold_log_priors(estimator: Any, table: Table, fold: FoldNumbers) -> Floats:
     """(F, K) logs of the priors given, or of the shares in each training part; -inf if not there.
 
     They are what is known of a held-out row without any feature.
@@ -193,7 +193,7 @@ def log_priors(estimator: Any, table: Table, fold: FoldNumbers) -> Floats:
     inside, count = np.zeros(shape), np.zeros(shape)
     np.add.at(inside, (fold, table.codes), weight)
     np.add.at(count, (fold, table.codes), weight > 0)
-    _, given = given_prior(estimator) or ("", None)
+    _, given = prior_option(estimator) or ("", None)
     outside = inside.sum(axis=0) - inside
     if given is not None:
         outside = checked_prior(given, table.schema.labels) + 0.0 * inside

@@ -30,22 +30,22 @@ import numpy as np
 import numpy.typing as npt
 
 from discriminant.assessment.inference.summary import (
-    Printed,
-    frame_of_steps,
-    number,
-    table as laid_out,
+    PrintedResult,
+    format_number,
+    steps_frame,
+    text_table as laid_out,
 )
-from discriminant.assessment.resampling.cross_validate import warn_of_missing
-from discriminant.assessment.resampling.folds import FoldNumbers, fold_numbers, made_from_moments
+from discriminant.assessment.resampling.cross_validate import warn_missing_classes
+from discriminant.assessment.resampling.folds import FoldNumbers, fold_numbers, is_moment_based
 from discriminant.assessment.scorers import check_classifier
 from discriminant.assessment.selection.refit_criterion import (
     Criterion,
-    Judge,
+    CriterionName,
     Mask,
     Places,
-    Refitting,
+    RefitCriterion,
 )
-from discriminant.assessment.selection.sweep import SweptAlone, SweptFolds, is_block_wise
+from discriminant.assessment.selection.sweep import FoldSweep, LeaveOneOutSweep, is_block_wise
 from discriminant.engines.engine import read_moments
 from discriminant.errors import (
     LabelError,
@@ -64,7 +64,7 @@ _SAME = 1e-12
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Stand:
+class SearchState:
     """A model of the path."""
 
     place: int | None  # of the feature that came or went; None at the start
@@ -79,71 +79,73 @@ class Stand:
         """How many features."""
         return int(self.chosen.sum())
 
-    def value(self, criterion: Criterion) -> float:
+    def value(self, criterion: CriterionName) -> float:
         """Of the criterion."""
         return self.error if criterion == "error" else self.log_loss
 
-    def se(self, criterion: Criterion) -> float:
+    def se(self, criterion: CriterionName) -> float:
         """Of the criterion."""
         return self.error_se if criterion == "error" else self.log_loss_se
 
 
-def path(
-    judge: Judge, criterion: Criterion, direction: Direction, *, most: int, least: int
-) -> list[Stand]:
+def search_path(
+    judge: Criterion, criterion: CriterionName, direction: Direction, *, most: int, least: int
+) -> list[SearchState]:
     """Every model on the way."""
     if direction == "backward":
-        judge.fill()
+        judge.include_all()
         return list(_down(judge, criterion, least))
     return list(_up(judge, criterion, most, floating=direction == "both"))
 
 
-def _down(judge: Judge, criterion: Criterion, least: int) -> Iterator[Stand]:
+def _down(judge: Criterion, criterion: CriterionName, least: int) -> Iterator[SearchState]:
     yield _stand(judge, None)
     while judge.chosen.sum() > least:
-        place, _ = best(judge, np.flatnonzero(judge.chosen), criterion)
-        judge.turn(place)
+        place, _ = best_change(judge, np.flatnonzero(judge.chosen), criterion)
+        judge.toggle(place)
         yield _stand(judge, place)
 
 
-def _up(judge: Judge, criterion: Criterion, most: int, *, floating: bool) -> Iterator[Stand]:
+def _up(
+    judge: Criterion, criterion: CriterionName, most: int, *, floating: bool
+) -> Iterator[SearchState]:
     stand = _stand(judge, None)
     yield stand
     record = {0: stand.value(criterion)}
     while judge.chosen.sum() < most:
-        outside = np.flatnonzero(~judge.chosen & ~judge.barred())
+        outside = np.flatnonzero(~judge.chosen & ~judge.excluded())
         if not len(outside):
             return
-        entered, _ = best(judge, outside, criterion)
-        judge.turn(entered)
+        entered, _ = best_change(judge, outside, criterion)
+        judge.toggle(entered)
         stand = _stand(judge, entered)
         record[stand.size] = min(record.get(stand.size, np.inf), stand.value(criterion))
         yield stand
         while floating and stand.size > 2:
-            place, value = best(judge, np.flatnonzero(judge.chosen), criterion)
+            place, value = best_change(judge, np.flatnonzero(judge.chosen), criterion)
             if place == stand.place or value >= record[stand.size - 1] - _SAME:
                 break
-            judge.turn(place)
+            judge.toggle(place)
             stand = _stand(judge, place)
             record[stand.size] = value
             yield stand
 
 
-def best(judge: Judge, places: Places, criterion: Criterion) -> tuple[int, float]:
+def best_change(judge: Criterion, places: Places, criterion: CriterionName) -> tuple[int, float]:
     """The feature whose change gives the best model, and the criterion of that."""
-    found = judge.judged(places, criterion).mean
+    found = judge.evaluate_changes(places, criterion).mean
     least = found.min()
     near = np.flatnonzero(found <= least + _SAME * (1.0 + abs(least)))
     if criterion == "error" and len(near) > 1:
-        losses = judge.judged(places[near], "log_loss").mean
+        losses = judge.evaluate_changes(places[near], "log_loss").mean
         near = near[losses <= losses.min() + _SAME * (1.0 + abs(losses.min()))]
     return int(places[near[0]]), float(found[near[0]])
 
 
-def _stand(judge: Judge, place: int | None) -> Stand:
-    error, loss = judge.standing("error"), judge.standing("log_loss")
+def _stand(judge: Criterion, place: int | None) -> SearchState:
+    error, loss = judge.current("error"), judge.current("log_loss")
     numbers = (error.mean, error.se, loss.mean, loss.se)
-    return Stand(place, judge.chosen.copy(), *(float(one[0]) for one in numbers))
+    return SearchState(place, judge.chosen.copy(), *(float(one[0]) for one in numbers))
 
 
 _WHAT = "A selection of features"
@@ -170,7 +172,7 @@ class Stage:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Selection(Printed):
+class Selection(PrintedResult):
     """What `select_features` returns: `print` it, or ask for `frame()` or `to_dict()`."""
 
     features: tuple[str, ...]  # d, that could be chosen
@@ -180,7 +182,7 @@ class Selection(Printed):
     chosen: int  # the number of the stage that was chosen
     model: str
     direction: Direction
-    criterion: Criterion
+    criterion: CriterionName
     folds: int
     choice: str  # why this stage
 
@@ -215,7 +217,7 @@ class Selection(Printed):
 
     def frame(self) -> Any:
         """The path as a pandas frame, a model in each row."""
-        return frame_of_steps(Stage, self.stages)
+        return steps_frame(Stage, self.stages)
 
 
 @np.errstate(under="ignore")
@@ -226,7 +228,7 @@ def select_features(
     folds: Any = None,
     *,
     direction: Direction = "forward",
-    criterion: Criterion = "error",
+    criterion: CriterionName = "error",
     n_features: int | Literal["auto"] = "auto",
     choice: Choice = "best",
     most: int | None = None,
@@ -278,9 +280,9 @@ def select_features(
         fold = _folds(folds, table, groups, seed, X)
         judge = _judge(estimator, table, fold, tolerance)
         least = 1 if n_features == "auto" else int(n_features)
-        stands = path(judge, criterion, direction, most=most, least=least)
+        stands = search_path(judge, criterion, direction, most=most, least=least)
     names = np.array(table.schema.features, dtype=object)
-    dependent = tuple(names[judge.barred() & ~judge.chosen])
+    dependent = tuple(names[judge.excluded() & ~judge.chosen])
     if n_features != "auto" and n_features not in [stand.size for stand in stands]:
         raise OptionError.beyond_reach(int(n_features), stands[-1].size, dependent)
     place, why = _chosen(stands, criterion, n_features, choice)
@@ -298,26 +300,26 @@ def select_features(
     )
 
 
-def _judge(estimator: Any, table: Table, fold: FoldNumbers, tolerance: float) -> Judge:
+def _judge(estimator: Any, table: Table, fold: FoldNumbers, tolerance: float) -> Criterion:
     """The quickest that gives the numbers of a refit."""
     moments = read_moments(table, detail="diagonal")
     variance = moments.pooled / moments.weight.sum()
     constant = floored(moments, variance) == 0.0
     family = None
-    if hasattr(estimator, "log_density") and made_from_moments(estimator):
+    if hasattr(estimator, "log_density") and is_moment_based(estimator):
         family = getattr(estimator, "family", None)  # a Gaussian density for each class
     if family is None or not is_block_wise(family):
-        return Refitting(estimator, table, fold, constant)
+        return RefitCriterion(estimator, table, fold, constant)
     if int(fold.max()) + 1 < len(table):
-        return SweptFolds(estimator, table, fold, constant, tolerance=tolerance)
+        return FoldSweep(estimator, table, fold, constant, tolerance=tolerance)
     moving = variance > 4 * rounding(moments.mean)  # a row less moves the means
     if family.linear and family.shrinkage == 0.0 and (moving | constant).all():
-        return SweptAlone(estimator, table, fold, constant, tolerance=tolerance)
-    return Refitting(estimator, table, fold, constant)
+        return LeaveOneOutSweep(estimator, table, fold, constant, tolerance=tolerance)
+    return RefitCriterion(estimator, table, fold, constant)
 
 
 def _chosen(
-    stands: list[Stand], criterion: Criterion, n_features: int | str, choice: Choice
+    stands: list[SearchState], criterion: CriterionName, n_features: int | str, choice: Choice
 ) -> tuple[int, str]:
     """The place of the model chosen, and why."""
     values = np.array([stand.value(criterion) for stand in stands])
@@ -350,7 +352,7 @@ def _folds(folds: Any, table: Table, groups: Any, seed: Any, X: Any) -> FoldNumb
         count = np.bincount(some, minlength=len(labels))
         for k in np.flatnonzero(count < 2):
             raise TooFewRowsError.of_class(labels[k], int(count[k]), 2, "leaving one row out")
-    warn_of_missing(codes, table.weight, labels, fold)
+    warn_missing_classes(codes, table.weight, labels, fold)
     return fold
 
 
@@ -379,7 +381,7 @@ def _checked_sizes(n_features: Any, most: Any, width: int) -> int:
     return width if most is None else int(most)
 
 
-def _stage(place: int, stand: Stand, names: npt.NDArray[Any]) -> Stage:
+def _stage(place: int, stand: SearchState, names: npt.NDArray[Any]) -> Stage:
     name = None if stand.place is None else str(names[stand.place])
     came = stand.place is not None and bool(stand.chosen[stand.place])
     return Stage(
@@ -401,6 +403,6 @@ def _cells(stage: Stage, chosen: int) -> list[str]:
         str(stage.size),
         stage.entered or "",
         stage.removed or "",
-        *(number(value, 4) for value in numbers),
+        *(format_number(value, 4) for value in numbers),
         "*" if stage.number == chosen else "",
     ]

@@ -45,21 +45,27 @@ from scipy.linalg import cho_factor, solve_triangular
 from discriminant.assessment.inference.manova import (
     Degrees,
     FTest,
-    Standard,
-    f_chance,
+    StandardisedScatter,
+    f_p_value,
     moments_of,
     pillai,
-    standardised,
+    standardise,
     wilks,
 )
-from discriminant.assessment.inference.summary import Printed, chance, frame_of_steps, number, table
+from discriminant.assessment.inference.summary import (
+    PrintedResult,
+    format_number,
+    format_p,
+    steps_frame,
+    text_table,
+)
 from discriminant.engines.local import blas_for
 from discriminant.errors import OptionError
 from discriminant.table.blocks import Floats
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class SelectionStep:
     """One feature entered or removed, and where that leaves the model."""
 
     number: int
@@ -80,7 +86,7 @@ class Step:
 class Search:
     """Swept scatters, and which features they are swept on."""
 
-    def __init__(self, standard: Standard, tolerance: float) -> None:
+    def __init__(self, standard: StandardisedScatter, tolerance: float) -> None:
         self.standard, self.tolerance = standard, tolerance
         self.within = standard.within.copy()  # (d, d)
         self.means = _short(standard)  # (g, d), A
@@ -96,9 +102,9 @@ class Search:
         """All features at once: the scatter within classes must have an inverse."""
         self.standard.metric("Backward selection")
         for place in range(len(self.chosen)):
-            self.turn(place)
+            self.toggle(place)
 
-    def entering(self, enter: float) -> int | None:
+    def next_to_enter(self, enter: float) -> int | None:
         """The feature outside of largest F, if it may enter."""
         gain = np.where(self.chosen | self.dependent(), -1.0, self.gains())
         place = int(np.argmax(gain))
@@ -106,7 +112,7 @@ class Search:
             return None
         return place if self.test(place, gain[place])[1] <= enter else None
 
-    def leaving(self, stay: float) -> int | None:
+    def next_to_remove(self, stay: float) -> int | None:
         """The chosen feature of least F, if it must leave."""
         if not self.chosen.any():
             return None
@@ -114,15 +120,15 @@ class Search:
         place = int(np.argmin(gain))
         return place if self.test(place, gain[place])[1] > stay else None
 
-    def step(self, place: int, number: int) -> Step:
+    def step(self, place: int, number: int) -> SelectionStep:
         """Enter or remove a feature."""
         name, degrees = self.standard.features[place], self.degrees(place)
         gain = float(self.gains()[place])
         f, p = self.test(place, gain)
-        self.turn(place)
+        self.toggle(place)
         entered = bool(self.chosen[place])
         lam, average = self.tests()
-        return Step(
+        return SelectionStep(
             number,
             name if entered else None,
             None if entered else name,
@@ -151,7 +157,7 @@ class Search:
         """F of one feature, and its p."""
         degrees = self.degrees(place)
         f = float(gain) * degrees / self.q
-        return f, float(f_chance(f, self.q, degrees))
+        return f, float(f_p_value(f, self.q, degrees))
 
     def degrees(self, place: int) -> float:
         """Of freedom within classes, of the F of one feature."""
@@ -161,7 +167,7 @@ class Search:
         """(d,) features outside that those chosen explain within classes."""
         return np.asarray(~self.chosen & (np.diagonal(self.within) < self.tolerance))
 
-    def turn(self, place: int) -> None:
+    def toggle(self, place: int) -> None:
         """Sweep on a feature, which enters, or leaves if it was chosen."""
         pivot, line = self.within[place, place], self.means[:, place].copy()
         slope = self.within[place] / pivot
@@ -198,7 +204,7 @@ def sweep(scatter: Floats, place: int, *, back: bool = False) -> None:
     scatter[place, place] = -1.0 / pivot
 
 
-def _short(standard: Standard) -> Floats:
+def _short(standard: StandardisedScatter) -> Floats:
     """(g, d) A turned to rows that have the same products: g = q, or d if that is less."""
     rows = np.sqrt(standard.weight / standard.degrees)[:, None] * standard.apart
     axis = np.sqrt(standard.weight / standard.rows)
@@ -214,13 +220,13 @@ METHODS = ("stepwise", "forward", "backward")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Stepwise(Printed):
+class Stepwise(PrintedResult):
     """What `stepwise` returns: `print` it, or ask for `frame()` or `to_dict()`."""
 
     features: tuple[str, ...]  # that could be chosen
     selected: tuple[str, ...]  # in the order of the columns, for `moments.select`
     dependent: tuple[str, ...]  # could not enter: within classes they follow from those selected
-    steps: tuple[Step, ...]
+    steps: tuple[SelectionStep, ...]
     method: Method
     enter: float
     stay: float
@@ -231,7 +237,7 @@ class Stepwise(Printed):
         """Laid out as the summary of SAS's STEPDISC."""
         head = ["Step", "In", "Entered", "Removed", "Partial R2", "F Value", "Pr > F"]
         head += ["Wilks' Lambda", "Pr < Lambda", "ASCC", "Pr > ASCC"]
-        lines = table(
+        lines = text_table(
             f"{self.method.capitalize()} selection by Wilks' lambda: significance to enter "
             f"{self.enter:g}, to stay {self.stay:g}",
             head,
@@ -257,7 +263,7 @@ class Stepwise(Printed):
 
     def frame(self) -> Any:
         """The steps as a pandas frame, a row each."""
-        return frame_of_steps(Step, self.steps)
+        return steps_frame(SelectionStep, self.steps)
 
 
 @np.errstate(under="ignore")
@@ -293,7 +299,7 @@ def stepwise(
     ('x0',)
     """
     _check(enter, stay, method, tolerance)
-    search = Search(standardised(moments_of(moments, y, _WHAT), _WHAT), tolerance)
+    search = Search(standardise(moments_of(moments, y, _WHAT), _WHAT), tolerance)
     with blas_for(len(search.chosen)):  # its threads would wait for each other at every step
         if method == "backward":
             search.start_full()
@@ -311,14 +317,16 @@ def stepwise(
     )
 
 
-def _run(search: Search, *, enter: float, stay: float, method: Method) -> tuple[list[Step], str]:
+def _run(
+    search: Search, *, enter: float, stay: float, method: Method
+) -> tuple[list[SelectionStep], str]:
     """Step until nothing is left to do; the steps, and why that is so."""
-    steps: list[Step] = []
+    steps: list[SelectionStep] = []
     most = 2 * len(search.chosen)
     while len(steps) < most:
-        place = search.leaving(stay) if method != "forward" else None
+        place = search.next_to_remove(stay) if method != "forward" else None
         if place is None and method != "backward":
-            place = search.entering(enter)
+            place = search.next_to_enter(enter)
         if place is None:
             return steps, _why_done(search, method)
         if steps and steps[-1].removed == search.standard.features[place]:
@@ -348,17 +356,17 @@ def _check(enter: float, stay: float, method: str, tolerance: float) -> None:
         raise OptionError.of("tolerance", tolerance, "from 1e-12 to less than 1")
 
 
-def _cells(step: Step) -> list[str]:
+def _cells(step: SelectionStep) -> list[str]:
     return [
         str(step.number),
         str(step.size),
         step.entered or "",
         step.removed or "",
-        number(step.partial_r2, 4),
-        number(step.f, 2),
-        chance(step.p),
-        number(step.wilks, 8),
-        chance(step.wilks_p),
-        number(step.ascc, 8),
-        chance(step.ascc_p),
+        format_number(step.partial_r2, 4),
+        format_number(step.f, 2),
+        format_p(step.p),
+        format_number(step.wilks, 8),
+        format_p(step.wilks_p),
+        format_number(step.ascc, 8),
+        format_p(step.ascc_p),
     ]

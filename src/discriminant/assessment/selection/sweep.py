@@ -60,22 +60,22 @@ from typing import Any
 import numpy as np
 from scipy.linalg import blas, lapack
 
-from discriminant.assessment.inference.manova import solid
+from discriminant.assessment.inference.manova import invertible_metric
 from discriminant.assessment.resampling.folds import (
     FoldNumbers,
-    all_but_one,
+    drop_empty_classes,
     fold_moments,
-    only_present,
     rows_by_fold,
+    sums_without_each,
 )
-from discriminant.assessment.resampling.leave_one_out import Without
+from discriminant.assessment.resampling.leave_one_out import LeaveOneOutTerms
 from discriminant.assessment.selection.refit_criterion import (
-    Criterion,
-    Found,
+    CriterionName,
+    CriterionValues,
     Mask,
     Places,
-    Refitting,
-    log_priors,
+    RefitCriterion,
+    fold_log_priors,
 )
 from discriminant.assessment.selection.stepwise import sweep
 from discriminant.engines.engine import read_moments
@@ -177,7 +177,7 @@ class SweptRows:
         if rows - classes < d:
             raise InferenceError.too_wide(_BACKWARD, rows, classes, d)
         sd = np.sqrt(self.first)
-        solid(self.within / sd[:, None] / sd, features, _BACKWARD)
+        invertible_metric(self.within / sd[:, None] / sd, features, _BACKWARD)
         low, _ = lapack.dpotrf(self.within, lower=True)
         inverse, _ = lapack.dpotri(low, lower=True)
         inverse = np.tril(inverse) + np.tril(inverse, -1).T
@@ -203,7 +203,7 @@ def is_block_wise(family: Family) -> bool:
     return family.shrinkage == 0.0 or family.target != "scaled_identity"
 
 
-class SweptFolds:
+class FoldSweep:
     """A judge of Gaussian models by the rows of each fold."""
 
     def __init__(
@@ -211,53 +211,53 @@ class SweptFolds:
     ) -> None:
         self.constant, self.tolerance = constant, tolerance
         self.chosen: Mask = np.zeros(table.width, dtype=np.bool_)
-        family, priors = estimator.family, log_priors(estimator, table, fold)
+        family, priors = estimator.family, fold_log_priors(estimator, table, fold)
         parts = fold_moments(table, fold, "pooled" if family.linear else "class")
-        jobs = zip(rows_by_fold(fold), all_but_one(parts), priors, strict=True)
-        every = [Part(table, rows, train, family, prior) for rows, train, prior in jobs]
+        jobs = zip(rows_by_fold(fold), sums_without_each(parts), priors, strict=True)
+        every = [SweptFold(table, rows, train, family, prior) for rows, train, prior in jobs]
         self.parts = [part for part in every if part.total > 0]
         self.weight = np.array([part.total for part in self.parts])
 
-    def judged(self, places: Places, criterion: Criterion) -> Found:
+    def evaluate_changes(self, places: Places, criterion: CriterionName) -> CriterionValues:
         """All at once, a fold on each core."""
         sums = self._each(lambda part: part.sums(places, criterion))
-        return Found.of_folds(np.array(sums), self.weight)
+        return CriterionValues.of_folds(np.array(sums), self.weight)
 
-    def standing(self, criterion: Criterion) -> Found:
+    def current(self, criterion: CriterionName) -> CriterionValues:
         """By the scores at hand."""
         sums = [part.standing(criterion) for part in self.parts]
-        return Found.of_folds(np.array(sums), self.weight)
+        return CriterionValues.of_folds(np.array(sums), self.weight)
 
-    def barred(self) -> Mask:
+    def excluded(self) -> Mask:
         """Constant, or in some training part what is left of them is next to nothing."""
         spent = np.any([part.spent(self.tolerance) for part in self.parts], axis=0)
         return np.asarray(~self.chosen & (spent | self.constant))
 
-    def turn(self, place: int) -> None:
+    def toggle(self, place: int) -> None:
         """Sweep every fold on the feature."""
         back = bool(self.chosen[place])
         self._each(lambda part: part.turn(place, back=back))
         self.chosen[place] = not back
 
-    def fill(self) -> None:
+    def include_all(self) -> None:
         """All features that are not constant."""
         for part in self.parts:
             part.fill()
         self.chosen |= ~self.constant
 
-    def _each(self, work: Callable[[Part], Any]) -> list[Any]:
+    def _each(self, work: Callable[[SweptFold], Any]) -> list[Any]:
         with one_blas_thread(), ThreadPoolExecutor(available_threads()) as pool:
             return list(pool.map(in_thread(work), self.parts))
 
 
-class Part:
+class SweptFold:
     """The rows of one fold, those of a class together, and the swept moments of all the others."""
 
     def __init__(
         self, table: Table, rows: Places, train: ClassMoments, family: Family, log_prior: Floats
     ) -> None:
         present = np.isfinite(log_prior)
-        train, codes = only_present(train), table.codes[rows].astype(np.intp)
+        train, codes = drop_empty_classes(train), table.codes[rows].astype(np.intp)
         rows, codes = rows[present[codes]], (np.cumsum(present) - 1)[codes[present[codes]]]
         order = np.argsort(codes, kind="stable")
         rows, codes = rows[order], codes[order]
@@ -266,9 +266,9 @@ class Part:
         self.ends = np.searchsorted(codes, np.arange(len(train.labels) + 1)).tolist()
         self.scores = np.repeat(log_prior[present][:, None], len(rows), axis=1)  # (K, n)
         self.features, self.trained = train.features, float(train.weight.sum())
-        self.swept = swept(train, train.anchor.offsets(table.features[rows]), family)
+        self.swept = sweep_rows(train, train.anchor.offsets(table.features[rows]), family)
 
-    def sums(self, places: Places, criterion: Criterion) -> Floats:
+    def sums(self, places: Places, criterion: CriterionName) -> Floats:
         """(m,) losses of the rows, of the models one of the features away."""
         found = np.zeros(len(places))
         of = error_sums if criterion == "error" else log_loss_sums
@@ -280,7 +280,7 @@ class Part:
                 found[lo : lo + size] += of(self._ahead(some, span, code), code, weight)
         return found
 
-    def standing(self, criterion: Criterion) -> Floats:
+    def standing(self, criterion: CriterionName) -> Floats:
         """(1,) losses of the rows as they stand."""
         found = np.zeros(1)
         of: Sums = error_sums if criterion == "error" else log_loss_sums
@@ -349,7 +349,7 @@ class Part:
         return np.asarray(-0.5 * (away**2 / own + np.log(np.abs(own))))
 
 
-def swept(train: ClassMoments, offsets: Floats, family: Family) -> list[SweptRows]:
+def sweep_rows(train: ClassMoments, offsets: Floats, family: Family) -> list[SweptRows]:
     """One covariance with the means of all classes, or one for each with its own; none chosen.
 
     Columns are centred and in units of their spread within classes; one that is constant in this
@@ -388,7 +388,7 @@ def _own(rows: Floats) -> Floats:
 _LEFT = 1e-6
 
 
-class SweptAlone:
+class LeaveOneOutSweep:
     """A judge of LDA by every row left out alone."""
 
     def __init__(
@@ -396,20 +396,20 @@ class SweptAlone:
     ) -> None:
         self.constant, self.tolerance = constant, tolerance
         self.chosen: Mask = np.zeros(table.width, dtype=np.bool_)
-        self.fitted = Refitting(estimator, table, fold, constant)
+        self.fitted = RefitCriterion(estimator, table, fold, constant)
         self.fitted.chosen = self.chosen
         table = table.take(np.argsort(table.codes, kind="stable"))
         self.weight = np.ones(len(table)) if table.weight is None else table.weight
-        self.log_prior = log_priors(estimator, table, np.arange(len(table))).T.copy()  # (K, N)
+        self.log_prior = fold_log_priors(estimator, table, np.arange(len(table))).T.copy()  # (K, N)
         self.moments = read_moments(table, detail="pooled")
-        self.without = Without.of(self.moments, table, estimator.family)
+        self.without = LeaveOneOutTerms.of(self.moments, table, estimator.family)
         self.degrees = pooled_degrees(self.moments, estimator.family.denominator)
-        (self.swept,) = swept(self.moments, self.without.offsets, estimator.family)
+        (self.swept,) = sweep_rows(self.moments, self.without.offsets, estimator.family)
         K = len(self.moments.labels)
         self.ends = np.searchsorted(table.codes, np.arange(K + 1)).tolist()
         self.distance, self.cross = np.zeros((2, K, len(table)))  # D and g, of W / degrees
 
-    def judged(self, places: Places, criterion: Criterion) -> Found:
+    def evaluate_changes(self, places: Places, criterion: CriterionName) -> CriterionValues:
         """All at once; those without digits one by one."""
         sums = np.zeros((2, len(places)))
         size = max(1, _TILE // len(self.weight))
@@ -418,21 +418,21 @@ class SweptAlone:
                 sums[:, lo : lo + size] = self._sums(places[lo : lo + size], criterion)
         found = self._found(sums)
         for i in np.flatnonzero(~np.isfinite(found.mean)):
-            one = self.fitted.judged(places[i : i + 1], criterion)
+            one = self.fitted.evaluate_changes(places[i : i + 1], criterion)
             found.mean[i], found.se[i] = one.mean[0], one.se[0]
         return found
 
-    def standing(self, criterion: Criterion) -> Found:
+    def current(self, criterion: CriterionName) -> CriterionValues:
         """By the sums at hand."""
         with np.errstate(divide="ignore", invalid="ignore"):
             found = self._found(self._sums(None, criterion))
-        return found if np.isfinite(found.mean[0]) else self.fitted.standing(criterion)
+        return found if np.isfinite(found.mean[0]) else self.fitted.current(criterion)
 
-    def barred(self) -> Mask:
+    def excluded(self) -> Mask:
         """Constant, or of next to nothing left beside those chosen."""
         return np.asarray(~self.chosen & (self.swept.spent(self.tolerance) | self.constant))
 
-    def turn(self, place: int) -> None:
+    def toggle(self, place: int) -> None:
         """Sweep on the feature."""
         away = self._away(np.array([place]), slice(None))
         own = self.swept.within[place, place]
@@ -442,7 +442,7 @@ class SweptAlone:
         self.swept.turn(place, back=bool(self.chosen[place]))
         self.chosen[place] ^= True
 
-    def fill(self) -> None:
+    def include_all(self) -> None:
         """Sweep on all features that are not constant."""
         rows, means = self.swept.rows, self.swept.means
         self.swept.fill(self.moments.features, float(self.weight.sum()), len(means))
@@ -455,13 +455,15 @@ class SweptAlone:
                 self.cross[k, lo:hi] = np.einsum("dn,dn->n", away[:, lo:hi], of_own)
         self.chosen |= ~self.constant
 
-    def _found(self, sums: Floats) -> Found:
+    def _found(self, sums: Floats) -> CriterionValues:
         """From sums of losses and of their squares, each row a fold of its own."""
         n, total = int((self.weight > 0).sum()), self.weight.sum()
         mean = sums[0] / total
-        return Found(mean, np.sqrt(np.maximum(sums[1] / total - mean**2, 0.0) / max(n - 1, 1)))
+        return CriterionValues(
+            mean, np.sqrt(np.maximum(sums[1] / total - mean**2, 0.0) / max(n - 1, 1))
+        )
 
-    def _sums(self, places: Places | None, criterion: Criterion) -> Floats:
+    def _sums(self, places: Places | None, criterion: CriterionName) -> Floats:
         """(2, m) sums over rows of losses and of their squares; NaN where digits are lost."""
         sums = np.zeros((2, 1))
         for code, (lo, hi) in enumerate(pairwise(self.ends)):
@@ -491,7 +493,7 @@ class SweptAlone:
         return self.swept.rows[places, span] - self.swept.means[:, places, None]
 
 
-def _losses(scores: Floats, code: int, criterion: Criterion) -> Floats:
+def _losses(scores: Floats, code: int, criterion: CriterionName) -> Floats:
     """(m, n) loss of each row by each model; NaN where a score is."""
     if criterion == "error":
         lost = np.isnan(scores).any(axis=0)

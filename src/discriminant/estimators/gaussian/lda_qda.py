@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
-from discriminant.assessment.resampling.leave_one_out import gaussian_without_each
+from discriminant.assessment.resampling.leave_one_out import gaussian_left_out_scores
 from discriminant.errors import DiscriminantWarning, OptionError
 from discriminant.estimators.base import LinearMomentClassifier, MomentClassifier
 from discriminant.models.gaussian.covariance import DENOMINATORS, TARGETS, Metric
@@ -140,7 +140,7 @@ class GaussianClassifier(MomentClassifier):
 
     def leave_one_out_scores(self, moments: Any, table: Table) -> Floats | None:
         """(N, K) scores of each row by the rule of all others, where there is a closed form."""
-        return gaussian_without_each(moments, table, family=self.family, prior=self.prior_from)
+        return gaussian_left_out_scores(moments, table, family=self.family, prior=self.prior_from)
 
     @property
     def covariance_(self) -> Floats:

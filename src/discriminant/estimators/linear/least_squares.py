@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from discriminant.assessment.resampling.leave_one_out import without_each
+from discriminant.assessment.resampling.leave_one_out import least_squares_left_out_scores
 from discriminant.engines.engine import anchor_of, fold, read_classes, read_moments
 from discriminant.engines.partitioned import AnyTable, Parted
 from discriminant.errors import (
@@ -170,7 +170,9 @@ class LeastSquares(LinearMomentClassifier):
 
     def leave_one_out_scores(self, moments: Any, table: Table) -> Floats | None:
         """(N, K) log memberships of each row by the fit to all others, by its leverage."""
-        return without_each(self.rule_from(moments), moments, table, ridge=self.ridge)
+        return least_squares_left_out_scores(
+            self.rule_from(moments), moments, table, ridge=self.ridge
+        )
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Read the rows once and fit, then look whether a class is masked.

@@ -27,9 +27,9 @@ from typing import Any, Literal, Self
 import numpy as np
 import numpy.typing as npt
 
-from discriminant.assessment.inference.profile import Dropped, Peak, drop_each, profile
-from discriminant.assessment.inference.summary import Summary
-from discriminant.assessment.inference.wald import ClassFit, Inference, kept_for_inference
+from discriminant.assessment.inference.profile import DroppedFeature, Peak, drop_each, profile
+from discriminant.assessment.inference.summary import CoefficientSummary
+from discriminant.assessment.inference.wald import ClassFit, Inference, inference_state
 from discriminant.engines.engine import anchor_of, fold, read_moments
 from discriminant.engines.local import one_blas_thread
 from discriminant.engines.partitioned import AnyTable, Parted, in_memory
@@ -91,9 +91,9 @@ class LikelihoodInference:
         """The likelihood of rows that are given again, and where it is largest."""
         raise NotImplementedError
 
-    def summary(self, level: float = 0.95) -> Summary:
+    def summary(self, level: float = 0.95) -> CoefficientSummary:
         """Coefficients with standard errors, tests and Wald intervals; `print` it."""
-        return Summary(self.inference(), _checked(level))
+        return CoefficientSummary(self.inference(), _checked(level))
 
     def intervals(
         self,
@@ -124,7 +124,7 @@ class LikelihoodInference:
 
     def drop_each(
         self, X: Any = None, y: Any = None, sample_weight: Any = None, offset: Any = None
-    ) -> list[Dropped]:
+    ) -> list[DroppedFeature]:
         """Likelihood-ratio test of each feature, by a fit without it to X and y as at fit."""
         found = self.inference()
         return drop_each(
@@ -188,7 +188,7 @@ def _tall(table: AnyTable, wish: Wish) -> TableFit:
     if wish.ridge:
         return TableFit(found, rule)
     apart = None if wish.jeffreys else _apart(found, read, moments, intercept=wish.intercept)
-    kept = None if apart else kept_for_inference(found, read, moments, wish.link)
+    kept = None if apart else inference_state(found, read, moments, wish.link)
     return TableFit(found, rule, apart, kept)
 
 

@@ -19,7 +19,7 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import has_fit_parameter
 
 from discriminant.assessment.assessment import Assessment
-from discriminant.assessment.inference.summary import Printed, number, table
+from discriminant.assessment.inference.summary import PrintedResult, format_number, text_table
 from discriminant.assessment.ranking.auc import auc
 from discriminant.assessment.ranking.roc import average_precision
 from discriminant.assessment.resampling.folds import FoldNumbers, fold_numbers, rows_by_fold
@@ -64,7 +64,7 @@ _TOO_FEW = (ResamplingError, TooFewRowsError, WeightError)  # of a class, in a t
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class ImbalanceComparison(Printed):
+class ImbalanceComparison(PrintedResult):
     """What `compare_imbalance` found: `print` it, or ask for `frame()` or `to_dict()`."""
 
     ways: tuple[str, ...]  # W
@@ -85,7 +85,7 @@ class ImbalanceComparison(Printed):
         title = f"{counts}; {self.folds} folds; AUC, AP and F1 {of}"
         lines = zip(self.ways, self.values.tolist(), strict=True)
         cells = [[way, *(_cell(value) for value in line)] for way, line in lines]
-        return "\n".join(table(title, ["", *_HEAD], cells))
+        return "\n".join(text_table(title, ["", *_HEAD], cells))
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers, lists and texts."""
@@ -108,11 +108,11 @@ class ImbalanceComparison(Printed):
 
 
 def _cell(value: float) -> str:
-    return "-" if np.isnan(value) else number(value, 4)
+    return "-" if np.isnan(value) else format_number(value, 4)
 
 
 @dataclass(slots=True, eq=False)
-class _Held:
+class _StrategyPredictions:
     """What one way says of rows that were held out."""
 
     decided: Codes  # (N,)
@@ -121,7 +121,7 @@ class _Held:
     fitted: bool = True  # in every fold
 
     @classmethod
-    def blank(cls, rows: int, classes: int) -> _Held:
+    def blank(cls, rows: int, classes: int) -> _StrategyPredictions:
         ranking, logs = np.full((2, rows, classes), -np.inf)
         return cls(np.zeros(rows, dtype=np.intp), ranking, logs)
 
@@ -249,7 +249,7 @@ def _checked(ways: Any) -> dict[str, Any]:
     return dict(ways)
 
 
-def _ranked(held: _Held, codes: Codes, positive: int | None) -> tuple[float, float]:
+def _ranked(held: _StrategyPredictions, codes: Codes, positive: int | None) -> tuple[float, float]:
     """AUC and average precision: of one class, or the mean over all."""
     if np.isnan(held.ranking).any():
         return np.nan, np.nan
@@ -284,10 +284,10 @@ def _positive(labels: Labels, codes: Codes, positive: Any) -> int | None:
 
 def _held_out(
     models: Mapping[str, Any], X: Any, codes: Codes, labels: Labels, fold: FoldNumbers, cost: Any
-) -> dict[str, _Held]:
+) -> dict[str, _StrategyPredictions]:
     """Every way's answers about every row, by classifiers that have not seen its fold."""
     order = [PLAIN, THRESHOLD, *(name for name in models if name != PLAIN)]
-    found = {name: _Held.blank(len(codes), len(labels)) for name in order}
+    found = {name: _StrategyPredictions.blank(len(codes), len(labels)) for name in order}
     for f, test in enumerate(rows_by_fold(fold)):
         train = np.setdiff1d(np.arange(len(codes)), test, assume_unique=True)
         rows, held, truth = _safe_indexing(X, train), _safe_indexing(X, test), labels[codes[train]]
@@ -314,7 +314,9 @@ def _fitted(name: str, model: Any, rows: Any, truth: Any, fold: int) -> Any:
         return None
 
 
-def _move(found: dict[str, _Held], count: Codes, test: Places, labels: Labels, cost: Any) -> None:
+def _move(
+    found: dict[str, _StrategyPredictions], count: Codes, test: Places, labels: Labels, cost: Any
+) -> None:
     """The threshold of the plain fit, on its posteriors of some rows."""
     plain, moved = found[PLAIN], found[THRESHOLD]
     moved.ranking, moved.log_posterior = plain.ranking, plain.log_posterior

@@ -28,7 +28,7 @@ from sklearn.utils import _safe_indexing, check_random_state, get_tags
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _num_samples, has_fit_parameter
 
-from discriminant.assessment.resampling.folds import made_from_moments
+from discriminant.assessment.resampling.folds import is_moment_based
 from discriminant.engines.engine import read_classes, read_moments
 from discriminant.engines.local import blas_for
 from discriminant.engines.partitioned import AnyTable, in_memory
@@ -204,7 +204,7 @@ Odds = Callable[[], Floats]  # (n, M) log odds of the positive sides, worked out
 def _by_moments(model: Any) -> bool:
     """Whether the two-class classifier is a function of moments."""
     base = model.estimator
-    return isinstance(base, MomentClassifier) and made_from_moments(base)
+    return isinstance(base, MomentClassifier) and is_moment_based(base)
 
 
 def _needs_moments(model: Any) -> bool:

@@ -39,7 +39,11 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils import _safe_indexing, check_random_state, get_tags
 from sklearn.utils.validation import has_fit_parameter
 
-from discriminant.assessment.resampling.folds import given_prior, made_from_moments, only_present
+from discriminant.assessment.resampling.folds import (
+    drop_empty_classes,
+    is_moment_based,
+    prior_option,
+)
 from discriminant.engines.engine import anchor_of, fold, read_moments
 from discriminant.engines.local import available_threads, blas_for, map_rows, one_blas_thread
 from discriminant.engines.partitioned import Parted
@@ -265,7 +269,7 @@ def safe_log(posterior: Floats) -> Floats:
 
 def _says_prior(model: Any) -> bool:
     """Whether an option of the classifier, or of the one it ends in, sets its priors."""
-    found = given_prior(final_estimator(model))
+    found = prior_option(final_estimator(model))
     return found is not None and found[1] is not None
 
 
@@ -452,7 +456,7 @@ class EasyEnsemble(RebalancingClassifier):
         self, X: Any, y: Any, drawn: list[RowNumbers], own: npt.NDArray[np.bool_]
     ) -> list[Any] | None:
         """The classifiers from one reading; None where they need the rows themselves."""
-        if not made_from_moments(self.estimator):
+        if not is_moment_based(self.estimator):
             return None
         table = open_table(X, y, name=type(self.estimator).__name__)
         detail = self.estimator.detail_for(min(map(len, drawn)), table.width)
@@ -573,7 +577,7 @@ class Reweighted(RebalancingClassifier):
     def fit_moments(self, moments: ClassMoments) -> Self:
         """Fit from moments, of which each class is scaled; no rows are needed."""
         model = _moment_clone(self.estimator)
-        moments = only_present(moments)
+        moments = drop_empty_classes(moments)
         factor = class_weights(moments.weight, moments.labels, self.weights, beta=self.beta)
         model.fit_moments(moments.scale(factor))
         self.estimator_, self.weights_ = model, factor
@@ -688,7 +692,7 @@ class Resampled(RebalancingClassifier):
             name = "method" if self.method == "smote" else "expected"
             allowed = "another where there are moments alone; for rows there is fit(X, y)"
             raise OptionError.of(name, getattr(self, name), allowed)
-        moments = only_present(moments)
+        moments = drop_empty_classes(moments)
         target = target_of(moments.rows, moments.labels, self.strategy, self.method)
         model.fit_moments(drawn_in_the_mean(moments, target, self.method))
         self.estimator_, self.rows_, self.expected_ = model, target.wanted, True
@@ -720,7 +724,7 @@ class Resampled(RebalancingClassifier):
         """Whether moments take the place of draws."""
         if self.expected is not None and not self.expected:
             return False
-        able = made_from_moments(model)
+        able = is_moment_based(model)
         if able:  # the mean of third and fourth powers over draws is not worked out
             able = model.detail_for(*X.shape) in ("diagonal", "pooled", "class")
             able = able and (self.method != "smote" or self.nominal is None)
@@ -781,7 +785,7 @@ class Resampled(RebalancingClassifier):
 
 def _moment_clone(estimator: Any) -> Any:
     """A clone of a classifier made from moments."""
-    if not made_from_moments(estimator):
+    if not is_moment_based(estimator):
         allowed = "a classifier made from moments, such as LDA; for rows there is fit(X, y)"
         raise OptionError.of("estimator", type(estimator).__name__, allowed)
     return clone(estimator)

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from discriminant.assessment.scorers import check_classifier, said_by
+from discriminant.assessment.scorers import check_classifier, decisions_of
 from discriminant.decision.actions import OUTLIER, REJECT, Verdict
 from discriminant.errors import OptionError, PlotError, ShapeError, merge_warnings
 from discriminant.report.plots.canvas import (
@@ -241,7 +241,7 @@ def decided_over(model: Any, plane: Plane, actions: list[Hashable]) -> Decide:
 
     def decide(points: Floats) -> npt.NDArray[np.intp]:
         parts = [
-            places(said_by(model, plane.rows(points[lo : lo + step]))[0], actions)
+            places(decisions_of(model, plane.rows(points[lo : lo + step]))[0], actions)
             for lo in range(0, len(points), step)
         ]
         return np.concatenate(parts)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from discriminant.assessment.resampling.cross_validate import HeldOut
+from discriminant.assessment.resampling.cross_validate import HeldOutPredictions
 from discriminant.assessment.scorers import check_classifier
 from discriminant.decision.actions import REJECT, Reject, exceeds
 from discriminant.decision.curves import RiskCoverage, risk_coverage
@@ -68,7 +68,7 @@ def plot_reject(
         None: in a few words what is shown.
     """
     check_matplotlib()
-    if isinstance(found, HeldOut):
+    if isinstance(found, HeldOutPredictions):
         if not found.probabilistic:
             raise PosteriorError.not_probabilities("the model held out", "plot_reject")
         curve = risk_coverage(found.log_posterior, found.codes, sample_weight=found.weight)

@@ -15,7 +15,7 @@ import numpy as np
 
 from discriminant.assessment.ranking.auc import AUC, auc
 from discriminant.assessment.resampling.compare import mcnemar
-from discriminant.assessment.resampling.cross_validate import HeldOut
+from discriminant.assessment.resampling.cross_validate import HeldOutPredictions
 from discriminant.assessment.resampling.rda_grid import Grid
 from discriminant.errors import DiscriminantError
 from discriminant.report.fact_types import ComparisonFacts, ModelFacts, SurfaceFacts
@@ -25,7 +25,7 @@ _ALIKE = 0.05  # level below which two models are told apart
 
 
 def comparison_section(
-    held: Mapping[str, HeldOut],
+    held: Mapping[str, HeldOutPredictions],
     *,
     chosen: str | None = None,
     why: str | None = None,
@@ -90,7 +90,7 @@ def surface_facts(grid: Grid) -> SurfaceFacts:
     )
 
 
-def held_auc(held: HeldOut, level: float | None = 0.95) -> AUC | None:
+def held_auc(held: HeldOutPredictions, level: float | None = 0.95) -> AUC | None:
     """AUC of held-out log posteriors: of the second class, or the mean of each against the rest."""
     logs, present = held.log_posterior, np.bincount(held.codes, minlength=len(held.labels))
     if (present == 0).any():
@@ -110,7 +110,7 @@ def log_odds(logs: Any) -> Any:
 
 def _model(
     name: str,
-    held: HeldOut,
+    held: HeldOutPredictions,
     *,
     level: float,
     chosen: bool,
@@ -142,7 +142,7 @@ def _model(
     )
 
 
-def _least_loss(held: Mapping[str, HeldOut]) -> str:
+def _least_loss(held: Mapping[str, HeldOutPredictions]) -> str:
     """Name of the model of least log loss; one without probabilities only if none has any."""
 
     def rank(name: str) -> tuple[bool, float, float]:
@@ -152,17 +152,17 @@ def _least_loss(held: Mapping[str, HeldOut]) -> str:
     return min(held, key=rank)
 
 
-def _folds(held: HeldOut) -> str:
+def _folds(held: HeldOutPredictions) -> str:
     folds = int(held.fold.max()) + 1
     return "leaving out one row at a time" if folds == len(held.codes) else f"{folds} folds"
 
 
-def _baseline(held: HeldOut) -> float:
+def _baseline(held: HeldOutPredictions) -> float:
     weight = np.bincount(held.codes, held.weight, minlength=len(held.labels))
     return float(1.0 - weight.max() / weight.sum())
 
 
-def _why(held: Mapping[str, HeldOut], taken: str, models: list[ModelFacts]) -> str:
+def _why(held: Mapping[str, HeldOutPredictions], taken: str, models: list[ModelFacts]) -> str:
     own = next(model for model in models if model["chosen"])
     least = taken == _least_loss(held)
     reason = (
@@ -176,7 +176,7 @@ def _why(held: Mapping[str, HeldOut], taken: str, models: list[ModelFacts]) -> s
     return " ".join(filter(None, [f"{own['label']} {reason}.", mistakes, rivals]))
 
 
-def _rivals(held: Mapping[str, HeldOut], taken: str, titles: Mapping[str, str]) -> str:
+def _rivals(held: Mapping[str, HeldOutPredictions], taken: str, titles: Mapping[str, str]) -> str:
     """What McNemar's test says of the others."""
     others = [name for name in held if name != taken]
     if not others:
@@ -193,7 +193,7 @@ def _rivals(held: Mapping[str, HeldOut], taken: str, titles: Mapping[str, str]) 
     return f"By number of mistakes it cannot be told from {them}: the difference may be chance."
 
 
-def _paired(own: HeldOut, other: HeldOut) -> tuple[float, float]:
+def _paired(own: HeldOutPredictions, other: HeldOutPredictions) -> tuple[float, float]:
     """How many more rows the first has right, and p of McNemar's test."""
     right = [held.decided == held.codes for held in (own, other)]
     weight = np.ones(len(own.codes)) if own.weight is None else own.weight

@@ -33,9 +33,9 @@ import numpy as np
 from scipy.special import chdtri
 from scipy.stats import t as student
 
-from discriminant.assessment.inference.manova import check_products, standardised
+from discriminant.assessment.inference.manova import check_products, standardise
 from discriminant.assessment.inference.wald import Inference
-from discriminant.assessment.resampling.cross_validate import HeldOut
+from discriminant.assessment.resampling.cross_validate import HeldOutPredictions
 from discriminant.assessment.selection.stepwise import Stepwise
 from discriminant.errors import DiscriminantError, InferenceError
 from discriminant.models.gaussian.covariance import factor, rounding
@@ -285,7 +285,7 @@ def findings_of(
     table: Table,
     moments: ClassMoments | None,
     *,
-    held: HeldOut | None = None,
+    held: HeldOutPredictions | None = None,
     warnings: Iterable[Any] = (),
     among: str = "",
     lines: Lines | None = None,
@@ -362,7 +362,7 @@ def _wide(table: Table) -> list[FindingFacts]:
 
 def _collinear(moments: ClassMoments) -> list[FindingFacts]:
     try:
-        standard = standardised(moments, "The look for collinear features")
+        standard = standardise(moments, "The look for collinear features")
     except DiscriminantError:
         return []
     metric, _ = factor(standard.within)
@@ -424,7 +424,7 @@ def _own_distances(table: Table, moments: ClassMoments) -> tuple[Floats, int]:
     return np.concatenate(found), len(moving)
 
 
-def _masked(held: HeldOut) -> list[FindingFacts]:
+def _masked(held: HeldOutPredictions) -> list[FindingFacts]:
     K, right = len(held.labels), held.decided == held.codes
     weight = np.ones(len(right)) if held.weight is None else held.weight
     rows = np.bincount(held.codes, weight, minlength=K)
@@ -448,7 +448,7 @@ def _masked(held: HeldOut) -> list[FindingFacts]:
     return found
 
 
-def _surprising(held: HeldOut, numbered: Numbered) -> list[FindingFacts]:
+def _surprising(held: HeldOutPredictions, numbered: Numbered) -> list[FindingFacts]:
     if not held.probabilistic:
         return []
     own = held.log_posterior[np.arange(len(held.codes)), held.codes]

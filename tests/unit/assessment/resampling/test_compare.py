@@ -11,7 +11,7 @@ from sklearn.dummy import DummyClassifier
 
 from discriminant import LDA, QDA, NearestMean, compare_models, cross_validate
 from discriminant.assessment.resampling.compare import corrected_t, mcnemar
-from discriminant.assessment.resampling.cross_validate import HeldOut
+from discriminant.assessment.resampling.cross_validate import HeldOutPredictions
 from discriminant.errors import ComparisonError, NoSpreadWarning, OptionError
 from tests.parity.golden import frozen
 
@@ -21,7 +21,9 @@ def held(right, fold, weight=None):
     log = np.log(np.where(np.asarray(right)[:, None], [0.9, 0.1], [0.2, 0.8]))
     codes = np.zeros(len(log), dtype=np.intp)
     labels = np.array(["a", "b"])
-    return HeldOut(labels, codes, np.asarray(fold), log, log.argmax(axis=1), weight=weight)
+    return HeldOutPredictions(
+        labels, codes, np.asarray(fold), log, log.argmax(axis=1), weight=weight
+    )
 
 
 # --- corrected resampled t ------------------------------------------------------------------------

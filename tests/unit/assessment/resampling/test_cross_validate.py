@@ -14,7 +14,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from discriminant import LDA, QDA, RDA, cross_validate, moments
-from discriminant.assessment.resampling.folds import all_but_one, fold_numbers
+from discriminant.assessment.resampling.folds import fold_numbers, sums_without_each
 from discriminant.errors import (
     ClassMissingWarning,
     MissingValueError,
@@ -123,7 +123,7 @@ def test_all_but_one_is_the_sum_of_the_others(count):
     X, y = unequal_classes(90)
     part = np.arange(len(y)) % count
     parts = [moments(X[part == f], y[part == f]) for f in range(count)]
-    for f, train in enumerate(all_but_one(parts)):
+    for f, train in enumerate(sums_without_each(parts)):
         alone = moments(X[part != f], y[part != f])
         np.testing.assert_allclose(train.within(), alone.within(), rtol=1e-12, atol=1e-10)
 

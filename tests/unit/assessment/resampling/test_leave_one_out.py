@@ -59,7 +59,7 @@ def test_leaving_a_weighted_row_out_takes_all_its_weight(name):
 @pytest.mark.parametrize("name", _CLOSED)
 def test_a_closed_form_fits_no_model_for_a_row(name, monkeypatch):
     X, y = unequal_classes()
-    monkeypatch.setattr(room, "by_removal", None)
+    monkeypatch.setattr(room, "by_downdating", None)
     assert np.isfinite(leave_one_out(MEMBERS[name], X, y).log_posterior).all()
 
 

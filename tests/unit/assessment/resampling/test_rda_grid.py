@@ -5,7 +5,7 @@ import pytest
 
 from discriminant import RDA, cross_validate
 from discriminant.assessment.resampling import rda_grid as room
-from discriminant.assessment.resampling.folds import all_but_one, fold_moments, fold_numbers
+from discriminant.assessment.resampling.folds import fold_moments, fold_numbers, sums_without_each
 from discriminant.assessment.resampling.rda_grid import (
     Candidates,
     Grid,
@@ -49,7 +49,7 @@ def test_every_candidate_has_the_log_posterior_of_a_refit(name, shrinkage, pooli
     fold = fold_numbers(4, table.codes)
     place = _SHRINKAGE.index(shrinkage), slice(None), slice(None), list(_POOLING).index(pooling)
     found = np.empty((len(y), 3))
-    for f, train in enumerate(all_but_one(fold_moments(table, fold, "class"))):
+    for f, train in enumerate(sums_without_each(fold_moments(table, fold, "class"))):
         scores = candidate_scores(train, train.anchor.offsets(X[fold == f]), candidates)
         prior = np.log(train.weight / train.weight.sum())
         found[fold == f] = log_posterior(scores[place].T + prior)

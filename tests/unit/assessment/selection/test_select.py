@@ -24,7 +24,7 @@ from discriminant import (
     leave_one_out,
     select_features,
 )
-from discriminant.assessment.selection.sweep import SweptAlone, SweptFolds
+from discriminant.assessment.selection.sweep import FoldSweep, LeaveOneOutSweep
 from discriminant.errors import (
     ClassMissingWarning,
     ConstantColumnWarning,
@@ -200,14 +200,16 @@ def test_rows_left_out_one_by_one_choose_as_by_fitting(direction, criterion, wei
     assert_same_path(select_features(LDA(), rows, codes, "loo", **options), expected)
 
 
-@pytest.mark.parametrize("kind", [SweptFolds, SweptAlone])
+@pytest.mark.parametrize("kind", [FoldSweep, LeaveOneOutSweep])
 def test_a_judge_knows_the_losses_of_all_changes_after_any_turns(kind):
     rows, codes, fold, _ = overlapping(5, n=80)
-    fold = fold if kind is SweptFolds else np.arange(80)
+    fold = fold if kind is FoldSweep else np.arange(80)
     judge = kind(LDA(), open_table(rows, codes), fold, np.zeros(6, dtype=bool), tolerance=1e-8)
     for place in (4, 0, 2, 0, 5):  # the second turn of 0 takes it out again
-        judge.turn(place)
-    ours = [judge.judged(np.arange(6), criterion).mean for criterion in ("error", "log_loss")]
+        judge.toggle(place)
+    ours = [
+        judge.evaluate_changes(np.arange(6), criterion).mean for criterion in ("error", "log_loss")
+    ]
     changes = [fitted(LDA(), rows, codes, fold, None, {2, 4, 5} ^ {j}) for j in range(6)]
     np.testing.assert_allclose(ours, np.transpose(changes), rtol=0, atol=1e-12)
 

@@ -107,10 +107,10 @@ def parts_of(name: str) -> set[str]:
 
 
 def literals(tree: ast.Module) -> Iterator[tuple[str, int]]:
-    """Yield every docstring and text, with its first line."""
+    """Yield every docstring and text, with its first line; {names} in templates are not prose."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
-            yield node.value, node.lineno
+            yield re.sub(r"\{\w+\}", "{}", node.value), node.lineno
 
 
 def comments(source: str) -> Iterator[tuple[str, int]]:

@@ -13,7 +13,7 @@ from io import open as taken
 def found(told, *, rows):  # so
     # many words: found
     self._kept_rows = "Nothing was found" if rows else f"Told {rows}"
-    class FoundRows: pass
+    class FoundRows: message = "{told} rows"
     return found(told)
 '''
 

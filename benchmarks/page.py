@@ -183,9 +183,9 @@ How to read the table:
   `X.T @ X` is a single NumPy product of the same data (on all cores or on one, whichever is
   faster) and the least work that any such fit has to do. Where the goal is given as "× its time",
   the ratio is our time divided by that of the product.
-- scikit-learn runs with every solver it has, each on all cores and with BLAS limited to one
-  thread, and only the fastest counts; otherwise BLAS threads that wait for each other on a busy
-  machine would make us look better. Repeated fits to few rows always run on one thread, which is
+- scikit-learn runs with each of its solvers, both on all cores and with BLAS limited to one
+  thread, and only the fastest run counts. Otherwise, on a busy machine, BLAS threads that wait
+  for each other would slow it down and make us look better. Repeated fits to few rows always run on one thread, which is
   faster for them.
 - *peak* is the maximum memory that the call needs in addition to its input, in a new process.
 - *difference* is the largest difference between our result and the peer's: posteriors of 500 rows

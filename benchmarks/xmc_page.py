@@ -193,8 +193,8 @@ Written by `make bench-xmc`. Measured on {machine}.
 
 ## Comparison with other libraries
 
-*result* is our figure divided by the peer's (for prediction, how many times faster we are), or
-for P@k and PSP@k our figure minus the peer's, in percentage points.
+*result* is our figure divided by the peer's. For prediction time it is the peer's figure divided by
+ours, and for P@k and PSP@k it is our figure minus the peer's, in percentage points.
 
 {ratios}
 

@@ -185,8 +185,8 @@ How to read the table:
   the ratio is our time divided by that of the product.
 - scikit-learn runs with each of its solvers, both on all cores and with BLAS limited to one
   thread, and only the fastest run counts. Otherwise, on a busy machine, BLAS threads that wait
-  for each other would slow it down and make us look better. Repeated fits to few rows always run on one thread, which is
-  faster for them.
+  for each other would slow it down and make us look better. Repeated fits to few rows always run
+  on one thread, which is faster for them.
 - *peak* is the maximum memory that the call needs in addition to its input, in a new process.
 - *difference* is the largest difference between our result and the peer's: posteriors of 500 rows
   after a fit, log posteriors for leave-one-out, the whole result for predictions (0 if all labels

@@ -1,4 +1,4 @@
-"""examples: tables that come with scikit-learn, as CSV, with a command to try on each."""
+"""Example tables: data sets of scikit-learn as CSV, with a command to try on each."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ _SETS = {
 
 
 def write_examples(session: Session, folder: str, *, force: bool = False) -> int:
-    """Write them all; a file of the same name that holds something else is kept, unless forced."""
+    """Write all examples; a different file of the same name is replaced only with `force`."""
     check_file_name(folder)
     texts = {Path(folder) / f"{name}.csv": _text(name) for name in _SETS}
     for file, text in texts.items():
-        if not force and file.exists() and not _holds(file, text):
+        if not force and file.exists() and not _has_content(file, text):
             raise CommandError.would_overwrite(file)
     try:
         Path(folder).mkdir(parents=True, exist_ok=True)
@@ -39,17 +39,17 @@ def write_examples(session: Session, folder: str, *, force: bool = False) -> int
         store.check_place(file)
         track_output(file)
     for file, text in texts.items():
-        if not _holds(file, text):
+        if not _has_content(file, text):
             write_whole(file, text)
-    found = [_told(name, file) for name, file in zip(_SETS, texts, strict=True)]
+    examples = [_describe(name, file) for name, file in zip(_SETS, texts, strict=True)]
     lines = []
-    for one in found:
-        lines += [f"{one['file']}: {one['about']}", f"  {one['command']}", ""]
-    session.result({"examples": found}, "\n".join(lines))
+    for example in examples:
+        lines += [f"{example['file']}: {example['about']}", f"  {example['command']}", ""]
+    session.result({"examples": examples}, "\n".join(lines))
     return DONE
 
 
-def _holds(file: Path, text: bytes) -> bool:
+def _has_content(file: Path, text: bytes) -> bool:
     return file.is_file() and file.stat().st_size == len(text) and file.read_bytes() == text
 
 
@@ -67,7 +67,7 @@ def _text(name: str) -> bytes:
     return text.getvalue().encode("utf-8")
 
 
-def _told(name: str, file: Path) -> dict[str, Any]:
+def _describe(name: str, file: Path) -> dict[str, Any]:
     target, about = _SETS[name]
     command = shlex.join(["discriminant", "report", str(file), "--target", target])
     return {"name": name, "file": str(file), "about": about, "target": target, "command": command}

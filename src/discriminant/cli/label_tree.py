@@ -1,6 +1,7 @@
-"""fit --model label-tree: a file of sparse rows with label sets, or a table (--target).
+"""Commands for label trees: fit, report and assess.
 
-report and assess of label trees: files of sparse rows with label sets.
+The rows come from a file of sparse rows with label sets (XMC text or svmlight), or, for fit, from a
+table (--target).
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Any
 from discriminant import store
 from discriminant.cli.options import is_passed, one_or_all, parse_costs, reject_inapplicable
 from discriminant.cli.session import DONE, Session
-from discriminant.cli.study_commands import check_places, decided_as, opened, stem_of
+from discriminant.cli.study_commands import check_outputs, open_study, output_stem, with_decision
 from discriminant.errors import CommandError
 from discriminant.extreme.files import (
     LabelsAssessed,
@@ -32,41 +33,44 @@ from discriminant.study.predict import ProgressRate
 from discriminant.study.report import write_text
 from discriminant.study.sources import reject_sparse_file
 
-_SCALED = " Rows were brought to length one (--with unit_rows=false leaves them as they are)."
+_SCALED = " Rows were scaled to unit length (--with unit_rows=false turns this off)."
 _FROM_ONE = (
-    "There is no feature 0, so features were taken to count from 1, as svmlight has it; if they "
-    "count from 0, say --first 0. The model remembers which."
+    "There is no feature 0, so features are assumed to be numbered from 1, as svmlight does; if "
+    "they are numbered from 0, pass --first 0. The model stores the choice."
 )
-_MOST = 10_000_000  # classes of a table, unless it is said
+_MAX_CLASSES = 10_000_000  # of a table, unless --max-classes is passed
 
 
 def fit(session: Session, source: tuple[str, ...], options: dict[str, Any]) -> int:
-    """A label tree of all rows: of a table, if it is said which column has the labels."""
-    check_places(source, options["out"])
-    asked = dict(setting(text) for text in options["settings"])
+    """Fit a label tree to sparse rows, or to a table if --target names the label column."""
+    check_outputs(source, options["out"])
+    settings = dict(setting(text) for text in options["settings"])
     if options["target"] is None:
         reject_inapplicable("sparse rows")
-        return _fit_sparse(session, source, options, asked)
+        return _fit_sparse(session, source, options, settings)
     reject_inapplicable("named model", "table of a label tree")
-    return _fit_table(session, source, options, asked)
+    return _fit_table(session, source, options, settings)
 
 
 def _fit_sparse(
-    session: Session, source: tuple[str, ...], options: dict[str, Any], asked: dict[str, Any]
+    session: Session, source: tuple[str, ...], options: dict[str, Any], settings: dict[str, Any]
 ) -> int:
-    """To label sets, or to one label for each row, of a file of sparse rows."""
-    model, rows, _ = trained(session, source, options, asked)
+    """Fit to a file of sparse rows, each with one label or a set of labels."""
+    model, rows, _ = train(session, source, options, settings)
     store.save(model, options["out"])
-    return _tell(session, model, rows, options["out"])
+    return _print_model(session, model, rows, options["out"])
 
 
-def trained(
-    session: Session, source: tuple[str, ...], options: dict[str, Any], asked: dict[str, Any]
+def train(
+    session: Session, source: tuple[str, ...], options: dict[str, Any], settings: dict[str, Any]
 ) -> tuple[LabelTree, int, dict[str, float]]:
-    """A model of sparse rows, brought to length one unless that is said; their number; seconds."""
+    """Return a model of sparse rows, the number of rows, and the seconds taken.
+
+    Rows are scaled to unit length unless the settings say otherwise.
+    """
     given = {"random_state": options["seed"], "checkpoint": options["checkpoint"]}
-    given = given if asked.get("tree") == "moments" else {**given, "unit_rows": True}
-    model = LabelTree(**{**given, **asked})
+    given = given if settings.get("tree") == "moments" else {**given, "unit_rows": True}
+    model = LabelTree(**{**given, **settings})
     check_options(model)  # before a large file is read
     with session.progress() as shown:
         shown("reading", 0, 1)
@@ -79,7 +83,7 @@ def trained(
             model.progress = lambda done, of: shown("training", done, of)
         model.fit(read.features, read.labels)
     if not is_xmc(one_file(one_or_all(source))):
-        _remember(model, read.first)
+        model.first_feature_ = read.first
         if first is None and read.first == 1:
             session.log(_FROM_ONE)
     training = time.perf_counter() - began - reading
@@ -87,58 +91,55 @@ def trained(
 
 
 def first_feature(source: tuple[str, ...], options: dict[str, Any]) -> Any:
-    """What --first says that the first feature is called: 0 or 1; None if it says nothing."""
+    """Return the value of --first, 0 or 1, or None."""
     if options["first"] is None:
         return None
     path = one_file(one_or_all(source))
     if is_xmc(path):
         raise CommandError(
-            f"--first is of svmlight, and {path} is XMC text, which counts from 0: leave it out."
+            f"--first applies only to svmlight, and {path} is XMC text, which numbers them from "
+            "0: leave it out."
         )
     return int(options["first"])
 
 
-def say_first(model: Any, source: tuple[str, ...], options: dict[str, Any]) -> None:
-    """Let a model read a file as --first says, if it says something."""
+def set_first_feature(model: Any, source: tuple[str, ...], options: dict[str, Any]) -> None:
+    """Store the value of --first, if there is one, in the model."""
     if options["first"] is None:
         return
-    _remember(model, first_feature(source, options))
-
-
-def _remember(model: Any, first: int) -> None:
-    model.first_feature_ = first  # saved with it
+    model.first_feature_ = first_feature(source, options)
 
 
 def _fit_table(
-    session: Session, source: tuple[str, ...], options: dict[str, Any], asked: dict[str, Any]
+    session: Session, source: tuple[str, ...], options: dict[str, Any], settings: dict[str, Any]
 ) -> int:
-    """To a table of one label for each row, whose columns may be of any units and kinds.
+    """Fit to a table with one label per row and columns of any type.
 
-    A checkpoint is of whatever takes the time: of sums, if the tree is made of moments.
+    The checkpoint holds moments if the tree is built from them, else the trained levels.
     """
     reject_sparse_file(source)
-    given = {"random_state": options["seed"], "standardize": True, **asked}
-    if asked.get("tree") != "moments":
+    given = {"random_state": options["seed"], "standardize": True, **settings}
+    if settings.get("tree") != "moments":
         given = {"checkpoint": options["checkpoint"], **given}
         options = {**options, "checkpoint": None}
     if not is_passed("max_classes"):
-        options = {**options, "max_classes": _MOST}
+        options = {**options, "max_classes": _MAX_CLASSES}
     model, cost, reject = LabelTree(**given), parse_costs(options["cost"]), options["reject"]
-    with opened(session, source, {**options, "folds": 2}) as found:
-        made: Any = found.fitted(model)
+    with open_study(session, source, {**options, "folds": 2}) as analysis:
+        fitted: Any = analysis.fitted(model)
         decided = cost is not None or reject is not None
         store.save(
-            decided_as(made, "label-tree", cost, reject) if decided else made, options["out"]
+            with_decision(fitted, "label-tree", cost, reject) if decided else fitted, options["out"]
         )
-    return _tell(session, made.estimator_, len(found.rows), options["out"])
+    return _print_model(session, fitted.estimator_, len(analysis.rows), options["out"])
 
 
 def is_of_sparse_rows(model: Any) -> bool:
-    """Whether a model is a label tree that answers files of sparse rows."""
+    """Whether a model is a label tree fitted to sparse rows without column names."""
     return isinstance(model, LabelTree) and not hasattr(model, "feature_names_in_")
 
 
-def _tell(session: Session, model: LabelTree, rows: int, out: Any) -> int:
+def _print_model(session: Session, model: LabelTree, rows: int, out: Any) -> int:
     labels = len(model.classes_)
     session.result(
         {
@@ -158,36 +159,36 @@ def _tell(session: Session, model: LabelTree, rows: int, out: Any) -> int:
 
 
 def setting(text: str) -> tuple[str, Any]:
-    """An option and its value: a number or a word."""
-    name, found, value = text.partition("=")
-    if not found:
+    """Return an option and its value, a number or a text."""
+    name, separator, value = text.partition("=")
+    if not separator:
         raise CommandError(f"--with {text}: write OPTION=VALUE, such as --with arity=32.")
     try:
         return name.strip(), json.loads(value)
-    except (ValueError, RecursionError):  # also too many digits, too many brackets
+    except (ValueError, RecursionError):  # RecursionError: too many brackets
         return name.strip(), value
 
 
 def report(session: Session, source: tuple[str, ...], options: dict[str, Any]) -> int:
-    """Train on a file, measure on another if there is one, and write what was found."""
+    """Train on a file, evaluate on --test if there is one, and write the report."""
     reject_inapplicable("sparse rows", *(["no test file"] if options["test"] is None else []))
     if options["no_model"]:
         reject_inapplicable("no model file")
-    page = Path(options["out"] or f"{stem_of(source, None)}.html")
+    page = Path(options["out"] or f"{output_stem(source, None)}.html")
     file = None if options["no_model"] else Path(options["save"] or page.with_suffix(".model"))
     read_from = source if options["test"] is None else (*source, options["test"])
     extra = {name: options[name] for name in ("facts", "markdown") if options[name]}
-    check_places(read_from, page, file, *extra.values())
-    asked = dict(setting(text) for text in options["settings"])
+    check_outputs(read_from, page, file, *extra.values())
+    settings = dict(setting(text) for text in options["settings"])
     if options["test"] is not None:
         check_widths(one_file(one_or_all(source)), one_file(options["test"]))
-    model, _, seconds = trained(session, source, options, asked)
+    model, _, seconds = train(session, source, options, settings)
     measured = None
     if file is not None:
         store.save(model, file)
     if options["test"] is not None:
         began = time.perf_counter()
-        measured = _measured(session, model, options["test"], options)
+        measured = _assess(session, model, options["test"], options)
         seconds["measuring"] = time.perf_counter() - began
     facts = label_page_facts(
         model,
@@ -199,16 +200,16 @@ def report(session: Session, source: tuple[str, ...], options: dict[str, Any]) -
         file="" if file is None else file.name,
         command=session.command,
     )
-    return _written(session, model, measured, facts, page, {"model": file, **extra})
+    return _write_report(session, model, measured, facts, page, {"model": file, **extra})
 
 
 def assess(
     session: Session, model: LabelTree, path: str, source: tuple[str, ...], options: dict[str, Any]
 ) -> int:
-    """Measure a saved label tree on a file, and write a page of it if one is asked for."""
+    """Evaluate a saved label tree on a file, and write a report with --page."""
     page = None if options["page"] is None else Path(options["page"])
-    check_places((path, *source), page)
-    measured = _measured(session, model, one_or_all(source), options)
+    check_outputs((path, *source), page)
+    measured = _assess(session, model, one_or_all(source), options)
     if page is None:
         session.result(measured.to_dict(), str(measured))
         return DONE
@@ -220,10 +221,10 @@ def assess(
         file=Path(path).name,
         command=session.command,
     )
-    return _written(session, model, measured, facts, page, {})
+    return _write_report(session, model, measured, facts, page, {})
 
 
-def _measured(
+def _assess(
     session: Session, model: LabelTree, source: Any, options: dict[str, Any]
 ) -> LabelsAssessed:
     with session.progress() as shown:
@@ -234,7 +235,7 @@ def _measured(
         )
 
 
-def _written(
+def _write_report(
     session: Session,
     model: LabelTree,
     measured: LabelsAssessed | None,
@@ -249,6 +250,6 @@ def _written(
     if "markdown" in written:
         write_text(Path(written["markdown"]), labels_to_markdown(facts))
     lines = [str(model.summary()), *([] if measured is None else [str(measured)])]
-    told = {name: part for name, part in facts.items() if name not in ("made", "use", "title")}
-    session.result(told, "\n\n".join([*lines, ""]), written={"page": page, **written})
+    output = {name: part for name, part in facts.items() if name not in ("made", "use", "title")}
+    session.result(output, "\n\n".join([*lines, ""]), written={"page": page, **written})
     return DONE

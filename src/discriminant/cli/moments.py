@@ -1,4 +1,4 @@
-"""moments, merge, forget and drift: files of moments, which add and subtract."""
+"""Commands on moment files, which add and subtract: moments, merge, forget and drift."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from discriminant import store
 from discriminant.assessment.inference.group_tests import Hotelling, hotelling
 from discriminant.cli.options import one_or_all, reading_arguments
 from discriminant.cli.session import DONE, Session
-from discriminant.cli.study_commands import check_places
+from discriminant.cli.study_commands import check_outputs
 from discriminant.engines.engine import read_moments
 from discriminant.engines.table_moments import TableMoments, alike
 from discriminant.errors import CommandError, CommandWarning
@@ -22,99 +22,99 @@ from discriminant.report.format import counted, number
 from discriminant.study.predict import ProgressRate
 from discriminant.study.sources import open_study_source
 
-_CHANCE = 0.05
+_LEVEL = 0.05  # of significance
 
 
 def moments(session: Session, source: tuple[str, ...], options: dict[str, Any]) -> int:
-    """Of a table."""
-    check_places(source, options["out"])
+    """Read a table and save its moments."""
+    check_outputs(source, options["out"])
     options["reference"] = options["reference"] or "none"  # so that those of several sites add
-    detail, how = options["detail"], reading_arguments(options)
+    detail, arguments = options["detail"], reading_arguments(options)
     with session.progress() as shown:
         pace = ProgressRate(shown)
         pace("reading", 0, 1)
         taken = open_study_source(
-            one_or_all(source), detail=detail, progress=pace.rows, min_classes=1, **how
+            one_or_all(source), detail=detail, progress=pace.rows, min_classes=1, **arguments
         )
-        found = read_moments(taken.rows, detail=detail)
-    if isinstance(found, ClassMoments):
-        found = TableMoments.of(found, taken.opened.encoding)
-    store.save(found, options["out"])
+        result = read_moments(taken.rows, detail=detail)
+    if isinstance(result, ClassMoments):
+        result = TableMoments.of(result, taken.opened.encoding)
+    store.save(result, options["out"])
     taken.complete()
     for line in taken.opened.said:
         session.log(line)
-    return _told(session, found, options["out"])
+    return _print_moments(session, result, options["out"])
 
 
 def merge(session: Session, files: tuple[str, ...], options: dict[str, Any]) -> int:
-    """The sum of several files."""
+    """Save the sum of several moment files."""
     for file in files:
-        check_places(file, options["out"])
-    found = reduce(add, [loaded(file) for file in files])
-    for first, again in _repeated(files):
+        check_outputs(file, options["out"])
+    result = reduce(add, [load_moments(file) for file in files])
+    for first, again in _duplicates(files):
         session.warn(CommandWarning.counted_twice(first, again))
-    store.save(found, options["out"])
-    return _told(session, found, options["out"])
+    store.save(result, options["out"])
+    return _print_moments(session, result, options["out"])
 
 
-def _repeated(files: Sequence[str]) -> list[tuple[str, str]]:
-    """Files that hold, bit for bit, what another before them holds."""
+def _duplicates(files: Sequence[str]) -> list[tuple[str, str]]:
+    """Return pairs of files with the same content, the earlier one first."""
     known: dict[bytes, str] = {}
-    found = []
+    result = []
     for path in files:
         with open(path, "rb") as file:
             digest = hashlib.file_digest(file, "sha256").digest()
         if digest in known:
-            found.append((known[digest], path))
+            result.append((known[digest], path))
         known.setdefault(digest, path)
-    return found
+    return result
 
 
 def forget(session: Session, whole: str, part: str, options: dict[str, Any]) -> int:
-    """One file without another."""
+    """Save the moments of one file without those of another."""
     for file in (whole, part):
-        check_places(file, options["out"])
-    found = loaded(whole) - loaded(part)
-    left = [label for label, rows in zip(found.labels.tolist(), found.rows, strict=True) if rows]
-    found = found.classes(left) if left else found
-    store.save(found, options["out"])
-    return _told(session, found, options["out"])
+        check_outputs(file, options["out"])
+    result = load_moments(whole) - load_moments(part)
+    left = [label for label, rows in zip(result.labels.tolist(), result.rows, strict=True) if rows]
+    result = result.classes(left) if left else result
+    store.save(result, options["out"])
+    return _print_moments(session, result, options["out"])
 
 
 def drift(session: Session, before: str, after: str, options: dict[str, Any]) -> int:
-    """Whether means differ, and of which features."""
-    first, second = comparable(loaded(before), loaded(after))
-    found = hotelling(first, second, labels=list(options["label"]) or None)
-    found = replace(found, labels=(before, after))
-    text = f"{found.text}\n\n{_most_changed(found)}"
-    session.result({"before": before, "after": after, **found.to_dict()}, text)
+    """Test whether the means differ, and print the feature that changed most."""
+    first, second = comparable(load_moments(before), load_moments(after))
+    result = hotelling(first, second, labels=list(options["label"]) or None)
+    result = replace(result, labels=(before, after))
+    text = f"{result.text}\n\n{_most_changed(result)}"
+    session.result({"before": before, "after": after, **result.to_dict()}, text)
     return DONE
 
 
-def _most_changed(found: Hotelling) -> str:
-    """The feature whose mean differs most, if any differs beyond chance (Bonferroni)."""
-    worst = min(found.to_dict()["features"], key=lambda row: row["p"])
-    if worst["p"] * len(found.features) >= _CHANCE:
+def _most_changed(result: Hotelling) -> str:
+    """Describe the feature whose mean differs most, if significantly (Bonferroni)."""
+    worst = min(result.to_dict()["features"], key=lambda row: row["p"])
+    if worst["p"] * len(result.features) >= _LEVEL:
         return (
-            f"No feature on its own differs by more than chance would, with {len(found.features)} "
-            f"looked at (p times {len(found.features)} is not below {_CHANCE})."
+            f"No single feature differs significantly at level {_LEVEL} (Bonferroni correction for "
+            f"{len(result.features)} features)."
         )
     return (
-        f"The feature that differs most is {worst['feature']}: by {number(worst['difference'])}, "
-        f"or {number(worst['effect'])} standard deviations."
+        f"The mean of {worst['feature']} differs most: by {number(worst['difference'])}, or "
+        f"{number(worst['effect'])} standard deviations."
     )
 
 
-def loaded(path: str) -> ClassMoments:
-    """Moments from a file."""
-    found = store.load(path)
-    if not isinstance(found, ClassMoments):
-        raise CommandError.not_moments(path, type(found).__name__)
-    return found
+def load_moments(path: str) -> ClassMoments:
+    """Load a moment file."""
+    result = store.load(path)
+    if not isinstance(result, ClassMoments):
+        raise CommandError.not_moments(path, type(result).__name__)
+    return result
 
 
 def comparable(first: ClassMoments, second: ClassMoments) -> tuple[ClassMoments, ClassMoments]:
-    """Both over the same features, whose indicators do not sum to one."""
+    """Return both moments on the same features, with a reference level for each category."""
     if not (isinstance(first, TableMoments) and isinstance(second, TableMoments)):
         return first, second
     whole = first + second
@@ -124,19 +124,19 @@ def comparable(first: ClassMoments, second: ClassMoments) -> tuple[ClassMoments,
     return first.select(names), second.select(names)
 
 
-def _told(session: Session, found: ClassMoments, out: str) -> int:
-    labels = [str(label) for label in found.labels.tolist()]
-    rows = [int(n) for n in found.rows]
+def _print_moments(session: Session, result: ClassMoments, out: str) -> int:
+    labels = [str(label) for label in result.labels.tolist()]
+    rows = [int(n) for n in result.rows]
     text = [
-        f"Moments of {counted(sum(rows), 'row')}, {counted(len(found.features), 'feature')}, "
-        f"{counted(len(labels), 'class', 'classes')}, detail '{found.detail}':",
+        f"Moments of {counted(sum(rows), 'row')}, {counted(len(result.features), 'feature')}, "
+        f"{counted(len(labels), 'class', 'classes')}, detail '{result.detail}':",
         *(f"  {label}: {counted(n, 'row')}" for label, n in zip(labels, rows, strict=True)),
     ]
     session.result(
         {
             "rows": sum(rows),
-            "features": list(found.features),
-            "detail": found.detail,
+            "features": list(result.features),
+            "detail": result.detail,
             "classes": [{"label": k, "rows": n} for k, n in zip(labels, rows, strict=True)],
         },
         "\n".join(text),

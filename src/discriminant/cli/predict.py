@@ -1,4 +1,4 @@
-"""predict, assess and export: what is done with a saved model."""
+"""Commands that use a saved model: predict, assess and export."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 
 from discriminant import store
 from discriminant.assessment.evaluate import as_known, evaluate, evaluate_source
-from discriminant.cli.label_tree import is_of_sparse_rows, say_first
+from discriminant.cli.label_tree import is_of_sparse_rows, set_first_feature
 from discriminant.cli.options import (
     CSV_STYLE,
     one_or_all,
@@ -23,10 +23,10 @@ from discriminant.cli.options import (
     split_names,
 )
 from discriminant.cli.session import DONE, Session
-from discriminant.cli.study_commands import check_places, decided_as
+from discriminant.cli.study_commands import check_outputs, with_decision
 from discriminant.errors import CommandError, TargetError
 from discriminant.estimators.meta.decision import Decision
-from discriminant.export import export as exported
+from discriminant.export import export as export_model
 from discriminant.report.format import counted
 from discriminant.study.predict import PredictedRows, ProgressRate, encoding_of, predict_file
 from discriminant.study.sources import is_partitioned, open_partitions, resolve_database
@@ -37,55 +37,55 @@ from discriminant.table.labels import label_codes
 from discriminant.table.open import read_frame
 from discriminant.table.partitioned import reading_as
 
-_OFTEN = 1_000_000  # rows
+_LOG_ROWS = 1_000_000  # between two lines of progress
 
 
 def predict(session: Session, path: str, source: tuple[str, ...], options: dict[str, Any]) -> int:
-    """File to file, or a table to a file."""
+    """Predict every row of a file or database table, and write the predictions to a file."""
     out = options["out"]
     if out == "-":
         return _to_stdout(session, path, source, options)
-    check_places(source, out)
-    check_places(path, out)
-    done = _predicted(session, path, source, out, options)
-    found = {"rows": done.rows, "counts": done.counts, "columns": list(done.columns)}
-    session.result(found, _counted(done), written={"answers": out})
+    check_outputs(source, out)
+    check_outputs(path, out)
+    done = _predict(session, path, source, out, options)
+    facts = {"rows": done.rows, "counts": done.counts, "columns": list(done.columns)}
+    session.result(facts, _class_counts(done), written={"predictions": out})
     return DONE
 
 
 def _to_stdout(
     session: Session, path: str, source: tuple[str, ...], options: dict[str, Any]
 ) -> int:
-    """A CSV and nothing else on stdout, once all rows are answered."""
+    """Print a CSV, and nothing else, to stdout once all rows are predicted."""
     if session.as_json:
-        raise CommandError("--out - writes the rows to stdout, and so does --json: leave one out.")
+        raise CommandError("--out - and --json both write to stdout: use only one of them.")
     with TemporaryDirectory() as folder:
-        place = os.path.join(folder, "answers.csv")
-        done = _predicted(session, path, source, place, options)
-        with open(place, encoding="utf-8", newline="") as file:
+        csv_file = os.path.join(folder, "predictions.csv")
+        done = _predict(session, path, source, csv_file, options)
+        with open(csv_file, encoding="utf-8", newline="") as file:
             shutil.copyfileobj(file, sys.stdout)
-    session.log(_counted(done))
+    session.log(_class_counts(done))
     return DONE
 
 
-def _counted(done: PredictedRows) -> str:
+def _class_counts(done: PredictedRows) -> str:
     most = Counter(done.counts).most_common(20)
     lines = [f"  {name}: {counted(n, 'row')}" for name, n in most]
     return "\n".join([f"{counted(done.rows, 'row')}:", *lines])
 
 
-def _predicted(
+def _predict(
     session: Session, path: str, source: tuple[str, ...], out: str, options: dict[str, Any]
 ) -> PredictedRows:
-    model, _ = loaded(path, options)
+    model, _ = load_model(path, options)
     reject_inapplicable("sparse rows" if is_of_sparse_rows(model) else "table")
     if not hasattr(model, "predict_topk"):
         reject_inapplicable("no label tree")
     if out.endswith((".parquet", ".arrow", ".feather")):
         reject_inapplicable("binary output")
-    _choose(model, unseen=options["unseen"], texts=options["missing_text"])
-    say_first(model, source, options)
-    session.log("reading and deciding ...")
+    _set_policies(model, unseen=options["unseen"], texts=options["missing_text"])
+    set_first_feature(model, source, options)
+    session.log("predicting ...")
     with session.progress() as show:
         return predict_file(
             model,
@@ -95,13 +95,13 @@ def _predicted(
             probabilities=not options["no_probabilities"],
             safe=not options["raw_csv"],
             k=options["top"],
-            progress=_showing(session, show),
+            progress=_row_progress(session, show),
             **{name: options[name] for name in CSV_STYLE},
         )
 
 
-def _choose(model: Any, *, unseen: str | None, texts: tuple[str, ...]) -> None:
-    """Other policies than those of the fit, where they can still be chosen."""
+def _set_policies(model: Any, *, unseen: str | None, texts: tuple[str, ...]) -> None:
+    """Replace policies that may differ from those used in fitting."""
     while model is not None and not hasattr(model, "encoding_"):
         model = getattr(model, "estimator_", None)
     if model is None:
@@ -117,25 +117,27 @@ def _choose(model: Any, *, unseen: str | None, texts: tuple[str, ...]) -> None:
     model.encoding_ = encoding
 
 
-def _showing(session: Session, show: Callable[[str, int, int], None]) -> Callable[[int, int], None]:
-    """A bar on a terminal; elsewhere a line for every million rows."""
-    told = [0]
+def _row_progress(
+    session: Session, show: Callable[[str, int, int], None]
+) -> Callable[[int, int], None]:
+    """Return a callback: a bar on a terminal, elsewhere a line per million rows."""
+    logged = [0]
 
     def shown(rows: int, of: int) -> None:
         if sys.stderr.isatty():
             show(f"{rows:,} rows", rows, of)
-        elif rows // _OFTEN > told[0]:
-            told[0] = rows // _OFTEN
+        elif rows // _LOG_ROWS > logged[0]:
+            logged[0] = rows // _LOG_ROWS
             session.log(f"{rows:,} rows" + (f" of {of:,}" if of else ""))
 
     return shown
 
 
 def assess(session: Session, path: str, source: tuple[str, ...], options: dict[str, Any]) -> int:
-    """On rows of known classes."""
-    model, encoding = loaded(path, options)
+    """Evaluate a model on labelled rows."""
+    model, encoding = load_model(path, options)
     reject_inapplicable("sparse rows" if is_of_sparse_rows(model) else "table")
-    say_first(model, source, options)
+    set_first_feature(model, source, options)
     if is_of_sparse_rows(model):
         from discriminant.cli.label_tree import assess as assess_labels
 
@@ -147,17 +149,17 @@ def assess(session: Session, path: str, source: tuple[str, ...], options: dict[s
         raise TargetError.no_column("--target", [], None, what="target")
     given, place = one_or_all(source), source_arguments(options)
     if is_partitioned(given, **place):
-        return _assessed(session, model, encoding, given, target, place, options)
+        return _assess_partitions(session, model, encoding, given, target, place, options)
     session.log("reading ...")
     frame, _ = read_frame(given, encoding=encoding, target=target)
     labels, codes = label_codes(frame[target])
     truth = as_known(labels, model.classes_)[codes]
-    found = evaluate(model, frame, truth, unseen=options["unknown"])
-    session.result({"rows": len(frame), **found.to_dict()}, str(found))
+    assessment = evaluate(model, frame, truth, unseen=options["unknown"])
+    session.result({"rows": len(frame), **assessment.to_dict()}, str(assessment))
     return DONE
 
 
-def _assessed(
+def _assess_partitions(
     session: Session,
     model: Any,
     encoding: Encoding,
@@ -166,50 +168,50 @@ def _assessed(
     place: dict[str, Any],
     options: dict[str, Any],
 ) -> int:
-    """Rows in parts: one pass, and only sums come back."""
+    """Evaluate a partitioned table in one pass; only sums are kept."""
     with session.progress() as shown:
         pace = ProgressRate(shown)
         pace("reading", 0, 1)
         source = open_partitions(given, progress=pace.rows, **place)
         wishes = Wishes(target, missing_texts=encoding.missing_texts)
-        found = evaluate_source(
+        assessment = evaluate_source(
             model, reading_as(source, wishes, encoding), target=target, unseen=options["unknown"]
         )
-    area = found.auc
+    area = assessment.auc
     more = {} if area is None else {"auc": area.to_dict()}
-    text = str(found) if area is None else f"{found}\nAUC: {area.value:.4f}"
-    session.result({"rows": int(found.rows.sum()), **found.to_dict(), **more}, text)
+    text = str(assessment) if area is None else f"{assessment}\nAUC: {area.value:.4f}"
+    session.result({"rows": int(assessment.rows.sum()), **assessment.to_dict(), **more}, text)
     return DONE
 
 
 def export(session: Session, path: str, options: dict[str, Any]) -> int:
-    """As SQL, ONNX or Python."""
+    """Export a model as SQL, ONNX or Python."""
     to, out = options["to"], options["out"]
     if out is not None:
-        check_places(path, out)
+        check_outputs(path, out)
     if to == "onnx" and out is None:
-        raise CommandError("ONNX is bytes, which a terminal cannot show. Name a file with --out.")
+        raise CommandError("ONNX is a binary format and cannot be printed. Name a file with --out.")
     model = store.load(path)
     if not hasattr(model, "predict"):
         raise CommandError.not_a_model(path, type(model).__name__)
-    more: dict[str, Any] = {"outputs": split_names(options["outputs"])}
+    arguments: dict[str, Any] = {"outputs": split_names(options["outputs"])}
     if to == "sql":
-        more |= {name: options[name] for name in ("table", "dialect", "keep")}
+        arguments |= {name: options[name] for name in ("table", "dialect", "keep")}
     else:
         reject_inapplicable("no SQL")
-    made = exported(model, to, out, **more)
+    exported = export_model(model, to, out, **arguments)
     if out is not None:
-        size = len(made.encode() if isinstance(made, str) else made)
+        size = len(exported.encode() if isinstance(exported, str) else exported)
         session.result({"to": to, "bytes": size}, f"{size:,} bytes of {to}.", written={to: out})
     elif session.as_json:
-        session.result({"to": to, "text": made}, "")
+        session.result({"to": to, "text": exported}, "")
     else:
-        print(made)
+        print(exported)
     return DONE
 
 
-def loaded(path: str, options: dict[str, Any]) -> tuple[Any, Encoding]:
-    """A model from a file, with other costs if any are asked for."""
+def load_model(path: str, options: dict[str, Any]) -> tuple[Any, Encoding]:
+    """Load a model, with the costs of the command line if there are any, and its encoding."""
     model = store.load(path)
     if not hasattr(model, "predict"):
         raise CommandError.not_a_model(path, type(model).__name__)
@@ -218,8 +220,8 @@ def loaded(path: str, options: dict[str, Any]) -> tuple[Any, Encoding]:
         if is_of_sparse_rows(model):
             reject_inapplicable("sparse rows")
         inner = model.estimator_ if isinstance(model, Decision) else model
-        model = decided_as(inner, path, cost, reject)
-    found = encoding_of(model)
-    if found is None and not hasattr(model, "predict_topk"):
+        model = with_decision(inner, path, cost, reject)
+    encoding = encoding_of(model)
+    if encoding is None and not hasattr(model, "predict_topk"):
         raise CommandError.needs_columns(path, type(model).__name__)
-    return model, found
+    return model, encoding

@@ -1,4 +1,4 @@
-"""report, compare, explain and fit: a study, from the command line."""
+"""Commands that run a study: report, compare, explain and fit."""
 
 from __future__ import annotations
 
@@ -38,46 +38,52 @@ from discriminant.table.files.formats import is_stored
 
 
 @contextmanager
-def opened(session: Session, source: tuple[str, ...], options: dict[str, Any]) -> Iterator[Study]:
-    """The study of some files or a table, while progress is shown; its checkpoint ends with it."""
-    how = reading_arguments(options)
+def open_study(
+    session: Session, source: tuple[str, ...], options: dict[str, Any]
+) -> Iterator[Study]:
+    """Open a study and show its progress and warnings; its checkpoint is removed at the end."""
+    arguments = reading_arguments(options)
     with session.progress() as shown:
-        found = study(
-            one_or_all(source), seed=options["seed"], folds=options["folds"], progress=shown, **how
+        analysis = study(
+            one_or_all(source),
+            seed=options["seed"],
+            folds=options["folds"],
+            progress=shown,
+            **arguments,
         )
-        rows, seconds = found.opened.rows_read, found.seconds["reading"]
+        rows, seconds = analysis.opened.rows_read, analysis.seconds["reading"]
         session.log(
             f"read {rows:,} rows in {seconds:.1f} s ({rows / max(seconds, 1e-9):,.0f} a second)"
         )
-        for line in found.opened.said:
+        for line in analysis.opened.said:
             session.log(line)
-        for warning in found.warnings:
+        for warning in analysis.warnings:
             session.warn(warning)
-        told = len(found.warnings)
-        found.check_decision(parse_costs(options.get("cost")), options.get("reject"))
-        yield found
-        for warning in found.warnings[told:]:  # of the fit of the model that is kept
+        shown_warnings = len(analysis.warnings)
+        analysis.check_decision(parse_costs(options.get("cost")), options.get("reject"))
+        yield analysis
+        for warning in analysis.warnings[shown_warnings:]:  # from fitting the selected model
             session.warn(warning)
-        found.complete()
+        analysis.complete()
 
 
 def report(session: Session, source: tuple[str, ...], options: dict[str, Any]) -> int:
-    """The main job."""
+    """Compare models, select one, and write the report and the model."""
     reject_inapplicable("table", *(["no model file"] if options["no_model"] else []))
-    stem = stem_of(source, options["table"])
+    stem = output_stem(source, options["table"])
     page = Path(options["out"] or f"{stem}.html")
     model = None if options["no_model"] else Path(options["save"] or page.with_suffix(".model"))
     extra = {name: options[name] for name in ("facts", "markdown") if options[name]}
-    check_places(source, page, model, *extra.values())
+    check_outputs(source, page, model, *extra.values())
     _check_request(source, options)
     cost, reject = parse_costs(options["cost"]), options["reject"]
-    with opened(session, source, options) as found:
-        compared = found.compare(split_names(options["models"]), most=options["most"])
-        choice = found.choose(options["model"], by=options["by"], rule=options["rule"])
+    with open_study(session, source, options) as analysis:
+        compared = analysis.compare(split_names(options["models"]), most=options["most"])
+        choice = analysis.choose(options["model"], by=options["by"], rule=options["rule"])
         if cost is not None or reject is not None:
-            found.decide(cost=cost, reject=reject)
+            analysis.decide(cost=cost, reject=reject)
         session.log("writing ...")
-        facts = found.report(page, save=model, title=options["title"], command=session.command)
+        facts = analysis.report(page, save=model, title=options["title"], command=session.command)
     for name, path in extra.items():
         write_text(Path(path), to_json(facts) if name == "facts" else to_markdown(facts))
     written = {"page": page, "model": model, **extra}
@@ -86,72 +92,71 @@ def report(session: Session, source: tuple[str, ...], options: dict[str, Any]) -
         "\n".join([f"{compared}\n\n{choice.why}", *_verdict(facts, choice.why), ""]),
         written=written,
     )
-    converged = compared[choice.name].converged and _converged(found.model())
-    return _ended(session, choice.title, converged)
+    converged = compared[choice.name].converged and _converged(analysis.model())
+    return _exit_code(session, choice.title, converged)
 
 
 def _verdict(facts: Facts, why: str) -> list[str]:
-    """What the first screen of the page says besides, as lines."""
+    """Return the verdict of the report as lines, without what the reason for selection says."""
     lines = verdict(facts)
-    found = facts["matters"]["findings"] if "matters" in facts else []
-    if found:
-        things = counted(len(found), "thing")
-        lines.append(f"The page has {things} to know before trusting it (What matters).")
+    findings = facts["matters"]["findings"] if "matters" in facts else []
+    if findings:
+        lines.append(f"{counted(len(findings), 'warning')}: see “What matters” in the report.")
     return [line for line in lines if line.split(":")[0] not in why]
 
 
 def compare(session: Session, source: tuple[str, ...], options: dict[str, Any]) -> int:
-    """The table."""
+    """Print the table of the comparison."""
     _check_request(source, options)
-    with opened(session, source, options) as found:
-        compared = found.compare(split_names(options["models"]), most=options["most"])
-        choice = found.choose(by=options["by"], rule=options["rule"])
+    with open_study(session, source, options) as analysis:
+        compared = analysis.compare(split_names(options["models"]), most=options["most"])
+        choice = analysis.choose(by=options["by"], rule=options["rule"])
     session.result(
         {"chosen": choice.name, "why": choice.why, "comparison": compared.to_dict()},
         f"{compared}\n\n{choice.why}",
     )
-    return _ended(session, choice.title, compared[choice.name].converged)
+    return _exit_code(session, choice.title, compared[choice.name].converged)
 
 
 def _check_request(source: tuple[str, ...], options: dict[str, Any]) -> None:
-    """Refuse sparse rows without a target, and models that cannot be selected, before reading."""
+    """Reject sparse rows without a target, and invalid models, before any row is read."""
     if options["target"] is None:
         reject_sparse_file(source)
     names, name = split_names(options["models"]), options.get("model")
-    members = resolve_models(names)
+    candidates = resolve_models(names)
     if name is not None:
         reject_inapplicable("named model")
         one = resolve_models([name])
         if names is not None and name not in names:
             raise StudyError.not_compared(name, names)
-        members = one
+        candidates = one
     weighs = any(options.get(option) is not None for option in ("cost", "reject"))
     if not weighs and (name is not None or options["by"] == "error"):
         return
-    if not any(gives_posterior(member.make()) for member in members):
+    if not any(gives_posterior(candidate.make()) for candidate in candidates):
         use = "costs and --reject need" if weighs else f"--by {options['by']} needs"
-        raise StudyError.none_with_probabilities([one.name for one in members], use)
+        raise StudyError.none_with_probabilities([one.name for one in candidates], use)
 
 
 def explain(session: Session, source: tuple[str, ...], options: dict[str, Any]) -> int:
-    """Space and what matters."""
+    """Print the discriminant space and the most important features."""
     _check_request(source, options)
-    with opened(session, source, options) as found:
+    with open_study(session, source, options) as analysis:
         models = split_names(options["models"])
         if models is None and options["model"]:
             models = [options["model"]]
-        compared = found.compare(models, most=options["most"])
-        choice = found.choose(options["model"], by=options["by"], rule=options["rule"])
-        facts = found.facts(command=session.command)
-        text = found.explain()
-    kept: dict[str, Any] = {name: facts.get(name) for name in ("space", "matters")}
-    session.result({"model": choice.name, **kept}, text)
-    return _ended(session, choice.title, compared[choice.name].converged)
+        compared = analysis.compare(models, most=options["most"])
+        choice = analysis.choose(options["model"], by=options["by"], rule=options["rule"])
+        facts = analysis.facts(command=session.command)
+        text = analysis.explain()
+    sections: dict[str, Any] = {name: facts.get(name) for name in ("space", "matters")}
+    session.result({"model": choice.name, **sections}, text)
+    return _exit_code(session, choice.title, compared[choice.name].converged)
 
 
 def fit(session: Session, source: tuple[str, ...], options: dict[str, Any]) -> int:
-    """A model, of a name or chosen."""
-    check_places(source, options["out"])
+    """Fit the named model, or the selected one, and save it."""
+    check_outputs(source, options["out"])
     if len(source) == 1 and is_stored(source[0]):
         reject_inapplicable("moments")
         return _fit_moments(session, source[0], options)
@@ -159,19 +164,19 @@ def fit(session: Session, source: tuple[str, ...], options: dict[str, Any]) -> i
     _check_request(source, options)
     cost, reject = parse_costs(options["cost"]), options["reject"]
     if options["model"] is not None:
-        options = {**options, "folds": 2}  # none are made, so that few rows are no obstacle
-    with opened(session, source, options) as found:
-        name, why = options["model"], "It was taken as asked, and not compared."
+        options = {**options, "folds": 2}  # unused: nothing is compared
+    with open_study(session, source, options) as analysis:
+        name, why = options["model"], "It was not compared with other models."
         if name is None:
-            found.compare(split_names(options["models"]), most=options["most"])
-            choice = found.choose(by=options["by"], rule=options["rule"])
+            analysis.compare(split_names(options["models"]), most=options["most"])
+            choice = analysis.choose(by=options["by"], rule=options["rule"])
             name, why = choice.name, choice.why
-        model = found.model(name)
+        model = analysis.model(name)
         if cost is not None or reject is not None:
-            model = decided_as(model, name, cost, reject)
+            model = with_decision(model, name, cost, reject)
         store.save(model, options["out"])
-    inner, converged = found.model(name).estimator_, _converged(found.model(name))
-    rows, features = len(found.rows), found.rows.width
+    inner, converged = analysis.model(name).estimator_, _converged(analysis.model(name))
+    rows, features = len(analysis.rows), analysis.rows.width
     session.result(
         {
             "model": name,
@@ -179,82 +184,82 @@ def fit(session: Session, source: tuple[str, ...], options: dict[str, Any]) -> i
             "rows": rows,
             "features": features,
             "converged": converged,
-            "classes": [str(label) for label in found.rows.schema.labels.tolist()],
+            "classes": [str(label) for label in analysis.rows.schema.labels.tolist()],
         },
         f"{type(inner).__name__} fitted to {rows:,} rows of {features} features. {why}",
         written={"model": options["out"]},
     )
-    return _ended(session, type(inner).__name__, converged)
+    return _exit_code(session, type(inner).__name__, converged)
 
 
 def _converged(model: Any) -> bool:
-    """Whether a model had; those that take no steps always have."""
+    """Whether a model converged; models with a closed form always have."""
     return bool(getattr(model.estimator_, "converged_", True))
 
 
-def _ended(session: Session, title: str, converged: bool) -> int:
-    """The exit code of a command that takes a model: of that model, whatever others did."""
+def _exit_code(session: Session, title: str, converged: bool) -> int:
+    """Return the exit code for the selected model, whether or not others converged."""
     if converged:
         return DONE
-    session.warn(f"{title} had not converged: exit code {NOT_CONVERGED}.")
+    session.warn(f"{title} did not converge: exit code {NOT_CONVERGED}.")
     return NOT_CONVERGED
 
 
 def _fit_moments(session: Session, path: str, options: dict[str, Any]) -> int:
-    """A model of a file of moments, without any rows."""
-    found = store.load(path)
-    if not isinstance(found, ClassMoments):
-        raise CommandError.not_moments(path, type(found).__name__)
+    """Fit a model to a moment file, without any rows."""
+    moments = store.load(path)
+    if not isinstance(moments, ClassMoments):
+        raise CommandError.not_moments(path, type(moments).__name__)
     names = [name for name, one in candidate_models().items() if one.moment_based and not one.tuned]
     name = options["model"]
     if name is None:
         raise CommandError.no_rows(path, names)
-    member = resolve_models([name])[0]
-    if name not in names or not found.holds(member.make().detail):
-        raise CommandError.needs_rows(path, name, found.detail, names)
-    table = found if isinstance(found, TableMoments) else _of_numbers(found)
+    candidate = resolve_models([name])[0]
+    if name not in names or not moments.holds(candidate.make().detail):
+        raise CommandError.needs_rows(path, name, moments.detail, names)
+    table = moments if isinstance(moments, TableMoments) else _as_numeric_columns(moments)
     table = table.with_reference()
-    inner = member.make().fit_moments(plain(table))
+    inner = candidate.make().fit_moments(plain(table))
     model: Any = Encoded.of_fitted(inner, table.encoding)
     cost, reject = parse_costs(options["cost"]), options["reject"]
     if cost is not None or reject is not None:
-        model = decided_as(model, name, cost, reject)
+        model = with_decision(model, name, cost, reject)
     store.save(model, options["out"])
-    rows, features = int(found.rows.sum()), len(table.features)
+    rows, features = int(moments.rows.sum()), len(table.features)
     session.result(
         {
             "model": name,
             "rows": rows,
             "features": features,
-            "classes": [str(label) for label in found.labels.tolist()],
+            "classes": [str(label) for label in moments.labels.tolist()],
         },
-        f"{type(inner).__name__} made from moments of {rows:,} rows, {features} features. It was "
-        "taken as asked, and not compared: 'discriminant assess' measures it on other rows.",
+        f"{type(inner).__name__} fitted to the moments of {rows:,} rows of {features} features. "
+        "Use 'discriminant assess' to evaluate it on labelled rows.",
         written={"model": options["out"]},
     )
     return DONE
 
 
-def _of_numbers(found: ClassMoments) -> TableMoments:
-    """Moments that know nothing of columns: each feature is a column of numbers."""
-    columns = tuple(Column(name, "number", features=(name,)) for name in found.features)
-    return TableMoments.of(found, Encoding(columns))
+def _as_numeric_columns(moments: ClassMoments) -> TableMoments:
+    """Return moments without an encoding as those of a table of numeric columns."""
+    columns = tuple(Column(name, "number", features=(name,)) for name in moments.features)
+    return TableMoments.of(moments, Encoding(columns))
 
 
-def decided_as(model: Any, name: str, cost: Any, reject: Any) -> Any:
-    """The model with costs and a reject option, which are checked now."""
+def with_decision(model: Any, name: str, cost: Any, reject: Any) -> Any:
+    """Return the model with costs and a reject option, which are validated now."""
     from discriminant.estimators.meta.decision import Decision
     from discriminant.posterior import gives_posterior
 
     if not gives_posterior(model):
         raise StudyError.no_probabilities(name)
-    made = Decision.of_fitted(model, cost=cost, reject=reject)
-    made.check_options()
-    return made
+    decision = Decision.of_fitted(model, cost=cost, reject=reject)
+    decision.check_options()
+    return decision
 
 
-def stem_of(source: tuple[str, ...], table: str | None) -> str:
-    """What files that are written are called, after what is read."""
+def output_stem(source: tuple[str, ...], table: str | None) -> str:
+    """Return the default name of output files, without a suffix, after the source."""
     name = Path(source[0]).name.removesuffix(".gz")
     if os.path.isfile(source[0]):
         return Path(name).stem
@@ -265,17 +270,18 @@ def stem_of(source: tuple[str, ...], table: str | None) -> str:
     return re.sub(r"[^\w. -]", "_", name).strip(". ") or "report"
 
 
-def check_places(source: str | tuple[str, ...], *places: Any) -> None:
-    """Say now, before any work, if something cannot be written."""
-    read = [one for one in ([source] if isinstance(source, str) else source) if os.path.exists(one)]
-    written: dict[str, Any] = {}  # the first that was to be written at each real place
-    for place in places:
-        if place is None:
+def check_outputs(source: str | tuple[str, ...], *outputs: Any) -> None:
+    """Raise an error if an output file cannot be written or would replace an input."""
+    sources = [source] if isinstance(source, str) else source
+    inputs = [path for path in sources if os.path.exists(path)]
+    written: dict[str, Any] = {}  # real path -> the first output with it
+    for output in outputs:
+        if output is None:
             continue
-        if (first := written.setdefault(os.path.realpath(place), place)) is not place:
-            raise CommandError.same_place(first, place)
-        for one in read if os.path.exists(place) else ():
-            if os.path.samefile(place, one):
-                raise CommandError.same_file(one)
-        store.check_place(place)
-        track_output(place)
+        if (first := written.setdefault(os.path.realpath(output), output)) is not output:
+            raise CommandError.same_place(first, output)
+        for path in inputs if os.path.exists(output) else ():
+            if os.path.samefile(output, path):
+                raise CommandError.same_file(path)
+        store.check_place(output)
+        track_output(output)

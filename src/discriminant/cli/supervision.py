@@ -35,7 +35,7 @@ _PARENT_DEATH_SIGNAL = 1  # option of prctl
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class ChildResult:
     """How the child process ended."""
 
     code: int | None  # exit code of the command; None if it did not reach its end
@@ -43,7 +43,7 @@ class Outcome:
     passed_on: int | None  # signal that was passed on to it
 
 
-def supervise(command: Callable[[], int]) -> Outcome:
+def supervise(command: Callable[[], int]) -> ChildResult:
     """Run a command in a child process and wait for its end."""
     reading, writing = os.pipe()
     heard = {one for one in _STOPPING if signal.getsignal(one) is not signal.SIG_IGN}
@@ -63,7 +63,7 @@ def supervise(command: Callable[[], int]) -> Outcome:
     status, passed_on = _wait(child, heard)
     reported = os.read(reading, 1)
     ended_by = os.WTERMSIG(status) if os.WIFSIGNALED(status) else None
-    return Outcome(
+    return ChildResult(
         reported[0] if reported else None,
         None if ended_by is None else signal.Signals(ended_by),
         passed_on,

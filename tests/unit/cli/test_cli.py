@@ -393,7 +393,7 @@ def test_a_model_that_does_not_converge_ends_with_3_and_says_so(command, tmp_pat
     rows = ["x,y", *(f"{i},{'a' if i < 20 else 'b'}" for i in range(40))]
     (tmp_path / "apart.csv").write_text("\n".join(rows).replace("0,", "0.5,") + "\n")
     found = run(command, "apart.csv", "--target", "y", *COMMANDS[command], cwd=tmp_path, code=3)
-    assert "had not converged: exit code 3" in found.stderr
+    assert "did not converge: exit code 3" in found.stderr
 
 
 # --- safe to open --------------------------------------------------------------------------------

@@ -143,12 +143,12 @@ def test_options_of_tables_are_refused_where_rows_are_sparse(
     monkeypatch.chdir(place)
     dd.LabelTree(trees=1).fit(*rows).save("m")
     assert run(words) == 2
-    assert "is for tables (--target)" in capsys.readouterr().err
+    assert "applies only to tables (--target)" in capsys.readouterr().err
 
 
 def test_a_test_file_of_other_features_is_refused_before_the_work(place, capsys, monkeypatch):
     dd.write_xmc(place / "other.txt", sparse.csr_matrix(np.eye(3)), sparse.csr_matrix(np.eye(3)))
-    monkeypatch.setattr("discriminant.cli.label_tree.trained", None)
+    monkeypatch.setattr("discriminant.cli.label_tree.train", None)
     told = ["report", place / "rows.txt", "--model", "label-tree", "--test", place / "other.txt"]
     assert run([*map(str, told), "--out", str(place / "page.html")]) == 2
     assert "other.txt, line 1: the header tells of 3 features" in capsys.readouterr().err

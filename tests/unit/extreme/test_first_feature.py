@@ -118,7 +118,7 @@ def test_of_xmc_text_there_is_nothing_to_say(place, capsys):
     model = fitted(place, "train.txt")
     said = ["predict", model, place / "test.txt", "--out", place / "no.csv", "--first", "1"]
     assert run([str(word) for word in said]) != 0
-    assert "counts from 0" in capsys.readouterr().err
+    assert "numbers them from 0" in capsys.readouterr().err
 
 
 def test_no_other_number_is_taken(place):
@@ -140,9 +140,9 @@ def test_a_fit_to_a_file_without_feature_0_says_that_it_counted_from_1(place, ca
     (place / "late.svm").write_text("0 2:1\n1 3:1\n")
     told = ["fit", place / "late.svm", "--model", "label-tree", "--out", place / "late.model"]
     assert run([str(word) for word in told]) == 0
-    assert "taken to count from 1" in capsys.readouterr().err
+    assert "assumed to be numbered from 1" in capsys.readouterr().err
     assert run([str(word) for word in [*told, "--first", "1"]]) == 0
-    assert "taken to count from 1" not in capsys.readouterr().err
+    assert "assumed to be numbered from 1" not in capsys.readouterr().err
 
 
 def test_words_that_were_not_learnt_are_left_out(place):

@@ -221,7 +221,7 @@ def test_options_of_tables_are_refused_for_sparse_rows(tmp_path, capsys, words):
     path.write_text("2 3 2\n0 0:1 2:0.5\n1 1:1\n")
     asked = ["fit", str(path), "--model", "label-tree", *words, "--out", str(tmp_path / "m")]
     assert run(asked) == 2
-    assert f"{words[0]} is for tables" in " ".join(capsys.readouterr().err.split())
+    assert f"{words[0]} applies only to tables" in " ".join(capsys.readouterr().err.split())
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from scipy.special import chdtrc, fdtrc
 
 from discriminant.errors import NotConvergedWarning, PosteriorError, PriorError, warn
-from discriminant.models.gaussian.family import checked_prior
+from discriminant.models.gaussian.family import validate_prior
 from discriminant.table.blocks import Floats, open_weight
 from discriminant.table.labels import classes_of_columns
 
@@ -219,7 +219,7 @@ def _old_prior(old: Any, log_posterior: Any, classes: Any, columns: int) -> Floa
     labels = np.arange(columns) if named is None else np.asarray(named)
     if len(labels) != columns:
         raise PosteriorError.of_columns(columns, labels.tolist())
-    return checked_prior(old, labels)
+    return validate_prior(old, labels)
 
 
 def checked_logs(log_posterior: npt.ArrayLike, classes: int | None = None) -> Floats:

@@ -26,7 +26,7 @@ from discriminant.errors import (
     SharedColumnsWarning,
     WeightError,
 )
-from discriminant.models.gaussian.covariance import factor
+from discriminant.models.gaussian.covariance import factorise
 from discriminant.models.gaussian.family import quadratic_rule
 from discriminant.posterior import estimated_prior, fused, log_posterior, reweighed
 
@@ -148,7 +148,7 @@ def blocks(model):
     covariance = np.array(joint.covariance_)
     covariance[..., :2, 2:] = covariance[..., 2:, :2] = 0.0
     each = np.broadcast_to(covariance, (3, 4, 4))
-    metrics = tuple(factor(np.array(one))[0] for one in each)
+    metrics = tuple(factorise(np.array(one))[0] for one in each)
     return log_posterior(
         quadratic_rule(joint.moments_, metrics=metrics, prior=joint.prior_).scores(X)
     )

@@ -36,7 +36,7 @@ def write_examples(session: Session, folder: str, *, force: bool = False) -> int
     except FileExistsError:
         raise CommandError(f"{folder} is a file. Name a folder, which may be a new one.") from None
     for file in texts:
-        store.check_place(file)
+        store.check_writable(file)
         track_output(file)
     for file, text in texts.items():
         if not _has_content(file, text):

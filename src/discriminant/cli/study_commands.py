@@ -283,5 +283,5 @@ def check_outputs(source: str | tuple[str, ...], *outputs: Any) -> None:
         for path in inputs if os.path.exists(output) else ():
             if os.path.samefile(output, path):
                 raise CommandError.same_file(path)
-        store.check_place(output)
+        store.check_writable(output)
         track_output(output)

@@ -25,11 +25,11 @@ from sklearn.utils import get_tags
 from discriminant.errors import ExportError
 from discriminant.export import steps
 from discriminant.export.steps import LINKS, mean
-from discriminant.models.expressions import Step, constant, greater, stack
-from discriminant.models.gaussian.family import checked_prior
+from discriminant.models.expressions import Expression, constant, greater, stack
+from discriminant.models.gaussian.family import validate_prior
 from discriminant.models.linear.least_squares import IndicatorRule
+from discriminant.models.multiclass.binary_rules import BinaryRules
 from discriminant.models.multiclass.decode import Decoding
-from discriminant.models.multiclass.members import Members
 from discriminant.models.naive_bayes import LaplaceRule
 from discriminant.models.rules import LinearRule, QuadraticRule
 from discriminant.moments.probability_scores import TIE
@@ -40,37 +40,43 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Answer:
+class ClassifierExpressions:
     """What a classifier says of a row."""
 
     labels: tuple[Any, ...]  # K
-    score: Step | None  # (K,), or (1,) for two classes: what `predict` compares
-    code: Step  # (1,) the place of the class decided for
-    logs: Step | None = None  # (K,) of the posterior, up to what is common to all classes
-    shares: Step | None = None  # (K,) factors of the posterior, of any sum
-    unable: tuple[str, str] | None = None  # whose probabilities cannot be said, and why
+    score: Expression | None  # (K,), or (1,) for two classes: what `predict` compares
+    code: Expression  # (1,) the place of the class decided for
+    logs: Expression | None = None  # (K,) of the posterior, up to what is common to all classes
+    shares: Expression | None = None  # (K,) factors of the posterior, of any sum
+    why_no_probabilities: tuple[str, str] | None = (
+        None  # whose probabilities cannot be said, and why
+    )
 
     @property
-    def parts(self) -> tuple[str, ...]:
+    def class_names(self) -> tuple[str, ...]:
         """Names of the classes, as text."""
-        return texts(self.labels)
+        return label_texts(self.labels)
 
-    def posterior(self) -> tuple[Step | None, Step]:
+    def posterior(self) -> tuple[Expression | None, Expression]:
         """(K,) log posterior, where there are only logs, and posterior."""
         weights, shifted = self.shares, None
         if self.logs is not None:
-            shifted = (self.logs - self.logs.max().named("top")).named("shifted", self.parts)
+            shifted = (self.logs - self.logs.max().with_name("top")).with_name(
+                "shifted", self.class_names
+            )
             raised = shifted.exp()
             weights = raised if weights is None else raised * weights
         assert weights is not None
-        weights = weights.named("weight", self.parts)
-        total = weights.sum().named("total")
-        p = (weights / total).named("p", self.parts)
+        weights = weights.with_name("weight", self.class_names)
+        total = weights.sum().with_name("total")
+        p = (weights / total).with_name("p", self.class_names)
         if shifted is None or self.shares is not None:
             return None, p
-        return (shifted - total.log().named("log_total")).named("log_p", self.parts), p
+        return (shifted - total.log().with_name("log_total")).with_name(
+            "log_p", self.class_names
+        ), p
 
-    def reweighed(self, old: Floats, new: Floats) -> Answer:
+    def with_prior(self, old: Floats, new: Floats) -> ClassifierExpressions:
         """The same under other priors; the class decided for stays."""
         if self.logs is not None:
             return replace(self, logs=self.logs + (np.log(new) - np.log(old)))
@@ -78,40 +84,40 @@ class Answer:
         return replace(self, shares=self.shares * (new / old))
 
     @property
-    def sure(self) -> bool:
+    def has_probabilities(self) -> bool:
         """Whether there are probabilities."""
         return self.logs is not None or self.shares is not None
 
 
-def texts(labels: tuple[Any, ...]) -> tuple[str, ...]:
+def label_texts(labels: tuple[Any, ...]) -> tuple[str, ...]:
     """Labels as text."""
     return tuple(str(label) for label in labels)
 
 
-def answer_of(model: Any, x: Step) -> Answer:
+def classifier_expressions(model: Any, x: Expression) -> ClassifierExpressions:
     """Steps of a fitted classifier for features `x`."""
     return _exporter(model, _ANSWERS)(model, x)
 
 
-def value_of(model: Any, x: Step) -> Step:
+def regressor_expression(model: Any, x: Expression) -> Expression:
     """(m,) what a fitted regressor predicts from features `x`, for each of its m responses."""
     return _exporter(model, _VALUES)(model, x)
 
 
-def name_of(model: Any) -> str:
+def class_name(model: Any) -> str:
     """The name of the class of a model."""
     return type(model).__name__
 
 
-def title_of(model: Any) -> str:
+def model_title(model: Any) -> str:
     """What a model is called: itself rather than what reads its columns, and who decides by it."""
-    if name_of(model) not in ("Encoded", "Decision") or not hasattr(model, "estimator_"):
-        return name_of(model)
-    inner = title_of(model.estimator_)
-    return f"Decision by {inner}" if name_of(model) == "Decision" else inner
+    if class_name(model) not in ("Encoded", "Decision") or not hasattr(model, "estimator_"):
+        return class_name(model)
+    inner = model_title(model.estimator_)
+    return f"Decision by {inner}" if class_name(model) == "Decision" else inner
 
 
-def regresses(model: Any) -> bool:
+def is_regressor(model: Any) -> bool:
     """Whether it is a regressor, or ends in one."""
     tagged = hasattr(model, "__sklearn_tags__")
     return tagged and bool(get_tags(model).estimator_type == "regressor")
@@ -123,20 +129,20 @@ def _exporter(model: Any, table: dict[tuple[str, str], Callable[..., T]]) -> Cal
         key = kind.__module__.partition(".")[0], kind.__name__
         if key in table:
             return table[key]
-    raise ExportError.of_model(name_of(model))
+    raise ExportError.of_model(class_name(model))
 
 
 # --- one model -----------------------------------------------------------------------------------
 
 
-def _by_moments(model: Any, x: Step) -> Answer:
+def _by_moments(model: Any, x: Expression) -> ClassifierExpressions:
     """LDA, QDA, RDA, NearestMean, Fisher, LaplaceNB."""
     labels = tuple(model.classes_.tolist())
-    score = scores_of(x, model.rule_, texts(labels))
-    return Answer(labels, score, decided(score), logs=score)
+    score = scores_of(x, model.rule_, label_texts(labels))
+    return ClassifierExpressions(labels, score, class_code(score), logs=score)
 
 
-def scores_of(x: Step, rule: Any, parts: tuple[str, ...]) -> Step:
+def scores_of(x: Expression, rule: Any, parts: tuple[str, ...]) -> Expression:
     """(K,) scores of a rule, whichever it is."""
     if isinstance(rule, LinearRule):
         return steps.linear(x, rule, parts)
@@ -147,84 +153,87 @@ def scores_of(x: Step, rule: Any, parts: tuple[str, ...]) -> Step:
     raise ExportError.of_model(type(rule).__name__)
 
 
-def _least_squares(model: Any, x: Step) -> Answer:
+def _least_squares(model: Any, x: Expression) -> ClassifierExpressions:
     """Fitted values decide; memberships are what is positive of them."""
     labels, rule = tuple(model.classes_.tolist()), model.rule_
     assert isinstance(rule, IndicatorRule)
-    score = steps.fitted(x, rule, texts(labels))
+    score = steps.fitted(x, rule, label_texts(labels))
     shares = steps.memberships(score, rule)
-    return Answer(labels, score, decided(score), shares=shares)
+    return ClassifierExpressions(labels, score, class_code(score), shares=shares)
 
 
-def _linear(model: Any, x: Step) -> Answer:
+def _linear(model: Any, x: Expression) -> ClassifierExpressions:
     """Perceptron and SVM: scores alone."""
     labels = tuple(model.classes_.tolist())
-    score = steps.linear(x, model.rule_, texts(labels))
-    return Answer(labels, score, decided(score))
+    score = steps.linear(x, model.rule_, label_texts(labels))
+    return ClassifierExpressions(labels, score, class_code(score))
 
 
-def decided(score: Step) -> Step:
+def class_code(score: Expression) -> Expression:
     """(1,) the place of the largest score; of one score alone, the second class where it is > 0."""
     if score.width > 1:
-        return score.first_max().named("code")
-    return greater(score, 0.0, 1.0, 0.0).named("code")
+        return score.first_max().with_name("code")
+    return greater(score, 0.0, 1.0, 0.0).with_name("code")
 
 
-def _logistic(model: Any, x: Step) -> Answer:
+def _logistic(model: Any, x: Expression) -> ClassifierExpressions:
     """Posteriors by the link; what errors cost is minded by the decision alone."""
     labels, link = tuple(model.classes_.tolist()), model.link_
     plain = link == "logit" and not np.any(model.cost_lift_)
-    line = steps.linear(x, model.rule_, texts(labels), "score" if plain else "linear")
+    line = steps.linear(x, model.rule_, label_texts(labels), "score" if plain else "linear")
     logs = line if line.width > 1 else LINKS[link](line)
     if plain:
-        return Answer(labels, line, decided(line), logs=logs)
+        return ClassifierExpressions(labels, line, class_code(line), logs=logs)
     if link != "logit":
         logs = logs + model.prior_lift_
-    score = (logs + model.cost_lift_).named("score", texts(labels))
-    return Answer(labels, score, decided(score), logs=logs)
+    score = (logs + model.cost_lift_).with_name("score", label_texts(labels))
+    return ClassifierExpressions(labels, score, class_code(score), logs=logs)
 
 
 # --- models of models ----------------------------------------------------------------------------
 
 
-def _rebalanced(model: Any, x: Step) -> Answer:
+def _rebalanced(model: Any, x: Expression) -> ClassifierExpressions:
     """Decisions as fitted, posteriors of the rows as they came."""
-    return _as_they_came(model, answer_of(model.estimator_, x))
+    return _as_they_came(model, classifier_expressions(model.estimator_, x))
 
 
-def _as_they_came(model: Any, found: Answer) -> Answer:
-    if not (found.sure and model.keep_probabilities):
+def _as_they_came(model: Any, found: ClassifierExpressions) -> ClassifierExpressions:
+    if not (found.has_probabilities and model.keep_probabilities):
         return found
     if not_probabilistic(model) is not None:  # there is no posterior to bring back
         return replace(found, logs=None, shares=None)
-    return found.reweighed(model.fitted_prior_, model.class_shares_)
+    return found.with_prior(model.fitted_prior_, model.class_shares_)
 
 
-def _easy_ensemble(model: Any, x: Step) -> Answer:
+def _easy_ensemble(model: Any, x: Expression) -> ClassifierExpressions:
     """The mean of posteriors, or of votes."""
-    members = [answer_of(member, x) for member in model.estimators_]
+    members = [classifier_expressions(member, x) for member in model.estimators_]
     K, many = len(members[0].labels), len(members)
-    said = [member.posterior()[1] if member.sure else _vote(member.code, K) for member in members]
+    said = [
+        member.posterior()[1] if member.has_probabilities else _vote(member.code, K)
+        for member in members
+    ]
     labels, sums = members[0].labels, np.tile(np.eye(K), many)
-    if not members[0].sure:
+    if not members[0].has_probabilities:
         score = _votes(stack(said).affine(sums, np.zeros(K)), members)
-        score = score.named("score", texts(labels))
-        return Answer(labels, score, decided(score))
-    mean = stack(said).affine(sums / many, np.zeros(K)).named("mean_p", texts(labels))
-    return _as_they_came(model, Answer(labels, mean, decided(mean), shares=mean))
+        score = score.with_name("score", label_texts(labels))
+        return ClassifierExpressions(labels, score, class_code(score))
+    mean = stack(said).affine(sums / many, np.zeros(K)).with_name("mean_p", label_texts(labels))
+    return _as_they_came(model, ClassifierExpressions(labels, mean, class_code(mean), shares=mean))
 
 
-def _votes(votes: Step, members: list[Answer]) -> Step:
+def _votes(votes: Expression, members: list[ClassifierExpressions]) -> Expression:
     """(K,) votes, and less than half of one by the mean of what decides them."""
     K, many = votes.width, len(members)
     each = [_ranking(member, K) for member in members if member.score is not None]
     if len(each) < many:
         return votes
-    sure = stack(each).affine(np.tile(np.eye(K) / many, many), np.zeros(K)).named("sure")
+    sure = stack(each).affine(np.tile(np.eye(K) / many, many), np.zeros(K)).with_name("sure")
     return votes + sure / ((sure.abs() + 1.0) * 3.0)
 
 
-def _ranking(member: Answer, classes: int) -> Step:
+def _ranking(member: ClassifierExpressions, classes: int) -> Expression:
     """(K,) scores; of two classes their difference, and its negative for the first."""
     score = member.score
     assert score is not None
@@ -234,75 +243,77 @@ def _ranking(member: Answer, classes: int) -> Step:
     return second.affine(np.array([[-1.0], [1.0]]), np.zeros(2))
 
 
-def _vote(code: Step, classes: int) -> Step:
+def _vote(code: Expression, classes: int) -> Expression:
     """(K,) one for the class said."""
     each = [greater((code - float(k)).abs(), 0.5, 0.0, 1.0) for k in range(classes)]
     return stack(each)
 
 
-def _fusion(model: Any, x: Step) -> Answer:
+def _fusion(model: Any, x: Expression) -> ClassifierExpressions:
     """P(k|x) ~ prior_k prod_i P_i(k|x_i) / prior_ik."""
     labels, prior = tuple(model.classes_.tolist()), np.asarray(model.prior_)
-    logs: Step | None = None
-    shares: Step | None = None
+    logs: Expression | None = None
+    shares: Expression | None = None
     lift = np.log(prior)
     for member, columns, old in zip(
         model.estimators_, model.columns_, model.estimator_priors_, strict=True
     ):
-        found = answer_of(member, x.pick(columns))
-        _need_probabilities(found, name_of(member))
+        found = classifier_expressions(member, x.pick(columns))
+        _need_probabilities(found, class_name(member))
         lift = lift - np.log(old)
         if found.logs is not None:
             logs = found.logs if logs is None else logs + found.logs
         if found.shares is not None:
             shares = found.shares if shares is None else shares * found.shares
-    logs = (constant(lift) if logs is None else logs + lift).named("score", texts(labels))
-    found = Answer(labels, logs, logs.first_max().named("code"), logs=logs, shares=shares)
+    logs = (constant(lift) if logs is None else logs + lift).with_name("score", label_texts(labels))
+    found = ClassifierExpressions(
+        labels, logs, logs.first_max().with_name("code"), logs=logs, shares=shares
+    )
     if shares is None:
         return found
     _, p = found.posterior()
-    return Answer(labels, p, p.first_max().named("code"), shares=p)
+    return ClassifierExpressions(labels, p, p.first_max().with_name("code"), shares=p)
 
 
-def _need_probabilities(found: Answer, name: str) -> None:
-    if not found.sure:
-        part, why = found.unable or (name, "it has none")
+def _need_probabilities(found: ClassifierExpressions, name: str) -> None:
+    if not found.has_probabilities:
+        part, why = found.why_no_probabilities or (name, "it has none")
         raise ExportError.of_part(
             f"The probabilities of {part}", why, "Choose a member that has some."
         )
 
 
-def _decision(model: Any, x: Step) -> Answer:
+def _decision(model: Any, x: Expression) -> ClassifierExpressions:
     """Posteriors under the priors to decide under; the class of least expected cost."""
-    found = answer_of(model.estimator_, x)
-    _need_probabilities(found, name_of(model.estimator_))
+    found = classifier_expressions(model.estimator_, x)
+    _need_probabilities(found, class_name(model.estimator_))
     if model.prior is not None:
-        new = checked_prior(model.prior, model.classes_)
-        found = found.reweighed(model.known_prior(), new)
+        new = validate_prior(model.prior, model.classes_)
+        found = found.with_prior(model.known_prior(), new)
     costs = model.costs()
     only = None if costs is None else costs.classes_only()
     log_p, p = found.posterior()
     ranked = log_p if log_p is not None else p
-    code = ranked.first_max() if only is None else first_least(expected(p, only.cost))
-    return replace(found, code=code.named("code"))
+    code = ranked.first_max() if only is None else argmin_cost(expected_costs(p, only.cost))
+    return replace(found, code=code.with_name("code"))
 
 
-def expected(p: Step, cost: Floats) -> Step:
+def expected_costs(p: Expression, cost: Floats) -> Expression:
     """(A,) expected cost of each action."""
     return p.affine(cost, np.zeros(len(cost)))
 
 
-def first_least(cost: Step) -> Step:
+def argmin_cost(cost: Expression) -> Expression:
     """(1,) place of the first action whose cost is within `TIE` of the least, as `least_cost`."""
     bound = (cost * -1.0).max() * -(1.0 + TIE)
-    return greater(cost, bound.named("bound"), 0.0, 1.0).first_max()
+    return greater(cost, bound.with_name("bound"), 0.0, 1.0).first_max()
 
 
-def _pipeline(model: Any, x: Step) -> Answer:
-    return answer_of(model.steps[-1][1], _through(model, x))
+def _pipeline(model: Any, x: Expression) -> ClassifierExpressions:
+    return classifier_expressions(model.steps[-1][1], _through(model, x))
 
 
-def _through(model: Any, x: Step) -> Step:
+def _through(model: Any, x: Expression) -> Expression:
     """Features as the transformers of a pipeline leave them."""
     for _, stage in model.steps[:-1]:
         if stage is None or stage == "passthrough":
@@ -311,14 +322,14 @@ def _through(model: Any, x: Step) -> Step:
     return x
 
 
-def _transformed(stage: Any, x: Step) -> Step:
-    title = name_of(stage)
+def _transformed(stage: Any, x: Expression) -> Expression:
+    title = class_name(stage)
     if title == "Basis" and type(stage).__module__.startswith("discriminant."):
         return steps.expanded(x, stage.basis_)
     if title == "StandardScaler" and type(stage).__module__.startswith("sklearn."):
         mean = 0.0 if stage.mean_ is None else stage.mean_
         scale = 1.0 if stage.scale_ is None else stage.scale_
-        return ((x - mean) / scale).named("standard", x.parts)
+        return ((x - mean) / scale).with_name("standard", x.components)
     raise ExportError.of_part(
         f"The step {title} of a pipeline",
         "it is neither Basis nor StandardScaler",
@@ -326,17 +337,17 @@ def _transformed(stage: Any, x: Step) -> Step:
     )
 
 
-def _frozen(model: Any, x: Step) -> Answer:
-    return answer_of(model.estimator, x)
+def _frozen(model: Any, x: Expression) -> ClassifierExpressions:
+    return classifier_expressions(model.estimator, x)
 
 
-def _encoded(model: Any, x: Step) -> Answer:
-    return answer_of(model.estimator_, _encoding_of(model, x))
+def _encoded(model: Any, x: Expression) -> ClassifierExpressions:
+    return classifier_expressions(model.estimator_, _encoding_of(model, x))
 
 
-def _encoding_of(model: Any, x: Step) -> Step:
+def _encoding_of(model: Any, x: Expression) -> Expression:
     """The features are those of its encoding, where it stands around or inside all else."""
-    if x.parts != model.encoding_.features:
+    if x.components != model.encoding_.features:
         raise ExportError.of_part(
             "Encoded, inside another model that gives it some of the columns",
             "each has an encoding of its own",
@@ -345,11 +356,11 @@ def _encoding_of(model: Any, x: Step) -> Step:
     return x
 
 
-def _decomposition(model: Any, x: Step) -> Answer:
+def _decomposition(model: Any, x: Expression) -> ClassifierExpressions:
     return decomposed(model, x)
 
 
-_ANSWERS: dict[tuple[str, str], Callable[..., Answer]] = {
+_ANSWERS: dict[tuple[str, str], Callable[..., ClassifierExpressions]] = {
     ("discriminant", "MomentClassifier"): _by_moments,
     ("discriminant", "LeastSquares"): _least_squares,
     ("discriminant", "Logistic"): _logistic,
@@ -368,62 +379,64 @@ _ANSWERS: dict[tuple[str, str], Callable[..., Answer]] = {
 # --- regressors ----------------------------------------------------------------------------------
 
 
-def _line(model: Any, x: Step) -> Step:
+def _line(model: Any, x: Expression) -> Expression:
     return steps.linear(x, model.rule_, (), "value")
 
 
-def _generalised(model: Any, x: Step) -> Step:
-    return mean(_score(model, x), model.link_).named("value")
+def _generalised(model: Any, x: Expression) -> Expression:
+    return mean(_score(model, x), model.link_).with_name("value")
 
 
-def _log_linear(model: Any, x: Step) -> Step:
+def _log_linear(model: Any, x: Expression) -> Expression:
     factors = {"median": 1.0, "mean": np.exp(0.5 * model.dispersion_), "smearing": model.smearing_}
-    value: Step = _score(model, x).exp() * factors[model.predicted]
-    return value.named("value")
+    value: Expression = _score(model, x).exp() * factors[model.predicted]
+    return value.with_name("value")
 
 
-def _score(model: Any, x: Step) -> Step:
+def _score(model: Any, x: Expression) -> Expression:
     if model.with_offset_:
         why = "it was fitted with an offset, which is no column"
-        raise ExportError.of_part(name_of(model), why, "Fit the offset as a column.")
+        raise ExportError.of_part(class_name(model), why, "Fit the offset as a column.")
     return steps.linear(x, model.rule_, (), "linear")
 
 
-_VALUES: dict[tuple[str, str], Callable[..., Step]] = {
+_VALUES: dict[tuple[str, str], Callable[..., Expression]] = {
     ("discriminant", "LinearRegression"): _line,
     ("discriminant", "LogLinear"): _log_linear,
     ("discriminant", "GeneralisedLinearModel"): _generalised,
-    ("sklearn", "Pipeline"): lambda model, x: value_of(model.steps[-1][1], _through(model, x)),
-    ("sklearn", "FrozenEstimator"): lambda model, x: value_of(model.estimator, x),
-    ("discriminant", "Encoded"): lambda model, x: value_of(
+    ("sklearn", "Pipeline"): lambda model, x: regressor_expression(
+        model.steps[-1][1], _through(model, x)
+    ),
+    ("sklearn", "FrozenEstimator"): lambda model, x: regressor_expression(model.estimator, x),
+    ("discriminant", "Encoded"): lambda model, x: regressor_expression(
         model.estimator_, _encoding_of(model, x)
     ),
 }
 
 
-def decomposed(model: Any, x: Step) -> Answer:
+def decomposed(model: Any, x: Expression) -> ClassifierExpressions:
     """What members say, decoded; coupled probabilities of three or more classes are a search."""
     labels, base = tuple(model.classes_.tolist()), model.base_
     signs = model.code_.astype(np.float64)
     said, pairs = _said(model.binary_rules_, x)
     sure = hasattr(base, "predict_proba")
     if signs.shape == (2, 1):
-        score = (said * 0.5).affine(signs, np.zeros(2)).named("score", texts(labels))
-        found = Answer(labels, score, decided(score))
+        score = (said * 0.5).affine(signs, np.zeros(2)).with_name("score", label_texts(labels))
+        found = ClassifierExpressions(labels, score, class_code(score))
         return _two_sided(found, pairs[0], signs[1, 0]) if sure else found
-    score = _decode(model, said, pairs, signs).named("score", texts(labels))
-    why = (name_of(model), "they are coupled by a search for each row") if sure else None
-    return Answer(labels, score, decided(score), unable=why)
+    score = _decode(model, said, pairs, signs).with_name("score", label_texts(labels))
+    why = (class_name(model), "they are coupled by a search for each row") if sure else None
+    return ClassifierExpressions(labels, score, class_code(score), why_no_probabilities=why)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Pair:
+class _TwoSides:
     """What a member says of its two sides: log odds of the second, or shares of both."""
 
-    odds: Step | None  # (1,)
-    shares: Step | None = None  # (2,)
+    odds: Expression | None  # (1,)
+    shares: Expression | None = None  # (2,)
 
-    def word(self) -> Step:
+    def word(self) -> Expression:
         """(1,) P(second) - P(first)."""
         if self.shares is not None:
             return (self.shares[1] - self.shares[0]) / self.shares.sum()
@@ -431,92 +444,92 @@ class _Pair:
         return _tanh_half(self.odds)
 
 
-def _two_sided(found: Answer, pair: _Pair, side: float) -> Answer:
+def _two_sided(found: ClassifierExpressions, pair: _TwoSides, side: float) -> ClassifierExpressions:
     if pair.shares is not None:
         return replace(found, shares=pair.shares.pick([0, 1] if side > 0 else [1, 0]))
     assert pair.odds is not None
     return replace(found, logs=LINKS["logit"](pair.odds * side))
 
 
-def _said(members: Any, x: Step) -> tuple[Step, list[_Pair]]:
+def _said(members: Any, x: Expression) -> tuple[Expression, list[_TwoSides]]:
     """(M,) what members say, and what each says of its sides."""
-    if not isinstance(members, Members):
+    if not isinstance(members, BinaryRules):
         both = [_said_by(member, x) for member in members.fitted]
         return stack([said for said, _ in both]), [pair for _, pair in both]
     pairs = [_pair_of(x, rule, m) for m, rule in enumerate(members.rules)]
     if members.line is None:
         return stack([pair.odds for pair in pairs if pair.odds is not None]), pairs
     said = steps.linear(x, members.line, (), "said")
-    return said, pairs or [_Pair(said[m]) for m in range(said.width)]
+    return said, pairs or [_TwoSides(said[m]) for m in range(said.width)]
 
 
-def _pair_of(x: Step, rule: Any, member: int) -> _Pair:
+def _pair_of(x: Expression, rule: Any, member: int) -> _TwoSides:
     sides = (f"{member}_no", f"{member}_yes")
     if isinstance(rule, IndicatorRule):
-        return _Pair(None, steps.memberships(steps.fitted(x, rule, sides), rule))
-    return _Pair(_between(scores_of(x, rule, sides)))
+        return _TwoSides(None, steps.memberships(steps.fitted(x, rule, sides), rule))
+    return _TwoSides(_between(scores_of(x, rule, sides)))
 
 
-def _said_by(member: Any, x: Step) -> tuple[Step, _Pair]:
+def _said_by(member: Any, x: Expression) -> tuple[Expression, _TwoSides]:
     """What a fitted member says of rows; as `estimators.members` has it."""
-    if regresses(member):
-        return value_of(member, x) * 2.0 - 1.0, _Pair(None)
-    found = answer_of(member, x)
+    if is_regressor(member):
+        return regressor_expression(member, x) * 2.0 - 1.0, _TwoSides(None)
+    found = classifier_expressions(member, x)
     odds = None if found.logs is None else _between(found.logs)
-    pair = _Pair(odds, found.shares if odds is None else None)
+    pair = _TwoSides(odds, found.shares if odds is None else None)
     if hasattr(member, "decision_function") and found.score is not None:
         score = found.score
         return (score if score.width == 1 else score[1] - score[0]), pair
     if odds is None:
-        part = f"{name_of(member)} as a member of a code"
+        part = f"{class_name(member)} as a member of a code"
         raise ExportError.of_part(part, "it has no scores", "Choose another classifier.")
     return odds, pair
 
 
-def _between(score: Step) -> Step:
+def _between(score: Expression) -> Expression:
     """(1,) second less first, cut where no probability is left."""
     odds = score if score.width == 1 else score[1] - score[0]
     return odds.smaller(745.0).larger(-745.0)
 
 
-def _decode(model: Any, said: Step, pairs: list[_Pair], signs: Floats) -> Step:
+def _decode(model: Any, said: Expression, pairs: list[_TwoSides], signs: Floats) -> Expression:
     """(K,) scores; see `models.decoding`."""
-    kind = name_of(model)
+    kind = class_name(model)
     if kind == "OneVsRest":
         return said
     decoding: Decoding = "hamming" if kind == "OneVsOne" else model.decoding
     sure, none = hasattr(model.base_, "predict_proba"), np.zeros(len(signs))
-    said = said.named("said")
+    said = said.with_name("said")
     if decoding == "hamming":
         votes = said.sign().affine(0.5 * signs, np.full(len(signs), -0.5 * signs.shape[1]))
-        weighed = said.affine(signs, none).named("weighed")
-        most = weighed.abs().max().named("most")
+        weighed = said.affine(signs, none).with_name("weighed")
+        most = weighed.abs().max().with_name("most")
         return votes + weighed / (greater(most, 0.0, most, 1.0) * 6.0)
     if decoding == "loss":
         return _by_loss(said, signs, logistic=sure)
     word = stack([pair.word() for pair in pairs]) if sure else said.smaller(1.0).larger(-1.0)
-    word = word.named("word")
-    length = word.squares().named("word_squared")
+    word = word.with_name("word")
+    length = word.squares().with_name("word_squared")
     squares = word.affine(-2.0 * signs, (signs**2).sum(axis=1)) + length
     return squares.larger(0.0).sqrt() * -1.0
 
 
-def _by_loss(said: Step, signs: Floats, *, logistic: bool) -> Step:
+def _by_loss(said: Expression, signs: Floats, *, logistic: bool) -> Expression:
     K = len(signs)
     if logistic:
         score = said.affine(0.5 * signs, -(signs == 0).sum(axis=1) * np.log(2.0))
         if signs.all():
             return score
-        away = said.abs().named("away")
+        away = said.abs().with_name("away")
         even = away * 0.5 + ((constant(0.0) - away).exp() + 1.0).log()
-        return score - even.named("even").affine(np.abs(signs), np.zeros(K))
+        return score - even.with_name("even").affine(np.abs(signs), np.zeros(K))
     plus = (constant(1.0) - said).larger(0.0).affine((signs == 1) * -1.0, np.zeros(K))
     minus = (said + 1.0).larger(0.0).affine((signs == -1) * -1.0, np.zeros(K))
-    found: Step = plus + minus - (signs == 0).sum(axis=1)
+    found: Expression = plus + minus - (signs == 0).sum(axis=1)
     return found
 
 
-def _tanh_half(odds: Step) -> Step:
+def _tanh_half(odds: Expression) -> Expression:
     """tanh(z / 2) = sign(z) (1 - e^-|z|) / (1 + e^-|z|)."""
-    small = (constant(0.0) - odds.abs()).exp().named("odds_small")
+    small = (constant(0.0) - odds.abs()).exp().with_name("odds_small")
     return odds.sign() * (constant(1.0) - small) / (small + 1.0)

@@ -21,9 +21,9 @@ import numpy as np
 import numpy.typing as npt
 
 from discriminant.errors import ExportError
-from discriminant.export.plan import Output, Plan, plan_of
-from discriminant.export.steps import Source
-from discriminant.models.expressions import Step
+from discriminant.export.plan import ExportPlan, Output, make_plan
+from discriminant.export.steps import FeatureSource
+from discriminant.models.expressions import Expression
 
 NAMES = {"p": "probabilities", "log_p": "log_probabilities", "score": "scores", "cost": "costs"}
 _FIRST = ("label", "p")  # the order that others expect
@@ -50,18 +50,18 @@ def to_onnx(
     """
     import onnx
 
-    plan = plan_of(model, outputs)
+    plan = make_plan(model, outputs)
     if inputs not in (None, "matrix", "columns"):
         raise ExportError.of_target(inputs, ("matrix", "columns"))
-    made: bytes = _Graph(plan, inputs or ("columns" if plan.named else "matrix")).model()
+    made: bytes = _OnnxGraph(plan, inputs or ("columns" if plan.named else "matrix")).model()
     onnx.checker.check_model(onnx.load_from_string(made))
     return made
 
 
-class _Graph:
+class _OnnxGraph:
     """Nodes, as they grow."""
 
-    def __init__(self, plan: Plan, inputs: Inputs) -> None:
+    def __init__(self, plan: ExportPlan, inputs: Inputs) -> None:
         from onnx import TensorProto, helper
 
         self.plan, self.inputs, self.onnx, self.kinds = plan, inputs, helper, TensorProto
@@ -121,7 +121,7 @@ class _Graph:
     def _names(self) -> list[str]:
         return list(dict.fromkeys(source.column for source in self.plan.sources))
 
-    def _placed(self) -> list[tuple[int, Source]]:
+    def _placed(self) -> list[tuple[int, FeatureSource]]:
         place = {name: j for j, name in enumerate(self._names())}
         return [(place[source.column], source) for source in self.plan.sources]
 
@@ -146,7 +146,7 @@ class _Graph:
     def _input(self, name: str, kind: int, width: int) -> None:
         self.given.append(self.onnx.make_tensor_value_info(name, kind, ["N", width]))
 
-    def _filled(self, column: str, source: Source) -> str:
+    def _filled(self, column: str, source: FeatureSource) -> str:
         """A number, or what stands in where it is missing."""
         if source.kind == "missing":
             gone = self._node("IsNaN", [column])
@@ -156,7 +156,7 @@ class _Graph:
         gone = self._node("IsNaN", [column])
         return self._node("Where", [gone, self._number([[source.fill]]), column])
 
-    def _categories(self, column: str, run: list[Source]) -> str:
+    def _categories(self, column: str, run: list[FeatureSource]) -> str:
         """(N, m) numbers of categories: their code, and a row of a table for each."""
         levels = list(dict.fromkeys(level for source in run for level, _ in source.values))
         known = levels if "" in levels else [*levels, ""]  # '' stands for a missing cell
@@ -178,11 +178,13 @@ class _Graph:
         name = NAMES.get(output.name, output.name)
         while name in self._names():  # a column may be called 'label'
             name += "_out"
-        value = self.value(output.step)
+        value = self.value(output.expression)
         if output.choices:
             return self._choice(name, value, output.choices)
         self._node("Add", [value, self.known], name=name)
-        return self.onnx.make_tensor_value_info(name, self.kinds.DOUBLE, ["N", output.step.width])
+        return self.onnx.make_tensor_value_info(
+            name, self.kinds.DOUBLE, ["N", output.expression.width]
+        )
 
     def _choice(self, name: str, value: str, choices: tuple[Any, ...]) -> Any:
         table, kind = _choices(choices, self.kinds)
@@ -196,23 +198,23 @@ class _Graph:
 
     # --- steps ------------------------------------------------------------------------------------
 
-    def value(self, step: Step) -> str:
+    def value(self, step: Expression) -> str:
         """The tensor (N, width) of a step; constants are (1, width)."""
         for below in self._unmade(step):
             self.found[id(below)] = self._made(below)
         return self.found[id(step)]
 
-    def _unmade(self, step: Step) -> list[Step]:
-        from discriminant.models.expressions import order
+    def _unmade(self, step: Expression) -> list[Expression]:
+        from discriminant.models.expressions import topological_order
 
-        return [below for below in order([step]) if id(below) not in self.found]
+        return [below for below in topological_order([step]) if id(below) not in self.found]
 
-    def _made(self, step: Step) -> str:
-        given = [self.found[id(below)] for below in step.of]
+    def _made(self, step: Expression) -> str:
+        given = [self.found[id(below)] for below in step.operands]
         if step.op == "constant":
-            return self._number(step.numbers[0][None])
+            return self._number(step.constants[0][None])
         if step.op == "affine":
-            coef, intercept = step.numbers
+            coef, intercept = step.constants
             if not coef.shape[1]:
                 return self._number(intercept[None])
             product = self._node("MatMul", [given[0], self._number(coef.T)])
@@ -220,9 +222,9 @@ class _Graph:
                 return product
             return self._node("Add", [product, self._looked_up(intercept)])
         if step.op == "pick":
-            return self._node("Gather", [given[0], self._integers(step.numbers[0])], axis=1)
+            return self._node("Gather", [given[0], self._integers(step.constants[0])], axis=1)
         if step.op == "stack":
-            return self._node("Concat", [self._long(one) for one in step.of], axis=1)
+            return self._node("Concat", [self._long(one) for one in step.operands], axis=1)
         if step.op in ("sum", "squares", "max", "first_max"):
             return self._folded(step, given[0])
         if step.op == "greater":
@@ -230,13 +232,13 @@ class _Graph:
             return self._node("Where", [above, *given[2:]])
         if step.op in _ARITHMETIC:
             given = [
-                self._looked_up(below.numbers[0]) if below.op == "constant" else name
-                for below, name in zip(step.of, given, strict=True)
+                self._looked_up(below.constants[0]) if below.op == "constant" else name
+                for below, name in zip(step.operands, given, strict=True)
             ]
         return self._node(_NODES[step.op], given)
 
-    def _folded(self, step: Step, given: str) -> str:
-        if not step.of[0].width:
+    def _folded(self, step: Expression, given: str) -> str:
+        if not step.operands[0].width:
             return self._number([[0.0]])
         if step.op == "max":
             return self._node("ReduceMax", [given], axes=[1], keepdims=1)
@@ -247,11 +249,11 @@ class _Graph:
         place = self._node("ArgMax", [given], axis=1, keepdims=1)
         return self._node("Cast", [place], to=self.kinds.DOUBLE)
 
-    def _long(self, step: Step) -> str:
+    def _long(self, step: Expression) -> str:
         """With as many rows as there are: constants have one."""
         if step.op != "constant":
             return self.found[id(step)]
-        return self._node("Add", [self._looked_up(step.numbers[0]), self.known])
+        return self._node("Add", [self._looked_up(step.constants[0]), self.known])
 
     def _looked_up(self, values: npt.NDArray[np.float64]) -> str:
         """The tensor (1, m) of constants; of one that optimisers could spoil (N, 1)."""
@@ -321,7 +323,7 @@ def _is_simple(value: float) -> bool:
     return value == 0.0 or (2.0**-10 <= abs(value) <= 2.0**10 and float(np.float32(value)) == value)
 
 
-def _cell(source: Source, level: str | None) -> float:
+def _cell(source: FeatureSource, level: str | None) -> float:
     """The number of a category; of '' where that is a missing cell, of None where it is unseen."""
     values = dict(source.values)
     if level in values:

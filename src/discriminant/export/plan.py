@@ -23,18 +23,28 @@ from discriminant.decision.actions import OUTLIER, REJECT, Reject
 from discriminant.errors import ExportError
 from discriminant.export import steps as rules
 from discriminant.export.models import (
-    Answer,
-    answer_of,
-    expected,
-    first_least,
-    name_of,
-    regresses,
-    texts,
-    title_of,
-    value_of,
+    ClassifierExpressions,
+    argmin_cost,
+    class_name,
+    classifier_expressions,
+    expected_costs,
+    is_regressor,
+    label_texts,
+    model_title,
+    regressor_expression,
 )
-from discriminant.export.steps import Source, Sources, of_encoding, plain
-from discriminant.models.expressions import Step, greater, order, shared
+from discriminant.export.steps import (
+    FeatureSource,
+    FeatureSources,
+    encoding_sources,
+    number_columns,
+)
+from discriminant.models.expressions import (
+    Expression,
+    greater,
+    share_subexpressions,
+    topological_order,
+)
 from discriminant.moments.probability_scores import TIE
 from discriminant.table.blocks import numbered
 
@@ -44,25 +54,25 @@ class Output:
     """One thing that comes out."""
 
     name: str
-    step: Step
-    parts: tuple[str, ...] = ()  # names of its numbers, where there are several
+    expression: Expression
+    components: tuple[str, ...] = ()  # names of its numbers, where there are several
     choices: tuple[Any, ...] = ()  # where it is one of these, and the step its place
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Plan:
+class ExportPlan:
     """All that a target needs to know."""
 
     title: str
-    sources: tuple[Source, ...]  # of the numbers of `x`
-    checks: tuple[Source, ...]  # that must be known too
-    x: Step  # the features
+    sources: tuple[FeatureSource, ...]  # of the numbers of `x`
+    checks: tuple[FeatureSource, ...]  # that must be known too
+    x: Expression  # the features
     named: bool  # whether the columns have names of their own
     outputs: tuple[Output, ...]
 
-    def steps(self) -> list[Step]:
+    def steps(self) -> list[Expression]:
         """All steps, each after what it is made from."""
-        return order([output.step for output in self.outputs])
+        return topological_order([output.expression for output in self.outputs])
 
     def __getitem__(self, name: str) -> Output:
         return next(output for output in self.outputs if output.name == name)
@@ -71,41 +81,41 @@ class Plan:
         return any(output.name == name for output in self.outputs)
 
 
-def plan_of(model: Any, outputs: Sequence[str] | None = None) -> Plan:
+def make_plan(model: Any, outputs: Sequence[str] | None = None) -> ExportPlan:
     """The plan of a fitted model, for the outputs asked for; None: all that it has."""
     if hasattr(model, "__sklearn_is_fitted__") and not model.__sklearn_is_fitted__():
-        raise ExportError.not_fitted(name_of(model))
+        raise ExportError.not_fitted(class_name(model))
     sources = _sources(model)
     x = sources.as_step()
-    if regresses(model):
+    if is_regressor(model):
         found = _of_regression(model, x)
     else:
         found = _of_classifier(model, x, sources, outputs)
     chosen = _chosen(found, outputs)
-    steps = shared([x, *(output.step for output in chosen)])
+    steps = share_subexpressions([x, *(output.expression for output in chosen)])
     made = tuple(
-        Output(output.name, step, output.parts, output.choices)
+        Output(output.name, step, output.components, output.choices)
         for output, step in zip(chosen, steps[1:], strict=True)
     )
     every = (*sources.features, *sources.unseen)
-    plan = Plan(title_of(model), every, sources.checks, steps[0], sources.named, made)
+    plan = ExportPlan(model_title(model), every, sources.checks, steps[0], sources.named, made)
     _check_finite(plan)
     return plan
 
 
-def _sources(model: Any) -> Sources:
+def _sources(model: Any) -> FeatureSources:
     """What the features of a row are made from: an encoding inside says so, or the columns do."""
     inside = model
     while inside is not None:
         if hasattr(inside, "encoding_"):
-            return of_encoding(inside.encoding_)
+            return encoding_sources(inside.encoding_)
         inside = getattr(inside, "estimator_", None)
     if not hasattr(model, "n_features_in_"):
-        raise ExportError.of_model(name_of(model))
+        raise ExportError.of_model(class_name(model))
     names = getattr(model, "feature_names_in_", None)
     if names is None:
-        return plain(numbered(int(model.n_features_in_)), named=False)
-    return plain([str(name) for name in names], named=True)
+        return number_columns(numbered(int(model.n_features_in_)), named=False)
+    return number_columns([str(name) for name in names], named=True)
 
 
 def _chosen(found: list[Output], outputs: Sequence[str] | None) -> list[Output]:
@@ -118,9 +128,9 @@ def _chosen(found: list[Output], outputs: Sequence[str] | None) -> list[Output]:
     return [known[name] for name in dict.fromkeys(outputs)]
 
 
-def _check_finite(plan: Plan) -> None:
+def _check_finite(plan: ExportPlan) -> None:
     for step in plan.steps():
-        if not all(np.isfinite(one).all() for one in step.numbers):
+        if not all(np.isfinite(one).all() for one in step.constants):
             raise ExportError.not_finite(f"The step '{step.name or step.op}' of {plan.title}")
 
 
@@ -128,16 +138,18 @@ def _check_finite(plan: Plan) -> None:
 
 
 def _of_classifier(
-    model: Any, x: Step, sources: Sources, asked: Sequence[str] | None
+    model: Any, x: Expression, sources: FeatureSources, asked: Sequence[str] | None
 ) -> list[Output]:
     features = x.pick(np.arange(len(sources.features)))
-    found = answer_of(model, features)
-    if found.unable is not None and (asked is None or {"p", "log_p", "log_odds"} & set(asked)):
-        raise ExportError.of_probabilities(*found.unable, left=("score", "label"))
+    found = classifier_expressions(model, features)
+    if found.why_no_probabilities is not None and (
+        asked is None or {"p", "log_p", "log_odds"} & set(asked)
+    ):
+        raise ExportError.of_probabilities(*found.why_no_probabilities, left=("score", "label"))
     outputs = [] if found.score is None else [_output("score", found.score, found)]
     if found.logs is not None and found.shares is None and len(found.labels) == 2:
-        outputs.append(Output("log_odds", (found.logs[1] - found.logs[0]).named("log_odds")))
-    if found.sure:
+        outputs.append(Output("log_odds", (found.logs[1] - found.logs[0]).with_name("log_odds")))
+    if found.has_probabilities:
         log_p, p = found.posterior()
         if log_p is not None:
             outputs.append(_output("log_p", log_p, found))
@@ -149,12 +161,18 @@ def _of_classifier(
     return [*outputs, *_actions(model, x, sources, found, features)]
 
 
-def _actions(model: Any, x: Step, sources: Sources, found: Answer, features: Step) -> list[Output]:
+def _actions(
+    model: Any,
+    x: Expression,
+    sources: FeatureSources,
+    found: ClassifierExpressions,
+    features: Expression,
+) -> list[Output]:
     """What is done, where that is more than to say the label."""
     deciding = model
-    while name_of(deciding) in ("Encoded", "FrozenEstimator"):
+    while class_name(deciding) in ("Encoded", "FrozenEstimator"):
         deciding = getattr(deciding, "estimator_", None) or deciding.estimator
-    decides = name_of(deciding) == "Decision"
+    decides = class_name(deciding) == "Decision"
     if not decides and not (sources.unseen and hasattr(model, "decide")):
         return []
     if decides:
@@ -162,11 +180,11 @@ def _actions(model: Any, x: Step, sources: Sources, found: Answer, features: Ste
     else:
         outputs = [Output("action", found.code, choices=found.labels)]
     action = outputs.pop()
-    actions, code = action.choices, action.step
+    actions, code = action.choices, action.expression
     if sources.unseen:
         first = len(sources.features)
-        unseen = x.pick(np.arange(first, x.width)).sum().named("unseen")
-        code = greater(unseen, 0.5, float(len(actions)), code).named("choice")
+        unseen = x.pick(np.arange(first, x.width)).sum().with_name("unseen")
+        code = greater(unseen, 0.5, float(len(actions)), code).with_name("choice")
     used = {
         REJECT.name: (decides and deciding.reject is not None) or bool(sources.unseen),
         OUTLIER.name: decides and bool(deciding.outlier),
@@ -174,56 +192,60 @@ def _actions(model: Any, x: Step, sources: Sources, found: Answer, features: Ste
     return [*outputs, Output("action", code, choices=(*actions, *_verdicts(actions, used)))]
 
 
-def _output(name: str, step: Step, found: Answer) -> Output:
-    return Output(name, step, found.parts if step.width > 1 else ())
+def _output(name: str, step: Expression, found: ClassifierExpressions) -> Output:
+    return Output(name, step, found.class_names if step.width > 1 else ())
 
 
-def _decision(model: Any, x: Step, found: Answer) -> list[Output]:
+def _decision(model: Any, x: Expression, found: ClassifierExpressions) -> list[Output]:
     """Expected costs, and the action: least cost, then reject, then outlier."""
     costs = model.costs()
     log_p, p = found.posterior()
     outputs = []
-    largest = p.max().named("p_largest")
+    largest = p.max().with_name("p_largest")
     if costs is None:
         actions: tuple[Any, ...] = found.labels
         code = (p if log_p is None else log_p).first_max()
         least = (largest * -1.0) + 1.0
     else:
         actions = tuple(costs.actions)
-        cost = expected(p, costs.cost).named("cost", texts(actions))
-        outputs.append(Output("cost", cost, texts(actions)))
-        code, least = first_least(cost), (cost * -1.0).max() * -1.0
+        cost = expected_costs(p, costs.cost).with_name("cost", label_texts(actions))
+        outputs.append(Output("cost", cost, label_texts(actions)))
+        code, least = argmin_cost(cost), (cost * -1.0).max() * -1.0
     places = float(len(actions)), float(len(actions) + 1)
-    code = code.named("choice")
+    code = code.with_name("choice")
     if model.reject is not None:
         code = _rejected(
-            code, least.named("least_cost"), largest, Reject.of(model.reject), places[0]
+            code, least.with_name("least_cost"), largest, Reject.of(model.reject), places[0]
         )
     if model.outlier:
-        code = _outlying(code, model, x, found.parts, places[1])
+        code = _outlying(code, model, x, found.class_names, places[1])
     return [*outputs, Output("action", code, choices=actions)]
 
 
 def _verdicts(actions: tuple[Any, ...], used: dict[str, bool]) -> tuple[str, ...]:
     """What stands for a row that is not decided; a class may not be called so."""
     for name, asked in used.items():
-        if asked and name in texts(actions):
+        if asked and name in label_texts(actions):
             raise ExportError.of_verdict(name)
     return tuple(used) if any(used.values()) else ()
 
 
-def _rejected(code: Step, least: Step, largest: Step, reject: Reject, place: float) -> Step:
+def _rejected(
+    code: Expression, least: Expression, largest: Expression, reject: Reject, place: float
+) -> Expression:
     if reject.cost == 0.0:
-        return greater(largest, -1.0, place, code).named("choice")
+        return greater(largest, -1.0, place, code).with_name("choice")
     if np.isfinite(reject.cost):
         code = greater(least, reject.cost * (1.0 + TIE), place, code)
     if reject.threshold > 0.0:
         bound = (1.0 - reject.threshold) * (1.0 + TIE)
         code = greater((largest * -1.0) + 1.0, bound, place, code)
-    return code.named("choice")
+    return code.with_name("choice")
 
 
-def _outlying(code: Step, model: Any, x: Step, parts: Sequence[str], place: float) -> Step:
+def _outlying(
+    code: Expression, model: Any, x: Expression, parts: Sequence[str], place: float
+) -> Expression:
     """Outliers are where every squared distance is beyond what its p-value allows."""
     from scipy.stats import f
 
@@ -236,14 +258,14 @@ def _outlying(code: Step, model: Any, x: Step, parts: Sequence[str], place: floa
     scale = moments.weight / (moments.weight + 1.0) * below / (width * degrees)
     limit = f.isf(float(model.outlier), width, below) / scale
     within = rules.distances(x, rule, parts) * -1.0 + limit
-    nearest = within.max().named("within_limit")
-    return greater(0.0, nearest, place, code).named("choice")
+    nearest = within.max().with_name("within_limit")
+    return greater(0.0, nearest, place, code).with_name("choice")
 
 
 # --- regressions ---------------------------------------------------------------------------------
 
 
-def _of_regression(model: Any, x: Step) -> list[Output]:
+def _of_regression(model: Any, x: Expression) -> list[Output]:
     """One number, or one for each response."""
-    value = value_of(model, x)
+    value = regressor_expression(model, x)
     return [Output("value", value, tuple(map(str, range(value.width))) * (value.width > 1))]

@@ -12,9 +12,9 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from discriminant.export.plan import Output, Plan, plan_of
-from discriminant.export.steps import Source
-from discriminant.models.expressions import Step, written_out
+from discriminant.export.plan import ExportPlan, Output, make_plan
+from discriminant.export.steps import FeatureSource
+from discriminant.models.expressions import Expression, stored_ids
 
 _FUNCTIONS = {"exp": "math.exp", "log": "math.log", "abs": "abs", "sqrt": "math.sqrt"}
 _SIGNS = {"add": "+", "sub": "-", "mul": "*", "div": "/"}
@@ -98,15 +98,15 @@ def to_python(model: Any, *, outputs: Sequence[str] | None = None) -> str:
     outputs
         As in `to_sql`.
     """
-    return _Writer(plan_of(model, outputs)).file()
+    return _PythonWriter(make_plan(model, outputs)).file()
 
 
-class _Writer:
+class _PythonWriter:
     """The text of one file, as it grows."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: ExportPlan) -> None:
         self.plan = plan
-        self.kept = written_out(plan.steps())
+        self.kept = stored_ids(plan.steps())
         self.taken = {"math", "row", "predict", "answer", "x", *keyword.kwlist}
         self.taken |= {"max", "min", "sum", "abs", "zip", "range", "float", "dict", "str"}
         self.names: dict[int, str] = {id(plan.x): "x"}
@@ -163,7 +163,7 @@ class _Writer:
     def _cells(self) -> str:
         return ", ".join(self._cell(source) for source in self.plan.sources)
 
-    def _cell(self, source: Source) -> str:
+    def _cell(self, source: FeatureSource) -> str:
         column = ascii(source.column)
         fill = "" if source.fill is None else f", {source.fill!r}"
         if source.kind == "text":
@@ -176,39 +176,39 @@ class _Writer:
     def _returned(self, output: Output) -> str:
         if output.choices:
             listed = self._constant(f"{output.name}s", [ascii(choice) for choice in output.choices])
-            return f'        "{output.name}": {listed}[int({self._scalar(output.step)})],'
-        if not output.parts:
-            return f'        "{output.name}": {self._scalar(output.step)},'
+            return f'        "{output.name}": {listed}[int({self._scalar(output.expression)})],'
+        if not output.components:
+            return f'        "{output.name}": {self._scalar(output.expression)},'
         keys = self._keys(output)
-        return f'        "{output.name}": dict(zip({keys}, {self._vector(output.step)})),'
+        return f'        "{output.name}": dict(zip({keys}, {self._vector(output.expression)})),'
 
     def _keys(self, output: Output) -> str:
         labels = self.plan["label"].choices if "label" in self.plan else ()
-        keys = labels if len(labels) == len(output.parts) else output.parts
+        keys = labels if len(labels) == len(output.components) else output.components
         if "action" in self.plan and output.name == "cost":
-            keys = self.plan["action"].choices[: len(output.parts)]
+            keys = self.plan["action"].choices[: len(output.components)]
         return self._constant("labels", [ascii(key) for key in keys])
 
     # --- steps ------------------------------------------------------------------------------------
 
-    def _line(self, step: Step) -> None:
+    def _line(self, step: Expression) -> None:
         name = self.within = self.names[id(step)] = self._name(step.name or step.op)
         self.lines.append(f"    {name} = {self._formula(step, name)}")
 
-    def _formula(self, step: Step, name: str) -> str:
+    def _formula(self, step: Expression, name: str) -> str:
         if step.op == "affine":
             return self._affine(step, name)
         if step.op in ("squares", "sum", "max", "first_max"):
-            of = self._vector(step.of[0])
+            of = self._vector(step.operands[0])
             return {
                 "squares": f"sum(one * one for one in {of})",
                 "sum": f"sum({of})",
                 "max": f"max({of})",
-                "first_max": f"max(range({step.of[0].width}), key=({of}).__getitem__)",
+                "first_max": f"max(range({step.operands[0].width}), key=({of}).__getitem__)",
             }[step.op]
         if step.width == 1:
             return self._plain(step, {})
-        names: dict[int, tuple[str, Step]] = {}
+        names: dict[int, tuple[str, Expression]] = {}
         text = self._plain(step, names)
         pairs = list(names.values())
         if len(pairs) == 1:
@@ -216,9 +216,9 @@ class _Writer:
         letters = ", ".join(letter for letter, _ in pairs)
         return f"[{text} for {letters} in zip({', '.join(self._vector(s) for _, s in pairs)})]"
 
-    def _plain(self, step: Step, leaves: dict[int, tuple[str, Step]]) -> str:
+    def _plain(self, step: Expression, leaves: dict[int, tuple[str, Expression]]) -> str:
         """A formula of one number of each vector in it."""
-        given = [self._leaf(one, leaves) for one in step.of]
+        given = [self._leaf(one, leaves) for one in step.operands]
         if step.op in _SIGNS:
             return f"({given[0]} {_SIGNS[step.op]} {given[1]})"
         if step.op in ("larger", "smaller"):
@@ -229,7 +229,7 @@ class _Writer:
             return f"({given[2]} if {given[0]} > {given[1]} else {given[3]})"
         return f"{_FUNCTIONS[step.op]}({given[0]})"
 
-    def _leaf(self, step: Step, leaves: dict[int, tuple[str, Step]]) -> str:
+    def _leaf(self, step: Expression, leaves: dict[int, tuple[str, Expression]]) -> str:
         inline = id(step) not in self.kept and step.op not in (
             "constant",
             "pick",
@@ -244,9 +244,9 @@ class _Writer:
             leaves[id(step)] = f"v{len(leaves)}", step
         return leaves[id(step)][0]
 
-    def _affine(self, step: Step, name: str) -> str:
-        coef, intercept = step.numbers
-        of = self._vector(step.of[0])
+    def _affine(self, step: Expression, name: str) -> str:
+        coef, intercept = step.constants
+        of = self._vector(step.operands[0])
         rows = [_tuple([repr(float(v)) for v in row]) for row in coef]
         if step.width == 1:
             slopes = self._constant(f"{name} slopes", rows[0])
@@ -255,42 +255,42 @@ class _Writer:
         starts = self._constant(f"{name} intercepts", [repr(float(v)) for v in intercept])
         return f"[_dot(slope, {of}) + start for slope, start in zip({slopes}, {starts})]"
 
-    def _scalar(self, step: Step) -> str:
+    def _scalar(self, step: Expression) -> str:
         if step.op == "constant":
-            return repr(float(step.numbers[0][0]))
+            return repr(float(step.constants[0][0]))
         if step.op == "pick":
-            return self._at(step.of[0], int(step.numbers[0][0]))
+            return self._at(step.operands[0], int(step.constants[0][0]))
         if step.op == "features":
             return "x[0]"
         return self.names[id(step)]
 
-    def _at(self, step: Step, place: int) -> str:
+    def _at(self, step: Expression, place: int) -> str:
         if step.op == "stack":
-            for part in step.of:
+            for part in step.operands:
                 if place < part.width:
                     return self._at(part, place)
                 place -= part.width
         if step.op == "pick":
-            return self._at(step.of[0], int(step.numbers[0][place]))
+            return self._at(step.operands[0], int(step.constants[0][place]))
         if step.op == "constant":
-            return repr(float(step.numbers[0][place]))
+            return repr(float(step.constants[0][place]))
         name = self.names[id(step)]
         return name if step.width == 1 and step.op != "features" else f"{name}[{place}]"
 
-    def _vector(self, step: Step) -> str:
+    def _vector(self, step: Expression) -> str:
         if step.op == "constant":
             return self._constant(
-                f"{self.within} numbers", [repr(float(v)) for v in step.numbers[0]]
+                f"{self.within} numbers", [repr(float(v)) for v in step.constants[0]]
             )
         if step.op == "pick":
             places = range(step.width)
             return f"[{', '.join(self._at(step, place) for place in places)}]"
         if step.op == "stack":
-            return f"[{', '.join(self._spread(part) for part in step.of)}]"
+            return f"[{', '.join(self._spread(part) for part in step.operands)}]"
         name = self.names[id(step)]
         return f"[{name}]" if step.width == 1 and step.op != "features" else name
 
-    def _spread(self, part: Step) -> str:
+    def _spread(self, part: Expression) -> str:
         return self._scalar(part) if part.width == 1 else f"*{self._vector(part)}"
 
     # --- names and constants ----------------------------------------------------------------------

@@ -23,15 +23,15 @@ from typing import Any
 import numpy as np
 
 from discriminant.errors import ExportError
-from discriminant.export.plan import Output, Plan, plan_of
-from discriminant.export.steps import Source
-from discriminant.models.expressions import Step, written_out
+from discriminant.export.plan import ExportPlan, Output, make_plan
+from discriminant.export.steps import FeatureSource
+from discriminant.models.expressions import Expression, stored_ids
 from discriminant.table.sql_dialect import LARGEST, Database, database
 
 _ARGUMENTS = 50  # of one function: SQLite takes 127
 
 
-def cell(db: Database, source: Source) -> str:
+def cell_sql(db: Database, source: FeatureSource) -> str:
     """A feature from the cells of the table."""
     column = f"s.{db.identifier(source.column)}"
     if source.kind == "text":
@@ -49,7 +49,7 @@ def cell(db: Database, source: Source) -> str:
     return f"CASE WHEN {db.is_missing(found)} THEN {db.typed(source.fill)} ELSE {found} END"
 
 
-def _category(db: Database, source: Source, column: str) -> str:
+def _category(db: Database, source: FeatureSource, column: str) -> str:
     """A number for each category."""
     whens = [
         f"WHEN {column} IN ({', '.join(db.text(level) for level in levels)}) THEN {db.typed(value)}"
@@ -60,7 +60,7 @@ def _category(db: Database, source: Source, column: str) -> str:
     return f"CASE WHEN {column} IS NULL THEN {missing} {' '.join(whens)} ELSE {other} END"
 
 
-def tree(terms: Sequence[str], sign: str) -> str:
+def balanced_join(terms: Sequence[str], sign: str) -> str:
     """Terms joined pair by pair, so that the depth is the logarithm of their number."""
     found = list(terms)
     while len(found) > 1:
@@ -69,7 +69,7 @@ def tree(terms: Sequence[str], sign: str) -> str:
     return found[0]
 
 
-def largest(terms: list[str], db: Database) -> str:
+def largest_sql(terms: list[str], db: Database) -> str:
     """The largest of terms, in groups that a function takes."""
     while len(terms) > 1:
         groups = [terms[k : k + _ARGUMENTS] for k in range(0, len(terms), _ARGUMENTS)]
@@ -109,9 +109,9 @@ def to_sql(
         that the model has. 'score' and 'label' of linear models need neither EXP nor LN, which
         some builds of SQLite lack.
     """
-    plan, spelled = plan_of(model, outputs), database(dialect)
+    plan, spelled = make_plan(model, outputs), database(dialect)
     parts = (table,) if isinstance(table, str) else tuple(table)
-    return _Writer(plan, spelled, tuple(dict.fromkeys(keep))).select(parts)
+    return _SQLWriter(plan, spelled, tuple(dict.fromkeys(keep))).select(parts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,10 +152,10 @@ class _Names:
 
 
 @dataclass(eq=False)
-class _Writer:
+class _SQLWriter:
     """The text of one SELECT, as it grows."""
 
-    plan: Plan
+    plan: ExportPlan
     db: Database
     keep: tuple[str, ...]
     columns: dict[Key, _Column] = field(default_factory=dict)
@@ -164,10 +164,10 @@ class _Writer:
 
     def __post_init__(self) -> None:
         self._check_columns()
-        self.kept = written_out(self.plan.steps())
+        self.kept = stored_ids(self.plan.steps())
         self.names = _Names(self.db)
         self.carried = {name: self.names.of(name) for name in self.keep}
-        self.tops = {id(s.of[0]): s for s in self.plan.steps() if s.op == "max"}
+        self.tops = {id(s.operands[0]): s for s in self.plan.steps() if s.op == "max"}
 
     # --- the whole --------------------------------------------------------------------------------
 
@@ -212,17 +212,18 @@ class _Writer:
     # --- what comes out ---------------------------------------------------------------------------
 
     def _shown(self, output: Output) -> list[tuple[str, str]]:
-        step = output.step
+        step = output.expression
         if output.choices:
             return [(self._choice(output), output.name)]
-        if not output.parts:
+        if not output.components:
             return [(self.text(step, 0), output.name)]
         return [
-            (self.text(step, i), f"{output.name}_{part}") for i, part in enumerate(output.parts)
+            (self.text(step, i), f"{output.name}_{part}")
+            for i, part in enumerate(output.components)
         ]
 
     def _choice(self, output: Output) -> str:
-        code, choices = self.text(output.step, 0), output.choices
+        code, choices = self.text(output.expression, 0), output.choices
         plain = all(type(choice) is type(choices[0]) for choice in choices)
         listed = [self._literal(choice if plain else str(choice)) for choice in choices]
         if len(listed) == 1:
@@ -247,7 +248,7 @@ class _Writer:
         checked = [key for key in used if self.plan.sources[key[1]].kind != "missing"]
         checked += self._checks({self.plan.sources[place].column for _, place in used})
         tests = [f"ABS({self._s(self.columns[key].name)}) <= {LARGEST}" for key in checked]
-        text = tree(tests, " AND ") if tests else "1 = 1"
+        text = balanced_join(tests, " AND ") if tests else "1 = 1"
         self.columns[COMPLETE] = _Column(self._complete_name(), f"({text})", 1)
         self.refs[COMPLETE] = frozenset(checked)
         return COMPLETE
@@ -259,7 +260,7 @@ class _Writer:
             if source.column in columns:
                 key = CHECKS, place
                 name = self.names.of(source.feature)
-                self.columns[key] = _Column(name, cell(self.db, source), 0)
+                self.columns[key] = _Column(name, cell_sql(self.db, source), 0)
                 self.refs[key] = frozenset()
                 found.append(key)
         return found
@@ -296,13 +297,13 @@ class _Writer:
 
     # --- one number -------------------------------------------------------------------------------
 
-    def text(self, step: Step, place: int) -> str:
+    def text(self, step: Expression, place: int) -> str:
         """The number of a step at a place: its column, or the formula itself."""
         place = 0 if step.width == 1 else place
         if step.op == "constant":
-            return self.db.number(float(step.numbers[0][place]))
+            return self.db.number(float(step.constants[0][place]))
         if step.op == "pick":
-            return self.text(step.of[0], int(step.numbers[0][place]))
+            return self.text(step.operands[0], int(step.constants[0][place]))
         if step.op == "stack":
             return self._stacked(step, place)
         if id(step) not in self.kept and step.op != "features":
@@ -314,17 +315,17 @@ class _Writer:
             self._open[-1].add(key)
         return self._s(self.columns[key].name)
 
-    def _stacked(self, step: Step, place: int) -> str:
-        for part in step.of:
+    def _stacked(self, step: Expression, place: int) -> str:
+        for part in step.operands:
             if place < part.width:
                 return self.text(part, place)
             place -= part.width
         raise IndexError(place)
 
-    def _define(self, key: Key, step: Step, place: int) -> None:
+    def _define(self, key: Key, step: Expression, place: int) -> None:
         if step.op == "features":
             source = self.plan.sources[place]
-            name, text = self.names.of(source.feature), cell(self.db, source)
+            name, text = self.names.of(source.feature), cell_sql(self.db, source)
             self.columns[key], self.refs[key] = _Column(name, text, 0), frozenset()
             return
         self._open.append(set())
@@ -333,24 +334,26 @@ class _Writer:
         level = 1 + max((self.columns[ref].level for ref in refs), default=0)
         wanted = step.name or step.op
         if step.width > 1:
-            wanted += f"_{step.parts[place] if step.parts else place}"
+            wanted += f"_{step.components[place] if step.components else place}"
         self.columns[key] = _Column(self.names.of(wanted), text, level)
         self.refs[key] = refs
 
-    def _formula(self, step: Step, place: int) -> str:
+    def _formula(self, step: Expression, place: int) -> str:
         many = {"affine": self._affine, "squares": self._squares, "sum": self._sum}
         if step.op in many:
             return many[step.op](step, place)
         if step.op == "max":
-            return largest([self.text(step.of[0], i) for i in range(step.of[0].width)], self.db)
+            return largest_sql(
+                [self.text(step.operands[0], i) for i in range(step.operands[0].width)], self.db
+            )
         if step.op == "first_max":
-            return self._first_max(step.of[0])
-        if step.op == "sub" and step.of[1].op == "constant":
+            return self._first_max(step.operands[0])
+        if step.op == "sub" and step.operands[1].op == "constant":
             return self._less(step, place)
         return self._alone(step, place)
 
-    def _alone(self, step: Step, place: int) -> str:
-        given = [self.text(one, place) for one in step.of]
+    def _alone(self, step: Expression, place: int) -> str:
+        given = [self.text(one, place) for one in step.operands]
         if step.op in _SIGNS:
             return f"({given[0]} {_SIGNS[step.op]} {given[1]})"
         if step.op in ("larger", "smaller"):
@@ -358,44 +361,46 @@ class _Writer:
         if step.op in _FUNCTIONS:
             return f"{_FUNCTIONS[step.op]}({given[0]})"
         assert step.op == "greater"
-        x, y = (self._typed(one, place) for one in step.of[2:])
+        x, y = (self._typed(one, place) for one in step.operands[2:])
         return f"CASE WHEN {given[0]} > {given[1]} THEN {x} ELSE {y} END"
 
-    def _typed(self, step: Step, place: int) -> str:
+    def _typed(self, step: Expression, place: int) -> str:
         if step.op != "constant":
             return self.text(step, place)
-        return self.db.typed(float(step.numbers[0][0 if step.width == 1 else place]))
+        return self.db.typed(float(step.constants[0][0 if step.width == 1 else place]))
 
-    def _less(self, step: Step, place: int) -> str:
-        term, constant = self.text(step.of[0], place), step.of[1]
-        value = float(constant.numbers[0][0 if constant.width == 1 else place])
+    def _less(self, step: Expression, place: int) -> str:
+        term, constant = self.text(step.operands[0], place), step.operands[1]
+        value = float(constant.constants[0][0 if constant.width == 1 else place])
         return self.db.minus(term, value) if value else term
 
-    def _affine(self, step: Step, place: int) -> str:
-        coef, intercept = step.numbers[0][place], float(step.numbers[1][place])
+    def _affine(self, step: Expression, place: int) -> str:
+        coef, intercept = step.constants[0][place], float(step.constants[1][place])
         terms = [
-            f"{self.db.number(float(coef[j]))} * {self.text(step.of[0], int(j))}"
+            f"{self.db.number(float(coef[j]))} * {self.text(step.operands[0], int(j))}"
             for j in np.flatnonzero(coef)
         ]
         if not terms:
             return self.db.typed(intercept)
         if intercept:
             terms.append(self.db.number(intercept))
-        return tree(terms, " + ")
+        return balanced_join(terms, " + ")
 
-    def _squares(self, step: Step, place: int) -> str:
-        each = [self.text(step.of[0], i) for i in range(step.of[0].width)]
-        return tree([f"{one} * {one}" for one in each], " + ") if each else self.db.typed(0.0)
+    def _squares(self, step: Expression, place: int) -> str:
+        each = [self.text(step.operands[0], i) for i in range(step.operands[0].width)]
+        return (
+            balanced_join([f"{one} * {one}" for one in each], " + ") if each else self.db.typed(0.0)
+        )
 
-    def _sum(self, step: Step, place: int) -> str:
-        each = [self.text(step.of[0], i) for i in range(step.of[0].width)]
-        return tree(each, " + ") if each else self.db.typed(0.0)
+    def _sum(self, step: Expression, place: int) -> str:
+        each = [self.text(step.operands[0], i) for i in range(step.operands[0].width)]
+        return balanced_join(each, " + ") if each else self.db.typed(0.0)
 
-    def _first_max(self, of: Step) -> str:
+    def _first_max(self, of: Expression) -> str:
         each = [self.text(of, i) for i in range(of.width)]
         if of.width == 2:
             return f"CASE WHEN {each[0]} >= {each[1]} THEN 0 ELSE 1 END"
-        best = self.tops.setdefault(id(of), Step("max", (of,), 1, name="best"))
+        best = self.tops.setdefault(id(of), Expression("max", (of,), 1, name="best"))
         self.kept.add(id(best))
         top = self.text(best, 0)
         whens = " ".join(f"WHEN {one} >= {top} THEN {i}" for i, one in enumerate(each))

@@ -39,7 +39,7 @@ from typing import Literal
 import numpy as np
 
 from discriminant.errors import ExportError
-from discriminant.models.expressions import Step, constant, greater, polynomial, stack
+from discriminant.models.expressions import Expression, constant, greater, polynomial, stack
 from discriminant.models.gaussian.covariance import Metric
 from discriminant.models.linear.least_squares import IndicatorRule
 from discriminant.models.naive_bayes import LaplaceRule
@@ -56,7 +56,7 @@ Kind = Literal["number", "boolean", "date", "text", "missing"]
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class FeatureSource:
     """What one number of a row is made from."""
 
     feature: str
@@ -78,27 +78,27 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
-class Sources:
+class FeatureSources:
     """What all features of a row are made from."""
 
-    features: tuple[Source, ...]  # d
+    features: tuple[FeatureSource, ...]  # d
     named: bool  # whether columns have names of their own
-    checks: tuple[Source, ...] = ()  # that must be known, though no feature
-    unseen: tuple[Source, ...] = ()  # 1 where a row has a category that is to be rejected
+    checks: tuple[FeatureSource, ...] = ()  # that must be known, though no feature
+    unseen: tuple[FeatureSource, ...] = ()  # 1 where a row has a category that is to be rejected
 
-    def as_step(self) -> Step:
+    def as_step(self) -> Expression:
         """The features, and after them what says that a row is to be rejected."""
         every = (*self.features, *self.unseen)
         names = tuple(source.feature for source in every)
-        return Step("features", (), len(every), name="x", parts=names)
+        return Expression("features", (), len(every), name="x", components=names)
 
 
-def plain(names: Sequence[str], *, named: bool) -> Sources:
+def number_columns(names: Sequence[str], *, named: bool) -> FeatureSources:
     """Columns of numbers, none of them missing."""
-    return Sources(tuple(Source(name, name) for name in names), named)
+    return FeatureSources(tuple(FeatureSource(name, name) for name in names), named)
 
 
-def of_encoding(encoding: Encoding) -> Sources:
+def encoding_sources(encoding: Encoding) -> FeatureSources:
     """What an encoding does, cell by cell."""
     if encoding.missing == "marginal":
         raise ExportError.of_part(
@@ -113,14 +113,16 @@ def of_encoding(encoding: Encoding) -> Sources:
     for column in texts:
         levels = tuple((text, 0.0) for texts in _spelled(column).values() for text in texts)
         if encoding.unseen == "error":
-            checks.append(Source(f"known {column.name}", column.name, "text", filled, levels))
+            checks.append(
+                FeatureSource(f"known {column.name}", column.name, "text", filled, levels)
+            )
         if encoding.unseen == "reject":
             name = f"unseen {column.name}"
-            unseen.append(Source(name, column.name, "text", 0.0, levels, 1.0))
-    return Sources(tuple(features), encoding.named, tuple(checks), tuple(unseen))
+            unseen.append(FeatureSource(name, column.name, "text", 0.0, levels, 1.0))
+    return FeatureSources(tuple(features), encoding.named, tuple(checks), tuple(unseen))
 
 
-def _of_column(column: Column, encoding: Encoding) -> Iterator[Source]:
+def _of_column(column: Column, encoding: Encoding) -> Iterator[FeatureSource]:
     filled = encoding.missing in ("mean", "indicator")
     fill: tuple[float | None, ...] = column.fill if filled else (None,) * len(column.features)
     signs = _signs(column, encoding)
@@ -130,7 +132,7 @@ def _of_column(column: Column, encoding: Encoding) -> Iterator[Source]:
         spelled = _spelled(column)
         for name, level, value in zip(column.features, column.kept, fill, strict=False):
             texts = tuple((text, 1.0) for text in spelled[level])
-            yield Source(name, column.name, "text", value, texts, 0.0)
+            yield FeatureSource(name, column.name, "text", value, texts, 0.0)
     elif column.kind == "ordered":
         top = max(len(column.levels) - 1, 1)
         values = tuple(
@@ -139,14 +141,16 @@ def _of_column(column: Column, encoding: Encoding) -> Iterator[Source]:
             for text in texts
         )
         other = column.fill[0] if column.fill else 0.0
-        yield Source(column.features[0], column.name, "text", fill[0], values, other)
+        yield FeatureSource(column.features[0], column.name, "text", fill[0], values, other)
     else:
         kind: Kind = "number"
         if column.kind in ("boolean", "date"):
             kind = "boolean" if column.kind == "boolean" else "date"
-        yield Source(column.features[0], column.name, kind, fill[0], signs=signs, missing=gone)
+        yield FeatureSource(
+            column.features[0], column.name, kind, fill[0], signs=signs, missing=gone
+        )
     if column.indicator:
-        yield Source(column.features[-1], column.name, "missing", signs=signs, missing=gone)
+        yield FeatureSource(column.features[-1], column.name, "missing", signs=signs, missing=gone)
 
 
 def _signs(column: Column, encoding: Encoding) -> tuple[str, str, str] | None:
@@ -192,39 +196,39 @@ _S = (1.0, 2.485846490142306297962e1, 1.650270098316988542046e2, 4.3288106049129
 _SMALL = 0.01  # a rate below which log(1 - e^-r) is taken by its series
 
 
-def logit(score: Step) -> Step:
+def logit(score: Expression) -> Expression:
     """(2,) log probabilities up to a constant."""
     return stack([constant(0.0), score])
 
 
-def probit(score: Step) -> Step:
+def probit(score: Expression) -> Expression:
     """(2,) log probabilities."""
-    away = score.abs().named("away")
-    small = (_erfcx((away * np.sqrt(0.5)).named("erf_at")) * 0.5).log() - away * away * 0.5
-    return _sided(score, small.named("log_smaller"))
+    away = score.abs().with_name("away")
+    small = (_erfcx((away * np.sqrt(0.5)).with_name("erf_at")) * 0.5).log() - away * away * 0.5
+    return _sided(score, small.with_name("log_smaller"))
 
 
-def cloglog(score: Step) -> Step:
+def cloglog(score: Expression) -> Expression:
     """(2,) log probabilities."""
-    rate = score.smaller(700.0).exp().named("rate")
+    rate = score.smaller(700.0).exp().with_name("rate")
     # log((1 - e^-r) / r) = -r/2 + r^2/24 - r^4/2880 + ...
-    square = (rate * rate).named("rate_squared")
+    square = (rate * rate).with_name("rate_squared")
     series = score - rate * 0.5 + square * (1.0 / 24.0) - square * square * (1.0 / 2880.0)
     plain = (constant(1.0) - (constant(0.0) - rate.larger(_SMALL)).exp()).log()
     one = greater(rate, _SMALL, plain, series)
     return stack([constant(0.0) - rate, one])
 
 
-def cauchit(score: Step) -> Step:
+def cauchit(score: Expression) -> Expression:
     """(2,) log probabilities."""
-    away = score.abs().named("away")
-    turned = greater(away, 1.0, constant(1.0) / away.larger(1.0), away).named("turned")
-    angle = (_arctan(turned) * (1.0 / np.pi)).named("angle")
+    away = score.abs().with_name("away")
+    turned = greater(away, 1.0, constant(1.0) / away.larger(1.0), away).with_name("turned")
+    angle = (_arctan(turned) * (1.0 / np.pi)).with_name("angle")
     small = greater(away, 1.0, angle, constant(0.5) - angle)
-    return _sided(score, small.log().named("log_smaller"))
+    return _sided(score, small.log().with_name("log_smaller"))
 
 
-LINKS: dict[str, Callable[[Step], Step]] = {
+LINKS: dict[str, Callable[[Expression], Expression]] = {
     "logit": logit,
     "probit": probit,
     "cloglog": cloglog,
@@ -232,7 +236,7 @@ LINKS: dict[str, Callable[[Step], Step]] = {
 }
 
 
-def mean(score: Step, link: str) -> Step:
+def mean(score: Expression, link: str) -> Expression:
     """(1,) the mean of a generalised linear model."""
     if link == "identity":
         return score
@@ -243,59 +247,61 @@ def mean(score: Step, link: str) -> Step:
     if link == "sqrt":
         return greater(score, 0.0, score * score, -1.0)
     if link == "logit":
-        small = (constant(0.0) - score.abs()).exp().named("odds")
+        small = (constant(0.0) - score.abs()).exp().with_name("odds")
         return greater(score, 0.0, constant(1.0) / (small + 1.0), small / (small + 1.0))
     return LINKS[link](score)[1].exp()
 
 
-def _sided(score: Step, small: Step) -> Step:
+def _sided(score: Expression, small: Expression) -> Expression:
     """(2,) of the log of the smaller probability: the second is the smaller where s < 0."""
-    large = (constant(1.0) - small.exp()).log().named("log_larger")
+    large = (constant(1.0) - small.exp()).log().with_name("log_larger")
     return stack([greater(score, 0.0, small, large), greater(score, 0.0, large, small)])
 
 
-def _erfcx(x: Step) -> Step:
+def _erfcx(x: Expression) -> Expression:
     """exp(x^2) erfc(x) for x >= 0."""
-    near = x.smaller(0.46875).named("erf_near")
-    square = (near * near).named("erf_square")
+    near = x.smaller(0.46875).with_name("erf_near")
+    square = (near * near).with_name("erf_square")
     erf = near * polynomial(square, _A) / polynomial(square, _B)
     first = (constant(1.0) - erf) * square.exp()
-    middle = x.smaller(4.0).larger(0.46875).named("erf_middle")
+    middle = x.smaller(4.0).larger(0.46875).with_name("erf_middle")
     second = polynomial(middle, _C) / polynomial(middle, _D)
-    inverse = (constant(1.0) / x.larger(4.0)).named("erf_far")
-    far = (inverse * inverse).named("erf_far_square")
+    inverse = (constant(1.0) / x.larger(4.0)).with_name("erf_far")
+    far = (inverse * inverse).with_name("erf_far_square")
     tail = far * polynomial(far, _P) / polynomial(far, _Q)
     third = (constant(1.0 / np.sqrt(np.pi)) - tail) * inverse
     return greater(x, 4.0, third, greater(x, 0.46875, second, first))
 
 
-def _arctan(x: Step) -> Step:
+def _arctan(x: Expression) -> Expression:
     """For 0 <= x <= 1; beyond 0.66 counted from 1, where it is pi/4."""
-    z = greater(x, 0.66, (x - 1.0) / (x + 1.0), x).named("arctan_at")
-    square = (z * z).named("arctan_square")
+    z = greater(x, 0.66, (x - 1.0) / (x + 1.0), x).with_name("arctan_at")
+    square = (z * z).with_name("arctan_square")
     ratio = polynomial(square, _R) / polynomial(square, _S)
     return greater(x, 0.66, np.pi / 4.0, 0.0) + z + z * square * ratio
 
 
-def offsets(x: Step, anchor: Anchor) -> Step:
+def offsets(x: Expression, anchor: Anchor) -> Expression:
     """(d,) u = (x - origin) / unit."""
     found = (x - anchor.origin) / anchor.unit
-    return found if found is x else found.named("u", x.parts)
+    return found if found is x else found.with_name("u", x.components)
 
 
-def linear(x: Step, rule: LinearRule, parts: Sequence[str], name: str = "score") -> Step:
+def linear(
+    x: Expression, rule: LinearRule, parts: Sequence[str], name: str = "score"
+) -> Expression:
     """(K,) scores, or (1,)."""
     found = offsets(x, rule.anchor).affine(rule.coef, rule.intercept)
-    return found.named(name, parts if found.width > 1 else ())
+    return found.with_name(name, parts if found.width > 1 else ())
 
 
-def quadratic(x: Step, rule: QuadraticRule, parts: Sequence[str]) -> Step:
+def quadratic(x: Expression, rule: QuadraticRule, parts: Sequence[str]) -> Expression:
     """(K,) scores."""
     found = distances(x, rule, parts) * -0.5 + rule.constant
-    return found.named("score", parts)
+    return found.with_name("score", parts)
 
 
-def distances(x: Step, rule: QuadraticRule, parts: Sequence[str]) -> Step:
+def distances(x: Expression, rule: QuadraticRule, parts: Sequence[str]) -> Expression:
     """(K,) squared distances from the class means."""
     u = offsets(x, rule.anchor)
     each = [
@@ -305,7 +311,7 @@ def distances(x: Step, rule: QuadraticRule, parts: Sequence[str]) -> Step:
     return stack(each)
 
 
-def laplace(x: Step, rule: LaplaceRule, parts: Sequence[str]) -> Step:
+def laplace(x: Expression, rule: LaplaceRule, parts: Sequence[str]) -> Expression:
     """(K,) scores."""
     u, counted = offsets(x, rule.anchor), np.isfinite(rule.scale)
     height = np.log(2.0 * np.where(counted, rule.scale, 0.5)).sum(axis=1)
@@ -313,39 +319,39 @@ def laplace(x: Step, rule: LaplaceRule, parts: Sequence[str]) -> Step:
     for median, scale, some, part in zip(rule.median, rule.scale, counted, parts, strict=True):
         own = np.flatnonzero(some)
         away = ((u.pick(own) - median[own]).abs() / scale[own]).sum()
-        each.append(away.named(f"away_{part}"))
-    found: Step = stack(each) * -1.0 + (rule.log_prior - height)
-    return found.named("score", parts)
+        each.append(away.with_name(f"away_{part}"))
+    found: Expression = stack(each) * -1.0 + (rule.log_prior - height)
+    return found.with_name("score", parts)
 
 
-def fitted(x: Step, rule: IndicatorRule, parts: Sequence[str]) -> Step:
+def fitted(x: Expression, rule: IndicatorRule, parts: Sequence[str]) -> Expression:
     """(K,) fitted values of least squares."""
     columns = x if rule.basis is None else expanded(x, JoinedBasis((rule.basis,)))
     return linear(columns, rule.line, parts)
 
 
-def memberships(values: Step, rule: IndicatorRule) -> Step:
+def memberships(values: Expression, rule: IndicatorRule) -> Expression:
     """(K,) none negative, of sum one."""
     if rule.coding == "fisher":
-        shares: Step = values * (rule.weight[::-1] / rule.weight.sum()) + 1.0
+        shares: Expression = values * (rule.weight[::-1] / rule.weight.sum()) + 1.0
     else:
         shares = values if rule.coding == "indicator" else (values + 1.0) * 0.5
-    kept = shares.larger(0.0).named("share", values.parts)
-    return kept / kept.sum().named("shares")
+    kept = shares.larger(0.0).with_name("share", values.components)
+    return kept / kept.sum().with_name("shares")
 
 
 # --- bases ---------------------------------------------------------------------------------------
 
 
-def expanded(x: Step, basis: JoinedBasis) -> Step:
+def expanded(x: Expression, basis: JoinedBasis) -> Expression:
     """Columns of a basis side by side."""
     return stack([_expanded(x, part) for part in basis.parts])
 
 
-def _expanded(x: Step, basis: PolynomialBasis | KernelBasis) -> Step:
+def _expanded(x: Expression, basis: PolynomialBasis | KernelBasis) -> Expression:
     if isinstance(basis, KernelBasis):
         return _kernels(x, basis)
-    u = ((x - basis.origin) / basis.unit).named("factor", x.parts)
+    u = ((x - basis.origin) / basis.unit).with_name("factor", x.components)
     columns = [x if basis.plain else u]
     terms = u
     below: dict[tuple[int, ...], int] = {(j,): j for j in range(x.width)}
@@ -357,33 +363,36 @@ def _expanded(x: Step, basis: PolynomialBasis | KernelBasis) -> Step:
         right = terms.pick([below[term[1:]] for term in chosen])
         names = [name for name, term in zip(basis.names, basis.terms, strict=True)
                  if len(term) == degree]  # fmt: skip
-        terms = (left * right).named("product", names)
+        terms = (left * right).with_name("product", names)
         below = {term: place for place, term in enumerate(chosen)}
         columns.append(terms)
     return stack(columns)
 
 
-def _kernels(x: Step, basis: KernelBasis) -> Step:
+def _kernels(x: Expression, basis: KernelBasis) -> Expression:
     """exp(-|x - centre|^2 / (2 width^2))."""
     away = [
-        ((x - centre) / basis.spread).named(f"from_{m}", x.parts).squares().named(f"far_{m}")
+        ((x - centre) / basis.spread)
+        .with_name(f"from_{m}", x.components)
+        .squares()
+        .with_name(f"far_{m}")
         for m, centre in enumerate(basis.centres)
     ]
-    return (stack(away) * -0.5).exp().named("kernel", basis.names)
+    return (stack(away) * -0.5).exp().with_name("kernel", basis.names)
 
 
-def _squared(u: Step, mean: Floats, metric: Metric, part: str) -> Step:
+def _squared(u: Expression, mean: Floats, metric: Metric, part: str) -> Expression:
     """(1,) the squared distance in a metric; see `models.metric` for the formula."""
     apart = u - mean
     if not metric.rest:
-        apart = apart.named(f"apart_{part}", u.parts)
+        apart = apart.with_name(f"apart_{part}", u.components)
         along = apart.affine((metric.basis * np.sqrt(metric.gain)).T, np.zeros(len(metric.gain)))
-        return along.named(f"along_{part}").squares().named(f"distance_{part}")
-    rooted = (apart * metric.root).named(f"apart_{part}", u.parts)
+        return along.with_name(f"along_{part}").squares().with_name(f"distance_{part}")
+    rooted = (apart * metric.root).with_name(f"apart_{part}", u.components)
     if not len(metric.gain):
-        return rooted.squares().named(f"distance_{part}")
-    along = rooted.affine(metric.basis.T, np.zeros(len(metric.gain))).named(f"along_{part}")
+        return rooted.squares().with_name(f"distance_{part}")
+    along = rooted.affine(metric.basis.T, np.zeros(len(metric.gain))).with_name(f"along_{part}")
     back = along.affine(metric.basis, np.zeros(len(metric.root)))
-    outside = (rooted - back).named(f"outside_{part}", u.parts).squares()
-    inside = (along * np.sqrt(metric.gain)).named(f"inside_{part}").squares()
-    return (outside * metric.rest + inside).named(f"distance_{part}")
+    outside = (rooted - back).with_name(f"outside_{part}", u.components).squares()
+    inside = (along * np.sqrt(metric.gain)).with_name(f"inside_{part}").squares()
+    return (outside * metric.rest + inside).with_name(f"distance_{part}")

@@ -53,118 +53,118 @@ FLOOR = -700.0  # exp of less is no normal number, and some databases refuse it
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Step:
+class Expression:
     """`width` numbers of a row."""
 
     op: Op
-    of: tuple[Step, ...]  # what they are made from
+    operands: tuple[Expression, ...]  # what they are made from
     width: int
-    numbers: tuple[npt.NDArray[Any], ...] = ()
+    constants: tuple[npt.NDArray[Any], ...] = ()
     name: str = ""  # none: it is seen by nobody, and written inside another where that is possible
-    parts: tuple[str, ...] = ()  # (width,) names of the numbers, or none
+    components: tuple[str, ...] = ()  # (width,) names of the numbers, or none
 
-    def named(self, name: str, parts: Sequence[str] = ()) -> Step:
+    def with_name(self, name: str, parts: Sequence[str] = ()) -> Expression:
         """The same step with a name that a reader can use; features have the names of columns."""
         if self.op == "features":
             return self
-        return replace(self, name=name, parts=tuple(parts))
+        return replace(self, name=name, components=tuple(parts))
 
     # --- one number with one number ---------------------------------------------------------------
 
-    def __add__(self, other: Any) -> Step:
+    def __add__(self, other: Any) -> Expression:
         return _both("add", self, other)
 
-    def __sub__(self, other: Any) -> Step:
+    def __sub__(self, other: Any) -> Expression:
         return _both("sub", self, other)
 
-    def __mul__(self, other: Any) -> Step:
+    def __mul__(self, other: Any) -> Expression:
         return _both("mul", self, other)
 
-    def __truediv__(self, other: Any) -> Step:
+    def __truediv__(self, other: Any) -> Expression:
         return _both("div", self, other)
 
-    def larger(self, other: Any) -> Step:
+    def larger(self, other: Any) -> Expression:
         """The larger of two."""
         return _both("larger", self, other)
 
-    def smaller(self, other: Any) -> Step:
+    def smaller(self, other: Any) -> Expression:
         """The smaller of two."""
         return _both("smaller", self, other)
 
-    def exp(self) -> Step:
+    def exp(self) -> Expression:
         """e to the power; nothing below exp(-700)."""
-        return Step("exp", (self.larger(FLOOR),), self.width)
+        return Expression("exp", (self.larger(FLOOR),), self.width)
 
-    def log(self) -> Step:
+    def log(self) -> Expression:
         """Natural logarithm."""
-        return Step("log", (self,), self.width)
+        return Expression("log", (self,), self.width)
 
-    def abs(self) -> Step:
+    def abs(self) -> Expression:
         """Without its sign."""
-        return Step("abs", (self,), self.width)
+        return Expression("abs", (self,), self.width)
 
-    def sqrt(self) -> Step:
+    def sqrt(self) -> Expression:
         """Square root."""
-        return Step("sqrt", (self,), self.width)
+        return Expression("sqrt", (self,), self.width)
 
-    def sign(self) -> Step:
+    def sign(self) -> Expression:
         """-1, 0 or 1."""
-        return Step("sign", (self,), self.width)
+        return Expression("sign", (self,), self.width)
 
     # --- all numbers of a row ---------------------------------------------------------------------
 
-    def affine(self, coef: Floats, intercept: Floats) -> Step:
+    def affine(self, coef: Floats, intercept: Floats) -> Expression:
         """(m,) coef . self + intercept."""
-        return Step("affine", (self,), len(coef), (np.asarray(coef), np.asarray(intercept)))
+        return Expression("affine", (self,), len(coef), (np.asarray(coef), np.asarray(intercept)))
 
-    def squares(self) -> Step:
+    def squares(self) -> Expression:
         """The sum of squares."""
-        return Step("squares", (self,), 1)
+        return Expression("squares", (self,), 1)
 
-    def sum(self) -> Step:
+    def sum(self) -> Expression:
         """The sum."""
-        return Step("sum", (self,), 1)
+        return Expression("sum", (self,), 1)
 
-    def max(self) -> Step:
+    def max(self) -> Expression:
         """The largest."""
-        return Step("max", (self,), 1)
+        return Expression("max", (self,), 1)
 
-    def first_max(self) -> Step:
+    def first_max(self) -> Expression:
         """The place of the largest, the first of equal ones."""
-        return Step("first_max", (self,), 1)
+        return Expression("first_max", (self,), 1)
 
-    def pick(self, places: Any) -> Step:
+    def pick(self, places: Any) -> Expression:
         """The numbers at these places."""
         chosen = np.asarray(places, dtype=np.intp)
         if np.array_equal(chosen, np.arange(self.width)):
             return self
-        parts = tuple(self.parts[place] for place in chosen) if self.parts else ()
-        return Step("pick", (self,), len(chosen), (chosen,), parts=parts)
+        components = tuple(self.components[place] for place in chosen) if self.components else ()
+        return Expression("pick", (self,), len(chosen), (chosen,), components=components)
 
-    def __getitem__(self, place: int) -> Step:
+    def __getitem__(self, place: int) -> Expression:
         return self.pick([place])
 
 
-def constant(values: Any) -> Step:
+def constant(values: Any) -> Expression:
     """Numbers that are the same for every row."""
     found = np.atleast_1d(np.asarray(values, dtype=np.float64))
-    return Step("constant", (), len(found), (found,))
+    return Expression("constant", (), len(found), (found,))
 
 
-def stack(parts: Sequence[Step]) -> Step:
+def stack(parts: Sequence[Expression]) -> Expression:
     """Steps side by side."""
     if len(parts) == 1:
         return parts[0]
-    return Step("stack", tuple(parts), sum(part.width for part in parts))
+    return Expression("stack", tuple(parts), sum(part.width for part in parts))
 
 
-def greater(a: Any, b: Any, x: Any, y: Any) -> Step:
+def greater(a: Any, b: Any, x: Any, y: Any) -> Expression:
     """x where a > b, else y."""
     of = tuple(_lifted(one) for one in (a, b, x, y))
-    return Step("greater", of, max(one.width for one in of))
+    return Expression("greater", of, max(one.width for one in of))
 
 
-def polynomial(x: Step, coefs: Sequence[float]) -> Step:
+def polynomial(x: Expression, coefs: Sequence[float]) -> Expression:
     """coefs[0] x^n + coefs[1] x^(n-1) + ..., by Horner."""
     total = x * coefs[0] + coefs[1]
     for coef in coefs[2:]:
@@ -172,24 +172,24 @@ def polynomial(x: Step, coefs: Sequence[float]) -> Step:
     return total
 
 
-def shared(outputs: Sequence[Step]) -> list[Step]:
+def share_subexpressions(outputs: Sequence[Expression]) -> list[Expression]:
     """The same outputs, with what is worked out twice worked out once."""
-    known: dict[Any, Step] = {}
-    same: dict[int, Step] = {}
-    for step in order(outputs):
-        of = tuple(same[id(below)] for below in step.of)
-        numbers = tuple((one.shape, one.tobytes()) for one in step.numbers)
-        key = step.op, tuple(map(id, of)), step.width, numbers, step.name, step.parts
-        same[id(step)] = known.setdefault(key, replace(step, of=of))
+    known: dict[Any, Expression] = {}
+    same: dict[int, Expression] = {}
+    for step in topological_order(outputs):
+        operands = tuple(same[id(below)] for below in step.operands)
+        constants = tuple((one.shape, one.tobytes()) for one in step.constants)
+        key = step.op, tuple(map(id, operands)), step.width, constants, step.name, step.components
+        same[id(step)] = known.setdefault(key, replace(step, operands=operands))
     return [same[id(output)] for output in outputs]
 
 
-def order(outputs: Sequence[Step]) -> list[Step]:
+def topological_order(outputs: Sequence[Expression]) -> list[Expression]:
     """All steps that the outputs need, each after what it is made from."""
-    found: dict[int, Step] = {}
+    found: dict[int, Expression] = {}
 
-    def visit(step: Step) -> None:
-        waiting: list[tuple[Step, Iterator[Step]]] = [(step, iter(step.of))]
+    def visit(step: Expression) -> None:
+        waiting: list[tuple[Expression, Iterator[Expression]]] = [(step, iter(step.operands))]
         while waiting:
             here, rest = waiting[-1]
             below = next(rest, None)
@@ -197,21 +197,21 @@ def order(outputs: Sequence[Step]) -> list[Step]:
                 found.setdefault(id(here), here)
                 waiting.pop()
             elif id(below) not in found:
-                waiting.append((below, iter(below.of)))
+                waiting.append((below, iter(below.operands)))
 
     for output in outputs:
         visit(output)
     return list(found.values())
 
 
-def written_out(steps: Sequence[Step]) -> set[int]:
+def stored_ids(steps: Sequence[Expression]) -> set[int]:
     """Ids of the steps to be worked out once and kept; others are written inside their only user.
 
     That is what has a name, what is used more than once, and what is no formula of one number.
     """
-    users: dict[int, list[Step]] = {}
+    users: dict[int, list[Expression]] = {}
     for step in steps:
-        for below in step.of:
+        for below in step.operands:
             users.setdefault(id(below), []).append(step)
     kept = set()
     for step in steps:
@@ -223,15 +223,15 @@ def written_out(steps: Sequence[Step]) -> set[int]:
     return kept
 
 
-def _lifted(value: Any) -> Step:
-    return value if isinstance(value, Step) else constant(value)
+def _lifted(value: Any) -> Expression:
+    return value if isinstance(value, Expression) else constant(value)
 
 
-def _both(op: Op, a: Step, b: Any) -> Step:
+def _both(op: Op, a: Expression, b: Any) -> Expression:
     other = _lifted(b)
-    if other.op == "constant" and _idle(op, other.numbers[0]) and other.width <= a.width:
+    if other.op == "constant" and _idle(op, other.constants[0]) and other.width <= a.width:
         return a
-    return Step(op, (a, other), max(a.width, other.width))
+    return Expression(op, (a, other), max(a.width, other.width))
 
 
 def _idle(op: str, values: Floats) -> bool:

@@ -18,8 +18,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from discriminant.errors import LabelError, TooFewRowsError, WeightError
-from discriminant.models.gaussian.covariance import floored
-from discriminant.models.rules import below_largest, overflowed, times_power
+from discriminant.models.gaussian.covariance import floor_variances
+from discriminant.models.rules import overflow_rows, relative_to_largest, scale_by_power
 from discriminant.moments.anchor import Anchor, Powers
 from discriminant.moments.class_rows import ClassRows
 from discriminant.table.blocks import Features, Floats, Labels, dense
@@ -42,8 +42,8 @@ class LaplaceRule:
         """(n, K) score of each class."""
         found = self._deviations(features)
         found += self.log_prior - self._height()
-        for rows in overflowed(found):
-            far = below_largest(*self._scaled(features[rows]))
+        for rows in overflow_rows(found):
+            far = relative_to_largest(*self._scaled(features[rows]))
             found[rows] = far + (self.log_prior - self._height())
         return found
 
@@ -51,8 +51,8 @@ class LaplaceRule:
         """(n, K) log p(x | class) in units of the anchor; -inf beyond float64."""
         found = self._deviations(features)
         found -= self._height()
-        for rows in overflowed(found):
-            found[rows] = times_power(*self._scaled(features[rows])) - self._height()
+        for rows in overflow_rows(found):
+            found[rows] = scale_by_power(*self._scaled(features[rows])) - self._height()
         return found
 
     def _height(self) -> Floats:
@@ -99,7 +99,7 @@ def fit_laplace(rows: ClassRows, *, prior: Floats) -> LaplaceRule:
         offsets, weights = rows.offsets[own], rows.weights[own]
         median[k] = weighted_median(offsets, weights)
         deviation = weights @ np.abs(offsets - median[k]) / rows.weight[k]
-        scale[k] = np.sqrt(floored(spread, deviation**2, k))
+        scale[k] = np.sqrt(floor_variances(spread, deviation**2, k))
     scale[scale == 0] = np.inf
     return LaplaceRule(rows.labels, rows.anchor, median, scale, np.log(prior))
 

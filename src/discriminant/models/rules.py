@@ -64,26 +64,26 @@ class LinearRule:
     def scores(self, features: Features) -> Floats:
         """(n, K) score of each class."""
         found = self._lines(features)
-        for rows in overflowed(found):
+        for rows in overflow_rows(found):
             scaled, power = self._scaled(features[rows])
             one = len(self.intercept) == 1
-            found[rows] = (times_power if one else below_largest)(scaled, power)
+            found[rows] = (scale_by_power if one else relative_to_largest)(scaled, power)
         return found
 
     def values(self, features: Features) -> Floats:
         """(n, m) linear predictors; infinite on overflow."""
         found = self._lines(features)
-        for rows in overflowed(found):
-            found[rows] = times_power(*self._scaled(features[rows]))
+        for rows in overflow_rows(found):
+            found[rows] = scale_by_power(*self._scaled(features[rows]))
         return found
 
-    def bounded(self, features: Features) -> Floats:
+    def finite_values(self, features: Features) -> Floats:
         """(n, m) the same, rows that overflow divided by a power of two so that they are finite."""
         found = self._lines(features)
-        for rows in overflowed(found):
+        for rows in overflow_rows(found):
             scaled, power = self._scaled(features[rows])
             largest = np.frexp(scaled)[1].max(axis=1)
-            found[rows] = times_power(scaled, np.minimum(power, _LARGEST - largest))
+            found[rows] = scale_by_power(scaled, np.minimum(power, _LARGEST - largest))
         return found
 
     def _scaled(self, features: Features) -> tuple[Floats, Powers]:
@@ -141,24 +141,24 @@ class QuadraticRule:
         found = self._distances(features)
         found *= -0.5
         found += self.constant
-        for rows in overflowed(found):
+        for rows in overflow_rows(found):
             scaled, power = self._scaled(features[rows])
-            found[rows] = below_largest(-0.5 * scaled, 2 * power) + self.constant
+            found[rows] = relative_to_largest(-0.5 * scaled, 2 * power) + self.constant
         return found
 
     def distances(self, features: Features) -> Floats:
         """(n, K) squared Mahalanobis distance from each class mean, infinite beyond float64."""
         found = self._distances(features)
-        for rows in overflowed(found):
+        for rows in overflow_rows(found):
             scaled, power = self._scaled(features[rows])
-            found[rows] = times_power(scaled, 2 * power)
+            found[rows] = scale_by_power(scaled, 2 * power)
         return found
 
     def _scaled(self, features: Features) -> tuple[Floats, Powers]:
         """(n, K) squared distances divided by 4^power (n,)."""
         offsets, power = self.anchor.scaled_offsets(features)
         each = [
-            metric.squared(offsets - np.ldexp(mean, -power[:, None]))
+            metric.squared_distances(offsets - np.ldexp(mean, -power[:, None]))
             for mean, metric in zip(self.mean, self.metrics, strict=True)
         ]
         return np.column_stack(each), power
@@ -174,11 +174,11 @@ class QuadraticRule:
         for lo, hi in _spans(rows):
             offsets = np.ascontiguousarray(self.anchor.offsets(features[lo:hi]).T)  # (d, n)
             for k, metric in enumerate(self.metrics):
-                metric.squared_columns(offsets - self.mean[k][:, None], out=found[k, lo:hi])
+                metric.write_squared_distances(offsets - self.mean[k][:, None], out=found[k, lo:hi])
         return found.T
 
 
-def overflowed(scores: Floats) -> Iterator[npt.NDArray[np.intp]]:
+def overflow_rows(scores: Floats) -> Iterator[npt.NDArray[np.intp]]:
     """The rows of (n, K) whose scores are not all finite, together, if there are any."""
     finite = np.isfinite(scores)
     if not finite.all():
@@ -186,15 +186,15 @@ def overflowed(scores: Floats) -> Iterator[npt.NDArray[np.intp]]:
 
 
 @np.errstate(over="ignore", invalid="ignore")
-def times_power(scaled: Floats, power: Powers) -> Floats:
+def scale_by_power(scaled: Floats, power: Powers) -> Floats:
     """(n, K) numbers times 2^power (n,); infinite beyond float64."""
     return np.asarray(np.ldexp(scaled, power[:, None]))
 
 
 @np.errstate(over="ignore", invalid="ignore")
-def below_largest(scaled: Floats, power: Powers) -> Floats:
+def relative_to_largest(scaled: Floats, power: Powers) -> Floats:
     """(n, K) scores less the largest of their row, from scores divided by 2^power (n,)."""
-    return times_power(scaled - scaled.max(axis=1, keepdims=True), power)
+    return scale_by_power(scaled - scaled.max(axis=1, keepdims=True), power)
 
 
 def _stacked(metrics: tuple[Metric, ...]) -> Floats | None:
@@ -219,7 +219,7 @@ class MeanRule:
     line: LinearRule  # (T, d) of two classes, else (T K, d): the classes of a rule side by side
 
     @classmethod
-    def of(cls, rules: Sequence[LinearRule]) -> MeanRule:
+    def average(cls, rules: Sequence[LinearRule]) -> MeanRule:
         """All counted from the origin of the first, in its units."""
         anchor, labels = rules[0].anchor, rules[0].labels
         parts = [_counted_from(rule, anchor) for rule in rules]
@@ -229,7 +229,7 @@ class MeanRule:
 
     def posterior(self, features: Features) -> Floats:
         """(n, K) mean posteriors; NaN where a score is no number."""
-        scores = self.line.bounded(features)
+        scores = self.line.finite_values(features)
         found = _two(scores) if len(self.labels) == 2 else _many(scores, len(self.labels))
         found[np.isnan(scores).any(axis=1)] = np.nan
         return found

@@ -16,21 +16,21 @@ from typing import Any
 
 from discriminant.catalog import MEMORY_MAPPED
 from discriminant.errors import StateError, StoredFileError
-from discriminant.store.codec import Decoder, Encoder, UnknownKindError, UnsoundError
+from discriminant.store.codec import Decoder, Encoder, InvalidPartError, UnknownKindError
 from discriminant.store.container import (
     VERSION,
-    Head,
-    claimed,
-    head_of,
-    header_of,
+    Header,
+    build_header,
+    lock_for_writing,
     map_arrays,
-    opened,
+    open_regular,
     read_arrays,
-    write,
+    read_header,
+    write_file,
 )
 from discriminant.store.kinds import is_kind, kind_of
 
-__all__ = ["VERSION", "check_place", "load", "look", "save"]
+__all__ = ["VERSION", "check_writable", "load", "look", "save"]
 
 _FAULTS = (TypeError, ValueError, KeyError, IndexError, AttributeError, ArithmeticError)
 
@@ -58,13 +58,13 @@ def save(thing: Any, path: str | os.PathLike[str]) -> None:
     kind = kind_of(thing)
     if kind is None:
         raise StateError.of_part("What is to be saved", type(thing).__name__)
-    with claimed(Path(path)) as place:
+    with lock_for_writing(Path(path)) as place:
         encoder = Encoder()
         encoder.value(thing, "")
         # the widest numbers first, so that each array lies at a multiple of its own width
         arrays = sorted(encoder.arrays.items(), key=lambda item: -item[1].itemsize)
-        header, digest_at = header_of(kind, _package(), encoder.manifest(), arrays)
-        write(place, header, digest_at, [values for _, values in arrays])
+        header, digest_at = build_header(kind, _package(), encoder.manifest(), arrays)
+        write_file(place, header, digest_at, [values for _, values in arrays])
 
 
 def load(
@@ -83,7 +83,7 @@ def load(
     max_bytes
         Refuse files that are larger; for files from strangers.
     """
-    with opened(path) as file:
+    with open_regular(path) as file:
         head = _head(file, path, max_bytes)
         mapped = head[0].kind in MEMORY_MAPPED if mmap is None else mmap
         take = map_arrays if mapped else read_arrays
@@ -101,7 +101,7 @@ def look(path: str | os.PathLike[str]) -> dict[str, Any]:
 
     The digest is not worked out: this is what the file says, quickly.
     """
-    with opened(path) as file:
+    with open_regular(path) as file:
         head, _ = _head(file, path, None)
     objects = head.manifest.get("objects")
     last = objects[-1] if isinstance(objects, list) and objects else {}
@@ -116,29 +116,29 @@ def look(path: str | os.PathLike[str]) -> dict[str, Any]:
     }
 
 
-def check_place(path: str | os.PathLike[str]) -> None:
+def check_writable(path: str | os.PathLike[str]) -> None:
     """Say now if `save` could not write there: before a long fit, not after it."""
-    with claimed(Path(path)):
+    with lock_for_writing(Path(path)):
         pass
 
 
-def _head(file: Any, path: object, max_bytes: int | None) -> tuple[Head, bytes]:
+def _head(file: Any, path: object, max_bytes: int | None) -> tuple[Header, bytes]:
     size = os.fstat(file.fileno()).st_size
     if max_bytes is not None and size > max_bytes:
         raise StoredFileError.too_large(path, size, max_bytes)
-    head, first = head_of(file, path)
+    head, first = read_header(file, path)
     if not is_kind(head.kind):
         raise StoredFileError.unknown_kind(path, head.kind[:100], head.version, head.package)
     return head, first
 
 
-def _made(head: Head, arrays: dict[str, Any], path: object) -> Any:
+def _made(head: Header, arrays: dict[str, Any], path: object) -> Any:
     decoder = Decoder(arrays)
     try:
-        thing = decoder.thing(head.manifest)
+        thing = decoder.decode(head.manifest)
     except UnknownKindError as fault:
         raise StoredFileError.unknown_kind(path, fault, head.version, head.package) from None
-    except UnsoundError as fault:
+    except InvalidPartError as fault:
         raise StoredFileError.unsound(path, fault.part, fault.why) from None
     except (*_FAULTS, RecursionError, MemoryError) as fault:
         raise StoredFileError.unsound(path, decoder.part, str(fault)[:300]) from fault

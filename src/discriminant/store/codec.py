@@ -38,20 +38,20 @@ from discriminant.store.container import NAMES
 from discriminant.store.kinds import (
     class_of,
     fields_of,
-    is_borrowed,
+    is_dictionary,
     is_estimator,
     is_kind,
-    is_told,
+    is_sklearn,
     kind_of,
 )
-from discriminant.store.validate import fault, fault_within, nan_fault
+from discriminant.store.validate import invalid_reason, invalid_reason_within, nan_reason
 
 _FLOATS = {"nan": float("nan"), "inf": float("inf"), "-inf": float("-inf")}
 _DTYPES = "biufUSmM"
 _LETTERS = 0x10FFFF
 
 
-class UnsoundError(Exception):
+class InvalidPartError(Exception):
     """What cannot be, and where; told to the user with the name of the file."""
 
     def __init__(self, part: str, why: str) -> None:
@@ -73,22 +73,22 @@ class Decoder:
     made: dict[str, tuple[Any, npt.NDArray[Any]]] = field(default_factory=dict)  # as asked for
     part: str = "the manifest"
 
-    def thing(self, manifest: Any) -> Any:
+    def decode(self, manifest: Any) -> Any:
         """The last object, which holds all others."""
         if not isinstance(manifest, dict) or set(manifest) != {"texts", "objects"}:
-            raise UnsoundError(self.part, "it must have texts and objects")
+            raise InvalidPartError(self.part, "it must have texts and objects")
         texts, objects = manifest["texts"], manifest["objects"]
         if not isinstance(texts, list) or not all(map(_is_texts, texts)):
-            raise UnsoundError("texts", "they must be lists of text")
+            raise InvalidPartError("texts", "they must be lists of text")
         if not isinstance(objects, list) or not objects:
-            raise UnsoundError("objects", "there must be at least one")
+            raise InvalidPartError("objects", "there must be at least one")
         self.texts = [tuple(group) for group in texts]
         for number, entry in enumerate(objects):
             self.part = f"object {number}"
             self.objects.append(self._object(entry))
         spare = set(self.arrays) - set(self.made)
         if spare:
-            raise UnsoundError(f"array '{min(spare)[:100]}'", "no object has it")
+            raise InvalidPartError(f"array '{min(spare)[:100]}'", "no object has it")
         return self.objects[-1]
 
     # --- objects ------------------------------------------------------------------------------
@@ -101,7 +101,7 @@ class Decoder:
             raise UnknownKindError(str(kind)[:100])
         self.part += f" ({kind})"
         make = self._estimator if is_estimator(kind) else self._value
-        return (self._told if is_told(kind) else make)(class_of(kind), entry)
+        return (self._told if is_dictionary(kind) else make)(class_of(kind), entry)
 
     def _value(self, cls: type[Any], entry: dict[str, Any]) -> Any:
         self._has(entry, "fields")
@@ -109,7 +109,7 @@ class Decoder:
         strange = set(given) - set(fields_of(cls))
         if strange:
             self._refuse(f"it has no field '{min(strange)[:100]}'")
-        wrong = fault(cls, given)
+        wrong = invalid_reason(cls, given)
         if wrong is not None:
             self._refuse(wrong)
         return cls(**given)
@@ -117,7 +117,7 @@ class Decoder:
     def _told(self, cls: type[Any], entry: dict[str, Any]) -> Any:
         self._has(entry, "told")
         made = cls.from_dict(self.value(entry["told"]))
-        wrong = fault_within(made)
+        wrong = invalid_reason_within(made)
         if wrong is not None:
             self._refuse(wrong)
         return made
@@ -129,10 +129,10 @@ class Decoder:
         for name in state:
             if name in vars(made) or not name.isidentifier() or not _is_free(cls, name):
                 self._refuse(f"'{name[:100]}' is no fitted attribute of it")
-        wrong = fault(cls, state) or (nan_fault(cls, options) if state else None)
+        wrong = invalid_reason(cls, state) or (nan_reason(cls, options) if state else None)
         if wrong is not None:
             self._refuse(wrong)
-        if is_borrowed(entry["kind"]):
+        if is_sklearn(entry["kind"]):
             made.__setstate__(vars(made) | state)  # warns of another version of scikit-learn
         else:
             vars(made).update(state)
@@ -261,7 +261,7 @@ class Decoder:
         return found.reshape(shape)
 
     def _refuse(self, why: str) -> NoReturn:
-        raise UnsoundError(self.part, why)
+        raise InvalidPartError(self.part, why)
 
 
 def _is_texts(values: Any) -> bool:
@@ -392,17 +392,17 @@ class Encoder:
         return self.met[id(thing)][0]
 
     def _parts(self, kind: str, thing: Any, path: str) -> dict[str, Any]:
-        if is_told(kind):
-            _hold(fault_within(thing), path or kind)
+        if is_dictionary(kind):
+            _hold(invalid_reason_within(thing), path or kind)
             return {"told": self.value(thing.to_dict(), path)}
         if is_estimator(kind):
             return self._estimator(kind, thing, path)
         fields = {name: getattr(thing, name) for name in fields_of(type(thing))}
-        _hold(fault(type(thing), fields), path or kind)
+        _hold(invalid_reason(type(thing), fields), path or kind)
         return {"fields": self._named(fields, path)}
 
     def _estimator(self, kind: str, model: Any, path: str) -> dict[str, Any]:
-        borrowed = is_borrowed(kind)
+        borrowed = is_sklearn(kind)
         options = model.get_params(deep=False) if borrowed else model.options_in_effect()
         for name in _LEFT_OUT:
             if name in options and (name == "checkpoint" or callable(options[name])):
@@ -410,7 +410,9 @@ class Encoder:
         held = model.__getstate__() if borrowed else vars(model)
         left_out = {*options, "_copied"}  # copies of options: what is written is the copy
         state = {name: value for name, value in held.items() if name not in left_out}
-        wrong = fault(type(model), state) or (nan_fault(type(model), options) if state else None)
+        wrong = invalid_reason(type(model), state) or (
+            nan_reason(type(model), options) if state else None
+        )
         _hold(wrong, path or kind)
         return {"options": self._named(options, path), "state": self._named(state, path)}
 

@@ -79,7 +79,7 @@ NAMES = {np.dtype(dtype): name for name, dtype in DTYPES.items()}
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ArrayEntry:
     """Where an array lies."""
 
     name: str
@@ -90,7 +90,7 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Head:
+class Header:
     """What the header of a file says."""
 
     version: int
@@ -99,14 +99,14 @@ class Head:
     sha256: str
     digest_at: int  # byte of the file where its digits begin
     manifest: Any  # JSON, not looked at yet
-    places: tuple[Place, ...]  # in the order of the file
+    places: tuple[ArrayEntry, ...]  # in the order of the file
     size: int  # of the whole file
 
 
 # --- making -----------------------------------------------------------------------------------
 
 
-def header_of(
+def build_header(
     kind: str, package: str, manifest: Any, arrays: Sequence[tuple[str, npt.NDArray[Any]]]
 ) -> tuple[bytes, int]:
     """The first bytes of a file, up to its arrays, and where the digest is to be put."""
@@ -164,7 +164,7 @@ def header_length(first: bytes, size: int, path: object) -> int:
     return length
 
 
-def read_head(text: bytes, size: int, path: object) -> Head:
+def parse_header(text: bytes, size: int, path: object) -> Header:
     """What a header says, held to the size of the file."""
     entries = _parsed(text, path)
     told = entries.pop("__metadata__", None)
@@ -184,7 +184,7 @@ def read_head(text: bytes, size: int, path: object) -> Head:
         _refuse(path, "sha256", "its digits must stand there as they are")
     places = _places(entries, 8 + len(text), size, path)
     manifest = _parsed(told["manifest"].encode("utf-8", "surrogatepass"), path, inner=True)
-    return Head(
+    return Header(
         version, told["package"], told["kind"], sha256, 8 + at + len(_MARK), manifest, places, size
     )
 
@@ -233,7 +233,7 @@ def _parsed(text: bytes, path: object, *, inner: bool = False) -> dict[str, Any]
     return found
 
 
-def _places(entries: dict[str, Any], start: int, size: int, path: object) -> tuple[Place, ...]:
+def _places(entries: dict[str, Any], start: int, size: int, path: object) -> tuple[ArrayEntry, ...]:
     """Where the arrays lie: one after the other, to the end of the file."""
     found, end = [], start
     for name, entry in entries.items():
@@ -251,7 +251,7 @@ def _places(entries: dict[str, Any], start: int, size: int, path: object) -> tup
     return tuple(found)
 
 
-def _place(name: str, entry: Any, start: int, path: object) -> Place:
+def _place(name: str, entry: Any, start: int, path: object) -> ArrayEntry:
     part = f"array '{name[:100]}'"
     if not isinstance(entry, dict) or set(entry) != {"dtype", "shape", "data_offsets"}:
         _refuse(path, part, "it must have dtype, shape and data_offsets")
@@ -270,7 +270,7 @@ def _place(name: str, entry: Any, start: int, path: object) -> Place:
             f"shape {shape} of {kind} takes {prod(shape) * dtype.itemsize:,} bytes, its offsets "
             f"have {offsets[1] - offsets[0]:,}",
         )
-    return Place(name, dtype, tuple(shape), start + offsets[0], start + offsets[1])
+    return ArrayEntry(name, dtype, tuple(shape), start + offsets[0], start + offsets[1])
 
 
 def _counts(values: Any) -> bool:
@@ -313,7 +313,7 @@ _OTHERS = (
 )
 
 
-def opened(path: str | os.PathLike[str]) -> BinaryIO:
+def open_regular(path: str | os.PathLike[str]) -> BinaryIO:
     """A regular file, open to be read; a pipe or a device is refused and not waited for."""
     check_file_name(path)
     try:
@@ -330,7 +330,7 @@ def opened(path: str | os.PathLike[str]) -> BinaryIO:
     return os.fdopen(handle, "rb", buffering=0)
 
 
-def head_of(file: BinaryIO, path: object) -> tuple[Head, bytes]:
+def read_header(file: BinaryIO, path: object) -> tuple[Header, bytes]:
     """What the file says of itself, and its bytes up to the arrays."""
     size = os.fstat(file.fileno()).st_size
     first = _exactly(file, min(8 + len(MAGIC), size), path)
@@ -338,10 +338,10 @@ def head_of(file: BinaryIO, path: object) -> tuple[Head, bytes]:
         raise _stranger(first, path)
     length = header_length(first, size, path)
     first += _exactly(file, 8 + length - len(first), path)
-    return read_head(first[8:], size, path), first
+    return parse_header(first[8:], size, path), first
 
 
-def read_arrays(file: BinaryIO, head: Head, first: bytes, path: object) -> dict[str, Any]:
+def read_arrays(file: BinaryIO, head: Header, first: bytes, path: object) -> dict[str, Any]:
     """The arrays, each in memory of its own; the digest is right."""
     digest = _begun(head, first)
     found = {}
@@ -356,7 +356,7 @@ def read_arrays(file: BinaryIO, head: Head, first: bytes, path: object) -> dict[
     return found
 
 
-def map_arrays(file: BinaryIO, head: Head, first: bytes, path: object) -> dict[str, Any]:
+def map_arrays(file: BinaryIO, head: Header, first: bytes, path: object) -> dict[str, Any]:
     """The arrays where they lie in the file; what is changed in them stays in this process."""
     bytes_of = mmap.mmap(file.fileno(), head.size, access=mmap.ACCESS_COPY)
     digest = _begun(head, first)
@@ -368,18 +368,18 @@ def map_arrays(file: BinaryIO, head: Head, first: bytes, path: object) -> dict[s
     return {place.name: _mapped(bytes_of, place) for place in head.places}
 
 
-def _mapped(bytes_of: mmap.mmap, place: Place) -> npt.NDArray[Any]:
+def _mapped(bytes_of: mmap.mmap, place: ArrayEntry) -> npt.NDArray[Any]:
     if place.start == place.stop:
         return np.empty(place.shape, place.dtype)
     return np.ndarray(place.shape, place.dtype, buffer=bytes_of, offset=place.start)
 
 
-def _begun(head: Head, first: bytes) -> Any:
+def _begun(head: Header, first: bytes) -> Any:
     at = head.digest_at
     return sha256(first[:at] + b"0" * DIGITS + first[at + DIGITS :])
 
 
-def _check(digest: Any, head: Head, path: object) -> None:
+def _check(digest: Any, head: Header, path: object) -> None:
     if digest.hexdigest() != head.sha256:
         raise StoredFileError.wrong_digest(path, head.sha256, digest.hexdigest())
 
@@ -389,7 +389,7 @@ def _chunks(whole: memoryview) -> Iterator[memoryview]:
         yield whole[start : start + _CHUNK]
 
 
-def _fill(file: BinaryIO, chunk: memoryview, place: Place, path: object) -> None:
+def _fill(file: BinaryIO, chunk: memoryview, place: ArrayEntry, path: object) -> None:
     while len(chunk):
         count = file.readinto(chunk)  # type: ignore[attr-defined]
         if not count:
@@ -421,7 +421,7 @@ def _stranger(first: bytes, path: object) -> StoredFileError:
 
 
 @contextmanager
-def claimed(path: Path) -> Iterator[Path]:
+def lock_for_writing(path: Path) -> Iterator[Path]:
     """Hold a name for writing; says at once if it cannot be written. Links lead to their file."""
     path = real_place(path)
     kind = kind_of_file(path)
@@ -450,7 +450,9 @@ def kind_of_file(path: Path) -> str | None:
     return words.get(stat.S_IFMT(mode), "special file")
 
 
-def write(path: Path, header: bytes, digest_at: int, arrays: Sequence[npt.NDArray[Any]]) -> str:
+def write_file(
+    path: Path, header: bytes, digest_at: int, arrays: Sequence[npt.NDArray[Any]]
+) -> str:
     """Write a claimed file; returns its digest."""
     size = len(header) + sum(values.nbytes for values in arrays)
     try:

@@ -72,12 +72,12 @@ def is_estimator(kind: str) -> bool:
     return kind in catalog.HOMES or kind in _BORROWED
 
 
-def is_borrowed(kind: str) -> bool:
+def is_sklearn(kind: str) -> bool:
     """Whether it is an estimator of scikit-learn, which knows best how its state is kept."""
     return kind in _BORROWED
 
 
-def is_told(kind: str) -> bool:
+def is_dictionary(kind: str) -> bool:
     """Whether it tells itself as a dictionary."""
     return kind in _TOLD
 

@@ -25,21 +25,21 @@ _COLUMNS = 10_000_000  # of a polynomial basis
 _DEGREE = 64
 
 
-def fault(cls: type[Any], parts: Mapping[str, Any]) -> str | None:
+def invalid_reason(cls: type[Any], parts: Mapping[str, Any]) -> str | None:
     """What is wrong with the parts of a value of this class, if anything."""
     hints = _hints(cls)  # type: ignore[arg-type]  # a class can be hashed
     for name, value in parts.items():
-        if name in hints and not fits(value, hints[name]):
+        if name in hints and not matches_type(value, hints[name]):
             return f"{name} is {_said(value)}, and that is not what it must be"
     check = getattr(cls, "invalid_reason", None) or _CHECKS.get(cls.__name__)
     try:
         wrong = None if check is None else check(parts)
     except (KeyError, TypeError, ValueError, IndexError, AttributeError):
         return "its parts do not go together"
-    return wrong or nan_fault(cls, parts)
+    return wrong or nan_reason(cls, parts)
 
 
-def nan_fault(cls: type[Any], parts: Mapping[str, Any]) -> str | None:
+def nan_reason(cls: type[Any], parts: Mapping[str, Any]) -> str | None:
     """Which part of a value of this class, or option of a fitted model, holds NaN, if any.
 
     A class with `checks_nan` does that itself, in `invalid_reason`.
@@ -52,15 +52,15 @@ def nan_fault(cls: type[Any], parts: Mapping[str, Any]) -> str | None:
     return None
 
 
-def fault_within(value: Any) -> str | None:
+def invalid_reason_within(value: Any) -> str | None:
     """What is wrong with a value that is plain facts, or with the values in its tuples."""
     own = {field.name: getattr(value, field.name) for field in fields(value)}
     held = [part for parts in own.values() if isinstance(parts, tuple) for part in parts]
     for part in held:
-        wrong = fault_within(part) if is_dataclass(part) else None
+        wrong = invalid_reason_within(part) if is_dataclass(part) else None
         if wrong is not None:
             return f"{type(part).__name__} '{str(getattr(part, 'name', ''))[:100]}': {wrong}"
-    return fault(type(value), own)
+    return invalid_reason(type(value), own)
 
 
 @cache
@@ -71,13 +71,13 @@ def _hints(cls: type[Any]) -> dict[str, Any]:
         return {}
 
 
-def fits(value: Any, hint: Any) -> bool:
+def matches_type(value: Any, hint: Any) -> bool:
     """Whether a value is of a declared type; what cannot be judged is let through."""
     origin, args = get_origin(hint), get_args(hint)
     if hint is Any:
         return True
     if origin in (Union, types.UnionType):
-        return any(fits(value, arg) for arg in args)
+        return any(matches_type(value, arg) for arg in args)
     if origin is Literal:
         return any(type(value) is type(arg) and value == arg for arg in args)
     if origin is tuple:
@@ -91,8 +91,8 @@ def fits(value: Any, hint: Any) -> bool:
 
 def _each_fits(values: tuple[Any, ...], args: tuple[Any, ...]) -> bool:
     if len(args) == 2 and args[1] is Ellipsis:
-        return all(fits(value, args[0]) for value in values)
-    return len(values) == len(args) and all(map(fits, values, args))
+        return all(matches_type(value, args[0]) for value in values)
+    return len(values) == len(args) and all(map(matches_type, values, args))
 
 
 def _is_of(values: np.ndarray[Any, Any], args: tuple[Any, ...]) -> bool:

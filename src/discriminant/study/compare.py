@@ -46,7 +46,7 @@ from discriminant.assessment.scorers import DecisionScorer, ModelScorer, Predict
 from discriminant.engines.local import available_threads
 from discriminant.engines.partitioned import AnyTable, Parted
 from discriminant.errors import DiscriminantError, StudyError, capture_warnings
-from discriminant.models.gaussian.family import Family
+from discriminant.models.gaussian.family import GaussianFamily
 from discriminant.moments.class_moments import ClassMoments, Detail
 from discriminant.moments.held_out import HeldOutReading, ModelSums, Scorer
 from discriminant.posterior import gives_posterior
@@ -283,7 +283,7 @@ class Run(ABC):
 
     def _rda_grid(self) -> Grid:
         if self.surface is None:
-            tried = Candidates(Family(), np.array(STEPS), STEPS)
+            tried = Candidates(GaussianFamily(), np.array(STEPS), STEPS)
             self.surface, self._by_fold = self.folded.grid(tried, most=_GRID_ROWS, seed=self.seed)
         return self.surface
 

@@ -131,7 +131,7 @@ def write_report(
 
     for place in (path, save):
         if place is not None:
-            store.check_place(place)
+            store.check_writable(place)
     found = report_facts(
         study, title=title, command=command, file="" if save is None else os.path.basename(save)
     )

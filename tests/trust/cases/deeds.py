@@ -14,7 +14,7 @@ import pytest
 
 from discriminant import open_source, store
 from discriminant.errors import FileError, WriteError
-from discriminant.store.container import claimed
+from discriminant.store.container import lock_for_writing
 from discriminant.table import open
 from tests.trust.cases.running import GOOD, call, small_files, state
 from tests.trust.cases.tables import csv
@@ -97,7 +97,7 @@ def a_name_that_no_file_can_have(folder):
     long = call(f"fit good.csv --target y --model lda --out {'x' * 300}", folder)
     assert (long.code, "cannot be written: " in long.stderr) == (2, True), long.stderr
     with pytest.raises(WriteError, match=r"'a\\x00b' cannot be written: .*Choose another name"):
-        store.check_place("a\0b")
+        store.check_writable("a\0b")
     with pytest.raises(FileError, match="null byte"):
         open_source("a\0b", target="y")
     assert state(folder) == before
@@ -163,7 +163,7 @@ def a_folder_that_cannot_be_written_is_told_before_the_work(folder):
 
 
 def a_second_writer_is_told_who_is_the_first(folder):
-    with claimed(folder / "out.model"):
+    with lock_for_writing(folder / "out.model"):
         found = call("fit good.csv --target y --model lda --out out.model", folder)
     assert (found.code, "reading" in found.stderr) == (2, False)
     assert f"out.model is locked by pid {os.getpid()}" in found.stderr

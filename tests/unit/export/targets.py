@@ -11,7 +11,7 @@ import sys
 import numpy as np
 
 from discriminant.export.onnx import NAMES, to_onnx
-from discriminant.export.plan import plan_of
+from discriminant.export.plan import make_plan
 from discriminant.export.python import to_python
 from discriminant.export.sql import to_sql
 
@@ -22,7 +22,7 @@ def run(target, model, columns, *, table="t", connection=None, **options):
     """What the target says of the rows; `columns` is a dict of lists, None for a missing cell."""
     if target in ("duckdb", "sqlite", "postgres"):
         return in_database(target, model, columns, table, connection, options)
-    plan = plan_of(model, options.get("outputs"))
+    plan = make_plan(model, options.get("outputs"))
     if target == "onnx":
         return on_onnxruntime(model, plan, columns, options)
     return in_python(model, plan, columns, options)
@@ -40,7 +40,7 @@ def in_database(target, model, columns, table, connection, options):
     place = names.index(KEY)
     rows.sort(key=lambda row: row[place])
     found = {name: [row[j] for row in rows] for j, name in enumerate(names) if j != place}
-    return grouped(found, plan_of(model, options.get("outputs")))
+    return grouped(found, make_plan(model, options.get("outputs")))
 
 
 def grouped(found, plan):
@@ -50,8 +50,8 @@ def grouped(found, plan):
     for output in plan.outputs:
         if output.choices:
             answer[output.name] = next(values)
-        elif output.parts:
-            answer[output.name] = np.array([_floats(next(values)) for _ in output.parts]).T
+        elif output.components:
+            answer[output.name] = np.array([_floats(next(values)) for _ in output.components]).T
         else:
             answer[output.name] = _floats(next(values))
     return answer
@@ -142,7 +142,7 @@ def on_onnxruntime(model, plan, columns, options):
     for output in plan.outputs:
         name = NAMES.get(output.name, output.name)
         value = found[name if name in found and name not in columns else f"{name}_out"]
-        single = not output.parts and not output.choices
+        single = not output.components and not output.choices
         answer[output.name] = value[:, 0] if single else value
         if output.choices:
             answer[output.name] = value.tolist()
@@ -165,7 +165,7 @@ def in_python(model, plan, columns, options):
         values = [one[output.name] for one in said]
         if output.choices:
             answer[output.name] = values
-        elif output.parts:
+        elif output.components:
             answer[output.name] = np.array([list(value.values()) for value in values])
         else:
             answer[output.name] = np.array(values)

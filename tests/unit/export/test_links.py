@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from mpmath import mp, mpf
 
-from discriminant.export.plan import Output, Plan
-from discriminant.export.sql import _Writer
-from discriminant.export.steps import LINKS, plain
+from discriminant.export.plan import ExportPlan, Output
+from discriminant.export.sql import _SQLWriter
+from discriminant.export.steps import LINKS, number_columns
 from discriminant.table.sql_dialect import DATABASES
 
 SCORES = [-1e6, -300.0, -40.0, -9.0, -5.7, -2.0, -0.66, -0.5, -1e-3, -1e-9, 0.0]
@@ -32,11 +32,11 @@ def test_log_probabilities_are_exact_in_both_tails(link):
     import duckdb
 
     scores = [s for s in SCORES if link != "cloglog" or abs(s) < 500]
-    sources = plain(["s"], named=True)
+    sources = number_columns(["s"], named=True)
     x = sources.as_step()
     output = Output("log_p", LINKS[link](x), ("no", "yes"))
-    spec = Plan("a link", sources.features, (), x, True, (output,))
-    query = _Writer(spec, DATABASES["duckdb"], ()).select(("t",))
+    spec = ExportPlan("a link", sources.features, (), x, True, (output,))
+    query = _SQLWriter(spec, DATABASES["duckdb"], ()).select(("t",))
     with duckdb.connect() as database:
         database.execute("CREATE TABLE t (s DOUBLE)")
         database.executemany("INSERT INTO t VALUES (?)", [(s,) for s in scores])

@@ -32,7 +32,7 @@ from discriminant import (
     Resampled,
     Reweighted,
 )
-from discriminant.export.plan import plan_of
+from discriminant.export.plan import make_plan
 from tests.unit.export.targets import run
 
 ODD = ("plain", 'a"; DROP TABLE t;--', "it's", "🙂 `é`")
@@ -284,5 +284,5 @@ def test_only_the_columns_that_count_are_named():
 
 def test_what_is_worked_out_twice_is_worked_out_once():
     frame, labels = rows_of(2, seed=3)
-    plan = plan_of(Decision(LDA(), reject=0.2).fit(frame, labels))
+    plan = make_plan(Decision(LDA(), reject=0.2).fit(frame, labels))
     assert sum(step.op == "affine" for step in plan.steps()) == 1

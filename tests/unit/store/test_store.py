@@ -28,7 +28,7 @@ from discriminant import (
     store,
 )
 from discriminant.errors import StateError, StoredFileError, WriteError
-from discriminant.store.container import claimed, head_of, opened
+from discriminant.store.container import lock_for_writing, open_regular, read_header
 from discriminant.store.kinds import KINDS
 from discriminant.table.files.atomic import write_whole
 from tests.shared.estimators import BASES, ESTIMATORS, FRAMES, SPECIES, WRAPPERS, X, Y, answers
@@ -230,8 +230,8 @@ def test_any_reader_of_safetensors_finds_the_same_arrays(model, place):
 def test_every_array_lies_at_a_multiple_of_its_width(place):
     LinearRegression().fit(X, Y).save(place)
     Decision(LDA(), cost=1 - np.eye(3, dtype=np.int8)).fit(X, Y).save(place)
-    with opened(place) as file:
-        head, _ = head_of(file, place)
+    with open_regular(place) as file:
+        head, _ = read_header(file, place)
     assert head.places and all(at.start % at.dtype.itemsize == 0 for at in head.places)
 
 
@@ -390,7 +390,7 @@ def test_a_file_that_is_not_there_is_said_to_be_absent(tmp_path):
 
 def test_a_folder_that_is_not_there_is_named(tmp_path):
     with pytest.raises(WriteError, match=r"folder .*none: No such file") as told:
-        store.check_place(tmp_path / "none" / "model.dd")
+        store.check_writable(tmp_path / "none" / "model.dd")
     assert isinstance(told.value, OSError)
 
 
@@ -401,7 +401,7 @@ def test_a_read_only_folder_is_told_before_the_work(tmp_path):
         if who == 0:
             os.seteuid(65534)  # root may write anywhere
         with pytest.raises(WriteError, match=r"Permission denied\. Choose another folder"):
-            store.check_place(tmp_path / "model.dd")
+            store.check_writable(tmp_path / "model.dd")
     finally:
         os.seteuid(who)
         tmp_path.chmod(0o755)
@@ -449,7 +449,7 @@ def test_nothing_but_the_file_is_left(place):
 def test_a_second_writer_is_told_who_holds_the_file(place):
     LDA().save(place)
     code = "import sys, discriminant as dd; dd.save(dd.LDA(), sys.argv[1])"
-    with claimed(place):
+    with lock_for_writing(place):
         found = subprocess.run([sys.executable, "-c", code, place], capture_output=True, text=True)
     assert f"WriteError: {place} is locked by pid {os.getpid()}" in found.stderr
 

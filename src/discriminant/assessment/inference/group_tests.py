@@ -55,7 +55,7 @@ from discriminant.assessment.inference.summary import (
     text_table,
 )
 from discriminant.errors import InferenceError
-from discriminant.models.gaussian.covariance import rounding
+from discriminant.models.gaussian.covariance import rounding_variance
 from discriminant.moments.class_moments import ClassMoments, columns_of
 from discriminant.moments.class_rows import ClassRows
 from discriminant.table.blocks import Floats, Labels
@@ -181,7 +181,7 @@ def _log_determinants(moments: ClassMoments, standard: StandardisedScatter) -> F
     for code in np.flatnonzero(moments.weight > 0):
         label = moments.labels[code]
         covariance = moments.scatter[code][square] / (moments.weight[code] - 1)
-        still = np.diagonal(covariance) <= rounding(moments.mean[code][None, columns])
+        still = np.diagonal(covariance) <= rounding_variance(moments.mean[code][None, columns])
         if still.any():
             names = np.array(standard.features, dtype=object)[still].tolist()
             raise InferenceError.flat_class(_BOX_M, label, names)
@@ -335,7 +335,7 @@ def hotelling(
     first, second = order
     step = standard.apart[second] - standard.apart[first]
     n = standard.weight[order]
-    d2 = float(standard.metric(_HOTELLING).squared(step[None])[0])
+    d2 = float(standard.metric(_HOTELLING).squared_distances(step[None])[0])
     size = float(n.prod() / n.sum())
     t = step * np.sqrt(size)
     return Hotelling(

@@ -83,7 +83,12 @@ from discriminant.errors import (
     TooFewRowsError,
     warn,
 )
-from discriminant.models.gaussian.covariance import Deficiency, Metric, factor, rounding
+from discriminant.models.gaussian.covariance import (
+    Metric,
+    RankDeficiency,
+    factorise,
+    rounding_variance,
+)
 from discriminant.models.gaussian.fisher import canonical_variates
 from discriminant.moments.anchor import Anchor
 from discriminant.moments.class_moments import ClassMoments, Detail
@@ -258,7 +263,7 @@ def check_products(moments: ClassMoments, what: str) -> None:
 
 def invertible_metric(correlation: Floats, features: tuple[str, ...], what: str) -> Metric:
     """Metric of correlations that must have an inverse; few digits left are told."""
-    metric, lost = factor(correlation)
+    metric, lost = factorise(correlation)
     if lost is None:
         assert metric is not None
         return metric
@@ -268,7 +273,7 @@ def invertible_metric(correlation: Floats, features: tuple[str, ...], what: str)
     return metric
 
 
-def _involved(lost: Deficiency, features: tuple[str, ...]) -> list[str]:
+def _involved(lost: RankDeficiency, features: tuple[str, ...]) -> list[str]:
     part = np.abs(lost.weakest).max(axis=1)
     return [name for name, much in zip(features, part, strict=True) if much > 1e-3 * part.max()]
 
@@ -286,7 +291,7 @@ def _moving(
     moments: ClassMoments, variance: Floats, between: Floats, what: str
 ) -> npt.NDArray[np.bool_]:
     """(d,) columns that vary within classes."""
-    noise = rounding(moments.mean)
+    noise = rounding_variance(moments.mean)
     still = variance <= noise
     names = np.array(moments.features, dtype=object)
     alone = still & (between > 4 * noise * moments.weight.sum())

@@ -20,7 +20,7 @@ from scipy.linalg import cho_factor, cho_solve, qr
 from scipy.stats import chi2, norm
 
 from discriminant.assessment.inference.wald import INTERCEPT, Inference
-from discriminant.models.linear.optimise import Objective, Point, newton
+from discriminant.models.linear.optimise import Objective, Point, newton_descent
 from discriminant.moments.loss import Want
 from discriminant.table.blocks import Floats
 
@@ -38,7 +38,7 @@ class Peak:
     point: Point = field(init=False)  # one pass there
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "point", self.objective.at(self.theta, want="curvature"))
+        object.__setattr__(self, "point", self.objective.evaluate(self.theta, want="curvature"))
 
     def rise(self, point: Point) -> float:
         """Twice what the objective, summed over rows, is more at a point."""
@@ -63,9 +63,9 @@ class ConstrainedObjective:
         q, m = self.base.shape
         return self.base + (self.free @ phi[:, 0]).reshape(m, q).T
 
-    def at(self, theta: Floats, *, want: Want = "gradient") -> Point:
+    def evaluate(self, theta: Floats, *, want: Want = "gradient") -> Point:
         """One pass over the rows, at phi."""
-        found = self.objective.at(self.theta(theta), want=want)
+        found = self.objective.evaluate(self.theta(theta), want=want)
         gradient = (self.free.T @ found.gradient.T.ravel())[:, None]
         curvature = found.curvature
         if curvature is not None:
@@ -150,10 +150,10 @@ def _fit_held(
     step = spread @ np.linalg.solve(rows @ spread, away - done)
     free = np.asarray(qr(rows.T)[0][:, len(rows) :], dtype=np.float64)
     held = ConstrainedObjective(peak.objective, theta + step.reshape(m, q).T, free)
-    found = newton(held, np.zeros((held.free.shape[1], 1)))
+    found = newton_descent(held, np.zeros((held.free.shape[1], 1)))
     if not np.isfinite(found.path[0]):
         return found.point
-    return peak.objective.at(held.theta(found.theta))
+    return peak.objective.evaluate(held.theta(found.theta))
 
 
 class _End:

@@ -37,7 +37,7 @@ from scipy.special import xlogy
 from scipy.stats import norm, t as student
 
 from discriminant.errors import InferenceError
-from discriminant.models.linear.logistic import Fit, penalty_scale
+from discriminant.models.linear.logistic import LogisticFit, penalty_scale
 from discriminant.models.linear.optimise import Point
 from discriminant.models.linear.whitening import Coordinates
 from discriminant.moments.anchor import Anchor
@@ -377,7 +377,7 @@ _SHORT = 5e6  # numbers of a table that is quickly read once more
 
 
 def inference_state(
-    found: Fit, read: Pass, moments: ClassMoments, link: LinkName
+    found: LogisticFit, read: Pass, moments: ClassMoments, link: LinkName
 ) -> ClassFit | None:
     """The curvature at the end of the way; None where there are too many estimates for it."""
     coordinates, theta = found.coordinates, found.descent.theta
@@ -389,7 +389,7 @@ def inference_state(
     if (_moved(point, theta) and rows * theta.size <= _SHORT) or point.slope.curvature is None:
         if point.slope.curvature is None and not cheap:
             return None
-        point = found.objective.at(theta, want="curvature")
+        point = found.objective.evaluate(theta, want="curvature")
     at = moments.at(found.anchor)
     two = len(moments.labels) == 2
     return ClassFit(
@@ -414,7 +414,7 @@ def _moved(point: Point, theta: Floats) -> bool:
     return float(np.abs(point.theta - theta).max(initial=0.0)) > _STILL
 
 
-def _tjur(found: Fit, read: Pass, moments: ClassMoments, link: LinkName) -> float:
+def _tjur(found: LogisticFit, read: Pass, moments: ClassMoments, link: LinkName) -> float:
     assert isinstance(found.coordinates, Coordinates)
     return tjur(
         read,

@@ -102,7 +102,7 @@ from discriminant.errors import (
     warn,
 )
 from discriminant.models.gaussian.covariance import Shrinkage
-from discriminant.models.gaussian.family import Family
+from discriminant.models.gaussian.family import GaussianFamily
 from discriminant.moments.class_moments import ClassMoments, Detail
 from discriminant.moments.confusion import Actions
 from discriminant.moments.held_out import HeldOutReading, HeldOutSums, ModelSums, Scorer
@@ -776,7 +776,7 @@ def rda_grid(
     pooling: Sequence[float] = STEPS,
     shrinkage: Sequence[Shrinkage] = STEPS,
     prior: Sequence[Any] = (None,),
-    family: Family | None = None,
+    family: GaussianFamily | None = None,
     groups: Any = None,
     sample_weight: Any = None,
     seed: Any = 0,
@@ -791,7 +791,7 @@ def rda_grid(
         What is tried, each with each; pooling 1 is LDA, 0 is QDA. A prior is (K,), or None for
         the shares of the training rows.
     family
-        The other options of the covariance (target, denominator, ...): `models.gaussian.Family`.
+        The other options of the covariance (target, denominator, ...): see `GaussianFamily`.
 
     Examples
     --------
@@ -801,7 +801,7 @@ def rda_grid(
     ((2, 1, 1), np.float64(0.0))
     """
     poolings = np.sort(np.asarray(pooling, dtype=np.float64))
-    tried = Candidates(family or Family(), poolings, tuple(shrinkage), tuple(prior))
+    tried = Candidates(family or GaussianFamily(), poolings, tuple(shrinkage), tuple(prior))
     if isinstance(X, Parted):
         alone(y, sample_weight)
         return grid_rows(X, tried, folds, groups=groups, seed=seed)

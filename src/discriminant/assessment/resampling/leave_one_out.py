@@ -51,11 +51,11 @@ from discriminant.errors import OptionError, PrecisionLostError, TooFewRowsError
 from discriminant.models.gaussian.covariance import (
     Metric,
     class_degrees,
-    factor,
+    factorise,
     pooled_degrees,
-    rounding,
+    rounding_variance,
 )
-from discriminant.models.gaussian.family import Family, class_prior
+from discriminant.models.gaussian.family import GaussianFamily, class_prior
 from discriminant.models.linear.least_squares import SAME, IndicatorRule, class_codes, class_problem
 from discriminant.moments.class_moments import ClassMoments
 from discriminant.posterior import log_posterior
@@ -80,7 +80,7 @@ class LeaveOneOutTerms:
     total: Floats  # (N,) of the pooled scatter without the row
 
     @classmethod
-    def of(cls, moments: ClassMoments, table: Table, family: Family) -> LeaveOneOutTerms:
+    def of(cls, moments: ClassMoments, table: Table, family: GaussianFamily) -> LeaveOneOutTerms:
         codes = table.codes.astype(np.intp)
         away = np.ones(len(table)) if table.weight is None else table.weight
         weight, weight2 = moments.weight[codes] - away, moments.weight2[codes] - away**2
@@ -123,7 +123,7 @@ def gaussian_left_out_scores(
     moments: ClassMoments,
     table: Table,
     *,
-    family: Family,
+    family: GaussianFamily,
     prior: Callable[[ClassMoments], Floats],
 ) -> Floats | None:
     """(N, K) scores of each row by a member of the family fitted to all others, NaN as above.
@@ -138,7 +138,7 @@ def gaussian_left_out_scores(
     return np.where(np.isfinite(scores).all(axis=1, keepdims=True), scores, np.nan)
 
 
-def closed_form(without: LeaveOneOutTerms, family: Family) -> Floats | None:
+def closed_form(without: LeaveOneOutTerms, family: GaussianFamily) -> Floats | None:
     """(N, K) scores without priors; a row of NaN where left out it matters too much.
 
     None where this member of the family has no closed form, or the covariance no inverse.
@@ -189,7 +189,7 @@ def _with_prior(estimator: Any, moments: Any) -> Any:
     return clone(estimator).set_params(prior=estimator.prior_from(moments))
 
 
-def _check_rows(moments: ClassMoments, table: Table, family: Family) -> None:
+def _check_rows(moments: ClassMoments, table: Table, family: GaussianFamily) -> None:
     """Every class with a covariance of its own must keep one when a row of it is left out."""
     if family.linear or family.weighting == "friedman":
         return
@@ -248,7 +248,7 @@ def _diagonal(without: LeaveOneOutTerms) -> Floats:
     return _linear(without, None, left / without.total[:, None], np.zeros(len(z)))
 
 
-def _rounded(without: LeaveOneOutTerms, family: Family, amount: float) -> Floats | None:
+def _rounded(without: LeaveOneOutTerms, family: GaussianFamily, amount: float) -> Floats | None:
     """LDA shrunk toward a multiple of the identity: the eigenvectors stay."""
     moments = without.moments
     if not moments.anchor.plain:
@@ -300,7 +300,7 @@ class JointBasis:
     logdet: float  # what the basis takes from the log determinant, less what all classes share
 
 
-def _quadratic(without: LeaveOneOutTerms, family: Family) -> Floats | None:
+def _quadratic(without: LeaveOneOutTerms, family: GaussianFamily) -> Floats | None:
     """QDA, and RDA without shrinkage."""
     moments = without.moments
     whole = class_degrees(moments, family.denominator)
@@ -323,7 +323,7 @@ def _quadratic(without: LeaveOneOutTerms, family: Family) -> Floats | None:
     return scores
 
 
-def _coefficients(family: Family, degrees: Floats, total: Floats) -> tuple[Floats, Floats]:
+def _coefficients(family: GaussianFamily, degrees: Floats, total: Floats) -> tuple[Floats, Floats]:
     """a and b: the covariance is a times the class's scatter plus b times the pooled one."""
     pooling = family.pooling
     if family.weighting == "friedman":
@@ -340,7 +340,7 @@ def _downdated(v: Floats, gone: Floats, scale: Floats, drop: Floats) -> Floats:
     return np.asarray(distance + np.log(scale).sum(axis=1) + np.log(left))
 
 
-def _pairs(moments: ClassMoments, family: Family) -> list[JointBasis] | None:
+def _pairs(moments: ClassMoments, family: GaussianFamily) -> list[JointBasis] | None:
     degrees = class_degrees(moments, "ml")[:, None, None]
     if family.pooling == 0.0:
         metrics = [_clean_metric(moments, covariance) for covariance in moments.scatter / degrees]
@@ -372,13 +372,13 @@ def _clean_metric(moments: ClassMoments, covariance: Floats) -> Metric | None:
     """The metric of a covariance of full rank and in good condition, else None."""
     if (np.diagonal(covariance) <= _noise(moments)).any():
         return None
-    metric, lost = factor(covariance)
+    metric, lost = factorise(covariance)
     return None if lost is not None else metric
 
 
 def _noise(moments: ClassMoments) -> Floats:
     """(d,) variances this small are rounding of the means, as in `models.support`."""
-    return 4 * rounding(moments.mean)  # twice as far: a row less moves the means
+    return 4 * rounding_variance(moments.mean)  # twice as far: a row less moves the means
 
 
 def _enough(left: Floats) -> Floats:
@@ -414,8 +414,8 @@ def least_squares_left_out_scores(
     least = 10.0 ** (SAME - problem.solver.digits)  # 1 - h, which divides, takes digits away
     found = []
     for block in table.blocks(_ROWS):
-        apart = (moments.anchor.offsets(block.features) - problem.mean)[:, problem.moving]
-        half = problem.solver.half(apart.T)
+        apart = (moments.anchor.offsets(block.features) - problem.mean)[:, problem.varying]
+        half = problem.solver.solve_transposed(apart.T)
         weight = np.ones(len(block)) if block.weight is None else block.weight
         leverage = weight * (1.0 / problem.weight + np.einsum("ri,ri->i", half, half))
         rest = np.where(1.0 - leverage > least, 1.0 - leverage, np.nan)[:, None]

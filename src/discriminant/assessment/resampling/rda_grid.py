@@ -55,11 +55,11 @@ from discriminant.models.gaussian.covariance import (
     class_covariances,
     class_degrees,
     pooled_covariance,
-    rounding,
+    rounding_variance,
     target_diagonal,
 )
-from discriminant.models.gaussian.family import Family, check_classes, class_prior
-from discriminant.models.gaussian.fit import fit_member, member_shrinkage
+from discriminant.models.gaussian.family import GaussianFamily, check_classes, class_prior
+from discriminant.models.gaussian.fit import family_shrinkage, fit_family
 from discriminant.models.gaussian.wide import is_wide
 from discriminant.models.rules import Rule
 from discriminant.moments.class_moments import ClassMoments, Detail
@@ -115,7 +115,7 @@ class Grid:
 class Candidates:
     """What is tried: every pooling with every shrinkage and every prior."""
 
-    family: Family  # target, denominator, and how to mix
+    family: GaussianFamily  # target, denominator, and how to mix
     pooling: Floats  # (P,) rising
     shrinkage: tuple[Shrinkage, ...]  # S, rising
     prior: tuple[Any, ...] = (None,)  # R
@@ -265,7 +265,7 @@ def _one_by_one(
         if key not in made:
             family = replace(candidates.family, pooling=pooling, shrinkage=key[1])
             with capture_warnings() as told:
-                made[key] = fit_member(train, family=family, prior=np.full(K, 1.0 / K))
+                made[key] = fit_family(train, family=family, prior=np.full(K, 1.0 / K))
             for warning in told:
                 if not isinstance(warning, ScarceRowsWarning):  # held-out rows judge that
                     warn(warning)
@@ -281,11 +281,11 @@ class _Bases:
     values: Floats  # (S, K, d) l, the class covariance where the shrunk one is the identity
 
 
-def _bases(train: ClassMoments, family: Family, amounts: Floats) -> _Bases | None:
+def _bases(train: ClassMoments, family: GaussianFamily, amounts: Floats) -> _Bases | None:
     """None where a covariance is too close to having no inverse."""
     pooled = pooled_covariance(train, family.denominator)
     variance = np.diagonal(pooled)
-    if (variance <= 4 * rounding(train.mean)).any():
+    if (variance <= 4 * rounding_variance(train.mean)).any():
         return None
     sd = np.sqrt(variance)
     square = sd[:, None] * sd
@@ -353,7 +353,7 @@ def _amounts(train: Moments, candidates: Candidates) -> Floats:
     """(S,) shrinkages as numbers, those asked of the moments worked out."""
     family = candidates.family
     members = [replace(family, shrinkage=s) for s in candidates.shrinkage]
-    return np.array([member_shrinkage(train, member) for member in members])
+    return np.array([family_shrinkage(train, member) for member in members])
 
 
 def _kept(prior: Any, train: Moments, present: npt.NDArray[np.bool_]) -> Any:

@@ -31,7 +31,7 @@ from discriminant.assessment.resampling.folds import (
 )
 from discriminant.assessment.resampling.leave_one_out import predict_left_out
 from discriminant.assessment.scorers import Predictions
-from discriminant.models.gaussian.family import checked_prior
+from discriminant.models.gaussian.family import validate_prior
 from discriminant.table.blocks import Floats
 from discriminant.table.memory import Table
 
@@ -196,7 +196,7 @@ def fold_log_priors(estimator: Any, table: Table, fold: FoldNumbers) -> Floats:
     _, given = prior_option(estimator) or ("", None)
     outside = inside.sum(axis=0) - inside
     if given is not None:
-        outside = checked_prior(given, table.schema.labels) + 0.0 * inside
+        outside = validate_prior(given, table.schema.labels) + 0.0 * inside
     outside = np.where(count.sum(axis=0) > count, outside, 0.0)
     with np.errstate(divide="ignore"):
         return np.asarray(np.log(outside / outside.sum(axis=1, keepdims=True)))

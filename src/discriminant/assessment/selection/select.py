@@ -54,7 +54,7 @@ from discriminant.errors import (
     TooFewRowsError,
     merge_warnings,
 )
-from discriminant.models.gaussian.covariance import floored, rounding
+from discriminant.models.gaussian.covariance import floor_variances, rounding_variance
 from discriminant.posterior import gives_posterior, not_probabilistic
 from discriminant.table.blocks import dense
 from discriminant.table.memory import Table, open_table
@@ -304,7 +304,7 @@ def _judge(estimator: Any, table: Table, fold: FoldNumbers, tolerance: float) ->
     """The quickest that gives the numbers of a refit."""
     moments = read_moments(table, detail="diagonal")
     variance = moments.pooled / moments.weight.sum()
-    constant = floored(moments, variance) == 0.0
+    constant = floor_variances(moments, variance) == 0.0
     family = None
     if hasattr(estimator, "log_density") and is_moment_based(estimator):
         family = getattr(estimator, "family", None)  # a Gaussian density for each class
@@ -312,7 +312,7 @@ def _judge(estimator: Any, table: Table, fold: FoldNumbers, tolerance: float) ->
         return RefitCriterion(estimator, table, fold, constant)
     if int(fold.max()) + 1 < len(table):
         return FoldSweep(estimator, table, fold, constant, tolerance=tolerance)
-    moving = variance > 4 * rounding(moments.mean)  # a row less moves the means
+    moving = variance > 4 * rounding_variance(moments.mean)  # a row less moves the means
     if family.linear and family.shrinkage == 0.0 and (moving | constant).all():
         return LeaveOneOutSweep(estimator, table, fold, constant, tolerance=tolerance)
     return RefitCriterion(estimator, table, fold, constant)

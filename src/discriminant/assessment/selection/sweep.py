@@ -82,16 +82,16 @@ from discriminant.engines.engine import read_moments
 from discriminant.engines.local import available_threads, one_blas_thread
 from discriminant.errors import InferenceError, in_thread
 from discriminant.models.gaussian.covariance import (
-    floored,
+    floor_variances,
     pooled_covariance,
     pooled_degrees,
     shrink,
 )
 from discriminant.models.gaussian.family import (
-    Family,
+    GaussianFamily,
     check_classes,
-    check_own_rows,
-    mixed_covariances,
+    check_rows_for_family,
+    family_covariances,
 )
 from discriminant.moments.class_moments import ClassMoments
 from discriminant.table.blocks import Floats
@@ -196,7 +196,7 @@ _BACKWARD = "Backward selection"
 _TILE = 1 << 15  # numbers worked on at a time, so that they stay in the cache
 
 
-def is_block_wise(family: Family) -> bool:
+def is_block_wise(family: GaussianFamily) -> bool:
     """Whether the covariance of some features is a block of that of all."""
     if isinstance(family.shrinkage, str):
         return False
@@ -254,7 +254,12 @@ class SweptFold:
     """The rows of one fold, those of a class together, and the swept moments of all the others."""
 
     def __init__(
-        self, table: Table, rows: Places, train: ClassMoments, family: Family, log_prior: Floats
+        self,
+        table: Table,
+        rows: Places,
+        train: ClassMoments,
+        family: GaussianFamily,
+        log_prior: Floats,
     ) -> None:
         present = np.isfinite(log_prior)
         train, codes = drop_empty_classes(train), table.codes[rows].astype(np.intp)
@@ -349,7 +354,7 @@ class SweptFold:
         return np.asarray(-0.5 * (away**2 / own + np.log(np.abs(own))))
 
 
-def sweep_rows(train: ClassMoments, offsets: Floats, family: Family) -> list[SweptRows]:
+def sweep_rows(train: ClassMoments, offsets: Floats, family: GaussianFamily) -> list[SweptRows]:
     """One covariance with the means of all classes, or one for each with its own; none chosen.
 
     Columns are centred and in units of their spread within classes; one that is constant in this
@@ -358,18 +363,18 @@ def sweep_rows(train: ClassMoments, offsets: Floats, family: Family) -> list[Swe
     check_classes(train)
     centre = train.centre
     pooled = pooled_covariance(train, family.denominator)
-    spread = floored(train, np.diagonal(pooled))
+    spread = floor_variances(train, np.diagonal(pooled))
     per_sd = np.divide(1.0, np.sqrt(spread), out=np.zeros_like(spread), where=spread > 0)
     rows, means = ((offsets - centre) * per_sd).T, (train.mean - centre) * per_sd
     if family.linear:
         amount = float(family.shrinkage)
         both = shrink(pooled, amount, family.target, train.anchor.unit)
-        within = _inside(both, floored(train, np.diagonal(both)), per_sd)
+        within = _inside(both, floor_variances(train, np.diagonal(both)), per_sd)
         return [SweptRows(within, means, _own(rows))]
-    check_own_rows(train, family)
+    check_rows_for_family(train, family)
     found = []
-    for k, covariance in enumerate(mixed_covariances(train, family)):
-        within = _inside(covariance, floored(train, np.diagonal(covariance), k), per_sd)
+    for k, covariance in enumerate(family_covariances(train, family)):
+        within = _inside(covariance, floor_variances(train, np.diagonal(covariance), k), per_sd)
         found.append(SweptRows(within, means[k : k + 1].copy(), _own(rows)))
     return found
 

@@ -8,15 +8,15 @@ import numpy as np
 
 from discriminant.errors import OptionError
 from discriminant.estimators.gaussian.lda_qda import DiscriminantProjection, check_family
-from discriminant.models.gaussian.family import Family
+from discriminant.models.gaussian.family import GaussianFamily
 from discriminant.models.gaussian.fisher import (
     CRITERIA,
     METHODS,
     THRESHOLDS,
     FisherRule,
-    Projection,
+    ProjectionOptions,
 )
-from discriminant.models.gaussian.fit import fisher_member
+from discriminant.models.gaussian.fit import fit_fisher_rule
 from discriminant.models.gaussian.wide import is_wide
 from discriminant.moments.class_moments import ClassMoments, Detail
 from discriminant.moments.class_rows import ClassRows
@@ -96,12 +96,12 @@ class Fisher(DiscriminantProjection):
         self.denominator = denominator
 
     @property
-    def family(self) -> Family:
+    def family(self) -> GaussianFamily:
         """The covariance within classes, with its options checked."""
-        return check_family(Family(1.0, self.shrinkage, self.target, self.denominator))
+        return check_family(GaussianFamily(1.0, self.shrinkage, self.target, self.denominator))
 
     @property
-    def projection(self) -> Projection:
+    def projection(self) -> ProjectionOptions:
         """How directions are chosen, with its options checked."""
         for name, allowed in (
             ("criterion", CRITERIA),
@@ -110,7 +110,7 @@ class Fisher(DiscriminantProjection):
         ):
             if getattr(self, name) not in allowed:
                 raise OptionError.of(name, getattr(self, name), f"one of {', '.join(allowed)}")
-        return Projection(self.n_components, self.method, self.criterion, self.threshold)
+        return ProjectionOptions(self.n_components, self.method, self.criterion, self.threshold)
 
     @property
     def detail(self) -> Detail:
@@ -131,7 +131,7 @@ class Fisher(DiscriminantProjection):
     def rule_from(self, moments: ClassMoments | ClassRows) -> FisherRule:
         """The fitted rule, from moments alone."""
         prior = self.prior_from(moments)
-        return fisher_member(moments, family=self.family, prior=prior, projection=self.projection)
+        return fit_fisher_rule(moments, family=self.family, prior=prior, projection=self.projection)
 
     def directions(self) -> FisherRule:
         """The fitted rule, which knows its directions."""

@@ -17,14 +17,19 @@ from discriminant.assessment.resampling.leave_one_out import gaussian_left_out_s
 from discriminant.errors import DiscriminantWarning, OptionError
 from discriminant.estimators.base import LinearMomentClassifier, MomentClassifier
 from discriminant.models.gaussian.covariance import DENOMINATORS, TARGETS, Metric
-from discriminant.models.gaussian.family import Family, check_shrinkage, class_prior, quadratic_rule
-from discriminant.models.gaussian.fisher import FisherRule, Projection
+from discriminant.models.gaussian.family import (
+    GaussianFamily,
+    check_shrinkage,
+    class_prior,
+    quadratic_rule,
+)
+from discriminant.models.gaussian.fisher import FisherRule, ProjectionOptions
 from discriminant.models.gaussian.fit import (
-    fisher_member,
-    fit_member,
-    marginal_scores,
-    member_metric,
-    member_shrinkage,
+    family_metric,
+    family_shrinkage,
+    fit_family,
+    fit_fisher_rule,
+    scores_with_missing,
 )
 from discriminant.models.gaussian.wide import is_wide
 from discriminant.models.rules import QuadraticRule, Rule
@@ -95,7 +100,7 @@ class GaussianClassifier(MomentClassifier):
     can_marginalise = True  # whether it can do without features that a row lacks
 
     @property
-    def family(self) -> Family:
+    def family(self) -> GaussianFamily:
         """The formula of the covariances, with its options checked."""
         raise AttributeError("family")
 
@@ -119,7 +124,7 @@ class GaussianClassifier(MomentClassifier):
 
     def rule_from(self, moments: ClassMoments | ClassRows) -> Rule:
         """The fitted rule, from moments alone."""
-        return fit_member(moments, family=self.family, prior=self.prior_from(moments))
+        return fit_family(moments, family=self.family, prior=self.prior_from(moments))
 
     @property
     def shrinkage_(self) -> Any:
@@ -130,7 +135,7 @@ class GaussianClassifier(MomentClassifier):
         return self._cached("shrinkage", self._work_out_shrinkage)
 
     def _work_out_shrinkage(self) -> Any:
-        asked, rule = member_shrinkage(self._present_moments, self._asked.family), self.rule_
+        asked, rule = family_shrinkage(self._present_moments, self._asked.family), self.rule_
         linear = not isinstance(rule, QuadraticRule)
         metrics = rule.metrics if isinstance(rule, QuadraticRule) else (self._shared_metric(),)
         forced = np.array([metric.shrunk for metric in metrics])
@@ -179,7 +184,7 @@ class GaussianClassifier(MomentClassifier):
 
         Needs moments: where features outnumber rows, rows are kept instead.
         """
-        return marginal_scores(
+        return scores_with_missing(
             X, moments=self._present_moments, family=self._asked.family, prior=self.prior_
         )
 
@@ -191,7 +196,7 @@ class GaussianClassifier(MomentClassifier):
         rows = np.empty((n, self.n_features_in_))
         for k, metric in enumerate(rule.metrics):
             chosen = codes == k
-            noise = metric.draw(rng.standard_normal((int(chosen.sum()), self.n_features_in_)))
+            noise = metric.sample(rng.standard_normal((int(chosen.sum()), self.n_features_in_)))
             rows[chosen] = self._present_moments.anchor.values(rule.mean[k] + noise)
         return rows, rule.labels[codes]
 
@@ -212,7 +217,7 @@ class GaussianClassifier(MomentClassifier):
     def _work_out_metric(self) -> Metric:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DiscriminantWarning)  # told when it was fitted
-            return member_metric(self._present_moments, self._asked.family)
+            return family_metric(self._present_moments, self._asked.family)
 
 
 class LinearGaussianClassifier(LinearMomentClassifier, GaussianClassifier):
@@ -259,9 +264,9 @@ class LDA(DiscriminantProjection, LinearGaussianClassifier):
         self.denominator = denominator
 
     @property
-    def family(self) -> Family:
+    def family(self) -> GaussianFamily:
         """One covariance, shrunk."""
-        return check_family(Family(1.0, self.shrinkage, self.target, self.denominator))
+        return check_family(GaussianFamily(1.0, self.shrinkage, self.target, self.denominator))
 
     def directions(self) -> FisherRule:
         """The canonical directions."""
@@ -270,11 +275,11 @@ class LDA(DiscriminantProjection, LinearGaussianClassifier):
         return found
 
     def _work_out_directions(self) -> FisherRule:
-        return fisher_member(
+        return fit_fisher_rule(
             self._present_moments,
             family=self._asked.family,
             prior=self.prior_,
-            projection=Projection(),
+            projection=ProjectionOptions(),
         )
 
 
@@ -290,9 +295,9 @@ class NearestMean(LinearGaussianClassifier):
         self.denominator = denominator
 
     @property
-    def family(self) -> Family:
+    def family(self) -> GaussianFamily:
         """One variance for all classes and features."""
-        return check_family(Family(1.0, 1.0, "scaled_identity", self.denominator))
+        return check_family(GaussianFamily(1.0, 1.0, "scaled_identity", self.denominator))
 
     def prior_from(self, moments: ClassMoments | ClassRows) -> Floats:
         """(K,) the priors given, or equal ones."""
@@ -326,14 +331,14 @@ class QDA(GaussianClassifier):
         self.denominator = denominator
 
     @property
-    def family(self) -> Family:
+    def family(self) -> GaussianFamily:
         """Each class its own covariance."""
         return check_family(
-            Family(0.0, self.shrinkage, self.target, self.denominator, shrink="mixed")
+            GaussianFamily(0.0, self.shrinkage, self.target, self.denominator, shrink="mixed")
         )
 
 
-def check_family(family: Family) -> Family:
+def check_family(family: GaussianFamily) -> GaussianFamily:
     """The family, or the error that says which option cannot be."""
     unit = "a number from 0 to 1"
     for name in ("pooling", "shrinkage"):

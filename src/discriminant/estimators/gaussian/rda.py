@@ -18,7 +18,7 @@ from discriminant.engines.engine import read_classes
 from discriminant.engines.partitioned import Parted
 from discriminant.errors import LabelError, OptionError
 from discriminant.estimators.gaussian.lda_qda import GaussianClassifier, check_family
-from discriminant.models.gaussian.family import Family
+from discriminant.models.gaussian.family import GaussianFamily
 from discriminant.moments.class_moments import ClassMoments
 from discriminant.moments.class_rows import ClassRows
 
@@ -84,7 +84,7 @@ class RDA(GaussianClassifier):
         return any(isinstance(v, str) and v == "cv" for v in (self.pooling, self.shrinkage))
 
     @property
-    def family(self) -> Family:
+    def family(self) -> GaussianFamily:
         """The mixture asked for, or chosen."""
         pooling, shrinkage = self.pooling, self.shrinkage
         if self.needs_rows:
@@ -96,7 +96,7 @@ class RDA(GaussianClassifier):
             pooling = float(chosen.pooling[p]) if pooling == "cv" else pooling
             shrinkage = chosen.shrinkage[s] if shrinkage == "cv" else shrinkage
         options = (self.target, self.denominator, self.shrink, self.weighting)
-        return check_family(Family(pooling, shrinkage, *options))
+        return check_family(GaussianFamily(pooling, shrinkage, *options))
 
     @property
     def pooling_(self) -> float:
@@ -132,8 +132,8 @@ class RDA(GaussianClassifier):
         tried = [STEPS if v == "cv" else (v,) for v in (self.pooling, self.shrinkage)]
         options = (self.target, self.denominator, self.shrink, self.weighting)
         for pooling in tried[0]:
-            check_family(Family(pooling, tried[1][0], *options))
-        family = Family(1.0, 0.0, *options)
+            check_family(GaussianFamily(pooling, tried[1][0], *options))
+        family = GaussianFamily(1.0, 0.0, *options)
         return Candidates(family, np.array(tried[0]), tuple(tried[1]), (self.prior,))
 
     @classmethod

@@ -45,11 +45,11 @@ from discriminant.estimators.linear.logistic import (
 from discriminant.models.gaussian.wide import is_wide
 from discriminant.models.linear.glm import (
     GLMFit,
-    Problem,
-    Scaled,
+    GLMProblem,
+    RescaledObjective,
     fit_glm,
     fit_glm_scaled,
-    null_fit,
+    fit_null,
 )
 from discriminant.models.linear.optimise import GRADIENT, Progress
 from discriminant.models.linear.whitening import Coordinates
@@ -136,16 +136,16 @@ def null_loss(given: Responses, deviance: Deviance, offset: Any) -> float:
     table = open_table(
         np.zeros((len(response), 1)), responses=np.column_stack([response, beside]), weight=weight
     )
-    slope = null_fit(null_problem(table, deviance)).point.slope
+    slope = fit_null(null_problem(table, deviance)).point.slope
     return slope.loss / slope.weight
 
 
-def null_problem(table: Table, deviance: Deviance) -> Problem:
+def null_problem(table: Table, deviance: Deviance) -> GLMProblem:
     """The problem of the responses of a table, and none of its features."""
     narrow = without_features(table)
     read = partial(fold, narrow)
     moments = read_moments(narrow, detail="pooled")
-    return Problem(read, read, moments, 1, deviance, intercept=True, ridge=0.0)
+    return GLMProblem(read, read, moments, 1, deviance, intercept=True, ridge=0.0)
 
 
 def without_features(table: Table) -> Table:
@@ -345,11 +345,11 @@ class GeneralisedLinearModel(RegressorMixin, LikelihoodInference, RowEstimator):
         anchor = anchor_of(table)
         return anchor if self.intercept else Anchor(np.zeros(len(anchor.unit)), anchor.unit)
 
-    def _problem(self, table: Table, deviance: Deviance, *, standardize: bool) -> Problem:
+    def _problem(self, table: Table, deviance: Deviance, *, standardize: bool) -> GLMProblem:
         sample = sample_rows(table) if len(table) > _MANY else None
         if sample is not None and 4 * len(sample) > len(table):
             sample = None
-        return Problem(
+        return GLMProblem(
             partial(fold, table),
             partial(fold, without_features(table)),
             read_moments(table, detail="pooled", anchor=self._anchor(table)),
@@ -456,7 +456,7 @@ class GeneralisedLinearModel(RegressorMixin, LikelihoodInference, RowEstimator):
         objective = kept.fit.objective(
             lambda reading: fold(table, reading), table.schema.features, kept.anchor, kept.deviance
         )
-        return Peak(Scaled(objective, kept.fit.unit), kept.fit.theta, kept.fit.unit)
+        return Peak(RescaledObjective(objective, kept.fit.unit), kept.fit.theta, kept.fit.unit)
 
 
 _EDGES = {"binomial": (0.0, 1.0), "poisson": (0.0,)}

@@ -164,7 +164,9 @@ class RowSpaceTable:
         """Directions of a table about an anchor of its features."""
         table.blame()
         offsets = anchor.offsets(table.features[:])
-        space = RowSpace.of(offsets, weight=table.weight, centred=centred, standardize=standardize)
+        space = RowSpace.from_rows(
+            offsets, weight=table.weight, centred=centred, standardize=standardize
+        )
         names = tuple(f"direction {j}" for j in range(space.rows.shape[1]))
         schema = Schema(names, table.schema.labels)
         narrow = Table(schema, space.rows, table.codes, table.weight, table.responses)

@@ -26,11 +26,11 @@ from discriminant.models.linear.least_squares import (
     CODINGS,
     SAME,
     IndicatorRule,
-    Problem,
+    LeastSquaresProblem,
+    anchor_with_codes,
     class_codes,
-    class_line,
     class_problem,
-    coded_anchor,
+    class_rule,
     factor_problem,
     masked_everywhere,
 )
@@ -320,7 +320,7 @@ class LeastSquares(LinearMomentClassifier):
         factor = _factor_of(table, moments.labels)
         return self._factor_rule(factor, moments), factor
 
-    def _problem(self, moments: Any) -> Problem:
+    def _problem(self, moments: Any) -> LeastSquaresProblem:
         codes = class_codes(class_prior(moments, None), self.coding)
         return class_problem(moments, codes=codes, ridge=self.ridge)
 
@@ -331,9 +331,9 @@ class LeastSquares(LinearMomentClassifier):
         problem = factor_problem(factor, codes=codes, ridge=self.ridge, present=some)
         return self._rule(present, problem)
 
-    def _rule(self, moments: Any, problem: Problem) -> IndicatorRule:
+    def _rule(self, moments: Any, problem: LeastSquaresProblem) -> IndicatorRule:
         problem.warn()
-        line = class_line(problem, problem.solve(), moments.labels)
+        line = class_rule(problem, problem.solve(), moments.labels)
         return IndicatorRule(line, moments.weight, self.coding, getattr(self, "_basis", None))
 
     def _set_state(self, moments: Any, rule: Any = None, *, named: bool | None = None) -> None:
@@ -375,7 +375,7 @@ class LeastSquares(LinearMomentClassifier):
         rule = self.rule_
         assert isinstance(rule, IndicatorRule)
         return self._score_rows(
-            rule.bounded, X if self._is_plain_array(X) else self._open_features(X)
+            rule.finite_fitted, X if self._is_plain_array(X) else self._open_features(X)
         )
 
 
@@ -397,7 +397,7 @@ def _column_moments(moments: ClassMoments | ClassRows) -> tuple[Floats, Floats]:
 def _factor_of(table: AnyTable, labels: Labels) -> ScatterFactor:
     """Factor of the features and of the indicators of these classes, the table's among them."""
     K = len(labels)
-    anchor = coded_anchor(anchor_of(table), K)
+    anchor = anchor_with_codes(anchor_of(table), K)
     coding = np.zeros((len(table.schema.labels), K))
     place = np.searchsorted(labels, table.schema.labels)
     coding[np.arange(len(place)), place] = 1.0

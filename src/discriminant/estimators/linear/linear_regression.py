@@ -25,11 +25,11 @@ from discriminant.errors import (
 from discriminant.estimators.base import RowEstimator
 from discriminant.models.gaussian.wide import is_wide
 from discriminant.models.linear.least_squares import (
-    Line,
-    Problem,
-    from_factor,
-    from_moments,
-    from_rows,
+    LeastSquaresProblem,
+    LinearFit,
+    problem_from_factor,
+    problem_from_moments,
+    problem_from_rows,
 )
 from discriminant.models.rules import LinearRule
 from discriminant.moments.anchor import Anchor
@@ -256,7 +256,7 @@ class LinearRegression(RegressorMixin, RowEstimator):
         self.moments_, self._factor, self._flat, self._fitted = moments, factor, flat, None
         self._set_features(features)
 
-    def _settle(self, problem: Problem, line: Line | None = None) -> None:
+    def _settle(self, problem: LeastSquaresProblem, line: LinearFit | None = None) -> None:
         problem.warn()
         line = problem.solve() if line is None else line
         slope, at_zero = line.slopes(problem.anchor)
@@ -270,18 +270,18 @@ class LinearRegression(RegressorMixin, RowEstimator):
         assert self._fitted is not None
         return self._fitted
 
-    def _problem(self) -> Problem:
+    def _problem(self) -> LeastSquaresProblem:
         """What moments, or the factor where one is kept, say is to be solved."""
         assert self.moments_ is not None
         count = len(self.moments_.features) - self.n_features_in_
         if self._factor is not None:
             return self._from_factor(self._factor, count)
-        return from_moments(
+        return problem_from_moments(
             self.moments_, responses=count, ridge=self.ridge, intercept=bool(self.fit_intercept)
         )
 
-    def _from_factor(self, factor: ScatterFactor, responses: int) -> Problem:
-        return from_factor(
+    def _from_factor(self, factor: ScatterFactor, responses: int) -> LeastSquaresProblem:
+        return problem_from_factor(
             factor, responses=responses, ridge=self.ridge, intercept=bool(self.fit_intercept)
         )
 
@@ -296,14 +296,14 @@ class LinearRegression(RegressorMixin, RowEstimator):
         part = fold(table, FactorReading(more.features, more.anchor))
         return part if kept is None else kept + part
 
-    def _wide(self, table: Table, anchor: Anchor) -> Problem:
+    def _wide(self, table: Table, anchor: Anchor) -> LeastSquaresProblem:
         assert table.responses is not None
         places = np.arange(len(anchor.unit))
         offsets = (
             anchor.select(places[: table.width]).offsets(table.features[:]),
             anchor.select(places[table.width :]).offsets(table.responses),
         )
-        return from_rows(
+        return problem_from_rows(
             table.schema.features,
             anchor,
             offsets,
@@ -312,7 +312,9 @@ class LinearRegression(RegressorMixin, RowEstimator):
             intercept=bool(self.fit_intercept),
         )
 
-    def _sharpened(self, table: Table, problem: Problem) -> tuple[Problem, Line]:
+    def _sharpened(
+        self, table: Table, problem: LeastSquaresProblem
+    ) -> tuple[LeastSquaresProblem, LinearFit]:
         """Read the rows again: for a factor where moments are too few digits, and for residuals."""
         assert self.moments_ is not None
         exact = self.precision == "high" or problem.solver.digits < _ENOUGH
@@ -336,7 +338,7 @@ def _named_responses(columns: tuple[str, ...]) -> int:
     return 1
 
 
-def _refined(table: Table, problem: Problem, *, exact: bool) -> Line:
+def _refined(table: Table, problem: LeastSquaresProblem, *, exact: bool) -> LinearFit:
     """The fit corrected by its residuals until that changes nothing, or makes nothing better."""
     line, last = problem.solve(), 0.5
     for _ in range(_LOOKS if exact else 1):

@@ -50,21 +50,21 @@ from discriminant.estimators.linear.iterative_linear import (
     class_shares,
     class_weight_factors,
 )
-from discriminant.models.gaussian.family import checked_prior
+from discriminant.models.gaussian.family import validate_prior
 from discriminant.models.gaussian.wide import is_wide
-from discriminant.models.linear.elastic_net import Columns, fit_net
+from discriminant.models.linear.elastic_net import ColumnScales, fit_elastic_net
 from discriminant.models.linear.logistic import (
     SOLVERS,
-    Fit,
     JeffreysLoss,
+    LogisticFit,
+    LogisticOptions,
     Solver,
-    Wish,
     fit_logistic,
-    fit_scaled,
+    fit_logistic_scaled,
     penalty_scale,
 )
 from discriminant.models.linear.optimise import GRADIENT, PenalisedLoss
-from discriminant.models.linear.separation import Separation, separation
+from discriminant.models.linear.separation import Separation, detect_separation
 from discriminant.models.rules import LinearRule
 from discriminant.moments.anchor import Anchor
 from discriminant.moments.class_moments import ClassMoments
@@ -138,10 +138,10 @@ class LikelihoodInference:
         found, fitted = 2.0 * peak.point.slope.loss, self.inference().likelihood.deviance
         if not abs(found - fitted) <= _SAME * max(abs(fitted), 1e-6):
             raise InferenceError.other_rows(found, fitted)
-        if peak.point.steepness > _LEVEL and self.inference().converged:
-            raise InferenceError.other_values(peak.point.steepness)
-        if peak.point.steepness > _LEVEL:
-            raise InferenceError.not_at_peak(what, peak.point.steepness)
+        if peak.point.max_gradient > _LEVEL and self.inference().converged:
+            raise InferenceError.other_values(peak.point.max_gradient)
+        if peak.point.max_gradient > _LEVEL:
+            raise InferenceError.not_at_peak(what, peak.point.max_gradient)
         return peak
 
 
@@ -161,16 +161,18 @@ _SAMPLE = 1 << 21  # numbers in the rows that the curvature is sketched from
 class TableFit:
     """What a table says of its coefficients."""
 
-    fit: Fit
+    fit: LogisticFit
     rule: LinearRule  # K scores, or one for two classes
     separation: Separation | None = None  # None where it was not looked for
     inference: ClassFit | None = None  # for inference, where that is meaningful
     wide: bool = False  # whether there are more features than rows
 
 
-def fit_table(table: AnyTable, wish: Wish) -> TableFit:
+def fit_table(table: AnyTable, wish: LogisticOptions) -> TableFit:
     """Fit in the way that suits the table."""
-    wish = replace(wish, foresee=len(table) * table.width > _LONG, lightest=_lightest(table))
+    wish = replace(
+        wish, skip_confirmation=len(table) * table.width > _LONG, min_row_weight=_lightest(table)
+    )
     if wish.ridge and wish.l1_ratio:
         return _net(table, wish)
     if is_large_sparse(table):
@@ -180,7 +182,7 @@ def fit_table(table: AnyTable, wish: Wish) -> TableFit:
     return _tall(table, wish)
 
 
-def _tall(table: AnyTable, wish: Wish) -> TableFit:
+def _tall(table: AnyTable, wish: LogisticOptions) -> TableFit:
     read = partial(fold, table)
     moments = read_moments(table, detail="pooled")
     found = fit_logistic(read, moments, sample_rows(table), wish)
@@ -192,7 +194,7 @@ def _tall(table: AnyTable, wish: Wish) -> TableFit:
     return TableFit(found, rule, apart, kept)
 
 
-def _wide(table: Table, wish: Wish) -> TableFit:
+def _wide(table: Table, wish: LogisticOptions) -> TableFit:
     """In directions, in which columns are standardised already."""
     anchor = anchor_of(table)
     if not wish.intercept:
@@ -205,7 +207,7 @@ def _wide(table: Table, wish: Wish) -> TableFit:
     return TableFit(found.fit, spanned.to_features(found.rule), apart, wide=True)
 
 
-def _sparse(table: Table, wish: Wish) -> TableFit:
+def _sparse(table: Table, wish: LogisticOptions) -> TableFit:
     if not wish.ridge or wish.jeffreys:
         raise OptionError.of(
             "ridge",
@@ -216,25 +218,25 @@ def _sparse(table: Table, wish: Wish) -> TableFit:
     if wish.solver not in ("auto", "lbfgs"):
         allowed = f"'auto' or 'lbfgs' for sparse rows of {table.width} features"
         raise OptionError.of("solver", wish.solver, allowed)
-    found = fit_scaled(
+    found = fit_logistic_scaled(
         partial(fold, table),
         read_column_sums(table),
         _class_weight(table),
         sample_rows(table),
         features=table.schema.features,
-        wish=wish,
+        options=wish,
     )
     return TableFit(found, found.rule(table.schema.labels))
 
 
-def _net(table: AnyTable, wish: Wish) -> TableFit:
+def _net(table: AnyTable, wish: LogisticOptions) -> TableFit:
     if isinstance(table, Table) and is_large_sparse(table):
         weight, features = _class_weight(table), table.schema.features
-        columns = Columns.of_sums(read_column_sums(table), features=features, weight=weight)
+        columns = ColumnScales.of_sums(read_column_sums(table), features=features, weight=weight)
     else:
         moments = read_moments(table, detail="diagonal")
-        columns = Columns.of_moments(moments, intercept=wish.intercept)
-    found = fit_net(partial(fold, table), columns, wish)
+        columns = ColumnScales.of_moments(moments, intercept=wish.intercept)
+    found = fit_elastic_net(partial(fold, table), columns, wish)
     return TableFit(found, found.rule(table.schema.labels))
 
 
@@ -245,7 +247,7 @@ def is_large_sparse(table: AnyTable) -> bool:
     return is_sparse(table.features) and table.width > _LARGE
 
 
-def _apart(found: Fit, read: Pass, moments: ClassMoments, *, intercept: bool) -> Separation:
+def _apart(found: LogisticFit, read: Pass, moments: ClassMoments, *, intercept: bool) -> Separation:
     """Whether classes are separated: no if overlap is proved, else as a linear programme says."""
     if found.overlap:
         return Separation("none", None, (), (), 0)
@@ -253,7 +255,7 @@ def _apart(found: Fit, read: Pass, moments: ClassMoments, *, intercept: bool) ->
     if coef.shape[1] == 1:
         coef, level = np.hstack([-coef, coef]), np.hstack([-level, level])
     spread = penalty_scale(moments.at(found.anchor), standardize=True, intercept=intercept)
-    return separation(
+    return detect_separation(
         read,
         anchor=found.anchor,
         features=moments.features,
@@ -412,7 +414,7 @@ class Logistic(LikelihoodInference, LinearClassifier):
             self._fit(table, wish)
         return self
 
-    def _fit(self, table: AnyTable, wish: Wish) -> None:
+    def _fit(self, table: AnyTable, wish: LogisticOptions) -> None:
         costs = class_weight_factors(self.class_weight, table)
         found = fit_table(table if costs is None else _weighted(table, costs), wish)
         end, apart = found.fit.descent, found.separation
@@ -437,7 +439,7 @@ class Logistic(LikelihoodInference, LinearClassifier):
         self.prior_ = share
         if self.prior is None:
             return -self._log_cost
-        self.prior_ = checked_prior(self.prior, labels)
+        self.prior_ = validate_prior(self.prior, labels)
         return np.asarray(np.log(self.prior_) - np.log(share) - self._log_cost)
 
     def _tilted(self, rule: Any) -> Any:
@@ -500,7 +502,7 @@ class Logistic(LikelihoodInference, LinearClassifier):
         if prior is None:
             return scores
         return np.asarray(
-            scores + np.log(checked_prior(prior, self.classes_)) - np.log(self.prior_)
+            scores + np.log(validate_prior(prior, self.classes_)) - np.log(self.prior_)
         )
 
     # --- inference ----------------------------------------------------------------------------
@@ -534,7 +536,7 @@ class Logistic(LikelihoodInference, LinearClassifier):
 
     # --- inside -----------------------------------------------------------------------------------
 
-    def _wish(self) -> Wish:
+    def _wish(self) -> LogisticOptions:
         if self.link not in TWO_SIDED:
             raise OptionError.of("link", self.link, f"one of {', '.join(TWO_SIDED)}")
         ridge: Any = self.ridge
@@ -560,7 +562,7 @@ class Logistic(LikelihoodInference, LinearClassifier):
                 raise OptionError.of(name, getattr(self, name), "True or False")
         if not (self.progress is None or callable(self.progress)):
             raise OptionError.of("progress", self.progress, "None or a function")
-        return Wish(
+        return LogisticOptions(
             self.link,
             float(ridge),
             bool(self.standardize),
@@ -577,7 +579,7 @@ class Logistic(LikelihoodInference, LinearClassifier):
         if apart:
             warn(SeparationWarning.of(apart.kind, apart.columns, apart.classes))
         elif not end.converged:
-            facts = "The fit", end.passes, end.point.steepness, GRADIENT
+            facts = "The fit", end.passes, end.point.max_gradient, GRADIENT
             if self.bias_reduction:
                 drop = "drop columns that nearly depend on others"
                 warn(NotConvergedWarning.of_gradient(*facts, drop))
@@ -585,7 +587,7 @@ class Logistic(LikelihoodInference, LinearClassifier):
                 warn(NotConvergedWarning.of_gradient(*facts))
 
 
-def _why_no_inference(found: TableFit, wish: Wish, *, weighted: bool) -> str:
+def _why_no_inference(found: TableFit, wish: LogisticOptions, *, weighted: bool) -> str:
     """Why, and the way out of that."""
     if wish.ridge:
         return f"ridge={wish.ridge:g} biases the estimates. Fit with ridge=0."
@@ -600,7 +602,7 @@ def _why_no_inference(found: TableFit, wish: Wish, *, weighted: bool) -> str:
             "costs to the decision instead (Decision)."
         )
     if wish.jeffreys and not found.fit.descent.converged:
-        steep = found.fit.descent.point.steepness
+        steep = found.fit.descent.point.max_gradient
         return (
             f"the fit has not converged (the scaled gradient is {steep:.1e}). Raise max_iter, or "
             "drop columns that nearly depend on others."

@@ -18,8 +18,8 @@ from discriminant.estimators.linear.iterative_linear import (
     LinearClassifier,
     column_units,
 )
-from discriminant.models.linear.perceptron import Found, Keep, descend, walk_rows
-from discriminant.models.linear.separation import separation
+from discriminant.models.linear.perceptron import Keep, PerceptronFit, train_batch, train_online
+from discriminant.models.linear.separation import detect_separation
 from discriminant.models.rules import LinearRule
 from discriminant.moments.margins import Judgement, JudgeReading, Stand, Weights
 from discriminant.table.blocks import Block, Floats, is_sparse
@@ -143,21 +143,21 @@ class Perceptron(LinearClassifier):
         """Passes over the rows, as scikit-learn calls them."""
         return self.n_passes_
 
-    def _search(self, table: Table, stand: Stand) -> Found:
+    def _search(self, table: Table, stand: Stand) -> PerceptronFit:
         classes = len(table.schema.labels)
 
         def judge(weights: Weights, fully: bool) -> Judgement:
             return _judge(table, JudgeReading(weights, stand, fully))
 
         if self.update == "batch":
-            return descend(
+            return train_batch(
                 classes=classes,
                 width=table.width,
                 judge=judge,
                 rows=len(table),
                 max_passes=self.max_passes,
             )
-        return walk_rows(
+        return train_online(
             table.features,
             table.codes,
             classes=classes,
@@ -168,9 +168,9 @@ class Perceptron(LinearClassifier):
             rng=_generator(self.random_state) if self.shuffle else None,
         )
 
-    def _tell(self, table: Table, stand: Stand, found: Found) -> None:
+    def _tell(self, table: Table, stand: Stand, found: PerceptronFit) -> None:
         """Set what is reported, and warn if rows are wrong."""
-        judged, many = found.judgement, len(table.schema.labels) > 2
+        judged, many = found.mistakes, len(table.schema.labels) > 2
         self.n_updates_ = found.updates
         self.n_passes_ = max(len(found.path), 1)
         self.path_: npt.NDArray[np.int64] = np.array(found.path, dtype=np.int64)
@@ -194,7 +194,7 @@ class Perceptron(LinearClassifier):
                 separable = self.separable_
                 warn(NotConvergedWarning.of_perceptron(*counts, kept=kept, separable=separable))
 
-    def _separable(self, table: Table, found: Found) -> bool | None:
+    def _separable(self, table: Table, found: PerceptronFit) -> bool | None:
         """Whether a linear border exists, if that is quickly decided."""
         if found.balanced:
             return False
@@ -203,7 +203,7 @@ class Perceptron(LinearClassifier):
         if not self.prove or cells > _QUICK:
             return None
         units = column_units(table, at_zero=not self.intercept)
-        scores = separation(
+        scores = detect_separation(
             partial(fold, table),
             anchor=units.anchor,
             features=schema.features,

@@ -19,8 +19,8 @@ from discriminant.estimators.linear.iterative_linear import (
     class_weight_factors,
     column_units,
 )
-from discriminant.models.linear.perceptron import as_entries
-from discriminant.models.linear.svm import Loss, Problem, fit_dual, interior, newton
+from discriminant.models.linear.perceptron import as_compiled_csr
+from discriminant.models.linear.svm import Loss, SVMProblem, fit_dual, fit_hinge, fit_squared_hinge
 from discriminant.models.rules import LinearRule
 from discriminant.moments.loss import Products, ProductsReading
 from discriminant.table.blocks import Floats, Labels, is_sparse
@@ -164,8 +164,8 @@ class SVM(LinearClassifier):
         def products(pull: Floats, curve: Floats | None) -> Products:
             return fold(table, ProductsReading(anchor, pull, curve))
 
-        problem = Problem(sign, cost, penalty, bool(self.intercept), scores, products)
-        search = newton if self.loss == "squared_hinge" else interior
+        problem = SVMProblem(sign, cost, penalty, bool(self.intercept), scores, products)
+        search = fit_squared_hinge if self.loss == "squared_hinge" else fit_hinge
         found = search(problem, tolerance=self.tolerance, max_steps=self.max_steps)
         return _Line(found.weights, found.steps, found.gap)
 
@@ -225,8 +225,8 @@ def _entries(table: Table, units: ColumnUnits) -> Any:
     """Rows in units of the anchor, sparse."""
     anchor = units.anchor
     if not is_sparse(table.features):
-        return as_entries(sparse.csr_array(anchor.offsets(table.features[:])))
-    rows = as_entries(table.features)
+        return as_compiled_csr(sparse.csr_array(anchor.offsets(table.features[:])))
+    rows = as_compiled_csr(table.features)
     if anchor.plain:
         return rows
     rows = rows.astype(np.float64)

@@ -40,7 +40,12 @@ from discriminant.estimators.base import (
     require_classifier,
     to_memory,
 )
-from discriminant.models.gaussian.family import Family, checked_prior, pooled_metric, quadratic_rule
+from discriminant.models.gaussian.family import (
+    GaussianFamily,
+    pooled_metric,
+    quadratic_rule,
+    validate_prior,
+)
 from discriminant.models.rules import QuadraticRule
 from discriminant.moments.class_moments import ClassMoments
 from discriminant.posterior import (
@@ -411,7 +416,7 @@ class Decision(ClassifierMixin, MetaEstimatorMixin, EstimatorMixin, BaseEstimato
         """Classes as Gaussians of one covariance, and how many directions that has."""
         if self._classes is None:
             moments = self._moments()
-            metric, K = pooled_metric(moments, Family()), len(moments.labels)
+            metric, K = pooled_metric(moments, GaussianFamily()), len(moments.labels)
             rule = quadratic_rule(moments, metrics=(metric,) * K, prior=np.full(K, 1.0 / K))
             self._classes = moments, rule, metric.basis.shape[1]
         return self._classes
@@ -440,14 +445,14 @@ class Decision(ClassifierMixin, MetaEstimatorMixin, EstimatorMixin, BaseEstimato
 
     def _known_prior(self) -> Floats:
         if self.fitted_prior is not None:
-            return checked_prior(self._option("fitted_prior"), self.classes_)
+            return validate_prior(self._option("fitted_prior"), self.classes_)
         if self.fitted_prior_ is None:
             raise PosteriorError.unknown_prior(type(self.estimator_).__name__)
         return self.fitted_prior_
 
     def _log_posterior(self, X: Any) -> Floats:
         self._check_posterior()
-        new = None if self.prior is None else checked_prior(self._option("prior"), self.classes_)
+        new = None if self.prior is None else validate_prior(self._option("prior"), self.classes_)
         found = log_posterior_of(self.estimator_, X)
         return found if new is None else reweighed(found, self._known_prior(), new)
 
@@ -488,7 +493,7 @@ class Decision(ClassifierMixin, MetaEstimatorMixin, EstimatorMixin, BaseEstimato
         self._tell_of_actions(costs)
         self._reject(costs)
         if self.prior is not None:
-            checked_prior(self._option("prior"), self.classes_)
+            validate_prior(self._option("prior"), self.classes_)
         if self.prior is not None or self.fitted_prior is not None:
             self._known_prior()
         if self.outlier is not None:

@@ -25,7 +25,7 @@ from discriminant.errors import (
 )
 from discriminant.estimators.base import EstimatorMixin, require_classifier, to_memory
 from discriminant.estimators.meta.decision import declared_prior, log_posterior_of, training_shares
-from discriminant.models.gaussian.family import checked_prior
+from discriminant.models.gaussian.family import validate_prior
 from discriminant.posterior import fused, not_probabilistic, reweighed
 from discriminant.table.blocks import Floats, Labels, canonical_rows, is_sparse
 
@@ -104,7 +104,7 @@ class Fusion(ClassifierMixin, EstimatorMixin, _BaseComposition):
         self._check_is_fitted()
         prior = self.fitted_prior_
         if self.prior is not None:
-            prior = checked_prior(self._option("prior"), self.classes_)
+            prior = validate_prior(self._option("prior"), self.classes_)
         parts = self._parts(X)
         found = fused(
             [
@@ -127,7 +127,7 @@ class Fusion(ClassifierMixin, EstimatorMixin, _BaseComposition):
         self._check_is_fitted()
         if self.prior is None:
             return self.fitted_prior_
-        return checked_prior(self._option("prior"), self.classes_)
+        return validate_prior(self._option("prior"), self.classes_)
 
     @property
     def named_estimators_(self) -> dict[str, Any]:

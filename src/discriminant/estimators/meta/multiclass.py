@@ -53,33 +53,33 @@ from discriminant.estimators.base import (
     to_memory,
 )
 from discriminant.estimators.gaussian.lda_qda import LinearGaussianClassifier
+from discriminant.models.multiclass.binary_rules import (
+    SIDES,
+    BinaryRules,
+    OutputCodeRule,
+    fit_binary_rules,
+    fit_linear_rules,
+    group_sides,
+    log_coupled_probabilities,
+)
 from discriminant.models.multiclass.codes import (
     CODES,
     FIXED,
     RANDOM,
-    Code,
+    OutputCode,
     Signs,
-    designed,
-    one_vs_one,
-    one_vs_rest,
+    design_code,
+    one_vs_one_code,
+    one_vs_rest_code,
 )
 from discriminant.models.multiclass.decode import (
     DECODINGS,
     Ambiguity,
-    ambiguity,
-    by_loss,
-    euclidean,
-    hamming,
+    euclidean_scores,
+    hamming_scores,
     is_rest,
-)
-from discriminant.models.multiclass.members import (
-    SIDES,
-    DecomposedRule,
-    Members,
-    fit_members,
-    linear_members,
-    log_coupled,
-    sided,
+    loss_scores,
+    measure_ambiguity,
 )
 from discriminant.moments.class_moments import ClassMoments, Detail
 from discriminant.moments.class_rows import ClassRows
@@ -241,13 +241,13 @@ class Decomposition(ClassifierMixin, MetaEstimatorMixin, RowEstimator):
     n_jobs: int | None
     progress: Callable[[int, int], object] | None
     moments_: Any  # of the fit, where the classifier is made from moments; else None
-    _code: Code
-    _members: Members | FittedBinaryEstimators
+    _code: OutputCode
+    _members: BinaryRules | FittedBinaryEstimators
     _base: Any  # the classifier as it was at the fit
 
     # --- what a class adds ------------------------------------------------------------------------
 
-    def _made(self, labels: Labels, read: Callable[[], Any]) -> Code:
+    def _made(self, labels: Labels, read: Callable[[], Any]) -> OutputCode:
         """The code of these classes."""
         raise NotImplementedError
 
@@ -255,7 +255,7 @@ class Decomposition(ClassifierMixin, MetaEstimatorMixin, RowEstimator):
         """Whether some column may leave a class out."""
         raise NotImplementedError
 
-    def _decoded(self, said: Floats, code: Code, odds: Odds | None) -> Floats:
+    def _decoded(self, said: Floats, code: OutputCode, odds: Odds | None) -> Floats:
         """(n, K) scores of the classes, the largest of which wins; log odds, if there are any."""
         raise NotImplementedError
 
@@ -301,17 +301,17 @@ class Decomposition(ClassifierMixin, MetaEstimatorMixin, RowEstimator):
         return not _by_moments(self)
 
     @available_if(_needs_moments)
-    def rule_from(self, moments: Any) -> DecomposedRule:
+    def rule_from(self, moments: Any) -> OutputCodeRule:
         """The fitted rule, from moments alone; nothing is stored."""
         code = self._code_for(moments.labels, lambda: moments)
-        return DecomposedRule(code, self._members_from(moments, code))
+        return OutputCodeRule(code, self._members_from(moments, code))
 
     @available_if(_needs_moments)
-    def rule_from_table(self, table: AnyTable) -> DecomposedRule:
+    def rule_from_table(self, table: AnyTable) -> OutputCodeRule:
         """The fitted rule, from rows: where moments hold too few digits."""
         moments = read_classes(table, self.detail)
         code = self._code_for(table.schema.labels, lambda: moments)
-        return DecomposedRule(code, self._members_of(table, code, moments))
+        return OutputCodeRule(code, self._members_of(table, code, moments))
 
     def needs_rows_for(self, moments: Any) -> bool:
         """Whether moments hold too few digits to stand in for their rows."""
@@ -320,10 +320,10 @@ class Decomposition(ClassifierMixin, MetaEstimatorMixin, RowEstimator):
             return False
         code = self._code_for(moments.labels, lambda: moments)
         columns = range(code.signs.shape[1])
-        return any(base.needs_rows_for(sided(moments, code, m)) for m in columns)
+        return any(base.needs_rows_for(group_sides(moments, code, m)) for m in columns)
 
     def predict_with_rule(
-        self, rule: DecomposedRule, features: Features
+        self, rule: OutputCodeRule, features: Features
     ) -> tuple[Floats, npt.NDArray[np.intp]]:
         """(n, K) log posteriors, and (n,) codes of the classes that `predict` says, by a rule."""
         scores = self._class_scores(features, rule.members, rule.code, sure=True)
@@ -350,7 +350,7 @@ class Decomposition(ClassifierMixin, MetaEstimatorMixin, RowEstimator):
     def predict_log_proba(self, X: Any) -> Floats:
         """(n, K) logs of the coupled probabilities."""
         return self._over_rows(
-            lambda rows: log_coupled(self._members.log_odds(rows), self._code), X
+            lambda rows: log_coupled_probabilities(self._members.log_odds(rows), self._code), X
         )
 
     @available_if(_has_probabilities)
@@ -364,7 +364,9 @@ class Decomposition(ClassifierMixin, MetaEstimatorMixin, RowEstimator):
 
     def ambiguous(self, X: Any) -> Ambiguity:
         """How many classes claim each row, and the shares of rows that none or several claim."""
-        return ambiguity(self.binary_scores(X), self._code.signs, rest=is_rest(self._code.signs))
+        return measure_ambiguity(
+            self.binary_scores(X), self._code.signs, rest=is_rest(self._code.signs)
+        )
 
     @property
     def classes_(self) -> npt.NDArray[Any]:
@@ -379,7 +381,7 @@ class Decomposition(ClassifierMixin, MetaEstimatorMixin, RowEstimator):
         return self._code.signs
 
     @property
-    def binary_rules_(self) -> Members | FittedBinaryEstimators:
+    def binary_rules_(self) -> BinaryRules | FittedBinaryEstimators:
         """The two-class rules as they were fitted: what an export writes down."""
         self._check_is_fitted()
         return self._members
@@ -411,7 +413,8 @@ class Decomposition(ClassifierMixin, MetaEstimatorMixin, RowEstimator):
         columns = range(self._code.signs.shape[1])
         with merge_warnings():
             return [
-                clone(self._base).fit_moments(sided(self.moments_, self._code, m)) for m in columns
+                clone(self._base).fit_moments(group_sides(self.moments_, self._code, m))
+                for m in columns
             ]
 
     def __sklearn_tags__(self) -> Any:
@@ -429,7 +432,7 @@ class Decomposition(ClassifierMixin, MetaEstimatorMixin, RowEstimator):
         kept: Detail = self.estimator.detail_for(rows, width)
         return "rows" if kept == "rows" else self.detail
 
-    def _code_for(self, labels: Labels, read: Callable[[], Any]) -> Code:
+    def _code_for(self, labels: Labels, read: Callable[[], Any]) -> OutputCode:
         """The code; `read` gives moments of the rows to a code that is designed from them."""
         if len(labels) < 2:
             raise LabelError.one_class(labels[0] if len(labels) else "none")
@@ -452,11 +455,13 @@ class Decomposition(ClassifierMixin, MetaEstimatorMixin, RowEstimator):
         self._set_features(moments.features, None if table is None else table.schema.named)
         return self
 
-    def _members_from(self, moments: Any, code: Code) -> Members:
+    def _members_from(self, moments: Any, code: OutputCode) -> BinaryRules:
         base, anchor = self.estimator, moments.anchor.moved(moments.centre)[0]
         if not _plain_line(base, moments):
-            return Members.of(fit_members(moments, code, rule_from=base.rule_from), anchor)
-        return linear_members(
+            return BinaryRules.from_rules(
+                fit_binary_rules(moments, code, rule_from=base.rule_from), anchor
+            )
+        return fit_linear_rules(
             moments,
             code,
             family=base.family,
@@ -464,12 +469,12 @@ class Decomposition(ClassifierMixin, MetaEstimatorMixin, RowEstimator):
             rule_from=base.rule_from,
         )
 
-    def _members_of(self, table: AnyTable, code: Code, moments: Any) -> Members:
+    def _members_of(self, table: AnyTable, code: OutputCode, moments: Any) -> BinaryRules:
         table = in_memory(table, f"{type(self).__name__} of columns that nearly depend")
         rules = [
             self.estimator.rule_from_table(binary_table(table, column)) for column in code.signs.T
         ]
-        return Members.of(rules, moments.anchor.moved(moments.centre)[0])
+        return BinaryRules.from_rules(rules, moments.anchor.moved(moments.centre)[0])
 
     def _fit_rows(self, X: Any, y: Any, sample_weight: Any) -> Self:
         name = type(self).__name__
@@ -501,7 +506,7 @@ class Decomposition(ClassifierMixin, MetaEstimatorMixin, RowEstimator):
                 setattr(self, name, getattr(fitted.fitted[0], name))
         return self
 
-    def _hold(self, code: Code, moments: Any) -> None:
+    def _hold(self, code: OutputCode, moments: Any) -> None:
         self._code = code
         self.moments_ = moments
         self._base = clone(self.estimator)
@@ -523,7 +528,12 @@ class Decomposition(ClassifierMixin, MetaEstimatorMixin, RowEstimator):
         return self._over_rows(scoring, X)
 
     def _class_scores(
-        self, rows: Any, members: Members | FittedBinaryEstimators, code: Code, *, sure: bool
+        self,
+        rows: Any,
+        members: BinaryRules | FittedBinaryEstimators,
+        code: OutputCode,
+        *,
+        sure: bool,
     ) -> Floats:
         """(n, K) scores of the classes by these members; `sure` ones have probabilities."""
         said = members.scores(rows)
@@ -584,13 +594,13 @@ class OneVsRest(Decomposition):
         self.n_jobs = n_jobs
         self.progress = progress
 
-    def _made(self, labels: Labels, read: Callable[[], Any]) -> Code:
-        return Code(labels, one_vs_rest(len(labels)))
+    def _made(self, labels: Labels, read: Callable[[], Any]) -> OutputCode:
+        return OutputCode(labels, one_vs_rest_code(len(labels)))
 
     def _leaves_out(self) -> bool:
         return False
 
-    def _decoded(self, said: Floats, code: Code, odds: Odds | None) -> Floats:
+    def _decoded(self, said: Floats, code: OutputCode, odds: Odds | None) -> Floats:
         return said
 
 
@@ -621,14 +631,14 @@ class OneVsOne(Decomposition):
         self.n_jobs = n_jobs
         self.progress = progress
 
-    def _made(self, labels: Labels, read: Callable[[], Any]) -> Code:
-        return Code(labels, one_vs_one(len(labels)))
+    def _made(self, labels: Labels, read: Callable[[], Any]) -> OutputCode:
+        return OutputCode(labels, one_vs_one_code(len(labels)))
 
     def _leaves_out(self) -> bool:
         return True
 
-    def _decoded(self, said: Floats, code: Code, odds: Odds | None) -> Floats:
-        return hamming(said, code.signs)
+    def _decoded(self, said: Floats, code: OutputCode, odds: Odds | None) -> Floats:
+        return hamming_scores(said, code.signs)
 
 
 class OutputCodes(Decomposition):
@@ -683,19 +693,19 @@ class OutputCodes(Decomposition):
         self.n_jobs = n_jobs
         self.progress = progress
 
-    def _made(self, labels: Labels, read: Callable[[], Any]) -> Code:
+    def _made(self, labels: Labels, read: Callable[[], Any]) -> OutputCode:
         self._check_options()
         K, many = len(labels), self.columns
         if not isinstance(self.code, str):
-            return Code.of(self.code, labels)
+            return OutputCode.from_matrix(self.code, labels)
         if self.code in FIXED:
-            return Code(labels, FIXED[self.code](K))
+            return OutputCode(labels, FIXED[self.code](K))
         rng = np.random.default_rng(check_random_state(self.random_state).randint(1 << 31))
         if self.code in RANDOM:
-            return Code(labels, RANDOM[self.code](K, many, rng))
+            return OutputCode(labels, RANDOM[self.code](K, many, rng))
         found = read()
         found = found.reduce("diagonal") if isinstance(found, ClassRows) else found
-        return Code(labels, designed(found, many, rng))
+        return OutputCode(labels, design_code(found, many, rng))
 
     def _check_options(self) -> None:
         if isinstance(self.code, str) and self.code not in CODES:
@@ -716,15 +726,15 @@ class OutputCodes(Decomposition):
             return self.code in ("one-vs-one", "sparse")
         return not np.asarray(self.code).all()
 
-    def _decoded(self, said: Floats, code: Code, odds: Odds | None) -> Floats:
+    def _decoded(self, said: Floats, code: OutputCode, odds: Odds | None) -> Floats:
         signs = code.signs
         decoding = _checked_decoding(self.decoding)
         if decoding == "hamming":
-            return hamming(said, signs)
+            return hamming_scores(said, signs)
         if decoding == "loss":
-            return by_loss(said, signs, logistic=odds is not None)
+            return loss_scores(said, signs, logistic=odds is not None)
         word = np.clip(said, -1.0, 1.0) if odds is None else np.tanh(odds() / 2)
-        return euclidean(word, signs)
+        return euclidean_scores(word, signs)
 
 
 def _checked_decoding(decoding: Any) -> Any:

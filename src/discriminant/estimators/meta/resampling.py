@@ -442,7 +442,7 @@ class EasyEnsemble(RebalancingClassifier):
         if any(getattr(type(m), "predict_log_proba", None) is not plain for m in self.estimators_):
             return None
         rules = [model.rule_ for model in self.estimators_]
-        return MeanRule.of(rules) if all(isinstance(r, LinearRule) for r in rules) else None
+        return MeanRule.average(rules) if all(isinstance(r, LinearRule) for r in rules) else None
 
     def _from_rows(
         self, X: Any, codes: Codes, labels: Labels, drawn: list[RowNumbers]

@@ -61,7 +61,7 @@ from scipy.linalg import solve
 from discriminant.errors import HierarchyError
 from discriminant.extreme.model.tasks import children_of
 from discriminant.extreme.model.tree import Ints, Layer, Partition, Reals, Tree
-from discriminant.models.gaussian.family import Family, check_classes, pooled_metric
+from discriminant.models.gaussian.family import GaussianFamily, check_classes, pooled_metric
 from discriminant.moments.class_moments import ClassMoments
 from discriminant.table.blocks import Floats
 
@@ -327,9 +327,9 @@ def separated(moments: ClassMoments) -> tuple[Tree, Floats]:
     Its path score is 'logistic'.
     """
     check_classes(moments)
-    metric = pooled_metric(moments.reduce("pooled"), Family(denominator="ml"))
+    metric = pooled_metric(moments.reduce("pooled"), GaussianFamily(denominator="ml"))
     anchor, moved = moments.anchor.moved(moments.centre)
-    points = metric.whitened(moments.mean - moved)
+    points = metric.whiten(moments.mean - moved)
     forks, partition = _divided(points, moments.weight)
     rules = [_rule(fork, points, moments.weight) for fork in forks]
     slope = metric.directions(np.array([rule[0] for rule in rules]).T).T / anchor.unit

@@ -153,19 +153,19 @@ def _best(
 ) -> float:
     if scatter.ndim == 1:
         raise MomentsMismatchError.needs_detail("A best shrinkage", "pooled", moments.detail)
-    scale = shrinking_scale(np.diagonal(scatter) / weight, target, moments.anchor.unit)
+    scale = shrinkage_scale(np.diagonal(scatter) / weight, target, moments.anchor.unit)
     within = scatter / weight / scale[:, None] / scale
     if rule == "oas":
-        return oas(*size_of(within), weight)
+        return oas(*shrinkage_terms(within), weight)
     if fourth is None:
         raise MomentsMismatchError.needs_detail(
             "shrinkage='auto' (Ledoit and Wolf)", "fourth", moments.detail
         )
     lengths = float((fourth / scale[:, None] ** 2 / scale**2).sum())
-    return ledoit_wolf(*size_of(within), weight, lengths)
+    return ledoit_wolf(*shrinkage_terms(within), weight, lengths)
 
 
-def size_of(covariance: Floats) -> tuple[float, float, int]:
+def shrinkage_terms(covariance: Floats) -> tuple[float, float, int]:
     """All that a best shrinkage asks of a covariance: |S|^2, tr S and d."""
     return float((covariance**2).sum()), float(np.trace(covariance)), len(covariance)
 
@@ -188,7 +188,7 @@ def oas(squares: float, trace: float, d: int, weight: float) -> float:
     return 1.0 if below <= 0 else min((alpha + mu2) / below, 1.0)
 
 
-def shrinking_scale(variance: Floats, target: Target, unit: Floats) -> Floats:
+def shrinkage_scale(variance: Floats, target: Target, unit: Floats) -> Floats:
     """What columns are divided by: toward the diagonal is toward I once they are standardised."""
     if target == "diagonal":
         sd = np.sqrt(variance)
@@ -212,7 +212,7 @@ class Metric:
     logdet: float
     shrunk: float = 0.0  # how far the covariance had to go to its diagonal to have an inverse
 
-    def squared(self, offsets: Floats) -> Floats:
+    def squared_distances(self, offsets: Floats) -> Floats:
         """(n,) squared distances of offsets (n, d) from zero."""
         u = self._rooted(offsets)
         along = u @ self.basis
@@ -223,10 +223,10 @@ class Metric:
             u = u - along @ self.basis.T
         return np.asarray(self.rest * np.vecdot(u, u) + inside)
 
-    def squared_columns(self, offsets: Floats, *, out: Floats) -> None:
+    def write_squared_distances(self, offsets: Floats, *, out: Floats) -> None:
         """Squared distances of offsets (d, n), a column each, from zero; into `out` (n,)."""
         if self.rest:
-            out[:] = self.squared(offsets.T)
+            out[:] = self.squared_distances(offsets.T)
             return
         along = np.matmul(self.basis.T, offsets)
         np.square(along, out=along).sum(axis=0, out=out)
@@ -240,7 +240,7 @@ class Metric:
         outside = u - along @ self.basis.T
         return np.asarray((self.rest * outside + (along * self.gain) @ self.basis.T) * self.root)
 
-    def whitened(self, offsets: Floats) -> Floats:
+    def whiten(self, offsets: Floats) -> Floats:
         """(n, m) numbers whose plain distances are the distances of the offsets (n, d)."""
         u = self._rooted(offsets)
         along = u @ self.basis
@@ -257,10 +257,10 @@ class Metric:
 
     def covariance(self) -> Floats:
         """(d, d) the covariance itself, as far as it counts."""
-        spread = self.draw(np.eye(len(self.root)))
+        spread = self.sample(np.eye(len(self.root)))
         return np.asarray(spread.T @ spread)
 
-    def draw(self, normal: Floats) -> Floats:
+    def sample(self, normal: Floats) -> Floats:
         """(n, d) offsets with this covariance, from (n, d) independent standard normal numbers."""
         if not self.rest:
             back = self._unwhitening()
@@ -282,7 +282,7 @@ class Metric:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Deficiency:
+class RankDeficiency:
     """How far a covariance is from having an inverse."""
 
     rank: int
@@ -300,7 +300,7 @@ def diagonal_metric(variance: Floats) -> Metric:
     return Metric(root, np.zeros((len(variance), 0)), np.zeros(0), 1.0, logdet)
 
 
-def factor(covariance: Floats) -> tuple[Metric | None, Deficiency | None]:
+def factorise(covariance: Floats) -> tuple[Metric | None, RankDeficiency | None]:
     """Metric of a (d, d) covariance with a positive diagonal, or what stands in the way.
 
     Both come back when it can be solved, but with fewer than six digits.
@@ -323,7 +323,9 @@ def factor(covariance: Floats) -> tuple[Metric | None, Deficiency | None]:
     return metric, _deficiency(standard, sd) if doubtful else None
 
 
-def on_subspace(covariance: Floats, lost: Deficiency, floor: npt.NDArray[np.float64]) -> Metric:
+def subspace_metric(
+    covariance: Floats, lost: RankDeficiency, floor: npt.NDArray[np.float64]
+) -> Metric:
     """Metric without the null directions, except those given a positive floor of variance.
 
     `floor` (m,) belongs to the columns of `lost.null`; zero drops the direction.
@@ -338,7 +340,7 @@ def on_subspace(covariance: Floats, lost: Deficiency, floor: npt.NDArray[np.floa
     return Metric(np.ones(len(standard)), basis, np.ones(int(keep.sum())), 0.0, logdet)
 
 
-def independent(standard: Floats) -> npt.NDArray[np.bool_]:
+def independent_columns(standard: Floats) -> npt.NDArray[np.bool_]:
     """Which of d standardised columns to keep, so that none of them depends on the others.
 
     A Cholesky factor with pivots: each next column is the one that is least explained by those
@@ -350,7 +352,7 @@ def independent(standard: Floats) -> npt.NDArray[np.bool_]:
     return kept
 
 
-def embedded(metric: Metric, columns: npt.NDArray[np.bool_]) -> Metric:
+def embed_columns(metric: Metric, columns: npt.NDArray[np.bool_]) -> Metric:
     """A metric of some columns as one of all: the other columns count for nothing."""
     if columns.all():
         return metric
@@ -374,14 +376,14 @@ def thin_svd(rows: Floats, *, driver: Driver = "gesdd") -> tuple[Floats, Floats,
     return left.T, values, (tall @ right).T
 
 
-def _deficiency(standard: Floats, sd: Floats) -> Deficiency:
+def _deficiency(standard: Floats, sd: Floats) -> RankDeficiency:
     values, vectors = eigh(standard)
     tolerance = 8 * len(sd) * _EPS * values[-1]
     null = values <= tolerance
     rank = int((~null).sum())
     least = values[0] if not null.any() else max(values[0], _EPS * values[-1])
     weakest = vectors[:, : max(int(null.sum()), 1)]
-    return Deficiency(rank, float(values[-1] / least), vectors[:, null], weakest, sd)
+    return RankDeficiency(rank, float(values[-1] / least), vectors[:, null], weakest, sd)
 
 
 _FLOOR = 1e-12  # variance, relative to the total, of what does not vary within a class
@@ -400,20 +402,20 @@ def shared_metric(moments: ClassMoments, covariance: Floats, *, degrees: float =
     if not moving.any():
         return diagonal_metric(np.zeros(len(moving)))
     what = "The pooled covariance"
-    metric, lost = factor(covariance)
+    metric, lost = factorise(covariance)
     floor = np.zeros(0) if lost is None else _null_floor(moments, lost, moving)
     dependent = lost is not None and metric is None and not floor.any()
     if not dependent and (degrees < varying or (metric is None and (floor > 0).sum() > 1)):
         weight = float(moments.weight.sum())
         most = degrees + len(covariance) - varying
-        return embedded(_shrunk(covariance, weight, _rank(lost, most), what), moving)
+        return embed_columns(_shrunk(covariance, weight, _rank(lost, most), what), moving)
     if lost is not None:
         _warn_of(moments, lost, moving, separating=bool(floor.any()))
-        metric = on_subspace(covariance, lost, floor) if metric is None else metric
+        metric = subspace_metric(covariance, lost, floor) if metric is None else metric
         varying = min(varying, lost.rank)
     assert metric is not None
-    _tell_if_scarce(what, int(moments.rows.sum()), degrees, varying)
-    return embedded(metric, moving)
+    _warn_few_rows(what, int(moments.rows.sum()), degrees, varying)
+    return embed_columns(metric, moving)
 
 
 def class_metric(
@@ -424,27 +426,27 @@ def class_metric(
     if not moving.any():
         return diagonal_metric(np.zeros(len(moving)))
     what = f"The covariance of class '{moments.labels[code]}'"
-    metric, lost = factor(covariance)
+    metric, lost = factorise(covariance)
     if lost is not None and metric is None and _shared(moments, lost, moving):
         _warn_of(moments, lost, moving, separating=False)
         return _without_copies(moments, covariance, moving)
     if metric is None or degrees < varying:
         weight = float(moments.weight[code])
         most = degrees + len(covariance) - varying
-        return embedded(_shrunk(covariance, weight, _rank(lost, most), what), moving)
+        return embed_columns(_shrunk(covariance, weight, _rank(lost, most), what), moving)
     if lost is not None:
         _warn_of(moments, lost, moving, separating=False)
     if degrees < moments.rows[code]:  # else it is mixed with that of other classes
-        _tell_if_scarce(what, int(moments.rows[code]), degrees, varying)
-    return embedded(metric, moving)
+        _warn_few_rows(what, int(moments.rows[code]), degrees, varying)
+    return embed_columns(metric, moving)
 
 
-def _rank(lost: Deficiency | None, most: float) -> int:
+def _rank(lost: RankDeficiency | None, most: float) -> int:
     """The rank that was found, or if rounding hides that it is less, the one that rows allow."""
     return int(most if lost is None else min(lost.rank, most))
 
 
-def _tell_if_scarce(what: str, rows: int, degrees: float, features: int) -> None:
+def _warn_few_rows(what: str, rows: int, degrees: float, features: int) -> None:
     """Tell of a covariance that has an inverse, but from too few rows to be of use.
 
     One feature is spared: its variance alone moves no direction.
@@ -461,33 +463,35 @@ def _without_copies(moments: ClassMoments, covariance: Floats, moving: Columns) 
     """
     pooled = moments.pooled[np.ix_(moving, moving)]
     sd = np.sqrt(np.diagonal(pooled))
-    kept = independent(pooled / sd[:, None] / sd)
-    metric, _ = factor(covariance[np.ix_(kept, kept)])
+    kept = independent_columns(pooled / sd[:, None] / sd)
+    metric, _ = factorise(covariance[np.ix_(kept, kept)])
     if metric is None:
         metric = diagonal_metric(np.diagonal(covariance)[kept])
     columns = moving.copy()
     columns[moving] = kept
-    return embedded(metric, columns)
+    return embed_columns(metric, columns)
 
 
-def rounding(mean: Floats) -> Floats:
+def rounding_variance(mean: Floats) -> Floats:
     """(d,) variance that rows with no spread may seem to have, by the rounding of means (K, d)."""
     return np.asarray((16 * _EPS * np.abs(mean).max(axis=0, initial=0.0)) ** 2)
 
 
-def floored(moments: ClassMoments, variance: Floats, code: int | None = None) -> Floats:
+def floor_variances(moments: ClassMoments, variance: Floats, code: int | None = None) -> Floats:
     """Variances with zero for columns constant everywhere and more for those constant within.
 
     'Constant' is up to the rounding of the class means: of all, or if these are variances of one
     class, of that one. A column that varies in other classes takes the pooled variance.
     """
-    still = variance <= rounding(moments.mean if code is None else moments.mean[code][None])
+    still = variance <= rounding_variance(
+        moments.mean if code is None else moments.mean[code][None]
+    )
     if not still.any():
         return variance
     pooled = moments.pooled if moments.pooled.ndim == 1 else np.diagonal(moments.pooled)
     apart = moments.mean - moments.centre
     total = (pooled + moments.weight @ apart**2) / moments.weight.sum()
-    noise = rounding(moments.mean)
+    noise = rounding_variance(moments.mean)
     constant = still & (total <= 4 * noise)
     here = still & ~constant & (pooled > 4 * noise * moments.weight.sum()) & (code is not None)
     separating = still & ~constant & ~here
@@ -519,7 +523,7 @@ def _moving(
 
     And how many of these columns are as they were: their variances are what takes rows.
     """
-    variance = floored(moments, np.diagonal(covariance), code)
+    variance = floor_variances(moments, np.diagonal(covariance), code)
     moving = variance > 0
     varying = int((variance[moving] == np.diagonal(covariance)[moving]).sum())
     kept = covariance.copy() if moving.all() else covariance[np.ix_(moving, moving)]
@@ -530,17 +534,17 @@ def _moving(
 def _shrunk(covariance: Floats, weight: float, rank: int, what: str) -> Metric:
     """Metric of the covariance shrunk toward its diagonal by OAS."""
     sd = np.sqrt(np.diagonal(covariance))
-    amount = oas(*size_of(covariance / sd[:, None] / sd), weight)
+    amount = oas(*shrinkage_terms(covariance / sd[:, None] / sd), weight)
     shrunk = (1.0 - amount) * covariance
     np.fill_diagonal(shrunk, np.diagonal(covariance))
     warn(ShrinkageChosenWarning.of(what, rank, len(covariance), amount))
-    metric, _ = factor(shrunk)
+    metric, _ = factorise(shrunk)
     if metric is None:
         return replace(diagonal_metric(np.diagonal(covariance)), shrunk=1.0)
     return replace(metric, shrunk=amount)
 
 
-def _shared(moments: ClassMoments, lost: Deficiency, moving: Columns) -> bool:
+def _shared(moments: ClassMoments, lost: RankDeficiency, moving: Columns) -> bool:
     """Whether no class varies and no mean differs along the null directions."""
     pooled = moments.pooled[np.ix_(moving, moving)] / moments.weight.sum()
     along = lost.null / lost.sd[:, None]
@@ -549,7 +553,7 @@ def _shared(moments: ClassMoments, lost: Deficiency, moving: Columns) -> bool:
     return not ((spread > 1e-10 * scale).any() or _null_floor(moments, lost, moving).any())
 
 
-def _null_floor(moments: ClassMoments, lost: Deficiency, moving: Columns) -> Floats:
+def _null_floor(moments: ClassMoments, lost: RankDeficiency, moving: Columns) -> Floats:
     """(m,) floor of variance for null directions along which class means differ, else zero."""
     apart = (moments.mean - moments.centre)[:, moving] / lost.sd
     along = np.abs(apart @ lost.null).max(axis=0, initial=0.0)
@@ -557,8 +561,10 @@ def _null_floor(moments: ClassMoments, lost: Deficiency, moving: Columns) -> Flo
     return np.where(along > noise, _FLOOR * along**2, 0.0)
 
 
-def _warn_of(moments: ClassMoments, lost: Deficiency, moving: Columns, *, separating: bool) -> None:
-    columns = _involved(moments, lost, moving)
+def _warn_of(
+    moments: ClassMoments, lost: RankDeficiency, moving: Columns, *, separating: bool
+) -> None:
+    columns = _collinear_columns(moments, lost, moving)
     if separating:
         found: Warning = SeparatingColumnWarning.of_direction(columns, moments.labels.tolist())
     else:
@@ -568,7 +574,7 @@ def _warn_of(moments: ClassMoments, lost: Deficiency, moving: Columns, *, separa
     warn(found)
 
 
-def _involved(moments: ClassMoments, lost: Deficiency, moving: Columns) -> list[str]:
+def _collinear_columns(moments: ClassMoments, lost: RankDeficiency, moving: Columns) -> list[str]:
     """Names of the columns that take part in a direction of (almost) no variance."""
     names = np.array(moments.features, dtype=object)[moving]
     part = np.abs(lost.weakest).max(axis=1)

@@ -29,7 +29,7 @@ from discriminant.models.gaussian.covariance import (
     class_degrees,
     class_metric,
     diagonal_metric,
-    floored,
+    floor_variances,
     pooled_covariance,
     pooled_degrees,
     shared_metric,
@@ -43,7 +43,7 @@ from discriminant.table.blocks import Floats, Labels
 
 
 @dataclass(frozen=True, slots=True)
-class Family:
+class GaussianFamily:
     """Which member of the Gaussian family."""
 
     pooling: float = 1.0
@@ -59,7 +59,7 @@ class Family:
         return self.pooling == 1.0
 
     @property
-    def late(self) -> bool:
+    def shrinks_mixture(self) -> bool:
         """Whether the covariance of each class is shrunk after mixing, and not the pooled one."""
         return self.shrink == "mixed" or self.weighting == "friedman"
 
@@ -72,10 +72,10 @@ def class_prior(
         for k in np.flatnonzero(moments.weight <= 0):
             raise WeightError.class_without(moments.labels[k])
         return np.asarray(moments.weight / moments.weight.sum())
-    return checked_prior(prior, moments.labels)
+    return validate_prior(prior, moments.labels)
 
 
-def checked_prior(prior: npt.ArrayLike | Mapping[Any, Any], labels: Labels) -> Floats:
+def validate_prior(prior: npt.ArrayLike | Mapping[Any, Any], labels: Labels) -> Floats:
     """(K,) a positive prior for each label, brought to a sum of exactly one.
 
     `prior`: in the order of the labels, or by label.
@@ -107,7 +107,7 @@ def _by_label(prior: Mapping[Any, Any], labels: list[Any]) -> list[Any]:
 
 
 def fit_gaussian(
-    moments: ClassMoments, *, family: Family, prior: Floats
+    moments: ClassMoments, *, family: GaussianFamily, prior: Floats
 ) -> LinearRule | QuadraticRule:
     """Rule of Gaussian classes whose covariances are those of the family.
 
@@ -115,7 +115,7 @@ def fit_gaussian(
     --------
     >>> from discriminant.engines.engine import moments
     >>> found = moments([[0.0], [2.0], [4.0], [6.0]], ["a", "a", "b", "b"])
-    >>> rule = fit_gaussian(found, family=Family(), prior=np.array([0.5, 0.5]))
+    >>> rule = fit_gaussian(found, family=GaussianFamily(), prior=np.array([0.5, 0.5]))
     >>> scores = rule.scores(np.array([[3.0]]))  # half way: a tie
     >>> bool(abs(scores[0, 0] - scores[0, 1]) < 1e-12)
     True
@@ -138,7 +138,7 @@ def check_classes(moments: ClassMoments) -> None:
         )
 
 
-def check_rows(moments: ClassMoments, denominator: Denominator) -> None:
+def check_rows_per_class(moments: ClassMoments, denominator: Denominator) -> None:
     """Every class heavy enough to have a covariance of its own."""
     for k in np.flatnonzero(class_degrees(moments, denominator) <= 0):
         if moments.rows[k] > 1:
@@ -148,10 +148,10 @@ def check_rows(moments: ClassMoments, denominator: Denominator) -> None:
         )
 
 
-def check_own_rows(moments: ClassMoments, family: Family) -> None:
+def check_rows_for_family(moments: ClassMoments, family: GaussianFamily) -> None:
     """The same for a member of the family; scatters mixed by Friedman's weights need no rows."""
     if family.weighting != "friedman" or family.pooling == 0.0:
-        check_rows(moments, family.denominator)
+        check_rows_per_class(moments, family.denominator)
 
 
 def linear_rule(moments: ClassMoments, *, metric: Metric, prior: Floats) -> LinearRule:
@@ -162,7 +162,7 @@ def linear_rule(moments: ClassMoments, *, metric: Metric, prior: Floats) -> Line
     anchor, moved = moments.anchor.moved(prior @ moments.mean)
     mean = moments.mean - moved
     coef = metric.solve(mean)
-    intercept = np.log(prior) - 0.5 * metric.squared(mean)
+    intercept = np.log(prior) - 0.5 * metric.squared_distances(mean)
     return LinearRule(moments.labels, anchor, coef, intercept)
 
 
@@ -173,7 +173,7 @@ def quadratic_rule(
     return QuadraticRule(moments.labels, moments.anchor, moments.mean, metrics, np.log(prior))
 
 
-def check_shrinkage(family: Family) -> Family:
+def check_shrinkage(family: GaussianFamily) -> GaussianFamily:
     """The family, unless its best shrinkage is one that nobody has worked out."""
     if not isinstance(family.shrinkage, str):
         return family
@@ -182,7 +182,7 @@ def check_shrinkage(family: Family) -> Family:
         raise OptionError.of(
             "shrinkage", family.shrinkage, f"{allowed}'diagonal' and 'scaled_identity'"
         )
-    if family.late and 0.0 < family.pooling < 1.0:
+    if family.shrinks_mixture and 0.0 < family.pooling < 1.0:
         allowed = "a number where mixtures of covariances are shrunk: the best one is known for "
         raise OptionError.of(
             "shrinkage", family.shrinkage, f"{allowed}shrink='pooled' with weighting='covariance'"
@@ -190,57 +190,57 @@ def check_shrinkage(family: Family) -> Family:
     return family
 
 
-def shrinkage_of(moments: ClassMoments, family: Family) -> float | Floats:
+def shrinkage_amount(moments: ClassMoments, family: GaussianFamily) -> float | Floats:
     """The shrinkage as a number, worked out if that is asked; for QDA then (K,), one a class."""
     check_shrinkage(family)
     if not isinstance(family.shrinkage, str):
         return float(family.shrinkage)
-    if family.late and family.pooling == 0.0:
+    if family.shrinks_mixture and family.pooling == 0.0:
         return best_shrinkages(moments, family.shrinkage, family.target)
     return best_shrinkage(moments, family.shrinkage, family.target)
 
 
-def pooled_metric(moments: ClassMoments, family: Family) -> Metric:
+def pooled_metric(moments: ClassMoments, family: GaussianFamily) -> Metric:
     """Metric of the covariance that all classes share."""
-    amount = float(shrinkage_of(moments, family))
+    amount = float(shrinkage_amount(moments, family))
     pooled = pooled_covariance(moments, family.denominator)
     diagonal = pooled if pooled.ndim == 1 else np.diagonal(pooled)
     if amount == 1.0 or pooled.ndim == 1:
         variance = target_diagonal(diagonal, family.target, moments.anchor.unit)
-        return diagonal_metric(floored(moments, variance))
+        return diagonal_metric(floor_variances(moments, variance))
     covariance = shrink(pooled, amount, family.target, moments.anchor.unit)
-    return shared_metric(moments, covariance, degrees=rank_allowed(moments, amount))
+    return shared_metric(moments, covariance, degrees=max_pooled_rank(moments, amount))
 
 
-def class_metrics(moments: ClassMoments, family: Family) -> tuple[Metric, ...]:
+def class_metrics(moments: ClassMoments, family: GaussianFamily) -> tuple[Metric, ...]:
     """Metric of each class's covariance."""
-    check_own_rows(moments, family)
-    each = zip(mixed_covariances(moments, family), ranks_allowed(moments, family), strict=True)
+    check_rows_for_family(moments, family)
+    each = zip(family_covariances(moments, family), max_class_ranks(moments, family), strict=True)
     return tuple(
         class_metric(moments, covariance, k, degrees=degrees)
         for k, (covariance, degrees) in enumerate(each)
     )
 
 
-def rank_allowed(moments: ClassMoments, amount: float) -> float:
+def max_pooled_rank(moments: ClassMoments, amount: float) -> float:
     """The most that the rank of the pooled covariance can be, for its rows; shrunk, any."""
     return np.inf if amount else float(moments.rows.sum() - len(moments.labels))
 
 
-def ranks_allowed(moments: ClassMoments, family: Family) -> list[float]:
+def max_class_ranks(moments: ClassMoments, family: GaussianFamily) -> list[float]:
     """The same of each class: of its own rows, or where covariances are mixed, of all."""
-    if family.pooling == 0.0 and not family.late:  # then shrinkage has no part
+    if family.pooling == 0.0 and not family.shrinks_mixture:  # then shrinkage has no part
         return [float(rows - 1) for rows in moments.rows]
-    amounts = np.broadcast_to(shrinkage_of(moments, family), len(moments.labels))
+    amounts = np.broadcast_to(shrinkage_amount(moments, family), len(moments.labels))
     rows = moments.rows.sum() - len(moments.labels) if family.pooling > 0.0 else moments.rows - 1
     return [float(most) for most in np.where(amounts > 0.0, np.inf, rows)]
 
 
-def mixed_covariances(moments: ClassMoments, family: Family) -> Floats:
+def family_covariances(moments: ClassMoments, family: GaussianFamily) -> Floats:
     """(K, d, d) covariance of each class by the family's formula."""
     unit, pooling = moments.anchor.unit, family.pooling
-    amount = shrinkage_of(moments, family)
-    if family.late:
+    amount = shrinkage_amount(moments, family)
+    if family.shrinks_mixture:
         return shrink(_mixtures(moments, family), amount, family.target, unit)
     if pooling == 0.0:
         return class_covariances(moments, family.denominator)
@@ -248,7 +248,7 @@ def mixed_covariances(moments: ClassMoments, family: Family) -> Floats:
     return (1 - pooling) * class_covariances(moments, family.denominator) + pooling * pooled
 
 
-def _mixtures(moments: ClassMoments, family: Family) -> Floats:
+def _mixtures(moments: ClassMoments, family: GaussianFamily) -> Floats:
     """(K, d, d) mixtures before they are shrunk."""
     pooling = family.pooling
     if pooling == 0.0:

@@ -54,11 +54,11 @@ from discriminant.models.gaussian.covariance import (
     shrink,
 )
 from discriminant.models.gaussian.family import (
-    Family,
+    GaussianFamily,
     check_classes,
-    check_rows,
+    check_rows_per_class,
     pooled_metric,
-    shrinkage_of,
+    shrinkage_amount,
 )
 from discriminant.models.rules import LinearRule
 from discriminant.moments.anchor import Anchor
@@ -126,7 +126,7 @@ _TOLD = 1e-6  # a class nearer to the centre than this, relative to the farthest
 
 
 @dataclass(frozen=True, slots=True)
-class Projection:
+class ProjectionOptions:
     """How many directions, how they are chosen, and where the border of two classes lies."""
 
     components: int | None = None
@@ -169,7 +169,7 @@ class FisherRule(LinearRule):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Variates:
+class CanonicalVariates:
     """Canonical directions of some moments."""
 
     scalings: Floats  # (d, r) for offsets
@@ -181,9 +181,9 @@ class Variates:
 def fit_fisher(
     moments: ClassMoments,
     *,
-    family: Family,
+    family: GaussianFamily,
     prior: Floats,
-    projection: Projection,
+    projection: ProjectionOptions,
     metric: Metric | None = None,
 ) -> FisherRule:
     """Rule in the discriminant space; `metric` where C has been factorised already.
@@ -194,7 +194,8 @@ def fit_fisher(
     >>> found = moments([[0.0, 0.0], [2.0, 0.0], [4.0, 1.0], [6.0, 1.0]], ["a", "a", "b", "b"])
     >>> found = found.select([0])
     >>> half = np.array([0.5, 0.5])
-    >>> rule = fit_fisher(found, family=Family(), prior=half, projection=Projection())
+    >>> one = ProjectionOptions(components=1)
+    >>> rule = fit_fisher(found, family=GaussianFamily(), prior=half, projection=one)
     >>> rule.project(np.array([[3.0], [5.0]])).round(4).tolist()  # 3 is the centre, the sd sqrt 2
     [[0.0], [1.4142]]
     """
@@ -210,10 +211,10 @@ def fit_fisher(
 
 def canonical_variates(
     moments: ClassMoments, *, metric: Metric, degrees: float, prior: Floats, components: int | None
-) -> Variates:
+) -> CanonicalVariates:
     """Directions of the ratio trace, from means about their centre and the metric of C."""
     root = np.sqrt(moments.weight.sum() * prior)[:, None]
-    means = metric.whitened(moments.mean)
+    means = metric.whiten(moments.mean)
     _, singular, right = np.linalg.svd(root * means, full_matrices=False)
     most = min(len(prior) - 1, len(singular))
     rank = max(int((singular[:most] > _NULL * singular[0]).sum()), 1)
@@ -222,17 +223,17 @@ def canonical_variates(
     eigenvalues = singular[:most] ** 2 / degrees
     total = float(eigenvalues.sum())
     share = eigenvalues[:r] / total if total > 0 else np.zeros(r)
-    return Variates(metric.directions(along), means @ along, eigenvalues[:r], share)
+    return CanonicalVariates(metric.directions(along), means @ along, eigenvalues[:r], share)
 
 
 def _variates(
     moments: ClassMoments,
     metric: Metric | None,
     *,
-    family: Family,
+    family: GaussianFamily,
     prior: Floats,
-    projection: Projection,
-) -> Variates:
+    projection: ProjectionOptions,
+) -> CanonicalVariates:
     """The directions that the projection asks for."""
     degrees = pooled_degrees(moments, family.denominator)
     if projection.method == "mean_difference":
@@ -256,8 +257,13 @@ def _variates(
 
 
 def _within(
-    moments: ClassMoments, directions: Floats, covariance: Floats, *, family: Family, prior: Floats
-) -> Variates:
+    moments: ClassMoments,
+    directions: Floats,
+    covariance: Floats,
+    *,
+    family: GaussianFamily,
+    prior: Floats,
+) -> CanonicalVariates:
     """Canonical variates of the rows projected on given directions (d, r)."""
     r, degrees = directions.shape[1], pooled_degrees(moments, family.denominator)
     projected = replace(
@@ -271,7 +277,7 @@ def _within(
         third=None,
         fourth=None,
     )
-    metric = pooled_metric(projected, Family(denominator=family.denominator))
+    metric = pooled_metric(projected, GaussianFamily(denominator=family.denominator))
     inner = canonical_variates(projected, metric=metric, degrees=degrees, prior=prior, components=r)
     return replace(inner, scalings=directions @ inner.scalings)
 
@@ -289,15 +295,15 @@ def _mean_directions(moments: ClassMoments, prior: Floats, components: int | Non
     )
 
 
-def _plain_covariance(moments: ClassMoments, family: Family) -> Floats:
+def _plain_covariance(moments: ClassMoments, family: GaussianFamily) -> Floats:
     """(d, d) pooled covariance, shrunk as asked; it need not have an inverse."""
     pooled = pooled_covariance(moments, family.denominator)
     full = np.diag(pooled) if pooled.ndim == 1 else pooled
-    return shrink(full, shrinkage_of(moments, family), family.target, moments.anchor.unit)
+    return shrink(full, shrinkage_amount(moments, family), family.target, moments.anchor.unit)
 
 
 def _rule(
-    labels: Labels, anchor: Anchor, variates: Variates, *, lift: Floats, residue: Floats
+    labels: Labels, anchor: Anchor, variates: CanonicalVariates, *, lift: Floats, residue: Floats
 ) -> FisherRule:
     """The rule about an anchor that misses the centre by `residue` (d,)."""
     projected = variates.projected
@@ -318,9 +324,9 @@ def _rule(
 
 def _lift(
     moments: ClassMoments,
-    variates: Variates,
+    variates: CanonicalVariates,
     *,
-    family: Family,
+    family: GaussianFamily,
     prior: Floats,
     threshold: Threshold,
 ) -> Floats:
@@ -332,12 +338,14 @@ def _lift(
     return _equal_error_lift(moments, variates, family)
 
 
-def _equal_error_lift(moments: ClassMoments, variates: Variates, family: Family) -> Floats:
+def _equal_error_lift(
+    moments: ClassMoments, variates: CanonicalVariates, family: GaussianFamily
+) -> Floats:
     """(2,) what moves the border from half way to where both Gaussian tails are equal."""
     if len(moments.labels) != 2:
         allowed = f"'gaussian' or 'midpoint' with {len(moments.labels)} classes: it takes two"
         raise OptionError.of("threshold", "equal_error", allowed)
-    check_rows(moments, family.denominator)
+    check_rows_per_class(moments, family.denominator)
     each = class_covariances(moments, family.denominator)
     axis = variates.scalings[:, 0]
     sd = np.sqrt(np.maximum(np.einsum("i,kij,j->k", axis, each, axis), 0.0))

@@ -28,24 +28,24 @@ from discriminant.models.gaussian.covariance import (
     Metric,
     class_metric,
     diagonal_metric,
-    floored,
+    floor_variances,
     pooled_covariance,
     shared_metric,
     shrink,
     target_diagonal,
 )
 from discriminant.models.gaussian.family import (
-    Family,
+    GaussianFamily,
+    family_covariances,
     fit_gaussian,
     linear_rule,
-    mixed_covariances,
+    max_class_ranks,
+    max_pooled_rank,
     pooled_metric,
     quadratic_rule,
-    rank_allowed,
-    ranks_allowed,
-    shrinkage_of,
+    shrinkage_amount,
 )
-from discriminant.models.gaussian.fisher import FisherRule, Projection, fit_fisher
+from discriminant.models.gaussian.fisher import FisherRule, ProjectionOptions, fit_fisher
 from discriminant.models.gaussian.wide import fit_wide, wide_metric, wide_shrinkage
 from discriminant.models.rules import LinearRule, QuadraticRule
 from discriminant.moments.class_moments import ClassMoments
@@ -53,8 +53,8 @@ from discriminant.moments.class_rows import ClassRows
 from discriminant.table.blocks import Floats, Places
 
 
-def marginal_scores(
-    rows: Floats, *, moments: ClassMoments, family: Family, prior: Floats
+def scores_with_missing(
+    rows: Floats, *, moments: ClassMoments, family: GaussianFamily, prior: Floats
 ) -> Floats:
     """(n, K) scores of rows (n, d) with NaN where a feature is missing.
 
@@ -76,11 +76,11 @@ def marginal_scores(
     return found
 
 
-def _covariance(moments: ClassMoments, family: Family) -> Floats:
+def _covariance(moments: ClassMoments, family: GaussianFamily) -> Floats:
     """(d, d) that classes share, or (K, d, d), or (d,) variances, as the family says."""
     if not family.linear:
-        return mixed_covariances(moments, family)
-    amount = float(shrinkage_of(moments, family))
+        return family_covariances(moments, family)
+    amount = float(shrinkage_amount(moments, family))
     pooled = pooled_covariance(moments, family.denominator)
     if amount == 1.0 or pooled.ndim == 1:
         diagonal = pooled if pooled.ndim == 1 else np.diagonal(pooled)
@@ -89,21 +89,26 @@ def _covariance(moments: ClassMoments, family: Family) -> Floats:
 
 
 def _rule(
-    moments: ClassMoments, covariance: Floats, kept: Places, *, family: Family, prior: Floats
+    moments: ClassMoments,
+    covariance: Floats,
+    kept: Places,
+    *,
+    family: GaussianFamily,
+    prior: Floats,
 ) -> LinearRule | QuadraticRule:
     """The rule of some features; what there was to warn of was told at the fit."""
     part = moments.select(kept.tolist())
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DiscriminantWarning)
         if covariance.ndim == 1:
-            metric = diagonal_metric(floored(part, covariance[kept]))
+            metric = diagonal_metric(floor_variances(part, covariance[kept]))
             return linear_rule(part, metric=metric, prior=prior)
         block = covariance[..., kept[:, None], kept]
         if family.linear:
-            degrees = rank_allowed(moments, float(shrinkage_of(moments, family)))
+            degrees = max_pooled_rank(moments, float(shrinkage_amount(moments, family)))
             metric = shared_metric(part, block, degrees=degrees)
             return linear_rule(part, metric=metric, prior=prior)
-        each = enumerate(zip(block, ranks_allowed(moments, family), strict=True))
+        each = enumerate(zip(block, max_class_ranks(moments, family), strict=True))
         metrics = tuple(class_metric(part, own, k, degrees=most) for k, (own, most) in each)
         return quadratic_rule(part, metrics=metrics, prior=prior)
 
@@ -111,29 +116,31 @@ def _rule(
 Classes = ClassMoments | ClassRows
 
 
-def fit_member(classes: Classes, *, family: Family, prior: Floats) -> LinearRule | QuadraticRule:
+def fit_family(
+    classes: Classes, *, family: GaussianFamily, prior: Floats
+) -> LinearRule | QuadraticRule:
     """The rule of the member."""
     if isinstance(classes, ClassRows):
         return fit_wide(classes, family=family, prior=prior)
     return fit_gaussian(classes, family=family, prior=prior)
 
 
-def member_metric(classes: Classes, family: Family) -> Metric:
+def family_metric(classes: Classes, family: GaussianFamily) -> Metric:
     """The metric of the covariance that all classes of a linear member share."""
     if isinstance(classes, ClassRows):
         return wide_metric(classes, family)
     return pooled_metric(classes, family)
 
 
-def member_shrinkage(classes: Classes, family: Family) -> Any:
+def family_shrinkage(classes: Classes, family: GaussianFamily) -> Any:
     """The shrinkage as a number, worked out if that is asked; for QDA then (K,), one a class."""
     if isinstance(classes, ClassRows):
         return wide_shrinkage(classes, family)
-    return shrinkage_of(classes, family)
+    return shrinkage_amount(classes, family)
 
 
-def fisher_member(
-    classes: Classes, *, family: Family, prior: Floats, projection: Projection
+def fit_fisher_rule(
+    classes: Classes, *, family: GaussianFamily, prior: Floats, projection: ProjectionOptions
 ) -> FisherRule:
     """Discriminant directions in the metric of a linear member."""
     if not isinstance(classes, ClassRows):

@@ -38,22 +38,22 @@ from discriminant.models.gaussian.covariance import (
     class_degrees,
     class_metric,
     diagonal_metric,
-    embedded,
-    factor,
-    floored,
+    embed_columns,
+    factorise,
+    floor_variances,
     ledoit_wolf,
     oas,
     pooled_covariance,
     pooled_degrees,
     shared_metric,
-    shrinking_scale,
+    shrinkage_scale,
     target_diagonal,
     thin_svd,
 )
 from discriminant.models.gaussian.family import (
-    Family,
+    GaussianFamily,
     check_classes,
-    check_own_rows,
+    check_rows_for_family,
     check_shrinkage,
     linear_rule,
     quadratic_rule,
@@ -75,12 +75,13 @@ class RowSpace:
     mean: Floats  # (d,) zero where rows are not centred
 
     @classmethod
-    def of(
+    def from_rows(
         cls, offsets: Floats, *, weight: Floats | None, centred: bool, standardize: bool = True
     ) -> RowSpace:
         """Of offsets (N, d); a feature that does not vary has no part in it.
 
-        >>> space = RowSpace.of(np.array([[0.0, 0, 1], [2, 0, 1]]), weight=None, centred=True)
+        >>> rows = np.array([[0.0, 0, 1], [2, 0, 1]])
+        >>> space = RowSpace.from_rows(rows, weight=None, centred=True)
         >>> np.abs(space.rows).round(9).tolist()
         [[1.0], [1.0]]
         """
@@ -112,14 +113,16 @@ def is_wide(rows: int, features: int) -> bool:
     return features > _LEAST and features > rows
 
 
-def fit_wide(rows: ClassRows, *, family: Family, prior: Floats) -> LinearRule | QuadraticRule:
+def fit_wide(
+    rows: ClassRows, *, family: GaussianFamily, prior: Floats
+) -> LinearRule | QuadraticRule:
     """Rule of Gaussian classes whose covariances are those of the family, from the rows.
 
     Examples
     --------
     >>> from discriminant.engines.engine import moments
     >>> found = moments([[0.0, 1, 0], [2, 0, 1], [4, 1, 1], [6, 0, 0]], list("aabb"), detail="rows")
-    >>> rule = fit_wide(found, family=Family(shrinkage=0.5), prior=np.array([0.5, 0.5]))
+    >>> rule = fit_wide(found, family=GaussianFamily(shrinkage=0.5), prior=np.array([0.5, 0.5]))
     >>> scores = rule.scores(np.array([[3.0, 0.5, 0.5]]))  # half way: a tie
     >>> bool(abs(scores[0, 0] - scores[0, 1]) < 1e-12)
     True
@@ -131,28 +134,28 @@ def fit_wide(rows: ClassRows, *, family: Family, prior: Floats) -> LinearRule | 
     return quadratic_rule(spread.moments, metrics=_each(spread, family), prior=prior)
 
 
-def wide_metric(rows: ClassRows, family: Family) -> Metric:
+def wide_metric(rows: ClassRows, family: GaussianFamily) -> Metric:
     """Metric of the covariance that all classes share."""
     return _shared(_Spread.of(rows), family)
 
 
-def wide_shrinkage(rows: ClassRows, family: Family) -> float | Floats:
+def wide_shrinkage(rows: ClassRows, family: GaussianFamily) -> float | Floats:
     """The shrinkage as a number, worked out if that is asked; for QDA then (K,), one a class."""
     check_shrinkage(family)
     if not isinstance(family.shrinkage, str):
         return float(family.shrinkage)
-    if family.late and family.pooling == 0.0:
+    if family.shrinks_mixture and family.pooling == 0.0:
         codes = range(len(rows.labels))
         return np.array([_best(rows, rows.codes == k, family) for k in codes])
     return _best(rows, np.ones(len(rows.codes), dtype=np.bool_), family)
 
 
-def _best(rows: ClassRows, chosen: npt.NDArray[np.bool_], family: Family) -> float:
+def _best(rows: ClassRows, chosen: npt.NDArray[np.bool_], family: GaussianFamily) -> float:
     """Best shrinkage from some rows: |S|^2 is that of their products, |z|^4 is summed as it is."""
     centred, weights = rows.centred[chosen], rows.weights[chosen]
     weight = float(weights.sum())
     variance = np.einsum("n,nj,nj->j", weights, centred, centred) / weight
-    centred /= shrinking_scale(variance, family.target, rows.anchor.unit)
+    centred /= shrinkage_scale(variance, family.target, rows.anchor.unit)
     products = centred @ centred.T
     lengths = np.diagonal(products)
     share = weights / weight
@@ -166,20 +169,20 @@ def _best(rows: ClassRows, chosen: npt.NDArray[np.bool_], family: Family) -> flo
 # --- covariances as shares of rows ----------------------------------------------------------------
 
 
-def _shared(spread: _Spread, family: Family) -> Metric:
+def _shared(spread: _Spread, family: GaussianFamily) -> Metric:
     """Metric of the covariance that all classes share."""
     rows, amount = spread.rows, float(wide_shrinkage(spread.rows, family))
     pooled = pooled_covariance(spread.moments, family.denominator)
     target = target_diagonal(pooled, family.target, rows.anchor.unit)
     if amount == 1.0:
-        return diagonal_metric(floored(spread.moments, target))
+        return diagonal_metric(floor_variances(spread.moments, target))
     share = (1.0 - amount) * rows.weights / pooled_degrees(spread.moments, family.denominator)
     return _metric(spread, _Mixture(share, amount * target))
 
 
-def _each(spread: _Spread, family: Family) -> tuple[Metric, ...]:
+def _each(spread: _Spread, family: GaussianFamily) -> tuple[Metric, ...]:
     """Metric of each class's covariance."""
-    check_own_rows(spread.moments, family)
+    check_rows_for_family(spread.moments, family)
     amounts = np.broadcast_to(wide_shrinkage(spread.rows, family), len(spread.rows.labels))
     return tuple(
         _metric(spread, _mixture(spread, family, float(amount), k))
@@ -209,13 +212,13 @@ class _Mixture:
     code: int | None = None  # of the class it belongs to; None is all
 
 
-def _mixture(spread: _Spread, family: Family, amount: float, code: int) -> _Mixture:
+def _mixture(spread: _Spread, family: GaussianFamily, amount: float, code: int) -> _Mixture:
     """The covariance of one class by the family's formula."""
     moments, pooling = spread.moments, family.pooling
     own, common = _factors(moments, family, code)
     weights, unit = spread.rows.weights, spread.rows.anchor.unit
     owned = np.where(spread.rows.codes == code, own * weights, 0.0)
-    if family.late:
+    if family.shrinks_mixture:
         variance = own * moments.scatter[code] + common * moments.pooled
         diagonal = amount * target_diagonal(variance, family.target, unit)
         return _Mixture((1.0 - amount) * (owned + common * weights), diagonal, code)
@@ -224,7 +227,7 @@ def _mixture(spread: _Spread, family: Family, amount: float, code: int) -> _Mixt
     return _Mixture(owned + (1.0 - amount) * common * weights, diagonal, code)
 
 
-def _factors(moments: ClassMoments, family: Family, code: int) -> tuple[float, float]:
+def _factors(moments: ClassMoments, family: GaussianFamily, code: int) -> tuple[float, float]:
     """What a row's weight is multiplied by as one of its class, and as one of all."""
     pooling = family.pooling
     degrees = class_degrees(moments, family.denominator)
@@ -242,7 +245,7 @@ def _metric(spread: _Spread, mixture: _Mixture) -> Metric:
     """Metric of a mixture; columns that do not vary are left out or given a floor."""
     moments, code = spread.moments, mixture.code
     within = np.einsum("n,nj,nj->j", mixture.share, spread.centred, spread.centred)
-    variance = floored(moments, within + mixture.diagonal, code)
+    variance = floor_variances(moments, within + mixture.diagonal, code)
     moving = variance > 0
     if not moving.any():
         return diagonal_metric(variance)
@@ -253,11 +256,11 @@ def _metric(spread: _Spread, mixture: _Mixture) -> Metric:
     part[:, still[moving]] = 0.0
     if mixture.diagonal.any() or not counted.any():
         diagonal = np.where(still, variance, mixture.diagonal)[moving]
-        return embedded(_plus_diagonal(part, diagonal), moving)
+        return embed_columns(_plus_diagonal(part, diagonal), moving)
     if len(part) >= part.shape[1]:
         degrees = len(part) - len(np.unique(spread.rows.codes[counted]))
-        return embedded(_narrow(spread, part, variance, moving, code, degrees), moving)
-    return embedded(_unshrunk(spread, part, variance, moving, still[moving], code), moving)
+        return embed_columns(_narrow(spread, part, variance, moving, code, degrees), moving)
+    return embed_columns(_unshrunk(spread, part, variance, moving, still[moving], code), moving)
 
 
 def _plus_diagonal(part: Floats, diagonal: Floats) -> Metric:
@@ -338,8 +341,8 @@ def _without_copies(spread: _Spread, part: Floats, sd: Floats, moving: Columns) 
     kept[pivot[:rank]] = True
     covariance = part[:, kept].T @ part[:, kept]
     np.fill_diagonal(covariance, sd[kept] ** 2)
-    metric, _ = factor(covariance)
-    return embedded(diagonal_metric(sd[kept] ** 2) if metric is None else metric, kept)
+    metric, _ = factorise(covariance)
+    return embed_columns(diagonal_metric(sd[kept] ** 2) if metric is None else metric, kept)
 
 
 def _beyond(

@@ -12,8 +12,8 @@ With l1_ratio 1 and K even, a column's K coefficients may be shifted from one of
 being zero to the other and cost the same. Unless several are zero, that median is made zero that
 leaves the smaller sum of squares.
 
-A penalty on coefficients as they are, and columns scaled and centred for the sake of the way down,
-are one thing: theta_j = size_j coef_j, and sd_j becomes sd_j / size_j.
+Columns are scaled and centred for the optimiser; the penalty is unchanged by
+that: theta_j = size_j coef_j, and sd_j becomes sd_j / size_j.
 
 The least of a quadratic plus absolute values: one step of a lasso, without rows.
 
@@ -55,16 +55,16 @@ import numpy.typing as npt
 from scipy.linalg import LinAlgError, cho_factor, cho_solve, eigh
 
 from discriminant.errors import ConstantColumnWarning, warn
-from discriminant.models.gaussian.covariance import rounding
-from discriminant.models.linear.logistic import Fit, Wish, later
+from discriminant.models.gaussian.covariance import rounding_variance
+from discriminant.models.linear.logistic import LogisticFit, LogisticOptions, shift_progress
 from discriminant.models.linear.optimise import (
     DECREMENT,
     GRADIENT,
-    Descent,
+    OptimisationResult,
     PenalisedLoss,
     Point,
     Progress,
-    Way,
+    Trace,
 )
 from discriminant.models.linear.whitening import ScaledCoordinates
 from discriminant.moments.anchor import Anchor
@@ -82,7 +82,7 @@ _TINY = 1e-300
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class AbsoluteQuadratic:
+class L1Quadratic:
     """What is to be made small."""
 
     gradient: Floats  # (n,) g, at x0
@@ -100,7 +100,7 @@ class AbsoluteQuadratic:
         """(n,) gradient of the quadratic alone."""
         return self.gradient + self.curvature @ (x - self.origin)
 
-    def least(self, *, goal: float) -> Floats:
+    def minimise(self, *, goal: float) -> Floats:
         """(n,) the x that costs least, from x0 on."""
         x, value = self.origin, np.inf
         for _ in range(_TURNS):
@@ -187,45 +187,45 @@ _BLUR = 1e-14  # values that agree so far, relatively, are alike
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class CornerPoint(Point):
-    """Somewhere on the way; its gradient is the smallest subgradient."""
+class SubgradientPoint(Point):
+    """Somewhere on the trace; its gradient is the smallest subgradient."""
 
     smooth: Floats  # (q, m) gradient of loss and squares alone
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class CorneredLoss:
+class L1PenalisedLoss:
     """Mean loss, squares and absolute values."""
 
     plain: PenalisedLoss  # the loss and the squares
     corner: Floats  # (q, 1)
 
-    def at(self, theta: Floats, *, want: Want = "gradient") -> CornerPoint:
+    def evaluate(self, theta: Floats, *, want: Want = "gradient") -> SubgradientPoint:
         """One pass over the rows."""
-        found = self.plain.at(theta, want=want)
+        found = self.plain.evaluate(theta, want=want)
         value = found.value + float((self.corner * np.abs(theta)).sum())
         pull = subgradient(found.gradient, theta, self.corner)
-        return CornerPoint(theta, value, pull, found.curvature, found.slope, found.gradient)
+        return SubgradientPoint(theta, value, pull, found.curvature, found.slope, found.gradient)
 
 
-class _Way(Way):
+class _ProximalTrace(Trace):
     """Passes made, and whether a step was worth its pass."""
 
     def __init__(
-        self, objective: CorneredLoss, most: int, goal: float, progress: Progress | None
+        self, objective: L1PenalisedLoss, most: int, goal: float, progress: Progress | None
     ) -> None:
         super().__init__(objective, most, progress)
         self.corner, self.goal = objective.corner, goal
 
-    def at(self, theta: Floats, *, want: Want = "gradient") -> CornerPoint:
-        point = super().at(theta, want=want)
-        assert isinstance(point, CornerPoint)
+    def evaluate(self, theta: Floats, *, want: Want = "gradient") -> SubgradientPoint:
+        point = super().evaluate(theta, want=want)
+        assert isinstance(point, SubgradientPoint)
         return point
 
-    def done(self, point: CornerPoint, decrement: float) -> bool:
-        return point.steepness <= self.goal and decrement <= DECREMENT
+    def done(self, point: SubgradientPoint, decrement: float) -> bool:
+        return point.max_gradient <= self.goal and decrement <= DECREMENT
 
-    def better(self, point: CornerPoint, after: CornerPoint, fall: float) -> bool:
+    def better(self, point: SubgradientPoint, after: SubgradientPoint, fall: float) -> bool:
         """Whether a step that promised a fall (negative) kept some of it.
 
         Near the end values agree to rounding, and then a smaller gradient is as good.
@@ -235,60 +235,62 @@ class _Way(Way):
         if fall < 0 and after.value <= point.value + _ARMIJO * fall:
             return True
         blur = _BLUR * max(1.0, abs(point.value))
-        return after.value <= point.value + blur and after.steepness < point.steepness
+        return after.value <= point.value + blur and after.max_gradient < point.max_gradient
 
 
 # --- Newton ---------------------------------------------------------------------------------------
 
 
 def proximal_newton(
-    objective: CorneredLoss,
+    objective: L1PenalisedLoss,
     start: Floats,
     *,
     most: int = 100,
     progress: Progress | None = None,
     goal: float = GRADIENT,
-) -> Descent:
+) -> OptimisationResult:
     """Newton's steps to the least of the quadratic with corners, each halved until f falls.
 
     When the goal is met one more step is taken without reading the rows again, as in `newton`.
     """
-    way = _Way(objective, most, goal, progress)
-    point = way.at(start, want="curvature")
+    trace = _ProximalTrace(objective, most, goal, progress)
+    point = trace.evaluate(start, want="curvature")
     while True:
         there = _least_near(point, objective.corner)
         step = there - point.theta
         rise = float((objective.corner * (np.abs(there) - np.abs(point.theta))).sum())
         fall = float((point.smooth * step).sum()) + rise
         decrement = -0.5 * fall
-        if way.done(point, decrement):
-            return way.end(point, decrement, there)
-        after = None if way.over else _shortened(way, point, step, fall)
+        if trace.done(point, decrement):
+            return trace.result(point, decrement, there)
+        after = None if trace.exhausted else _shortened(trace, point, step, fall)
         if after is None:
-            return way.end(point, decrement)
+            return trace.result(point, decrement)
         point = after
 
 
-def _least_near(point: CornerPoint, corner: Floats) -> Floats:
+def _least_near(point: SubgradientPoint, corner: Floats) -> Floats:
     """(q, m) where loss, taken for a quadratic, and penalty are least."""
     assert point.curvature is not None
     q, m = point.theta.shape
-    near = AbsoluteQuadratic(
+    near = L1Quadratic(
         point.smooth.T.ravel(),
         point.curvature,
         np.tile(corner.ravel(), m),
         point.theta.T.ravel(),
     )
-    return near.least(goal=1e-4 * min(point.steepness, GRADIENT)).reshape(m, q).T
+    return near.minimise(goal=1e-4 * min(point.max_gradient, GRADIENT)).reshape(m, q).T
 
 
-def _shortened(way: _Way, point: CornerPoint, step: Floats, fall: float) -> CornerPoint | None:
+def _shortened(
+    trace: _ProximalTrace, point: SubgradientPoint, step: Floats, fall: float
+) -> SubgradientPoint | None:
     share = 1.0
     for _ in range(_HALVINGS):
-        after = way.at(point.theta + share * step, want="curvature")
-        if way.better(point, after, share * fall):
+        after = trace.evaluate(point.theta + share * step, want="curvature")
+        if trace.better(point, after, share * fall):
             return after
-        if way.over:
+        if trace.exhausted:
             return None
         share *= 0.5 if np.isfinite(after.value) else 0.1
     return None
@@ -298,33 +300,33 @@ def _shortened(way: _Way, point: CornerPoint, step: Floats, fall: float) -> Corn
 
 
 def orthant_lbfgs(
-    objective: CorneredLoss,
+    objective: L1PenalisedLoss,
     start: Floats,
     *,
     scale: Floats,
     most: int = 1000,
     progress: Progress | None = None,
     goal: float = GRADIENT,
-) -> Descent:
+) -> OptimisationResult:
     """Steps that learn the curvature from the last passes, and keep to the signs they began with.
 
     `scale` (q, m): about how steep the loss and the squares are.
     """
-    way = _Way(objective, most, goal, progress)
-    point, pairs = way.at(start), list[_Pair]()
+    trace = _ProximalTrace(objective, most, goal, progress)
+    point, pairs = trace.evaluate(start), list[_Pair]()
     while True:
         step = _direction(point, pairs, scale, objective.corner)
         decrement = -0.5 * float((point.gradient * step).sum())
-        if way.done(point, decrement) or way.over:
-            return way.end(point, decrement)
-        after = _within_orthant(way, point, step)
+        if trace.done(point, decrement) or trace.exhausted:
+            return trace.result(point, decrement)
+        after = _within_orthant(trace, point, step)
         if after is not None:
             pairs = [*pairs[-_PAIRS + 1 :], _Pair.between(point, after)]
             point = after
         elif pairs:  # the curvature was misjudged: begin again
             pairs = []
         else:
-            return way.end(point, decrement)
+            return trace.result(point, decrement)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -335,11 +337,13 @@ class _Pair:
     change: Floats  # (q, m)
 
     @classmethod
-    def between(cls, point: CornerPoint, after: CornerPoint) -> _Pair:
+    def between(cls, point: SubgradientPoint, after: SubgradientPoint) -> _Pair:
         return cls(after.theta - point.theta, after.smooth - point.smooth)
 
 
-def _direction(point: CornerPoint, pairs: list[_Pair], scale: Floats, corner: Floats) -> Floats:
+def _direction(
+    point: SubgradientPoint, pairs: list[_Pair], scale: Floats, corner: Floats
+) -> Floats:
     """(q, m) down, in the coordinates that are not zero or ought not to be."""
     pull = point.gradient
     on = (point.theta != 0) | (pull != 0)
@@ -371,38 +375,40 @@ def _two_loops(
     return found
 
 
-def _within_orthant(way: _Way, point: CornerPoint, step: Floats) -> CornerPoint | None:
+def _within_orthant(
+    trace: _ProximalTrace, point: SubgradientPoint, step: Floats
+) -> SubgradientPoint | None:
     """The point a step away, or a part of it; who would change sign is zero there."""
     side = np.where(point.theta == 0, -np.sign(point.gradient), np.sign(point.theta))
     share = 1.0
     for _ in range(_HALVINGS):
         there = point.theta + share * step
-        turned = (way.corner > 0) & (there * side <= 0)
+        turned = (trace.corner > 0) & (there * side <= 0)
         there = np.where(turned, 0.0, there)
-        after = way.at(there)
-        if way.better(point, after, float((point.gradient * (there - point.theta)).sum())):
+        after = trace.evaluate(there)
+        if trace.better(point, after, float((point.gradient * (there - point.theta)).sum())):
             return after
-        if way.over:
+        if trace.exhausted:
             return None
         share *= 0.5 if np.isfinite(after.value) else 0.1
     return None
 
 
 def proximal_gradient(
-    objective: CorneredLoss,
+    objective: L1PenalisedLoss,
     start: Floats,
     *,
     scale: Floats,
     most: int = 10000,
     progress: Progress | None = None,
-) -> Descent:
+) -> OptimisationResult:
     """Accelerated steps down the gradient and to the corners; shorter where they overshoot."""
-    way = _Way(objective, most, GRADIENT, progress)
-    point = here = way.at(start)
+    trace = _ProximalTrace(objective, most, GRADIENT, progress)
+    point = here = trace.evaluate(start)
     steep, speed = float(scale.max()), 1.0
-    while point.steepness > GRADIENT and not way.over:
+    while point.max_gradient > GRADIENT and not trace.exhausted:
         there = _pulled(here.theta - here.smooth / steep, objective.corner / steep)
-        after, move = way.at(there), there - here.theta
+        after, move = trace.evaluate(there), there - here.theta
         if _overshot(here, after, move, steep, objective.corner):
             steep *= 2.0
             continue
@@ -412,8 +418,8 @@ def proximal_gradient(
         if float((move * onward).sum()) < 0:  # it turned back
             faster, run = 1.0, 0.0
         point, speed = after, faster
-        here = after if run == 0 or way.over else way.at(there + run * onward)
-    return way.end(point, 0.5 * float((point.gradient**2).sum()) / steep)
+        here = after if run == 0 or trace.exhausted else trace.evaluate(there + run * onward)
+    return trace.result(point, 0.5 * float((point.gradient**2).sum()) / steep)
 
 
 def _pulled(theta: Floats, corner: Floats) -> Floats:
@@ -421,7 +427,7 @@ def _pulled(theta: Floats, corner: Floats) -> Floats:
 
 
 def _overshot(
-    here: CornerPoint, after: CornerPoint, move: Floats, steep: float, corner: Floats
+    here: SubgradientPoint, after: SubgradientPoint, move: Floats, steep: float, corner: Floats
 ) -> bool:
     """Whether the loss is above the parabola that the step took it for."""
     smooth = after.value - float((corner * np.abs(after.theta)).sum())
@@ -439,7 +445,7 @@ _SLOW_GOAL = 1e-12  # largest gradient to aim at where the last step does not sq
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Columns:
+class ColumnScales:
     """Where columns are and how far they spread, in offsets from an anchor."""
 
     features: tuple[str, ...]  # d names
@@ -449,12 +455,12 @@ class Columns:
     weight: Floats  # (K,) of each class
 
     @classmethod
-    def of_moments(cls, moments: ClassMoments, *, intercept: bool) -> Columns:
+    def of_moments(cls, moments: ClassMoments, *, intercept: bool) -> ColumnScales:
         """From moments in detail diagonal; columns that do not vary are told of."""
         total = moments.weight.sum()
         apart = moments.mean - moments.centre
         variance = (moments.pooled + moments.weight @ apart**2) / total
-        still = variance <= 4 * rounding(moments.mean)
+        still = variance <= 4 * rounding_variance(moments.mean)
         spread = np.where(still, 0.0, np.sqrt(variance))
         at_zero = Anchor(np.zeros_like(spread), moments.anchor.unit)
         centre = moments.centre + moments.anchor.shift_to(at_zero)
@@ -467,7 +473,9 @@ class Columns:
         return cls(moments.features, moments.anchor, moments.centre, spread, moments.weight)
 
     @classmethod
-    def of_sums(cls, sums: ColumnSums, *, features: tuple[str, ...], weight: Floats) -> Columns:
+    def of_sums(
+        cls, sums: ColumnSums, *, features: tuple[str, ...], weight: Floats
+    ) -> ColumnScales:
         """From sums about zero: sparse rows of many features."""
         return cls(features, Anchor.zero(len(features)), sums.mean, sums.spread, weight)
 
@@ -485,7 +493,7 @@ class Columns:
         return self.spread if intercept else np.hypot(self.spread, self.mean)
 
 
-def fit_net(read: Pass, columns: Columns, wish: Wish) -> Fit:
+def fit_elastic_net(read: Pass, columns: ColumnScales, options: LogisticOptions) -> LogisticFit:
     """Fit by passes over the rows.
 
     Parameters
@@ -496,24 +504,28 @@ def fit_net(read: Pass, columns: Columns, wish: Wish) -> Fit:
         Of the same rows.
     """
     K = len(columns.weight)
-    loss = Softmax(K) if K > 2 else Binary(wish.link)
-    coordinates = columns.coordinates(intercept=wish.intercept)
-    size = columns.penalised(standardize=wish.standardize, intercept=wish.intercept)
+    loss = Softmax(K) if K > 2 else Binary(options.link)
+    coordinates = columns.coordinates(intercept=options.intercept)
+    size = columns.penalised(standardize=options.standardize, intercept=options.intercept)
     square = coordinates.penalty(size)  # (q,)
-    steep = wish.ridge * (1.0 - wish.l1_ratio) * square
-    corner = wish.ridge * wish.l1_ratio * np.sqrt(square)
+    steep = options.ridge * (1.0 - options.l1_ratio) * square
+    corner = options.ridge * options.l1_ratio * np.sqrt(square)
     plain = PenalisedLoss(read, columns.features, columns.anchor, loss, coordinates, steep)
     share = columns.weight / columns.weight.sum()
-    descent = _descend(CorneredLoss(plain, corner[:, None]), share, wish)
-    theta = _settled(descent.theta, coordinates.free, lasso=wish.l1_ratio == 1)
-    return Fit(plain, coordinates, columns.anchor, replace(descent, theta=theta), overlap=True)
+    descent = _descend(L1PenalisedLoss(plain, corner[:, None]), share, options)
+    theta = _settled(descent.theta, coordinates.free, lasso=options.l1_ratio == 1)
+    return LogisticFit(
+        plain, coordinates, columns.anchor, replace(descent, theta=theta), overlap=True
+    )
 
 
-def _descend(objective: CorneredLoss, share: Floats, wish: Wish) -> Descent:
-    """The way asked for; left to us, Newton where it is cheap and L-BFGS where it is not."""
-    goal = GRADIENT if wish.link == "logit" else _SLOW_GOAL  # others expect their curvature
+def _descend(
+    objective: L1PenalisedLoss, share: Floats, options: LogisticOptions
+) -> OptimisationResult:
+    """The trace asked for; left to us, Newton where it is cheap and L-BFGS where it is not."""
+    goal = GRADIENT if options.link == "logit" else _SLOW_GOAL  # others expect their curvature
     start = _level(objective, share)
-    most, progress, solver = wish.most, wish.progress, wish.solver
+    most, progress, solver = options.max_passes, options.progress, options.solver
     if solver == "newton" or (solver == "auto" and start.size <= _FEW):
         return proximal_newton(objective, start, most=most, progress=progress, goal=goal)
     scale = _steepness(objective, share)
@@ -526,12 +538,16 @@ def _descend(objective: CorneredLoss, share: Floats, wish: Wish) -> Descent:
     if found.converged or not some or left < 1:
         return found
     rest = proximal_newton(
-        objective, found.theta, most=left, progress=later(progress, found.passes), goal=goal
+        objective,
+        found.theta,
+        most=left,
+        progress=shift_progress(progress, found.passes),
+        goal=goal,
     )
     return replace(rest, path=found.path + rest.path)
 
 
-def _steepness(objective: CorneredLoss, share: Floats) -> Floats:
+def _steepness(objective: L1PenalisedLoss, share: Floats) -> Floats:
     """(q, m) curvature of the loss and the squares where no feature tells of a class."""
     squares = objective.plain.penalty
     assert squares is not None
@@ -539,7 +555,7 @@ def _steepness(objective: CorneredLoss, share: Floats) -> Floats:
     return np.asarray(squares[:, None] + (curve if len(share) > 2 else curve[1:]))
 
 
-def _level(objective: CorneredLoss, share: Floats) -> Floats:
+def _level(objective: L1PenalisedLoss, share: Floats) -> Floats:
     """(q, m) no slopes, and with an intercept the shares of the classes."""
     coordinates = objective.plain.coordinates
     level = np.log(share)

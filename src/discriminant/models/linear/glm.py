@@ -41,21 +41,21 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from discriminant.models.linear.logistic import later
+from discriminant.models.linear.logistic import shift_progress
 from discriminant.models.linear.optimise import (
-    Descent,
+    OptimisationResult,
     PenalisedLoss,
     Point,
     Progress,
+    exact_curvature,
     lbfgs,
-    newton,
-    read_curvature,
+    newton_descent,
 )
 from discriminant.models.linear.whitening import (
     Coordinates,
     ScaledCoordinates,
+    ScaledCurvatureSketch,
     ScaledSample,
-    ScaledSketch,
     white_coordinates,
 )
 from discriminant.moments.anchor import Anchor
@@ -80,51 +80,53 @@ _BACK = (1e-6, 1e-4, 1e-2, 1.0)  # shares of the way back from the end until all
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Edge:
+class BoundaryResult:
     """Where the path ended."""
 
-    descent: Descent
+    descent: OptimisationResult
     touched: bool  # whether a row is at its edge
     passes: int
 
 
-def to_edge(
+def minimise_on_boundary(
     objective: PenalisedLoss, start: Floats, *, most: int, progress: Progress | None = None
-) -> Edge:
+) -> BoundaryResult:
     """The least that a path from `start`, where every row has a mean, leads to."""
     assert isinstance(objective.loss, Deviance)
     deviance, passes, places = objective.loss, 0, [start]
 
-    def least(push: float) -> Descent:
+    def least(push: float) -> OptimisationResult:
         walled = replace(objective, loss=Barrier(deviance, push))
-        told = later(progress, passes)
-        return newton(walled, places[-1], most=max(most - passes, 1), progress=told)
+        told = shift_progress(progress, passes)
+        return newton_descent(walled, places[-1], most=max(most - passes, 1), progress=told)
 
     for push in _PUSHES:
         last = least(push)
         places.append(last.theta)
         passes += last.passes
         if not last.converged:
-            return Edge(last, touched=False, passes=passes)
+            return BoundaryResult(last, touched=False, passes=passes)
     if last.point.slope.least > _NEAR:
         found = least(0.0)
         passes += found.passes
         if found.converged:
-            return Edge(found, touched=False, passes=passes)
+            return BoundaryResult(found, touched=False, passes=passes)
     return _end(objective, places[-3:], last, passes)
 
 
-def _end(objective: PenalisedLoss, places: list[Floats], last: Descent, passes: int) -> Edge:
+def _end(
+    objective: PenalisedLoss, places: list[Floats], last: OptimisationResult, passes: int
+) -> BoundaryResult:
     """Where the path ends, from its last three places, which lie as a parabola in push."""
     limit = np.einsum("k,kqm->qm", _TO_ZERO, np.stack(places))
     for back in _BACK:
         theta = limit + back * (places[-1] - limit)
-        point = objective.at(theta, want="curvature")
+        point = objective.evaluate(theta, want="curvature")
         passes += 1
         if np.isfinite(point.value):
             break
-    end = Descent(theta, point, True, last.decrement, (point.value,))
-    return Edge(end, touched=True, passes=passes)
+    end = OptimisationResult(theta, point, True, last.decrement, (point.value,))
+    return BoundaryResult(end, touched=True, passes=passes)
 
 
 _SETTLED = 1e-14  # a gradient that is nearly rounding
@@ -135,15 +137,15 @@ PATIENCE = 20  # passes after which the least is taken to lie on an edge, if the
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Scaled:
+class RescaledObjective:
     """An objective in other units of loss."""
 
     objective: PenalisedLoss
     unit: float
 
-    def at(self, theta: Floats, *, want: Want = "gradient") -> Point:
+    def evaluate(self, theta: Floats, *, want: Want = "gradient") -> Point:
         """One pass over the rows."""
-        found = self.objective.at(theta, want=want)
+        found = self.objective.evaluate(theta, want=want)
         curvature = None if found.curvature is None else found.curvature / self.unit
         return replace(
             found,
@@ -154,25 +156,31 @@ class Scaled:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Way:
+class ScoringResult:
     """How a fit came to its end."""
 
-    end: Descent  # its point is the last pass that went down
+    end: OptimisationResult  # its point is the last pass that went down
     path: tuple[float, ...]  # of the passes by the loss itself
     passes: int
     converged: bool
     at_edge: bool = False
 
 
-def descend(
-    objective: Scaled, starts: tuple[Floats, Floats], most: int, progress: Progress | None
-) -> Way:
+def minimise_deviance(
+    objective: RescaledObjective,
+    starts: tuple[Floats, Floats],
+    most: int,
+    progress: Progress | None,
+) -> ScoringResult:
     """Steps until the gradient is rounding, or along an edge that stands in their way."""
     edged = _edged(objective.objective)
     few = min(most, PATIENCE if edged else _LONG)
-    start, descent = starts[0], newton(objective, starts[0], most=few, progress=progress)
+    start, descent = starts[0], newton_descent(objective, starts[0], most=few, progress=progress)
     if not np.isfinite(descent.path[0]):
-        start, descent = starts[1], newton(objective, starts[1], most=few, progress=progress)
+        start, descent = (
+            starts[1],
+            newton_descent(objective, starts[1], most=few, progress=progress),
+        )
     short = not descent.converged and descent.passes < most
     if edged and short and np.isfinite(descent.path[0]):
         inside = starts[1] if objective.objective.coordinates.free else start
@@ -181,23 +189,25 @@ def descend(
     if short and np.isfinite(path[0]):
         descent = _by_pairs(objective, descent, most, progress)
         path += descent.path
-    end, more = settle(objective, descent, later(progress, len(path)))
+    end, more = refine(objective, descent, shift_progress(progress, len(path)))
     path += more
-    return Way(end, path, len(path), descent.converged)
+    return ScoringResult(end, path, len(path), descent.converged)
 
 
-def _by_pairs(objective: Scaled, first: Descent, most: int, progress: Progress | None) -> Descent:
+def _by_pairs(
+    objective: RescaledObjective, first: OptimisationResult, most: int, progress: Progress | None
+) -> OptimisationResult:
     """Where the expected curvature is far from the observed one: corrected by what passes find."""
-    guess, done = read_curvature(first.point), first.passes
+    guess, done = exact_curvature(first.point), first.passes
     found = lbfgs(
         objective,
         first.point.theta,
         sketch=lambda point: guess,
         most=most - done,
-        progress=later(progress, done),
+        progress=shift_progress(progress, done),
     )
-    told = later(progress, done + found.passes)
-    rest = newton(objective, found.theta, most=1, progress=told)
+    told = shift_progress(progress, done + found.passes)
+    rest = newton_descent(objective, found.theta, most=1, progress=told)
     return replace(rest, path=found.path + rest.path)
 
 
@@ -207,27 +217,37 @@ def _edged(objective: PenalisedLoss) -> bool:
 
 
 def _along_edge(
-    objective: Scaled, start: Floats, first: Descent, most: int, progress: Progress | None
-) -> Way:
+    objective: RescaledObjective,
+    start: Floats,
+    first: OptimisationResult,
+    most: int,
+    progress: Progress | None,
+) -> ScoringResult:
     """The least after a way that stopped short of it."""
     done = first.passes
-    more = later(progress, done)
-    edge = to_edge(objective.objective, start, most=max(most - done, 1), progress=more)
+    more = shift_progress(progress, done)
+    edge = minimise_on_boundary(objective.objective, start, most=max(most - done, 1), progress=more)
     done, end = done + edge.passes, edge.descent
     if edge.touched:
         path = (*first.path, end.point.value)
-        return Way(end, path, done, end.converged, at_edge=True)
+        return ScoringResult(end, path, done, end.converged, at_edge=True)
     if not end.converged:
-        return Way(replace(first, theta=first.point.theta), first.path, done, converged=False)
-    rest = newton(objective, end.theta, most=max(most - done, 1), progress=later(progress, done))
-    end, last = settle(objective, rest, later(progress, done + rest.passes))
+        return ScoringResult(
+            replace(first, theta=first.point.theta), first.path, done, converged=False
+        )
+    rest = newton_descent(
+        objective, end.theta, most=max(most - done, 1), progress=shift_progress(progress, done)
+    )
+    end, last = refine(objective, rest, shift_progress(progress, done + rest.passes))
     path = first.path + rest.path + last
-    return Way(end, path, done + rest.passes + len(last), rest.converged)
+    return ScoringResult(end, path, done + rest.passes + len(last), rest.converged)
 
 
-def settle(
-    objective: Scaled | PenalisedLoss, descent: Descent, progress: Progress | None = None
-) -> tuple[Descent, tuple[float, ...]]:
+def refine(
+    objective: RescaledObjective | PenalisedLoss,
+    descent: OptimisationResult,
+    progress: Progress | None = None,
+) -> tuple[OptimisationResult, tuple[float, ...]]:
     """Further steps from where the tests were met, as long as the gradient falls.
 
     The point returned is the last pass that helped, so that its curvature is the one at theta; and
@@ -236,10 +256,12 @@ def settle(
     best, path = descent, tuple[float, ...]()
     if not descent.converged:
         return replace(best, theta=best.point.theta), path
-    while len(path) < _STEPS and best.point.steepness > _SETTLED:
-        after = newton(objective, best.theta, most=1, progress=later(progress, len(path)))
+    while len(path) < _STEPS and best.point.max_gradient > _SETTLED:
+        after = newton_descent(
+            objective, best.theta, most=1, progress=shift_progress(progress, len(path))
+        )
         path += after.path
-        if not (after.converged and after.point.steepness < _FALLING * best.point.steepness):
+        if not (after.converged and after.point.max_gradient < _FALLING * best.point.max_gradient):
             break
         best = after
     return best, path
@@ -281,11 +303,11 @@ class GLMFit:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Problem:
+class GLMProblem:
     """What is fitted to what."""
 
     read: Pass
-    alone: Pass  # the same rows with one column of zeros in place of their features
+    read_null: Pass  # the same rows with one column of zeros in place of their features
     moments: ClassMoments  # of d features, the response, and the offset if there is one
     width: int  # d
     deviance: Deviance
@@ -300,17 +322,17 @@ class Problem:
         return self.moments.select(range(self.width))
 
     @property
-    def level(self) -> float:
+    def mean_response(self) -> float:
         """Mean of the response."""
         return float(self.moments.anchor.values(self.moments.centre)[self.width])
 
     @property
-    def spread(self) -> float:
+    def response_sd(self) -> float:
         """Standard deviation of the response."""
         return self._deviation(self.width)
 
     @property
-    def shifted(self) -> tuple[float, float]:
+    def offset_moments(self) -> tuple[float, float]:
         """Mean and standard deviation of the offset."""
         if len(self.moments.features) == self.width + 1:
             return 0.0, 0.0
@@ -322,7 +344,7 @@ class Problem:
         """Of the loss: what the responses vary by, squared, for a gaussian."""
         if self.deviance.family != "gaussian":
             return 1.0
-        return self.spread**2 or self.level**2 or 1.0
+        return self.response_sd**2 or self.mean_response**2 or 1.0
 
     def objective(
         self, coordinates: Coordinates, *, loss: Loss | None = None, penalty: Floats | None = None
@@ -340,7 +362,7 @@ class Problem:
         spread = np.sqrt(np.diagonal(features.pooled) / features.weight.sum())
         return np.asarray(spread if self.intercept else np.hypot(spread, features.centre))
 
-    def ridged(self) -> Floats | None:
+    def penalty_scale(self) -> Floats | None:
         """(d,) what the ridge multiplies coefficients by, if there is one."""
         if not self.ridge:
             return None
@@ -348,7 +370,7 @@ class Problem:
 
     def penalty(self, coordinates: Coordinates) -> Floats | None:
         """(q, q) of the ridge, if there is one."""
-        ridged = self.ridged()
+        ridged = self.penalty_scale()
         return None if ridged is None else self.ridge * coordinates.penalty(ridged)
 
     def _deviation(self, column: int) -> float:
@@ -356,38 +378,40 @@ class Problem:
         return float(np.sqrt(variance) * self.moments.anchor.unit[column])
 
 
-def fit_glm(problem: Problem, *, most: int = 200, progress: Progress | None = None) -> GLMFit:
+def fit_glm(problem: GLMProblem, *, most: int = 200, progress: Progress | None = None) -> GLMFit:
     """Maximum likelihood, or with a ridge its penalised form."""
     white = white_coordinates(
         problem.features,
         classes=0,
         intercept=problem.intercept,
-        ridged=problem.ridged(),
+        ridged=problem.penalty_scale(),
         read=problem.read,
     )
     few = _few(problem, white.size)
     look = FirstLook(problem.deviance, _level(problem))
-    first = newton(few.objective(white, loss=look), np.zeros((white.size, 1)), most=1)
+    first = newton_descent(few.objective(white, loss=look), np.zeros((white.size, 1)), most=1)
     unit, stretch = _units(problem, first.point)
     coordinates = replace(white, frame=white.frame * stretch)
     penalty = problem.penalty(coordinates)
-    start, null = _least(first.point) / stretch, null_fit(problem)
+    start, null = _least(first.point) / stretch, fit_null(problem)
     if few is not problem:
-        some = newton(
-            Scaled(few.objective(coordinates, penalty=penalty), unit), start, most=PATIENCE
+        some = newton_descent(
+            RescaledObjective(few.objective(coordinates, penalty=penalty), unit),
+            start,
+            most=PATIENCE,
         )
         start = some.theta if np.isfinite(some.path[0]) else start
-    objective = Scaled(problem.objective(coordinates, penalty=penalty), unit)
+    objective = RescaledObjective(problem.objective(coordinates, penalty=penalty), unit)
     starts = start, _from_null(null, coordinates)
-    way = descend(objective, starts, most, progress)
+    way = minimise_deviance(objective, starts, most, progress)
     passes = int(few is problem)
     if problem.intercept and way.end.point.slope.loss > _WORSE * null.point.slope.loss:
         passes += way.passes  # a least that is worse than no slopes: not all losses are convex
-        way = descend(objective, (starts[1], starts[1]), most, progress)
-    return fit_of(objective, way, null, passes=passes)
+        way = minimise_deviance(objective, (starts[1], starts[1]), most, progress)
+    return make_fit(objective, way, null, passes=passes)
 
 
-def _few(problem: Problem, size: int) -> Problem:
+def _few(problem: GLMProblem, size: int) -> GLMProblem:
     """The problem of some of the rows, where these are enough for a start."""
     sample = problem.sample
     if sample is None or len(sample) < _MANY * size:
@@ -395,7 +419,9 @@ def _few(problem: Problem, size: int) -> Problem:
     return replace(problem, read=lambda reading: reading.read(sample))
 
 
-def fit_of(objective: Scaled, way: Way, null: Descent, *, passes: int) -> GLMFit:
+def make_fit(
+    objective: RescaledObjective, way: ScoringResult, null: OptimisationResult, *, passes: int
+) -> GLMFit:
     """All that is kept of where a way ended; `passes` over the rows went before it."""
     end, plain, unit = way.end, objective.objective, objective.unit
     stride = float(np.abs(end.theta - end.point.theta).max(initial=0.0))
@@ -414,7 +440,7 @@ def fit_of(objective: Scaled, way: Way, null: Descent, *, passes: int) -> GLMFit
         at_edge=way.at_edge,
         unit=unit,
         stride=stride,
-        steepness=end.point.steepness,
+        steepness=end.point.max_gradient,
         path=tuple(value * unit for value in way.path),
         passes=passes + way.passes + extra,
     )
@@ -434,28 +460,28 @@ def _pearson(objective: PenalisedLoss, point: Point) -> tuple[float, int]:
     return 2.0 * float(objective.read(reading).loss), 1
 
 
-def null_fit(problem: Problem) -> Descent:
+def fit_null(problem: GLMProblem) -> OptimisationResult:
     """The fit of an intercept alone; without one, of the offset alone."""
     level = Coordinates(np.array([[0.0], [1.0]]), None, 1)
     zero = Anchor.zero(1)
-    objective = PenalisedLoss(problem.alone, ("none",), zero, problem.deviance, level, None)
+    objective = PenalisedLoss(problem.read_null, ("none",), zero, problem.deviance, level, None)
     if not problem.intercept:
-        return newton(objective, np.zeros((1, 1)), most=1)
-    mean, spread = problem.shifted
+        return newton_descent(objective, np.zeros((1, 1)), most=1)
+    mean, spread = problem.offset_moments
     begin = float(SCORES[problem.deviance.link](np.array(_level(problem)))) - mean
     if not spread:
-        return newton(objective, np.full((1, 1), begin), most=1)
+        return newton_descent(objective, np.full((1, 1), begin), most=1)
     unit = problem.unit
     up = -1.0 if problem.deviance.link == "log" else 1.0  # where every row has a mean
     for step in (0.0, 1.0, 2.0, 4.0, 8.0, 16.0):
         start = np.full((1, 1), begin + up * step * spread)
-        found = newton(Scaled(objective, unit), start)
+        found = newton_descent(RescaledObjective(objective, unit), start)
         if np.isfinite(found.path[0]):
             break
-    return settle(Scaled(objective, unit), found)[0]
+    return refine(RescaledObjective(objective, unit), found)[0]
 
 
-def _from_null(null: Descent, coordinates: Coordinates) -> Floats:
+def _from_null(null: OptimisationResult, coordinates: Coordinates) -> Floats:
     """The intercept of the null fit and no slopes."""
     start = np.zeros((coordinates.size, 1))
     if coordinates.free:
@@ -470,7 +496,7 @@ def _least(point: Point) -> Floats:
     return np.asarray(found)[:, None]
 
 
-def _units(problem: Problem, point: Point) -> tuple[float, float]:
+def _units(problem: GLMProblem, point: Point) -> tuple[float, float]:
     """The unit of the loss, and that of theta in which its curvature is about one."""
     assert point.curvature is not None
     unit = problem.unit
@@ -478,13 +504,13 @@ def _units(problem: Problem, point: Point) -> tuple[float, float]:
     return unit, float(np.sqrt(unit / mean)) if mean > 0 else 1.0
 
 
-def _level(problem: Problem) -> float:
+def _level(problem: GLMProblem) -> float:
     """A mean that the link takes: that of the response, or where that is none its spread."""
-    level, link = problem.level, problem.deviance.link
+    level, link = problem.mean_response, problem.deviance.link
     signed = problem.deviance.family == "gaussian" and link in ("identity", "inverse")
     if level > 0 or link == "identity" or (signed and level):
         return level
-    return problem.spread or 1.0
+    return problem.response_sd or 1.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -494,14 +520,14 @@ class _Sketches:
     sample: ScaledSample
     unit: float
 
-    def at(self, point: Point) -> ScaledSketch:
+    def at(self, point: Point) -> ScaledCurvatureSketch:
         """Near a point."""
         found = self.sample.sketch(point.theta)
-        return ScaledSketch(found.turn, found.share / self.unit)
+        return ScaledCurvatureSketch(found.turn, found.share / self.unit)
 
 
 def fit_glm_scaled(
-    problem: Problem,
+    problem: GLMProblem,
     sums: ColumnSums,
     sample: Block,
     *,
@@ -520,7 +546,7 @@ def fit_glm_scaled(
     sample
         Some of the rows.
     """
-    d, null = len(features), null_fit(problem)
+    d, null = len(features), fit_null(problem)
     spread = sums.spread if problem.intercept else np.hypot(sums.spread, sums.mean)
     scale = np.divide(1.0, spread, out=np.zeros(d), where=spread > 0)
     mean = sums.mean if problem.intercept else np.zeros(d)
@@ -528,12 +554,12 @@ def fit_glm_scaled(
     penalty = problem.ridge * coordinates.penalty(spread)
     zero, loss = Anchor.zero(d), problem.deviance
     plain = PenalisedLoss(problem.read, features, zero, loss, coordinates, penalty)
-    objective = Scaled(plain, problem.unit)
+    objective = RescaledObjective(plain, problem.unit)
     start = np.zeros((coordinates.size, 1))
     if problem.intercept:
         start[0] = null.point.theta[0]
     some = _Sketches(ScaledSample(sample, loss, coordinates, penalty), problem.unit)
     with np.errstate(invalid="ignore"):  # where there is no mean, neither is there a gradient
         found = lbfgs(objective, start, sketch=some.at, most=most, progress=progress)
-    way = Way(found, found.path, found.passes, found.converged)
-    return fit_of(objective, way, null, passes=1)
+    way = ScoringResult(found, found.path, found.passes, found.converged)
+    return make_fit(objective, way, null, passes=1)

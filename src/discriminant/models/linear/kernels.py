@@ -22,7 +22,7 @@ ROW, RUN, UPDATES, SEEN, GO = 0, 1, 2, 3, 4  # places in the state of a walk
 
 
 @reordered
-def judged(right: Any, row: Any, state: Any, longest: Any) -> int:
+def row_outcome(right: Any, row: Any, state: Any, longest: Any) -> int:
     """What follows from a row: nothing, a step, or first a record of the run that it ends."""
     if right:
         state[RUN] += 1
@@ -38,7 +38,7 @@ def judged(right: Any, row: Any, state: Any, longest: Any) -> int:
 
 
 @reordered
-def walk_dense(
+def perceptron_dense(
     X: Any,
     codes: Any,
     origin: Any,
@@ -76,7 +76,7 @@ def walk_dense(
         if K == 1:  # the sign decides
             sign = 2.0 * code - 1.0
             true, best, code = sign * best, 0.0, 0
-        why = judged(true > best, i, state, longest)
+        why = row_outcome(true > best, i, state, longest)
         if why == RECORD:
             return RECORD
         if why == STEP:
@@ -99,7 +99,7 @@ def walk_dense(
 
 
 @reordered
-def walk_sparse(
+def perceptron_sparse(
     data: Any,
     places: Any,
     starts: Any,
@@ -135,7 +135,7 @@ def walk_sparse(
         if K == 1:
             sign = 2.0 * code - 1.0
             true, best, code = sign * best, 0.0, 0
-        why = judged(true > best, i, state, longest)
+        why = row_outcome(true > best, i, state, longest)
         if why == RECORD:
             return RECORD
         if why == STEP:
@@ -158,7 +158,7 @@ def walk_sparse(
 
 
 @reordered
-def sweep(
+def dual_sweep(
     data: Any,
     places: Any,
     starts: Any,

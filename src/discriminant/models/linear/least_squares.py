@@ -65,7 +65,7 @@ _EPS = float(np.finfo(np.float64).eps)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Solver:
+class RootSolver:
     """The pseudo-inverse of a root, in factors."""
 
     scale: Floats  # (d,) lengths of the columns
@@ -79,7 +79,9 @@ class Solver:
     lift: Floats  # (d, k) from coordinates to coefficients
 
     @classmethod
-    def of(cls, root: Floats, *, unit: Floats, squared: bool = False, ridge: float = 0.0) -> Solver:
+    def from_root(
+        cls, root: Floats, *, unit: Floats, squared: bool = False, ridge: float = 0.0
+    ) -> RootSolver:
         """Solver of a root (r, d); `squared` if it comes from sums of squares.
 
         A `ridge` is for roots too wide to have it built in.
@@ -102,19 +104,19 @@ class Solver:
         """Columns."""
         return len(self.scale)
 
-    def back(self, target: Floats) -> Floats:
+    def solve(self, target: Floats) -> Floats:
         """(d, m) w with root w = target."""
         if self.upper is not None and self.width:
             return np.asarray(solve_triangular(self.upper, target))
         return np.asarray(self.lift @ (self.gain[:, None] * (self.left.T @ target)))
 
-    def half(self, pull: Floats) -> Floats:
+    def solve_transposed(self, pull: Floats) -> Floats:
         """(r, m) t with root' t = pull."""
         if self.upper is not None and self.width:
             return np.asarray(solve_triangular(self.upper, pull, trans="T"))
         return np.asarray(self.left @ (self.gain[:, None] * (self.right.T @ pull)))
 
-    def involved(self) -> npt.NDArray[np.bool_]:
+    def collinear(self) -> npt.NDArray[np.bool_]:
         """(d,) columns that take part in a direction of (almost) no length."""
         part = np.abs(self.weakest).max(axis=1, initial=0.0)
         return np.asarray(part > 1e-3 * part.max(initial=0.0))
@@ -131,7 +133,7 @@ def _reciprocal(standard: Floats) -> float:
     return float(found)
 
 
-def _by_svd(standard: Floats, scale: Floats, unit: Floats, squared: bool) -> Solver:
+def _by_svd(standard: Floats, scale: Floats, unit: Floats, squared: bool) -> RootSolver:
     left, values, right = thin_svd(standard, driver="gesvd")
     d = len(scale)
     tolerance = 8 * max(standard.shape) * _EPS
@@ -142,7 +144,7 @@ def _by_svd(standard: Floats, scale: Floats, unit: Floats, squared: bool) -> Sol
     weakest = _null(right[:rank]) if rank < d else right[-1:].T
     left, values, right = left[:, :rank], values[:rank], right[:rank].T
     lift = _shortest(right, scale * unit, unit) if rank < d else right / scale[:, None]
-    return Solver(
+    return RootSolver(
         scale, rank, max(digits, 0.0), weakest, None, left, 1 / values, right / scale[:, None], lift
     )
 
@@ -163,7 +165,7 @@ def _null(rows: Floats) -> Floats:
     return np.asarray(np.sqrt(np.maximum(1.0 - inside, 0.0))[:, None])
 
 
-def _ridged(root: Floats, scale: Floats, unit: Floats, ridge: float) -> Solver:
+def _ridged(root: Floats, scale: Floats, unit: Floats, ridge: float) -> RootSolver:
     """V s / (s^2 + ridge) U' in the user's units."""
     left, values, right = thin_svd(root * unit, driver="gesvd")
     kept = values > 0
@@ -173,54 +175,56 @@ def _ridged(root: Floats, scale: Floats, unit: Floats, ridge: float) -> Solver:
     digits = 16.0 - float(np.log10(condition))
     none = np.zeros((len(scale), 0))
     lift = right * unit[:, None]
-    return Solver(scale, len(scale), digits, none, None, left, values / below, lift, lift)
+    return RootSolver(scale, len(scale), digits, none, None, left, values / below, lift, lift)
 
 
 _DOUBTFUL = 6.0  # fewer digits than this are told
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Problem:
+class LeastSquaresProblem:
     """What is to be solved for d features and m responses."""
 
     features: tuple[str, ...]  # d names
     anchor: Anchor  # of features, then responses
     weight: float  # sum of weights; zero where there is no intercept
     mean: Floats  # (d,) of the features, zero where there is no intercept
-    level: Floats  # (m,) mean of the responses, the same
+    mean_response: Floats  # (m,) mean of the responses, the same
     penalty: Floats  # (d,) ridge, in units of the anchor
-    moving: npt.NDArray[np.bool_]  # (d,) columns that are not constant; the others get zero
+    varying: npt.NDArray[np.bool_]  # (d,) columns that are not constant; the others get zero
     target: Floats  # (r, m)
-    solver: Solver  # of the (r, moving) root
+    solver: RootSolver  # of the (r, moving) root
 
-    def solve(self) -> Line:
+    def solve(self) -> LinearFit:
         """The fit."""
-        coef = self._spread(self.solver.back(self.target))
-        return Line(coef, self.level - self.mean @ coef)
+        coef = self._spread(self.solver.solve(self.target))
+        return LinearFit(coef, self.mean_response - self.mean @ coef)
 
-    def correct(self, line: Line, pull: Pull) -> tuple[Line, float]:
+    def correct(self, line: LinearFit, pull: Pull) -> tuple[LinearFit, float]:
         """A fit corrected by the pull it leaves, and how much that changed it, relatively."""
         total, slope = pull.sums[0], pull.sums[1:]
         centred = slope - self.mean[:, None] * total - self.penalty[:, None] * line.coef
-        change = self._spread(self.solver.back(self.solver.half(centred[self.moving])))
+        change = self._spread(
+            self.solver.solve(self.solver.solve_transposed(centred[self.varying]))
+        )
         shift = (total / self.weight if self.weight else 0.0 * total) - self.mean @ change
         size = self.solver.scale[:, None]
-        large = np.abs(size * line.coef[self.moving]).max(initial=0.0)
-        small = np.abs(size * change[self.moving]).max(initial=0.0)
+        large = np.abs(size * line.coef[self.varying]).max(initial=0.0)
+        small = np.abs(size * change[self.varying]).max(initial=0.0)
         coef, rest = added((line.coef, np.zeros_like(change)), (change, np.zeros_like(change)))
-        moved = Line(coef, line.intercept + shift, rest)
+        moved = LinearFit(coef, line.intercept + shift, rest)
         return moved, float(small / large) if large else 0.0
 
     def warn(self) -> None:
         """Tell of constant columns, of missing rank and of few digits."""
         names = np.array(self.features, dtype=object)
-        if not self.moving.all():
-            still = names[~self.moving].tolist()
+        if not self.varying.all():
+            still = names[~self.varying].tolist()
             warn(ConstantColumnWarning.of_columns(still, "response"))
         found = self.solver
         if found.digits < _DOUBTFUL or found.rank < found.width:
             warning = CollinearWarning.of_columns(
-                [str(name) for name in names[self.moving][found.involved()]],
+                [str(name) for name in names[self.varying][found.collinear()]],
                 rank=found.rank,
                 features=found.width,
                 condition=10.0 ** (16.0 - found.digits),
@@ -229,20 +233,20 @@ class Problem:
             warn(warning)
 
     def _spread(self, coef: Floats) -> Floats:
-        wide = np.zeros((len(self.moving), coef.shape[1]))
-        wide[self.moving] = coef
+        wide = np.zeros((len(self.varying), coef.shape[1]))
+        wide[self.varying] = coef
         return wide
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Line:
+class LinearFit:
     """A linear fit of offsets: v = u'coef + intercept."""
 
     coef: Floats  # (d, m)
     intercept: Floats  # (m,)
     rest: Floats | None = None  # (d, m) what a correction had beyond the last digit of coef
 
-    def rule(self, problem: Problem, labels: Labels) -> LinearRule:
+    def rule(self, problem: LeastSquaresProblem, labels: Labels) -> LinearRule:
         """The fit as a rule about the mean of the rows."""
         d = len(self.coef)
         u, v = _split(problem.anchor, d)
@@ -265,16 +269,16 @@ class Line:
         return slope, np.array([fsum(row) for row in terms])
 
 
-def from_moments(
+def problem_from_moments(
     moments: ClassMoments, *, responses: int, ridge: float = 0.0, intercept: bool = True
-) -> Problem:
+) -> LeastSquaresProblem:
     """Problem of moments over d features and then the responses.
 
     Examples
     --------
     >>> from discriminant.engines.engine import moments
     >>> found = moments([[0.0, 1.0], [1.0, 3.0], [2.0, 5.0]], [0, 0, 0], detail="pooled")
-    >>> problem = from_moments(found, responses=1)  # y = 1 + 2 x
+    >>> problem = problem_from_moments(found, responses=1)  # y = 1 + 2 x
     >>> slope, at_zero = problem.solve().slopes(problem.anchor)
     >>> slope.round(12).tolist(), at_zero.round(12).tolist()
     ([[2.0]], [1.0])
@@ -288,7 +292,7 @@ def from_moments(
         scatter = scatter + weight * centre[:, None] * centre
         weight, centre = 0.0, np.zeros_like(centre)
     d = len(moments.features) - responses
-    return from_scatter(
+    return problem_from_scatter(
         moments.features[:d],
         moments.anchor,
         weight,
@@ -299,9 +303,9 @@ def from_moments(
     )
 
 
-def from_factor(
+def problem_from_factor(
     factor: ScatterFactor, *, responses: int, ridge: float = 0.0, intercept: bool = True
-) -> Problem:
+) -> LeastSquaresProblem:
     """Problem of a triangular factor over d features and then the responses."""
     d = len(factor.columns) - responses
     weight, mean = factor.weight, factor.mean
@@ -319,8 +323,8 @@ def from_factor(
     if not moving.all():
         root = triangle(root[:, np.append(moving, np.ones(responses, dtype=bool))])
     width = int(moving.sum())
-    solver = Solver.of(root[:width, :width], unit=unit[moving])
-    return Problem(
+    solver = RootSolver.from_root(root[:width, :width], unit=unit[moving])
+    return LeastSquaresProblem(
         factor.columns[:d],
         factor.anchor,
         weight,
@@ -333,7 +337,7 @@ def from_factor(
     )
 
 
-def from_rows(
+def problem_from_rows(
     features: tuple[str, ...],
     anchor: Anchor,
     offsets: tuple[Floats, Floats],
@@ -341,7 +345,7 @@ def from_rows(
     weight: Floats | None = None,
     ridge: float = 0.0,
     intercept: bool = True,
-) -> Problem:
+) -> LeastSquaresProblem:
     """Problem of wide rows, (n, d) features and (n, m) responses as offsets, with n < d.
 
     No d x d matrix is made: the rows, centred, are the root.
@@ -354,13 +358,15 @@ def from_rows(
     root = np.sqrt(heavy)[:, None] * (u - mean)
     moving = _moving(np.linalg.norm(root, axis=0), mean, float(heavy.sum()))
     unit = anchor.unit[: u.shape[1]]
-    solver = Solver.of(root[:, moving], unit=unit[moving], ridge=ridge)
+    solver = RootSolver.from_root(root[:, moving], unit=unit[moving], ridge=ridge)
     target = np.sqrt(heavy)[:, None] * (v - level)
     penalty = _penalty(ridge, unit)
-    return Problem(features, anchor, total, mean, level, penalty, moving, target, solver)
+    return LeastSquaresProblem(
+        features, anchor, total, mean, level, penalty, moving, target, solver
+    )
 
 
-def from_scatter(
+def problem_from_scatter(
     features: tuple[str, ...],
     anchor: Anchor,
     weight: float,
@@ -368,15 +374,15 @@ def from_scatter(
     scatter: Floats,
     cross: Floats,
     ridge: float,
-) -> Problem:
+) -> LeastSquaresProblem:
     """Problem of a scatter (d, d) of features and (d, m) of features with responses."""
     unit = anchor.unit[: len(features)]
     penalty = _penalty(ridge, unit)
     moving = _moving(np.sqrt(np.maximum(np.diagonal(scatter), 0.0)), means[0], weight)
     kept = scatter[np.ix_(moving, moving)] + np.diag(penalty[moving])
     root, target = _root(kept, cross[moving])
-    solver = Solver.of(root, unit=unit[moving], squared=True)
-    return Problem(features, anchor, weight, *means, penalty, moving, target, solver)
+    solver = RootSolver.from_root(root, unit=unit[moving], squared=True)
+    return LeastSquaresProblem(features, anchor, weight, *means, penalty, moving, target, solver)
 
 
 def _penalty(ridge: float, unit: Floats) -> Floats:
@@ -438,11 +444,11 @@ class IndicatorRule:
 
     def scores(self, features: Features) -> Floats:
         """(n, K) logs of the memberships, -inf where the fitted value is not positive."""
-        return self.log_memberships(self.bounded(features))
+        return self.log_memberships(self.finite_fitted(features))
 
-    def bounded(self, features: Features) -> Floats:
+    def finite_fitted(self, features: Features) -> Floats:
         """(n, K) fitted values, rows that overflow divided by a power of two: the largest stays."""
-        return self.line.bounded(self._columns(features))
+        return self.line.finite_values(self._columns(features))
 
     def _columns(self, features: Features) -> Features:
         return features if self.basis is None else Expanded(features, self.basis)
@@ -488,23 +494,27 @@ def class_codes(weight: Floats, coding: Coding) -> Floats:
 
 def class_problem(
     moments: ClassMoments | ClassRows, *, codes: Floats, ridge: float = 0.0
-) -> Problem:
+) -> LeastSquaresProblem:
     """Problem in which every row responds with the code (K, m) of its class."""
-    anchor = coded_anchor(moments.anchor, codes.shape[1])
+    anchor = anchor_with_codes(moments.anchor, codes.shape[1])
     if isinstance(moments, ClassRows):
         rows = moments.offsets, codes[moments.codes]
-        return from_rows(moments.features, anchor, rows, weight=moments.weights, ridge=ridge)
+        return problem_from_rows(
+            moments.features, anchor, rows, weight=moments.weights, ridge=ridge
+        )
     weight, centre = float(moments.weight.sum()), moments.centre
     level = moments.weight / weight @ codes
     apart = moments.weight[:, None] * (moments.mean - centre)
     scatter = moments.pooled + moments.spread_of_means()
     cross = apart.T @ (codes - level)
-    return from_scatter(moments.features, anchor, weight, (centre, level), scatter, cross, ridge)
+    return problem_from_scatter(
+        moments.features, anchor, weight, (centre, level), scatter, cross, ridge
+    )
 
 
 def factor_problem(
     factor: ScatterFactor, *, codes: Floats, ridge: float = 0.0, present: npt.NDArray[np.bool_]
-) -> Problem:
+) -> LeastSquaresProblem:
     """The same problem of the factor of features and then the indicators of all classes.
 
     Codes (K, m) are for the classes `present`, of which there are K.
@@ -513,12 +523,12 @@ def factor_problem(
     root = np.hstack([factor.root[:, : 1 + d], factor.root[:, 1 + d :][:, present] @ codes])
     m = codes.shape[1]
     names = (*factor.columns[:d], *(f"code {j}" for j in range(m)))
-    anchor = coded_anchor(factor.anchor.select(np.arange(d)), m)
+    anchor = anchor_with_codes(factor.anchor.select(np.arange(d)), m)
     coded = ScatterFactor(names, anchor, factor.rows, root)
-    return from_factor(coded, responses=m, ridge=ridge)
+    return problem_from_factor(coded, responses=m, ridge=ridge)
 
 
-def class_line(problem: Problem, line: Line, labels: Labels) -> LinearRule:
+def class_rule(problem: LeastSquaresProblem, line: LinearFit, labels: Labels) -> LinearRule:
     """A fitted value for each class; a single response, as in Fisher's coding, speaks for both."""
     rule = line.rule(problem, labels)
     if len(rule.intercept) == len(labels):
@@ -527,7 +537,7 @@ def class_line(problem: Problem, line: Line, labels: Labels) -> LinearRule:
     return LinearRule(labels, rule.anchor, coef, np.append(rule.intercept, -rule.intercept))
 
 
-def coded_anchor(anchor: Anchor, responses: int) -> Anchor:
+def anchor_with_codes(anchor: Anchor, responses: int) -> Anchor:
     """The anchor of features, and of codes, which count from zero."""
     origin = np.append(anchor.origin, np.zeros(responses))
     return Anchor(origin, np.append(anchor.unit, np.ones(responses)))

@@ -31,21 +31,21 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve, cholesky, solve_tri
 from discriminant.errors import OptionError
 from discriminant.models.linear.optimise import (
     GRADIENT,
-    Descent,
     Objective,
+    OptimisationResult,
     PenalisedLoss,
     Point,
     Progress,
+    exact_curvature,
     gradient_descent,
     lbfgs,
-    newton,
-    read_curvature,
+    newton_descent,
 )
 from discriminant.models.linear.whitening import (
     Coordinates,
-    Sample,
     ScaledCoordinates,
     ScaledSample,
+    WhiteSample,
     contrasts,
     white_coordinates,
 )
@@ -65,9 +65,9 @@ class JeffreysLoss:
     plain: PenalisedLoss
     coordinates: Coordinates
 
-    def at(self, theta: Floats, *, want: Want = "gradient") -> Point:
+    def evaluate(self, theta: Floats, *, want: Want = "gradient") -> Point:
         """Two passes over the rows."""
-        point = self.plain.at(theta, want="curvature")
+        point = self.plain.evaluate(theta, want="curvature")
         if not theta.size:
             return point
         assert point.curvature is not None
@@ -112,7 +112,7 @@ _SLOW_GOAL = 1e-12  # largest gradient to aim at where the last step does not sq
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Wish:
+class LogisticOptions:
     """What is asked of a fit."""
 
     link: LinkName = "logit"
@@ -121,21 +121,23 @@ class Wish:
     intercept: bool = True
     jeffreys: bool = False
     solver: Solver = "auto"
-    most: int = 1000  # passes
+    max_passes: int = 1000  # passes
     progress: Progress | None = None
     l1_ratio: float = 0.0  # share of the penalty that is on absolute values: `models.elastic`
-    lightest: float = 1.0  # weight of the lightest row that counts
-    foresee: bool = False  # spare a pass that would only confirm what is proved: `foreseen`
+    min_row_weight: float = 1.0  # weight of the lightest row that counts
+    skip_confirmation: bool = (
+        False  # spare a pass that would only confirm what is proved: `foreseen`
+    )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Fit:
+class LogisticFit:
     """What was found, and where."""
 
     objective: Objective
     coordinates: Coordinates | ScaledCoordinates
     anchor: Anchor
-    descent: Descent
+    descent: OptimisationResult
     overlap: bool  # proved: there is a maximum of the likelihood
 
     def rule(self, labels: Any) -> LinearRule:
@@ -144,7 +146,9 @@ class Fit:
         return LinearRule(labels, self.anchor, coef.T, intercept)
 
 
-def fit_logistic(read: Pass, moments: ClassMoments, sample: Block, wish: Wish) -> Fit:
+def fit_logistic(
+    read: Pass, moments: ClassMoments, sample: Block, options: LogisticOptions
+) -> LogisticFit:
     """Fit by passes over the rows.
 
     Parameters
@@ -156,46 +160,52 @@ def fit_logistic(read: Pass, moments: ClassMoments, sample: Block, wish: Wish) -
     sample
         Some of the rows, evenly spread.
     """
-    moments = moments.at(reading_anchor(moments, intercept=wish.intercept))
+    moments = moments.at(reading_anchor(moments, intercept=options.intercept))
     K = len(moments.labels)
-    loss = Softmax(K) if K > 2 else Binary(wish.link)
+    loss = Softmax(K) if K > 2 else Binary(options.link)
     scale = None
-    if wish.ridge > 0:
-        scale = penalty_scale(moments, standardize=wish.standardize, intercept=wish.intercept)
+    if options.ridge > 0:
+        scale = penalty_scale(moments, standardize=options.standardize, intercept=options.intercept)
     coordinates = white_coordinates(
         moments,
         classes=K if K > 2 else 0,
-        intercept=wish.intercept,
+        intercept=options.intercept,
         ridged=scale,
         read=read,
-        remedy=None if wish.jeffreys else "ridge",
+        remedy=None if options.jeffreys else "ridge",
     )
-    if wish.jeffreys:
-        _feasible(moments, coordinates.size * (K - 1))
-    penalty = None if scale is None else wish.ridge * coordinates.penalty(scale)
+    if options.jeffreys:
+        _check_jeffreys_size(moments, coordinates.size * (K - 1))
+    penalty = None if scale is None else options.ridge * coordinates.penalty(scale)
     plain = PenalisedLoss(read, moments.features, moments.anchor, loss, coordinates, penalty)
-    objective: Objective = JeffreysLoss(plain, coordinates) if wish.jeffreys else plain
-    some = sample_of(sample, plain, coordinates)
-    start = level_start(moments, coordinates)
-    if not wish.jeffreys:  # separated classes put the discriminant where the curvature is nothing
-        start = some.best(start, discriminant_start(moments, coordinates))
-        few = 4 * len(some.rows) <= moments.rows.sum()
-        if wish.solver == "auto" and start.size <= _FEW and few:
-            start = polished(some, start)
-    descent = _descend(objective, start, some, wish)
-    left = wish.most - descent.passes
+    objective: Objective = JeffreysLoss(plain, coordinates) if options.jeffreys else plain
+    some = white_sample(sample, plain, coordinates)
+    start = intercept_only_start(moments, coordinates)
     if (
-        not descent.converged and left > 0 and not separates(descent.point, wish)
+        not options.jeffreys
+    ):  # separated classes put the discriminant where the curvature is nothing
+        start = some.best_between(start, discriminant_start(moments, coordinates))
+        few = 4 * len(some.rows) <= moments.rows.sum()
+        if options.solver == "auto" and start.size <= _FEW and few:
+            start = sample_start(some, start)
+    descent = _descend(objective, start, some, options)
+    left = options.max_passes - descent.passes
+    if (
+        not descent.converged and left > 0 and not proves_separation(descent.point, options)
     ):  # lost where the curvature is nothing: begin lower
-        lower = level_start(moments, coordinates)
-        again = _descend(objective, lower, some, _later_wish(wish, descent.passes))
+        lower = intercept_only_start(moments, coordinates)
+        again = _descend(objective, lower, some, _remaining_options(options, descent.passes))
         if again.converged or again.point.value < descent.point.value:
             descent = replace(again, path=descent.path + again.path)
-    overlap = wish.ridge > 0 or wish.jeffreys or proves_overlap(descent.point, some, link=wish.link)
-    return Fit(objective, coordinates, moments.anchor, descent, overlap)
+    overlap = (
+        options.ridge > 0
+        or options.jeffreys
+        or proves_overlap(descent.point, some, link=options.link)
+    )
+    return LogisticFit(objective, coordinates, moments.anchor, descent, overlap)
 
 
-def _feasible(moments: ClassMoments, numbers: int) -> None:
+def _check_jeffreys_size(moments: ClassMoments, numbers: int) -> None:
     """Jeffreys' prior needs the whole curvature in every pass."""
     rows = int(moments.rows.sum())
     if rows * float(numbers) ** 2 > _MOST_PRODUCTS or numbers > _MOST_NUMBERS:
@@ -209,25 +219,25 @@ def _feasible(moments: ClassMoments, numbers: int) -> None:
         )
 
 
-def separates(point: Point, wish: Wish) -> bool:
+def proves_separation(point: Point, options: LogisticOptions) -> bool:
     """Whether every row is proved to be on the side of its class: none can have lost log 2.
 
     Then classes are completely separated, and there is no end to wait for.
     """
-    if wish.ridge or wish.jeffreys or wish.link == "cloglog":
+    if options.ridge or options.jeffreys or options.link == "cloglog":
         return False
-    return bool(point.slope.loss < 0.99 * np.log(2.0) * wish.lightest)
+    return bool(point.slope.loss < 0.99 * np.log(2.0) * options.min_row_weight)
 
 
-def fit_scaled(
+def fit_logistic_scaled(
     read: Pass,
     sums: ColumnSums,
     weight: Floats,
     sample: Block,
     *,
     features: tuple[str, ...],
-    wish: Wish,
-) -> Fit:
+    options: LogisticOptions,
+) -> LogisticFit:
     """Fit so many features that no product of them is kept: sparse rows, and a ridge.
 
     Parameters
@@ -240,16 +250,16 @@ def fit_scaled(
         Some of the rows.
     """
     K, d = len(weight), len(sums.total)
-    loss = Softmax(K) if K > 2 else Binary(wish.link)
-    spread = sums.spread if wish.intercept else np.hypot(sums.spread, sums.mean)
+    loss = Softmax(K) if K > 2 else Binary(options.link)
+    spread = sums.spread if options.intercept else np.hypot(sums.spread, sums.mean)
     scale = np.divide(1.0, spread, out=np.zeros(d), where=spread > 0)
-    mean = sums.mean if wish.intercept else np.zeros(d)
+    mean = sums.mean if options.intercept else np.zeros(d)
     contrast = contrasts(K) if K > 2 else None
-    coordinates = ScaledCoordinates(scale, mean, contrast, int(wish.intercept))
-    penalty = wish.ridge * coordinates.penalty(spread if wish.standardize else np.ones(d))
+    coordinates = ScaledCoordinates(scale, mean, contrast, int(options.intercept))
+    penalty = options.ridge * coordinates.penalty(spread if options.standardize else np.ones(d))
     objective = PenalisedLoss(read, features, Anchor.zero(d), loss, coordinates, penalty)
     start = np.zeros((coordinates.size, loss.columns if contrast is None else K - 1))
-    if wish.intercept:
+    if options.intercept:
         level = np.log(weight / weight.sum())
         start[0] = level[1] - level[0] if contrast is None else level @ contrast
     some = ScaledSample(sample, loss, coordinates, penalty)
@@ -257,22 +267,28 @@ def fit_scaled(
         objective,
         start,
         sketch=lambda point: some.sketch(point.theta),
-        most=wish.most,
-        progress=wish.progress,
+        most=options.max_passes,
+        progress=options.progress,
     )
-    return Fit(objective, coordinates, Anchor.zero(d), descent, overlap=True)
+    return LogisticFit(objective, coordinates, Anchor.zero(d), descent, overlap=True)
 
 
-def _later_wish(wish: Wish, passes: int) -> Wish:
-    return replace(wish, most=wish.most - passes, progress=later(wish.progress, passes))
+def _remaining_options(options: LogisticOptions, passes: int) -> LogisticOptions:
+    return replace(
+        options,
+        max_passes=options.max_passes - passes,
+        progress=shift_progress(options.progress, passes),
+    )
 
 
-def _descend(objective: Objective, start: Floats, some: Sample, wish: Wish) -> Descent:
+def _descend(
+    objective: Objective, start: Floats, some: WhiteSample, options: LogisticOptions
+) -> OptimisationResult:
     """The way asked for; left to us, Newton where it is cheap and L-BFGS where it is not."""
-    solver, size = wish.solver, start.size
+    solver, size = options.solver, start.size
     if not size:  # no column varies and there is no intercept: nothing is sought
-        return newton(objective, start, most=1)
-    if wish.jeffreys:  # the curvature that is read is not that of the prior, so it is corrected
+        return newton_descent(objective, start, most=1)
+    if options.jeffreys:  # the curvature that is read is not that of the prior, so it is corrected
 
         def share(step: Floats) -> float:
             """Where rows are far out there is next to no curvature: a step would go anywhere."""
@@ -281,51 +297,57 @@ def _descend(objective: Objective, start: Floats, some: Sample, wish: Wish) -> D
         return lbfgs(
             objective,
             start,
-            sketch=read_curvature,
+            sketch=exact_curvature,
             renewed=None,
-            most=wish.most,
-            progress=wish.progress,
+            most=options.max_passes,
+            progress=options.progress,
             goal=_SLOW_GOAL,
             share=share,
             memory=_LONG_MEMORY,
         )
-    stop = partial(separates, wish=wish)
+    stop = partial(proves_separation, options=options)
     if solver == "newton" or (solver == "auto" and size <= _FEW):
-        goal = GRADIENT if wish.link == "logit" else _SLOW_GOAL  # others expect their curvature
-        return newton(
+        goal = GRADIENT if options.link == "logit" else _SLOW_GOAL  # others expect their curvature
+        return newton_descent(
             objective,
             start,
-            most=wish.most,
-            progress=wish.progress,
+            most=options.max_passes,
+            progress=options.progress,
             goal=goal,
-            foresee=wish.foresee and wish.link == "logit",
+            foresee=options.skip_confirmation and options.link == "logit",
             stop=stop,
         )
     if solver == "gradient":
-        steep = some.bound()
+        steep = some.curvature_bound()
         return gradient_descent(
-            objective, start, scale=steep, most=wish.most, progress=wish.progress
+            objective, start, scale=steep, most=options.max_passes, progress=options.progress
         )
-    patience = wish.most if solver == "lbfgs" or size > _SOME else min(wish.most, _PATIENCE)
+    patience = (
+        options.max_passes
+        if solver == "lbfgs" or size > _SOME
+        else min(options.max_passes, _PATIENCE)
+    )
     found = lbfgs(
         objective,
         start,
         sketch=lambda point: some.sketch(point.theta),
         most=patience,
-        progress=wish.progress,
-        enough=None if wish.ridge else lambda point: proves_overlap(point, some, link=wish.link),
+        progress=options.progress,
+        enough=None
+        if options.ridge
+        else lambda point: proves_overlap(point, some, link=options.link),
         stop=stop,
     )
-    left = wish.most - found.passes
+    left = options.max_passes - found.passes
     settled = found.converged or stop(found.point)
     if settled or solver == "lbfgs" or size > _SOME or left < 1:
         return found
-    progress = later(wish.progress, found.passes)
-    rest = newton(objective, found.theta, most=left, progress=progress, stop=stop)
+    progress = shift_progress(options.progress, found.passes)
+    rest = newton_descent(objective, found.theta, most=left, progress=progress, stop=stop)
     return replace(rest, path=found.path + rest.path)
 
 
-def later(progress: Progress | None, passes: int) -> Progress | None:
+def shift_progress(progress: Progress | None, passes: int) -> Progress | None:
     """Progress of a way that another went before."""
     if progress is None:
         return None
@@ -358,13 +380,13 @@ def penalty_scale(moments: ClassMoments, *, standardize: bool, intercept: bool) 
     return np.asarray(np.sqrt(total / moments.weight.sum()))
 
 
-def sample_of(sample: Block, objective: PenalisedLoss, coordinates: Coordinates) -> Sample:
+def white_sample(sample: Block, objective: PenalisedLoss, coordinates: Coordinates) -> WhiteSample:
     """Rows in white coordinates."""
     frame = coordinates.frame
     rows = objective.anchor.offsets(dense(sample.features)) @ frame[:-1] + frame[-1]
     weight = np.ones(len(rows)) if sample.weight is None else sample.weight
     some = weight > 0
-    return Sample(
+    return WhiteSample(
         rows[some],
         sample.codes[some],
         weight[some] / weight.sum(),
@@ -393,7 +415,7 @@ def discriminant_start(moments: ClassMoments, coordinates: Coordinates) -> Float
     return np.asarray(found @ coordinates.contrast)
 
 
-def polished(some: Sample, start: Floats) -> Floats:
+def sample_start(some: WhiteSample, start: Floats) -> Floats:
     """A start that is the most likely one of some rows, if these are many for its numbers."""
     if len(some.rows) < _MANY * start.size:
         return start
@@ -404,10 +426,10 @@ def polished(some: Sample, start: Floats) -> Floats:
     objective = PenalisedLoss(
         lambda reading: reading.read(block), names, Anchor.zero(q), some.loss, plain, some.penalty
     )
-    return newton(objective, start, most=_PATIENCE // 4).theta
+    return newton_descent(objective, start, most=_PATIENCE // 4).theta
 
 
-def level_start(moments: ClassMoments, coordinates: Coordinates) -> Floats:
+def intercept_only_start(moments: ClassMoments, coordinates: Coordinates) -> Floats:
     """(q, m) no slopes, and with an intercept the shares of the classes."""
     contrast = coordinates.contrast
     columns = 1 if contrast is None else contrast.shape[1]
@@ -418,7 +440,7 @@ def level_start(moments: ClassMoments, coordinates: Coordinates) -> Floats:
     return found
 
 
-def proves_overlap(point: Point, some: Sample, *, link: LinkName = "logit") -> bool:
+def proves_overlap(point: Point, some: WhiteSample, *, link: LinkName = "logit") -> bool:
     """Whether Bach's bound says that the likelihood has a maximum near a point."""
     weight, least = point.slope.weight, point.slope.least
     if link != "logit" or not np.isfinite(least) or least <= 0:
@@ -427,13 +449,13 @@ def proves_overlap(point: Point, some: Sample, *, link: LinkName = "logit") -> b
     return bool(square * 2.0 / least <= 0.25)
 
 
-def _decrement(point: Point, some: Sample) -> float:
+def _decrement(point: Point, some: WhiteSample) -> float:
     """g' H^-1 g of the mean loss, or more than that if only some rows tell of H."""
     try:
         if point.curvature is not None:
             flat = point.gradient.T.ravel()
             return float(flat @ cho_solve(cho_factor(point.curvature), flat))
-        floor = some.floor(point.theta) / point.slope.weight
+        floor = some.curvature_floor(point.theta) / point.slope.weight
         return float((point.gradient * cho_solve(cho_factor(floor), point.gradient)).sum())
     except LinAlgError:
         return np.inf

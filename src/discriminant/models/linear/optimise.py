@@ -38,7 +38,7 @@ Progress = Callable[[int, float, float], object]  # passes so far, loss, largest
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Point:
-    """Somewhere on the way, and what one pass found there."""
+    """Somewhere on the trace, and what one pass found there."""
 
     theta: Floats  # (q, m)
     value: float
@@ -47,12 +47,12 @@ class Point:
     slope: Slope
 
     @property
-    def steepness(self) -> float:
+    def max_gradient(self) -> float:
         """Largest entry of the gradient."""
         return float(np.abs(self.gradient).max(initial=0.0))
 
 
-class Guess(Protocol):
+class CurvatureModel(Protocol):
     """A curvature, more or less."""
 
     def solve(self, gradient: Floats) -> Floats:
@@ -61,7 +61,7 @@ class Guess(Protocol):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Read:
+class ExactCurvature:
     """A curvature as it was read."""
 
     curvature: Floats  # (m q, m q)
@@ -79,16 +79,16 @@ class Read:
         return np.asarray(solved.reshape(m, q).T)
 
 
-def read_curvature(point: Point) -> Read:
+def exact_curvature(point: Point) -> ExactCurvature:
     """The curvature that was read at a point, as a guess of it elsewhere."""
     assert point.curvature is not None
-    return Read(point.curvature)
+    return ExactCurvature(point.curvature)
 
 
 class Objective(Protocol):
     """What is to be made small."""
 
-    def at(self, theta: Floats, *, want: Want = "gradient") -> Point:
+    def evaluate(self, theta: Floats, *, want: Want = "gradient") -> Point:
         """One pass over the rows."""
         ...
 
@@ -104,7 +104,7 @@ class PenalisedLoss:
     coordinates: Coordinates | ScaledCoordinates
     penalty: Floats | None  # (q, q) Q, or (q,) its diagonal
 
-    def at(self, theta: Floats, *, want: Want = "gradient") -> Point:
+    def evaluate(self, theta: Floats, *, want: Want = "gradient") -> Point:
         """One pass over the rows."""
         slope = self.read(self._reading(theta, want))
         value = slope.loss / slope.weight
@@ -136,8 +136,8 @@ class PenalisedLoss:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Descent:
-    """The end of the way, and the way."""
+class OptimisationResult:
+    """The end of the trace, and the trace."""
 
     theta: Floats  # (q, m)
     point: Point  # where the last pass was; theta may be one last Newton step further
@@ -151,32 +151,34 @@ class Descent:
         return len(self.path)
 
 
-class Way:
+class Trace:
     """Passes made and what to say of them."""
 
     def __init__(self, objective: Objective, most: int, progress: Progress | None) -> None:
         self.objective, self.most, self.progress = objective, most, progress
         self.path: list[float] = []
 
-    def at(self, theta: Floats, *, want: Want = "gradient") -> Point:
-        point = self.objective.at(theta, want=want)
+    def evaluate(self, theta: Floats, *, want: Want = "gradient") -> Point:
+        point = self.objective.evaluate(theta, want=want)
         self.path.append(point.value)
         if self.progress is not None:
-            self.progress(len(self.path), point.value, point.steepness)
+            self.progress(len(self.path), point.value, point.max_gradient)
         return point
 
     @property
-    def over(self) -> bool:
+    def exhausted(self) -> bool:
         return len(self.path) >= self.most
 
-    def end(self, point: Point, decrement: float, theta: Floats | None = None) -> Descent:
-        met = point.steepness <= GRADIENT and decrement <= DECREMENT
+    def result(
+        self, point: Point, decrement: float, theta: Floats | None = None
+    ) -> OptimisationResult:
+        met = point.max_gradient <= GRADIENT and decrement <= DECREMENT
         converged = met and bool(np.isfinite(point.value))
         found = point.theta if theta is None else theta
-        return Descent(found, point, converged, decrement, tuple(self.path))
+        return OptimisationResult(found, point, converged, decrement, tuple(self.path))
 
 
-def newton(
+def newton_descent(
     objective: Objective,
     start: Floats,
     *,
@@ -185,33 +187,33 @@ def newton(
     goal: float = GRADIENT,
     foresee: bool = False,
     stop: Callable[[Point], bool] | None = None,
-) -> Descent:
+) -> OptimisationResult:
     """Newton's steps, each halved until the value falls; with an expected curvature, Fisher's.
 
     When both tests are met one more step is taken without reading the rows again: it squares what
     is left of the error. With `foresee`, for the losses of which `foreseen` holds, it is enough
     that they are proved to be met after that step. It goes no further where `stop` says so.
     """
-    way = Way(objective, most, progress)
-    point = way.at(start, want="curvature")
+    trace = Trace(objective, most, progress)
+    point = trace.evaluate(start, want="curvature")
     while True:
-        step = -read_curvature(point).solve(point.gradient)
+        step = -exact_curvature(point).solve(point.gradient)
         decrement = -0.5 * float((point.gradient * step).sum())
-        if point.steepness <= goal and decrement <= DECREMENT:
-            return way.end(point, decrement, point.theta + step)
+        if point.max_gradient <= goal and decrement <= DECREMENT:
+            return trace.result(point, decrement, point.theta + step)
         if foresee:
-            ahead, left = foreseen(point, decrement)
+            ahead, left = bounds_after_newton_step(point, decrement)
             if ahead <= goal and left <= DECREMENT:
-                return replace(way.end(point, left, point.theta + step), converged=True)
-        if way.over or (stop is not None and stop(point)):
-            return way.end(point, decrement)
-        after = _halved(way, point, step, want="curvature")
+                return replace(trace.result(point, left, point.theta + step), converged=True)
+        if trace.exhausted or (stop is not None and stop(point)):
+            return trace.result(point, decrement)
+        after = _halved(trace, point, step, want="curvature")
         if after is None:
-            return way.end(point, decrement)
+            return trace.result(point, decrement)
         point = after
 
 
-def foreseen(point: Point, decrement: float) -> tuple[float, float]:
+def bounds_after_newton_step(point: Point, decrement: float) -> tuple[float, float]:
     """Bounds of the largest gradient and of the decrement after a full Newton step.
 
     For the logit and softmax, whose third derivative along a direction is at most the range of its
@@ -235,7 +237,7 @@ def lbfgs(
     objective: Objective,
     start: Floats,
     *,
-    sketch: Callable[[Point], Guess],
+    sketch: Callable[[Point], CurvatureModel],
     renewed: int | None = 2,
     most: int = 1000,
     progress: Progress | None = None,
@@ -244,7 +246,7 @@ def lbfgs(
     share: Callable[[Floats], float] | None = None,
     memory: int = _PAIRS,
     stop: Callable[[Point], bool] | None = None,
-) -> Descent:
+) -> OptimisationResult:
     """Steps by a sketch of the curvature, corrected by what the last few passes found.
 
     The sketch is made at the start and once more after so many steps, where they have led; if that
@@ -252,29 +254,29 @@ def lbfgs(
     gradient of a hundredth, twice at most. `share`: how much of a step may be taken. `memory`: how
     many passes correct the sketch. It goes no further where `stop` says so.
     """
-    way = Way(objective, most, progress)
-    point = way.at(start)
-    guess, pairs, last = sketch(point), list[_Pair](), 1e-4 * goal
+    trace = Trace(objective, most, progress)
+    point = trace.evaluate(start)
+    guess, pairs, last = sketch(point), list[CorrectionPair](), 1e-4 * goal
     for turn in count():
         if turn == renewed or renewed is None:
             guess = sketch(point)
         step = _two_loops(point.gradient, pairs, guess)
         decrement = -0.5 * float((point.gradient * step).sum())
-        if point.steepness <= goal and decrement <= DECREMENT:
+        if point.max_gradient <= goal and decrement <= DECREMENT:
             if enough is None or goal <= last or enough(point):
-                return way.end(point, decrement)
+                return trace.result(point, decrement)
             goal *= 0.01
-        if way.over or (stop is not None and stop(point)):
-            return way.end(point, decrement)
+        if trace.exhausted or (stop is not None and stop(point)):
+            return trace.result(point, decrement)
         if share is not None:
             step *= share(step)
-        after = _halved(way, point, step, want="gradient")
+        after = _halved(trace, point, step, want="gradient")
         if after is None and not pairs:
-            return way.end(point, decrement)
+            return trace.result(point, decrement)
         if after is None:  # the curvature was misjudged: begin again from a sketch
             guess, pairs = sketch(point), []
             continue
-        pair = _Pair(after.theta - point.theta, after.gradient - point.gradient)
+        pair = CorrectionPair(after.theta - point.theta, after.gradient - point.gradient)
         if pair.product > 0:
             pairs = [*pairs[-memory + 1 :], pair]
         point = after
@@ -288,22 +290,22 @@ def gradient_descent(
     scale: float,
     most: int = 10000,
     progress: Progress | None = None,
-) -> Descent:
+) -> OptimisationResult:
     """Steps of 1/scale down the gradient: no more than that may be taken, so none goes wrong."""
-    way = Way(objective, most, progress)
-    point = way.at(start)
+    trace = Trace(objective, most, progress)
+    point = trace.evaluate(start)
     while True:
         step = -point.gradient / scale
         decrement = -0.5 * float((point.gradient * step).sum())
-        if (point.steepness <= GRADIENT and decrement <= DECREMENT) or way.over:
-            return way.end(point, decrement)
-        after = _halved(way, point, step, want="gradient")
+        if (point.max_gradient <= GRADIENT and decrement <= DECREMENT) or trace.exhausted:
+            return trace.result(point, decrement)
+        after = _halved(trace, point, step, want="gradient")
         if after is None:
-            return way.end(point, decrement)
+            return trace.result(point, decrement)
         point = after
 
 
-class _Pair:
+class CorrectionPair:
     """A step, and how the gradient changed along it."""
 
     def __init__(self, move: Floats, change: Floats) -> None:
@@ -311,7 +313,7 @@ class _Pair:
         self.product = float((move * change).sum())
 
 
-def _two_loops(gradient: Floats, pairs: list[_Pair], guess: Guess) -> Floats:
+def _two_loops(gradient: Floats, pairs: list[CorrectionPair], guess: CurvatureModel) -> Floats:
     found, shares = gradient.copy(), []
     for pair in reversed(pairs):
         shares.append(float((pair.move * found).sum()) / pair.product)
@@ -322,7 +324,7 @@ def _two_loops(gradient: Floats, pairs: list[_Pair], guess: Guess) -> Floats:
     return -found
 
 
-def _halved(way: Way, point: Point, step: Floats, *, want: Want) -> Point | None:
+def _halved(trace: Trace, point: Point, step: Floats, *, want: Want) -> Point | None:
     """The point a step away, or half of it, or half of that; None where no part of it goes down.
 
     Near the end values agree to rounding, and then a smaller gradient is as good.
@@ -332,14 +334,14 @@ def _halved(way: Way, point: Point, step: Floats, *, want: Want) -> Point | None
         return None
     share = 1.0
     for _ in range(_HALVINGS):
-        after = way.at(point.theta + share * step, want=want)
+        after = trace.evaluate(point.theta + share * step, want=want)
         if np.isfinite(after.value):
             blur = 1e-14 * max(1.0, abs(point.value))
             if after.value <= point.value + _ARMIJO * share * slope:
                 return after
-            if after.value <= point.value + blur and after.steepness < point.steepness:
+            if after.value <= point.value + blur and after.max_gradient < point.max_gradient:
                 return after
-        if way.over:
+        if trace.exhausted:
             return None
         share *= _shorter(point.value, share * slope, after.value)
     return None

@@ -36,7 +36,7 @@ from discriminant.moments.margins import Judgement, Stand, Weights
 from discriminant.table.blocks import Codes, Features, is_sparse
 
 
-def as_entries(rows: Any) -> Any:
+def as_compiled_csr(rows: Any) -> Any:
     """CSR of float32 or float64 with 32-bit indices, each cell once; what fits is not copied."""
     if not rows.has_canonical_format:
         rows = rows.copy()
@@ -54,7 +54,7 @@ def as_entries(rows: Any) -> Any:
     )
 
 
-def places_of(rows: Any) -> Any:
+def unsigned_indices(rows: Any) -> Any:
     """Columns of the entries as unsigned numbers: loops need not ask whether they are negative."""
     return rows.indices.view(np.uint32)
 
@@ -71,18 +71,18 @@ Judge = Callable[[Weights, bool], Judgement]  # fully, or only counted
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Found:
+class PerceptronFit:
     """What a perceptron came to."""
 
     weights: Weights
-    judgement: Judgement
+    mistakes: Judgement
     updates: int
     converged: bool
     path: tuple[int, ...]  # moves of each pass; for the batch rows wrong before each step
     balanced: bool = False  # the moves of the wrong rows cancel: no border has every row right
 
 
-def walk_rows(
+def train_online(
     features: Features,
     codes: Codes,
     *,
@@ -92,14 +92,14 @@ def walk_rows(
     keep: Keep = "pocket",
     max_passes: int | None = None,
     rng: np.random.Generator | None = None,
-) -> Found:
+) -> PerceptronFit:
     """Row by row, in order, or with `rng` in a new order each pass."""
     if is_sparse(features) and not stand.squares:
         features, stand = stand.rows(features), replace(stand, scale=np.ones(len(stand.scale)))
-    walk = _Walk(features, codes.astype(np.int32), stand, classes, keep == "average")
+    walk = _OnlinePasses(features, codes.astype(np.int32), stand, classes, keep == "average")
     pocket = _Pocket(judge, rows=len(codes), open=keep == "pocket")
     converged, path = False, list[int]()
-    while not converged and goes_on(path, rows=len(codes), most=max_passes):
+    while not converged and continues(path, rows=len(codes), most=max_passes):
         before = walk.updates
         order = None if rng is None else rng.permutation(len(codes))
         done = walk.once(order, pocket)
@@ -107,22 +107,22 @@ def walk_rows(
         converged = done or walk.updates == before
     if keep == "average":
         weights = walk.average()
-        return Found(weights, judge(weights, True), walk.updates, converged, tuple(path))
+        return PerceptronFit(weights, judge(weights, True), walk.updates, converged, tuple(path))
     last = judge(walk.weights, True)
     if not converged and pocket.held is not None and pocket.held[1].wrong < last.wrong:
         best = pocket.held[0]
-        return Found(best, judge(best, True), walk.updates, converged, tuple(path))
-    return Found(walk.weights, last, walk.updates, converged, tuple(path))
+        return PerceptronFit(best, judge(best, True), walk.updates, converged, tuple(path))
+    return PerceptronFit(walk.weights, last, walk.updates, converged, tuple(path))
 
 
-def descend(
+def train_batch(
     *, classes: int, width: int, judge: Judge, rows: int, max_passes: int | None = None
-) -> Found:
+) -> PerceptronFit:
     """All wrong rows at once, until there are none; the best weights met are kept."""
     weights, path = Weights.zero(classes, width), list[int]()
     best, balanced = (weights, judge(weights, True)), False
     now = best[1]
-    while now.wrong and goes_on(path, rows=rows, most=max_passes):
+    while now.wrong and continues(path, rows=rows, most=max_passes):
         path.append(now.wrong)
         if not now.moves.length:  # a border would have a positive lead on their sum, which is zero
             balanced = True
@@ -131,10 +131,10 @@ def descend(
         now = judge(weights, True)
         if now.wrong < best[1].wrong:
             best = weights, now
-    return Found(*best, len(path), not best[1].wrong, tuple(path), balanced)
+    return PerceptronFit(*best, len(path), not best[1].wrong, tuple(path), balanced)
 
 
-def goes_on(path: list[int], *, rows: int, most: int | None) -> bool:
+def continues(path: list[int], *, rows: int, most: int | None) -> bool:
     """Whether another pass is due; without a number, while it is cheap or there is progress."""
     done = len(path)
     if most is not None:
@@ -167,7 +167,7 @@ class _Pocket:
             self.held = weights.copy(), found
 
 
-class _Walk:
+class _OnlinePasses:
     """Weights under way, moved in place by the compiled loop."""
 
     def __init__(
@@ -222,15 +222,23 @@ class _Walk:
         now, late, stand = self._now, self._late, self._stand
         moved = (now.slope, now.intercept, late.slope, late.intercept)
         if is_sparse(features):
-            entries = (features.data, places_of(features), features.indptr, codes, self._square)
-            return self._loops.walk_sparse(*entries, stand.one, *moved, self._state, longest, goal)
+            entries = (
+                features.data,
+                unsigned_indices(features),
+                features.indptr,
+                codes,
+                self._square,
+            )
+            return self._loops.perceptron_sparse(
+                *entries, stand.one, *moved, self._state, longest, goal
+            )
         rows = (features, codes, stand.origin, stand.scale, stand.one)
-        return self._loops.walk_dense(*rows, *moved, self._room, self._state, longest, goal)
+        return self._loops.perceptron_dense(*rows, *moved, self._room, self._state, longest, goal)
 
     def _parts(self, order: Any) -> Iterator[tuple[Any, Codes]]:
         """Rows as the loop takes them: as they lie where that can be, else some at a time."""
         features, codes = self._features, self._codes
-        if order is None and walkable(features):
+        if order is None and readable_in_place(features):
             yield features, codes
             return
         size = max(_PART_BYTES // (8 * _entries(features)), 1)
@@ -241,7 +249,7 @@ class _Walk:
             yield _as_walked(features[rows]), codes[rows]
 
 
-def walkable(features: Features) -> bool:
+def readable_in_place(features: Features) -> bool:
     """Whether the loop takes the rows as they lie."""
     if is_sparse(features):
         return features.data.dtype.char in "fd" and features.indices.dtype == np.int32
@@ -251,7 +259,7 @@ def walkable(features: Features) -> bool:
 
 def _as_walked(part: Any) -> Any:
     if is_sparse(part):
-        return as_entries(part)
+        return as_compiled_csr(part)
     kind = part.dtype if part.dtype.char in "fd" else np.float64
     return np.ascontiguousarray(part, dtype=kind)
 

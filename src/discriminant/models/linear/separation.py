@@ -77,7 +77,7 @@ class Cone:
         """(r, K) one of the span, in no relation to the axes."""
         if self.span is None:
             return self.inside
-        return _spread_out(self.span @ generic(self.span.shape[1]), self.group)
+        return _spread_out(self.span @ quasi_random(self.span.shape[1]), self.group)
 
     def frees(self, rows: Floats, codes: Places) -> npt.NDArray[np.bool_]:
         """(n,) rows with a margin of zero here, but not all over the span."""
@@ -93,7 +93,7 @@ class Cone:
         return free
 
 
-def cone_of(rows: Floats, codes: Places, classes: int) -> Cone | None:
+def find_cone(rows: Floats, codes: Places, classes: int) -> Cone | None:
     """The cone of rows in white coordinates, or None if it has no positive margin."""
     descended = _descended(rows, codes, classes) if classes > 2 else None
     if descended is not None:
@@ -160,7 +160,7 @@ def _overlapping(rows: Floats, codes: Places, classes: int) -> Places:
 def _widest(margins: Any) -> tuple[Floats, Floats] | None:
     """A b of { b : margins b >= 0 } with most positive margins, and a basis of what it spans."""
     m = margins.shape[0]
-    caps = 1.0 + generic(m)
+    caps = 1.0 + quasi_random(m)
     turned = margins.T
     stack: Any = sparse.hstack if sparse.issparse(margins) else np.hstack
     limits: Any = np.zeros((2 * m, 2))
@@ -241,16 +241,16 @@ def _null(margins: Any) -> Floats:
     rows = np.asarray(margins.toarray() if hasattr(margins, "toarray") else margins)
     if not len(rows):
         return np.eye(rows.shape[1])
-    size, axes = svd_of(rows)
+    size, axes = right_svd(rows)
     return np.asarray(axes[int((size > RANK * size[0]).sum()) :].T)
 
 
 def _rank(rows: Floats) -> int:
-    size = svd_of(rows)[0]
+    size = right_svd(rows)[0]
     return int((size > RANK * size[0]).sum())
 
 
-def svd_of(rows: Floats) -> tuple[Floats, Floats]:
+def right_svd(rows: Floats) -> tuple[Floats, Floats]:
     """Singular values and all right axes; of many rows by way of their triangular factor."""
     if len(rows) > 2 * rows.shape[1]:
         rows = np.asarray(qr(rows, mode="r", check_finite=False)[0][: rows.shape[1]])
@@ -258,7 +258,7 @@ def svd_of(rows: Floats) -> tuple[Floats, Floats]:
     return np.asarray(size), np.asarray(axes)
 
 
-def generic(count: int) -> Floats:
+def quasi_random(count: int) -> Floats:
     """(count,) numbers of (0, 1) in no simple relation."""
     return np.asarray(np.arange(1, count + 1) * _GOLDEN % 1.0)
 
@@ -285,7 +285,7 @@ class Separation:
         return self.kind != "none"
 
 
-def separation(
+def detect_separation(
     read: Read,
     *,
     anchor: Anchor,
@@ -315,11 +315,11 @@ def separation(
         least 64.
     """
     keep = max(4 * (len(features) + 1), 64) if keep is None else keep
-    asking = _Asking(read, anchor, features, spread, intercept, len(labels), keep)
+    asking = _MarginQuery(read, anchor, features, spread, intercept, len(labels), keep)
     if not (intercept or (spread > 0).any()):  # all margins are zero, whatever the coefficients
         return Separation("none", None, (), (), 0)
     sample = asking.margins(np.zeros((len(features) + 1, len(labels))))
-    held = _Held.none(len(features)).with_rows(sample)
+    held = _ActiveRows.none(len(features)).with_rows(sample)
     if start is not None:
         found = asking.margins(start)
         if found.positive.any() and not (found.negative.any() or found.zero.any()):
@@ -329,11 +329,11 @@ def separation(
     return _decided(asking, held, labels)
 
 
-def _decided(asking: _Asking, held: _Held, labels: Labels) -> Separation:
+def _decided(asking: _MarginQuery, held: _ActiveRows, labels: Labels) -> Separation:
     """Cutting planes from rows that span what all rows span."""
     while True:  # every round looks at more rows, until it is decided
-        frame = _Frame.of(held, asking)
-        cone = cone_of(frame.white(held.offsets), held.codes, len(labels))
+        frame = _WhiteFrame.of(held, asking)
+        cone = find_cone(frame.white(held.offsets), held.codes, len(labels))
         if cone is None:
             return Separation("none", None, (), (), len(held.codes))
         direction = frame.coefficients(cone.inside)
@@ -360,7 +360,7 @@ def _separated(
     kind: Kind,
     direction: Floats,
     moving: npt.NDArray[np.bool_],
-    asking: _Asking,
+    asking: _MarginQuery,
     labels: Labels,
     found: Margins,
     rows: int,
@@ -376,7 +376,7 @@ def _separated(
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Asking:
+class _MarginQuery:
     """Reads margins of all rows."""
 
     read: Read
@@ -395,7 +395,7 @@ class _Asking:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Held:
+class _ActiveRows:
     """Rows looked at."""
 
     offsets: Floats  # (n, d)
@@ -403,32 +403,32 @@ class _Held:
     seen: frozenset[tuple[int, bytes]]
 
     @classmethod
-    def none(cls, width: int) -> _Held:
+    def none(cls, width: int) -> _ActiveRows:
         return cls(np.zeros((0, width)), np.zeros(0, dtype=np.intp), frozenset())
 
-    def with_rows(self, found: Margins, chosen: npt.NDArray[np.bool_] | None = None) -> _Held:
+    def with_rows(self, found: Margins, chosen: npt.NDArray[np.bool_] | None = None) -> _ActiveRows:
         """These and the rows that a reading brought back, or those chosen of them."""
         places = np.arange(len(found.codes)) if chosen is None else np.flatnonzero(chosen)
         keys = {(int(found.codes[i]), found.offsets[i].tobytes()): i for i in places}
         new = np.array([i for key, i in keys.items() if key not in self.seen], dtype=np.intp)
-        return _Held(
+        return _ActiveRows(
             np.vstack([self.offsets, found.offsets[new]]),
             np.append(self.codes, found.codes[new]),
             self.seen.union(keys),
         )
 
 
-def _spanning(asking: _Asking, held: _Held) -> _Held:
+def _spanning(asking: _MarginQuery, held: _ActiveRows) -> _ActiveRows:
     """Rows that span what all rows span.
 
     Scores that are zero on all rows held are zero on all rows, or single out those that are not in
     the span: of two classes, those on one side, so that the other is asked for as well.
     """
     while True:
-        frame = _Frame.of(held, asking)
+        frame = _WhiteFrame.of(held, asking)
         if not frame.null.shape[1]:
             return held
-        still = frame.null @ generic(frame.null.shape[1])
+        still = frame.null @ quasi_random(frame.null.shape[1])
         direction = frame.unscaled(still[:, None] * np.arange(asking.classes))
         found = asking.margins(direction)
         if not found.negative.any() and found.positive.any():
@@ -443,7 +443,7 @@ def _spanning(asking: _Asking, held: _Held) -> _Held:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Frame:
+class _WhiteFrame:
     """Coordinates in which rows are white: [(u - centre) / scale, one] times `basis`."""
 
     centre: Floats  # (d,)
@@ -453,13 +453,13 @@ class _Frame:
     null: Floats  # (d + 1, d + 1 - r) what is zero on the rows, constant columns aside
 
     @classmethod
-    def of(cls, held: _Held, asking: _Asking) -> _Frame:
+    def of(cls, held: _ActiveRows, asking: _MarginQuery) -> _WhiteFrame:
         spread, one = asking.spread, float(asking.intercept)
         centre = one * held.offsets.mean(axis=0)
         none = np.zeros((len(spread) + 1, 0))
         frame = cls(centre, np.where(spread > 0, spread, np.inf), one, none, none)
         active = np.append(spread > 0, asking.intercept)
-        size, axes = svd_of(frame.standard(held.offsets)[:, active])
+        size, axes = right_svd(frame.standard(held.offsets)[:, active])
         rank = int((size > RANK * size[0]).sum())
         whole = np.zeros((len(active), len(axes)))
         whole[active] = axes.T

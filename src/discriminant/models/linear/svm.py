@@ -55,7 +55,7 @@ from typing import Any, Literal
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
-from discriminant.models.linear.perceptron import places_of
+from discriminant.models.linear.perceptron import unsigned_indices
 from discriminant.moments.loss import Products
 from discriminant.table.blocks import Floats
 
@@ -67,7 +67,7 @@ _TO_BORDER = 0.995  # how far towards the border an interior step may go
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Problem:
+class SVMProblem:
     """Two classes, and how to ask of their rows."""
 
     sign: Floats  # (N,) +-1
@@ -95,11 +95,11 @@ class Problem:
 
     def proof(self, alpha: Floats) -> Floats:
         """(N,) alpha that proves how far the least is: with an intercept, balanced."""
-        return balanced(alpha, self.sign) if self.free else alpha
+        return balance_dual(alpha, self.sign) if self.free else alpha
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Vectors:
+class SVMFit:
     """What a search came to."""
 
     weights: Floats  # (d + 1,) the last is the intercept
@@ -108,7 +108,9 @@ class Vectors:
     objective: float
 
 
-def newton(problem: Problem, *, tolerance: float = 1e-8, max_steps: int = 100) -> Vectors:
+def fit_squared_hinge(
+    problem: SVMProblem, *, tolerance: float = 1e-8, max_steps: int = 100
+) -> SVMFit:
     """Squared hinge, by Newton steps on the active rows."""
     weights = np.zeros(len(problem.penalty) + 1)
     margin = np.zeros(len(problem.sign))
@@ -124,8 +126,10 @@ def newton(problem: Problem, *, tolerance: float = 1e-8, max_steps: int = 100) -
         down = sums.pull[:, 0] - np.append(force, 0.0)
         step = problem.step(sums.gram, down[:, None])[:, 0]
         objective = _energy(problem, weights) + float(problem.cost @ short**2)
-        before, gap = gap, float(row_gaps(margin, proof, problem.cost, squared=True).sum())
-        gap = (gap + lagging(force - sums.pull[:-1, 1], problem.penalty)) / (objective or 1.0)
+        before, gap = gap, float(row_duality_gaps(margin, proof, problem.cost, squared=True).sum())
+        gap = (gap + stationarity_gap(force - sums.pull[:-1, 1], problem.penalty)) / (
+            objective or 1.0
+        )
         gain = 0.5 * float(down @ step)
         steps += 1
         # The proof can lag behind: of many rows it wants a gradient that is almost zero.
@@ -135,11 +139,11 @@ def newton(problem: Problem, *, tolerance: float = 1e-8, max_steps: int = 100) -
         far = _search(problem, weights, step, margin, change)
         weights += far * step
         margin += far * change
-    return Vectors(weights, steps, gap, objective)
+    return SVMFit(weights, steps, gap, objective)
 
 
 def _search(
-    problem: Problem, weights: Floats, step: Floats, margin: Floats, change: Floats
+    problem: SVMProblem, weights: Floats, step: Floats, margin: Floats, change: Floats
 ) -> float:
     """How far along the step the least lies: the root of an increasing, piecewise linear slope."""
     P, w, s = problem.penalty, weights[:-1], step[:-1]
@@ -164,7 +168,7 @@ def _search(
     return far
 
 
-def interior(problem: Problem, *, tolerance: float = 1e-8, max_steps: int = 200) -> Vectors:
+def fit_hinge(problem: SVMProblem, *, tolerance: float = 1e-8, max_steps: int = 200) -> SVMFit:
     """Hinge, by steps inside 0 < alpha < cost towards the border."""
     path = _Path(problem)
     goal, steps = min(tolerance, 1e-14), 0
@@ -184,7 +188,7 @@ def interior(problem: Problem, *, tolerance: float = 1e-8, max_steps: int = 200)
 class _Path:
     """The point under way. Rows of no cost take no part."""
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: SVMProblem) -> None:
         self.problem = problem
         self.some = problem.cost > 0
         self.cost, self.sign = problem.cost[self.some], problem.sign[self.some]
@@ -196,14 +200,14 @@ class _Path:
         self.slack = np.ones(len(self.cost))
         self._look_back()
 
-    def vectors(self, steps: int) -> Vectors:
+    def vectors(self, steps: int) -> SVMFit:
         """The weights, with the gap between what they cost and what alpha proves."""
         loss = float(self.cost @ np.maximum(1.0 - self.margin, 0.0))
         value = _energy(self.problem, self.weights) + loss
         P = self.problem.penalty
-        gap = float(row_gaps(self.margin, self.proof, self.cost, squared=False).sum())
-        gap += lagging(P * self.weights[:-1] - self.proved[:-1], P)
-        return Vectors(self.weights.copy(), steps, gap / (value or 1.0), value)
+        gap = float(row_duality_gaps(self.margin, self.proof, self.cost, squared=False).sum())
+        gap += stationarity_gap(P * self.weights[:-1] - self.proved[:-1], P)
+        return SVMFit(self.weights.copy(), steps, gap / (value or 1.0), value)
 
     def advance(self) -> bool:
         """One predictor and one corrector step; False where they lead nowhere."""
@@ -241,7 +245,7 @@ class _Path:
 
     def _look_back(self) -> None:
         """Sums of alpha t u, and of what proves the gap."""
-        self.proof = balanced(self.alpha, self.sign) if self.problem.free else self.alpha
+        self.proof = balance_dual(self.alpha, self.sign) if self.problem.free else self.alpha
         both = self.sign[:, None] * np.stack([self.alpha, self.proof], axis=1)
         self.back, self.proved = self.problem.products(self._spread(both), None).pull.T
 
@@ -290,20 +294,20 @@ class _Path:
         return found
 
 
-def balanced(alpha: Floats, sign: Floats) -> Floats:
+def balance_dual(alpha: Floats, sign: Floats) -> Floats:
     """(n,) alpha with the heavier side scaled down, so that sum alpha t = 0."""
     sides = np.array([alpha[sign < 0].sum(), alpha[sign > 0].sum()])
     factor = np.divide(sides.min(), sides, out=np.zeros(2), where=sides > 0)
     return np.asarray(alpha * np.where(sign > 0, factor[1], factor[0]))
 
 
-def lagging(lag: Floats, penalty: Floats) -> float:
+def stationarity_gap(lag: Floats, penalty: Floats) -> float:
     """lag' P^-1 lag / 2, columns left out aside."""
     some = penalty > 0
     return 0.5 * float((lag[some] ** 2 / penalty[some]).sum())
 
 
-def row_gaps(margin: Floats, alpha: Floats, cost: Floats, *, squared: bool) -> Floats:
+def row_duality_gaps(margin: Floats, alpha: Floats, cost: Floats, *, squared: bool) -> Floats:
     """(n,) what each row adds to the gap: loss + its conjugate - their product, never negative.
 
     For the squared hinge a row short by s adds (2 c s - alpha)^2 / 4c, else alpha (m - 1) +
@@ -329,7 +333,7 @@ def _solved(lower: Floats, pull: Floats) -> Floats:
     return np.full_like(pull, np.nan)
 
 
-def _energy(problem: Problem, weights: Floats) -> float:
+def _energy(problem: SVMProblem, weights: Floats) -> float:
     return 0.5 * float(problem.penalty @ weights[:-1] ** 2)
 
 
@@ -338,7 +342,7 @@ _ROUNDING = 1e-13  # range of gradients that no sweep need make smaller
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Dual:
+class DualFit:
     """What a descent came to."""
 
     weights: Floats  # (d,)
@@ -360,7 +364,7 @@ def fit_dual(
     tolerance: float = 1e-8,
     max_sweeps: int = 1000,
     seed: int = 0,
-) -> Dual:
+) -> DualFit:
     """Weights that tell rows of sign +1 from rows of sign -1.
 
     Parameters
@@ -397,7 +401,7 @@ class _Descent:
     def __init__(self, rows: Any, sign: Floats, cost: Floats, loss: Loss) -> None:
         from discriminant.models.linear import kernels
 
-        self._sweep = kernels.sweep
+        self._sweep = kernels.dual_sweep
         self.rows, self.sign, self.cost = rows, np.ascontiguousarray(sign, dtype=float), cost
         self.squared = loss == "squared_hinge"
         some = cost > 0
@@ -429,7 +433,7 @@ class _Descent:
     def intercept(self) -> float:
         return float(self.state[0] + self.state[2] * self.state[1])
 
-    def run(self, tolerance: float, max_sweeps: int) -> Dual:
+    def run(self, tolerance: float, max_sweeps: int) -> DualFit:
         """Sweep until the gap is closed.
 
         It falls as the square of the range of projected gradients, so that range says when it is
@@ -452,10 +456,10 @@ class _Descent:
                 gap, value = self.gap()
             if near:
                 narrow = max(width * min(0.7 * np.sqrt(tolerance / (gap or 1.0)), 0.7), _ROUNDING)
-        return Dual(self.weights, self.intercept, self.alpha, sweep, gap, value)
+        return DualFit(self.weights, self.intercept, self.alpha, sweep, gap, value)
 
     def once(self) -> int:
-        entries = (self.rows.data, places_of(self.rows), self.rows.indptr)
+        entries = (self.rows.data, unsigned_indices(self.rows), self.rows.indptr)
         left = self._sweep(
             *entries,
             self.sign,
@@ -485,9 +489,9 @@ class _Descent:
         margin = self.sign * (np.asarray(self.rows @ self.weights) + self.intercept)
         short = np.maximum(1.0 - margin, 0.0)
         value = energy + float(self.cost @ (short**2 if self.squared else short))
-        proof = balanced(self.alpha, self.sign) if self.free else self.alpha
-        gap = float(row_gaps(margin, proof, self.cost, squared=self.squared).sum())
+        proof = balance_dual(self.alpha, self.sign) if self.free else self.alpha
+        gap = float(row_duality_gaps(margin, proof, self.cost, squared=self.squared).sum())
         if self.free:  # else the weights are those of alpha
             back = np.asarray(self.rows.T @ (self.sign * proof), dtype=np.float64)
-            gap += lagging(self.penalty * self.weights - back, self.penalty)
+            gap += stationarity_gap(self.penalty * self.weights - back, self.penalty)
         return gap / (value or 1.0), value

@@ -44,7 +44,12 @@ import numpy.typing as npt
 from scipy.linalg import eigh, helmert, qr, solve_triangular, svd
 
 from discriminant.errors import CollinearWarning, ConstantColumnWarning, warn
-from discriminant.models.gaussian.covariance import Deficiency, factor, on_subspace, rounding
+from discriminant.models.gaussian.covariance import (
+    RankDeficiency,
+    factorise,
+    rounding_variance,
+    subspace_metric,
+)
 from discriminant.moments.anchor import Anchor
 from discriminant.moments.class_moments import ClassMoments
 from discriminant.moments.loss import Local, Loss, Pass, TurnedReading, Want
@@ -140,14 +145,14 @@ def white_coordinates(
     apart = moments.mean - mean
     total = moments.pooled + (moments.weight[:, None] * apart).T @ apart
     covariance = total / moments.weight.sum()
-    moving = np.diagonal(covariance) > 4 * rounding(moments.mean)
+    moving = np.diagonal(covariance) > 4 * rounding_variance(moments.mean)
     if not moving.all():
         names = np.array(moments.features, dtype=object)[~moving].tolist()
         warn(ConstantColumnWarning.of_columns(names))
     basis, turned = np.zeros((len(moving), 0)), False
     if moving.any():
         kept = covariance[np.ix_(moving, moving)]
-        metric, lost = factor(kept)
+        metric, lost = factorise(kept)
         turned = lost is not None and ridged is None and read is not None
         if turned:
             assert read is not None
@@ -156,7 +161,7 @@ def white_coordinates(
             found = metric.basis
         else:
             assert lost is not None
-            found = on_subspace(kept, lost, np.zeros(lost.null.shape[1])).basis
+            found = subspace_metric(kept, lost, np.zeros(lost.null.shape[1])).basis
             found = found if ridged is None else _cheapest(found, lost.sd, ridged[moving])
         if lost is not None and ridged is None and not (turned and lost.condition < _TOLD):
             _tell_of(moments, lost, moving, remedy)
@@ -168,7 +173,7 @@ def white_coordinates(
 
 def _from_rows(
     read: Pass, moments: ClassMoments, moving: npt.NDArray[np.bool_], intercept: bool
-) -> tuple[Floats, Deficiency]:
+) -> tuple[Floats, RankDeficiency]:
     """(moving, r) T from the factor of the rows, and how far the columns depend on one another.
 
     What is left of columns made of others is their rounding: of each, its last digit.
@@ -186,7 +191,7 @@ def _from_rows(
     least = max(float(size[some].min()) if some.all() else 0.0, _EPS * float(size[0]))
     null = axes[~some].T
     weakest = null if null.shape[1] else axes[-1:].T
-    lost = Deficiency(rank, float(size[0]) / least, null, weakest, sd)
+    lost = RankDeficiency(rank, float(size[0]) / least, null, weakest, sd)
     return axes[some].T / size[some] / sd[:, None], lost
 
 
@@ -228,7 +233,7 @@ def _frame(basis: Floats, mean: Floats, intercept: bool) -> Floats:
 
 
 def _tell_of(
-    moments: ClassMoments, lost: Deficiency, moving: npt.NDArray[np.bool_], remedy: str | None
+    moments: ClassMoments, lost: RankDeficiency, moving: npt.NDArray[np.bool_], remedy: str | None
 ) -> None:
     part = np.abs(lost.weakest).max(axis=1)
     names = np.array(moments.features, dtype=object)[moving][part > 1e-3 * part.max()]
@@ -296,7 +301,7 @@ class ScaledSample:
     coordinates: ScaledCoordinates
     penalty: Floats  # (q,)
 
-    def sketch(self, theta: Floats) -> ScaledSketch:
+    def sketch(self, theta: Floats) -> ScaledCurvatureSketch:
         """The mean curvature of the scores of the rows."""
         coef, intercept = self.coordinates.coefficients(theta)
         rows: Features = self.block.features
@@ -311,11 +316,11 @@ class ScaledSample:
         contrast = self.coordinates.contrast
         values, turn = eigh(mean if contrast is None else contrast.T @ mean @ contrast)
         values = np.maximum(values, _LEAST * max(float(values[-1]), 1e-300))
-        return ScaledSketch(turn, self.penalty[:, None] + values)
+        return ScaledCurvatureSketch(turn, self.penalty[:, None] + values)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ScaledSketch:
+class ScaledCurvatureSketch:
     """A curvature that is alike in all columns, but for the penalty."""
 
     turn: Floats  # (m, m)
@@ -332,7 +337,7 @@ _SHARES = (1.0, 0.5, 0.25, 0.1, 0.03, 0.01, 0.0)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Sample:
+class WhiteSample:
     """Some rows in white coordinates."""
 
     rows: Floats  # (n, q) the intercept's ones among them
@@ -343,7 +348,7 @@ class Sample:
     contrast: Floats | None  # (K, m)
     penalty: Floats | None  # (q, q)
 
-    def sketch(self, theta: Floats) -> Sketch:
+    def sketch(self, theta: Floats) -> CurvatureSketch:
         """The curvature near theta (q, m)."""
         curve, cross = self._curves(theta)
         contrast = np.eye(len(curve)) if self.contrast is None else self.contrast
@@ -353,9 +358,9 @@ class Sample:
         if self.penalty is not None:
             m = theta.shape[1]
             inner += np.kron(np.eye(m), along.T @ self.penalty @ along)
-        return Sketch.of(along, mean, inner, self.penalty)
+        return CurvatureSketch.of(along, mean, inner, self.penalty)
 
-    def best(self, low: Floats, high: Floats) -> Floats:
+    def best_between(self, low: Floats, high: Floats) -> Floats:
         """Of the places between two, the one where these rows cost least.
 
         Where there are few rows for their features, a discriminant is too sure of itself.
@@ -363,7 +368,7 @@ class Sample:
         places = [low + share * (high - low) for share in _SHARES]
         return min(places, key=self._thinned(_FEW)._value)
 
-    def _thinned(self, rows: int) -> Sample:
+    def _thinned(self, rows: int) -> WhiteSample:
         """About so many of the rows."""
         every = slice(None, None, max(len(self.rows) // rows, 1))
         weight = self.weight[every]
@@ -381,13 +386,13 @@ class Sample:
             value += 0.5 * float((theta * (self.penalty @ theta)).sum())
         return value if np.isfinite(value) else np.inf
 
-    def floor(self, theta: Floats) -> Floats:
+    def curvature_floor(self, theta: Floats) -> Floats:
         """(q, q) F with I (x) F <= the curvature of the summed loss of these rows, so of all."""
         least = self._local(theta, want="floor").curve
         assert least is not None
         return np.asarray((self.rows * least.ravel()[:, None]).T @ self.rows * self.total)
 
-    def bound(self) -> float:
+    def curvature_bound(self) -> float:
         """No curvature of the mean loss plus penalty is more (Boehning 1992; white features)."""
         steepest = 0.0 if self.penalty is None else float(eigh(self.penalty)[0][-1])
         return steepest + (0.25 if self.contrast is None else 0.5)
@@ -416,7 +421,7 @@ class Sample:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Sketch:
+class CurvatureSketch:
     """Mean curvature outside some directions, the curvature itself along them."""
 
     along: Floats  # (q, r) orthonormal
@@ -426,7 +431,9 @@ class Sketch:
     share: Floats  # (q or 1, m) its eigenvalues and those of the penalty, added
 
     @classmethod
-    def of(cls, along: Floats, mean: Floats, inner: Floats, penalty: Floats | None) -> Sketch:
+    def of(
+        cls, along: Floats, mean: Floats, inner: Floats, penalty: Floats | None
+    ) -> CurvatureSketch:
         """Factor both parts; what is nearly flat is taken as a little steeper."""
         values, turn = eigh(mean)
         values = np.maximum(values, _LEAST * max(float(values[-1]), 1e-300))

@@ -62,14 +62,14 @@ _WORK = 2e8  # multiplications that comparing them may take
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Code:
+class OutputCode:
     """Sides of K classes in M two-class problems."""
 
     labels: Labels  # (K,)
     signs: Signs  # (K, M)
 
     @classmethod
-    def of(cls, matrix: npt.ArrayLike, labels: Labels) -> Code:
+    def from_matrix(cls, matrix: npt.ArrayLike, labels: Labels) -> OutputCode:
         """A code given by the user, or the error that names its classes and columns."""
         given = np.asarray(matrix)
         if given.ndim != 2 or given.shape[0] != len(labels) or not given.shape[1]:
@@ -85,14 +85,14 @@ class Code:
         for side in (-1, 1):
             for m in np.flatnonzero(~(self.signs == side).any(axis=0)):
                 raise CodeError.one_sided(int(m), side)
-        alike = np.argwhere(np.triu(opposed(self.signs) == 0, 1)).tolist()
+        alike = np.argwhere(np.triu(count_opposed(self.signs) == 0, 1)).tolist()
         if alike:
             raise CodeError.equal_rows([(self.labels[j], self.labels[k]) for j, k in alike])
         repeated = _repeated(self.signs)
         if repeated:
             warn(RepeatedColumnsWarning.of_columns(repeated))
 
-    def sides(self, column: int) -> str:
+    def describe_column(self, column: int) -> str:
         """Which classes a column parts, in words."""
         side = self.signs[:, column]
         negative, positive = (quote(self.labels[side == s].tolist(), 3) for s in (-1, 1))
@@ -106,7 +106,7 @@ class Code:
     @property
     def distance(self) -> float:
         """Least distance between two classes, halves for columns that leave one of them out."""
-        return row_distance(self.signs)
+        return code_distance(self.signs)
 
     @property
     def corrects(self) -> int:
@@ -116,7 +116,7 @@ class Code:
         leaves out j a half of that; one that leaves out k may count a half against it, unerring.
         """
         used = np.abs(self.signs).astype(np.int64)
-        apart = opposed(self.signs)
+        apart = count_opposed(self.signs)
         own = used @ (1 - used).T  # [k, j] columns with k and without j
         margin = 2 * apart + own - own.T  # in halves; each error takes 4 of it, then 2
         full = np.minimum((margin - 1) // 4, apart)
@@ -126,17 +126,17 @@ class Code:
         return max(int(sure.min()), 0)
 
 
-def opposed(signs: Signs) -> npt.NDArray[np.int64]:
+def count_opposed(signs: Signs) -> npt.NDArray[np.int64]:
     """(K, K) how many columns put two classes on two sides."""
     plus, minus = (signs == 1).astype(np.float64), (signs == -1).astype(np.float64)
     one_way = plus @ minus.T
     return np.asarray((one_way + one_way.T).astype(np.int64))
 
 
-def row_distance(signs: Signs) -> float:
+def code_distance(signs: Signs) -> float:
     """Least distance between two rows.
 
-    >>> row_distance(one_vs_rest(4)), row_distance(one_vs_one(3))
+    >>> code_distance(one_vs_rest_code(4)), code_distance(one_vs_one_code(3))
     (2.0, 2.0)
     """
     K, M = signs.shape
@@ -148,14 +148,14 @@ def row_distance(signs: Signs) -> float:
 # --- fixed codes ---------------------------------------------------------------------------------
 
 
-def one_vs_rest(K: int) -> Signs:
+def one_vs_rest_code(K: int) -> Signs:
     """(K, K) each class against all others; with two classes one column, the second positive."""
     if K == 2:
         return np.array([[-1], [1]], dtype=np.int8)
     return (2 * np.eye(K) - 1).astype(np.int8)
 
 
-def one_vs_one(K: int) -> Signs:
+def one_vs_one_code(K: int) -> Signs:
     """(K, K (K - 1) / 2) each pair, the later class positive."""
     first, second = np.triu_indices(K, 1)
     signs = np.zeros((K, len(first)), dtype=np.int8)
@@ -164,7 +164,7 @@ def one_vs_one(K: int) -> Signs:
     return signs
 
 
-def exhaustive(K: int) -> Signs:
+def exhaustive_code(K: int) -> Signs:
     """(K, 2^(K-1) - 1) every way to take sides, the last class always positive."""
     columns = 2 ** (K - 1) - 1
     if columns > MOST:
@@ -173,26 +173,26 @@ def exhaustive(K: int) -> Signs:
     return np.vstack([2 * bits - 1, np.ones(columns)]).astype(np.int8)
 
 
-def every_ternary(K: int) -> Signs:
+def ternary_code(K: int) -> Signs:
     """(K, (3^K - 2^(K+1) + 1) / 2) every way to take sides or to be left out."""
     digits = np.arange(3**K) // 3 ** np.arange(K)[:, None] % 3 - 1
-    return distinct(digits.astype(np.int8))
+    return distinct_columns(digits.astype(np.int8))
 
 
 # --- random codes --------------------------------------------------------------------------------
 
 
-def dense(K: int, columns: int | None, rng: np.random.Generator) -> Signs:
+def dense_code(K: int, columns: int | None, rng: np.random.Generator) -> Signs:
     """(K, M) sides taken by lot."""
     return _drawn("dense", K, columns, rng, (-1, 1))
 
 
-def sparse(K: int, columns: int | None, rng: np.random.Generator) -> Signs:
+def sparse_code(K: int, columns: int | None, rng: np.random.Generator) -> Signs:
     """(K, M) every other class left out of a column, on average."""
     return _drawn("sparse", K, columns, rng, (-1, 0, 0, 1))
 
 
-def length_of(kind: str, K: int, columns: int | None) -> tuple[int, int]:
+def code_length(kind: str, K: int, columns: int | None) -> tuple[int, int]:
     """How many columns are to be made, and how many different ones there are."""
     ternary = kind == "sparse"
     all_of_them = (3**K - 2 ** (K + 1) + 1) // 2 if ternary else 2 ** (K - 1) - 1
@@ -208,34 +208,34 @@ def _drawn(
     kind: str, K: int, columns: int | None, rng: np.random.Generator, sides: tuple[int, ...]
 ) -> Signs:
     """The most distant of several codes drawn at random; the first of equals."""
-    M, all_of_them = length_of(kind, K, columns)
+    M, all_of_them = code_length(kind, K, columns)
     if all_of_them <= max(2 * M, 64) and (kind == "sparse" or all_of_them <= MOST):
-        pool = every_ternary(K) if kind == "sparse" else exhaustive(K)
+        pool = ternary_code(K) if kind == "sparse" else exhaustive_code(K)
     else:
-        pool = columns_by_lot(K, max(min(4 * M, all_of_them // 2), M), rng, sides)
+        pool = random_columns(K, max(min(4 * M, all_of_them // 2), M), rng, sides)
     if pool.shape[1] == M:
         return pool
     best, far = None, 0.0
     for _ in range(int(np.clip(_WORK / (K * K * M), 2, _DRAWS))):
         signs = pool[:, rng.choice(pool.shape[1], M, replace=False)]
-        found = row_distance(signs)
-        if found > far and opposed(signs)[np.triu_indices(K, 1)].all():
+        found = code_distance(signs)
+        if found > far and count_opposed(signs)[np.triu_indices(K, 1)].all():
             best, far = signs, found
     if best is None:
         raise CodeError.too_short(kind, M, K)
     return best
 
 
-def columns_by_lot(K: int, M: int, rng: np.random.Generator, sides: tuple[int, ...]) -> Signs:
+def random_columns(K: int, M: int, rng: np.random.Generator, sides: tuple[int, ...]) -> Signs:
     """M different columns drawn at random; the more of all there are, the longer it takes."""
     found = np.zeros((K, 0), dtype=np.int8)
     while found.shape[1] < M:
         more = rng.choice(np.array(sides, dtype=np.int8), size=(K, 2 * M))
-        found = distinct(np.hstack([found, more]))
+        found = distinct_columns(np.hstack([found, more]))
     return found[:, :M]
 
 
-def distinct(signs: Signs) -> Signs:
+def distinct_columns(signs: Signs) -> Signs:
     """The columns that have both sides, each once and turned so that its last side is positive."""
     signs = signs[:, (signs == 1).any(axis=0) & (signs == -1).any(axis=0)]
     turned = signs * _last_side(signs)
@@ -260,13 +260,13 @@ def _repeated(signs: Signs) -> list[tuple[int, int, bool]]:
 
 
 FIXED: dict[str, Callable[[int], Signs]] = {
-    "one-vs-rest": one_vs_rest,
-    "one-vs-one": one_vs_one,
-    "exhaustive": exhaustive,
+    "one-vs-rest": one_vs_rest_code,
+    "one-vs-one": one_vs_one_code,
+    "exhaustive": exhaustive_code,
 }
 RANDOM: dict[str, Callable[[int, int | None, np.random.Generator], Signs]] = {
-    "dense": dense,
-    "sparse": sparse,
+    "dense": dense_code,
+    "sparse": sparse_code,
 }
 CODES = (*FIXED, *RANDOM, "designed")
 
@@ -276,16 +276,16 @@ _ALL = 10  # classes up to which every column is a candidate
 _DESIGN_WORK = 2e9  # multiplications that choosing may take
 
 
-def designed(moments: ClassMoments, columns: int | None, rng: np.random.Generator) -> Signs:
+def design_code(moments: ClassMoments, columns: int | None, rng: np.random.Generator) -> Signs:
     """(K, M) a code without zeros, from moments of any detail."""
     K = len(moments.labels)
-    M, all_of_them = length_of("dense", K, columns)
+    M, all_of_them = code_length("dense", K, columns)
     axes = whitened_means(moments)
     few = K <= _ALL or all_of_them <= min(4 * M, MOST)
-    tried = exhaustive(K) if few else _candidates(axes, M, rng)
+    tried = exhaustive_code(K) if few else _candidates(axes, M, rng)
     good = separability(tried, axes, moments.weight / moments.weight.sum())
     chosen = tried[:, _greedy(tried, good, M)]
-    if not opposed(chosen)[np.triu_indices(K, 1)].all():
+    if not count_opposed(chosen)[np.triu_indices(K, 1)].all():
         raise CodeError.too_short("designed", M, K)
     return np.asarray(chosen)
 
@@ -321,10 +321,10 @@ def _candidates(axes: Floats, M: int, rng: np.random.Generator) -> Signs:
     lot = rng.choice(np.array([-1, 1], dtype=np.int8), size=(K, many))
     along = axes @ rng.standard_normal((r, many))
     cut = np.take_along_axis(np.sort(along, axis=0), rng.integers(1, K, size=(1, many)), axis=0)
-    found = distinct(np.hstack([lot, np.where(along >= cut, 1, -1).astype(np.int8)]))
+    found = distinct_columns(np.hstack([lot, np.where(along >= cut, 1, -1).astype(np.int8)]))
     if found.shape[1] >= M:
         return found
-    return distinct(np.hstack([found, columns_by_lot(K, M, rng, (-1, 1))]))
+    return distinct_columns(np.hstack([found, random_columns(K, M, rng, (-1, 1))]))
 
 
 def _greedy(tried: Signs, good: Floats, M: int) -> list[int]:

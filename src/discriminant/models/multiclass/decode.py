@@ -45,7 +45,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discriminant.errors import CouplingWarning, warn
-from discriminant.models.multiclass.codes import Signs, one_vs_rest
+from discriminant.models.multiclass.codes import Signs, one_vs_rest_code
 from discriminant.table.blocks import Floats
 
 _SURE = 1e-15  # nearer than this to 0 or 1 no two-class problem is believed
@@ -55,7 +55,7 @@ _STEPS = 150
 _NUMBERS = 1 << 21  # held at a time
 
 
-def coupled(one: Floats, signs: Signs) -> Floats:
+def couple_probabilities(one: Floats, signs: Signs) -> Floats:
     """(n, K) probabilities by the code (K, M), from those of the positive sides, (n, M)."""
     K, M = signs.shape
     if K == 2 and M == 1:
@@ -80,7 +80,7 @@ def is_pairs(signs: Signs) -> bool:
 def is_rest(signs: Signs) -> bool:
     """Whether the problems are each class against all others."""
     K, M = signs.shape
-    return K == M > 2 and np.array_equal(signs, one_vs_rest(K))
+    return K == M > 2 and np.array_equal(signs, one_vs_rest_code(K))
 
 
 def _pairs(one: Floats, signs: Signs) -> Floats:
@@ -126,7 +126,7 @@ def _root(one: Floats, price: Floats) -> tuple[Floats, Floats]:
 # --- codes ---------------------------------------------------------------------------------------
 
 
-class _Fit(Protocol):
+class _CouplingObjective(Protocol):
     """What p of n rows is to make large."""
 
     @property
@@ -138,7 +138,7 @@ class _Fit(Protocol):
         """Slope (n, K), and curvature (n, K, K) turned positive."""
         ...
 
-    def take(self, rows: npt.NDArray[np.bool_]) -> _Fit:
+    def take(self, rows: npt.NDArray[np.bool_]) -> _CouplingObjective:
         """Of some rows."""
         ...
 
@@ -193,16 +193,16 @@ class _Squares:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Inside:
+class _InteriorState:
     """Where n rows are: p > 0 of sum one, and the price z > 0 of keeping it so."""
 
     p: Floats  # (n, K)
     z: Floats  # (n, K)
 
-    def take(self, rows: npt.NDArray[np.bool_]) -> _Inside:
-        return _Inside(self.p[rows], self.z[rows])
+    def take(self, rows: npt.NDArray[np.bool_]) -> _InteriorState:
+        return _InteriorState(self.p[rows], self.z[rows])
 
-    def step(self, fit: _Fit) -> tuple[_Inside, Floats]:
+    def step(self, fit: _CouplingObjective) -> tuple[_InteriorState, Floats]:
         """A Newton step toward a tenth of the present p z, and how far it goes, (n,)."""
         p, z = self.p, self.z
         mu = np.maximum(0.1 * (p * z).mean(axis=1, keepdims=True), fit.centred)
@@ -235,9 +235,9 @@ def _within(value: Floats, change: Floats) -> Floats:
 def _sides(one: Floats, signs: Signs) -> Floats:
     """The best p of each row."""
     n, K = len(one), len(signs)
-    fit: _Fit = _Likelihood.of(one, signs) if signs.all() else _Squares.of(one, signs)
+    fit: _CouplingObjective = _Likelihood.of(one, signs) if signs.all() else _Squares.of(one, signs)
     found, rows, went = np.empty((n, K)), np.arange(n), np.full(n, np.inf)
-    state = _Inside(np.full((n, K), 1.0 / K), np.full((n, K), float(signs.shape[1])))
+    state = _InteriorState(np.full((n, K), 1.0 / K), np.full((n, K), float(signs.shape[1])))
     for _ in range(_STEPS):
         state, went = state.step(fit)
         found[rows] = state.p
@@ -286,14 +286,14 @@ class Ambiguity:
         )
 
 
-def hamming(said: Floats, signs: Signs) -> Floats:
+def hamming_scores(said: Floats, signs: Signs) -> Floats:
     """(n, K) less the number of classifiers that say otherwise, and a little for confidence.
 
     Lecture 5, figure 3.5: one of five classifiers errs, and the word still is that of class 2.
 
     >>> signs = [[-1, 1, -1, 1, 1], [1, -1, -1, 1, -1], [-1, 1, 1, -1, 1], [-1, -1, 1, 1, -1]]
     >>> word = np.array([[-1.0, -1.0, 1.0, -1.0, 1.0]])
-    >>> hamming(word, np.array(signs)).round().tolist()
+    >>> hamming_scores(word, np.array(signs)).round().tolist()
     [[-3.0, -4.0, -1.0, -2.0]]
     """
     real = signs.T.astype(np.float64)
@@ -306,14 +306,14 @@ def hamming(said: Floats, signs: Signs) -> Floats:
     return np.asarray(scores)
 
 
-def euclidean(word: Floats, signs: Signs) -> Floats:
+def euclidean_scores(word: Floats, signs: Signs) -> Floats:
     """(n, K) less the distance of words in [-1, 1] from those of the classes."""
     real = signs.T.astype(np.float64)
     squares = (word**2).sum(axis=1)[:, None] - 2 * np.dot(word, real) + (real**2).sum(axis=0)
     return np.asarray(-np.sqrt(np.maximum(squares, 0.0)))
 
 
-def by_loss(said: Floats, signs: Signs, *, logistic: bool) -> Floats:
+def loss_scores(said: Floats, signs: Signs, *, logistic: bool) -> Floats:
     """(n, K) less the sum of losses, up to what is common to all classes.
 
     log(1 + exp -z s) = log(2 cosh z/2) - z s / 2, so that without zeros only z s counts: then
@@ -337,7 +337,7 @@ def _by_logistic(said: Floats, signs: Signs) -> Floats:
     return np.asarray(scores - (signs == 0).sum(axis=1) * np.log(2.0))
 
 
-def ambiguity(said: Floats, signs: Signs, *, rest: bool) -> Ambiguity:
+def measure_ambiguity(said: Floats, signs: Signs, *, rest: bool) -> Ambiguity:
     """Who claims rows: those that say yes (one against the `rest`), or those whose word it is."""
     real = signs.T.astype(np.float64)
     agree = np.dot(np.sign(said), real)

@@ -38,7 +38,7 @@ from discriminant.assessment.inference.wald import Inference
 from discriminant.assessment.resampling.cross_validate import HeldOutPredictions
 from discriminant.assessment.selection.stepwise import Stepwise
 from discriminant.errors import DiscriminantError, InferenceError
-from discriminant.models.gaussian.covariance import factor, rounding
+from discriminant.models.gaussian.covariance import factorise, rounding_variance
 from discriminant.moments.class_moments import ClassMoments
 from discriminant.report.fact_types import (
     CoefficientFacts,
@@ -174,7 +174,7 @@ def _least_squares(moments: ClassMoments, level: float) -> _Fitted:
     root = np.sqrt(np.diagonal(total)[places])
     correlation = total[np.ix_(places, places)] / root[:, None] / root
     degrees = n - len(places) - 1
-    metric, lost = factor(correlation)
+    metric, lost = factorise(correlation)
     if metric is None or lost is not None or degrees < 1:
         names = [moments.features[j] for j in places]
         rank = len(places) if lost is None else lost.rank
@@ -365,7 +365,7 @@ def _collinear(moments: ClassMoments) -> list[FindingFacts]:
         standard = standardise(moments, "The look for collinear features")
     except DiscriminantError:
         return []
-    metric, _ = factor(standard.within)
+    metric, _ = factorise(standard.within)
     if metric is None:
         text = (
             "Some features follow exactly from others, so no coefficient of these means anything."
@@ -413,14 +413,14 @@ def _own_distances(table: Table, moments: ClassMoments) -> tuple[Floats, int]:
     if degrees <= len(moments.features) or moments.pooled.ndim == 1:
         return none
     covariance = moments.pooled / degrees
-    moving = np.flatnonzero(np.diagonal(covariance) > rounding(moments.mean))
-    metric = factor(covariance[np.ix_(moving, moving)])[0] if len(moving) else None
+    moving = np.flatnonzero(np.diagonal(covariance) > rounding_variance(moments.mean))
+    metric = factorise(covariance[np.ix_(moving, moving)])[0] if len(moving) else None
     if metric is None:
         return none
     found = []
     for block in table.blocks(_BLOCK):
         offsets = moments.anchor.offsets(block.features) - moments.mean[block.codes]
-        found.append(metric.squared(offsets[:, moving]))
+        found.append(metric.squared_distances(offsets[:, moving]))
     return np.concatenate(found), len(moving)
 
 

@@ -22,8 +22,8 @@ from scipy.special import chdtri
 from discriminant.assessment.inference.group_tests import BoxM, box_m
 from discriminant.assessment.inference.manova import FTest, Manova, manova
 from discriminant.errors import DiscriminantError
-from discriminant.models.gaussian.family import Family
-from discriminant.models.gaussian.fisher import FisherRule, Projection, fit_fisher
+from discriminant.models.gaussian.family import GaussianFamily
+from discriminant.models.gaussian.fisher import FisherRule, ProjectionOptions, fit_fisher
 from discriminant.moments.class_moments import ClassMoments
 from discriminant.report.fact_types import (
     CanonicalFacts,
@@ -111,7 +111,9 @@ def space_section(
 def _fisher(moments: ClassMoments, notes: list[str]) -> FisherRule | None:
     try:
         prior = moments.weight / moments.weight.sum()
-        return fit_fisher(moments, family=Family(), prior=prior, projection=Projection())
+        return fit_fisher(
+            moments, family=GaussianFamily(), prior=prior, projection=ProjectionOptions()
+        )
     except DiscriminantError as reason:
         notes.append(in_words(reason))
         return None

@@ -13,7 +13,7 @@ from discriminant.assessment.resampling.rda_grid import (
     grid_losses,
 )
 from discriminant.errors import LabelError, OptionError, TooFewRowsError
-from discriminant.models.gaussian.family import Family
+from discriminant.models.gaussian.family import GaussianFamily
 from discriminant.posterior import log_posterior
 from discriminant.table.memory import open_table
 from tests.shared.assessed_models import assert_same_logs, refitted, unequal_classes
@@ -21,12 +21,12 @@ from tests.shared.assessed_models import assert_same_logs, refitted, unequal_cla
 _POOLING = np.array([0.0, 0.05, 0.5, 1.0])
 _SHRINKAGE = (0.0, 0.3, 1.0)
 _FAMILIES = {
-    "diagonal": Family(),
-    "one variance": Family(target="scaled_identity"),
-    "identity": Family(target="identity"),
-    "ml": Family(denominator="ml"),
-    "shrunk after mixing": Family(shrink="mixed"),
-    "friedman": Family(weighting="friedman", shrink="mixed"),
+    "diagonal": GaussianFamily(),
+    "one variance": GaussianFamily(target="scaled_identity"),
+    "identity": GaussianFamily(target="identity"),
+    "ml": GaussianFamily(denominator="ml"),
+    "shrunk after mixing": GaussianFamily(shrink="mixed"),
+    "friedman": GaussianFamily(weighting="friedman", shrink="mixed"),
 }
 
 
@@ -62,7 +62,7 @@ def test_every_candidate_has_the_log_posterior_of_a_refit(name, shrinkage, pooli
 def test_losses_are_those_of_every_candidate_by_itself(prior, weighted):
     X, y = unequal_classes(120)
     weight = np.random.default_rng(1).integers(0, 4, len(y)) * 0.5 + 1 if weighted else None
-    candidates = Candidates(Family(), _POOLING, _SHRINKAGE, (None, prior))
+    candidates = Candidates(GaussianFamily(), _POOLING, _SHRINKAGE, (None, prior))
     fold = fold_numbers(5, np.unique(y, return_inverse=True)[1])
     found = losses(X, y, candidates, fold, weight)
     for p, pooling in enumerate(_POOLING):
@@ -77,7 +77,7 @@ def test_poolings_together_do_without_a_fit_each(monkeypatch):
     X, y = unequal_classes(120)
     monkeypatch.setattr(room, "fit_member", None)
     fold = np.arange(len(y)) % 5
-    found = losses(X, y, Candidates(Family(), _POOLING, _SHRINKAGE), fold)
+    found = losses(X, y, Candidates(GaussianFamily(), _POOLING, _SHRINKAGE), fold)
     assert np.isfinite(found.log_loss).all()
 
 
@@ -88,7 +88,7 @@ def test_where_a_covariance_has_no_inverse_candidates_are_fitted_one_by_one(spoi
     extra = {"a constant column": np.ones(len(y)), "a copy of a column": X[:, 0]}.get(spoil)
     X = X if extra is None else np.column_stack([X, extra])
     fold = fold_numbers(3, np.unique(y, return_inverse=True)[1])
-    found = losses(X, y, Candidates(Family(), _POOLING, (0.0, 0.5)), fold)
+    found = losses(X, y, Candidates(GaussianFamily(), _POOLING, (0.0, 0.5)), fold)
     for p, pooling in enumerate(_POOLING):
         held = cross_validate(RDA(pooling=pooling, shrinkage=0.5), X, y, fold)
         assert found.log_loss[p, 1, 0] == pytest.approx(held.log_loss, rel=1e-9)
@@ -97,7 +97,7 @@ def test_where_a_covariance_has_no_inverse_candidates_are_fitted_one_by_one(spoi
 def test_shrinkages_a_few_at_a_time_give_the_same(monkeypatch):
     X, y = unequal_classes(120)
     fold = np.arange(len(y)) % 5
-    candidates = Candidates(Family(), _POOLING, _SHRINKAGE)
+    candidates = Candidates(GaussianFamily(), _POOLING, _SHRINKAGE)
     whole = losses(X, y, candidates, fold)
     monkeypatch.setattr(room, "_ROOM", 1)
     np.testing.assert_allclose(losses(X, y, candidates, fold).log_loss, whole.log_loss, rtol=1e-13)
@@ -179,7 +179,7 @@ def test_a_class_with_too_few_rows_to_hold_out_is_named():
 def test_rows_of_a_class_that_training_lacks_do_not_count():
     X, y = unequal_classes(90)
     fold = np.where(y == "ash", 0, 1 + np.arange(len(y)) % 3)
-    found = losses(X, y, Candidates(Family(), _POOLING, (0.0,)), fold)
+    found = losses(X, y, Candidates(GaussianFamily(), _POOLING, (0.0,)), fold)
     held = cross_validate(RDA(pooling=0.5), X, y, fold, sample_weight=None)
     known = held.codes != 0
     own = held.log_posterior[known, held.codes[known]]

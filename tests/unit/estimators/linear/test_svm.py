@@ -21,7 +21,7 @@ from discriminant.errors import (
     ShapeError,
     WeightError,
 )
-from discriminant.models.linear.svm import fit_dual, row_gaps
+from discriminant.models.linear.svm import fit_dual, row_duality_gaps
 
 IRIS = load_iris(return_X_y=True)
 CANCER = load_breast_cancer(return_X_y=True)
@@ -135,7 +135,7 @@ def test_the_gap_is_the_difference_of_the_two_sides_of_duality(loss):
     assert found.gap == pytest.approx((primal - (a.sum() - w @ w / 2 - soft)) / primal, rel=1e-6)
     assert (
         found.gap <= 1e-3
-        and (row_gaps(t * (X @ w), a, np.full(120, C), squared=soft > 0) >= 0).all()
+        and (row_duality_gaps(t * (X @ w), a, np.full(120, C), squared=soft > 0) >= 0).all()
     )
 
 

@@ -50,19 +50,25 @@ from discriminant.models.multiclass.codes import (
     CODES,
     FIXED,
     RANDOM,
-    Code,
-    dense,
-    designed,
-    distinct,
-    exhaustive,
-    one_vs_one,
-    one_vs_rest,
-    opposed,
+    OutputCode,
+    count_opposed,
+    dense_code,
+    design_code,
+    distinct_columns,
+    exhaustive_code,
+    one_vs_one_code,
+    one_vs_rest_code,
     separability,
-    sparse,
+    sparse_code,
     whitened_means,
 )
-from discriminant.models.multiclass.decode import _sides, by_loss, coupled, euclidean, hamming
+from discriminant.models.multiclass.decode import (
+    _sides,
+    couple_probabilities,
+    euclidean_scores,
+    hamming_scores,
+    loss_scores,
+)
 
 WINE, KINDS = load_wine(return_X_y=True)
 IRIS, SPECIES = load_iris(return_X_y=True)
@@ -124,50 +130,50 @@ TERNARY = np.array(
 
 def test_the_word_of_figure_3_5_still_decodes_to_class_3():
     word = np.array([[-1.0, -1.0, 1.0, -1.0, 1.0]])  # class 3 with classifier 2 in error
-    assert hamming(word, BINARY).round().tolist() == [[-3.0, -4.0, -1.0, -2.0]]
+    assert hamming_scores(word, BINARY).round().tolist() == [[-3.0, -4.0, -1.0, -2.0]]
     expected = [-2 * np.sqrt(3), -4.0, -2.0, -2 * np.sqrt(2)]
-    np.testing.assert_allclose(euclidean(word, BINARY)[0], expected, rtol=1e-12)
+    np.testing.assert_allclose(euclidean_scores(word, BINARY)[0], expected, rtol=1e-12)
 
 
 def test_left_out_classes_count_a_half_in_figure_3_5():
     word = np.array([[-1.0, 1.0, 1.0, -1.0, 1.0, -1.0, 1.0]])
     plain = 0.5 * (np.sign(word) @ TERNARY.T - TERNARY.shape[1])
     assert plain.tolist() == [[-4.0, -2.0, -5.0, -3.0]]
-    assert np.abs(hamming(word, TERNARY) - plain).max() <= 1 / 6 + 1e-12
+    assert np.abs(hamming_scores(word, TERNARY) - plain).max() <= 1 / 6 + 1e-12
     expected = [-4.0, -2.0, -2 * np.sqrt(5), -np.sqrt(10)]
-    np.testing.assert_allclose(euclidean(word, TERNARY)[0], expected, rtol=1e-12)
+    np.testing.assert_allclose(euclidean_scores(word, TERNARY)[0], expected, rtol=1e-12)
 
 
 @pytest.mark.parametrize("K", [2, 3, 5, 8])
 def test_fixed_codes_have_as_many_columns_as_the_books_say(K):
-    assert one_vs_rest(K).shape[1] == (1 if K == 2 else K)
-    assert one_vs_one(K).shape[1] == K * (K - 1) // 2
-    assert exhaustive(K).shape[1] == 2 ** (K - 1) - 1
+    assert one_vs_rest_code(K).shape[1] == (1 if K == 2 else K)
+    assert one_vs_one_code(K).shape[1] == K * (K - 1) // 2
+    assert exhaustive_code(K).shape[1] == 2 ** (K - 1) - 1
 
 
 @pytest.mark.parametrize("name", FIXED)
 @pytest.mark.parametrize("K", [2, 3, 5, 8])
 def test_every_fixed_code_passes_its_own_examination(name, K):
-    Code.of(FIXED[name](K), np.arange(K))
+    OutputCode.from_matrix(FIXED[name](K), np.arange(K))
 
 
 @pytest.mark.parametrize("name", RANDOM)
 @given(K=st.integers(2, 25), seed=st.integers(0, 99))
 def test_every_random_code_tells_classes_apart_and_repeats_no_column(name, K, seed):
-    Code.of(RANDOM[name](K, None, np.random.default_rng(seed)), np.arange(K))
+    OutputCode.from_matrix(RANDOM[name](K, None, np.random.default_rng(seed)), np.arange(K))
 
 
 def test_the_exhaustive_code_corrects_what_coding_theory_says():
     """Every two of its rows differ in 2^(K-2) columns (Dietterich & Bakiri 1995)."""
-    code = Code.of(exhaustive(6), np.arange(6))
+    code = OutputCode.from_matrix(exhaustive_code(6), np.arange(6))
     assert (code.distance, code.corrects) == (2.0**4, (2**4 - 1) // 2)
 
 
 @pytest.mark.parametrize(
     "signs",
-    [exhaustive(4), one_vs_one(4), one_vs_rest(4), BINARY, TERNARY]
-    + [sparse(4, M, np.random.default_rng(M)) for M in (5, 8, 12)]
-    + [dense(5, 9, np.random.default_rng(0))],
+    [exhaustive_code(4), one_vs_one_code(4), one_vs_rest_code(4), BINARY, TERNARY]
+    + [sparse_code(4, M, np.random.default_rng(M)) for M in (5, 8, 12)]
+    + [dense_code(5, 9, np.random.default_rng(0))],
     ids=lambda signs: f"{signs.shape}",
 )
 def test_as_many_errors_as_are_promised_are_corrected_and_no_more(signs):
@@ -183,7 +189,7 @@ def test_as_many_errors_as_are_promised_are_corrected_and_no_more(signs):
                 return False
         return True
 
-    promised = Code(np.arange(len(signs)), signs).corrects
+    promised = OutputCode(np.arange(len(signs)), signs).corrects
     assert (survives(promised) or promised == 0) and not survives(promised + 1)
 
 
@@ -191,17 +197,17 @@ def test_a_designed_code_is_easier_to_separate_than_a_random_one_and_tells_all_a
     rows, digits = load_digits(return_X_y=True)
     found = moments(rows, digits, detail="pooled")
     rng = np.random.default_rng(0)
-    made, lot = designed(found, 20, rng), dense(10, 20, rng)
+    made, lot = design_code(found, 20, rng), dense_code(10, 20, rng)
     share = found.weight / found.weight.sum()
     ease = [separability(signs, whitened_means(found), share).mean() for signs in (made, lot)]
     assert ease[0] > ease[1] + 0.05
-    Code.of(made, np.arange(10))
+    OutputCode.from_matrix(made, np.arange(10))
 
 
 def test_separability_is_the_squared_correlation_of_a_regression():
     """R^2 of the indicator of the positive side on the features, by least squares."""
     found = moments(WINE, KINDS, detail="pooled")
-    signs = one_vs_rest(3)
+    signs = one_vs_rest_code(3)
     ours = separability(signs, whitened_means(found), found.weight / found.weight.sum())
     ones = np.column_stack([np.ones(len(WINE)), (WINE - WINE.mean(0)) / WINE.std(0)])
     for m, said in enumerate(ours):
@@ -247,7 +253,7 @@ def test_repeated_columns_are_named_and_the_code_is_used_as_it_is(matrix, told):
 
 def test_an_exhaustive_code_of_many_classes_is_refused_with_its_number_and_a_way_out():
     with pytest.raises(CodeError, match=r"20 classes has 524,287 columns.*'dense'"):
-        exhaustive(20)
+        exhaustive_code(20)
 
 
 def test_more_columns_than_there_are_is_refused_with_the_number():
@@ -296,26 +302,26 @@ def test_probabilities_that_agree_are_given_back(name, seed, K, spread):
     p = np.maximum(rng.dirichlet(np.full(K, spread), size=4), 1e-12)
     p /= p.sum(axis=1, keepdims=True)
     up, down = p @ (signs == 1), p @ (signs == -1)
-    np.testing.assert_allclose(coupled(up / (up + down), signs), p, atol=1e-5)
+    np.testing.assert_allclose(couple_probabilities(up / (up + down), signs), p, atol=1e-5)
 
 
 @given(seed=st.integers(0, 999), K=st.integers(3, 8), spread=st.floats(0.1, 8.0))
 def test_one_against_the_rest_is_the_same_maximum_by_its_own_equation(seed, K, spread):
     odds = spread * np.random.default_rng(seed).standard_normal((5, K))
-    one, signs = 1 / (1 + np.exp(-odds)), one_vs_rest(K)
-    np.testing.assert_allclose(coupled(one, signs), _sides(one, signs), atol=1e-6)
+    one, signs = 1 / (1 + np.exp(-odds)), one_vs_rest_code(K)
+    np.testing.assert_allclose(couple_probabilities(one, signs), _sides(one, signs), atol=1e-6)
 
 
 def test_coupled_probabilities_of_a_dense_code_are_where_the_likelihood_is_largest():
     """No mixture with another distribution is likelier, by Huang, Weng and Lin's formula."""
-    rng, signs = np.random.default_rng(3), dense(6, 12, np.random.default_rng(1))
+    rng, signs = np.random.default_rng(3), dense_code(6, 12, np.random.default_rng(1))
     one = rng.uniform(0.02, 0.98, size=(20, signs.shape[1]))
 
     def likelihood(p):
         up, down = p @ (signs == 1), p @ (signs == -1)
         return (one * np.log(up) + (1 - one) * np.log(down)).sum(axis=1)
 
-    p = coupled(one, signs)
+    p = couple_probabilities(one, signs)
     for _ in range(200):
         other = rng.dirichlet(np.ones(len(signs)), size=20)
         assert (likelihood(0.999 * p + 0.001 * other) <= likelihood(p) + 1e-7).all()
@@ -327,7 +333,7 @@ def test_coupled_probabilities_of_a_code_with_zeros_have_the_least_squares(seed,
     rng = np.random.default_rng(seed)
     signs = RANDOM["sparse"](K, None, rng)
     one = 1 / (1 + np.exp(-spread * rng.standard_normal((5, signs.shape[1]))))
-    p = coupled(one, signs)
+    p = couple_probabilities(one, signs)
     A = (1 - one)[:, None] * (signs == 1) - one[:, None] * (signs == -1)  # (n, K, M)
     slope = np.einsum("nkm,njm,nj->nk", A, A, p)
     least = slope.min(axis=1, keepdims=True)
@@ -360,7 +366,7 @@ def test_coupled_pairs_have_the_least_squares_of_wu_lin_and_weng():
     system = eliminated([[*Q[k], Fraction(-1)] for k in range(3)] + [[1, 1, 1, 0]], [0, 0, 0, 1])
     one = np.array([[float(r[1, 0]), float(r[2, 0]), float(r[2, 1])]])
     np.testing.assert_allclose(
-        coupled(one, one_vs_one(3))[0], [float(v) for v in system[:3]], rtol=1e-12
+        couple_probabilities(one, one_vs_one_code(3))[0], [float(v) for v in system[:3]], rtol=1e-12
     )
 
 
@@ -529,8 +535,10 @@ def test_whole_weights_are_repeated_rows():
 def test_loss_decoding_is_the_sum_of_losses():
     said = np.random.default_rng(0).standard_normal((6, TERNARY.shape[1])) * 3
     margins = said[:, None, :] * TERNARY
-    assert np.allclose(by_loss(said, TERNARY, logistic=True), -np.logaddexp(0, -margins).sum(2))
-    assert np.allclose(by_loss(said, TERNARY, logistic=False), -np.maximum(0, 1 - margins).sum(2))
+    assert np.allclose(loss_scores(said, TERNARY, logistic=True), -np.logaddexp(0, -margins).sum(2))
+    assert np.allclose(
+        loss_scores(said, TERNARY, logistic=False), -np.maximum(0, 1 - margins).sum(2)
+    )
 
 
 # --- others --------------------------------------------------------------------------------------
@@ -620,34 +628,40 @@ def test_a_cycle_of_pairs_is_claimed_by_nobody():
     """Rock beats scissors beats paper beats rock."""
     model = OneVsOne(LDA()).fit(IRIS, SPECIES)
     signs = model.code_  # the pairs (0, 1), (0, 2), (1, 2), the later positive
-    from discriminant.models.multiclass.decode import ambiguity
+    from discriminant.models.multiclass.decode import measure_ambiguity
 
-    found = ambiguity(np.array([[1.0, -1.0, 1.0], [1.0, 1.0, 1.0]]), signs, rest=False)
+    found = measure_ambiguity(np.array([[1.0, -1.0, 1.0], [1.0, 1.0, 1.0]]), signs, rest=False)
     assert found.claims.tolist() == [0, 1] and found.tied.tolist() == [True, False]
 
 
 def test_a_tie_of_votes_goes_to_the_more_confident():
     # a vote each: 1 over 0, 0 over 2, 2 over 1; confidence -f01 - f02, f01 - f12, f02 + f12
-    assert hamming(np.array([[2.0, -1.0, 1.0]]), one_vs_one(3)).argmax() == 1  # -1, 1, 0
-    assert hamming(np.array([[1.0, -2.0, 1.5]]), one_vs_one(3)).argmax() == 0  # 1, -0.5, -0.5
-    assert hamming(np.array([[1.0, -1.0, 3.0]]), one_vs_one(3)).argmax() == 2  # 0, -2, 2
+    assert (
+        hamming_scores(np.array([[2.0, -1.0, 1.0]]), one_vs_one_code(3)).argmax() == 1
+    )  # -1, 1, 0
+    assert (
+        hamming_scores(np.array([[1.0, -2.0, 1.5]]), one_vs_one_code(3)).argmax() == 0
+    )  # 1, -0.5, -0.5
+    assert (
+        hamming_scores(np.array([[1.0, -1.0, 3.0]]), one_vs_one_code(3)).argmax() == 2
+    )  # 0, -2, 2
 
 
 def test_every_pair_of_a_code_is_opposed_somewhere():
-    assert (opposed(one_vs_one(4)) == 1 - np.eye(4)).all()
+    assert (count_opposed(one_vs_one_code(4)) == 1 - np.eye(4)).all()
 
 
 @pytest.mark.parametrize(("K", "columns"), [(3, 3), (11, 1023), (11, 1000), (12, 60), (14, 500)])
 def test_a_designed_code_repeats_no_column_however_long(K, columns):
     labels = np.repeat(np.arange(K), 6)
     rows = np.random.default_rng(K).standard_normal((len(labels), 5)) + labels[:, None] % 5
-    made = designed(moments(rows, labels, detail="pooled"), columns, np.random.default_rng(0))
-    assert made.shape == (K, columns) == distinct(made).shape
+    made = design_code(moments(rows, labels, detail="pooled"), columns, np.random.default_rng(0))
+    assert made.shape == (K, columns) == distinct_columns(made).shape
 
 
 def test_a_dense_code_of_more_columns_than_are_made_exhaustively_is_drawn():
-    made = dense(14, 5000, np.random.default_rng(0))
-    assert made.shape == (14, 5000) == distinct(made).shape
+    made = dense_code(14, 5000, np.random.default_rng(0))
+    assert made.shape == (14, 5000) == distinct_columns(made).shape
 
 
 # --- regressors ----------------------------------------------------------------------------------

@@ -22,7 +22,7 @@ from discriminant.errors import (
     ShrinkageChosenWarning,
     TooFewRowsError,
 )
-from discriminant.models.gaussian.family import Family, pooled_metric
+from discriminant.models.gaussian.family import GaussianFamily, pooled_metric
 from discriminant.models.gaussian.fisher import best_trace_ratio
 from tests.shared.blocks import random_rows, rows_of
 from tests.shared.paths import GOLDEN
@@ -499,7 +499,7 @@ def test_means_on_a_line_leave_one_direction():
 def test_a_covariance_comes_back_from_its_metric_whatever_the_units():
     X, y = problem(4, n=50, width=3, classes=2)
     X = X * [1e-12, 1.0, 1e12]
-    found = pooled_metric(moments(X, y), Family()).covariance()
+    found = pooled_metric(moments(X, y), GaussianFamily()).covariance()
     np.testing.assert_allclose(found, scatters(X, y)[0] / (len(y) - 2), rtol=1e-10)
 
 

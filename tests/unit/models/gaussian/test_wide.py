@@ -23,7 +23,7 @@ from discriminant.errors import (
     TooFewRowsError,
     WeightError,
 )
-from discriminant.models.gaussian.family import Family, fit_gaussian, pooled_metric
+from discriminant.models.gaussian.family import GaussianFamily, fit_gaussian, pooled_metric
 from discriminant.models.gaussian.wide import fit_wide, wide_metric
 from discriminant.moments.class_rows import ClassRows
 from discriminant.posterior import log_posterior
@@ -31,11 +31,11 @@ from discriminant.posterior import log_posterior
 SHRINKAGES = (0.0, 0.2, 0.999, 1.0, "auto", "oas")
 TARGETS = ("diagonal", "scaled_identity", "identity")
 MEMBERS = {
-    "LDA": Family(1.0),
-    "QDA": Family(0.0, shrink="mixed"),
-    "RDA": Family(0.4),
-    "RDA mixed": Family(0.4, shrink="mixed"),
-    "RDA of Friedman": Family(0.4, shrink="mixed", weighting="friedman"),
+    "LDA": GaussianFamily(1.0),
+    "QDA": GaussianFamily(0.0, shrink="mixed"),
+    "RDA": GaussianFamily(0.4),
+    "RDA mixed": GaussianFamily(0.4, shrink="mixed"),
+    "RDA of Friedman": GaussianFamily(0.4, shrink="mixed", weighting="friedman"),
 }
 
 NO_BEST = ("RDA mixed", "RDA of Friedman")  # whose best shrinkage is refused
@@ -65,7 +65,7 @@ def both(X, y, family, weight=None, new=None):
 
 def member(name, **options):
     base = MEMBERS[name]
-    return Family(
+    return GaussianFamily(
         base.pooling,
         options.get("shrinkage", 0.0),
         options.get("target", "diagonal"),
@@ -109,7 +109,7 @@ def test_columns_that_do_not_vary_are_treated_alike_and_named_alike(name, shrink
 
 def test_too_few_rows_choose_the_same_shrinkage_and_say_the_same():
     X, y = wide_rows()
-    dense, wide = both(X, y, Family())
+    dense, wide = both(X, y, GaussianFamily())
     assert wide[1] == dense[1]
     assert wide[1][0][0] == ShrinkageChosenWarning.__name__
 
@@ -117,7 +117,7 @@ def test_too_few_rows_choose_the_same_shrinkage_and_say_the_same():
 def test_copied_columns_are_left_out_as_ever():
     X, y = wide_rows(width=4)
     X = np.tile(X, 15)
-    dense, wide = both(X, y, Family())
+    dense, wide = both(X, y, GaussianFamily())
     assert [name for name, _ in wide[1]] == [CollinearWarning.__name__]
     np.testing.assert_allclose(wide[0], dense[0], rtol=1e-7, atol=1e-8)
 
@@ -133,7 +133,7 @@ def test_copied_columns_are_left_out_of_class_covariances_too():
 def test_when_few_columns_vary_nothing_is_shrunk():
     X, y = wide_rows()
     X[:, 10:] = 1.0
-    dense, wide = both(X, y, Family())
+    dense, wide = both(X, y, GaussianFamily())
     assert [name for name, _ in wide[1]] == [ConstantColumnWarning.__name__]
     np.testing.assert_allclose(wide[0], dense[0], rtol=1e-9, atol=1e-9)
 
@@ -141,7 +141,7 @@ def test_when_few_columns_vary_nothing_is_shrunk():
 def test_a_tiny_shrinkage_keeps_its_digits():
     X, y = wide_rows(n=12, width=30, classes=2)
     new = X + np.random.default_rng(5).standard_normal(X.shape)
-    family = Family(1.0, 1e-7, "scaled_identity")
+    family = GaussianFamily(1.0, 1e-7, "scaled_identity")
     dense, wide = both(X, y, family, new=new)
     np.testing.assert_allclose(wide[0], dense[0], rtol=1e-7)
 
@@ -149,18 +149,20 @@ def test_a_tiny_shrinkage_keeps_its_digits():
 @pytest.mark.parametrize("target", TARGETS)
 def test_the_metric_is_that_of_the_covariance(target):
     X, y = wide_rows()
-    family = Family(1.0, 0.3, target)
+    family = GaussianFamily(1.0, 0.3, target)
     offsets = X[:9] - X.mean(axis=0)
     dense = pooled_metric(moments(X, y, detail="pooled"), family)
     wide = wide_metric(moments(X, y, detail="rows"), family)
-    np.testing.assert_allclose(wide.squared(offsets), dense.squared(offsets), rtol=1e-10)
+    np.testing.assert_allclose(
+        wide.squared_distances(offsets), dense.squared_distances(offsets), rtol=1e-10
+    )
     np.testing.assert_allclose(wide.logdet, dense.logdet, rtol=1e-12)
 
 
 def test_draws_from_the_metric_have_its_covariance():
     X, y = wide_rows()
-    metric = wide_metric(moments(X, y, detail="rows"), Family(1.0, 0.3))
-    spread = metric.draw(np.eye(X.shape[1]))
+    metric = wide_metric(moments(X, y, detail="rows"), GaussianFamily(1.0, 0.3))
+    spread = metric.sample(np.eye(X.shape[1]))
     centred = X - np.stack([X[y == k].mean(axis=0) for k in range(3)])[y]
     covariance = centred.T @ centred / (len(y) - 3)
     expected = 0.7 * covariance + 0.3 * np.diag(np.diagonal(covariance))
@@ -321,7 +323,7 @@ def test_canonical_directions_whiten_the_classes_of_wide_rows():
     X, y = wide_rows(n=60, width=510)
     model = LDA(shrinkage=0.5).fit(X, y)
     metric = wide_metric(model.moments_, model.family)
-    spread = metric.draw(np.eye(510)) @ model.scalings_
+    spread = metric.sample(np.eye(510)) @ model.scalings_
     np.testing.assert_allclose(spread.T @ spread, np.eye(2), atol=1e-9)
 
 

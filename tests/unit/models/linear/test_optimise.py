@@ -11,8 +11,13 @@ import pytest
 from hypothesis import given, strategies as st
 
 from discriminant.engines.engine import fold, read_moments
-from discriminant.models.linear.logistic import level_start, proves_overlap, sample_of
-from discriminant.models.linear.optimise import PenalisedLoss, foreseen, newton, read_curvature
+from discriminant.models.linear.logistic import intercept_only_start, proves_overlap, white_sample
+from discriminant.models.linear.optimise import (
+    PenalisedLoss,
+    bounds_after_newton_step,
+    exact_curvature,
+    newton_descent,
+)
 from discriminant.models.linear.whitening import white_coordinates
 from discriminant.moments.softmax_loss import Binary, Softmax
 from discriminant.table.memory import open_table
@@ -39,18 +44,18 @@ class Problem:
             penalty,
         )
         self.table = table
-        self.start = level_start(moments, self.coordinates)
+        self.start = intercept_only_start(moments, self.coordinates)
 
     def at(self, theta):
-        return self.objective.at(theta, want="curvature")
+        return self.objective.evaluate(theta, want="curvature")
 
     def sample(self, rows):
-        return sample_of(self.table.block(0, rows), self.objective, self.coordinates)
+        return white_sample(self.table.block(0, rows), self.objective, self.coordinates)
 
 
 def step_of(point):
     """A Newton step and its decrement."""
-    step = -read_curvature(point).solve(point.gradient)
+    step = -exact_curvature(point).solve(point.gradient)
     return step, -0.5 * float((point.gradient * step).sum())
 
 
@@ -102,16 +107,16 @@ def test_near_the_end_something_is_foreseen(classes):
 
 def assert_bounded(problem, rng):
     """How many steps there was a bound for."""
-    least = newton(problem.objective, problem.start).theta
+    least = newton_descent(problem.objective, problem.start).theta
     away = rng.standard_normal(least.shape)
     bounded = 0
     for distance in np.geomspace(1e-7, 1.0, 15):
         point = problem.at(least + distance * away)
         step, decrement = step_of(point)
-        gradient, left = foreseen(point, decrement)
+        gradient, left = bounds_after_newton_step(point, decrement)
         after = problem.at(point.theta + step)
         bounded += gradient < np.inf
-        assert after.steepness <= gradient + 1e-13
+        assert after.max_gradient <= gradient + 1e-13
         assert step_of(after)[1] <= left + 1e-24
     return bounded
 
@@ -122,7 +127,7 @@ def test_no_gradient_is_foreseen_for_separated_classes(seed, classes, kind):
     point = problem.at(problem.start)
     for _ in range(25):
         step, decrement = step_of(point)
-        assert foreseen(point, decrement) == (np.inf, np.inf)
+        assert bounds_after_newton_step(point, decrement) == (np.inf, np.inf)
         point = problem.at(point.theta + step)
 
 
@@ -149,7 +154,7 @@ def test_overlap_of_separated_classes_is_never_proved(seed, classes, kind, size,
         point = problem.at(theta)
         theta = theta + step_of(point)[0]
         if not read:  # as L-BFGS has it: only the sample tells of the curvature
-            point = problem.objective.at(point.theta)
+            point = problem.objective.evaluate(point.theta)
         assert not proved(point, some)
 
 
@@ -159,7 +164,7 @@ def test_overlap_is_proved_at_the_end_of_newtons_way(classes, strength):
     missed = []
     for seed in range(20):
         problem = Problem(*drawn(seed, classes, strength=strength))
-        end = newton(problem.objective, problem.start)
+        end = newton_descent(problem.objective, problem.start)
         if not (end.converged and proves_overlap(end.point, problem.sample(2))):
             missed.append(seed)
     assert missed == []
@@ -169,14 +174,14 @@ def test_overlap_is_proved_at_the_end_of_newtons_way(classes, strength):
 def test_overlap_is_proved_by_gradients_and_some_rows(classes):
     for seed in range(20):
         problem = Problem(*drawn(seed, classes))
-        end = newton(problem.objective, problem.start).theta
-        point = problem.objective.at(end)
+        end = newton_descent(problem.objective, problem.start).theta
+        point = problem.objective.evaluate(end)
         assert point.curvature is None
         assert proved(point, problem.sample(len(problem.table) // 2))
 
 
 def test_other_links_prove_nothing():
     problem = Problem(*drawn(0, 2))
-    end = newton(problem.objective, problem.start)
+    end = newton_descent(problem.objective, problem.start)
     assert proves_overlap(end.point, problem.sample(2))
     assert not proves_overlap(end.point, problem.sample(2), link="probit")

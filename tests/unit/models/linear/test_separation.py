@@ -10,7 +10,7 @@ from scipy.special import expit
 
 from discriminant.engines.engine import fold, read_moments
 from discriminant.errors import MissingValueError, SeparationWarning
-from discriminant.models.linear.separation import separation
+from discriminant.models.linear.separation import detect_separation
 from discriminant.moments.anchor import Anchor
 from discriminant.moments.margins import MarginReading
 from discriminant.table.blocks import Block
@@ -26,7 +26,7 @@ def told(X, y, *, weight=None, start=None, keep=None, intercept=True):
     moments = moments if intercept else moments.at(Anchor.zero(table.width))
     centre = moments.centre if intercept else 0.0
     variance = moments.scatter.sum(axis=0) + moments.weight @ (moments.mean - centre) ** 2
-    return separation(
+    return detect_separation(
         lambda reading: fold(table, reading),
         anchor=moments.anchor,
         features=table.schema.features,

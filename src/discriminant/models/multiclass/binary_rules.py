@@ -32,10 +32,10 @@ from scipy.special import expit
 
 from discriminant.errors import add_context
 from discriminant.models.gaussian.covariance import Denominator, shrink
-from discriminant.models.gaussian.family import Family
+from discriminant.models.gaussian.family import GaussianFamily
 from discriminant.models.linear.least_squares import IndicatorRule
-from discriminant.models.multiclass.codes import Code, Signs
-from discriminant.models.multiclass.decode import coupled
+from discriminant.models.multiclass.codes import OutputCode, Signs
+from discriminant.models.multiclass.decode import couple_probabilities
 from discriminant.models.rules import LinearRule, Rule
 from discriminant.moments.anchor import Anchor
 from discriminant.moments.class_moments import ClassMoments
@@ -45,25 +45,25 @@ SIDES = np.array([0, 1])  # the labels of the two-class problems: negative, posi
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Members:
+class BinaryRules:
     """The rules of M two-class problems."""
 
     rules: tuple[Rule, ...]  # M, or none where all are linear and `line` is enough
     line: LinearRule | None  # M rows
 
     @classmethod
-    def of(cls, rules: Sequence[Rule], anchor: Anchor) -> Members:
+    def from_rules(cls, rules: Sequence[Rule], anchor: Anchor) -> BinaryRules:
         """With one product for all, counted from `anchor`, where every rule is linear."""
         lines = [_line(rule) for rule in rules]
         whole = all(isinstance(rule, LinearRule) for rule in rules)
         found = [line for line in lines if line is not None]
-        stacked = stack(found, anchor) if len(found) == len(rules) else None
+        stacked = stack_rules(found, anchor) if len(found) == len(rules) else None
         return cls(() if whole else tuple(rules), stacked)
 
     def scores(self, features: Features) -> Floats:
         """(n, M) what each says of each row: positive for its positive side."""
         if self.line is not None:
-            return self.line.bounded(features)
+            return self.line.finite_values(features)
         return self.log_odds(features)
 
     def log_odds(self, features: Features) -> Floats:
@@ -74,11 +74,11 @@ class Members:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class DecomposedRule:
+class OutputCodeRule:
     """K classes by a code and its members."""
 
-    code: Code
-    members: Members
+    code: OutputCode
+    members: BinaryRules
 
     @property
     def labels(self) -> Labels:
@@ -88,30 +88,34 @@ class DecomposedRule:
     def scores(self, features: Features) -> Floats:
         """(n, K) logs of the coupled probabilities; of two classes exact in the tails."""
         odds = self.members.log_odds(features)
-        return log_coupled(odds, self.code)
+        return log_coupled_probabilities(odds, self.code)
 
 
-def log_coupled(odds: Floats, code: Code) -> Floats:
+def log_coupled_probabilities(odds: Floats, code: OutputCode) -> Floats:
     """(n, K) log probabilities from log odds (n, M) of the positive sides."""
     if code.signs.shape == (2, 1):
         second = odds[:, 0] * code.signs[1, 0]
         return np.column_stack([-np.logaddexp(0.0, second), -np.logaddexp(0.0, -second)])
-    return np.asarray(np.log(coupled(expit(odds), code.signs)))
+    return np.asarray(np.log(couple_probabilities(expit(odds), code.signs)))
 
 
-def fit_members(moments: Any, code: Code, *, rule_from: Callable[[Any], Rule]) -> tuple[Rule, ...]:
+def fit_binary_rules(
+    moments: Any, code: OutputCode, *, rule_from: Callable[[Any], Rule]
+) -> tuple[Rule, ...]:
     """The rule of each column, from the moments of its two sides."""
     columns = range(code.signs.shape[1])
-    return tuple(member_rule(moments, code, m, rule_from=rule_from) for m in columns)
+    return tuple(fit_column(moments, code, m, rule_from=rule_from) for m in columns)
 
 
-def member_rule(moments: Any, code: Code, column: int, *, rule_from: Callable[[Any], Rule]) -> Rule:
+def fit_column(
+    moments: Any, code: OutputCode, column: int, *, rule_from: Callable[[Any], Rule]
+) -> Rule:
     """The rule of one column; what it has to tell is told of the classes of its sides."""
-    with add_context(code.sides(column)):
-        return rule_from(sided(moments, code, column))
+    with add_context(code.describe_column(column)):
+        return rule_from(group_sides(moments, code, column))
 
 
-def sided(moments: Any, code: Code, column: int) -> Any:
+def group_sides(moments: Any, code: OutputCode, column: int) -> Any:
     """Moments of the two sides of a column, labelled 0 and 1."""
     side = code.signs[:, column]
     labels = moments.labels
@@ -121,7 +125,7 @@ def sided(moments: Any, code: Code, column: int) -> Any:
     return moments.group(groups)
 
 
-def stack(lines: Sequence[LinearRule], anchor: Anchor) -> LinearRule:
+def stack_rules(lines: Sequence[LinearRule], anchor: Anchor) -> LinearRule:
     """Rules of two classes as rows of one: second less first, all counted from `anchor`."""
     coef = np.stack([_between(line.coef) for line in lines])
     intercept = np.array([_between(line.intercept) for line in lines])
@@ -157,7 +161,7 @@ _EPS = float(np.finfo(np.float64).eps)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Sides:
+class SideMoments:
     """Moments of the two sides of C columns."""
 
     rows: Floats  # (C,)
@@ -167,7 +171,7 @@ class Sides:
     scatter: Floats  # (C, d, d) within the sides
 
     @classmethod
-    def of(cls, moments: ClassMoments, signs: Signs) -> Sides:
+    def of(cls, moments: ClassMoments, signs: Signs) -> SideMoments:
         on = np.stack([signs == -1, signs == 1]).transpose(2, 0, 1).astype(np.float64)  # (C, 2, K)
         weight, rows = on @ moments.weight, (on @ moments.rows).sum(axis=1)
         mean = on @ (moments.weight[:, None] * moments.mean) / weight[:, :, None]
@@ -189,31 +193,31 @@ class Sides:
         return np.asarray(total - (self.weight2 / self.weight).sum(axis=1))
 
 
-def linear_members(
+def fit_linear_rules(
     moments: ClassMoments,
-    code: Code,
+    code: OutputCode,
     *,
-    family: Family,
+    family: GaussianFamily,
     prior: Callable[[Floats], Floats],
     rule_from: Callable[[ClassMoments], Rule],
-) -> Members:
+) -> BinaryRules:
     """Members of a linear family of known shrinkage; `prior` is a function of two weights."""
     anchor, moved = moments.anchor.moved(moments.centre)
     M, d = code.signs.shape[1], len(moments.features)
     coef, intercept = np.empty((M, d)), np.empty(M)
     for columns in _spans(M, d):
-        sides = Sides.of(moments, code.signs[:, columns])
+        sides = SideMoments.of(moments, code.signs[:, columns])
         log_prior = np.log([prior(pair) for pair in sides.weight])
         coef[columns] = _slopes(sides, family, moments.anchor.unit)
         middle = sides.mean.mean(axis=1) - moved
         intercept[columns] = log_prior[:, 1] - log_prior[:, 0]
         intercept[columns] -= np.vecdot(coef[columns], middle)
     for m in np.flatnonzero(np.isnan(coef[:, 0])):
-        rule = member_rule(moments, code, int(m), rule_from=rule_from)
+        rule = fit_column(moments, code, int(m), rule_from=rule_from)
         assert isinstance(rule, LinearRule)
-        line = stack([rule], anchor)
+        line = stack_rules([rule], anchor)
         coef[m], intercept[m] = line.coef[0], line.intercept[0]
-    return Members((), LinearRule(np.arange(M), anchor, coef, intercept))
+    return BinaryRules((), LinearRule(np.arange(M), anchor, coef, intercept))
 
 
 def _spans(columns: int, d: int) -> Iterator[slice]:
@@ -230,7 +234,7 @@ def _within(moments: ClassMoments, used: Floats) -> Floats:
     return np.asarray(np.dot(used, moments.scatter.reshape(K, d * d)).reshape(-1, d, d))
 
 
-def _slopes(sides: Sides, family: Family, unit: Floats) -> Floats:
+def _slopes(sides: SideMoments, family: GaussianFamily, unit: Floats) -> Floats:
     """(C, d) C^-1 (m_1 - m_0), NaN where that is not clear."""
     degrees = sides.degrees(family.denominator)
     found = np.full((len(degrees), sides.mean.shape[2]), np.nan)

@@ -12,7 +12,6 @@ from typing import Any, Self, cast
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import TransformerMixin
-from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import _check_feature_names_in
 
 from discriminant.engines.engine import read_moments
@@ -84,6 +83,8 @@ class Basis(TransformerMixin, RowEstimator):
     [[43.0, 3.0, 4.0, 6.0, 9.0]]
     """
 
+    _fitted_attribute = "_basis"
+    _fit_methods = "fit"
     _basis: JoinedBasis
 
     def __init__(
@@ -111,10 +112,6 @@ class Basis(TransformerMixin, RowEstimator):
         tags.input_tags.sparse = self.centres is None
         return tags
 
-    def __sklearn_is_fitted__(self) -> bool:
-        """Whether rows have been seen."""
-        return hasattr(self, "_basis")
-
     def fit(self, X: Any, y: Any = None) -> Self:
         """Find the origin, the centres and their width. Labels are not looked at."""
         table = _open(X)
@@ -141,7 +138,7 @@ class Basis(TransformerMixin, RowEstimator):
     def transform(self, X: Any) -> Any:
         """(n, columns) float64; CSR for sparse rows where zeros stay zeros."""
         self._check_is_fitted()
-        features = X if self._is_plain_array(X) else self._open_features(X)
+        features = self._rows_to_score(X)
         if is_sparse(features):
             return self._expand_sparse(features)
         rows, columns = features.shape[0], self._basis.width
@@ -170,10 +167,6 @@ class Basis(TransformerMixin, RowEstimator):
         return np.array(JoinedBasis(tuple(renamed)).names, dtype=object)
 
     # --- inside -----------------------------------------------------------------------------------
-
-    def _check_is_fitted(self) -> None:
-        if not hasattr(self, "_basis"):
-            raise NotFittedError("This Basis instance is not fitted yet: call fit first.")
 
     def _check(self, table: Table) -> None:
         """Options that cannot be, and columns that are too many."""

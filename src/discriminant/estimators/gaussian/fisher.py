@@ -1,20 +1,29 @@
-"""Fisher: discriminant directions, and the classes by a threshold or nearest mean along them."""
+"""Fisher: discriminant directions, and classification by a threshold or nearest mean along them.
+
+    S_w  within-class covariance       S_b  covariance of the class means, weighted by the priors
+    directions W maximise  tr((W' S_w W)^-1 (W' S_b W))  or  tr(W' S_b W) / tr(W' S_w W)
+
+The algebra is in `models.gaussian.fisher`.
+"""
 
 from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 
 from discriminant.errors import OptionError
+from discriminant.estimators.base import Prior
 from discriminant.estimators.gaussian.lda_qda import DiscriminantProjection, check_family
+from discriminant.models.gaussian.covariance import Denominator, Shrinkage, Target
 from discriminant.models.gaussian.family import GaussianFamily
 from discriminant.models.gaussian.fisher import (
     CRITERIA,
     METHODS,
     THRESHOLDS,
+    Criterion,
     FisherRule,
+    Method,
     ProjectionOptions,
+    Threshold,
 )
 from discriminant.models.gaussian.fit import fit_fisher_rule
 from discriminant.models.gaussian.wide import is_wide
@@ -24,45 +33,64 @@ from discriminant.table.blocks import Floats
 
 
 class Fisher(DiscriminantProjection):
-    """Fisher's discriminant: a classifier in a few directions, and a transformer onto them.
+    """Fisher's discriminant: a classifier along a few directions, and a transformer onto them.
 
     With all directions and threshold 'gaussian' it is LDA; with fewer, reduced-rank LDA.
 
     Parameters
     ----------
-    n_components
-        How many directions, at most K - 1; None: all along which class means differ.
-    prior
-        (K,) probabilities of the classes in sorted order; None: their shares in the rows. As in
-        MASS they weight the class means in S_b and their centre, and shift the border; they never
-        touch S_w.
-    criterion
-        'ratio_trace': tr((W' S_w W)^-1 (W' S_b W)), closed form, does not change with the units
-        of the columns. 'trace_ratio': tr(W' S_b W) / tr(W' S_w W) over orthonormal W, iterative;
-        what textbooks often write and then solve as the other. It depends on the units (standardise
-        the columns if they differ) and forms a d x d matrix. For one direction (always so with two
-        classes) the two are the same. `criterion_value_` is the value of the one chosen;
-        `ratio_trace_` and `trace_ratio_` are those of both.
-    method
-        'fisher', or 'mean_difference': the directions in which class means are farthest apart,
-        whatever the spread within classes (then `criterion` plays no part). It inverts nothing.
-    threshold
-        Where the border lies. 'gaussian': where posteriors are equal, priors included.
-        'midpoint': half way between projected means, whatever the priors. 'equal_error': two
-        classes whose projected standard deviations differ err equally often. `predict_proba`
-        follows it: posteriors are equal at the border.
-    shrinkage, target, denominator
-        Of the covariance within classes, as in `LDA`.
+    n_components : int or None, default None
+        Number of directions, at most K - 1. None: all along which class means differ.
+    prior : array of shape (K,), dict by label or None, default None
+        Class priors. None: the class shares of the rows. As in MASS they weight the class means in
+        S_b and their centre, and shift the boundary; they never enter S_w.
+    criterion : {'ratio_trace', 'trace_ratio'}, default 'ratio_trace'
+        'ratio_trace': tr((W' S_w W)^-1 (W' S_b W)), in closed form and independent of units.
+        'trace_ratio': tr(W' S_b W) / tr(W' S_w W) over orthonormal W, iterative; what textbooks
+        often write and then solve as the other. It depends on the units of the columns and forms
+        a d x d matrix. For one direction (always with two classes) the two are the same.
+    method : {'fisher', 'mean_difference'}, default 'fisher'
+        'mean_difference': the directions in which class means are farthest apart, whatever the
+        within-class covariance; `criterion` is then ignored, and nothing is inverted.
+    threshold : {'gaussian', 'midpoint', 'equal_error'}, default 'gaussian'
+        Position of the boundary. 'gaussian': equal posteriors, priors included. 'midpoint': halfway
+        between projected means, whatever the priors. 'equal_error': equal error rates of two
+        classes with different projected standard deviations. `predict_proba` follows it:
+        posteriors are equal at the boundary.
+    shrinkage : float, 'auto' or 'oas', default 0.0
+        Shrinkage of the within-class covariance, as in `LDA`.
+    target : {'diagonal', 'scaled_identity', 'identity'}, default 'diagonal'
+        Shrinkage target.
+    denominator : {'unbiased', 'ml', 'reliability'}, default 'unbiased'
+        Denominator of the covariance, as in `LDA`.
 
     Attributes
     ----------
-    scalings_, centre_
-        `transform(X)` is (X - centre_) @ scalings_; within-class covariance is then the identity.
-        The last class that a direction tells from the centre lies on its positive side.
-    eigenvalues_, canonical_correlations_, explained_variance_ratio_
+    classes_ : array of shape (K,)
+        Class labels, sorted.
+    prior_ : array of shape (K,)
+        Class priors; equal unless the threshold is 'gaussian'.
+    means_ : array of shape (K, d)
+        Class means.
+    scalings_, centre_ : arrays of shape (d, r) and (d,)
+        `transform(X)` is (X - centre_) @ scalings_; its within-class covariance is the identity.
+        The last class that a direction separates from the centre is on its positive side.
+    eigenvalues_, canonical_correlations_, explained_variance_ratio_ : arrays of shape (r,)
         Of each direction; shares are of all directions for 'ratio_trace', else of those kept.
-    threshold_
-        With two classes, where the border lies on `transform(X)`; otherwise nan.
+    criterion_value_, ratio_trace_, trace_ratio_ : float
+        Value of the chosen criterion, and of both.
+    threshold_ : float
+        With two classes, position of the boundary on `transform(X)`; otherwise nan.
+    coef_, intercept_ : arrays of shape (K, d) and (K,); (1, d) and (1,) for two classes
+        Coefficients in the user's units.
+    moments_ : ClassMoments
+        Moments of the fit; `partial_fit` and `forget` update them.
+    n_features_in_, feature_names_in_
+        Number of features, and their names if the rows had any.
+
+    See Also
+    --------
+    LDA : The same directions, with the Gaussian rule.
 
     Examples
     --------
@@ -76,15 +104,15 @@ class Fisher(DiscriminantProjection):
 
     def __init__(
         self,
-        n_components: Any = None,
+        n_components: int | None = None,
         *,
-        prior: Any = None,
-        criterion: Any = "ratio_trace",
-        method: Any = "fisher",
-        threshold: Any = "gaussian",
-        shrinkage: Any = 0.0,
-        target: Any = "diagonal",
-        denominator: Any = "unbiased",
+        prior: Prior | None = None,
+        criterion: Criterion = "ratio_trace",
+        method: Method = "fisher",
+        threshold: Threshold = "gaussian",
+        shrinkage: Shrinkage = 0.0,
+        target: Target = "diagonal",
+        denominator: Denominator = "unbiased",
     ) -> None:
         self.n_components = n_components
         self.prior = prior
@@ -97,12 +125,12 @@ class Fisher(DiscriminantProjection):
 
     @property
     def family(self) -> GaussianFamily:
-        """The covariance within classes, with its options checked."""
+        """Within-class covariance, with its options checked."""
         return check_family(GaussianFamily(1.0, self.shrinkage, self.target, self.denominator))
 
     @property
     def projection(self) -> ProjectionOptions:
-        """How directions are chosen, with its options checked."""
+        """Choice of the directions, with its options checked."""
         for name, allowed in (
             ("criterion", CRITERIA),
             ("method", METHODS),
@@ -114,7 +142,7 @@ class Fisher(DiscriminantProjection):
 
     @property
     def detail(self) -> Detail:
-        """What the moments must hold."""
+        """Sums that the moments must contain."""
         family, projection = self.family, self.projection
         if family.shrinkage == "auto":
             return "fourth"
@@ -123,40 +151,40 @@ class Fisher(DiscriminantProjection):
         return "diagonal" if family.shrinkage == 1.0 and projection.closed else "pooled"
 
     def detail_for(self, rows: int, width: int) -> Detail:
-        """What is kept of a table: its rows, where they are few and a metric is all it takes."""
+        """Detail to read: the rows themselves if there are fewer of them than features."""
         plain = self.projection.closed and self.threshold != "equal_error"
         keep = plain and self.detail != "diagonal" and is_wide(rows, width)
         return "rows" if keep else self.detail
 
     def rule_from(self, moments: ClassMoments | ClassRows) -> FisherRule:
-        """The fitted rule, from moments alone."""
+        """Return the rule fitted to moments; nothing is stored."""
         prior = self.prior_from(moments)
         return fit_fisher_rule(moments, family=self.family, prior=prior, projection=self.projection)
 
     def directions(self) -> FisherRule:
-        """The fitted rule, which knows its directions."""
+        """Return the fitted rule, which has the directions."""
         rule = self.rule_
         assert isinstance(rule, FisherRule)
         return rule
 
     @property
     def ratio_trace_(self) -> float:
-        """tr((W' S_w W)^-1 (W' S_b W)) of the directions kept: the sum of their eigenvalues."""
+        """tr((W' S_w W)^-1 (W' S_b W)) of the directions: the sum of their eigenvalues."""
         return float(self.eigenvalues_.sum())
 
     @property
     def trace_ratio_(self) -> float:
-        """tr(W' S_b W) / tr(W' S_w W) of orthonormal W that span the directions kept."""
+        """tr(W' S_b W) / tr(W' S_w W) of orthonormal W that span the directions."""
         return self.directions().trace_ratio
 
     @property
     def criterion_value_(self) -> float:
-        """What `criterion` says of the directions kept."""
+        """Value of `criterion` for the directions."""
         return self.ratio_trace_ if self._asked.criterion == "ratio_trace" else self.trace_ratio_
 
     @property
     def threshold_(self) -> float:
-        """With two classes, where the border lies on `transform(X)`; otherwise nan."""
+        """With two classes, position of the boundary on `transform(X)`; otherwise nan."""
         rule = self.directions()
         if len(rule.labels) != 2:
             return float("nan")
@@ -166,7 +194,7 @@ class Fisher(DiscriminantProjection):
 
     @property
     def prior_(self) -> Floats:
-        """(K,) prior of each class: equal ones unless the threshold is Gaussian."""
-        found = super().prior_
+        """(K,) class priors; equal unless the threshold is Gaussian."""
+        prior = super().prior_
         gaussian = self._asked.threshold == "gaussian"
-        return found if gaussian else np.full(len(found), 1.0 / len(found))
+        return prior if gaussian else np.full(len(prior), 1.0 / len(prior))

@@ -1,8 +1,11 @@
-"""RDA: between LDA and QDA, by any of the conventions in use."""
+"""RDA: regularised discriminant analysis, between LDA and QDA, by any convention in use.
+
+The formula is in `gaussian.lda_qda`; `assessment.resampling.rda_grid` chooses hyperparameters.
+"""
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 
@@ -17,16 +20,18 @@ from discriminant.assessment.resampling.rda_grid import (
 from discriminant.engines.engine import read_classes
 from discriminant.engines.partitioned import Parted
 from discriminant.errors import LabelError, OptionError
+from discriminant.estimators.base import Prior
 from discriminant.estimators.gaussian.lda_qda import GaussianClassifier, check_family
+from discriminant.models.gaussian.covariance import Denominator, Shrinkage, Target
 from discriminant.models.gaussian.family import GaussianFamily
 from discriminant.moments.class_moments import ClassMoments
 from discriminant.moments.class_rows import ClassRows
 
-_SEED = 1  # of the folds of rows in parts; those of a cross-validation around it have others
+_SEED = 1  # of the folds of a partitioned table; differs from that of an outer cross-validation
 
 
 class RDA(GaussianClassifier):
-    """Regularised discriminant analysis: what lies between QDA (pooling 0) and LDA (pooling 1).
+    """Regularised discriminant analysis: between QDA (pooling 0) and LDA (pooling 1).
 
         S_k = (1 - pooling) C_k + pooling [(1 - shrinkage) C + shrinkage target]
 
@@ -34,25 +39,59 @@ class RDA(GaussianClassifier):
 
     Parameters
     ----------
-    pooling
-        How far each class covariance goes to the pooled one, from 0 to 1. 'cv': of 0, 0.1, ... 1
-        the one with the least log loss on held-out rows; of equal ones the largest.
-    shrinkage, target, prior, denominator
-        As in `LDA`; shrinkage may be 'cv' as well, and both are then chosen together.
-    shrink
-        'pooled': the pooled covariance is shrunk, as above; 'mixed': the mixture is, as klaR does.
-    weighting
-        'covariance': covariances are mixed; 'friedman': scatters and weights are (Friedman 1989).
-    folds
-        For 'cv', as in `cross_validate`: how many, the fold of each row, or a splitter.
+    pooling : float or 'cv', default 0.5
+        Weight of the pooled covariance C against the class covariance C_k, from 0 to 1. 'cv': of
+        0, 0.1, ... 1 the one with the smallest held-out log loss; of equal ones the largest.
+    shrinkage : float, 'auto', 'oas' or 'cv', default 0.0
+        Shrinkage toward `target`, as in `LDA`; 'cv' chooses as for `pooling`, both together.
+    target : {'diagonal', 'scaled_identity', 'identity'}, default 'diagonal'
+        Shrinkage target.
+    shrink : {'pooled', 'mixed'}, default 'pooled'
+        'pooled': shrink the pooled covariance, as above; 'mixed': shrink the mixture, as klaR does.
+    weighting : {'covariance', 'friedman'}, default 'covariance'
+        'covariance' mixes covariances; 'friedman' mixes scatters and weights (Friedman 1989).
+    prior : array of shape (K,), dict by label or None, default None
+        Class priors. None: the class shares of the rows.
+    denominator : {'unbiased', 'ml', 'reliability'}, default 'unbiased'
+        Denominator of the covariances, as in `LDA`.
+    folds : int, array of shape (n,) or splitter, default 10
+        Folds for 'cv', as in `cross_validate`.
 
     Attributes
     ----------
-    pooling_, shrinkage_
-        The numbers used.
-    cv_
-        With 'cv', held-out log loss and error of every candidate (`assessment.grid.Grid`); else
-        None. The choice stays when rows are added or forgotten; `fit` chooses anew.
+    classes_ : array of shape (K,)
+        Class labels, sorted.
+    prior_ : array of shape (K,)
+        Class priors.
+    means_ : array of shape (K, d)
+        Class means.
+    covariance_ : array of shape (K, d, d), or (d, d) with pooling 1
+        Covariances used by the rule.
+    pooling_, shrinkage_ : float
+        Hyperparameters used; `shrinkage_` is (K,) if it differs between classes.
+    cv_ : Grid or None
+        With 'cv', held-out log loss and error of every candidate. The choice stays when rows are
+        added or removed; `fit` chooses again.
+    moments_ : ClassMoments
+        Moments of the fit; `partial_fit` and `forget` update them.
+    n_features_in_, feature_names_in_
+        Number of features, and their names if the rows had any.
+
+    See Also
+    --------
+    rda_grid : Held-out losses over a grid of pooling, shrinkage and priors.
+    LDA, QDA : The ends of the family.
+
+    References
+    ----------
+    .. [1] Friedman (1989), Regularized discriminant analysis.
+
+    Examples
+    --------
+    >>> X = [[0.0], [1.0], [2.0], [4.0], [5.0], [9.0]]
+    >>> model = RDA(pooling=0.5).fit(X, list("aaabbb"))
+    >>> model.covariance_.ravel().round(6).tolist()  # between 1 and 7, whose pooled value is 4
+    [2.5, 5.5]
     """
 
     cv_: Grid | None
@@ -60,13 +99,13 @@ class RDA(GaussianClassifier):
     def __init__(
         self,
         *,
-        pooling: Any = 0.5,
-        shrinkage: Any = 0.0,
-        target: Any = "diagonal",
-        shrink: Any = "pooled",
-        weighting: Any = "covariance",
-        prior: Any = None,
-        denominator: Any = "unbiased",
+        pooling: float | Literal["cv"] = 0.5,
+        shrinkage: Shrinkage | Literal["cv"] = 0.0,
+        target: Target = "diagonal",
+        shrink: Literal["pooled", "mixed"] = "pooled",
+        weighting: Literal["covariance", "friedman"] = "covariance",
+        prior: Prior | None = None,
+        denominator: Denominator = "unbiased",
         folds: Any = 10,
     ) -> None:
         self.pooling = pooling
@@ -80,34 +119,42 @@ class RDA(GaussianClassifier):
 
     @property
     def needs_rows(self) -> bool:
-        """Whether an option is to be chosen on held-out rows."""
+        """Whether an option is chosen on held-out rows."""
         return any(isinstance(v, str) and v == "cv" for v in (self.pooling, self.shrinkage))
 
     @property
     def family(self) -> GaussianFamily:
-        """The mixture asked for, or chosen."""
-        pooling, shrinkage = self.pooling, self.shrinkage
+        """The mixture given by the options, or chosen by cross-validation."""
+        pooling: Any = self.pooling
+        shrinkage: Any = self.shrinkage
         if self.needs_rows:
-            chosen = getattr(self, "cv_", None)
-            if chosen is None:
+            grid = getattr(self, "cv_", None)
+            if grid is None:
                 name = "pooling" if pooling == "cv" else "shrinkage"
                 raise OptionError.of(name, "cv", "a number where there are no rows to hold out")
-            p, s, _ = chosen.best()
-            pooling = float(chosen.pooling[p]) if pooling == "cv" else pooling
-            shrinkage = chosen.shrinkage[s] if shrinkage == "cv" else shrinkage
+            p, s, _ = grid.best()
+            pooling = float(grid.pooling[p]) if pooling == "cv" else pooling
+            shrinkage = grid.shrinkage[s] if shrinkage == "cv" else shrinkage
         options = (self.target, self.denominator, self.shrink, self.weighting)
         return check_family(GaussianFamily(pooling, shrinkage, *options))
 
     @property
     def pooling_(self) -> float:
-        """The pooling used."""
+        """Pooling used."""
         self._check_is_fitted()
         return float(self._asked.family.pooling)
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Read the rows once and fit; with 'cv', first score every candidate on held-out rows.
+        """Fit the model; with 'cv', first score every candidate on held-out rows.
 
-        Rows in parts (`discriminant.rows`) come without y; 'cv' reads them twice more.
+        Parameters
+        ----------
+        X, y, sample_weight
+            As in `LDA.fit`; 'cv' reads a partitioned table twice more.
+
+        Returns
+        -------
+        self
         """
         self.cv_ = None
         if not self.needs_rows:
@@ -124,17 +171,19 @@ class RDA(GaussianClassifier):
         return self._fit_from(moments, named=table.schema.named)
 
     def fit_moments(self, moments: ClassMoments | ClassRows) -> Self:
-        """Fit from moments; 'cv' needs rows and is refused."""
-        self.cv_ = None  # what was chosen belongs to other rows; `family` now says so
+        """Fit the model from moments; 'cv' needs rows and raises OptionError."""
+        self.cv_ = None  # an earlier choice belongs to other rows
         return super().fit_moments(moments)
 
     def _candidates(self) -> Candidates:
-        tried = [STEPS if v == "cv" else (v,) for v in (self.pooling, self.shrinkage)]
+        poolings, shrinkages = (
+            STEPS if value == "cv" else (value,) for value in (self.pooling, self.shrinkage)
+        )
         options = (self.target, self.denominator, self.shrink, self.weighting)
-        for pooling in tried[0]:
-            check_family(GaussianFamily(pooling, tried[1][0], *options))
+        for pooling in poolings:
+            check_family(GaussianFamily(pooling, shrinkages[0], *options))
         family = GaussianFamily(1.0, 0.0, *options)
-        return Candidates(family, np.array(tried[0]), tuple(tried[1]), (self.prior,))
+        return Candidates(family, np.array(poolings), tuple(shrinkages), (self.prior,))
 
     @classmethod
     def from_lecture(cls, alpha: float, gamma: float = 1.0, **options: Any) -> RDA:

@@ -397,8 +397,6 @@ class GeneralisedLinearModel(RegressorMixin, LikelihoodInference, RowEstimator):
     def predict_linear(self, X: Any, offset: Any = None) -> Floats:
         """(n,) scores, the offset among them."""
         self._check_is_fitted()
-        if not self._is_plain_array(X):
-            X = self._open_features(X)
         scores = self._score_rows(self.rule_.scores, X)[:, 0]
         if offset is None and self._kept.offset:
             raise OffsetError.forgotten()

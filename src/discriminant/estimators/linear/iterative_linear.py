@@ -1,16 +1,10 @@
-"""What classifiers share that read their rows again and again and end in a linear rule.
+"""Linear classifiers that read their rows repeatedly, and the coordinates in which they iterate.
 
-A class adds its options and `fit`, which opens the rows, finds a `LinearRule` and keeps it:
+A class adds its options, `_check_options` and `_fit_table`, which ends in a `LinearRule` with one
+score per class, or for two classes a single score, second minus first.
 
-    table = self._open(X, y, sample_weight)
-    self._keep(table, rule)
-
-The rule has a score for each class, or for two classes one score alone: the second's less the
-first's.
-
-Tables with more features than rows, in the few directions that their rows span.
-
-Where the rows of a table lie and how far they spread: the origin and units of iterations.
+    RowSpaceTable   a table with more features than rows, in the few directions that the rows span
+    ColumnUnits     origin and scale of each column, so that iterations do not depend on units
 """
 
 from __future__ import annotations
@@ -18,118 +12,75 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from numbers import Real
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import ClassifierMixin
 
 from discriminant.engines.engine import anchor_of, read_moments
-from discriminant.engines.partitioned import AnyTable, Parted
-from discriminant.errors import (
-    ConstantColumnWarning,
-    LabelError,
-    OptionError,
-    TooFewRowsError,
-    WeightError,
-    warn,
-)
-from discriminant.estimators.base import RowEstimator, as_partitioned
+from discriminant.engines.partitioned import AnyTable
+from discriminant.errors import ConstantColumnWarning, LabelError, OptionError, warn
+from discriminant.estimators.base import IterativeClassifier, class_totals, one_row_for_two
 from discriminant.models.gaussian.wide import RowSpace
 from discriminant.models.rules import LinearRule
 from discriminant.moments.anchor import Anchor
 from discriminant.table.blocks import Floats, Schema, is_sparse
-from discriminant.table.memory import Table, open_table
+from discriminant.table.memory import Table
+
+ClassWeight = Literal["balanced"] | Mapping[Any, float]
 
 
-class LinearClassifier(ClassifierMixin, RowEstimator):
-    """A linear rule of classes."""
-
-    rule_: LinearRule  # K scores, or one for two classes
-    classes_: npt.NDArray[Any]  # (K,) labels, sorted
-
-    _fitted_attribute = "rule_"
-    _fit_methods = "fit"
+class LinearClassifier(IterativeClassifier):
+    """A classifier with linear scores, fitted by iteration."""
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
-        """The class with the highest score; of equal ones the first."""
-        scores = self._scores(X)
+        """Predict the class with the highest score; of equal scores the first class.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n, d)
+            Rows; columns of a data frame are matched by name.
+
+        Returns
+        -------
+        array of shape (n,)
+            Labels.
+        """
+        scores = self._rule_scores(X)
         if scores.shape[1] == 1:
             return np.asarray(self.classes_[(scores[:, 0] > 0).astype(np.intp)])
         return np.asarray(self.classes_[scores.argmax(axis=1)])
 
     def decision_function(self, X: Any) -> Floats:
-        """Scores (n, K); with two classes (n,), the second's less the first's."""
-        scores = self._scores(X)
+        """(n, K) scores of the classes; with two classes (n,), second minus first."""
+        scores = self._rule_scores(X)
         if scores.shape[1] > 2:
             return scores
         return np.asarray(scores[:, -1] - (scores[:, 0] if scores.shape[1] == 2 else 0.0))
 
     @property
     def coef_(self) -> Floats:
-        """Slopes in the user's numbers: (K, d), with two classes (1, d), second less first."""
-        return self._slopes()[0]
+        """(K, d) coefficients in the user's units; with two classes (1, d), second minus first."""
+        self._check_is_fitted()
+        return one_row_for_two(*self.rule_.slopes())[0]
 
     @property
     def intercept_(self) -> Floats:
-        """Intercepts to go with `coef_`. Scoring does not use them: it counts from an origin."""
-        return self._slopes()[1]
-
-    # --- for the classes ----------------------------------------------------------------------
-
-    def _open_table(self, X: Any, y: Any, weight: Any = None) -> AnyTable:
-        """Rows at the door: two classes or more, each with rows that count."""
-        table = as_partitioned(X, y, weight) or open_table(
-            X, y, weight=weight, name=self.__class__.__name__
-        )
-        if len(table) == 1:
-            raise TooFewRowsError.of_one_row(self.__class__.__name__, 2)
-        labels = table.schema.labels
-        if len(labels) < 2:
-            raise LabelError.one_class(labels[0])
-        for k in np.flatnonzero(class_totals(table) == 0):
-            raise WeightError.class_without(labels[k])
-        return table
-
-    def _set_rule(self, table: AnyTable, rule: LinearRule) -> None:
-        """Remember the columns of the table, and the rule found."""
-        self._set_features(table.schema.features, table.schema.named)
-        self.classes_ = np.asarray(rule.labels)
-        self.rule_ = rule
-
-    def _scores(self, X: Any) -> Floats:
-        """(n, K) or (n, 1) scores of rows."""
+        """(K,) or (1,) intercepts for `coef_`; prediction uses an origin near the rows instead."""
         self._check_is_fitted()
-        if not self._is_plain_array(X):
-            X = self._open_features(X)
-        return self._score_rows(self.rule_.scores, X)
-
-    def _slopes(self) -> tuple[Floats, Floats]:
-        self._check_is_fitted()
-        slope, intercept = self.rule_.slopes()
-        if len(intercept) == 2:
-            return slope[1:] - slope[:1], intercept[1:] - intercept[:1]
-        return slope, intercept
-
-
-def class_totals(table: AnyTable) -> Floats:
-    """(K,) weight of the rows of each class."""
-    if isinstance(table, Parted):
-        return table.moments.weight
-    found = np.bincount(table.codes, table.weight, minlength=len(table.schema.labels))
-    return np.asarray(found, dtype=np.float64)
+        return one_row_for_two(*self.rule_.slopes())[1]
 
 
 def class_shares(table: AnyTable) -> Floats:
-    """(K,) share of each class in the weight of the rows."""
-    count = class_totals(table)
-    return np.asarray(count / count.sum())
+    """(K,) share of each class in the total weight."""
+    totals = class_totals(table)
+    return np.asarray(totals / totals.sum())
 
 
 def class_weight_factors(class_weight: Any, table: AnyTable) -> Floats | None:
-    """(K,) what `class_weight` multiplies the weights of rows of each class by; None for nothing.
+    """(K,) factors of the row weights by class, from the option `class_weight`; None for None.
 
-    'balanced' makes classes count alike and leaves the sum of weights as it is.
+    'balanced' gives all classes the same total weight and keeps the sum of the weights.
     """
     labels = table.schema.labels.tolist()
     if class_weight is None:
@@ -151,9 +102,9 @@ def class_weight_factors(class_weight: Any, table: AnyTable) -> Floats | None:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RowSpaceTable:
-    """A table of directions, and the way back to the features."""
+    """A table whose columns are the directions that its rows span, and the map back to features."""
 
-    table: Table  # the same rows; its columns are directions
+    table: Table  # the same rows in coordinates of the directions
     anchor: Anchor  # of the features
     space: RowSpace
 
@@ -161,7 +112,7 @@ class RowSpaceTable:
     def of(
         cls, table: Table, anchor: Anchor, *, centred: bool, standardize: bool = True
     ) -> RowSpaceTable:
-        """Directions of a table about an anchor of its features."""
+        """Find the directions of a table about an anchor of its features."""
         table.blame()
         offsets = anchor.offsets(table.features[:])
         space = RowSpace.from_rows(
@@ -173,58 +124,59 @@ class RowSpaceTable:
         return cls(narrow, anchor, space)
 
     def to_features(self, rule: LinearRule) -> LinearRule:
-        """The rule for the features, of one for the directions."""
+        """Return the rule in the features that equals a rule in the directions."""
         slope, at_zero = rule.slopes()
         coef, intercept = self.space.coefficients(slope.T, at_zero)
         return LinearRule(rule.labels, self.anchor, coef.T, intercept)
 
 
-_DUST = 4 * float(np.finfo(np.float64).eps)  # a spread of less than this, relative, is rounding
+_ROUNDING = 4 * float(np.finfo(np.float64).eps)  # a smaller relative deviation is rounding
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ColumnUnits:
-    """An anchor at the mean of the rows, or at zero, and the spread of each column about it."""
+    """An anchor at the mean of the rows, or at zero, and the scale of each column about it."""
 
     anchor: Anchor
-    spread: Floats  # (d,) in units of the anchor; 0 for a column that is all at the anchor
+    spread: Floats  # (d,) scale in units of the anchor; 0 for a constant column
 
     @property
     def inverse_spread(self) -> Floats:
-        """(d,) 1 / spread, and 0 where there is none."""
-        some = self.spread > 0
-        return np.divide(1.0, self.spread, out=np.zeros_like(self.spread), where=some)
+        """(d,) 1 / spread, and 0 where the spread is 0."""
+        spread = self.spread
+        return np.divide(1.0, spread, out=np.zeros_like(spread), where=spread > 0)
 
 
 def column_units(table: Table, *, at_zero: bool = False) -> ColumnUnits:
-    """Mean and standard deviation of each column; the cells are checked on the way.
+    """Mean and standard deviation of each column; checks that all cells are finite.
 
-    Sparse rows are counted from 0, so that zeros stay zeros, and their spread is the largest size
-    in the column, as in scikit-learn's MaxAbsScaler. `at_zero` counts dense rows from 0 too: their
-    spread is the root mean square, so that a column of ones is a column. Dense columns that do not
-    spread are told of; a sparse one is often empty.
+    Sparse rows keep the origin 0, so that zeros stay zeros, and are scaled by the largest absolute
+    value in the column, as by scikit-learn's MaxAbsScaler. With `at_zero` dense rows have the
+    origin 0 too and are scaled by their root mean square, so that a column of ones is not constant.
+    Constant dense columns raise a warning; a sparse column is often empty.
     """
     if is_sparse(table.features):
         return _sparse_units(table)
-    found = _dense_units(table, at_zero=at_zero)
-    still = found.spread == 0
-    if still.any():
-        names = np.array(table.schema.features, dtype=object)[still].tolist()
+    units = _dense_units(table, at_zero=at_zero)
+    constant = units.spread == 0
+    if constant.any():
+        names = np.array(table.schema.features, dtype=object)[constant].tolist()
         warn(ConstantColumnWarning.of_columns(names))
-    return found
+    return units
 
 
 def _dense_units(table: Table, *, at_zero: bool) -> ColumnUnits:
-    one = Schema(table.schema.features, np.zeros(1), table.schema.named)
+    single_class = Schema(table.schema.features, np.zeros(1), table.schema.named)
     codes = np.zeros(len(table), dtype=np.uint8)
-    found = read_moments(Table(one, table.features, codes, table.weight), detail="diagonal")
-    spread = np.sqrt(found.scatter[0] / found.weight[0])
-    anchor, _ = found.anchor.moved(found.mean[0])
+    whole = Table(single_class, table.features, codes, table.weight)
+    moments = read_moments(whole, detail="diagonal")
+    spread = np.sqrt(moments.scatter[0] / moments.weight[0])
+    anchor, _ = moments.anchor.moved(moments.mean[0])
     if at_zero:
-        size = np.hypot(spread * anchor.unit, anchor.origin)
+        size = np.hypot(spread * anchor.unit, anchor.origin)  # root mean square
         anchor = Anchor(np.zeros(table.width), anchor.unit).fit_to(size)
         return ColumnUnits(anchor, size / anchor.unit)
-    spread[spread <= _DUST * np.abs(anchor.origin / anchor.unit)] = 0.0
+    spread[spread <= _ROUNDING * np.abs(anchor.origin / anchor.unit)] = 0.0
     return ColumnUnits(anchor, spread)
 
 
@@ -233,9 +185,9 @@ def _sparse_units(table: Table) -> ColumnUnits:
     if not np.isfinite(features.data).all():
         table.blame()
     anchor = anchor_of(table) if features.shape[1] < 1 << 12 else Anchor.zero(table.width)
-    spread, sizes, places = np.zeros(table.width), np.abs(features.data), features.indices
-    if table.weight is not None and not table.weight.all():  # rows that do not count do not count
-        some = np.repeat(table.weight > 0, np.diff(features.indptr))
-        sizes, places = sizes[some], places[some]
-    np.maximum.at(spread, places, sizes)
+    spread, sizes, columns = np.zeros(table.width), np.abs(features.data), features.indices
+    if table.weight is not None and not table.weight.all():
+        weighted = np.repeat(table.weight > 0, np.diff(features.indptr))
+        sizes, columns = sizes[weighted], columns[weighted]
+    np.maximum.at(spread, columns, sizes)
     return ColumnUnits(anchor, spread / anchor.unit)

@@ -18,7 +18,7 @@ from discriminant.errors import (
     ShapeError,
     warn,
 )
-from discriminant.estimators.base import LinearMomentClassifier
+from discriminant.estimators.base import LinearMomentClassifier, Prior
 from discriminant.estimators.linear.linear_regression import PRECISIONS, check_ridge
 from discriminant.models.gaussian.family import class_prior
 from discriminant.models.gaussian.wide import is_wide
@@ -215,7 +215,7 @@ class LeastSquares(LinearMomentClassifier):
             raise OptionError.of("precision", self.precision, allowed)
         return super().forget(X, y, sample_weight)
 
-    def predict(self, X: Any, prior: npt.ArrayLike | None = None) -> npt.NDArray[Any]:
+    def predict(self, X: Any, prior: Prior | None = None) -> npt.NDArray[Any]:
         """The class of the largest fitted value; there are no posteriors to change a `prior` of."""
         if prior is not None:
             raise PosteriorError.not_probabilities("LeastSquares", "prior=")
@@ -359,7 +359,7 @@ class LeastSquares(LinearMomentClassifier):
         assert isinstance(rule, IndicatorRule)
         return rule.log_memberships(self._bounded(X))
 
-    def _scores(self, X: Any, prior: npt.ArrayLike | None) -> Floats:
+    def _scores(self, X: Any, prior: Prior | None) -> Floats:
         if prior is not None:
             raise PosteriorError.not_probabilities("LeastSquares", "prior=")
         return super()._scores(X, prior)
@@ -367,16 +367,12 @@ class LeastSquares(LinearMomentClassifier):
     def _values(self, X: Any) -> Floats:
         rule = self.rule_
         assert isinstance(rule, IndicatorRule)
-        return self._score_rows(
-            rule.fitted, X if self._is_plain_array(X) else self._open_features(X)
-        )
+        return self._score_rows(rule.fitted, X)
 
     def _bounded(self, X: Any) -> Floats:
         rule = self.rule_
         assert isinstance(rule, IndicatorRule)
-        return self._score_rows(
-            rule.finite_fitted, X if self._is_plain_array(X) else self._open_features(X)
-        )
+        return self._score_rows(rule.finite_fitted, X)
 
 
 def _basis_of(table: AnyTable, degree: int) -> PolynomialBasis:

@@ -181,8 +181,6 @@ class LinearRegression(RegressorMixin, RowEstimator):
     def predict(self, X: Any) -> Floats:
         """(n,) or (n, m) fitted values."""
         rule = self._fit_().rule
-        if not self._is_plain_array(X):
-            X = self._open_features(X)
         found = self._score_rows(rule.values, X)
         return found[:, 0] if self._flat else found
 

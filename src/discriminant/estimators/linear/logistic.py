@@ -1,19 +1,16 @@
-"""Logistic: logistic regression by maximum likelihood, honest about where it stands.
+"""Logistic regression by maximum likelihood, with penalties, separation checks and inference.
 
-Rows are read once for their moments and then once for each step. What comes out does not depend
-on the way taken, on the units of the columns or on where they are counted from.
+The rows are read once for their moments and then once for each iteration. The answer does not
+depend on the solver, on the units of the columns or on their origin. A table is fitted in the
+coordinates that suit it:
 
-What models fitted by likelihood share: standard errors, intervals, tests and a summary.
+    tall      whitened coordinates from the products of the features
+    wide      the directions that the rows span, for more features than rows
+    sparse    scaled columns alone, for too many sparse features to form their products
+    net       the columns themselves, for a penalty on absolute values
 
-A class adds `inference()`, made from what the fit has kept, and `_peak(X, y, ...)`, which opens
-rows again for what cannot be had without them.
-
-The way to the most likely coefficients that suits a table.
-
-tall      white coordinates from the products of the features
-wide      the directions that the rows span, if there are more features than rows
-sparse    scaled columns alone, if there are too many features for their products
-net       the columns themselves, if the penalty has absolute values
+`LikelihoodInference`, shared with `linear.glm`, adds standard errors and tests to a model
+fitted by likelihood.
 """
 
 from __future__ import annotations
@@ -43,8 +40,9 @@ from discriminant.errors import (
     merge_warnings,
     warn,
 )
-from discriminant.estimators.base import as_partitioned
+from discriminant.estimators.base import Prior, as_partitioned, class_totals
 from discriminant.estimators.linear.iterative_linear import (
+    ClassWeight,
     LinearClassifier,
     RowSpaceTable,
     class_shares,
@@ -76,294 +74,216 @@ from discriminant.table.blocks import Block, Floats, Labels, is_sparse
 from discriminant.table.memory import Table, open_table
 
 METHODS = ("wald", "profile")
-_SAME = 1e-6  # deviances of the same rows agree by more than this
-_LEVEL = 1e-5  # a steeper gradient is not one of the largest likelihood
+_SAME_DEVIANCE = 1e-6  # relative difference between deviances of the same rows
+_FLAT = 1e-5  # a steeper gradient is not at the maximum of the likelihood
+_LARGE = 1500  # features of sparse rows beyond which their products are not formed
+_LONG = 5_000_000  # numbers in a table that is not read again only to confirm convergence
+_SAMPLE = 1 << 21  # numbers in the sample of rows for the initial curvature
 
 
 class LikelihoodInference:
-    """A model that can say how sure it is of its coefficients."""
+    """Standard errors, intervals and tests of the coefficients of a model fitted by likelihood.
+
+    A subclass defines `inference`, from state stored by its fit, and `_likelihood_peak`.
+    """
 
     def inference(self) -> Inference:
-        """Estimates, their covariance, tests and criteria."""
+        """Return the estimates with their covariance, tests and information criteria."""
         raise NotImplementedError
 
     def _likelihood_peak(self, X: Any, y: Any, weight: Any, offset: Any) -> Peak:
-        """The likelihood of rows that are given again, and where it is largest."""
+        """The likelihood of the rows of the fit, opened again, at its maximum."""
         raise NotImplementedError
 
     def summary(self, level: float = 0.95) -> CoefficientSummary:
-        """Coefficients with standard errors, tests and Wald intervals; `print` it."""
-        return CoefficientSummary(self.inference(), _checked(level))
+        """Summarise the coefficients: standard errors, tests and Wald intervals.
+
+        Parameters
+        ----------
+        level : float, default 0.95
+            Confidence level of the intervals.
+
+        Returns
+        -------
+        CoefficientSummary
+            `print` shows it as a table; `to_frame` and `to_dict` convert it.
+        """
+        return CoefficientSummary(self.inference(), _check_level(level))
 
     def intervals(
         self,
         level: float = 0.95,
-        method: str = "wald",
+        method: Literal["wald", "profile"] = "wald",
         X: Any = None,
         y: Any = None,
-        sample_weight: Any = None,
-        offset: Any = None,
+        sample_weight: npt.ArrayLike | None = None,
+        offset: npt.ArrayLike | None = None,
         progress: Callable[[int, int], object] | None = None,
     ) -> Floats:
-        """(p, 2) intervals of the estimates, in the order of `summary()`, the intercept first.
+        """Compute confidence intervals of the coefficients.
 
-        `method`: 'wald' for estimate -+ quantile times standard error; 'profile' for where the
-        likelihood, all else fitted anew, has fallen as far as chance allows. That fits many times,
-        to X and y (and sample_weight, offset) as they were at fit: a model keeps no rows.
-        `progress` is called after each end of a profile interval with how many are done, and of
-        how many.
+        Parameters
+        ----------
+        level : float, default 0.95
+            Confidence level.
+        method : {'wald', 'profile'}, default 'wald'
+            'wald': estimate -+ quantile times standard error. 'profile': where the profile
+            likelihood has fallen by the quantile of its chi-squared distribution; this refits the
+            model many times.
+        X, y, sample_weight, offset
+            The rows of the fit, for 'profile': a model stores no rows.
+        progress : callable, default None
+            Called after each end of a profile interval with the number done and the total.
+
+        Returns
+        -------
+        array of shape (p, 2)
+            In the order of `summary()`, the intercept first.
         """
-        _checked(level)
+        _check_level(level)
         if method not in METHODS:
             raise OptionError.of("method", method, f"one of {', '.join(METHODS)}")
+        inference = self.inference()
         if method == "wald":
-            return self.inference().wald(level)
-        found = self.inference()
+            return inference.wald(level)
         peak = self._reopen_likelihood("A profile interval", X, y, sample_weight, offset)
-        return profile(peak, found, level=level, progress=progress)
+        return profile(peak, inference, level=level, progress=progress)
 
     def drop_each(
-        self, X: Any = None, y: Any = None, sample_weight: Any = None, offset: Any = None
+        self,
+        X: Any = None,
+        y: Any = None,
+        sample_weight: npt.ArrayLike | None = None,
+        offset: npt.ArrayLike | None = None,
     ) -> list[DroppedFeature]:
-        """Likelihood-ratio test of each feature, by a fit without it to X and y as at fit."""
-        found = self.inference()
-        return drop_each(
-            self._reopen_likelihood("A fit without a column", X, y, sample_weight, offset), found
-        )
+        """Test each feature by the likelihood ratio of a fit without it.
+
+        Parameters
+        ----------
+        X, y, sample_weight, offset
+            The rows of the fit: a model stores no rows.
+
+        Returns
+        -------
+        list of DroppedFeature
+            One for each feature.
+        """
+        inference = self.inference()
+        peak = self._reopen_likelihood("A fit without a column", X, y, sample_weight, offset)
+        return drop_each(peak, inference)
 
     def _reopen_likelihood(self, what: str, X: Any, y: Any, weight: Any, offset: Any) -> Peak:
+        """The likelihood of rows given again; raise InferenceError if they are not those fitted."""
         if X is None or y is None:
             raise InferenceError.needs_rows(what)
         peak = self._likelihood_peak(X, y, weight, offset)
-        found, fitted = 2.0 * peak.point.slope.loss, self.inference().likelihood.deviance
-        if not abs(found - fitted) <= _SAME * max(abs(fitted), 1e-6):
-            raise InferenceError.other_rows(found, fitted)
-        if peak.point.max_gradient > _LEVEL and self.inference().converged:
+        deviance, fitted = 2.0 * peak.point.slope.loss, self.inference().likelihood.deviance
+        if not abs(deviance - fitted) <= _SAME_DEVIANCE * max(abs(fitted), 1e-6):
+            raise InferenceError.other_rows(deviance, fitted)
+        if peak.point.max_gradient > _FLAT and self.inference().converged:
             raise InferenceError.other_values(peak.point.max_gradient)
-        if peak.point.max_gradient > _LEVEL:
+        if peak.point.max_gradient > _FLAT:
             raise InferenceError.not_at_peak(what, peak.point.max_gradient)
         return peak
 
 
-def _checked(level: Any) -> float:
+def _check_level(level: Any) -> float:
     if not (isinstance(level, Real) and 0.0 < float(level) < 1.0):
         allowed = "between 0 and 1, say 0.95; the method and the rows come after it"
         raise OptionError.of("level", level, allowed)
     return float(level)
 
 
-_LARGE = 1500  # features of sparse rows; the products of more are not kept
-_LONG = 5_000_000  # numbers of a table that is not read again for digits beyond the tests
-_SAMPLE = 1 << 21  # numbers in the rows that the curvature is sketched from
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class TableFit:
-    """What a table says of its coefficients."""
-
-    fit: LogisticFit
-    rule: LinearRule  # K scores, or one for two classes
-    separation: Separation | None = None  # None where it was not looked for
-    inference: ClassFit | None = None  # for inference, where that is meaningful
-    wide: bool = False  # whether there are more features than rows
-
-
-def fit_table(table: AnyTable, wish: LogisticOptions) -> TableFit:
-    """Fit in the way that suits the table."""
-    wish = replace(
-        wish, skip_confirmation=len(table) * table.width > _LONG, min_row_weight=_lightest(table)
-    )
-    if wish.ridge and wish.l1_ratio:
-        return _net(table, wish)
-    if is_large_sparse(table):
-        return _sparse(in_memory(table, "A fit to sparse rows"), wish)
-    if is_wide(len(table), table.width):
-        return _wide(in_memory(table, "A fit to fewer rows than features"), wish)
-    return _tall(table, wish)
-
-
-def _tall(table: AnyTable, wish: LogisticOptions) -> TableFit:
-    read = partial(fold, table)
-    moments = read_moments(table, detail="pooled")
-    found = fit_logistic(read, moments, sample_rows(table), wish)
-    rule = found.rule(table.schema.labels)
-    if wish.ridge:
-        return TableFit(found, rule)
-    apart = None if wish.jeffreys else _apart(found, read, moments, intercept=wish.intercept)
-    kept = None if apart else inference_state(found, read, moments, wish.link)
-    return TableFit(found, rule, apart, kept)
-
-
-def _wide(table: Table, wish: LogisticOptions) -> TableFit:
-    """In directions, in which columns are standardised already."""
-    anchor = anchor_of(table)
-    if not wish.intercept:
-        anchor = Anchor(np.zeros_like(anchor.origin), anchor.unit)
-    spanned = RowSpaceTable.of(table, anchor, centred=wish.intercept, standardize=wish.standardize)
-    found = _tall(spanned.table, replace(wish, standardize=False))
-    apart = found.separation
-    if apart:
-        apart = replace(apart, columns=table.schema.features, direction=None)
-    return TableFit(found.fit, spanned.to_features(found.rule), apart, wide=True)
-
-
-def _sparse(table: Table, wish: LogisticOptions) -> TableFit:
-    if not wish.ridge or wish.jeffreys:
-        raise OptionError.of(
-            "ridge",
-            wish.ridge,
-            f"more than 0 for sparse rows of {table.width} features (1/{len(table)}, one over "
-            "the rows, is what liblinear calls C=1), without bias_reduction",
-        )
-    if wish.solver not in ("auto", "lbfgs"):
-        allowed = f"'auto' or 'lbfgs' for sparse rows of {table.width} features"
-        raise OptionError.of("solver", wish.solver, allowed)
-    found = fit_logistic_scaled(
-        partial(fold, table),
-        read_column_sums(table),
-        _class_weight(table),
-        sample_rows(table),
-        features=table.schema.features,
-        options=wish,
-    )
-    return TableFit(found, found.rule(table.schema.labels))
-
-
-def _net(table: AnyTable, wish: LogisticOptions) -> TableFit:
-    if isinstance(table, Table) and is_large_sparse(table):
-        weight, features = _class_weight(table), table.schema.features
-        columns = ColumnScales.of_sums(read_column_sums(table), features=features, weight=weight)
-    else:
-        moments = read_moments(table, detail="diagonal")
-        columns = ColumnScales.of_moments(moments, intercept=wish.intercept)
-    found = fit_elastic_net(partial(fold, table), columns, wish)
-    return TableFit(found, found.rule(table.schema.labels))
-
-
-def is_large_sparse(table: AnyTable) -> bool:
-    """Whether rows are sparse and their columns too many for products."""
-    if isinstance(table, Parted):
-        return False
-    return is_sparse(table.features) and table.width > _LARGE
-
-
-def _apart(found: LogisticFit, read: Pass, moments: ClassMoments, *, intercept: bool) -> Separation:
-    """Whether classes are separated: no if overlap is proved, else as a linear programme says."""
-    if found.overlap:
-        return Separation("none", None, (), (), 0)
-    coef, level = found.coordinates.coefficients(found.descent.theta)
-    if coef.shape[1] == 1:
-        coef, level = np.hstack([-coef, coef]), np.hstack([-level, level])
-    spread = penalty_scale(moments.at(found.anchor), standardize=True, intercept=intercept)
-    return detect_separation(
-        read,
-        anchor=found.anchor,
-        features=moments.features,
-        labels=moments.labels,
-        spread=spread,
-        start=np.vstack([coef, level]),
-        intercept=intercept,
-    )
-
-
-def read_column_sums(table: Table) -> ColumnSums:
-    """Read twice: for the means, and about them."""
-    features = table.schema.features
-    first: ColumnSums = fold(table, ColumnReading(features, np.zeros(table.width)))
-    return fold(table, ColumnReading(features, first.mean))
-
-
-def _lightest(table: AnyTable) -> float:
-    """The least weight of a row that counts."""
-    if isinstance(table, Parted):
-        return table.lightest
-    if table.weight is None:
-        return 1.0
-    return float(np.min(table.weight, where=table.weight > 0, initial=np.inf))
-
-
-def _class_weight(table: Table) -> Floats:
-    found = np.bincount(table.codes, table.weight, minlength=len(table.schema.labels))
-    return np.asarray(found, dtype=np.float64)
-
-
-def sample_rows(table: AnyTable) -> Block:
-    """Rows that count, spread over the table, in no step with whatever it repeats; none twice."""
-    if isinstance(table, Parted):
-        table = table.drawn
-    some = None if table.weight is None else np.flatnonzero(table.weight > 0)
-    rows = len(table) if some is None else len(some)
-    count = min(rows, int(np.clip(_SAMPLE // table.held, 2048, 32768)))
-    if count == len(table):
-        return table.block(0, count)
-    places = np.arange(count) + np.random.default_rng(0).random(count)
-    chosen = np.unique((places * (rows / count)).astype(np.intp))
-    taken = table.take(chosen if some is None else some[chosen])
-    return taken.block(0, len(taken))
-
-
 class Logistic(LikelihoodInference, LinearClassifier):
-    """Logistic regression of two classes or more.
+    """Logistic regression for two or more classes.
+
+    Models  log P(k|x) = x'w_k + b_k - log sum_j exp(x'w_j + b_j)  and minimises
+
+        mean of -log P(class|x)  +  ridge (l1_ratio |w|_1 + (1 - l1_ratio)/2 |w|^2)
+
+    the intercepts not penalised. Separated classes, for which no finite maximum exists, are
+    detected and reported (`separation_`).
 
     Parameters
     ----------
-    link
-        'logit'; with two classes also 'probit', 'cloglog' or 'cauchit'.
-    ridge
-        Mean loss + ridge/2 |w|^2 is minimised; 0 is maximum likelihood. The intercept is free.
-    l1_ratio
-        Share of the penalty that is on |w| and not on w^2/2: the elastic net, ridge
-        (l1_ratio |w|_1 + (1 - l1_ratio)/2 |w|^2). Coefficients that do not pay are zero.
-    standardize
-        Whether the penalty is on coefficients of columns with variance one.
-    intercept
-        False: scores are zero where all features are.
-    class_weight
-        None, 'balanced', or a weight for each label: what it costs to miss a row of that class.
-        Rows are fitted with these weights and `predict` minds them. The intercepts are put back
-        afterwards (King & Zeng 2001), so that probabilities are those of the population that was
-        sampled: `predict` then need not be the most probable class. With intercept=False there is
-        nothing to put back, and probabilities are those of the weighted rows.
-    prior
-        (K,) priors to predict with, in the order of the labels or as a dict by label, in place of
-        the shares of the classes in the rows.
-    bias_reduction
-        'jeffreys': Firth's penalty, finite for separated classes and less biased for few rows.
-    solver
-        'auto', 'newton', 'lbfgs' or 'gradient': the answer is the same.
-    max_iter
-        Passes over the rows at most.
-    progress
+    link : {'logit', 'probit', 'cloglog', 'cauchit'}, default 'logit'
+        Link function; other links than 'logit' only for two classes.
+    ridge : float, default 0.0
+        Strength of the penalty; 0 is maximum likelihood.
+    l1_ratio : float, default 0.0
+        Share of the penalty on absolute values, from 0 (ridge) to 1 (lasso); between them the
+        elastic net. With a share above 0, some coefficients are exactly zero.
+    standardize : bool, default True
+        Whether the penalty applies to the coefficients of columns with variance one.
+    intercept : bool, default True
+        Whether to fit intercepts.
+    class_weight : None, 'balanced' or dict by label, default None
+        Cost of misclassifying a row of each class. Rows are fitted with these weights and
+        `predict` uses them. The intercepts are corrected afterwards (King & Zeng 2001), so that
+        probabilities are those of the sampled population: `predict` then need not return the most
+        probable class. With intercept=False, probabilities are those of the weighted rows.
+    prior : array of shape (K,), dict by label or None, default None
+        Class priors for prediction, in place of the class shares of the rows.
+    bias_reduction : {None, 'jeffreys'}, default None
+        'jeffreys': Firth's penalty, which is finite for separated classes and less biased for few
+        rows.
+    solver : {'auto', 'newton', 'lbfgs', 'gradient'}, default 'auto'
+        Optimiser; all give the same answer.
+    max_iter : int, default 1000
+        Maximum number of passes over the rows.
+    progress : callable or None, default None
         Called after every pass with its number, the loss and the largest entry of the gradient.
 
     Attributes
     ----------
-    classes_
-        (K,) labels, sorted.
-    coef_, intercept_
-        In the user's numbers. Of two classes one row, (1, d) and (1,): the score of the second
-        class, `classes_[1]`. Of more, (K, d) and (K,), known up to a common row: they sum to zero.
-    prior_
-        (K,) priors of the posteriors: the shares of the rows, or `prior`.
-    separation_
-        'none', 'quasi' or 'complete'; None where a penalty makes it no matter.
-    separation_found_
-        By which columns which classes are separated, if they are.
-    converged_
-        Whether the gradient is at most 1e-8 in columns of standard deviation one, the Newton
-        decrement at most 1e-10, and no class separated.
-    n_passes_, n_iter_
-        How often the rows were read on the way down.
-    loss_path_
-        (passes,) mean loss and penalty at each of them.
-    link_, feature_names_in_, n_features_in_
-        The link, the names of the features if they have any, and how many there are.
+    classes_ : array of shape (K,)
+        Class labels, sorted.
+    coef_, intercept_ : arrays of shape (K, d) and (K,); (1, d) and (1,) for two classes
+        Coefficients in the user's units. One row is the score of `classes_[1]`; of more classes
+        the rows sum to zero.
+    prior_ : array of shape (K,)
+        Class priors of the posteriors: the class shares of the rows, or `prior`.
+    separation_ : {'none', 'quasi', 'complete'} or None
+        Whether the classes are separated; None if a penalty makes the question irrelevant.
+    separation_found_ : Separation or None
+        Which columns separate which classes, if any do.
+    converged_ : bool
+        Whether the gradient is at most 1e-8 in standardised columns, the Newton decrement at most
+        1e-10, and no class separated.
+    n_passes_, n_iter_ : int
+        Passes over the rows during the iteration.
+    loss_path_ : array of shape (passes,)
+        Penalised mean loss at each pass.
+    link_ : str
+        Link function of the fit.
+    n_features_in_, feature_names_in_
+        Number of features, and their names if the rows had any.
+
+    See Also
+    --------
+    LDA : Linear boundaries from Gaussian classes; one pass.
+    GLM : Binomial regression of proportions, and other families.
+    Reweighted : Class weights for any classifier.
+
+    References
+    ----------
+    .. [1] King & Zeng (2001), Logistic regression in rare events data.
+    .. [2] Firth (1993), Bias reduction of maximum likelihood estimates.
+
+    Examples
+    --------
+    >>> model = Logistic().fit([[0.0], [0.0], [0.0], [1.0], [1.0], [1.0]], list("aabbba"))
+    >>> model.coef_.round(3).tolist()  # log odds ratio: log (2/1) - log (1/2)
+    [[1.386]]
+    >>> model.predict_proba([[1.0]]).round(3).tolist()
+    [[0.333, 0.667]]
     """
 
     link_: LinkName
-    separation_: str | None  # 'none', 'quasi' or 'complete'; None if a penalty makes it no matter
-    separation_found_: Separation | None  # by what, if they are
-    _kept: ClassFit | None
+    separation_: str | None
+    separation_found_: Separation | None
+    _kept: ClassFit | None  # for `inference`, if that is meaningful
+    _partitions = True
 
     def __init__(
         self,
@@ -373,8 +293,8 @@ class Logistic(LikelihoodInference, LinearClassifier):
         l1_ratio: float = 0.0,
         standardize: bool = True,
         intercept: bool = True,
-        class_weight: Any = None,
-        prior: npt.ArrayLike | None = None,
+        class_weight: ClassWeight | None = None,
+        prior: Prior | None = None,
         bias_reduction: Literal["jeffreys"] | None = None,
         solver: Solver = "auto",
         max_iter: int = 1000,
@@ -393,111 +313,144 @@ class Logistic(LikelihoodInference, LinearClassifier):
         self.progress = progress
 
     def __sklearn_tags__(self) -> Any:
-        """A border through zero cannot be where rows want it."""
+        """Without an intercept the boundary passes through the origin and may fit badly."""
         tags = super().__sklearn_tags__()
         tags.classifier_tags.poor_score = not self.intercept
         return tags
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Read the rows until the most likely coefficients are found.
+    def fit(self, X: Any, y: Any = None, sample_weight: npt.ArrayLike | None = None) -> Self:
+        """Fit the model; the rows are read once for every iteration.
 
-        Rows in parts (`discriminant.rows`, without y) are read once for every step.
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n, d), or partitioned table
+            Rows. A partitioned table (`discriminant.rows`) has its own labels and weights.
+        y : array of shape (n,)
+            Class labels.
+        sample_weight : array of shape (n,), default None
+            Weight of each row.
+
+        Returns
+        -------
+        self
         """
-        wish = self._wish()
-        table = self._open_table(X, y, sample_weight)
-        labels = table.schema.labels
-        if len(labels) > 2 and wish.link != "logit":
-            raise OptionError.of("link", wish.link, f"'logit' for {len(labels)} classes")
-        with merge_warnings(), one_blas_thread():
-            if wish.l1_ratio and not wish.ridge:
-                warn(NoPenaltyWarning.of("l1_ratio", wish.l1_ratio))
-            self._fit(table, wish)
-        return self
+        return self._fit_rows(X, y, sample_weight)
 
-    def _fit(self, table: AnyTable, wish: LogisticOptions) -> None:
-        costs = class_weight_factors(self.class_weight, table)
-        found = fit_table(table if costs is None else _weighted(table, costs), wish)
-        end, apart = found.fit.descent, found.separation
-        self.link_ = wish.link
-        self.separation_ = None if apart is None else apart.kind
-        self.separation_found_ = apart or None
-        self.converged_ = end.converged and not apart
+    def _fit_table(self, table: AnyTable) -> None:
+        options, labels = self._solver_options(), table.schema.labels
+        if len(labels) > 2 and options.link != "logit":
+            raise OptionError.of("link", options.link, f"'logit' for {len(labels)} classes")
+        with merge_warnings(), one_blas_thread():
+            if options.l1_ratio and not options.ridge:
+                warn(NoPenaltyWarning.of("l1_ratio", options.l1_ratio))
+            costs = class_weight_factors(self.class_weight, table)
+            weighted = table if costs is None else _reweight(table, costs)
+            result = fit_table(weighted, options)
+            self._set_report(result, options, weighted=costs is not None)
+            corrected = costs if options.intercept else None
+            self._log_cost = np.zeros(len(labels)) if corrected is None else np.log(corrected)
+            share = class_shares(table if options.intercept else weighted)
+            self._tilt = self._prior_correction(share, labels)
+            self._set_rule(table, self._with_prior(result.rule))
+
+    def _set_report(self, result: TableFit, options: LogisticOptions, *, weighted: bool) -> None:
+        """Set the attributes on the iteration and on separation, and warn."""
+        end, separation = result.fit.descent, result.separation
+        self.link_ = options.link
+        self.separation_ = None if separation is None else separation.kind
+        self.separation_found_ = separation or None
+        self.converged_ = end.converged and not separation
         self.n_passes_ = self.n_iter_ = end.passes
         self.loss_path_ = np.array(end.path)
-        whole = costs is None and (end.converged or not wish.jeffreys)
-        self._kept = found.inference if whole else None
-        self._why_not = _why_no_inference(found, wish, weighted=costs is not None)
-        self._tell_of_end(found)
-        back = costs if wish.intercept else None  # with no intercept, none can be put back
-        self._log_cost = np.zeros(len(table.schema.labels)) if back is None else np.log(back)
-        share = class_shares(table if costs is None or wish.intercept else _weighted(table, costs))
-        self._tilt = self._tilt_of(share, table.schema.labels)
-        self._set_rule(table, self._tilted(found.rule))
+        maximal = not weighted and (end.converged or not options.jeffreys)
+        self._kept = result.inference if maximal else None
+        self._why_not = _why_no_inference(result, options, weighted=weighted)
+        if separation:
+            warn(SeparationWarning.of(separation.kind, separation.columns, separation.classes))
+        elif not end.converged:
+            facts = "The fit", end.passes, end.point.max_gradient, GRADIENT
+            if self.bias_reduction:
+                drop = "drop columns that nearly depend on others"
+                warn(NotConvergedWarning.of_gradient(*facts, drop))
+            else:
+                warn(NotConvergedWarning.of_gradient(*facts))
 
-    def _tilt_of(self, share: Floats, labels: Labels) -> Floats:
-        """(K,) what is added to log posteriors: weights taken back, and other priors."""
+    def _prior_correction(self, share: Floats, labels: Labels) -> Floats:
+        """(K,) added to log posteriors: undoes class weights and replaces the priors."""
         self.prior_ = share
         if self.prior is None:
             return -self._log_cost
         self.prior_ = validate_prior(self.prior, labels)
         return np.asarray(np.log(self.prior_) - np.log(share) - self._log_cost)
 
-    def _tilted(self, rule: Any) -> Any:
-        """With the logit, priors are intercepts."""
+    def _with_prior(self, rule: LinearRule) -> LinearRule:
+        """With the logit link, priors are intercepts."""
         if self.link_ != "logit" or not self._tilt.any():
             return rule
         tilt = self._tilt if len(rule.intercept) > 1 else self._tilt[1:] - self._tilt[:1]
         return replace(rule, intercept=rule.intercept + tilt)
 
-    # --- its parts: posteriors are those of `rule_` and these two --------------------------------
+    # --- for export: posteriors follow from `rule_` and these two --------------------------------
 
     @property
     def cost_lift_(self) -> Floats:
-        """(K,) log of what an error costs, added to log posteriors by the decision alone."""
+        """(K,) log costs of an error, added to log posteriors by `predict` only."""
         self._check_is_fitted()
         return self._log_cost
 
     @property
     def prior_lift_(self) -> Floats:
-        """(K,) added to log posteriors by other priors and weights; with the logit, in `rule_`."""
+        """(K,) added to log posteriors for priors and weights; with the logit part of `rule_`."""
         self._check_is_fitted()
         return self._tilt
 
-    # --- using ------------------------------------------------------------------------------------
+    # --- prediction -----------------------------------------------------------------------------
 
-    def predict(self, X: Any, prior: npt.ArrayLike | None = None) -> npt.NDArray[Any]:
-        """The most probable class of each row, or the least costly by `class_weight`."""
+    def predict(self, X: Any, prior: Prior | None = None) -> npt.NDArray[Any]:
+        """Predict the most probable class of each row, or the least costly by `class_weight`.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n, d)
+            Rows; columns of a data frame are matched by name.
+        prior : array of shape (K,) or dict by label, default None
+            Class priors to use in place of the fitted ones.
+
+        Returns
+        -------
+        array of shape (n,)
+            Labels.
+        """
         scores = self._log_scores(X, prior) + self._log_cost
         return np.asarray(self.classes_[scores.argmax(axis=1)])
 
-    def predict_log_proba(self, X: Any, prior: npt.ArrayLike | None = None) -> Floats:
-        """(n, K) log posterior, exact in the tails."""
+    def predict_log_proba(self, X: Any, prior: Prior | None = None) -> Floats:
+        """(n, K) log posterior probabilities, exact in the tails; arguments as in `predict`."""
         return log_posterior(self._log_scores(X, prior))
 
-    def predict_proba(self, X: Any, prior: npt.ArrayLike | None = None) -> Floats:
-        """(n, K) posterior of each class; `prior` in place of the fitted one."""
+    def predict_proba(self, X: Any, prior: Prior | None = None) -> Floats:
+        """(n, K) posterior probabilities of the classes; arguments as in `predict`."""
         return posterior(self._log_scores(X, prior))
 
     def decision_function(self, X: Any) -> Floats:
-        """Scores (n, K), as `predict` compares them; with two classes the difference, (n,).
+        """(n, K) scores as `predict` compares them; with two classes (n,), second minus first.
 
-        These mind `class_weight`: there they are not the logs of `predict_proba`, which are taken
-        back to the population, but these plus the log of the weights.
+        With `class_weight` they are the logs of `predict_proba` plus the logs of the weights.
         """
         scores = self._log_scores(X, None) + self._log_cost
         return scores if scores.shape[1] > 2 else np.asarray(scores[:, 1] - scores[:, 0])
 
-    def _log_scores(self, X: Any, prior: npt.ArrayLike | None) -> Floats:
-        """(n, K) log posteriors up to what is common to all classes."""
-        scores = self._scores(X)
+    def _log_scores(self, X: Any, prior: Prior | None) -> Floats:
+        """(n, K) log posteriors up to a constant of each row."""
+        scores = self._rule_scores(X)
         if self.link_ != "logit":
             with np.errstate(over="ignore", invalid="ignore"):  # tails beyond float64 are -inf
-                found = TWO_SIDED[self.link_](scores[:, 0])
-            scores = np.column_stack([found.log_zero, found.log_one]) + self._tilt
+                sides = TWO_SIDED[self.link_](scores[:, 0])
+            scores = np.column_stack([sides.log_zero, sides.log_one]) + self._tilt
         elif scores.shape[1] == 1:
             odds = scores[:, 0]
-            beyond = odds == np.inf  # counted from the larger one, which is to be finite
-            first, second = np.where(beyond, -np.inf, 0.0), np.where(beyond, 0.0, odds)
+            infinite = odds == np.inf  # the larger score must be finite
+            first, second = np.where(infinite, -np.inf, 0.0), np.where(infinite, 0.0, odds)
             scores = np.column_stack([first, second])
         if prior is None:
             return scores
@@ -508,7 +461,7 @@ class Logistic(LikelihoodInference, LinearClassifier):
     # --- inference ----------------------------------------------------------------------------
 
     def inference(self) -> Inference:
-        """Estimates, their covariance, tests and criteria."""
+        """Return the estimates with their covariance, tests and information criteria."""
         self._check_is_fitted()
         if self._kept is None:
             raise InferenceError.of_logistic(self._why_not)
@@ -519,7 +472,7 @@ class Logistic(LikelihoodInference, LinearClassifier):
 
     def _likelihood_peak(self, X: Any, y: Any, weight: Any, offset: Any) -> Peak:
         assert self._kept is not None
-        kept = self._kept
+        state = self._kept
         names = self._schema if self._schema.named else None
         table: AnyTable = as_partitioned(X, y, weight) or open_table(
             X, y, weight=weight, labels=self.classes_, name="Logistic", match=names
@@ -529,22 +482,22 @@ class Logistic(LikelihoodInference, LinearClassifier):
         K = len(self.classes_)
         loss = Softmax(K) if K > 2 else Binary(self.link_)
         read = partial(fold, table)
-        objective = PenalisedLoss(read, kept.features, kept.anchor, loss, kept.coordinates, None)
+        objective = PenalisedLoss(read, state.features, state.anchor, loss, state.coordinates, None)
         if self.bias_reduction is None:
-            return Peak(objective, kept.theta)
-        return Peak(JeffreysLoss(objective, kept.coordinates), kept.theta)
+            return Peak(objective, state.theta)
+        return Peak(JeffreysLoss(objective, state.coordinates), state.theta)
 
-    # --- inside -----------------------------------------------------------------------------------
+    # --- options --------------------------------------------------------------------------------
 
-    def _wish(self) -> LogisticOptions:
+    def _check_options(self) -> None:
         if self.link not in TWO_SIDED:
             raise OptionError.of("link", self.link, f"one of {', '.join(TWO_SIDED)}")
         ridge: Any = self.ridge
         if not (isinstance(ridge, Real) and 0.0 <= float(ridge) < np.inf):
             raise OptionError.of("ridge", ridge, "a number, 0 or more")
-        share: Any = self.l1_ratio
-        if not (isinstance(share, Real) and 0.0 <= float(share) <= 1.0):
-            raise OptionError.of("l1_ratio", share, "a number from 0 to 1")
+        l1_ratio: Any = self.l1_ratio
+        if not (isinstance(l1_ratio, Real) and 0.0 <= float(l1_ratio) <= 1.0):
+            raise OptionError.of("l1_ratio", l1_ratio, "a number from 0 to 1")
         if self.solver not in SOLVERS:
             raise OptionError.of("solver", self.solver, f"one of {', '.join(SOLVERS)}")
         if self.bias_reduction not in (None, "jeffreys"):
@@ -557,43 +510,31 @@ class Logistic(LikelihoodInference, LinearClassifier):
             )
         if not isinstance(self.max_iter, int | np.integer) or self.max_iter < 1:
             raise OptionError.of("max_iter", self.max_iter, "a whole number, 1 or more")
-        for name in ("standardize", "intercept"):
-            if not isinstance(getattr(self, name), bool | np.bool_):
-                raise OptionError.of(name, getattr(self, name), "True or False")
+        self._require_bool("standardize", "intercept")
         if not (self.progress is None or callable(self.progress)):
             raise OptionError.of("progress", self.progress, "None or a function")
+
+    def _solver_options(self) -> LogisticOptions:
         return LogisticOptions(
             self.link,
-            float(ridge),
+            float(self.ridge),
             bool(self.standardize),
             bool(self.intercept),
             self.bias_reduction is not None,
             self.solver,
             int(self.max_iter),
             self.progress,
-            float(share),
+            float(self.l1_ratio),
         )
 
-    def _tell_of_end(self, found: TableFit) -> None:
-        end, apart = found.fit.descent, found.separation
-        if apart:
-            warn(SeparationWarning.of(apart.kind, apart.columns, apart.classes))
-        elif not end.converged:
-            facts = "The fit", end.passes, end.point.max_gradient, GRADIENT
-            if self.bias_reduction:
-                drop = "drop columns that nearly depend on others"
-                warn(NotConvergedWarning.of_gradient(*facts, drop))
-            else:
-                warn(NotConvergedWarning.of_gradient(*facts))
 
-
-def _why_no_inference(found: TableFit, wish: LogisticOptions, *, weighted: bool) -> str:
-    """Why, and the way out of that."""
-    if wish.ridge:
-        return f"ridge={wish.ridge:g} biases the estimates. Fit with ridge=0."
-    if found.separation:
+def _why_no_inference(result: TableFit, options: LogisticOptions, *, weighted: bool) -> str:
+    """Why there is no inference, and what to do about it."""
+    if options.ridge:
+        return f"ridge={options.ridge:g} biases the estimates. Fit with ridge=0."
+    if result.separation:
         return (
-            f"the classes are separated ({found.separation.kind}), so that no estimate is finite. "
+            f"the classes are separated ({result.separation.kind}), so that no estimate is finite. "
             'Estimates with bias_reduction="jeffreys" are.'
         )
     if weighted:
@@ -601,13 +542,13 @@ def _why_no_inference(found: TableFit, wish: LogisticOptions, *, weighted: bool)
             "class_weight counts rows of some classes more than once. Fit without it, and give "
             "costs to the decision instead (Decision)."
         )
-    if wish.jeffreys and not found.fit.descent.converged:
-        steep = found.fit.descent.point.max_gradient
+    if options.jeffreys and not result.fit.descent.converged:
+        steep = result.fit.descent.point.max_gradient
         return (
             f"the fit has not converged (the scaled gradient is {steep:.1e}). Raise max_iter, or "
             "drop columns that nearly depend on others."
         )
-    if found.wide:
+    if result.wide:
         return "there are more columns than rows. Keep fewer columns."
     return (
         "there are so many coefficients that their curvature was not read. "
@@ -615,8 +556,160 @@ def _why_no_inference(found: TableFit, wish: LogisticOptions, *, weighted: bool)
     )
 
 
-def _weighted(table: AnyTable, costs: Floats) -> AnyTable:
+def _reweight(table: AnyTable, factors: Floats) -> AnyTable:
     if isinstance(table, Parted):
-        return table.weighed(costs)
-    weight = costs[table.codes]
+        return table.weighed(factors)
+    weight = factors[table.codes]
     return replace(table, weight=weight if table.weight is None else weight * table.weight)
+
+
+# --- fitting in the coordinates that suit the table ----------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TableFit:
+    """Fit of a logistic model to a table."""
+
+    fit: LogisticFit
+    rule: LinearRule  # K scores, or one for two classes
+    separation: Separation | None = None  # None if it was not tested
+    inference: ClassFit | None = None  # state for inference, if that is meaningful
+    wide: bool = False  # whether there are more features than rows
+
+
+def fit_table(table: AnyTable, options: LogisticOptions) -> TableFit:
+    """Fit a table in the coordinates that suit it."""
+    lightest = _smallest_weight(table)
+    options = replace(
+        options, skip_confirmation=len(table) * table.width > _LONG, min_row_weight=lightest
+    )
+    if options.ridge and options.l1_ratio:
+        return _fit_net(table, options)
+    if is_large_sparse(table):
+        return _fit_sparse(in_memory(table, "A fit to sparse rows"), options)
+    if is_wide(len(table), table.width):
+        return _fit_wide(in_memory(table, "A fit to fewer rows than features"), options)
+    return _fit_tall(table, options)
+
+
+def _fit_tall(table: AnyTable, options: LogisticOptions) -> TableFit:
+    read = partial(fold, table)
+    moments = read_moments(table, detail="pooled")
+    fit = fit_logistic(read, moments, sample_rows(table), options)
+    rule = fit.rule(table.schema.labels)
+    if options.ridge:
+        return TableFit(fit, rule)
+    separated = None
+    if not options.jeffreys:
+        separated = _test_separation(fit, read, moments, intercept=options.intercept)
+    state = None if separated else inference_state(fit, read, moments, options.link)
+    return TableFit(fit, rule, separated, state)
+
+
+def _fit_wide(table: Table, options: LogisticOptions) -> TableFit:
+    """Fit in the directions that the rows span, in which columns are standardised already."""
+    anchor = anchor_of(table)
+    if not options.intercept:
+        anchor = Anchor(np.zeros_like(anchor.origin), anchor.unit)
+    directions = RowSpaceTable.of(
+        table, anchor, centred=options.intercept, standardize=options.standardize
+    )
+    result = _fit_tall(directions.table, replace(options, standardize=False))
+    separated = result.separation
+    if separated:
+        separated = replace(separated, columns=table.schema.features, direction=None)
+    return TableFit(result.fit, directions.to_features(result.rule), separated, wide=True)
+
+
+def _fit_sparse(table: Table, options: LogisticOptions) -> TableFit:
+    if not options.ridge or options.jeffreys:
+        raise OptionError.of(
+            "ridge",
+            options.ridge,
+            f"more than 0 for sparse rows of {table.width} features (1/{len(table)}, one over "
+            "the rows, is what liblinear calls C=1), without bias_reduction",
+        )
+    if options.solver not in ("auto", "lbfgs"):
+        allowed = f"'auto' or 'lbfgs' for sparse rows of {table.width} features"
+        raise OptionError.of("solver", options.solver, allowed)
+    fit = fit_logistic_scaled(
+        partial(fold, table),
+        read_column_sums(table),
+        class_totals(table),
+        sample_rows(table),
+        features=table.schema.features,
+        options=options,
+    )
+    return TableFit(fit, fit.rule(table.schema.labels))
+
+
+def _fit_net(table: AnyTable, options: LogisticOptions) -> TableFit:
+    if isinstance(table, Table) and is_large_sparse(table):
+        features = table.schema.features
+        columns = ColumnScales.of_sums(
+            read_column_sums(table), features=features, weight=class_totals(table)
+        )
+    else:
+        moments = read_moments(table, detail="diagonal")
+        columns = ColumnScales.of_moments(moments, intercept=options.intercept)
+    fit = fit_elastic_net(partial(fold, table), columns, options)
+    return TableFit(fit, fit.rule(table.schema.labels))
+
+
+def is_large_sparse(table: AnyTable) -> bool:
+    """Whether rows are sparse, with too many columns to form their products."""
+    if isinstance(table, Parted):
+        return False
+    return is_sparse(table.features) and table.width > _LARGE
+
+
+def _test_separation(
+    fit: LogisticFit, read: Pass, moments: ClassMoments, *, intercept: bool
+) -> Separation:
+    """Separation of the classes: none if overlap is proved, else by a linear programme."""
+    if fit.overlap:
+        return Separation("none", None, (), (), 0)
+    coef, level = fit.coordinates.coefficients(fit.descent.theta)
+    if coef.shape[1] == 1:
+        coef, level = np.hstack([-coef, coef]), np.hstack([-level, level])
+    spread = penalty_scale(moments.at(fit.anchor), standardize=True, intercept=intercept)
+    return detect_separation(
+        read,
+        anchor=fit.anchor,
+        features=moments.features,
+        labels=moments.labels,
+        spread=spread,
+        start=np.vstack([coef, level]),
+        intercept=intercept,
+    )
+
+
+def read_column_sums(table: Table) -> ColumnSums:
+    """Read column sums in two passes: for the means, and about them."""
+    features = table.schema.features
+    first: ColumnSums = fold(table, ColumnReading(features, np.zeros(table.width)))
+    return fold(table, ColumnReading(features, first.mean))
+
+
+def _smallest_weight(table: AnyTable) -> float:
+    """The smallest positive weight of a row."""
+    if isinstance(table, Parted):
+        return table.lightest
+    if table.weight is None:
+        return 1.0
+    return float(np.min(table.weight, where=table.weight > 0, initial=np.inf))
+
+
+def sample_rows(table: AnyTable) -> Block:
+    """Quasi-random sample of rows with positive weight, without replacement."""
+    if isinstance(table, Parted):
+        table = table.drawn
+    weighted = None if table.weight is None else np.flatnonzero(table.weight > 0)
+    rows = len(table) if weighted is None else len(weighted)
+    count = min(rows, int(np.clip(_SAMPLE // table.held, 2048, 32768)))
+    if count == len(table):
+        return table.block(0, count)
+    places = np.arange(count) + np.random.default_rng(0).random(count)
+    chosen = np.unique((places * (rows / count)).astype(np.intp))
+    sample = table.take(chosen if weighted is None else weighted[chosen])
+    return sample.block(0, len(sample))

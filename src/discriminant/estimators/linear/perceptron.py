@@ -1,20 +1,24 @@
-"""Perceptron: rows that are wrong move the border, rows that are right never do."""
+"""Perceptron: a linear classifier that moves its boundary only for misclassified rows.
+
+    row by row   w_true += x,  w_winner -= x        for a row that is wrong or on the boundary
+    batch        w      += sum over wrong rows      gradient descent on the perceptron criterion J_p
+
+The passes themselves are in `models.linear.perceptron`.
+"""
 
 from __future__ import annotations
 
 from functools import partial
 from numbers import Integral
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.utils import check_random_state
 
 from discriminant.engines.engine import fold
-from discriminant.engines.partitioned import in_memory
 from discriminant.errors import NotConvergedWarning, NotSeparatedWarning, OptionError, warn
 from discriminant.estimators.linear.iterative_linear import (
-    ColumnUnits,
     LinearClassifier,
     column_units,
 )
@@ -22,74 +26,81 @@ from discriminant.models.linear.perceptron import Keep, PerceptronFit, train_bat
 from discriminant.models.linear.separation import detect_separation
 from discriminant.models.rules import LinearRule
 from discriminant.moments.margins import Judgement, JudgeReading, Stand, Weights
-from discriminant.table.blocks import Block, Floats, is_sparse
+from discriminant.table.blocks import Block, is_sparse
 from discriminant.table.memory import Table
 
 KEEPS = {"pocket": "pocket rule", "last": "last rule", "average": "average rule"}
 UPDATES = ("row", "batch")
-_SPARSE_ROWS = 1 << 14  # judged at a time
-_QUICK = 100_000  # numbers in the programme that says whether a border exists
+_SPARSE_ROWS = 1 << 14  # rows in a block
+_QUICK = 100_000  # numbers in the linear programme that decides whether a boundary exists
 
 
 class Perceptron(LinearClassifier):
-    """The perceptron of two or more classes.
+    """Rosenblatt's perceptron for two or more classes.
 
-    Rows are taken one by one; a row that is wrong, or on the border, is added to the weights of
-    its class and taken from those of the class that won. That ends if and only if a linear border
-    has every row right, after at most R^2 / gamma^2 moves (`bound_`). If it does not end, the best
-    rule met (the pocket) is kept, with a warning that says how many rows it has wrong: a
-    NotSeparatedWarning if no linear border exists, and a NotConvergedWarning if one does, or if
-    that is not known; then more passes may find it.
+    Rows are visited one by one; a row that is misclassified, or on the boundary, is added to the
+    weights of its class and subtracted from those of the predicted class. This ends if and only if
+    a linear boundary classifies every row correctly, after at most R^2 / gamma^2 updates
+    (`bound_`). Otherwise the best rule met (the pocket) is kept, with a warning that gives the
+    number of misclassified rows: NotSeparatedWarning if no linear boundary exists,
+    NotConvergedWarning if one exists or if that is unknown; more passes may then find it.
 
-    Rows that are right by far do not move it: it minds only the wrong side. It knows no
-    probabilities, and no weights: a row that counts twice is not a row that comes twice.
+    The model has no probabilities and accepts no sample weights.
 
     Parameters
     ----------
-    update
-        'row': row by row. 'batch': a step along all wrong rows at once, down the criterion J_p.
-    keep
-        'pocket': a rule that has every row right, else the one met with the fewest wrong; 'last':
-        the weights as they stand at the end; 'average': the mean of the weights over all rows
-        seen, which is often better on new rows. For update='row'; a batch keeps the best.
-    max_passes
-        Most passes over the rows. None: 1000; for large tables, which take 1000 passes long, those
-        that read two million rows, and more while passes get better.
-    standardize
-        Count columns from their means and in units of their spread (sparse ones from 0, in units
-        of their largest entry), so that the units of columns do not matter. False: the numbers as
-        they are, as in the books.
-    intercept
-        Whether the border may lie off the origin; without, columns are counted from 0.
-    shuffle
-        Take rows in a new order in every pass, drawn by `random_state`; else as they come.
-    random_state
+    update : {'row', 'batch'}, default 'row'
+        'row' updates after each misclassified row; 'batch' steps along the sum of all
+        misclassified rows, down the perceptron criterion.
+    keep : {'pocket', 'last', 'average'}, default 'pocket'
+        Rule to keep with update='row'. 'pocket': one without mistakes, else the one met with the
+        fewest; 'last': the final weights; 'average': the mean of the weights over all rows
+        visited, often better on new rows. A batch keeps the best step.
+    max_passes : int or None, default None
+        Maximum number of passes over the rows. None: 1000; for large tables as many as read two
+        million rows, and more while passes improve.
+    standardize : bool, default True
+        Centre and scale the columns (sparse ones are scaled by their largest entry), so that units
+        do not matter. False uses the numbers as they are, as textbooks do.
+    intercept : bool, default True
+        Whether the boundary may lie off the origin.
+    shuffle : bool, default False
+        Visit the rows in a new random order in every pass.
+    random_state : int, RandomState, Generator or None, default None
         Seed for `shuffle`.
-    prove
-        Ask a linear programme, of few rows, whether any border has every row right if none was
-        found; it may take longer than the walk.
+    prove : bool, default True
+        For small tables, decide by a linear programme whether any boundary separates the classes
+        if none was found; this may take longer than the passes.
 
     Attributes
     ----------
-    n_updates_
-        Moves made.
-    n_passes_
-        Passes over the rows, the last perhaps in part; also called `n_iter_`.
-    converged_
-        Whether it ended, and the rule kept has every row right.
-    separable_
-        Whether a linear border can have every row right: True if one was found or proved to exist,
-        False if a linear programme shows that none does, None if that is not known.
-    n_wrong_
-        Rows that the rule has wrong, or on its border.
-    margin_, radius_, bound_
-        gamma, the least lead of a row over the length of the weights; R, the longest row; and
-        R^2 / gamma^2. All where rows stand, in units of spread and with the intercept's 1; for
+    classes_ : array of shape (K,)
+        Class labels, sorted.
+    coef_, intercept_ : arrays of shape (K, d) and (K,); (1, d) and (1,) for two classes
+        Coefficients in the user's units.
+    n_updates_ : int
+        Updates made.
+    n_passes_, n_iter_ : int
+        Passes over the rows, the last perhaps incomplete.
+    converged_ : bool
+        Whether the iteration ended and the rule kept classifies every row correctly.
+    separable_ : bool or None
+        Whether a linear boundary can classify every row correctly; None if that is unknown.
+    n_wrong_ : int
+        Rows misclassified by the rule, or on its boundary.
+    margin_, radius_, bound_ : float
+        gamma, the smallest lead of a row over the length of the weights; R, the longest row; and
+        R^2 / gamma^2. All in the coordinates of the iteration, with a 1 for the intercept; for
         more than two classes of Kesler's long vectors. `bound_` is infinite if a row is wrong.
-    path_
-        Moves made in each pass; for 'batch' rows wrong before each step.
-    classes_, coef_, intercept_
-        Labels, slopes and intercepts in the user's numbers.
+    path_ : array of shape (passes,)
+        Updates in each pass; for 'batch' misclassified rows before each step.
+    n_features_in_, feature_names_in_
+        Number of features, and their names if the rows had any.
+
+    See Also
+    --------
+    SVM : The boundary with the widest margin.
+    Logistic : Linear boundaries with probabilities.
 
     Examples
     --------
@@ -101,13 +112,13 @@ class Perceptron(LinearClassifier):
     def __init__(
         self,
         *,
-        update: str = "row",
+        update: Literal["row", "batch"] = "row",
         keep: Keep = "pocket",
         max_passes: int | None = None,
         standardize: bool = True,
         intercept: bool = True,
         shuffle: bool = False,
-        random_state: Any = None,
+        random_state: int | np.random.RandomState | np.random.Generator | None = None,
         prove: bool = True,
     ) -> None:
         self.update = update
@@ -120,27 +131,37 @@ class Perceptron(LinearClassifier):
         self.prove = prove
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Walk over the rows until all are right, or the passes are spent.
+        """Fit the model: pass over the rows until all are correct or the passes are used up.
 
-        It walks in the order of the rows, so rows in parts must be few.
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n, d), or partitioned table
+            Rows; those of a partitioned table (`discriminant.rows`) must fit into memory.
+        y : array of shape (n,)
+            Class labels.
+
+        Returns
+        -------
+        self
         """
-        self._check_options()
-        table = in_memory(self._open_table(X, y), "Perceptron")
+        return self._fit_rows(X, y)
+
+    def _fit_table(self, table: Table) -> None:
         units = column_units(table, at_zero=not (self.intercept and self.standardize))
-        gain = (
-            units.inverse_spread
-            if self.standardize
-            else np.where(units.spread > 0, units.anchor.unit, 0)
-        )
-        stand = Stand(units.anchor.origin, gain / units.anchor.unit, float(self.intercept))
-        found = self._search(table, stand)
-        self._set_rule(table, _rule(table, units, gain, found.weights))
-        self._tell(table, stand, found)
-        return self
+        anchor = units.anchor
+        scale = np.where(units.spread > 0, anchor.unit, 0)
+        if self.standardize:
+            scale = units.inverse_spread
+        coordinates = Stand(anchor.origin, scale / anchor.unit, float(self.intercept))
+        result = self._search(table, coordinates)
+        weights = result.weights
+        slope, intercept = weights.slope * scale, weights.intercept.copy()
+        self._set_rule(table, LinearRule(table.schema.labels, anchor, slope, intercept))
+        self._set_report(table, result)
 
     @property
     def n_iter_(self) -> int:
-        """Passes over the rows, as scikit-learn calls them."""
+        """Passes over the rows, by scikit-learn's name."""
         return self.n_passes_
 
     def _search(self, table: Table, stand: Stand) -> PerceptronFit:
@@ -168,42 +189,42 @@ class Perceptron(LinearClassifier):
             rng=_generator(self.random_state) if self.shuffle else None,
         )
 
-    def _tell(self, table: Table, stand: Stand, found: PerceptronFit) -> None:
-        """Set what is reported, and warn if rows are wrong."""
-        judged, many = found.mistakes, len(table.schema.labels) > 2
-        self.n_updates_ = found.updates
-        self.n_passes_ = max(len(found.path), 1)
-        self.path_: npt.NDArray[np.int64] = np.array(found.path, dtype=np.int64)
-        self.n_wrong_ = judged.wrong
-        self.converged_ = found.converged and not judged.wrong
-        self.margin_ = judged.least / (found.weights.length or 1.0)
-        self.radius_ = judged.radius * (np.sqrt(2.0) if many else 1.0)
+    def _set_report(self, table: Table, result: PerceptronFit) -> None:
+        """Set the attributes on the iteration, and warn if rows are misclassified."""
+        mistakes, multiclass = result.mistakes, len(table.schema.labels) > 2
+        self.n_updates_ = result.updates
+        self.n_passes_ = max(len(result.path), 1)
+        self.path_: npt.NDArray[np.int64] = np.array(result.path, dtype=np.int64)
+        self.n_wrong_ = mistakes.wrong
+        self.converged_ = result.converged and not mistakes.wrong
+        self.margin_ = mistakes.least / (result.weights.length or 1.0)
+        self.radius_ = mistakes.radius * (np.sqrt(2.0) if multiclass else 1.0)
         self.bound_ = (self.radius_ / self.margin_) ** 2 if self.margin_ > 0 else np.inf
-        self.separable_ = found.converged or not judged.wrong or self._separable(table, found)
-        if judged.wrong and found.converged:
-            warn(NotConvergedWarning.of_average(judged.wrong, len(table)))
-        elif judged.wrong:
-            counts = judged.wrong, len(table), self.n_passes_
-            kept = "best step" if self.update == "batch" else KEEPS[self.keep]
+        self.separable_ = result.converged or not mistakes.wrong or self._separable(table, result)
+        if mistakes.wrong and result.converged:
+            warn(NotConvergedWarning.of_average(mistakes.wrong, len(table)))
+        elif mistakes.wrong:
+            counts = mistakes.wrong, len(table), self.n_passes_
+            rule = "best step" if self.update == "batch" else KEEPS[self.keep]
             if self.separable_ is False:
                 proof = "A linear programme shows"
-                if found.balanced:
+                if result.balanced:
                     proof = "The moves of the wrong rows cancel, which proves"
-                warn(NotSeparatedWarning.of(*counts, kept=kept, proof=proof))
+                warn(NotSeparatedWarning.of(*counts, kept=rule, proof=proof))
             else:
                 separable = self.separable_
-                warn(NotConvergedWarning.of_perceptron(*counts, kept=kept, separable=separable))
+                warn(NotConvergedWarning.of_perceptron(*counts, kept=rule, separable=separable))
 
-    def _separable(self, table: Table, found: PerceptronFit) -> bool | None:
-        """Whether a linear border exists, if that is quickly decided."""
-        if found.balanced:
+    def _separable(self, table: Table, result: PerceptronFit) -> bool | None:
+        """Whether a linear boundary exists; None if deciding that would take long."""
+        if result.balanced:
             return False
         schema = table.schema
         cells = len(table) * (table.width + 1) * (len(schema.labels) - 1)
         if not self.prove or cells > _QUICK:
             return None
         units = column_units(table, at_zero=not self.intercept)
-        scores = detect_separation(
+        separating = detect_separation(
             partial(fold, table),
             anchor=units.anchor,
             features=schema.features,
@@ -211,7 +232,7 @@ class Perceptron(LinearClassifier):
             spread=units.spread,
             intercept=bool(self.intercept),
         )
-        return scores.kind == "complete"
+        return separating.kind == "complete"
 
     def _check_options(self) -> None:
         if self.update not in UPDATES:
@@ -221,19 +242,11 @@ class Perceptron(LinearClassifier):
         most: Any = self.max_passes
         if most is not None and not (isinstance(most, Integral) and int(most) >= 1):
             raise OptionError.of("max_passes", most, "a whole number of 1 or more, or None")
-        for name in ("standardize", "intercept", "shuffle", "prove"):
-            if not isinstance(getattr(self, name), bool | np.bool_):
-                raise OptionError.of(name, getattr(self, name), "True or False")
-
-
-def _rule(table: Table, units: ColumnUnits, gain: Floats, weights: Weights) -> LinearRule:
-    return LinearRule(
-        table.schema.labels, units.anchor, weights.slope * gain, weights.intercept.copy()
-    )
+        self._require_bool("standardize", "intercept", "shuffle", "prove")
 
 
 def _judge(table: Table, reading: JudgeReading) -> Judgement:
-    """All rows judged; sparse ones in larger blocks than their width would allow dense ones."""
+    """Mistakes on all rows; sparse rows are read in larger blocks than dense ones."""
     if not is_sparse(table.features):
         return fold(table, reading)
     if not reading.fully:
@@ -243,7 +256,7 @@ def _judge(table: Table, reading: JudgeReading) -> Judgement:
 
 
 def _generator(seed: Any) -> np.random.Generator:
-    """A Generator from whatever scikit-learn takes as a seed."""
+    """Return a Generator from any seed that scikit-learn accepts."""
     if isinstance(seed, np.random.Generator):
         return seed
     return np.random.default_rng(check_random_state(seed).randint(np.iinfo(np.int32).max))

@@ -1,19 +1,24 @@
-"""SVM: linear support vectors, of two classes or of each against the rest."""
+"""SVM: linear support vector machine for two classes, or one class against the rest.
+
+The solvers are in `models.linear.svm`: Newton steps (squared hinge) and an interior-point path
+(hinge) on sums of products of the rows, and coordinate descent on the dual problem.
+"""
 
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from numbers import Real
-from typing import Any, NamedTuple, Self
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
+import numpy.typing as npt
 from scipy import sparse
 
 from discriminant.engines.engine import fold
 from discriminant.engines.local import available_threads, map_rows
-from discriminant.engines.partitioned import in_memory
 from discriminant.errors import NotConvergedWarning, OptionError, warn
 from discriminant.estimators.linear.iterative_linear import (
+    ClassWeight,
     ColumnUnits,
     LinearClassifier,
     class_weight_factors,
@@ -28,12 +33,12 @@ from discriminant.table.memory import Table
 
 LOSSES = ("squared_hinge", "hinge")
 SOLVERS = ("auto", "primal", "dual")
-_WIDE = 500  # features; beyond, and with fewer rows than features, products take too much room
-_QUICK = 2e9  # multiplications; up to so many, sparse rows are multiplied as dense ones
+_WIDE = 500  # features; with more, and fewer rows than features, products take too much room
+_QUICK = 2e9  # multiplications up to which sparse rows are handled by the primal solvers
 
 
-class _Line(NamedTuple):
-    """One class against the others."""
+class _BinaryFit(NamedTuple):
+    """Fit of one class against the others."""
 
     weights: Floats  # (d + 1,) the last is the intercept
     steps: int
@@ -41,56 +46,64 @@ class _Line(NamedTuple):
 
 
 class SVM(LinearClassifier):
-    """Linear support vectors: rows on the right side by less than a margin of 1 pay for it.
+    """Linear support vector machine.
 
     Minimises  mean of weight x loss  +  ridge / 2 |w|^2,  the intercept not penalised, with
 
         loss = max(0, 1 - m)^2  or  max(0, 1 - m)        m = +-(x.w + b)
 
-    More than two classes are told apart each from all the others, and the highest score decides.
+    More than two classes are fitted one against the rest, and the highest score decides. The model
+    has no probabilities.
 
     Parameters
     ----------
-    loss
-        'squared_hinge' or 'hinge'.
-    ridge
-        Penalty. None: 1 / sum of weights, which is C = 1 of scikit-learn and liblinear; in general
+    loss : {'squared_hinge', 'hinge'}, default 'squared_hinge'
+        Loss of a row.
+    ridge : float or None, default None
+        Penalty. None: 1 / sum of weights, which is C = 1 in scikit-learn and liblinear; in general
         C = 1 / (ridge x sum of weights).
-    standardize
-        Penalise slopes in units of the spread of their columns (sparse columns: of their largest
-        entry), so that the units of columns do not matter.
-    intercept
-        Whether there is one.
-    class_weight
-        'balanced', or weights by label, by which weights of rows are multiplied.
-    solver
-        'primal': Newton steps (squared hinge) or an interior path (hinge) on products of rows, a
-        few passes; for more rows than features. 'dual': coordinate descent, for sparse and for
-        wide rows (dense ones are copied). 'auto' chooses. All come to the same answer.
-    tolerance
-        On the relative distance to the least objective. What a further step of 'primal' costs is
-        little, so it mostly ends with far less.
-    max_steps
-        Most steps, or sweeps over the rows.
-    random_state
-        Seed of the order of rows for 'dual'.
+    standardize : bool, default False
+        Penalise the coefficients of standardised columns (sparse columns: divided by their largest
+        entry), so that units do not matter.
+    intercept : bool, default True
+        Whether to fit an intercept.
+    class_weight : None, 'balanced' or dict by label, default None
+        Factors of the row weights by class.
+    solver : {'auto', 'primal', 'dual'}, default 'auto'
+        'primal': a few passes over the rows, for more rows than features. 'dual': coordinate
+        descent, for sparse rows and for more features than rows (dense rows are copied). All
+        solvers give the same answer.
+    tolerance : float, default 1e-8
+        Relative distance to the minimum of the objective.
+    max_steps : int, default 1000
+        Maximum number of steps, or sweeps over the rows.
+    random_state : int or None, default None
+        Seed of the order of the rows for 'dual'.
 
     Attributes
     ----------
-    converged_
+    classes_ : array of shape (K,)
+        Class labels, sorted.
+    coef_, intercept_ : arrays of shape (K, d) and (K,); (1, d) and (1,) for two classes
+        Coefficients in the user's units.
+    converged_ : bool
         Whether every class is within `tolerance`.
-    gap_
-        (K,), or (1,) for two classes: how far the objective is from the least at most, relative,
-        as proved by duality.
-    n_iter_
-        Steps or sweeps, of the class that took most.
-    classes_, coef_, intercept_
-        Labels, slopes and intercepts in the user's numbers.
+    gap_ : array of shape (K,), or (1,) for two classes
+        Upper bound of the relative distance to the minimum, from the dual problem.
+    n_iter_ : int
+        Steps or sweeps of the class that took most.
+    n_features_in_, feature_names_in_
+        Number of features, and their names if the rows had any.
+
+    See Also
+    --------
+    Logistic : Linear boundaries with probabilities.
+    Decision : `Decision(SVM(), calibrate='platt')` adds probabilities, costs and a reject option.
 
     Examples
     --------
     >>> model = SVM(ridge=1e-6, loss="hinge").fit([[0.0], [1.0], [3.0], [4.0]], list("aabb"))
-    >>> model.coef_.round(3).tolist(), model.intercept_.round(3).tolist()  # borders at 1 and 3
+    >>> model.coef_.round(3).tolist(), model.intercept_.round(3).tolist()  # margins at 1 and 3
     ([[1.0]], [-2.0])
     """
 
@@ -101,8 +114,8 @@ class SVM(LinearClassifier):
         ridge: float | None = None,
         standardize: bool = False,
         intercept: bool = True,
-        class_weight: Any = None,
-        solver: str = "auto",
+        class_weight: ClassWeight | None = None,
+        solver: Literal["auto", "primal", "dual"] = "auto",
         tolerance: float = 1e-8,
         max_steps: int = 1000,
         random_state: int | None = None,
@@ -117,31 +130,44 @@ class SVM(LinearClassifier):
         self.max_steps = max_steps
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Find the weights of each class against the others; rows in parts must be few."""
-        self._check_options()
-        table = in_memory(self._open_table(X, y, sample_weight), "SVM")
+    def fit(self, X: Any, y: Any = None, sample_weight: npt.ArrayLike | None = None) -> Self:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n, d), or partitioned table
+            Rows; those of a partitioned table (`discriminant.rows`) must fit into memory.
+        y : array of shape (n,)
+            Class labels.
+        sample_weight : array of shape (n,), default None
+            Weight of each row.
+
+        Returns
+        -------
+        self
+        """
+        return self._fit_rows(X, y, sample_weight)
+
+    def _fit_table(self, table: Table) -> None:
         units = column_units(table, at_zero=not self.intercept)
         labels = table.schema.labels
-        weight = _class_weighted(table, self.class_weight)
+        weight = np.ones(len(table)) if table.weight is None else table.weight
+        factors = class_weight_factors(self.class_weight, table)
+        if factors is not None:
+            weight = np.asarray(weight * factors[table.codes])
         ridge = 1.0 / weight.sum() if self.ridge is None else self.ridge
         cost = weight / (ridge * weight.sum())
-        targets = [1] if len(labels) == 2 else range(len(labels))
-        lines = self._search(table, units, cost, [table.codes == k for k in targets])
-        weights = np.stack([line.weights for line in lines])
-        self._set_rule(table, LinearRule(labels, units.anchor, weights[:, :-1], weights[:, -1]))
-        self._tell(lines, labels[list(targets)])
-        return self
-
-    def _search(
-        self, table: Table, units: ColumnUnits, cost: Floats, ours: list[Any]
-    ) -> list[_Line]:
-        """Each class against the others; `ours` says which rows are its own."""
         penalty = units.spread**2 if self.standardize else units.anchor.unit**-2.0
-        signs = [np.where(own, 1.0, -1.0) for own in ours]
+        targets = [1] if len(labels) == 2 else range(len(labels))
+        signs = [np.where(table.codes == k, 1.0, -1.0) for k in targets]
         if self._dual(table):
-            return self._descend(table, units, cost, penalty, signs)
-        return [self._solve(table, units, cost, penalty, sign) for sign in signs]
+            fits = self._fit_dual(table, units, cost, penalty, signs)
+        else:
+            fits = [self._fit_primal(table, units, cost, penalty, sign) for sign in signs]
+        weights = np.stack([fit.weights for fit in fits])
+        rule = LinearRule(labels, units.anchor, weights[:, :-1], weights[:, -1])
+        self._set_rule(table, rule)
+        self._set_report(fits, labels[list(targets)])
 
     def _dual(self, table: Table) -> bool:
         if self.solver != "auto":
@@ -151,10 +177,10 @@ class SVM(LinearClassifier):
             return bool(width > _WIDE or rows * width**2 > _QUICK)
         return bool(width > max(rows, _WIDE))
 
-    def _solve(
+    def _fit_primal(
         self, table: Table, units: ColumnUnits, cost: Floats, penalty: Floats, sign: Floats
-    ) -> _Line:
-        """By products of rows, which the engine sums."""
+    ) -> _BinaryFit:
+        """Solve the primal problem from products of rows, which the engine sums."""
         anchor, labels = units.anchor, table.schema.labels
 
         def scores(weights: Floats) -> Floats:
@@ -165,18 +191,18 @@ class SVM(LinearClassifier):
             return fold(table, ProductsReading(anchor, pull, curve))
 
         problem = SVMProblem(sign, cost, penalty, bool(self.intercept), scores, products)
-        search = fit_squared_hinge if self.loss == "squared_hinge" else fit_hinge
-        found = search(problem, tolerance=self.tolerance, max_steps=self.max_steps)
-        return _Line(found.weights, found.steps, found.gap)
+        solve = fit_squared_hinge if self.loss == "squared_hinge" else fit_hinge
+        fit = solve(problem, tolerance=self.tolerance, max_steps=self.max_steps)
+        return _BinaryFit(fit.weights, fit.steps, fit.gap)
 
-    def _descend(
+    def _fit_dual(
         self, table: Table, units: ColumnUnits, cost: Floats, penalty: Floats, signs: list[Floats]
-    ) -> list[_Line]:
-        """By coordinates of the dual, several classes at a time."""
-        rows = _entries(table, units)
+    ) -> list[_BinaryFit]:
+        """Solve the dual problem by coordinate descent, several classes in parallel."""
+        rows = _sparse_offsets(table, units)
 
-        def one(sign: Floats) -> _Line:
-            found = fit_dual(
+        def fit_one(sign: Floats) -> _BinaryFit:
+            fit = fit_dual(
                 rows,
                 sign,
                 cost=cost,
@@ -187,22 +213,22 @@ class SVM(LinearClassifier):
                 max_sweeps=self.max_steps,
                 seed=0 if self.random_state is None else int(self.random_state),
             )
-            return _Line(np.append(found.weights, found.intercept), found.sweeps, found.gap)
+            return _BinaryFit(np.append(fit.weights, fit.intercept), fit.sweeps, fit.gap)
 
         if len(signs) == 1:
-            return [one(signs[0])]
+            return [fit_one(signs[0])]
         with ThreadPoolExecutor(available_threads()) as pool:
-            return list(pool.map(one, signs))
+            return list(pool.map(fit_one, signs))
 
-    def _tell(self, lines: list[_Line], labels: Labels) -> None:
-        # The least is not negative, which proves a relative gap of 1 where alpha proves no better.
-        self.gap_: Floats = np.minimum([line.gap for line in lines], 1.0)
-        self.n_iter_ = max(line.steps for line in lines)
+    def _set_report(self, fits: list[_BinaryFit], labels: Labels) -> None:
+        # The minimum is not negative, so the relative gap is at most 1.
+        self.gap_: Floats = np.minimum([fit.gap for fit in fits], 1.0)
+        self.n_iter_ = max(fit.steps for fit in fits)
         self.converged_ = bool((self.gap_ <= self.tolerance).all())
-        for line, gap, label in zip(lines, self.gap_, labels, strict=True):
+        for fit, gap, label in zip(fits, self.gap_, labels, strict=True):
             if not gap <= self.tolerance:
                 what = f"The search for the support vectors of class '{label}'"
-                warn(NotConvergedWarning.of_gap(what, line.steps, gap, self.tolerance))
+                warn(NotConvergedWarning.of_gap(what, fit.steps, gap, self.tolerance))
                 return
 
     def _check_options(self) -> None:
@@ -216,13 +242,11 @@ class SVM(LinearClassifier):
                 continue
             if not (isinstance(value, Real) and 0 < float(value) < np.inf):
                 raise OptionError.of(name, value, "a positive number")
-        for name in ("standardize", "intercept"):
-            if not isinstance(getattr(self, name), bool | np.bool_):
-                raise OptionError.of(name, getattr(self, name), "True or False")
+        self._require_bool("standardize", "intercept")
 
 
-def _entries(table: Table, units: ColumnUnits) -> Any:
-    """Rows in units of the anchor, sparse."""
+def _sparse_offsets(table: Table, units: ColumnUnits) -> Any:
+    """Rows in units of the anchor, as a sparse matrix."""
     anchor = units.anchor
     if not is_sparse(table.features):
         return as_compiled_csr(sparse.csr_array(anchor.offsets(table.features[:])))
@@ -232,10 +256,3 @@ def _entries(table: Table, units: ColumnUnits) -> Any:
     rows = rows.astype(np.float64)
     rows.data /= anchor.unit[rows.indices]
     return rows
-
-
-def _class_weighted(table: Table, class_weight: Any) -> Floats:
-    """(N,) weights of rows times those of their classes."""
-    weight = np.ones(len(table)) if table.weight is None else table.weight
-    factors = class_weight_factors(class_weight, table)
-    return weight if factors is None else np.asarray(weight * factors[table.codes])

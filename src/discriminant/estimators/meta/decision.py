@@ -13,7 +13,6 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.calibration import CalibratedClassifierCV
-from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import get_tags
 from sklearn.utils.class_weight import compute_class_weight
@@ -331,10 +330,6 @@ class Decision(ClassifierMixin, MetaEstimatorMixin, EstimatorMixin, BaseEstimato
         degrees = float(moments.weight.sum()) - len(moments.labels)
         return typicality(distances, width=width, weight=moments.weight, degrees=degrees)
 
-    def __sklearn_is_fitted__(self) -> bool:
-        """Whether there is a fitted classifier inside."""
-        return hasattr(self, "estimator_")
-
     def __sklearn_tags__(self) -> Any:
         """Whatever rows the classifier takes."""
         tags = super().__sklearn_tags__()
@@ -359,11 +354,7 @@ class Decision(ClassifierMixin, MetaEstimatorMixin, EstimatorMixin, BaseEstimato
     def _hold(self, model: Any) -> None:
         self.estimator_ = model
         self.classes_ = np.asarray(model.classes_)
-        for name in ("n_features_in_", "feature_names_in_"):
-            if hasattr(model, name):
-                setattr(self, name, getattr(model, name))
-            elif hasattr(self, name):
-                delattr(self, name)
+        self._copy_input_names(model)
 
     def _prior_of_fit(self, y: Any, sample_weight: Any) -> Floats | None:
         """(K,) what is known of the priors that the posteriors are under."""
@@ -420,10 +411,6 @@ class Decision(ClassifierMixin, MetaEstimatorMixin, EstimatorMixin, BaseEstimato
             rule = quadratic_rule(moments, metrics=(metric,) * K, prior=np.full(K, 1.0 / K))
             self._classes = moments, rule, metric.basis.shape[1]
         return self._classes
-
-    def _check_is_fitted(self) -> None:
-        if not hasattr(self, "estimator_"):
-            raise NotFittedError("This Decision instance is not fitted yet: call fit first.")
 
     @property
     def probabilistic(self) -> bool:

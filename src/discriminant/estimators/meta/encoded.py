@@ -14,7 +14,6 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
-from sklearn.exceptions import NotFittedError
 from sklearn.metrics import accuracy_score
 from sklearn.utils import get_tags
 from sklearn.utils.validation import has_fit_parameter
@@ -409,10 +408,6 @@ class Encoded(MetaEstimatorMixin, WrappedProjection, EstimatorMixin, BaseEstimat
         """How many features there are."""
         return len(self.encoding_.features)
 
-    def __sklearn_is_fitted__(self) -> bool:
-        """Whether there is a fitted classifier inside."""
-        return hasattr(self, "estimator_")
-
     def __sklearn_tags__(self) -> Any:
         """The kind and the rows of the estimator, and missing cells if a policy handles them."""
         tags = super().__sklearn_tags__()
@@ -490,15 +485,7 @@ class Encoded(MetaEstimatorMixin, WrappedProjection, EstimatorMixin, BaseEstimat
 
     def _remember_names(self, encoding: Encoding) -> None:
         names = [c.name for c in encoding.columns if c.kind not in ("target", "weight")]
-        self.n_features_in_ = len(names)
-        if encoding.named:
-            self.feature_names_in_ = np.array(names, dtype=object)
-        elif hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
-
-    def _check_is_fitted(self) -> None:
-        if not hasattr(self, "estimator_"):
-            raise NotFittedError("This Encoded instance is not fitted yet: call fit first.")
+        self._set_input_names(names, named=encoding.named)
 
     def _passes(self, X: Any) -> bool:
         """Whether rows are passed on as they are, as those of the fit were."""

@@ -7,7 +7,6 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import ClassifierMixin, clone
-from sklearn.exceptions import NotFittedError
 from sklearn.utils import _safe_indexing, get_tags
 from sklearn.utils.metaestimators import _BaseComposition
 from sklearn.utils.validation import has_fit_parameter
@@ -27,7 +26,7 @@ from discriminant.estimators.base import EstimatorMixin, require_classifier, to_
 from discriminant.estimators.meta.decision import declared_prior, log_posterior_of, training_shares
 from discriminant.models.gaussian.family import validate_prior
 from discriminant.posterior import fused, not_probabilistic, reweighed
-from discriminant.table.blocks import Floats, Labels, canonical_rows, is_sparse
+from discriminant.table.blocks import Floats, Labels, canonical_rows, is_sparse, numbered
 
 
 class Fusion(ClassifierMixin, EstimatorMixin, _BaseComposition):
@@ -56,6 +55,7 @@ class Fusion(ClassifierMixin, EstimatorMixin, _BaseComposition):
     ['a']
     """
 
+    _fitted_attribute = "estimators_"
     classes_: Labels
     fitted_prior_: Floats
     estimators_: list[Any]
@@ -82,7 +82,7 @@ class Fusion(ClassifierMixin, EstimatorMixin, _BaseComposition):
             part = _safe_indexing(X, chosen, axis=1)
             fitted.append(_fitted(name, clone(model), part, y, sample_weight))
         self.estimators_, self.columns_ = fitted, places
-        self._remember(names, width)
+        self._set_input_names(names or numbered(width), named=names is not None)
         self._agree([name for name, _, _ in members])
         self._priors = [self._prior_of(model, y, sample_weight) for model in fitted]
         self.fitted_prior_ = training_shares(None, y, sample_weight, self.classes_)
@@ -136,10 +136,6 @@ class Fusion(ClassifierMixin, EstimatorMixin, _BaseComposition):
         names = [name for name, _, _ in self._members()]
         return dict(zip(names, self.estimators_, strict=True))
 
-    def __sklearn_is_fitted__(self) -> bool:
-        """Whether the classifiers are fitted."""
-        return hasattr(self, "estimators_")
-
     def __sklearn_tags__(self) -> Any:
         """Sparse rows where every source takes them."""
         tags = super().__sklearn_tags__()
@@ -173,10 +169,6 @@ class Fusion(ClassifierMixin, EstimatorMixin, _BaseComposition):
         columns = [columns for _, _, columns in self.estimators]
         self.estimators = [(*pair, one) for pair, one in zip(pairs, columns, strict=True)]
 
-    def _check_is_fitted(self) -> None:
-        if not hasattr(self, "estimators_"):
-            raise NotFittedError("This Fusion instance is not fitted yet: call fit first.")
-
     def _members(self) -> list[tuple[str, Any, Any]]:
         try:
             found = [
@@ -187,13 +179,6 @@ class Fusion(ClassifierMixin, EstimatorMixin, _BaseComposition):
         if not found or len({name for name, _, _ in found}) < len(found):
             raise FusionError.of_members(self.estimators)
         return found
-
-    def _remember(self, names: list[str] | None, width: int) -> None:
-        self.n_features_in_ = width
-        if names is not None:
-            self.feature_names_in_ = np.array(names, dtype=object)
-        elif hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
 
     def _agree(self, names: list[str]) -> None:
         """All sources know the same classes."""

@@ -500,10 +500,7 @@ class Decomposition(ClassifierMixin, MetaEstimatorMixin, RowEstimator):
         )
         self._members = fitted
         self._hold(code, None)
-        for name in ("n_features_in_", "feature_names_in_"):
-            self.__dict__.pop(name, None)
-            if hasattr(fitted.fitted[0], name):
-                setattr(self, name, getattr(fitted.fitted[0], name))
+        self._copy_input_names(fitted.fitted[0])
         return self
 
     def _hold(self, code: OutputCode, moments: Any) -> None:
@@ -516,7 +513,7 @@ class Decomposition(ClassifierMixin, MetaEstimatorMixin, RowEstimator):
         self._check_is_fitted()
         if isinstance(self._members, FittedBinaryEstimators):
             return scoring(X)
-        return self._score_rows(scoring, X if self._is_plain_array(X) else self._open_features(X))
+        return self._score_rows(scoring, X)
 
     def _all_scores(self, X: Any) -> Floats:
         """(n, K) scores, also of two classes: what the classifier says, halved to each side."""

@@ -35,7 +35,6 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
-from sklearn.exceptions import NotFittedError
 from sklearn.utils import _safe_indexing, check_random_state, get_tags
 from sklearn.utils.validation import has_fit_parameter
 
@@ -112,6 +111,7 @@ def _has_decision(self: Any) -> bool:
 class RebalancingClassifier(ClassifierMixin, MetaEstimatorMixin, EstimatorMixin, BaseEstimator):
     """What all share: decisions as fitted, probabilities of the rows as they came."""
 
+    _fitted_attribute = "classes_"
     estimator: Any
     keep_probabilities: Any
     estimator_: Any
@@ -153,10 +153,6 @@ class RebalancingClassifier(ClassifierMixin, MetaEstimatorMixin, EstimatorMixin,
         self._check_is_fitted()
         return self.class_shares_ if self.keep_probabilities else self.fitted_prior_
 
-    def __sklearn_is_fitted__(self) -> bool:
-        """Whether rows or moments have been seen."""
-        return hasattr(self, "classes_")
-
     def __sklearn_tags__(self) -> Any:
         """Whatever rows the classifier takes."""
         tags = super().__sklearn_tags__()
@@ -171,11 +167,6 @@ class RebalancingClassifier(ClassifierMixin, MetaEstimatorMixin, EstimatorMixin,
     def _fitted_log_posterior(self, X: Any) -> Floats:
         return log_posterior_of(self.estimator_, X)
 
-    def _check_is_fitted(self) -> None:
-        if not hasattr(self, "classes_"):
-            name = self.__class__.__name__
-            raise NotFittedError(f"This {name} instance is not fitted yet: call fit first.")
-
     def _hold(self, model: Any, before: Floats, after: Floats) -> None:
         """Keep a fitted classifier, and the weight of each class as it came and as it was fitted.
 
@@ -187,11 +178,7 @@ class RebalancingClassifier(ClassifierMixin, MetaEstimatorMixin, EstimatorMixin,
         self.fitted_prior_ = after / after.sum() if stated is None else stated
         given = _says_prior(model)
         self.class_shares_ = self.fitted_prior_ if given else before / before.sum()
-        for name in ("n_features_in_", "feature_names_in_"):
-            if hasattr(model, name):
-                setattr(self, name, getattr(model, name))
-            elif hasattr(self, name):
-                delattr(self, name)
+        self._copy_input_names(model)
 
 
 def as_indexable(X: Any) -> Any:
@@ -431,8 +418,7 @@ class EasyEnsemble(RebalancingClassifier):
     def _mean_posterior(self, X: Any) -> Floats:
         if (rule := self._one_product()) is not None:
             first = self.estimators_[0]
-            rows = X if first._is_plain_array(X) else first._open_features(X)
-            return np.asarray(first._score_rows(rule.posterior, rows))
+            return np.asarray(first._score_rows(rule.posterior, X))
         total = sum(posterior_or_vote(model, X) for model in self.estimators_)
         return np.asarray(total / len(self.estimators_))
 

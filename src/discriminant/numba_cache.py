@@ -23,7 +23,7 @@ _PATIENCE = 1.0  # seconds after which it is told
 
 
 @contextmanager
-def telling_of_compiling(what: str) -> Iterator[None]:
+def log_slow_compilation(what: str) -> Iterator[None]:
     """Say in the log that loops that do `what` are compiled, if what is inside takes long."""
     text = (
         f"Compiling the loops that {what} label trees: some 15 seconds, once for a kind of numbers."
@@ -45,17 +45,17 @@ _REORDERED = {"reassoc", "contract", "nsz"}
 _LOOPS = ("kernels*.py", "numba_cache.py", "tasks.py")
 
 
-def compiled(loop: F) -> F:
+def cached_njit(loop: F) -> F:
     """The loop, compiled; sums are made in the order that is written."""
     return _kept(loop)
 
 
-def reordered(loop: F) -> F:
+def fastmath_njit(loop: F) -> F:
     """The loop, compiled; sums are made in any order."""
     return _kept(loop, fastmath=_REORDERED)
 
 
-def within(loop: F) -> F:
+def inline_njit(loop: F) -> F:
     """The loop, written into those that call it: a call with many arrays is dear."""
     import numba
 

@@ -75,7 +75,9 @@ THINGS = {
     "moments_pooled": dd.moments(X, Y, detail="pooled"),
     "moments_fourth": dd.moments(X, Y, detail="fourth"),
     "moments_rows": dd.moments(X, Y, detail="rows"),
-    "moments_of_table": TableMoments.of(read_moments(TABLE.table, detail="class"), TABLE.encoding),
+    "moments_of_table": TableMoments.from_moments(
+        read_moments(TABLE.table, detail="class"), TABLE.encoding
+    ),
 }
 
 

@@ -26,29 +26,38 @@ from discriminant.moments.accumulate import MomentsReading
 from discriminant.moments.anchor import Anchor
 from discriminant.moments.class_moments import DETAILS, ClassMoments
 from discriminant.moments.class_rows import ClassRows, RowsReading
-from discriminant.moments.confusion import Tally, TallyReading, Told, ToldReading
-from discriminant.moments.glm_families import Deviance, Saturation, SaturationReading
+from discriminant.moments.confusion import (
+    PredictedCounts,
+    PredictedCountsReading,
+    Tally,
+    TallyReading,
+)
+from discriminant.moments.glm_families import (
+    Deviance,
+    SaturatedLikelihood,
+    SaturatedLikelihoodReading,
+)
 from discriminant.moments.held_out import HeldOutReading, HeldOutSums, ModelSums
 from discriminant.moments.loss import (
-    Products,
-    ProductsReading,
-    Pull,
+    LossReading,
+    LossSums,
     ResidualReading,
-    Slope,
-    SlopeReading,
+    ResidualSums,
+    WeightedProducts,
+    WeightedProductsReading,
 )
 from discriminant.moments.margins import (
-    Judgement,
-    JudgeReading,
+    LinearWeights,
     MarginReading,
     Margins,
-    Stand,
-    Weights,
+    Mistakes,
+    MistakesReading,
+    RowScaling,
 )
 from discriminant.moments.ranking import Ranking, RankingReading
-from discriminant.moments.scatter_factor import FactorReading, ScatterFactor
-from discriminant.moments.softmax_loss import LeverageReading, Pulled, Softmax
-from discriminant.moments.summary_base import ByFold, ByFoldReading
+from discriminant.moments.scatter_factor import ScatterFactor, ScatterFactorReading
+from discriminant.moments.softmax_loss import JeffreysGradient, JeffreysReading, SoftmaxLoss
+from discriminant.moments.summary_base import FoldSums, FoldSumsReading
 from discriminant.table.hash_folds import dealt_by_row
 from tests.shared.blocks import LABELS, Rows, assert_facts, expected, frame_of, near, seen
 
@@ -169,7 +178,7 @@ def _factor_seen(found, frame):
 
 FACTOR = Kind(
     name="ScatterFactor",
-    reading=lambda rows, anchor: FactorReading(
+    reading=lambda rows, anchor: ScatterFactorReading(
         rows.names, anchor, coding=np.zeros((len(rows.labels), 0))
     ),
     empty=lambda rows, anchor: ScatterFactor.empty(rows.names, anchor=anchor),
@@ -195,8 +204,8 @@ class Responding:
         return cls(ResidualReading(rows.names, _responding(anchor), coef, level, exact))
 
     @property
-    def numbers(self):
-        return self.reading.numbers
+    def summary_size(self):
+        return self.reading.summary_size
 
     def read(self, block):
         return self.reading.read(replace(block, responses=2.0 * block.features[:, :1]))
@@ -227,7 +236,7 @@ def pull_kind(exact):
     return Kind(
         name="Pull-exact" if exact else "Pull",
         reading=lambda rows, anchor: Responding.about(rows, anchor, exact),
-        empty=lambda rows, anchor: Pull.empty(rows.names, anchor=_responding(anchor)),
+        empty=lambda rows, anchor: ResidualSums.empty(rows.names, anchor=_responding(anchor)),
         expected=_pull_expected,
         seen=_pull_seen,
         bits=lambda found, labels: [found.high, found.low, found.anchor.origin, found.anchor.unit],
@@ -241,7 +250,7 @@ _TOLD = np.random.default_rng(0).standard_normal((4, 9))  # slopes of four class
 
 def _told_reading(rows, anchor):
     slope = _TOLD[:, : len(rows.names)]
-    return ToldReading(rows.names, anchor, slope * anchor.unit, slope @ anchor.origin)
+    return PredictedCountsReading(rows.names, anchor, slope * anchor.unit, slope @ anchor.origin)
 
 
 def _told_expected(rows, frame):
@@ -252,7 +261,7 @@ def _told_expected(rows, frame):
 TOLD = Kind(
     name="Told",
     reading=_told_reading,
-    empty=lambda rows, anchor: Told.empty(rows.names, 4),
+    empty=lambda rows, anchor: PredictedCounts.empty(rows.names, 4),
     expected=_told_expected,
     seen=lambda found, frame: {"told": found.told},
     bits=lambda found, labels: [found.told],
@@ -281,8 +290,8 @@ class Coded:
         return cls(reading, np.searchsorted(LABELS, rows.labels))
 
     @property
-    def numbers(self):
-        return self.reading.numbers
+    def summary_size(self):
+        return self.reading.summary_size
 
     def read(self, block):
         return self.reading.read(replace(block, codes=self.places[block.codes]))
@@ -375,8 +384,8 @@ class Counted:
         return cls(reading, np.searchsorted(LABELS, rows.labels))
 
     @property
-    def numbers(self):
-        return self.reading.numbers
+    def summary_size(self):
+        return self.reading.summary_size
 
     def read(self, block):
         return self.reading.read(replace(block, codes=self.places[block.codes]))
@@ -443,7 +452,7 @@ class Dealt:
     places: np.ndarray
 
     @property
-    def numbers(self):
+    def summary_size(self):
         return self.reading.numbers
 
     def read(self, block):
@@ -483,10 +492,10 @@ _COUNTS = tuple(f"{name} {f}" for name in TALLY.counts for f in range(_FOLDS))
 BY_FOLD = Kind(
     name="ByFold",
     reading=lambda rows, anchor: Dealt(
-        ByFoldReading(TallyReading(LABELS, _logs, _bold, (_CALL,)), _FOLDS),
+        FoldSumsReading(TallyReading(LABELS, _logs, _bold, (_CALL,)), _FOLDS),
         np.searchsorted(LABELS, rows.labels),
     ),
-    empty=lambda rows, anchor: ByFold((None,) * _FOLDS),
+    empty=lambda rows, anchor: FoldSums((None,) * _FOLDS),
     expected=lambda rows, frame: _by_fold(
         [_tally_expected(rows.take(_folds(rows) == f), frame) for f in range(_FOLDS)]
     ),
@@ -554,7 +563,7 @@ class Answering:
     reading: Any
 
     @property
-    def numbers(self):
+    def summary_size(self):
         return self.reading.numbers
 
     def read(self, block):
@@ -571,12 +580,12 @@ def slope_kind(loss, derivatives):
         d = len(rows.names)
         zero = Anchor.zero(d)
         return Answering(
-            SlopeReading(rows.names, zero, _SCORES[:d, :m], _SCORES[0, :m], loss, "curvature")
+            LossReading(rows.names, zero, _SCORES[:d, :m], _SCORES[0, :m], loss, "curvature")
         )
 
     def empty(rows, anchor):
         p = len(rows.names) + 1
-        return Slope(0, 0.0, 0.0, np.zeros((p, m)), np.zeros((m * p, m * p)), np.inf)
+        return LossSums(0, 0.0, 0.0, np.zeros((p, m)), np.zeros((m * p, m * p)), np.inf)
 
     def expected(rows, frame):
         ones = np.column_stack([rows.features, np.ones(len(rows))])
@@ -633,8 +642,8 @@ def _saturation_expected(rows, frame):
 
 SATURATION = Kind(
     name="Saturation",
-    reading=lambda rows, anchor: Answering(SaturationReading("poisson")),
-    empty=lambda rows, anchor: Saturation(0, 0.0, 0.0),
+    reading=lambda rows, anchor: Answering(SaturatedLikelihoodReading("poisson")),
+    empty=lambda rows, anchor: SaturatedLikelihood(0, 0.0, 0.0),
     expected=lambda rows, frame: {
         name: np.array(value) for name, value in _saturation_expected(rows, frame).items()
     },
@@ -661,7 +670,7 @@ def leverage_kind(classes):
         d = len(rows.names)
         root = half(d + 1).reshape(m, d + 1, m * (d + 1))
         coef, level = _SCORES[:d, :K], _SCORES[0, :K]
-        return LeverageReading(Anchor.zero(d), coef, level, np.eye(d + 1), contrast, root)
+        return JeffreysReading(Anchor.zero(d), coef, level, np.eye(d + 1), contrast, root)
 
     def expected(rows, frame):
         d = len(rows.names)
@@ -684,7 +693,7 @@ def leverage_kind(classes):
     return Kind(
         name=f"Pulled-{classes}",
         reading=reading,
-        empty=lambda rows, anchor: Pulled(np.zeros((len(rows.names) + 1, K))),
+        empty=lambda rows, anchor: JeffreysGradient(np.zeros((len(rows.names) + 1, K))),
         expected=expected,
         seen=lambda found, frame: {"gradient": found.gradient},
         bits=lambda found, labels: [found.gradient],
@@ -703,10 +712,10 @@ def _products_expected(rows, frame):
 
 PRODUCTS = Kind(
     name="Products",
-    reading=lambda rows, anchor: ProductsReading(
+    reading=lambda rows, anchor: WeightedProductsReading(
         Anchor.zero(len(rows.names)), rows.ones[:, None] * rows.features[:, :1], rows.ones
     ),
-    empty=lambda rows, anchor: Products(
+    empty=lambda rows, anchor: WeightedProducts(
         np.zeros((len(rows.names) + 1, len(rows.names) + 1)), np.zeros((len(rows.names) + 1, 1))
     ),
     expected=_products_expected,
@@ -723,17 +732,17 @@ PRODUCTS = Kind(
 class Judging:
     """Rows that count, of three classes by the sign of their first feature."""
 
-    reading: JudgeReading
+    reading: MistakesReading
 
     @classmethod
     def about(cls, rows, anchor):
         d = len(rows.names)
-        weights = Weights(_SCORES[:d].T.copy(), _SCORES[0].copy())
-        return cls(JudgeReading(weights, Stand(np.ones(d), np.full(d, 2.0), 1.0)))
+        weights = LinearWeights(_SCORES[:d].T.copy(), _SCORES[0].copy())
+        return cls(MistakesReading(weights, RowScaling(np.ones(d), np.full(d, 2.0), 1.0)))
 
     @property
-    def numbers(self):
-        return self.reading.numbers
+    def summary_size(self):
+        return self.reading.summary_size
 
     def read(self, block):
         some = slice(None) if block.weight is None else block.weight > 0
@@ -770,7 +779,9 @@ def _judgement_seen(found, frame):
 JUDGEMENT = Kind(
     name="Judgement",
     reading=Judging.about,
-    empty=lambda rows, anchor: Judgement(0, np.inf, 0.0, 0.0, Weights.zero(3, len(rows.names))),
+    empty=lambda rows, anchor: Mistakes(
+        0, np.inf, 0.0, 0.0, LinearWeights.zero(3, len(rows.names))
+    ),
     expected=_judgement_expected,
     seen=_judgement_seen,
     bits=lambda found, labels: [*_judgement_seen(found, None).values()],
@@ -787,7 +798,7 @@ class Calling:
     """A reading that is one function."""
 
     read: Callable[[Any], Any]
-    numbers: int = 100
+    summary_size: int = 100
 
 
 def ranking_kind(bins, spacing):
@@ -886,7 +897,7 @@ class Ranked:
     """Lists of the three most probable classes; rows have their own class, some one more."""
 
     places: np.ndarray
-    numbers = 20
+    summary_size = 20
 
     def read(self, block):
         lists = np.argsort(-_logs(block.features), axis=1, kind="stable")[:, :3]
@@ -953,7 +964,7 @@ KINDS = [
     BY_FOLD,
     HELD_OUT,
     MARGINS,
-    slope_kind(Softmax(3), _softmax),
+    slope_kind(SoftmaxLoss(3), _softmax),
     slope_kind(Deviance("poisson", "log"), _poisson),
     SATURATION,
     *(leverage_kind(classes) for classes in (2, 3)),

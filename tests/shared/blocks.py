@@ -111,7 +111,7 @@ def read_class_moments(rows, detail, anchor=None):
 def near(rows):
     if not len(rows):
         return Anchor.zero(rows.features.shape[1])
-    return Anchor.of(rows.features)
+    return Anchor.from_sample(rows.features)
 
 
 def frame_of(rows):

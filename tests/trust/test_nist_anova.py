@@ -14,7 +14,7 @@ import pytest
 
 import discriminant
 from discriminant.engines.engine import anchor_of, read_moments
-from discriminant.engines.local import add_up
+from discriminant.engines.local import tree_sum
 from discriminant.moments.accumulate import MomentsReading
 from discriminant.moments.class_moments import DETAILS
 from discriminant.table.memory import open_table
@@ -83,7 +83,7 @@ def chunkings():
 def test_so_they_have_however_the_rows_are_cut(name, detail, size):
     table = open_table(*rows_of(name, 1))
     reading = MomentsReading(table.schema.labels, table.schema.features, anchor_of(table), detail)
-    moments = add_up(reading.read(block) for block in table.blocks(size))
+    moments = tree_sum(reading.read(block) for block in table.blocks(size))
     assert digits_lost(name, moments) <= CLOSE
 
 

@@ -26,8 +26,8 @@ from discriminant.assessment.scorers import (
 )
 from discriminant.decision.actions import Reject, Verdict, decided as decided_by, least_cost
 from discriminant.decision.costs import Costs
-from discriminant.engines.partitioned import Parted, alone
-from discriminant.engines.summation import one_blas_thread, push, total
+from discriminant.engines.partitioned import PartitionedTable, reject_separate_labels
+from discriminant.engines.summation import one_blas_thread, tree_push, tree_total
 from discriminant.errors import (
     ColumnNamesError,
     DiscriminantError,
@@ -37,7 +37,7 @@ from discriminant.errors import (
     ShapeError,
     SourceChangedError,
 )
-from discriminant.moments.confusion import Tally, in_order
+from discriminant.moments.confusion import Tally, sort_actions
 from discriminant.moments.ranking import Ranking
 from discriminant.posterior import off_one
 from discriminant.table.blocks import Block, Codes, Floats, Labels, Places, dense, open_weight
@@ -52,7 +52,7 @@ from discriminant.table.labels import (
     one_dimensional,
     other_spellings,
 )
-from discriminant.table.partitioned import Part, Partial, Source
+from discriminant.table.partitioned import Part, PartialSum, Source
 
 Unseen = Literal["error", "count"]
 
@@ -119,10 +119,10 @@ def assess(
         known = joined(known, encode_labels(found)[0]) if found else known
     _check_decisions(said, names, known, allowed)
     all_labels = _with_unseen(own, codes, known, unseen)
-    others = in_order({*names, *allowed} - set(all_labels.tolist()))
+    others = sort_actions({*names, *allowed} - set(all_labels.tolist()))
     place = {name: a for a, name in enumerate([*all_labels.tolist(), *others])}
     columns = np.array([place[label] for label in known.tolist()], dtype=np.intp)
-    return Assessment.of(
+    return Assessment.from_decisions(
         np.array([place[label] for label in own.tolist()], dtype=np.intp)[codes],
         np.array([place[name] for name in names], dtype=np.intp)[said],
         labels=all_labels,
@@ -151,8 +151,8 @@ def evaluate(
     [0.5, 1.0]
     """
     check_classifier(model)
-    if isinstance(X, Parted):
-        alone(y, sample_weight)
+    if isinstance(X, PartitionedTable):
+        reject_separate_labels(y, sample_weight)
         return evaluate_rows(model, X, unseen=unseen)
     if y is None:
         raise LabelError.absent("evaluate")
@@ -315,7 +315,9 @@ class RankedAssessment(Assessment):
         return auc_of_rankings(self.rankings)
 
 
-def evaluate_rows(model: Any, rows: Parted, *, unseen: Unseen = "error") -> RankedAssessment:
+def evaluate_rows(
+    model: Any, rows: PartitionedTable, *, unseen: Unseen = "error"
+) -> RankedAssessment:
     """Measure a fitted classifier on rows in parts."""
     knows = _encoding_of(model)
     if knows is None:
@@ -347,7 +349,7 @@ def evaluate_source(
     used = [column.name for column in _encoding_of(model).used]
     work = EvaluationWork(model, tuple(used), target, weight, unseen)
     Wishes(target, weight, columns=tuple(used)).check_names(source.names)
-    found = source.summed(work).checked()
+    found = source.map_reduce(work).checked()
     if rows is not None and found.rows != rows:
         raise SourceChangedError.of_rows(source.name, rows, found.rows)
     if found.total is None:
@@ -365,7 +367,7 @@ class EvaluationReading:
     unseen: Unseen
 
     @property
-    def numbers(self) -> int:
+    def summary_size(self) -> int:
         """Size of the summary."""
         K = len(self.labels)
         return 10 * K * K
@@ -395,7 +397,7 @@ class EvaluationWork:
         more = [self.target, *([] if self.weight is None else [self.weight])]
         return tuple(dict.fromkeys([*self.used, *more]))
 
-    def __call__(self, part: Part) -> Partial[RankedAssessment]:
+    def __call__(self, part: Part) -> PartialSum[RankedAssessment]:
         """Of the rows of a part."""
         rows = 0
         found: list[tuple[int, RankedAssessment]] = []
@@ -403,11 +405,11 @@ class EvaluationWork:
             with one_blas_thread():
                 for frame in part.frames(self.columns):
                     if len(frame):
-                        push(found, self._of(replace(frame, start=part.start + rows)))
+                        tree_push(found, self._of(replace(frame, start=part.start + rows)))
                         rows += len(frame)
         except DiscriminantError as fault:
-            return Partial.of_fault(fault, part, rows)
-        return Partial(total(found) if found else None, rows)
+            return PartialSum.of_fault(fault, part, rows)
+        return PartialSum(tree_total(found) if found else None, rows)
 
     def _of(self, frame: Frame) -> RankedAssessment:
         labels, codes = label_codes(frame[self.target], start=frame.start)

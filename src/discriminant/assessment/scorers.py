@@ -21,7 +21,7 @@ from sklearn.base import is_classifier
 
 from discriminant.errors import LabelError, NoPosteriorWarning, OptionError, warn
 from discriminant.models.rules import Rule
-from discriminant.moments.confusion import Actions, in_order
+from discriminant.moments.confusion import Actions, sort_actions
 from discriminant.posterior import gives_posterior
 from discriminant.table.blocks import Features, Floats, Labels, Places, dense
 
@@ -132,7 +132,7 @@ class PredictionCollector:
     def predictions(self) -> Predictions:
         """Decisions by their places."""
         names = self.labels.tolist()
-        others = in_order(self.others.difference(names))
+        others = sort_actions(self.others.difference(names))
         place: dict[Any, int] = {name: a for a, name in enumerate([*names, *others])}
         strange: Counter[Any] = Counter()
         for rows, said in self.said:

@@ -15,7 +15,7 @@ from discriminant.cli.options import one_or_all, reading_arguments
 from discriminant.cli.session import DONE, Session
 from discriminant.cli.study_commands import check_outputs
 from discriminant.engines.engine import read_moments
-from discriminant.engines.table_moments import TableMoments, alike
+from discriminant.engines.table_moments import TableMoments, align_encodings
 from discriminant.errors import CommandError, CommandWarning
 from discriminant.moments.class_moments import ClassMoments
 from discriminant.report.format import counted, number
@@ -38,7 +38,7 @@ def moments(session: Session, source: tuple[str, ...], options: dict[str, Any]) 
         )
         result = read_moments(taken.rows, detail=detail)
     if isinstance(result, ClassMoments):
-        result = TableMoments.of(result, taken.opened.encoding)
+        result = TableMoments.from_moments(result, taken.opened.encoding)
     store.save(result, options["out"])
     taken.complete()
     for line in taken.opened.said:
@@ -120,7 +120,7 @@ def comparable(first: ClassMoments, second: ClassMoments) -> tuple[ClassMoments,
     whole = first + second
     assert isinstance(whole, TableMoments)
     names = whole.with_reference().features
-    first, second = alike(first, second)
+    first, second = align_encodings(first, second)
     return first.select(names), second.select(names)
 
 

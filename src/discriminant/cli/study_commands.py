@@ -18,7 +18,7 @@ from discriminant.cli.options import (
     split_names,
 )
 from discriminant.cli.session import DONE, NOT_CONVERGED, Session, track_output
-from discriminant.engines.table_moments import TableMoments, plain
+from discriminant.engines.table_moments import TableMoments, without_encoding
 from discriminant.errors import CommandError, StudyError
 from discriminant.estimators.meta.encoded import Encoded
 from discriminant.moments.class_moments import ClassMoments
@@ -219,7 +219,7 @@ def _fit_moments(session: Session, path: str, options: dict[str, Any]) -> int:
         raise CommandError.needs_rows(path, name, moments.detail, names)
     table = moments if isinstance(moments, TableMoments) else _as_numeric_columns(moments)
     table = table.with_reference()
-    inner = candidate.make().fit_moments(plain(table))
+    inner = candidate.make().fit_moments(without_encoding(table))
     model: Any = Encoded.of_fitted(inner, table.encoding)
     cost, reject = parse_costs(options["cost"]), options["reject"]
     if cost is not None or reject is not None:
@@ -243,7 +243,7 @@ def _fit_moments(session: Session, path: str, options: dict[str, Any]) -> int:
 def _as_numeric_columns(moments: ClassMoments) -> TableMoments:
     """Return moments without an encoding as those of a table of numeric columns."""
     columns = tuple(Column(name, "number", features=(name,)) for name in moments.features)
-    return TableMoments.of(moments, Encoding(columns))
+    return TableMoments.from_moments(moments, Encoding(columns))
 
 
 def with_decision(model: Any, name: str, cost: Any, reject: Any) -> Any:

@@ -54,7 +54,7 @@ from typing import Any, Protocol, Self, TypeVar, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
-from discriminant.engines.summation import add_up, push, total
+from discriminant.engines.summation import tree_push, tree_sum, tree_total
 from discriminant.errors import (
     CheckpointError,
     CheckpointWarning,
@@ -68,7 +68,7 @@ from discriminant.table.column_types import Wishes
 from discriminant.table.encoding import Encoding, Unforeseen
 from discriminant.table.files.atomic import is_temporary_of, write_whole
 from discriminant.table.files.formats import Identity
-from discriminant.table.partitioned import Adds, Part, Partial, Source, Work, reading_as
+from discriminant.table.partitioned import Additive, Part, PartialSum, Source, Work, reading_as
 
 Bits = npt.NDArray[np.uint64]
 _ODD = np.uint64(0x9E3779B97F4A7C15)
@@ -93,20 +93,20 @@ class FingerprintWork:
 
     columns: tuple[str, ...]
 
-    def __call__(self, part: Part) -> Partial[Fingerprint]:
+    def __call__(self, part: Part) -> PartialSum[Fingerprint]:
         """Of the rows of a part."""
         found = Fingerprint(0, 0)
         try:
             for frame in part.frames(self.columns):
                 found += Fingerprint(len(frame), _total(frame, self.columns))
         except DiscriminantError as fault:
-            return Partial.of_fault(fault, part, found.rows)
-        return Partial(found, found.rows)
+            return PartialSum.of_fault(fault, part, found.rows)
+        return PartialSum(found, found.rows)
 
 
 def fingerprint(source: Source, columns: Sequence[str]) -> Fingerprint:
     """Of all rows of a source."""
-    found = source.summed(FingerprintWork(tuple(columns))).checked().total
+    found = source.map_reduce(FingerprintWork(tuple(columns))).checked().total
     return found or Fingerprint(0, 0)
 
 
@@ -159,11 +159,11 @@ VERSIONED = {  # packages whose code is what a journal notes the version of
 }
 
 
-class CannotKeepError(Exception):
+class NotSerializableError(Exception):
     """Something is no summary that could be taken apart; then it is worked out again."""
 
 
-def packed(value: Any, facts: Mapping[str, Any]) -> bytes:
+def serialize(value: Any, facts: Mapping[str, Any]) -> bytes:
     """A summary and some facts as a file: arrays of NumPy in a zip, the rest as JSON."""
     arrays: list[npt.NDArray[Any]] = []
     text = json.dumps({"facts": facts, "value": _apart(value, arrays)})
@@ -173,7 +173,7 @@ def packed(value: Any, facts: Mapping[str, Any]) -> bytes:
     return file.getvalue()
 
 
-def unpacked(content: bytes) -> tuple[Any, dict[str, Any]]:
+def deserialize(content: bytes) -> tuple[Any, dict[str, Any]]:
     """The summary and the facts; ValueError says why not."""
     try:
         with np.load(io.BytesIO(content), allow_pickle=False) as held:
@@ -215,7 +215,7 @@ def _apart(value: Any, arrays: list[npt.NDArray[Any]]) -> Any:
         name = f"{type(value).__module__}:{type(value).__qualname__}"
         held = {one.name: _apart(getattr(value, one.name), arrays) for one in fields(value)}
         return {"class": name, "fields": held}
-    raise CannotKeepError(type(value).__name__)
+    raise NotSerializableError(type(value).__name__)
 
 
 def _together(told: Any, arrays: list[npt.NDArray[Any]]) -> Any:
@@ -338,18 +338,18 @@ def _held(value: Any) -> list[Any]:
     if is_dataclass(value):
         return [[one.name, getattr(value, one.name)] for one in fields(value)]
     if isinstance(value, _CLOSED):
-        raise CannotKeepError(type(value).__name__)
+        raise NotSerializableError(type(value).__name__)
     reduced: Any = dispatch_table.get(type(value), lambda value: value.__reduce_ex__(4))
     try:
         found = reduced(value)
     except Exception:  # whatever it is that keeps it from being taken apart
-        raise CannotKeepError(type(value).__name__) from None
+        raise NotSerializableError(type(value).__name__) from None
     if isinstance(found, str):  # known by its name
         return [getattr(value, "__module__", ""), found]
     return [list(one) if isinstance(one, Iterator) else one for one in found[1:]]
 
 
-A = TypeVar("A", bound=Adds)
+A = TypeVar("A", bound=Additive)
 State = tuple[int, list[tuple[int, Any]]]  # parts done, sums of 1, 2, 4, ... parts
 Answers = Callable[[int], Iterator[Any]]  # of the parts from one on, in their order
 
@@ -362,7 +362,7 @@ _SHARE = 100  # a writing takes at most this part of the time
 class Resumable(Protocol):
     """A source that can begin in the middle of its parts."""
 
-    def resuming(self, journal: Journal) -> Source:
+    def with_journal(self, journal: Journal) -> Source:
         """The source with its sums kept in a journal."""
         ...
 
@@ -395,7 +395,7 @@ class Journal:
         """Remove the folder: all is done."""
         shutil.rmtree(self.folder, ignore_errors=True)
 
-    def summed(self, work: Work[Any], cut: str, sum_up: Callable[[], A]) -> A:
+    def cached_sum(self, work: Work[Any], cut: str, sum_up: Callable[[], A]) -> A:
         """A sum that is kept, or worked out as a whole."""
         name = self._name(work, cut)
         if name is None:
@@ -404,11 +404,11 @@ class Journal:
         found: A = self._done(name, sum_up()) if kept is None else _answer(kept)
         return found
 
-    def resumed(self, work: Work[Any], cut: str, answers: Answers) -> Any:
+    def resumed_sum(self, work: Work[Any], cut: str, answers: Answers) -> Any:
         """A sum that is kept, or worked out from the part where it was stopped."""
         name = self._name(work, cut)
         if name is None:
-            return add_up(answers(0))
+            return tree_sum(answers(0))
         found = self._kept(f"{name}.sum")
         if found is not None:
             return _answer(found)
@@ -422,7 +422,7 @@ class Journal:
         """Of a sum; None of work that holds what cannot be looked into."""
         try:
             return digest((work, cut))
-        except CannotKeepError as kind:
+        except NotSerializableError as kind:
             self._tell(CheckpointWarning.of_work(os.fspath(self.folder), str(kind)))
             return None
 
@@ -435,12 +435,12 @@ class Journal:
     def _go_on(self, name: str, state: State, answers: Answers) -> Any:
         kept, last = state, time.monotonic()
         try:
-            with ends_when_told(), closing(answers(state[0])) as found:  # type: ignore[type-var]
+            with exit_on_sigterm(), closing(answers(state[0])) as found:  # type: ignore[type-var]
                 for answer in found:
                     if getattr(answer, "fault", None) is not None:
                         return answer
                     waiting = list(state[1])
-                    push(waiting, answer)
+                    tree_push(waiting, answer)
                     state = (state[0] + 1, waiting)  # in one step: a stop may come at any moment
                     if time.monotonic() - last > max(_EVERY, _SHARE * self._cost):
                         self._keep(f"{name}.begun", state)
@@ -448,7 +448,7 @@ class Journal:
         finally:
             if state is not kept:
                 self._keep(f"{name}.begun", state)
-        return total(state[1])
+        return tree_total(state[1])
 
     def _done(self, name: str, answer: Any) -> Any:
         fault = getattr(answer, "fault", None)
@@ -463,8 +463,8 @@ class Journal:
     def _keep(self, name: str, value: Any) -> None:
         started = time.monotonic()
         try:
-            write_whole(self.folder / name, packed(value, {"format": _FORMAT}))
-        except CannotKeepError as kind:
+            write_whole(self.folder / name, serialize(value, {"format": _FORMAT}))
+        except NotSerializableError as kind:
             self._tell(CheckpointWarning.of_work(os.fspath(self.folder), str(kind)))
         except OSError as fault:  # the disk is full: a pity, and no reason to lose the work too
             self._tell(CheckpointWarning.not_written(os.fspath(self.folder), str(fault)))
@@ -476,7 +476,7 @@ class Journal:
         except FileNotFoundError:
             return None
         try:
-            return unpacked(content)[0]
+            return deserialize(content)[0]
         except ValueError as fault:
             raise CheckpointError.damaged(os.fspath(self.folder / name), str(fault)) from None
 
@@ -490,7 +490,7 @@ class Met:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Kept:
+class CheckpointedSource:
     """A source whose sums, once done, are kept by the rows they are of."""
 
     source: Source
@@ -517,14 +517,16 @@ class Kept:
         """Some rows."""
         return self.source.sample(columns, rows)
 
-    def summed(self, work: Work[A]) -> A:
+    def map_reduce(self, work: Work[A]) -> A:
         """The sum of what work says of each part."""
-        return self.journal.summed(work, self._who(work.columns), lambda: self.source.summed(work))
+        return self.journal.cached_sum(
+            work, self._who(work.columns), lambda: self.source.map_reduce(work)
+        )
 
-    def wishing(self, wishes: Wishes, fitted: Encoding | None = None) -> Kept:
+    def wishing(self, wishes: Wishes, fitted: Encoding | None = None) -> CheckpointedSource:
         """The source with its columns read as what is wished of them."""
         wanted = tuple(wishes.wanted(self.names))
-        return Kept(reading_as(self.source, wishes, fitted), self.journal, wanted)
+        return CheckpointedSource(reading_as(self.source, wishes, fitted), self.journal, wanted)
 
     def _who(self, columns: tuple[str, ...]) -> str:
         """Who the rows are: they may have been changed since sums were kept."""
@@ -540,12 +542,12 @@ def with_checkpoint(source: Source, path: str | os.PathLike[str]) -> Source:
         raise EngineError.no_checkpoint(source.name)
     journal = Journal.open(path, source)
     if isinstance(source, Resumable):
-        return source.resuming(journal)
-    return Kept(source, journal)
+        return source.with_journal(journal)
+    return CheckpointedSource(source, journal)
 
 
 @contextmanager
-def ends_when_told() -> Iterator[None]:
+def exit_on_sigterm() -> Iterator[None]:
     """SIGTERM ends what is under way in order, as Ctrl-C does, unless somebody else hears it."""
     main = threading.current_thread() is threading.main_thread()
     if not main or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
@@ -569,7 +571,7 @@ def _is_unused(folder: Path) -> bool:
 
 def _answer(kept: Any) -> Any:
     if isinstance(kept, Met):
-        return Partial(None, 0, Unforeseen(kept.column, kept.level))
+        return PartialSum(None, 0, Unforeseen(kept.column, kept.level))
     return kept
 
 

@@ -17,21 +17,21 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from discriminant.engines.sampling import spread
-from discriminant.engines.summation import add_up
+from discriminant.engines.sampling import systematic_positions
+from discriminant.engines.summation import tree_sum
 from discriminant.errors import ColumnNamesError, DiscriminantError, EngineError, ShapeError
 from discriminant.table.blocks import numbered
 from discriminant.table.cells import Cells, Frame, open_frame
-from discriminant.table.partitioned import Adds, Part, Work
+from discriminant.table.partitioned import Additive, Part, Work
 
-A = TypeVar("A", bound=Adds)
+A = TypeVar("A", bound=Additive)
 _BATCH = 1 << 16  # rows of a frame
 _UNEVEN = 4  # times the mean length that a partition may have and be drawn from fully
 _TARGET, _WEIGHT = "y", "weight"  # names for arrays that have none
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Partition:
+class DaskPartition:
     """Rows that Dask has put into the memory of a worker."""
 
     number: int
@@ -104,12 +104,12 @@ class DaskSource:
             raise ShapeError.no_rows(0)
         return open_frame(_joined(frames))
 
-    def summed(self, work: Work[A]) -> A:
+    def map_reduce(self, work: Work[A]) -> A:
         """One graph: work on every partition, and the tree that adds."""
         dask = _dask()
         do = dask.delayed(_do, pure=True)
         shared = dask.delayed(work, pure=False)  # sent once, not with every task
-        whole = add_up([do(shared, part) for part in self._parts(work.columns)])
+        whole = tree_sum([do(shared, part) for part in self._parts(work.columns)])
         found: A = _computed([whole])[0]
         return found
 
@@ -119,18 +119,18 @@ class DaskSource:
         if self.frame is not None:
             some = [name for name in self.frame.columns if str(name) in columns]
             pieces = tuple((piece,) for piece in self.frame[some].to_delayed())
-        make = _dask().delayed(Partition, pure=True)
+        make = _dask().delayed(DaskPartition, pure=True)
         return [make(number, piece, self.names) for number, piece in enumerate(pieces)]
 
 
-def takes(source: Any) -> bool:
+def accepts(source: Any) -> bool:
     """Whether it is a collection of Dask, or a list of delayed frames."""
     if isinstance(source, list | tuple) and source:
         source = source[0]
     return type(source).__module__.partition(".")[0] in ("dask", "dask_expr")
 
 
-def source_of(source: Any, *, y: Any = None, weight: Any = None) -> DaskSource:
+def as_source(source: Any, *, y: Any = None, weight: Any = None) -> DaskSource:
     """Partitions of a data frame or of arrays.
 
     Parameters
@@ -218,14 +218,14 @@ def _do(work: Work[A], part: Part) -> A:
     return work(part)
 
 
-def _some(part: Partition, columns: Sequence[str], rows: int) -> Any:
+def _some(part: DaskPartition, columns: Sequence[str], rows: int) -> Any:
     """How many rows there are, and some as an Arrow table; None of an empty partition."""
     import pyarrow as pa
 
     count = part.rows
     if not count:
         return None
-    places = spread(count, rows)
+    places = systematic_positions(count, rows)
     if len(part.columns) == 1:
         some = part.frame.iloc[places][list(columns)]
         return count, pa.Table.from_pandas(some, preserve_index=False)
@@ -239,7 +239,10 @@ def _some(part: Partition, columns: Sequence[str], rows: int) -> Any:
 def _by_length(found: Sequence[tuple[int, Any]], rows: int) -> list[Any]:
     """At most so many rows, of each partition as many as its share of all."""
     share = min(rows / max(sum(count for count, _ in found), 1), 1.0)
-    return [some.take(spread(len(some), math.ceil(share * count))) for count, some in found]
+    return [
+        some.take(systematic_positions(len(some), math.ceil(share * count)))
+        for count, some in found
+    ]
 
 
 def _joined(frames: Sequence[Any]) -> Any:

@@ -22,8 +22,8 @@ import numpy.typing as npt
 
 from discriminant.engines import local
 from discriminant.engines.checkpoint import with_checkpoint
-from discriminant.engines.partitioned import AnyTable, Parted, Some, in_memory
-from discriminant.engines.summation import PartWork
+from discriminant.engines.partitioned import AnyTable, PartitionedTable, RowSample, table_in_memory
+from discriminant.engines.summation import ReadingTask
 from discriminant.errors import (
     DiscriminantError,
     EngineError,
@@ -33,7 +33,7 @@ from discriminant.errors import (
     SourceChangedError,
 )
 from discriminant.moments.accumulate import MomentsReading
-from discriminant.moments.anchor import Anchor, ReachReading
+from discriminant.moments.anchor import Anchor, ExtentReading
 from discriminant.moments.class_moments import DETAILS, ClassMoments, Detail
 from discriminant.moments.class_rows import ClassRows, RowsReading
 from discriminant.moments.summary_base import Reading, Summary
@@ -52,7 +52,7 @@ S = TypeVar("S", bound=Summary)
 
 def fold(table: AnyTable, reading: Reading[S], *, threads: int | None = None) -> S:
     """The sum of a reading over all rows of a table, whoever does the summing."""
-    if isinstance(table, Parted):
+    if isinstance(table, PartitionedTable):
         return table.fold(reading)
     return local.fold(table, reading, threads=threads)
 
@@ -154,13 +154,13 @@ def _of_source(source: Any, y: Any, detail: Detail, **options: Any) -> ClassMome
 
     if y is not None:
         raise OptionError.of("y", "labels", "left out, since target= names their column")
-    if takes(source) and detail != "rows":
+    if is_partitioned(source) and detail != "rows":
         parts = rows(source, detail=detail, **options)
-        return TableMoments.of(read_moments(parts, detail=detail), parts.plan.encoding)
+        return TableMoments.from_moments(read_moments(parts, detail=detail), parts.plan.encoding)
     opened = open_source(source, **options)
     if detail == "rows":
         return read_rows(opened.table)
-    return TableMoments.of(read_moments(opened.table, detail=detail), opened.encoding)
+    return TableMoments.from_moments(read_moments(opened.table, detail=detail), opened.encoding)
 
 
 def read_moments(
@@ -173,7 +173,7 @@ def read_moments(
     """
     if detail not in DETAILS:
         raise OptionError.of("detail", detail, f"one of {', '.join(DETAILS)}")
-    if isinstance(table, Parted) and table.moments.holds(detail) and anchor is None:
+    if isinstance(table, PartitionedTable) and table.moments.holds(detail) and anchor is None:
         return table.moments.reduce(detail)  # they were read when it was opened
     anchor = anchor_of(table) if anchor is None else anchor
     names = table.schema.features
@@ -181,7 +181,9 @@ def read_moments(
         names = (*names, *(f"response {j}" for j in range(table.responses.shape[1])))
 
     def read(anchor: Anchor) -> ClassMoments:
-        rows = len(table) if isinstance(table, Parted) else 0  # in memory, rows lie side by side
+        rows = (
+            len(table) if isinstance(table, PartitionedTable) else 0
+        )  # in memory, rows lie side by side
         reading = MomentsReading(table.schema.labels, names, anchor, detail, rows)
         return fold(table, reading, threads=threads)
 
@@ -204,7 +206,7 @@ def read_classes(
 ) -> ClassMoments | ClassRows:
     """Moments of an open table in that detail, or its rows; about `anchor` or one of its own."""
     if detail == "rows":
-        return read_rows(in_memory(table, "A model that keeps rows"), anchor=anchor)
+        return read_rows(table_in_memory(table, "A model that keeps rows"), anchor=anchor)
     return read_moments(table, detail=detail, anchor=anchor)
 
 
@@ -215,7 +217,7 @@ def _in_units_that_suit(table: AnyTable, found: M, read: Callable[[Anchor], M]) 
         return found
     spread = np.zeros(len(columns))
     spread[columns] = _spread(table, found.anchor, np.flatnonzero(columns))
-    anchor = found.anchor.fit_to(spread)
+    anchor = found.anchor.rescale_to(spread)
     if not anchor.same_as(found.anchor):
         found = read(anchor)
     for j in np.flatnonzero(found.overflown()):
@@ -225,13 +227,13 @@ def _in_units_that_suit(table: AnyTable, found: M, read: Callable[[Anchor], M]) 
 
 def _spread(table: AnyTable, anchor: Anchor, columns: npt.NDArray[np.intp]) -> Floats:
     """How far from the origin rows of any weight go, in some columns."""
-    return fold(table, ReachReading(anchor.origin[columns], columns)).furthest
+    return fold(table, ExtentReading(anchor.origin[columns], columns)).max_abs
 
 
 def anchor_of(table: AnyTable) -> Anchor:
     """Origin and unit near the rows of a table; a sparse table keeps its zeros."""
-    some = table.some.at_hand if isinstance(table, Parted) else table
-    return Anchor.of(np.asarray(some.sample()), at_zero=is_sparse(some.features))
+    some = table.row_sample.planning_rows if isinstance(table, PartitionedTable) else table
+    return Anchor.from_sample(np.asarray(some.sample()), at_zero=is_sparse(some.features))
 
 
 ENGINES: Mapping[str, str] = {  # asked in this order
@@ -265,7 +267,7 @@ def rows(
     thousands: str | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
     **options: Any,
-) -> Parted:
+) -> PartitionedTable:
     """Open rows that need not fit into memory, and read them once.
 
     Parameters
@@ -319,15 +321,15 @@ def rows(
     )
     if thousands is not None and (engine or engine_of(source)) == "files":
         options = {**options, "thousands": thousands}
-    found = source_of(source, engine=engine, **options)
+    found = partitioned_source(source, engine=engine, **options)
     if checkpoint is not None:
         found = with_checkpoint(found, checkpoint)
-    return open_parted(
+    return open_partitioned(
         found, wishes, max_classes=max_classes, min_classes=min_classes, detail=detail
     )
 
 
-def source_of(source: Any, *, engine: str | None = None, **options: Any) -> Source:
+def partitioned_source(source: Any, *, engine: str | None = None, **options: Any) -> Source:
     """The source in parts, by the engine that reads it."""
     if engine is not None and engine not in ENGINES:
         raise EngineError.unknown(engine, list(ENGINES))
@@ -336,8 +338,8 @@ def source_of(source: Any, *, engine: str | None = None, **options: Any) -> Sour
         raise EngineError.other(engine, reader)
     for name in [engine] if engine else ENGINES:
         room = import_module(ENGINES[name])
-        if engine or room.takes(source):
-            found: Source = room.source_of(source, **options)
+        if engine or room.accepts(source):
+            found: Source = room.as_source(source, **options)
             return found
     raise EngineError.of_source(type(source).__name__, list(ENGINES))
 
@@ -348,22 +350,22 @@ def engine_of(source: Any) -> str | None:
 
 
 def _reads(engine: str, source: Any) -> bool:
-    return bool(import_module(ENGINES[engine]).takes(source))
+    return bool(import_module(ENGINES[engine]).accepts(source))
 
 
-def takes(source: Any) -> bool:
+def is_partitioned(source: Any) -> bool:
     """Whether some engine other than memory reads such a thing."""
     return engine_of(source) is not None
 
 
-def open_parted(
+def open_partitioned(
     source: Source,
     wishes: Wishes,
     *,
     max_classes: int = 1000,
     min_classes: int = 2,
     detail: Detail | None = None,
-) -> Parted:
+) -> PartitionedTable:
     """Plan, read once, and plan again if rows held what was not foreseen."""
     while True:
         wishes.check_names(source.names)
@@ -383,7 +385,7 @@ def _opened(
     max_classes: int,
     min_classes: int,
     detail: Detail | None,
-) -> Parted:
+) -> PartitionedTable:
     look = source.sample(wishes.wanted(source.names), _LOOK)
     look = replace(look, left_out=tuple(n for n in source.names if n not in look.places))
     if wishes.target is not None and look[wishes.target].gaps:
@@ -414,21 +416,21 @@ def _opened(
 
 def _read(
     source: Source, look: Frame, plan: Plan, *, said: Sequence[str], detail: Detail | None
-) -> Parted:
+) -> PartitionedTable:
     none = np.zeros(0)
-    nothing = ReachReading(none, none.astype(np.intp))
+    nothing = ExtentReading(none, none.astype(np.intp))
     try:
         block = plan.block(look)
     except DiscriminantError:  # some rows do not know where they lie: read on to the place
-        source.summed(PartWork(plan, nothing)).checked()
+        source.map_reduce(ReadingTask(plan, nothing)).checked()
         raise
     schema = Schema(plan.encoding.features, plan.labels, True)
     at_hand = Table(schema, block.features, block.codes, block.weight)
-    anchor = Anchor.of(np.asarray(at_hand.sample()))
+    anchor = Anchor.from_sample(np.asarray(at_hand.sample()))
     K, d = len(plan.labels), at_hand.width
     wanted: Detail = detail or ("class" if 8 * K * d * d <= _ROOM else "pooled")
-    found = source.summed(
-        PartWork(
+    found = source.map_reduce(
+        ReadingTask(
             plan,
             MomentsReading(
                 plan.labels, schema.features, anchor, wanted, getattr(source, "rows", 0)
@@ -438,11 +440,13 @@ def _read(
     if found.total is None:
         raise LabelError.absent(source.name)
     moments = found.total
-    some = Some(at_hand, _draw(source, plan, schema, len(at_hand), found.rows))
-    made = Parted(schema, source, plan, some, moments, found.rows, said=(*source.said, *said))
+    some = RowSample(at_hand, _draw(source, plan, schema, len(at_hand), found.rows))
+    made = PartitionedTable(
+        schema, source, plan, some, moments, found.rows, notes=(*source.said, *said)
+    )
     if plan.weight is None:
         return made
-    return replace(made, lightest=made.fold(nothing).lightest)
+    return replace(made, min_weight=made.fold(nothing).min_weight)
 
 
 def _draw(
@@ -463,7 +467,7 @@ def _with_decimal(encoding: Encoding, source: Source) -> Encoding:
     return replace(encoding, decimal=getattr(source, "decimal", "."))
 
 
-def _checked(found: Parted, min_classes: int) -> Parted:
+def _checked(found: PartitionedTable, min_classes: int) -> PartitionedTable:
     """The rows, if enough classes have any, with a note on those that were dropped."""
     moments, missing = found.moments, found.plan.encoding.missing
     some = moments.weight > 0
@@ -472,4 +476,4 @@ def _checked(found: Parted, min_classes: int) -> Parted:
     if missing not in ("drop", "marginal") or len(found) == found.rows_read:
         return found
     note = dropped(found.rows_read, len(found), missing, labels=True)
-    return replace(found, said=(*found.said, note))
+    return replace(found, notes=(*found.notes, note))

@@ -17,8 +17,8 @@ from functools import partial
 from typing import Any, TypeVar
 
 from discriminant.engines.checkpoint import Journal, digest
-from discriminant.engines.sampling import drawn, heads
-from discriminant.engines.summation import add_up, available_threads, in_order, one_blas_thread
+from discriminant.engines.sampling import head_sample, systematic_sample
+from discriminant.engines.summation import available_threads, one_blas_thread, ordered_map, tree_sum
 from discriminant.errors import FileError, SourceChangedError
 from discriminant.table.cells import Frame
 from discriminant.table.column_types import Wishes
@@ -26,9 +26,9 @@ from discriminant.table.encoding import Encoding
 from discriminant.table.files.dataset import Filed, filed, listed
 from discriminant.table.files.formats import Identity
 from discriminant.table.files.splits import FilePart, Recut
-from discriminant.table.partitioned import Adds, Work
+from discriminant.table.partitioned import Additive, Work
 
-A = TypeVar("A", bound=Adds)
+A = TypeVar("A", bound=Additive)
 Progress = Callable[[int, int | None], None]
 
 
@@ -76,19 +76,19 @@ class FilesSource:
         found = self.filed.wishing(wishes, fitted)
         return FilesSource(self.name, found, self.progress, self.journal)
 
-    def resuming(self, journal: Journal) -> FilesSource:
+    def with_journal(self, journal: Journal) -> FilesSource:
         """The source with its sums kept in a journal."""
         return FilesSource(self.name, self.filed, self.progress, journal)
 
     def sample(self, columns: Sequence[str], rows: int) -> Frame:
         """The first rows of parts all over the files; of text that can be entered, any rows."""
-        return self._some(columns, partial(heads, rows=rows))
+        return self._some(columns, partial(head_sample, rows=rows))
 
     def drawn(self, columns: Sequence[str], rows: int) -> Frame:
         """Rows from all over the files, at even distances."""
-        return self._some(columns, partial(drawn, rows=rows))
+        return self._some(columns, partial(systematic_sample, rows=rows))
 
-    def summed(self, work: Work[A]) -> A:
+    def map_reduce(self, work: Work[A]) -> A:
         """On all cores, added in the order of the parts."""
         while True:
             try:
@@ -110,7 +110,7 @@ class FilesSource:
         whole = sum(part.share for part in self.parts)
         pool = ThreadPoolExecutor(threads)
         try:
-            found = in_order(pool, work, self.parts[start:], 2 * threads)
+            found = ordered_map(pool, work, self.parts[start:], 2 * threads)
             for part, answer in zip(self.parts[start:], found, strict=True):
                 if getattr(answer, "fault", None) is not None:
                     answer = _again(work, part)
@@ -132,8 +132,8 @@ class FilesSource:
 
     def _summed(self, work: Work[A]) -> A:
         if self.journal is None:
-            return add_up(self.answers(work))
-        found: A = self.journal.resumed(work, self.cut, partial(self.answers, work))
+            return tree_sum(self.answers(work))
+        found: A = self.journal.resumed_sum(work, self.cut, partial(self.answers, work))
         return found
 
     def _progress(self, done: int, told: int, whole: int, start: int) -> tuple[int, int | None]:
@@ -173,14 +173,14 @@ def _again(work: Work[A], part: FilePart) -> A:
     return answer if placed is part else work(placed)
 
 
-def takes(source: Any) -> bool:
+def accepts(source: Any) -> bool:
     """Whether it names files."""
     if isinstance(source, list | tuple):
-        return bool(source) and all(takes(one) for one in source)
+        return bool(source) and all(accepts(one) for one in source)
     return isinstance(source, str | os.PathLike)
 
 
-def source_of(
+def as_source(
     source: Any,
     *,
     progress: Progress | None = None,

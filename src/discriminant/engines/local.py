@@ -15,10 +15,10 @@ import numpy as np
 import numpy.typing as npt
 
 from discriminant.engines.summation import (
-    add_up as add_up,
     available_threads as available_threads,
-    in_order,
     one_blas_thread as one_blas_thread,
+    ordered_map,
+    tree_sum as tree_sum,
 )
 from discriminant.errors import MissingValueError
 from discriminant.moments.summary_base import Reading, Summary
@@ -44,16 +44,16 @@ def fold(table: Table, reading: Reading[S], *, threads: int | None = None) -> S:
 
 
 def _fold(table: Table, reading: Reading[S], threads: int | None) -> S:
-    size = block_rows(len(table), table.held, reading.numbers)
+    size = block_rows(len(table), table.held, reading.summary_size)
     blocks = table.blocks(size)
     if len(table) <= size and len(table) * table.width < _ALONE:
         return reading.read(next(blocks))
     threads = threads or available_threads()
     with one_blas_thread():
         if threads == 1 or len(table) <= size:
-            return add_up(reading.read(block) for block in blocks)
+            return tree_sum(reading.read(block) for block in blocks)
         with ThreadPoolExecutor(threads) as pool:
-            return add_up(in_order(pool, reading.read, blocks, 2 * threads))
+            return tree_sum(ordered_map(pool, reading.read, blocks, 2 * threads))
 
 
 def map_rows(
@@ -102,7 +102,7 @@ def block_rows(rows: int, width: int, numbers: int) -> int:
     return size if rows <= size else -(-rows // (2 * pairs))
 
 
-def blas_for(width: int) -> Any:
+def blas_context(width: int) -> Any:
     """A context for work on matrices of that width: small ones keep BLAS to one thread.
 
     Its threads gain nothing on them, and on a busy machine they wait for each other.

@@ -15,7 +15,7 @@ from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
-from discriminant.engines.summation import PartWork
+from discriminant.engines.summation import ReadingTask
 from discriminant.errors import NeedsMemoryError, OptionError, SourceChangedError
 from discriminant.moments.accumulate import MomentsReading
 from discriminant.moments.anchor import Anchor
@@ -30,35 +30,35 @@ from discriminant.table.partitioned import Expanding, Plan, Source, Weighed
 S = TypeVar("S", bound=Summary)
 
 
-class Some:
+class RowSample:
     """Rows in memory: those that the plan was made from, and others when asked for."""
 
     def __init__(self, at_hand: Table, draw: Callable[[], Table] | None = None) -> None:
-        self.at_hand, self._draw = at_hand, draw
+        self.planning_rows, self._draw = at_hand, draw
 
     @cached_property
-    def spread(self) -> Table:
+    def spread_rows(self) -> Table:
         """Rows from all over the parts."""
-        return self.at_hand if self._draw is None else self._draw()
+        return self.planning_rows if self._draw is None else self._draw()
 
-    def changed(self, change: Callable[[Table], Table]) -> Some:
+    def map(self, change: Callable[[Table], Table]) -> RowSample:
         """The same rows, changed."""
-        after = None if self._draw is None else lambda: change(self.spread)
-        return Some(change(self.at_hand), after)
+        after = None if self._draw is None else lambda: change(self.spread_rows)
+        return RowSample(change(self.planning_rows), after)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Parted:
+class PartitionedTable:
     """A table that is not in memory. Made by `discriminant.rows`."""
 
     schema: Schema
     source: Source
     plan: Plan
-    some: Some  # of the rows
+    row_sample: RowSample  # of the rows
     moments: ClassMoments  # of all rows
     rows_read: int  # those dropped or of no weight too
-    lightest: float = 1.0  # the least weight of a row that counts
-    said: tuple[str, ...] = ()
+    min_weight: float = 1.0  # the least weight of a row that counts
+    notes: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         """Rows that count."""
@@ -70,9 +70,9 @@ class Parted:
         return len(self.schema.features)
 
     @property
-    def drawn(self) -> Table:
+    def sample(self) -> Table:
         """Some of the rows, spread over the parts."""
-        return self.some.spread
+        return self.row_sample.spread_rows
 
     @property
     def held(self) -> int:
@@ -83,7 +83,7 @@ class Parted:
         """The sum of a reading over all rows."""
         name = self.source.name
         try:
-            found = self.source.summed(PartWork(self.plan, reading)).checked()
+            found = self.source.map_reduce(ReadingTask(self.plan, reading)).checked()
         except Unforeseen as new:
             raise SourceChangedError.of_class(name, new.column, new.level) from None
         if found.rows != self.rows_read:
@@ -92,7 +92,7 @@ class Parted:
             raise SourceChangedError.of_rows(name, len(self), 0)
         return found.total
 
-    def weighed(self, factors: Floats) -> Parted:
+    def reweight(self, factors: Floats) -> PartitionedTable:
         """The same rows, those of each class counted so many times."""
 
         def weighed(table: Table) -> Table:
@@ -100,32 +100,36 @@ class Parted:
             return replace(table, weight=each if table.weight is None else each * table.weight)
 
         plan = self.plan.and_then(Weighed(factors))
-        made = replace(self, plan=plan, some=self.some.changed(weighed))
-        made = replace(made, lightest=self.lightest * float(factors.min()))
+        made = replace(self, plan=plan, row_sample=self.row_sample.map(weighed))
+        made = replace(made, min_weight=self.min_weight * float(factors.min()))
         if self.moments.detail != "pooled":
             return replace(made, moments=self.moments.scale(factors))
         return made._read_again(self.moments.anchor)
 
-    def expanded(self, basis: Any) -> Parted:
+    def expand(self, basis: Any) -> PartitionedTable:
         """The same rows in the features that a basis makes of theirs; they are read once."""
         schema = replace(self.schema, features=basis.names)
 
         def expanded(table: Table) -> Table:
             return replace(table, schema=schema, features=Expanded(table.features, basis))
 
-        some = self.some.changed(expanded)
-        made = replace(self, schema=schema, plan=self.plan.and_then(Expanding(basis)), some=some)
-        return made._read_again(Anchor.of(np.asarray(some.at_hand.sample())))
+        some = self.row_sample.map(expanded)
+        made = replace(
+            self, schema=schema, plan=self.plan.and_then(Expanding(basis)), row_sample=some
+        )
+        return made._read_again(Anchor.from_sample(np.asarray(some.planning_rows.sample())))
 
-    def _read_again(self, anchor: Anchor) -> Parted:
+    def _read_again(self, anchor: Anchor) -> PartitionedTable:
         labels, features = self.schema.labels, self.schema.features
         return replace(self, moments=self.fold(MomentsReading(labels, features, anchor, "pooled")))
 
     @property
-    def whole(self) -> bool:
+    def sample_is_complete(self) -> bool:
         """Whether `drawn` holds all rows that count."""
-        weight = self.some.at_hand.weight
-        held = len(self.some.at_hand) if weight is None else int(np.count_nonzero(weight))
+        weight = self.row_sample.planning_rows.weight
+        held = (
+            len(self.row_sample.planning_rows) if weight is None else int(np.count_nonzero(weight))
+        )
         return held == len(self)
 
     def complete(self) -> None:
@@ -142,19 +146,19 @@ class Parted:
         )
 
 
-AnyTable: TypeAlias = Table | Parted
+AnyTable: TypeAlias = Table | PartitionedTable
 
 
-def in_memory(table: AnyTable, who: str) -> Table:
+def table_in_memory(table: AnyTable, who: str) -> Table:
     """A table whose rows are at hand; refuses one whose rows are not, unless they are few."""
-    if isinstance(table, Parted):
-        if table.whole:
-            return table.drawn
-        raise NeedsMemoryError.of(who, table.source.name, len(table), len(table.drawn))
+    if isinstance(table, PartitionedTable):
+        if table.sample_is_complete:
+            return table.sample
+        raise NeedsMemoryError.of(who, table.source.name, len(table), len(table.sample))
     return table
 
 
-def alone(y: object, weight: object) -> None:
+def reject_separate_labels(y: object, weight: object) -> None:
     """Refuse labels and weights beside rows in parts, which know their own."""
     for name, given in (("y", y), ("sample_weight", weight)):
         if given is not None:

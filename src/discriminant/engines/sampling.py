@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from discriminant.engines.summation import available_threads, in_order
+from discriminant.engines.summation import available_threads, ordered_map
 from discriminant.errors import DiscriminantError
 from discriminant.table.files.csv_dialect import MAX_LINE
 from discriminant.table.files.splits import CsvPart, FilePart, JsonPart, Recut
@@ -36,27 +36,27 @@ Rows = npt.NDArray[np.int64]
 Piece = tuple[FilePart, int, int]  # a part, how many rows to draw, at how many places
 
 
-def drawn(parts: Sequence[FilePart], columns: Sequence[str], *, rows: int) -> list[Any]:
+def systematic_sample(parts: Sequence[FilePart], columns: Sequence[str], *, rows: int) -> list[Any]:
     """Arrow tables of at most so many rows, in their order; all rows if there are no more."""
     if not all(isinstance(part, CsvPart | JsonPart) for part in parts):
         chosen = _chosen(parts, rows, width=len(columns))
         found = _at_once(partial(_counted, columns=columns), chosen)
     elif _to_read_through(parts):
         every = _evenly(parts, _PLACES)
-        found = thinned((t for part in every for t in part.tables(columns)), rows)
+        found = thin_stream((t for part in every for t in part.tables(columns)), rows)
     else:
         found = _at_once(partial(_lines, columns=columns), _places(parts, rows))
     return [table for table in found if len(table)]
 
 
-def heads(parts: Sequence[FilePart], columns: Sequence[str], *, rows: int) -> list[Any]:
+def head_sample(parts: Sequence[FilePart], columns: Sequence[str], *, rows: int) -> list[Any]:
     """Arrow tables of at most so many rows, the first of parts at even distances.
 
     Text that can be entered in the middle is drawn from: that is as cheap.
     """
     text = all(isinstance(part, CsvPart | JsonPart) for part in parts)
     if text and (not _packed(parts) or sum(part.share for part in parts) <= _SHORT):
-        return drawn(parts, columns, rows=rows)
+        return systematic_sample(parts, columns, rows=rows)
     every = not text and sum(part.share for part in parts) <= rows
     some = parts if every else _evenly(parts, min(_PLACES, rows))
     each = rows if every else rows // max(len(some), 1)
@@ -64,7 +64,7 @@ def heads(parts: Sequence[FilePart], columns: Sequence[str], *, rows: int) -> li
     return [table for table in _at_once(partial(_first, columns=columns), pieces) if len(table)]
 
 
-def thinned(tables: Iterable[Any], rows: int) -> list[Any]:
+def thin_stream(tables: Iterable[Any], rows: int) -> list[Any]:
     """At most so many of the rows that go by, at even distances."""
     held: list[Any] = []
     step, start, kept = 1, 0, 0
@@ -74,15 +74,15 @@ def thinned(tables: Iterable[Any], rows: int) -> list[Any]:
         while kept >= 2 * rows:
             held, step = _every_other(held), 2 * step
             kept = sum(map(len, held))
-    return [_joined(held).take(spread(kept, rows))] if kept else []
+    return [_joined(held).take(systematic_positions(kept, rows))] if kept else []
 
 
-def spread(count: int, rows: int) -> Rows:
+def systematic_positions(count: int, rows: int) -> Rows:
     """Places of so many of `count` rows, at even distances.
 
-    >>> spread(10, 5)
+    >>> systematic_positions(10, 5)
     array([1, 3, 5, 7, 9])
-    >>> spread(3, 5)
+    >>> systematic_positions(3, 5)
     array([0, 1, 2])
     """
     taken = min(count, rows)
@@ -113,10 +113,10 @@ def _chosen(parts: Sequence[FilePart], rows: int, *, width: int) -> list[Piece]:
     looks = max(_CELLS * len(parts) // (total * max(width, 1)), _FEWEST)
     looks = min(looks, _PLACES)
     if looks >= len(parts):
-        hits = np.searchsorted(ends, spread(total, rows), side="right")
+        hits = np.searchsorted(ends, systematic_positions(total, rows), side="right")
     else:  # a part stands for its neighbours
-        seen = np.searchsorted(ends, spread(total, looks), side="right")
-        hits = seen[spread(looks * rows, rows) // rows]
+        seen = np.searchsorted(ends, systematic_positions(total, looks), side="right")
+        hits = seen[systematic_positions(looks * rows, rows) // rows]
     found, many = np.unique(hits, return_counts=True)
     return [(parts[j], int(n), 1) for j, n in zip(found, many, strict=True)]
 
@@ -124,7 +124,7 @@ def _chosen(parts: Sequence[FilePart], rows: int, *, width: int) -> list[Piece]:
 def _counted(piece: Piece, *, columns: Sequence[str]) -> list[Any]:
     """Rows of one part, at even distances."""
     part, rows, _ = piece
-    wanted = spread(part.share, rows)
+    wanted = systematic_positions(part.share, rows)
     found, start = [], 0
     for table in part.tables(columns):
         lo, hi = np.searchsorted(wanted, [start, start + len(table)])
@@ -148,7 +148,7 @@ def _packed(parts: Sequence[Any]) -> bool:
 def _places(parts: Sequence[FilePart], rows: int) -> list[Piece]:
     """Parts, how many rows of each, and at how many places."""
     ends = np.cumsum([part.share for part in parts], dtype=np.int64)
-    hits = np.searchsorted(ends, spread(int(ends[-1]), _PLACES), side="right")
+    hits = np.searchsorted(ends, systematic_positions(int(ends[-1]), _PLACES), side="right")
     found, many = np.unique(hits, return_counts=True)
     return [
         (parts[j], -(-rows * int(n) // _PLACES), int(n)) for j, n in zip(found, many, strict=True)
@@ -163,10 +163,10 @@ def _lines(piece: Piece, *, columns: Sequence[str]) -> list[Any]:
     try:
         if spans is not None:
             some = (t for span in spans for t in replace(part, span=span).tables(columns))
-            return thinned(some, rows)
+            return thin_stream(some, rows)
     except (DiscriminantError, Recut):  # of lines that are none: the whole part can tell
         pass
-    return thinned(part.tables(columns), rows)
+    return thin_stream(part.tables(columns), rows)
 
 
 def _spans(part: CsvPart | JsonPart, lines: int, places: int) -> list[tuple[int, int]] | None:
@@ -204,12 +204,12 @@ def _at_once(read: Any, pieces: Sequence[Piece]) -> list[Any]:
     """What is read from each, on all cores, in their order."""
     threads = available_threads()
     with ThreadPoolExecutor(threads) as pool:
-        found: Iterator[list[Any]] = in_order(pool, read, pieces, 2 * threads)
+        found: Iterator[list[Any]] = ordered_map(pool, read, pieces, 2 * threads)
         return [table for some in found for table in some]
 
 
 def _evenly(parts: Sequence[FilePart], most: int) -> list[FilePart]:
-    return [parts[j] for j in spread(len(parts), most)]
+    return [parts[j] for j in systematic_positions(len(parts), most)]
 
 
 def _every_other(held: Sequence[Any]) -> list[Any]:

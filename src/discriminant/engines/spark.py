@@ -16,12 +16,12 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, TypeVar, cast
 
-from discriminant.engines.summation import add_up
+from discriminant.engines.summation import tree_sum
 from discriminant.errors import ColumnNamesError, DiscriminantError, EngineError, ShapeError
 from discriminant.table.cells import Frame, from_arrow
-from discriminant.table.partitioned import Adds, Work
+from discriminant.table.partitioned import Additive, Work
 
-A = TypeVar("A", bound=Adds)
+A = TypeVar("A", bound=Additive)
 _GROUP = 64  # partitions whose sums are added on an executor: a power of two keeps the tree
 _LIGHT = 8192  # numbers of a sum; such sums of all partitions come to the driver
 _SUMS = "part long, total binary"
@@ -29,7 +29,7 @@ _ERROR = re.compile(r"[A-Za-z_.]*(Error|Exception): ")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Partition:
+class SparkPartition:
     """Rows that Spark gives to a task, some at a time, once."""
 
     number: int
@@ -73,15 +73,15 @@ class SparkSource:
             table = some.toArrow().combine_chunks().rename_columns(list(columns))
         return Frame(from_arrow(table), table.num_rows)
 
-    def summed(self, work: Work[A]) -> A:
+    def map_reduce(self, work: Work[A]) -> A:
         """One row for each partition or group of them, added here in their order."""
         told = self._select(work.columns).mapInArrow(_summing(work), _SUMS)
-        if getattr(getattr(work, "reading", None), "numbers", _LIGHT + 1) > _LIGHT:
+        if getattr(getattr(work, "reading", None), "summary_size", _LIGHT + 1) > _LIGHT:
             told = told.groupBy((told["part"] / _GROUP).cast("long").alias("group"))
             told = told.applyInArrow(_adding, _SUMS)
         with _told():
             found = sorted((int(row["part"]), bytes(row["total"])) for row in told.collect())
-        return cast(A, add_up(_taken(total) for _, total in found))
+        return cast(A, tree_sum(_taken(total) for _, total in found))
 
     def _select(self, columns: Sequence[str]) -> Any:
         """Some columns by other names: Spark trips over dots and quotes in them."""
@@ -90,15 +90,15 @@ class SparkSource:
         return self.frame.select(*named)
 
 
-def takes(source: Any) -> bool:
+def accepts(source: Any) -> bool:
     """Whether it is a Spark data frame, with or without Connect, or one of pandas on Spark."""
     module, name = type(source).__module__, type(source).__name__
     return name == "DataFrame" and module.startswith(("pyspark.sql", "pyspark.pandas"))
 
 
-def source_of(source: Any) -> SparkSource:
+def as_source(source: Any) -> SparkSource:
     """Partitions of a data frame."""
-    if not takes(source):
+    if not accepts(source):
         raise EngineError.of_source(type(source).__name__, ["spark"])
     if type(source).__module__.startswith("pyspark.pandas"):
         source = source.to_spark()
@@ -139,7 +139,7 @@ def _summing(work: Work[A]) -> Callable[[Iterator[Any]], Iterator[Any]]:
 
         context = TaskContext.get()
         number = context.partitionId() if context is not None else 0
-        found = work(Partition(number, batches, work.columns))
+        found = work(SparkPartition(number, batches, work.columns))
         for _ in batches:  # a fault leaves rows behind, and Spark wants all to be taken
             pass
         rows = {"part": [number], "total": [_sent(found)]}
@@ -153,7 +153,7 @@ def _adding(sums: Any) -> Any:
     import pyarrow as pa
 
     found = sorted(zip(sums["part"].to_pylist(), sums["total"].to_pylist(), strict=True))
-    total: Any = add_up(_taken(one) for _, one in found)
+    total: Any = tree_sum(_taken(one) for _, one in found)
     rows = {"part": [found[0][0]], "total": [_sent(total)]}
     return pa.Table.from_pydict(rows, schema=_sums_schema())
 

@@ -17,15 +17,15 @@ from discriminant.errors import DiscriminantError, InfiniteValueError, MissingVa
 from discriminant.moments.summary_base import Reading, Summary
 from discriminant.table.cells import Frame
 from discriminant.table.encoding import Unforeseen
-from discriminant.table.partitioned import Adds, Part, Partial, Plan
+from discriminant.table.partitioned import Additive, Part, PartialSum, Plan
 
 S = TypeVar("S", bound=Summary)
-A = TypeVar("A", bound=Adds)
+A = TypeVar("A", bound=Additive)
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class PartWork(Generic[S]):
+class ReadingTask(Generic[S]):
     """Read a part: a pure function that travels to where the part is."""
 
     plan: Plan
@@ -36,9 +36,9 @@ class PartWork(Generic[S]):
         """The columns that the plan reads."""
         return self.plan.columns
 
-    def __call__(self, part: Part) -> Partial[S]:
+    def __call__(self, part: Part) -> PartialSum[S]:
         """The sum of the reading over the rows of a part."""
-        rows, apart = 0, getattr(self.reading, "apart", False)
+        rows, apart = 0, getattr(self.reading, "column_wise", False)
         parts: list[tuple[int, S]] = []  # sums of 1, 2, 4, ... blocks
         try:
             with one_blas_thread():
@@ -55,17 +55,17 @@ class PartWork(Generic[S]):
                         apart = False  # where one number is missing, more are
                         found = self._read(placed, apart=apart)
                     if found is not None:
-                        push(parts, found)
+                        tree_push(parts, found)
         except (DiscriminantError, Unforeseen) as fault:
-            return Partial.of_fault(fault, part, rows)
-        return Partial(total(parts) if parts else None, rows)
+            return PartialSum.of_fault(fault, part, rows)
+        return PartialSum(tree_total(parts) if parts else None, rows)
 
     def _read(self, frame: Frame, *, apart: bool) -> S | None:
         block = self.plan.block(frame, apart=apart)
         return self.reading.read(block) if len(block) else None
 
 
-def add_up(parts: Iterable[A]) -> A:
+def tree_sum(parts: Iterable[A]) -> A:
     """The sum of one or more summaries, by a balanced tree over their order.
 
     Rounding then grows with the logarithm of their number; one after the other it grows with the
@@ -73,11 +73,11 @@ def add_up(parts: Iterable[A]) -> A:
     """
     waiting: list[tuple[int, A]] = []
     for part in parts:
-        push(waiting, part)
-    return total(waiting)
+        tree_push(waiting, part)
+    return tree_total(waiting)
 
 
-def push(waiting: list[tuple[int, A]], part: A) -> None:
+def tree_push(waiting: list[tuple[int, A]], part: A) -> None:
     """Add one more to the sums of 1, 2, 4, ... parts that are held."""
     size, found = 1, part
     while waiting and waiting[-1][0] == size:
@@ -86,7 +86,7 @@ def push(waiting: list[tuple[int, A]], part: A) -> None:
     waiting.append((size, found))
 
 
-def total(waiting: list[tuple[int, A]]) -> A:
+def tree_total(waiting: list[tuple[int, A]]) -> A:
     """The sum of what is held."""
     held = [found for _, found in waiting]
     found = held.pop()
@@ -95,7 +95,7 @@ def total(waiting: list[tuple[int, A]]) -> A:
     return found
 
 
-def in_order(
+def ordered_map(
     pool: Executor, work: Callable[[T], A], things: Iterable[T], ahead: int
 ) -> Iterator[A]:
     """Answers in the order of what they are about, with only a few under way at once."""

@@ -27,7 +27,7 @@ class TableMoments(ClassMoments):
     encoding: Encoding = Encoding(())  # noqa: RUF009 -- frozen
 
     @classmethod
-    def of(cls, moments: ClassMoments, encoding: Encoding) -> TableMoments:
+    def from_moments(cls, moments: ClassMoments, encoding: Encoding) -> TableMoments:
         """Moments of the features of an encoding."""
         return cls(**_fields(moments), encoding=encoding)
 
@@ -35,18 +35,20 @@ class TableMoments(ClassMoments):
         """Moments of the rows of both, over the levels of both."""
         if not isinstance(other, TableMoments):
             return ClassMoments.__add__(self, other)
-        ours, theirs = alike(self, other)
+        ours, theirs = align_encodings(self, other)
         found = ClassMoments.__add__(ours, theirs)
-        return TableMoments.of(found, _refilled(ours.encoding, found))
+        return TableMoments.from_moments(found, _refilled(ours.encoding, found))
 
     def remove(self, other: ClassMoments, *, digits: float = DIGITS) -> ClassMoments:
         """Moments without the rows of `other`, which may lack some levels."""
-        ours, theirs = alike(self, other) if isinstance(other, TableMoments) else (self, other)
+        ours, theirs = (
+            align_encodings(self, other) if isinstance(other, TableMoments) else (self, other)
+        )
         return ClassMoments.remove(ours, theirs, digits=digits)
 
     def select(self, features: Sequence[str] | Sequence[int]) -> ClassMoments:
         """Moments of some features, which are no longer all of those of the columns."""
-        return ClassMoments.select(plain(self), features)
+        return ClassMoments.select(without_encoding(self), features)
 
     def with_reference(self) -> TableMoments:
         """Without the indicator of the most frequent level, where all levels have one.
@@ -56,20 +58,22 @@ class TableMoments(ClassMoments):
         share = dict(zip(self.features, self.anchor.values(self.centre).tolist(), strict=True))
         columns = tuple(_referred(column, share) for column in self.encoding.columns)
         encoding = replace(self.encoding, columns=columns)
-        return TableMoments.of(self.select(encoding.features), encoding)
+        return TableMoments.from_moments(self.select(encoding.features), encoding)
 
 
-def plain(moments: ClassMoments) -> ClassMoments:
+def without_encoding(moments: ClassMoments) -> ClassMoments:
     """Moments that know nothing of columns."""
     return ClassMoments(**_fields(moments))
 
 
-def alike(ours: TableMoments, theirs: TableMoments) -> tuple[TableMoments, TableMoments]:
+def align_encodings(ours: TableMoments, theirs: TableMoments) -> tuple[TableMoments, TableMoments]:
     """Both over the same features."""
     both = joined_encodings(ours.encoding, theirs.encoding)
     names = both.encoding.features
     found = [
-        TableMoments.of(_widened(plain(one), constants).select(names), both.encoding)
+        TableMoments.from_moments(
+            _widened(without_encoding(one), constants).select(names), both.encoding
+        )
         for one, constants in ((ours, both.ours), (theirs, both.theirs))
     ]
     return found[0], found[1]

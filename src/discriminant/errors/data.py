@@ -520,7 +520,7 @@ class ShapeError(InputError):
     @classmethod
     def not_a_table(cls, kind: str) -> ShapeError:
         hint = "Call its collect() first." if "lazy" in kind.lower() else ""
-        if kind == "Parted":
+        if kind == "PartitionedTable":
             return cls(
                 "Expected 2D array, got rows in parts (discriminant.rows) instead: their answers "
                 "need not fit into memory. Pass predict_file(model, source, out) the files or the "

@@ -32,8 +32,13 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils import get_tags
 
 from discriminant.engines.engine import read_classes
-from discriminant.engines.local import blas_for, map_rows
-from discriminant.engines.partitioned import AnyTable, Parted, alone, in_memory
+from discriminant.engines.local import blas_context, map_rows
+from discriminant.engines.partitioned import (
+    AnyTable,
+    PartitionedTable,
+    reject_separate_labels,
+    table_in_memory,
+)
 from discriminant.errors import (
     InfiniteValueError,
     LabelError,
@@ -56,7 +61,7 @@ from discriminant.models.gaussian.family import class_prior
 from discriminant.models.rules import LinearRule, Rule
 from discriminant.moments.class_moments import ClassMoments, Detail
 from discriminant.moments.class_rows import ClassRows
-from discriminant.moments.probability_scores import first_largest
+from discriminant.moments.probability_scores import max_and_argmax
 from discriminant.posterior import log_posterior, posterior
 from discriminant.table.blocks import Block, Features, Floats, Schema, dense, numbered
 from discriminant.table.memory import Table, open_features, open_table
@@ -149,11 +154,11 @@ def _estimator_type(estimator: Any) -> str | None:
     return kind
 
 
-def as_partitioned(X: Any, y: Any = None, weight: Any = None) -> Parted | None:
+def as_partitioned(X: Any, y: Any = None, weight: Any = None) -> PartitionedTable | None:
     """Return X if it is a partitioned table, else None; y and weight must then be left out."""
-    if not isinstance(X, Parted):
+    if not isinstance(X, PartitionedTable):
         return None
-    alone(y, weight)
+    reject_separate_labels(y, weight)
     return X
 
 
@@ -167,7 +172,7 @@ def to_memory(X: Any, y: Any, weight: Any, who: str) -> tuple[Any, Any, Any]:
         return X, y, weight
     import pyarrow as pa
 
-    table = in_memory(partitioned, who)
+    table = table_in_memory(partitioned, who)
     columns = np.asarray(dense(table.features)).T
     names = table.schema.features
     frame = pa.table({n: np.ascontiguousarray(c) for n, c in zip(names, columns, strict=True)})

@@ -49,7 +49,12 @@ import numpy.typing as npt
 
 from discriminant.errors import ClassWeightError, MomentsMismatchError, OptionError, ResamplingError
 from discriminant.moments.accumulate import MomentsReading
-from discriminant.moments.class_moments import ClassMoments, codes_of, per_class, times
+from discriminant.moments.class_moments import (
+    ClassMoments,
+    class_factors,
+    find_labels,
+    scale_classes,
+)
 from discriminant.table.blocks import Block, Codes, Floats, Labels, Places, is_sparse
 
 RowNumbers = npt.NDArray[np.intp]
@@ -172,7 +177,7 @@ def _by_name(count: RowNumbers, strategy: str, method: Method) -> Target:
 
 
 def _by_label(count: RowNumbers, labels: Labels, strategy: Any, method: Method) -> Target:
-    codes = codes_of(labels, list(strategy))
+    codes = find_labels(labels, list(strategy))
     wanted, drawn = count.copy(), np.zeros(len(count), dtype=np.bool_)
     for k, rows in zip(codes, strategy.values(), strict=True):
         whole = isinstance(rows, int | np.integer) and not isinstance(rows, bool)
@@ -229,7 +234,9 @@ def drawn_in_the_mean(moments: ClassMoments, target: Target, method: Method) -> 
     if moments.detail == "fourth":
         moments = moments.reduce("class")
     scaled = replace(
-        moments, scatter=times(share, moments.scatter), lost=times(share, moments.lost)
+        moments,
+        scatter=scale_classes(share, moments.scatter),
+        lost=scale_classes(share, moments.lost),
     )
     return with_rows(scaled, target)
 
@@ -265,9 +272,9 @@ class SubsetsReading:
     subsets: tuple[Places, ...]  # T, each sorted and without repeats
 
     @property
-    def numbers(self) -> int:
+    def summary_size(self) -> int:
         """Size of the summary."""
-        return len(self.subsets) * self.moments.numbers
+        return len(self.subsets) * self.moments.summary_size
 
     def read(self, block: Block) -> SubsetMoments:
         """Moments of the rows of one block that lie in each subset."""
@@ -339,7 +346,7 @@ def _given(labels: Labels, kind: Any) -> Floats:
     if not isinstance(kind, Mapping) and np.asarray(kind).dtype.kind not in "iuf":
         allowed = "'balanced', 'inverse', 'effective', {label: weight} or one weight a class"
         raise OptionError.of("weights", kind, allowed)
-    found = per_class(labels, kind, option="weights")
+    found = class_factors(labels, kind, option="weights")
     for k in np.flatnonzero(found == 0):
         raise ClassWeightError.of_class(labels[k], 0.0)
     return found

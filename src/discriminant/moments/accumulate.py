@@ -57,7 +57,7 @@ TOLERATED = 0.5  # share of a sum of squares that may cancel before rows are rea
 READINGS = 3  # at most; the third only if rows are so far away that the first says little
 
 
-def products(rows: Floats, out: Floats | None = None) -> Floats:
+def gram_matrix(rows: Floats, out: Floats | None = None) -> Floats:
     """(d, d) rows' rows; of a long narrow tile in slices, so that rounding does not add up."""
     if len(rows) <= SLICE or rows.shape[1] > NARROW:
         return np.asarray(np.dot(rows.T, rows, out=out))
@@ -173,7 +173,7 @@ class _Gathered:
             sums += column_sums(part, weights)
             if self.block.weight is not None:
                 part *= np.sqrt(weights)[:, None]
-            squares += products(part, out=product)
+            squares += gram_matrix(part, out=product)
         return sums, squares
 
     def _parts(self, rows: Places, place: Floats) -> Iterator[tuple[Floats, Floats]]:
@@ -300,13 +300,13 @@ class MomentsReading:
     rows: int = 0  # about how many there are in all, where that is known: many are worth more care
 
     @property
-    def apart(self) -> bool:
+    def column_wise(self) -> bool:
         """Whether the columns of a block may, and had better, be left where they are."""
         many = worth_loading(self.rows, len(self.features))
         return many and self.detail == "class" and self.anchor.plain
 
     @property
-    def numbers(self) -> int:
+    def summary_size(self) -> int:
         """Size of the summary."""
         K, d = len(self.labels), len(self.features)
         return {"diagonal": K * d, "pooled": d * d + K * d, "class": K * d * d}.get(
@@ -324,7 +324,7 @@ class MomentsReading:
         with np.errstate(invalid="ignore", over="ignore"):  # a cell that is no number is named
             if self.detail in ("pooled", "diagonal"):
                 _Together(found, block).read()
-            elif self.apart and takes(block):
+            elif self.column_wise and takes(block):
                 gather_columns(found, block)
             else:
                 gather_classes(found, block)
@@ -383,7 +383,7 @@ class _Together:
                 continue
             if tile.weight is not None:
                 rows *= np.sqrt(tile.weight)[:, None]
-            squares += products(rows, out=self.product)
+            squares += gram_matrix(rows, out=self.product)
         return used, sums, squares
 
     def _tiles(self, block: Block) -> Iterator[Block]:

@@ -41,7 +41,7 @@ class Anchor:
         object.__setattr__(self, "idle", self.plain and not self.origin.any())
 
     @classmethod
-    def of(cls, sample: npt.NDArray[Any], *, at_zero: bool = False) -> Anchor:
+    def from_sample(cls, sample: npt.NDArray[Any], *, at_zero: bool = False) -> Anchor:
         """Anchor near some rows: their medians, or zero (to keep sparse rows sparse)."""
         sample = sample.astype(np.float64)
         sample[~np.isfinite(sample)] = 0.0
@@ -50,7 +50,7 @@ class Anchor:
         spread = np.where(spread > 0, spread, np.abs(origin))
         return cls(origin, _unit(spread))
 
-    def fit_to(self, spread: Floats) -> Anchor:
+    def rescale_to(self, spread: Floats) -> Anchor:
         """The same origin in units for values this far from it; where that is 0 the unit stays."""
         return Anchor(self.origin, np.where(spread > 0, _unit(spread), self.unit))
 
@@ -90,12 +90,12 @@ class Anchor:
         """What to add to offsets (already in the other's unit) to count from the other's origin."""
         return (self.origin - other.origin) / other.unit
 
-    def moved(self, offset: Floats) -> tuple[Anchor, Floats]:
+    def shift(self, offset: Floats) -> tuple[Anchor, Floats]:
         """The anchor moved by about `offset`, and by how much it really moved."""
         origin = self.origin + offset * self.unit
         return Anchor(origin, self.unit), (origin - self.origin) / self.unit
 
-    def with_unit_for(
+    def common_units(
         self, other: Anchor, *, zero: npt.NDArray[np.bool_], zero_too: npt.NDArray[np.bool_]
     ) -> Anchor:
         """This origin in units that suit both: the larger ones, but zeros suit any."""
@@ -125,30 +125,32 @@ def _unit(spread: Floats) -> Floats:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Reach:
+class Extent:
     """The largest distance in each column; of two sets of rows the larger."""
 
-    furthest: Floats  # (m,)
-    lightest: float = np.inf  # the least weight of a row that counts
+    max_abs: Floats  # (m,)
+    min_weight: float = np.inf  # the least weight of a row that counts
 
-    def __add__(self, other: Reach) -> Reach:
+    def __add__(self, other: Extent) -> Extent:
         """Of the rows of both."""
-        return Reach(np.maximum(self.furthest, other.furthest), min(self.lightest, other.lightest))
+        return Extent(
+            np.maximum(self.max_abs, other.max_abs), min(self.min_weight, other.min_weight)
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ReachReading:
+class ExtentReading:
     """Look at some columns, responses after the features."""
 
     origin: Floats  # (m,) of the columns looked at
     columns: npt.NDArray[np.intp]  # (m,)
 
     @property
-    def numbers(self) -> int:
+    def summary_size(self) -> int:
         """Size of the summary."""
         return len(self.columns) + 1
 
-    def read(self, block: Block) -> Reach:
+    def read(self, block: Block) -> Extent:
         """The reach of a block."""
         values = dense(block.features)
         if block.responses is not None:
@@ -160,4 +162,4 @@ class ReachReading:
         with np.errstate(over="ignore"):
             apart = np.abs(values[:, self.columns] - self.origin)
         most = np.finfo(np.float64).max
-        return Reach(np.minimum(apart.max(axis=0, initial=0.0), most), lightest)
+        return Extent(np.minimum(apart.max(axis=0, initial=0.0), most), lightest)

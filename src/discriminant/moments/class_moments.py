@@ -62,7 +62,7 @@ from discriminant.table.blocks import Floats, Labels
 from discriminant.table.labels import encode_labels, joined, same_labels
 
 
-def aligned(ours: ClassMoments, theirs: ClassMoments) -> tuple[ClassMoments, ClassMoments]:
+def align(ours: ClassMoments, theirs: ClassMoments) -> tuple[ClassMoments, ClassMoments]:
     """Both over the same classes, about the same origin."""
     if ours.features != theirs.features:
         if sorted(ours.features) != sorted(theirs.features):
@@ -79,13 +79,13 @@ def aligned(ours: ClassMoments, theirs: ClassMoments) -> tuple[ClassMoments, Cla
         return ours.at(theirs.anchor), theirs
     if not theirs.rows.any():
         return ours, theirs.at(ours.anchor)
-    common = ours.anchor.with_unit_for(
+    common = ours.anchor.common_units(
         theirs.anchor, zero=ours.zero_columns(), zero_too=theirs.zero_columns()
     )
     return ours.at(common), theirs.at(common)
 
 
-class HasPowers(Protocol):
+class HasFourthMoments(Protocol):
     """Moments of K classes up to the fourth."""
 
     @property
@@ -99,7 +99,7 @@ class HasPowers(Protocol):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Powers:
+class FourthMoments:
     """Moments of one class up to the fourth, as a stack of one."""
 
     weight: Floats  # (1,)
@@ -108,12 +108,12 @@ class Powers:
     fourth: Floats  # (1, d, d)
 
     @classmethod
-    def of_class(cls, weight: Any, scatter: Floats, third: Floats, fourth: Floats) -> Powers:
+    def of_class(cls, weight: Any, scatter: Floats, third: Floats, fourth: Floats) -> FourthMoments:
         """The stack of one."""
         return cls(np.array([weight]), scatter[None], third[None], fourth[None])
 
 
-def shift_third(moments: HasPowers, step: Floats) -> Floats:
+def shift_third(moments: HasFourthMoments, step: Floats) -> Floats:
     """C of each class after a step (K, d) away from its mean."""
     scatter, weight, third = moments.scatter, moments.weight[:, None, None], moments.third
     assert third is not None
@@ -122,7 +122,7 @@ def shift_third(moments: HasPowers, step: Floats) -> Floats:
     return np.asarray(third + tl * variance[:, :, None] + 2 * tj * scatter + weight * tj**2 * tl)
 
 
-def shift_fourth(moments: HasPowers, step: Floats) -> Floats:
+def shift_fourth(moments: HasFourthMoments, step: Floats) -> Floats:
     """Q of each class after a step (K, d) away from its mean."""
     scatter, weight, third = moments.scatter, moments.weight[:, None, None], moments.third
     assert third is not None and moments.fourth is not None
@@ -140,7 +140,7 @@ def shift_fourth(moments: HasPowers, step: Floats) -> Floats:
 Places = npt.NDArray[np.intp]
 
 
-def codes_of(labels: Labels, wanted: Sequence[Any]) -> Places:
+def find_labels(labels: Labels, wanted: Sequence[Any]) -> Places:
     """The place of each label wanted among `labels`."""
     place = {label: code for code, label in enumerate(labels.tolist())}
     unknown = [label for label in wanted if label not in place]
@@ -151,7 +151,7 @@ def codes_of(labels: Labels, wanted: Sequence[Any]) -> Places:
     return np.array([place[label] for label in wanted], dtype=np.intp)
 
 
-def columns_of(features: Sequence[str], wanted: Sequence[str] | Sequence[int]) -> Places:
+def find_columns(features: Sequence[str], wanted: Sequence[str] | Sequence[int]) -> Places:
     """The place of each feature wanted, by name, by place, or by a truth value for each of all."""
     asked: list[Any] = list(wanted)
     if asked and all(isinstance(f, (bool, np.bool_)) for f in asked):
@@ -174,12 +174,12 @@ def columns_of(features: Sequence[str], wanted: Sequence[str] | Sequence[int]) -
     return np.array(chosen, dtype=np.intp)
 
 
-def per_class(
+def class_factors(
     labels: Labels, factors: Mapping[Any, float] | npt.ArrayLike, *, option: str = "factors"
 ) -> Floats:
     """(K,) a factor for each class; one that a mapping does not name is 1. `option`: its name."""
     if isinstance(factors, Mapping):
-        codes_of(labels, list(factors))
+        find_labels(labels, list(factors))
         factors = [float(factors.get(label, 1.0)) for label in labels.tolist()]
     found = np.array(factors, dtype=np.float64)  # a copy: the caller may change the array later
     if found.shape != labels.shape:
@@ -191,10 +191,10 @@ def per_class(
     return found
 
 
-def grouped(labels: Labels, groups: Mapping[Any, Sequence[Any]]) -> tuple[Labels, Places]:
+def merge_labels(labels: Labels, groups: Mapping[Any, Sequence[Any]]) -> tuple[Labels, Places]:
     """Labels after merging, sorted, and the new code of each old class; unnamed classes stay."""
     taken = [label for members in groups.values() for label in members]
-    codes_of(labels, taken)
+    find_labels(labels, taken)
     whole = {label: [label] for label in labels.tolist() if label not in set(taken)}
     for name in groups:
         if name in whole:
@@ -205,7 +205,7 @@ def grouped(labels: Labels, groups: Mapping[Any, Sequence[Any]]) -> tuple[Labels
     labels_after, places = encode_labels(names)
     code = np.zeros(len(labels), dtype=np.intp)
     for new, members in zip(places, wanted.values(), strict=True):
-        code[codes_of(labels, members)] = new
+        code[find_labels(labels, members)] = new
     return labels_after, code
 
 
@@ -214,7 +214,7 @@ _EPS = float(np.finfo(np.float64).eps)
 _DUST = 1e-9  # of a weight: less than this is rounding
 
 
-def removed(ours: ClassMoments, theirs: ClassMoments, *, digits: float) -> ClassMoments:
+def subtract(ours: ClassMoments, theirs: ClassMoments, *, digits: float) -> ClassMoments:
     """Our moments without theirs; both have the same classes and origin."""
     _check_removal(ours, theirs)
     rows = ours.rows - theirs.rows
@@ -244,7 +244,7 @@ def removed(ours: ClassMoments, theirs: ClassMoments, *, digits: float) -> Class
             third=shift_third(ours, -back) - shift_third(theirs, -apart),
             fourth=shift_fourth(ours, -back) - shift_fourth(theirs, -apart),
         )
-    result = _still(_without_dust(result), ours, theirs)
+    result = _still(_clear_rounding(result), ours, theirs)
     return _possible(_checked(result, digits))
 
 
@@ -275,7 +275,7 @@ def _possible(moments: ClassMoments) -> ClassMoments:
     return moments
 
 
-def _without_dust(moments: ClassMoments) -> ClassMoments:
+def _clear_rounding(moments: ClassMoments) -> ClassMoments:
     """Scatter that must be zero made zero: of no row, or of one."""
     if moments.detail == "pooled":
         alone = bool((moments.rows <= 1).all())
@@ -287,10 +287,10 @@ def _without_dust(moments: ClassMoments) -> ClassMoments:
     keep = (moments.rows > 1).astype(np.float64)
     return replace(
         moments,
-        scatter=times(keep, moments.scatter),
-        lost=times(keep, moments.lost),
-        third=None if moments.third is None else times(keep, moments.third),
-        fourth=None if moments.fourth is None else times(keep, moments.fourth),
+        scatter=scale_classes(keep, moments.scatter),
+        lost=scale_classes(keep, moments.lost),
+        third=None if moments.third is None else scale_classes(keep, moments.third),
+        fourth=None if moments.fourth is None else scale_classes(keep, moments.fourth),
     )
 
 
@@ -344,7 +344,7 @@ def _check_removal(ours: ClassMoments, theirs: ClassMoments) -> None:
         )
 
 
-def times(factor: Any, values: Floats) -> Floats:
+def scale_classes(factor: Any, values: Floats) -> Floats:
     """Each class's block by its factor."""
     factor = np.asarray(factor)
     return np.asarray(values * factor.reshape(factor.shape + (1,) * (values.ndim - factor.ndim)))
@@ -432,7 +432,7 @@ class ClassMoments:
         """Moments of the rows of both; classes are the union of both, columns go by name."""
         if not isinstance(other, ClassMoments):
             return NotImplemented
-        ours, theirs = aligned(self, other)
+        ours, theirs = align(self, other)
         weight = ours.weight + theirs.weight
         share = np.divide(theirs.weight, weight, out=np.zeros_like(weight), where=weight > 0)
         step = theirs.mean - ours.mean
@@ -463,13 +463,13 @@ class ClassMoments:
 
     def remove(self, other: ClassMoments, *, digits: float = DIGITS) -> ClassMoments:
         """Moments without the rows of `other`; refuses when fewer than `digits` would be left."""
-        return removed(*aligned(self, other), digits=digits)
+        return subtract(*align(self, other), digits=digits)
 
     # --- regrouping -------------------------------------------------------------------------
 
     def scale(self, factors: Mapping[Any, float] | npt.ArrayLike) -> ClassMoments:
         """Multiply the weight of each class: class weights, or resampling in expectation."""
-        factor = per_class(self.labels, factors)
+        factor = class_factors(self.labels, factors)
         if self.detail == "pooled" and not (factor == factor[0]).all():
             raise MomentsMismatchError.needs_detail("Weighting classes apart", "class", self.detail)
         each = factor[0] if self.detail == "pooled" else factor
@@ -480,19 +480,19 @@ class ClassMoments:
             mean=np.where(some[:, None], self.mean, 0.0),
             weight=self.weight * factor,
             weight2=self.weight2 * factor**2,
-            scatter=times(each, self.scatter),
-            lost=times(each, self.lost),
-            third=None if self.third is None else times(each, self.third),
-            fourth=None if self.fourth is None else times(each, self.fourth),
+            scatter=scale_classes(each, self.scatter),
+            lost=scale_classes(each, self.lost),
+            third=None if self.third is None else scale_classes(each, self.third),
+            fourth=None if self.fourth is None else scale_classes(each, self.fourth),
         )
 
     def group(self, groups: Mapping[Any, Sequence[Any]]) -> ClassMoments:
         """Merge classes: `{"new": ["a", "b"]}`. Classes that no group names stay as they are."""
-        return self._merged(*grouped(self.labels, groups))
+        return self._merged(*merge_labels(self.labels, groups))
 
     def classes(self, labels: Sequence[Any]) -> ClassMoments:
         """Moments of some classes only; pooled ones can leave out only classes without rows."""
-        codes = np.sort(codes_of(self.labels, labels))
+        codes = np.sort(find_labels(self.labels, labels))
         if self.detail == "pooled" and self.rows[codes].sum() < self.rows.sum():
             raise MomentsMismatchError.needs_detail("Keeping some classes", "class", self.detail)
         kept = self._each_class(lambda values: values[codes])
@@ -500,7 +500,7 @@ class ClassMoments:
 
     def select(self, features: Sequence[str] | Sequence[int]) -> ClassMoments:
         """Moments of some features, by name or by place, in that order."""
-        columns = columns_of(self.features, features)
+        columns = find_columns(self.features, features)
         square = (..., columns[:, None], columns[None, :])
         return replace(
             self,

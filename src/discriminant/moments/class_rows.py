@@ -26,10 +26,10 @@ from discriminant.moments.anchor import Anchor
 from discriminant.moments.class_moments import (
     Detail,
     Places,
-    codes_of,
-    columns_of,
-    grouped,
-    per_class,
+    class_factors,
+    find_columns,
+    find_labels,
+    merge_labels,
 )
 from discriminant.table.blocks import Block, Floats, Labels
 from discriminant.table.labels import joined, same_labels
@@ -119,17 +119,17 @@ class ClassRows:
 
     def scale(self, factors: Mapping[Any, float] | npt.ArrayLike) -> ClassRows:
         """Multiply the weight of each class."""
-        weights = self.weights * per_class(self.labels, factors)[self.codes]
+        weights = self.weights * class_factors(self.labels, factors)[self.codes]
         return replace(self, weights=weights)._keep(weights > 0)
 
     def group(self, groups: Mapping[Any, Sequence[Any]]) -> ClassRows:
         """Merge classes: `{"new": ["a", "b"]}`. Classes that no group names stay as they are."""
-        labels, code = grouped(self.labels, groups)
+        labels, code = merge_labels(self.labels, groups)
         return replace(self, labels=labels, codes=code[self.codes])
 
     def classes(self, labels: Sequence[Any]) -> ClassRows:
         """The rows of some classes only."""
-        codes = np.sort(codes_of(self.labels, labels))
+        codes = np.sort(find_labels(self.labels, labels))
         if len(codes) == len(self.labels):
             return self
         kept = self._keep(np.isin(self.codes, codes))
@@ -137,7 +137,7 @@ class ClassRows:
 
     def select(self, features: Sequence[str] | Sequence[int]) -> ClassRows:
         """Some features, by name or by place, in that order."""
-        columns = columns_of(self.features, features)
+        columns = find_columns(self.features, features)
         return replace(
             self,
             features=tuple(self.features[j] for j in columns),
@@ -240,7 +240,7 @@ class RowsReading:
     count: int  # rows of the table
 
     @property
-    def numbers(self) -> int:
+    def summary_size(self) -> int:
         """Size of the summary: that of the table, so that an engine reads it in one block."""
         return self.count * len(self.features)
 
@@ -270,7 +270,7 @@ def _aligned(ours: ClassRows, theirs: ClassRows) -> tuple[ClassRows, ClassRows]:
         anchor = theirs.anchor
     elif len(theirs.codes) and not anchor.same_as(theirs.anchor):
         zero, zero_too = ours._zero(), theirs._zero()
-        anchor = anchor.with_unit_for(theirs.anchor, zero=zero, zero_too=zero_too)
+        anchor = anchor.common_units(theirs.anchor, zero=zero, zero_too=zero_too)
     return ours.at(anchor), theirs.at(anchor)
 
 

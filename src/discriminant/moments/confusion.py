@@ -28,7 +28,7 @@ import numpy.typing as npt
 
 from discriminant.errors import MomentsMismatchError
 from discriminant.moments.anchor import Anchor
-from discriminant.moments.probability_scores import BINS, Scored
+from discriminant.moments.probability_scores import BINS, ProbabilityScores
 from discriminant.table.blocks import Block, Codes, Features, Floats, Labels, Places
 from discriminant.table.labels import joined
 
@@ -44,20 +44,20 @@ class Tally:
     rows: npt.NDArray[np.int64]  # (A, K) rows of positive weight
     weight: Floats  # (A, K)
     weight2: Floats  # (A, K) sum of squared weights
-    scored: Scored  # of the rows that came with posteriors
+    scored: ProbabilityScores  # of the rows that came with posteriors
 
     @classmethod
     def empty(cls, labels: Labels, *, others: Iterable[Hashable] = (), bins: int = BINS) -> Self:
         """Of no rows."""
-        actions = (*labels.tolist(), *in_order(others))
+        actions = (*labels.tolist(), *sort_actions(others))
         size = (len(actions), len(labels))
-        scored = Scored.empty(len(labels), bins=bins)
+        scored = ProbabilityScores.empty(len(labels), bins=bins)
         return cls(
             labels, actions, np.zeros(size, dtype=np.int64), np.zeros(size), np.zeros(size), scored
         )
 
     @classmethod
-    def of(
+    def from_decisions(
         cls,
         codes: Codes,
         decided: Places,
@@ -87,7 +87,8 @@ class Tally:
 
         Examples
         --------
-        >>> found = Tally.of(np.array([0, 0, 1]), np.array([0, 1, 1]), labels=np.array(["a", "b"]))
+        >>> truth, decided = np.array([0, 0, 1]), np.array([0, 1, 1])
+        >>> found = Tally.from_decisions(truth, decided, labels=np.array(["a", "b"]))
         >>> found.weight.tolist()
         [[1.0, 0.0], [1.0, 1.0]]
         """
@@ -107,7 +108,7 @@ class Tally:
             ]
         scored = found.scored
         if log_posterior is not None and len(codes):
-            scored = Scored.of(log_posterior, codes, weight, bins=bins)
+            scored = ProbabilityScores.from_posteriors(log_posterior, codes, weight, bins=bins)
         return replace(found, rows=rows, weight=sums[0], weight2=sums[1], scored=scored)
 
     def among(self, labels: Labels, others: Iterable[Hashable] = ()) -> Self:
@@ -121,7 +122,7 @@ class Tally:
         cells = np.ix_(lines, columns)
         found.rows[cells], found.weight[cells] = self.rows, self.weight
         found.weight2[cells] = self.weight2
-        return replace(found, scored=self.scored.placed(columns, len(labels)))
+        return replace(found, scored=self.scored.reindex(columns, len(labels)))
 
     def __add__(self, other: Tally) -> Self:
         """Over the rows of both."""
@@ -156,7 +157,7 @@ class TallyReading:
     others: Actions = ()
 
     @property
-    def numbers(self) -> int:
+    def summary_size(self) -> int:
         """Size of the summary."""
         K = len(self.labels)
         return 3 * (K + len(self.others)) * K + 3 * K * BINS
@@ -165,7 +166,7 @@ class TallyReading:
         """Tally of the rows of one block."""
         logs = self.log_posterior(block.features)
         decided = logs.argmax(axis=1) if self.decide is None else self.decide(logs)
-        return Tally.of(
+        return Tally.from_decisions(
             block.codes,
             decided,
             labels=self.labels,
@@ -175,10 +176,10 @@ class TallyReading:
         )
 
 
-def in_order(others: Iterable[Hashable]) -> list[Hashable]:
+def sort_actions(others: Iterable[Hashable]) -> list[Hashable]:
     """Actions that are no classes in the one order they have in every tally: refusals are last.
 
-    >>> in_order(["operate", "call"])
+    >>> sort_actions(["operate", "call"])
     ['call', 'operate']
     """
 
@@ -192,30 +193,30 @@ _TILE = 1 << 17  # scores worked out at a time, so that they stay in the cache
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Told:
+class PredictedCounts:
     """Rows in d features given to each of K classes by one rule."""
 
     features: tuple[str, ...]  # d names
-    told: npt.NDArray[np.int64]  # (K,)
+    counts: npt.NDArray[np.int64]  # (K,)
 
     @classmethod
-    def empty(cls, features: Sequence[str], classes: int) -> Told:
+    def empty(cls, features: Sequence[str], classes: int) -> PredictedCounts:
         """Of no rows."""
         return cls(tuple(features), np.zeros(classes, dtype=np.int64))
 
-    def __add__(self, other: Told) -> Told:
+    def __add__(self, other: PredictedCounts) -> PredictedCounts:
         """Over the rows of both, told by the same rule."""
         if self.features != other.features:
             raise MomentsMismatchError.of_features(self.features, other.features)
-        return replace(self, told=self.told + other.told)
+        return replace(self, counts=self.counts + other.counts)
 
-    def __radd__(self, other: object) -> Told:
+    def __radd__(self, other: object) -> PredictedCounts:
         """So that `sum(parts)` works: it starts from 0."""
         return self if isinstance(other, int) and other == 0 else NotImplemented
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ToldReading:
+class PredictedCountsReading:
     """Tell rows by a linear rule and count."""
 
     features: tuple[str, ...]  # d names
@@ -224,11 +225,11 @@ class ToldReading:
     intercept: Floats  # (K,)
 
     @property
-    def numbers(self) -> int:
+    def summary_size(self) -> int:
         """Size of the summary."""
         return len(self.intercept)
 
-    def read(self, block: Block) -> Told:
+    def read(self, block: Block) -> PredictedCounts:
         """Over the rows of one block."""
         K = len(self.intercept)
         size = max(_TILE // K, 64)
@@ -241,4 +242,4 @@ class ToldReading:
             if tile.weight is not None:
                 chosen = chosen[tile.weight > 0]
             told += np.bincount(chosen, minlength=K)
-        return Told(self.features, told)
+        return PredictedCounts(self.features, told)

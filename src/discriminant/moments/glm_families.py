@@ -46,8 +46,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import gammaln, ndtri, xlog1py, xlogy
 
-from discriminant.moments.loss import Local, Want
-from discriminant.moments.softmax_loss import TWO_SIDED, TwoSided
+from discriminant.moments.loss import ScoreDerivatives, Want
+from discriminant.moments.softmax_loss import LINK_TAILS, LinkTails
 from discriminant.table.blocks import Block, Floats
 
 # For each family its links, the canonical one first; as R's.
@@ -60,12 +60,12 @@ LINKS: dict[str, tuple[str, ...]] = {
 FREE_DISPERSION = ("gaussian", "gamma")  # its dispersion is estimated; that of the others is one
 
 
-class Told(NamedTuple):
+class RowDerivatives(NamedTuple):
     """A loss and its derivatives by the score, row by row, before weights."""
 
     loss: Floats  # (n,)
     slope: Floats  # (n,)
-    curve: Floats  # (n,) expected, not negative
+    curvature: Floats  # (n,) expected, not negative
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,13 +80,13 @@ class Deviance:
         """One score."""
         return 1
 
-    def at(self, scores: Floats, tile: Block, *, want: Want) -> Local:
+    def at(self, scores: Floats, tile: Block, *, want: Want) -> ScoreDerivatives:
         """Loss and derivatives."""
-        response, offset = answers(tile)
+        response, offset = response_and_offset(tile)
         told = self.rows(scores[0] if offset is None else scores[0] + offset, response)
-        return weighted(told, tile.weight, want)
+        return weighted_sums(told, tile.weight, want)
 
-    def rows(self, scores: Floats, response: Floats) -> Told:
+    def rows(self, scores: Floats, response: Floats) -> RowDerivatives:
         """Loss and derivatives of each row."""
         with np.errstate(all="ignore"):
             if self.family == "binomial":
@@ -102,7 +102,7 @@ class Deviance:
 
 
 @dataclass(frozen=True, slots=True)
-class FirstLook:
+class StartingFit:
     """Least squares to the link of means near the responses: where R's glm starts.
 
         l = v (s - g(mu_0))^2 / 2        v = mu'^2 / V at mu_0
@@ -118,15 +118,15 @@ class FirstLook:
         """One score."""
         return 1
 
-    def at(self, scores: Floats, tile: Block, *, want: Want) -> Local:
+    def at(self, scores: Floats, tile: Block, *, want: Want) -> ScoreDerivatives:
         """Loss and derivatives."""
-        response, offset = answers(tile)
+        response, offset = response_and_offset(tile)
         near = self._near(response, tile.weight)
-        curve = self.deviance.rows(near, response).curve
+        curve = self.deviance.rows(near, response).curvature
         curve = np.where(np.isfinite(curve), curve, 0.0)
         apart = scores[0] - near if offset is None else scores[0] + offset - near
-        told = Told(0.5 * curve * apart * apart, curve * apart, curve)
-        return weighted(told, tile.weight, want)
+        told = RowDerivatives(0.5 * curve * apart * apart, curve * apart, curve)
+        return weighted_sums(told, tile.weight, want)
 
     def _near(self, response: Floats, weight: Floats | None) -> Floats:
         """Scores of means near the responses."""
@@ -152,14 +152,14 @@ class Pearson:
         """One score."""
         return 1
 
-    def at(self, scores: Floats, tile: Block, *, want: Want) -> Local:
+    def at(self, scores: Floats, tile: Block, *, want: Want) -> ScoreDerivatives:
         """The loss alone; its derivatives are not asked for, and are zero."""
-        response, offset = answers(tile)
+        response, offset = response_and_offset(tile)
         told = self.deviance.rows(scores[0] if offset is None else scores[0] + offset, response)
         with np.errstate(all="ignore"):
-            squares = np.where(told.curve > 0, told.slope**2 / told.curve, 0.0)
+            squares = np.where(told.curvature > 0, told.slope**2 / told.curvature, 0.0)
         none = np.zeros_like(squares)
-        return weighted(Told(0.5 * squares, none, none), tile.weight, want)
+        return weighted_sums(RowDerivatives(0.5 * squares, none, none), tile.weight, want)
 
 
 # --- links ------------------------------------------------------------------------------------
@@ -183,14 +183,14 @@ def _square(scores: Floats) -> tuple[Floats, Floats]:
     return np.where(scores > 0, scores * scores, -1.0), 2.0 * scores
 
 
-def log_share(scores: Floats) -> TwoSided:
+def log_share(scores: Floats) -> LinkTails:
     """mu = exp(s) for s < 0."""
     rest = -np.expm1(scores)
-    return TwoSided(scores, np.log(rest), np.ones_like(scores), np.exp(scores) / rest)
+    return LinkTails(scores, np.log(rest), np.ones_like(scores), np.exp(scores) / rest)
 
 
-def _two_sided(scores: Floats, link: str) -> TwoSided:
-    return log_share(scores) if link == "log" else TWO_SIDED[link](scores)
+def _two_sided(scores: Floats, link: str) -> LinkTails:
+    return log_share(scores) if link == "log" else LINK_TAILS[link](scores)
 
 
 # mu(s) and mu'(s)
@@ -217,7 +217,7 @@ SCORES: dict[str, Callable[[Floats], Floats]] = {
 # --- families ---------------------------------------------------------------------------------
 
 
-def _told(scores: Floats, response: Floats, family: str, link: str) -> Told:
+def _told(scores: Floats, response: Floats, family: str, link: str) -> RowDerivatives:
     mean, rate = MEANS[link](scores)
     bad = ~np.isfinite(mean)
     if family != "gaussian" or link == "sqrt":
@@ -227,7 +227,7 @@ def _told(scores: Floats, response: Floats, family: str, link: str) -> Told:
     apart = response - mean
     pull = rate / _variance(mean, family)
     loss = np.where(bad, np.inf, half_deviance(response, mean, family))
-    return Told(loss, -apart * pull, rate * pull)
+    return RowDerivatives(loss, -apart * pull, rate * pull)
 
 
 def _variance(mean: Floats, family: str) -> Floats:
@@ -257,7 +257,7 @@ def _beyond(part: Floats, ratio: Floats) -> Floats:
     return part - np.where(np.abs(part) < 0.5, np.log1p(part), np.log(ratio))
 
 
-def _binomial(scores: Floats, share: Floats, link: str) -> Told:
+def _binomial(scores: Floats, share: Floats, link: str) -> RowDerivatives:
     bad = ~np.isfinite(scores)
     if link == "log":
         bad |= scores >= 0
@@ -268,18 +268,18 @@ def _binomial(scores: Floats, share: Floats, link: str) -> Told:
     loss = told.loss
     if ((share > 0) & (rest > 0)).any():  # else the saturated log likelihood is zero
         loss = loss + xlogy(share, share) + xlogy(rest, rest)
-    return Told(np.where(bad, np.inf, loss) if some else loss, told.slope, told.curve)
+    return RowDerivatives(np.where(bad, np.inf, loss) if some else loss, told.slope, told.curvature)
 
 
-def _linked(scores: Floats, share: Floats, rest: Floats, link: str) -> Told:
+def _linked(scores: Floats, share: Floats, rest: Floats, link: str) -> RowDerivatives:
     found = _two_sided(scores, link)
     gained = np.where(share > 0, share * found.log_one, 0.0)
     gained += np.where(rest > 0, rest * found.log_zero, 0.0)
     slope = rest * found.hazard_zero - share * found.hazard_one
-    return Told(-gained, slope, found.hazard_one * found.hazard_zero)
+    return RowDerivatives(-gained, slope, found.hazard_one * found.hazard_zero)
 
 
-def _logit(scores: Floats, share: Floats, rest: Floats) -> Told:
+def _logit(scores: Floats, share: Floats, rest: Floats) -> RowDerivatives:
     """The logit, with few passes over the rows: log(1 + exp s) - y s, exact in both tails."""
     small = np.exp(-np.abs(scores))
     near = 1.0 / (1.0 + small)
@@ -287,20 +287,20 @@ def _logit(scores: Floats, share: Floats, rest: Floats) -> Told:
     up = scores >= 0
     loss = np.log1p(small) + np.where(up, rest, -share) * scores
     slope = rest * np.where(up, near, far) - share * np.where(up, far, near)
-    return Told(loss, slope, near * far)
+    return RowDerivatives(loss, slope, near * far)
 
 
 # --- rows -------------------------------------------------------------------------------------
 
 
-def answers(tile: Block) -> tuple[Floats, Floats | None]:
+def response_and_offset(tile: Block) -> tuple[Floats, Floats | None]:
     """The response of each row, and its offset."""
     assert tile.responses is not None
     some = tile.responses.shape[1] > 1
     return tile.responses[:, 0], tile.responses[:, 1] if some else None
 
 
-def weighted(told: Told, weight: Floats | None, want: Want) -> Local:
+def weighted_sums(told: RowDerivatives, weight: Floats | None, want: Want) -> ScoreDerivatives:
     """Sums of rows, with their weights; `least` is the smallest curvature of a row that counts."""
     loss, slope, curve = told
     if weight is not None:
@@ -311,11 +311,11 @@ def weighted(told: Told, weight: Floats | None, want: Want) -> Local:
     else:
         least = float(curve.min(initial=np.inf))
     asked = None if want == "gradient" else curve[None]
-    return Local(float(loss.sum()), slope[None], asked, None, least)
+    return ScoreDerivatives(float(loss.sum()), slope[None], asked, None, least)
 
 
 # Where scores end, and on which side of it they are: the response there, and the sign of scores.
-EDGES: dict[tuple[str, str], tuple[float, float]] = {
+BOUNDARIES: dict[tuple[str, str], tuple[float, float]] = {
     ("binomial", "log"): (1.0, -1.0),
     ("poisson", "identity"): (0.0, 1.0),
     ("poisson", "sqrt"): (0.0, 1.0),
@@ -323,37 +323,39 @@ EDGES: dict[tuple[str, str], tuple[float, float]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Barrier:
+class BarrierLoss:
     """Half the deviance and a wall; `least` is how near to its edge a row comes."""
 
     deviance: Deviance
-    push: float
+    strength: float
 
     @property
     def columns(self) -> int:
         """One score."""
         return 1
 
-    def at(self, scores: Floats, tile: Block, *, want: Want) -> Local:
+    def at(self, scores: Floats, tile: Block, *, want: Want) -> ScoreDerivatives:
         """Loss and derivatives."""
-        response, offset = answers(tile)
+        response, offset = response_and_offset(tile)
         score = scores[0] if offset is None else scores[0] + offset
         told, away = self.rows(score, response)
         if tile.weight is not None:
             away = away[tile.weight > 0]
-        return replace(weighted(told, tile.weight, want), least=float(away.min(initial=np.inf)))
+        return replace(
+            weighted_sums(told, tile.weight, want), least=float(away.min(initial=np.inf))
+        )
 
-    def rows(self, scores: Floats, response: Floats) -> tuple[Told, Floats]:
+    def rows(self, scores: Floats, response: Floats) -> tuple[RowDerivatives, Floats]:
         """Loss and derivatives of each row, and how far it is from its edge."""
-        ends, side = EDGES[self.deviance.family, self.deviance.link]
+        ends, side = BOUNDARIES[self.deviance.family, self.deviance.link]
         loss, slope, _ = self.deviance.rows(scores, response)
         at_end = response == ends
         away = np.where(at_end, side * scores, np.inf)
         safe = np.where(away > 0, away, 1.0)
-        wall = np.where(at_end, self.push / safe, 0.0)
+        wall = np.where(at_end, self.strength / safe, 0.0)
         curve = self._observed(scores, response) + wall / safe
-        loss = np.where(at_end, loss - self.push * np.log(safe), loss)
-        return Told(loss, slope - side * wall, curve), away
+        loss = np.where(at_end, loss - self.strength * np.log(safe), loss)
+        return RowDerivatives(loss, slope - side * wall, curve), away
 
     def _observed(self, scores: Floats, response: Floats) -> Floats:
         """(n,) second derivative of the loss; zero where there is no mean."""
@@ -368,39 +370,41 @@ class Barrier:
 
 
 @dataclass(frozen=True, slots=True)
-class Saturation:
+class SaturatedLikelihood:
     """What the log likelihood has of the responses alone."""
 
     rows: int  # that count: of positive weight
     weight: float
     log: float  # see `_log_saturated`
 
-    def __add__(self, other: Saturation) -> Saturation:
-        return Saturation(self.rows + other.rows, self.weight + other.weight, self.log + other.log)
+    def __add__(self, other: SaturatedLikelihood) -> SaturatedLikelihood:
+        return SaturatedLikelihood(
+            self.rows + other.rows, self.weight + other.weight, self.log + other.log
+        )
 
-    def __radd__(self, other: object) -> Saturation:
+    def __radd__(self, other: object) -> SaturatedLikelihood:
         """So that `sum(parts)` works: it starts from 0."""
         return self if isinstance(other, int) and other == 0 else NotImplemented
 
 
 @dataclass(frozen=True, slots=True)
-class SaturationReading:
+class SaturatedLikelihoodReading:
     """Read the responses of one family."""
 
     family: str
 
     @property
-    def numbers(self) -> int:
+    def summary_size(self) -> int:
         """Size of the summary."""
         return 3
 
-    def read(self, block: Block) -> Saturation:
+    def read(self, block: Block) -> SaturatedLikelihood:
         """Sums over the rows of one block."""
-        response, _ = answers(block)
+        response, _ = response_and_offset(block)
         weight = np.ones(len(block)) if block.weight is None else block.weight
         some = weight > 0
         log = _log_saturated(response[some], weight[some], self.family)
-        return Saturation(int(some.sum()), float(weight.sum()), float(log.sum()))
+        return SaturatedLikelihood(int(some.sum()), float(weight.sum()), float(log.sum()))
 
 
 def _log_saturated(response: Floats, weight: Floats, family: str) -> Floats:
@@ -422,7 +426,7 @@ def _log_saturated(response: Floats, weight: Floats, family: str) -> Floats:
     )
 
 
-def log_likelihood(family: str, deviance: float, responses: Saturation) -> float:
+def log_likelihood(family: str, deviance: float, responses: SaturatedLikelihood) -> float:
     """Log likelihood at a deviance, with the dispersion that R's logLik takes: deviance / n."""
     n, total = responses.rows, responses.weight
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):

@@ -20,7 +20,7 @@ import numpy as np
 
 from discriminant.moments.confusion import Actions, Tally
 from discriminant.moments.ranking import BINS, Ranking
-from discriminant.moments.summary_base import fold_blocks
+from discriminant.moments.summary_base import split_by_fold
 from discriminant.table.blocks import Block, Features, Floats, Labels, Places
 
 _PIECE = 8192  # rows scored at a time, so that they stay in the cache
@@ -80,7 +80,7 @@ class HeldOutReading:
     ranked: bool = True
 
     @property
-    def numbers(self) -> int:
+    def summary_size(self) -> int:
         """Size of the summary."""
         K, M = len(self.labels), len(self.scorers)
         return M * len(self.scorers[0]) * 10 * K * K + M * len(self._positive()) * 3 * BINS
@@ -91,7 +91,7 @@ class HeldOutReading:
             block = block.dealt(np.zeros(len(block), dtype=np.intp))
         if not len(block):
             return self.empty()
-        folds = [*fold_blocks(block)]
+        folds = [*split_by_fold(block)]
         together = np.concatenate([part.codes for _, part in folds])
         weight = _joined(folds)
         right = np.empty((len(self.scorers), len(block)))
@@ -143,7 +143,7 @@ class HeldOutReading:
     ) -> ModelSums:
         tallies = [Tally.empty(self.labels)] * len(self.scorers[0])
         for f, part, (logs, decided, others) in zip(places, parts, found, strict=True):
-            tallies[f] = Tally.of(
+            tallies[f] = Tally.from_decisions(
                 part.codes,
                 decided,
                 labels=self.labels,

@@ -18,7 +18,7 @@ from typing import Any
 import numba
 import numba.extending
 
-from discriminant.numba_cache import reordered
+from discriminant.numba_cache import fastmath_njit
 
 _numba: Any = numba  # it does not say the types of all that it has
 
@@ -37,7 +37,7 @@ _floats_at = _numba.extending.intrinsic(_pointed)
 _array = _numba.carray
 
 
-@reordered
+@fastmath_njit
 def class_products(
     addresses: Any,
     codes: Any,
@@ -72,7 +72,7 @@ def class_products(
                 add_products(panel, ends[k], ends[k + 1], products[k])
 
 
-@reordered
+@fastmath_njit
 def by_class(codes: Any, order: Any, ends: Any) -> None:
     """Rows in the order of their classes: those of class k are order[ends[k]:ends[k + 1]]."""
     ends[:] = 0
@@ -88,14 +88,14 @@ def by_class(codes: Any, order: Any, ends: Any) -> None:
     ends[0] = 0
 
 
-@reordered
+@fastmath_njit
 def moved(values: Any, rows: Any, centre: Any, out: Any) -> None:
     """Some values about a centre."""
     for t in range(len(rows)):
         out[t] = values[rows[t]] - centre
 
 
-@reordered
+@fastmath_njit
 def add_products(panel: Any, lo: Any, hi: Any, out: Any) -> None:
     """out[i, j] += panel[i] . panel[j] from lo to hi, for j <= i and some more."""
     for i in range(0, len(out), 4):

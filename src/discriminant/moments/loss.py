@@ -51,7 +51,7 @@ import numpy.typing as npt
 
 from discriminant.errors import MomentsMismatchError
 from discriminant.moments.anchor import Anchor
-from discriminant.moments.scatter_factor import offsets_of
+from discriminant.moments.scatter_factor import row_offsets
 from discriminant.table.blocks import Block, Features, Floats, dense, is_sparse
 
 _RESIDUAL_BYTES = 1 << 19
@@ -61,7 +61,7 @@ Pair = tuple[Floats, Floats]  # high and low part of one number
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Pull:
+class ResidualSums:
     """Sums of residuals of one fit, alone and times each feature."""
 
     features: tuple[str, ...]  # d names
@@ -71,12 +71,12 @@ class Pull:
     low: Floats  # (1 + d, m) what does not fit into the high part
 
     @classmethod
-    def empty(cls, features: Sequence[str], *, anchor: Anchor) -> Pull:
+    def empty(cls, features: Sequence[str], *, anchor: Anchor) -> ResidualSums:
         """Pull of no rows: added to any other it changes nothing, not even the last bit."""
         shape = 1 + len(features), len(anchor.origin) - len(features)
         return cls(tuple(features), anchor, 0, np.zeros(shape), np.zeros(shape))
 
-    def __add__(self, other: Pull) -> Pull:
+    def __add__(self, other: ResidualSums) -> ResidualSums:
         """Over the rows of both; the fit is to be the same, about whatever anchor."""
         if self.features != other.features:
             raise MomentsMismatchError.of_features(self.features, other.features)
@@ -85,16 +85,16 @@ class Pull:
         anchor = self.anchor
         if not anchor.same_as(other.anchor):
             zero, zero_too = self._zero(), other._zero()
-            anchor = anchor.with_unit_for(other.anchor, zero=zero, zero_too=zero_too)
+            anchor = anchor.common_units(other.anchor, zero=zero, zero_too=zero_too)
         ours, theirs = self.at(anchor), other.at(anchor)
-        high, low = added((ours.high, ours.low), (theirs.high, theirs.low))
+        high, low = add_pairs((ours.high, ours.low), (theirs.high, theirs.low))
         return replace(ours, rows=self.rows + other.rows, high=high, low=low)
 
-    def __radd__(self, other: object) -> Pull:
+    def __radd__(self, other: object) -> ResidualSums:
         """So that `sum(parts)` works: it starts from 0."""
         return self if isinstance(other, int) and other == 0 else NotImplemented
 
-    def at(self, anchor: Anchor) -> Pull:
+    def at(self, anchor: Anchor) -> ResidualSums:
         """The same sums about another origin and in other units."""
         if anchor.same_as(self.anchor):
             return self
@@ -103,8 +103,8 @@ class Pull:
         scale = np.append(1.0, ratio[:d])[:, None] * ratio[d:]  # powers of two: exact
         high, low = self.high * scale, self.low * scale
         shift = self.anchor.shift_to(anchor)[:d, None]
-        top, rest = product(np.broadcast_to(high[:1], (d, high.shape[1])), shift)
-        high[1:], low[1:] = added((high[1:], low[1:]), (top, rest + low[:1] * shift))
+        top, rest = exact_product(np.broadcast_to(high[:1], (d, high.shape[1])), shift)
+        high[1:], low[1:] = add_pairs((high[1:], low[1:]), (top, rest + low[:1] * shift))
         return replace(self, anchor=anchor, high=high, low=low)
 
     def _zero(self) -> npt.NDArray[np.bool_]:
@@ -130,77 +130,77 @@ class ResidualReading:
     exact: bool = False
 
     @property
-    def numbers(self) -> int:
+    def summary_size(self) -> int:
         """Size of the summary."""
         return 2 * (1 + len(self.coef)) * len(self.intercept)
 
-    def read(self, block: Block) -> Pull:
+    def read(self, block: Block) -> ResidualSums:
         """Pull of the rows of one block."""
-        total = Pull.empty(self.features, anchor=self.anchor)
+        total = ResidualSums.empty(self.features, anchor=self.anchor)
         size = max(_RESIDUAL_BYTES // (8 * sum(self.coef.shape)), 16)
         for lo in range(0, len(block), size):
             tile = block.rows(lo, min(lo + size, len(block)))
             total = total + (self._exact(tile) if self.exact else self._plain(tile))
         return total
 
-    def _plain(self, tile: Block) -> Pull:
-        u, v = offsets_of(tile, self.anchor, None)
+    def _plain(self, tile: Block) -> ResidualSums:
+        u, v = row_offsets(tile, self.anchor, None)
         left = v - self.intercept - u @ self.coef
         if tile.weight is not None:
             left *= tile.weight[:, None]
         pull = np.vstack([left.sum(axis=0), u.T @ left])
         return self._pull(tile, pull, np.zeros_like(pull))
 
-    def _exact(self, tile: Block) -> Pull:
-        u, v = offsets_of(tile, self.anchor, None)
+    def _exact(self, tile: Block) -> ResidualSums:
+        u, v = row_offsets(tile, self.anchor, None)
         rest, left = self._rest(tile, u), self._left(tile, v)
         for j, coef in enumerate(self.coef):
-            left = added(left, product(-u[:, j, None], coef))
-        left = added(left, (-(rest @ self.coef), np.zeros_like(v)))
+            left = add_pairs(left, exact_product(-u[:, j, None], coef))
+        left = add_pairs(left, (-(rest @ self.coef), np.zeros_like(v)))
         if tile.weight is not None:
-            high, low = product(left[0], tile.weight[:, None])
+            high, low = exact_product(left[0], tile.weight[:, None])
             left = high, low + left[1] * tile.weight[:, None]
-        sums = [summed(left)]
+        sums = [sum_pairs(left)]
         for j in range(u.shape[1]):
-            high, low = product(left[0], u[:, j, None])
+            high, low = exact_product(left[0], u[:, j, None])
             low = low + left[1] * u[:, j, None] + left[0] * rest[:, j, None]
-            sums.append(summed((high, low)))
+            sums.append(sum_pairs((high, low)))
         return self._pull(tile, np.stack([s[0] for s in sums]), np.stack([s[1] for s in sums]))
 
-    def _pull(self, tile: Block, high: Floats, low: Floats) -> Pull:
+    def _pull(self, tile: Block, high: Floats, low: Floats) -> ResidualSums:
         seen = len(tile) if tile.weight is None else int((tile.weight > 0).sum())
-        return Pull(self.features, self.anchor, seen, high, low)
+        return ResidualSums(self.features, self.anchor, seen, high, low)
 
     def _left(self, tile: Block, v: Floats) -> Pair:
         """Responses less the intercept."""
         d = len(self.coef)
         assert tile.responses is not None
-        _, low = difference(tile.responses, self.anchor.origin[d:])
+        _, low = exact_difference(tile.responses, self.anchor.origin[d:])
         low /= self.anchor.unit[d:]
-        return added((v, low), (np.broadcast_to(-self.intercept, v.shape), np.zeros_like(v)))
+        return add_pairs((v, low), (np.broadcast_to(-self.intercept, v.shape), np.zeros_like(v)))
 
     def _rest(self, tile: Block, u: Floats) -> Floats:
         """(n, d) what rounding took from the offsets."""
         d = u.shape[1]
         features = dense(tile.features).astype(np.float64, copy=False)
-        return difference(features, self.anchor.origin[:d])[1] / self.anchor.unit[:d]
+        return exact_difference(features, self.anchor.origin[:d])[1] / self.anchor.unit[:d]
 
 
-def product(a: Floats, b: Floats) -> Pair:
+def exact_product(a: Floats, b: Floats) -> Pair:
     """a b, exactly."""
     high = a * b
     (a1, a2), (b1, b2) = _halves(a), _halves(b)
     return high, ((a1 * b1 - high) + a1 * b2 + a2 * b1) + a2 * b2
 
 
-def difference(a: Floats, b: Floats) -> Pair:
+def exact_difference(a: Floats, b: Floats) -> Pair:
     """a - b, exactly."""
     high = a - b
     back = high - a
     return high, (a - (high - back)) - (b + back)
 
 
-def added(a: Pair, b: Pair) -> Pair:
+def add_pairs(a: Pair, b: Pair) -> Pair:
     """a + b, to some 32 digits."""
     high = a[0] + b[0]
     back = high - a[0]
@@ -209,12 +209,12 @@ def added(a: Pair, b: Pair) -> Pair:
     return top, low - (top - high)
 
 
-def summed(a: Pair) -> Pair:
+def sum_pairs(a: Pair) -> Pair:
     """Sum over the first axis, by halves."""
     high, low = a
     while len(high) > 1:
         half, odd = len(high) // 2, len(high) % 2
-        pair = added((high[:half], low[:half]), (high[half : 2 * half], low[half : 2 * half]))
+        pair = add_pairs((high[:half], low[:half]), (high[half : 2 * half], low[half : 2 * half]))
         high, low = (
             np.concatenate([x, y[-1:]]) if odd else x
             for x, y in zip(pair, (high, low), strict=True)
@@ -235,12 +235,12 @@ _TILE_BYTES = 6 << 20  # tiles long enough that threads do not wait for one anot
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Local:
+class ScoreDerivatives:
     """A loss and its derivatives by the scores, row by row."""
 
     loss: float  # summed over rows, with their weights
     slope: Floats  # (m, n) l'(s), times the weight of the row
-    curve: Floats | None  # (m, n) diagonal of l''(s), or (n,) floor f(s); times the weight
+    curvature: Floats | None  # (m, n) diagonal of l''(s), or (n,) floor f(s); times the weight
     cross: Floats | None  # (m, n) r(s), where l'' = diag(curve) - r r'; None where m is one
     least: float  # smallest weight times f(s) of a row that counts
 
@@ -253,13 +253,13 @@ class Loss(Protocol):
         """m, how many scores a row has."""
         ...
 
-    def at(self, scores: Floats, tile: Block, *, want: Want) -> Local:
+    def at(self, scores: Floats, tile: Block, *, want: Want) -> ScoreDerivatives:
         """Loss and derivatives at scores (m, n) of a tile; the scores may be overwritten."""
         ...
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Slope:
+class LossSums:
     """The sums."""
 
     rows: int
@@ -269,9 +269,9 @@ class Slope:
     curvature: Floats | None  # (m (d+1), m (d+1)) or, as floor, (d+1, d+1)
     least: float  # over all rows
 
-    def __add__(self, other: Slope) -> Slope:
+    def __add__(self, other: LossSums) -> LossSums:
         ours, theirs = self.curvature, other.curvature
-        return Slope(
+        return LossSums(
             self.rows + other.rows,
             self.weight + other.weight,
             self.loss + other.loss,
@@ -280,13 +280,13 @@ class Slope:
             min(self.least, other.least),
         )
 
-    def __radd__(self, other: object) -> Slope:
+    def __radd__(self, other: object) -> LossSums:
         """So that `sum(parts)` works: it starts from 0."""
         return self if isinstance(other, int) and other == 0 else NotImplemented
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class SlopeReading:
+class LossReading:
     """Read loss and derivatives at given coefficients."""
 
     features: tuple[str, ...]  # d names, for messages
@@ -297,12 +297,12 @@ class SlopeReading:
     want: Want = "gradient"
 
     @property
-    def numbers(self) -> int:
+    def summary_size(self) -> int:
         """Size of the summary."""
         p, m = len(self.coef) + 1, len(self.intercept)
         return {"gradient": p * m, "floor": p * p}.get(self.want, p * m * p * m)
 
-    def read(self, block: Block) -> Slope:
+    def read(self, block: Block) -> LossSums:
         """Sums over the rows of one block."""
         running = _Running(self, block)
         size = max(running.size, 1)
@@ -320,7 +320,7 @@ def tile_rows(width: int) -> int:
 class _Running:
     """Sums under way, over the tiles of one block."""
 
-    def __init__(self, reading: SlopeReading, block: Block) -> None:
+    def __init__(self, reading: LossReading, block: Block) -> None:
         d, m = reading.coef.shape
         self.reading = reading
         wide = m * (d + 1) if reading.want == "curvature" and m > 1 else 0
@@ -332,7 +332,7 @@ class _Running:
         p = d + 1
         side = {"gradient": 0, "floor": p}.get(reading.want, m * p)
         none = None if reading.want == "gradient" else np.zeros((side, side))
-        self.slope = Slope(0, 0.0, 0.0, np.zeros((p, m)), none, np.inf)
+        self.slope = LossSums(0, 0.0, 0.0, np.zeros((p, m)), none, np.inf)
 
     def add(self, tile: Block) -> None:
         reading, now = self.reading, self.slope
@@ -343,9 +343,9 @@ class _Running:
         if not np.isfinite(local.loss):
             tile.blame(reading.features)
         gradient = np.vstack([_sums(rows, local.slope), local.slope.sum(axis=1)])
-        curvature = None if local.curve is None else self._curvature(rows, local)
+        curvature = None if local.curvature is None else self._curvature(rows, local)
         weight = float(len(tile)) if tile.weight is None else float(tile.weight.sum())
-        self.slope = now + Slope(len(tile), weight, local.loss, gradient, curvature, local.least)
+        self.slope = now + LossSums(len(tile), weight, local.loss, gradient, curvature, local.least)
 
     def _offsets(self, features: Features) -> Features:
         """Offsets of a tile; the rows themselves where these are their own offsets."""
@@ -354,18 +354,20 @@ class _Running:
             return features
         return anchor.offsets(features, out=self.room[: features.shape[0]])
 
-    def _curvature(self, rows: Features, local: Local) -> Floats:
+    def _curvature(self, rows: Features, local: ScoreDerivatives) -> Floats:
         """One block of (d+1, d+1) for each pair of scores; for a floor only one."""
-        assert local.curve is not None
+        assert local.curvature is not None
         rows = dense(rows)
         if local.cross is None:
-            return self._weighted(rows, np.atleast_2d(local.curve)[0])
-        m, p = len(local.curve), rows.shape[1] + 1
+            return self._weighted(rows, np.atleast_2d(local.curvature)[0])
+        m, p = len(local.curvature), rows.shape[1] + 1
         ones = np.hstack([rows, np.ones((len(rows), 1))])
         wide = (local.cross.T[:, :, None] * ones[:, None, :]).reshape(len(rows), m * p)
         found = np.asarray(-np.dot(wide.T, wide))
         for k in range(m):
-            found[k * p : (k + 1) * p, k * p : (k + 1) * p] += self._weighted(rows, local.curve[k])
+            found[k * p : (k + 1) * p, k * p : (k + 1) * p] += self._weighted(
+                rows, local.curvature[k]
+            )
         return found
 
     def _weighted(self, rows: Floats, weight: Floats) -> Floats:
@@ -402,7 +404,7 @@ Pass = Callable[[Any], Any]  # a fold of a reading over the rows, whoever does i
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class TurnedReading:
+class TransformedReading:
     """Read z in place of the features."""
 
     reading: Any  # of q columns, which are their own offsets
@@ -411,7 +413,7 @@ class TurnedReading:
     frame: Floats  # (d+1, q) A
 
     @property
-    def numbers(self) -> int:
+    def summary_size(self) -> int:
         """Size of the summary."""
         return int(self.reading.numbers)
 
@@ -435,52 +437,52 @@ _PRODUCT_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Products:
+class WeightedProducts:
     """Sums of products of rows and a 1. Sums of parts add."""
 
     gram: Floats  # (d + 1, d + 1) sum of curve u u', or (0, 0)
-    pull: Floats  # (d + 1, m) sum of u pull
+    rhs: Floats  # (d + 1, m) sum of u pull
 
-    def __add__(self, other: Products) -> Products:
-        return Products(self.gram + other.gram, self.pull + other.pull)
+    def __add__(self, other: WeightedProducts) -> WeightedProducts:
+        return WeightedProducts(self.gram + other.gram, self.rhs + other.rhs)
 
-    def __radd__(self, other: object) -> Products:
+    def __radd__(self, other: object) -> WeightedProducts:
         """So that `sum(parts)` works: it starts from 0."""
         return self if isinstance(other, int) and other == 0 else NotImplemented
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ProductsReading:
+class WeightedProductsReading:
     """Read sums of products of rows about an anchor, with weights by number of row."""
 
     anchor: Anchor
-    pull: Floats  # (N, m)
-    curve: Floats | None = None  # (N,) not negative
+    rhs: Floats  # (N, m)
+    weights: Floats | None = None  # (N,) not negative
 
     @property
-    def numbers(self) -> int:
+    def summary_size(self) -> int:
         """Size of the summary."""
         return (len(self.anchor.unit) + 1) ** 2
 
-    def read(self, block: Block) -> Products:
+    def read(self, block: Block) -> WeightedProducts:
         """The sums of one block, tile by tile."""
         d = len(self.anchor.unit)
         size = max(_PRODUCT_BYTES // (8 * d), d, 64)
-        curved = 0 if self.curve is None else d + 1
-        total = Products(np.zeros((curved, curved)), np.zeros((d + 1, self.pull.shape[1])))
+        curved = 0 if self.weights is None else d + 1
+        total = WeightedProducts(np.zeros((curved, curved)), np.zeros((d + 1, self.rhs.shape[1])))
         for lo in range(0, len(block), size):
             self._add(block.rows(lo, min(lo + size, len(block))), total)
         return total
 
-    def _add(self, tile: Block, total: Products) -> None:
+    def _add(self, tile: Block, total: WeightedProducts) -> None:
         offsets = self.anchor.offsets(dense(tile.features))
         rows = slice(tile.start, tile.start + len(tile))
-        pull = self.pull[rows]
-        total.pull[:-1] += offsets.T @ pull
-        total.pull[-1] += pull.sum(axis=0)
-        if self.curve is None:
+        pull = self.rhs[rows]
+        total.rhs[:-1] += offsets.T @ pull
+        total.rhs[-1] += pull.sum(axis=0)
+        if self.weights is None:
             return
-        curve = self.curve[rows]
+        curve = self.weights[rows]
         active = np.flatnonzero(curve)
         if 4 * len(active) < 3 * len(curve):
             offsets, curve = offsets[active], curve[active]

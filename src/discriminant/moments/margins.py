@@ -45,15 +45,15 @@ _SAFE = 1e150  # what can be squared
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Stand:
+class RowScaling:
     """Where rows stand: z = (x - origin) scale, and the feature of the intercept."""
 
     origin: Floats  # (d,) zero for sparse rows
     scale: Floats  # (d,) zero leaves a column out
-    one: float  # 1, or 0 for no intercept
+    intercept: float  # 1, or 0 for no intercept
 
     @property
-    def squares(self) -> bool:
+    def squarable(self) -> bool:
         """Whether scales can be squared."""
         some = self.scale[self.scale > 0]
         return not len(some) or bool(some.max() < _SAFE and some.min() > 1.0 / _SAFE)
@@ -68,87 +68,89 @@ class Stand:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Weights:
+class LinearWeights:
     """Weights of one score for two classes, or of K."""
 
     slope: Floats  # (1, d) or (K, d)
     intercept: Floats  # (1,) or (K,)
 
     @classmethod
-    def zero(cls, classes: int, width: int) -> Weights:
+    def zero(cls, classes: int, width: int) -> LinearWeights:
         scores = 1 if classes == 2 else classes
         return cls(np.zeros((scores, width)), np.zeros(scores))
 
-    def copy(self) -> Weights:
-        return Weights(self.slope.copy(), self.intercept.copy())
+    def copy(self) -> LinearWeights:
+        return LinearWeights(self.slope.copy(), self.intercept.copy())
 
-    def plus(self, other: Weights, factor: float) -> Weights:
-        return Weights(self.slope + factor * other.slope, self.intercept + factor * other.intercept)
+    def add_scaled(self, other: LinearWeights, factor: float) -> LinearWeights:
+        return LinearWeights(
+            self.slope + factor * other.slope, self.intercept + factor * other.intercept
+        )
 
     @property
-    def length(self) -> float:
+    def norm(self) -> float:
         """Norm of all weights as one long vector."""
         return float(np.hypot(np.linalg.norm(self.slope), np.linalg.norm(self.intercept)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Judgement:
+class Mistakes:
     """How weights do on rows. Judgements of parts add."""
 
-    wrong: int
-    least: float  # the least lead
+    count: int
+    min_margin: float  # the least lead
     radius: float  # the longest |z|, with the 1
     criterion: float  # J_p
-    moves: Weights  # sum of what the wrong rows ask for
+    update: LinearWeights  # sum of what the wrong rows ask for
 
-    def __add__(self, other: Judgement) -> Judgement:
-        return Judgement(
-            self.wrong + other.wrong,
-            min(self.least, other.least),
+    def __add__(self, other: Mistakes) -> Mistakes:
+        return Mistakes(
+            self.count + other.count,
+            min(self.min_margin, other.min_margin),
             max(self.radius, other.radius),
             self.criterion + other.criterion,
-            self.moves.plus(other.moves, 1.0),
+            self.update.add_scaled(other.update, 1.0),
         )
 
-    def __radd__(self, other: object) -> Judgement:
+    def __radd__(self, other: object) -> Mistakes:
         """So that `sum(parts)` works: it starts from 0."""
         return self if isinstance(other, int) and other == 0 else NotImplemented
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class JudgeReading:
+class MistakesReading:
     """Judge weights, row by row."""
 
-    weights: Weights
-    stand: Stand
-    fully: bool = True  # else only what is wrong is counted, which is quicker
+    weights: LinearWeights
+    scaling: RowScaling
+    detailed: bool = True  # else only what is wrong is counted, which is quicker
 
     @property
-    def numbers(self) -> int:
+    def summary_size(self) -> int:
         """Size of the summary."""
         return int(self.weights.slope.size)
 
-    def read(self, block: Block) -> Judgement:
+    def read(self, block: Block) -> Mistakes:
         """Judgement of the rows of a block, tile by tile."""
-        if is_sparse(block.features) and not self.fully:
+        if is_sparse(block.features) and not self.detailed:
             return self._count(block)
         total = self._tile(block.rows(0, _MISTAKE_ROWS))
         for lo in range(_MISTAKE_ROWS, len(block), _MISTAKE_ROWS):
             total = total + self._tile(block.rows(lo, min(lo + _MISTAKE_ROWS, len(block))))
         return total
 
-    def _tile(self, tile: Block) -> Judgement:
-        if not self.fully:
+    def _tile(self, tile: Block) -> Mistakes:
+        if not self.detailed:
             return self._count(tile)
-        z, one = self.stand.rows(tile.features), self.stand.one
+        z, one = self.scaling.rows(tile.features), self.scaling.intercept
         scores = z @ self.weights.slope.T + one * self.weights.intercept
-        lead, pull = leads(scores, tile.codes)
+        lead, pull = true_class_margins(scores, tile.codes)
         wrong = ~(lead > 0)
         pull = pull[wrong]
-        moves = Weights(np.asarray((z[wrong].T @ pull).T), one * pull.sum(axis=0))
+        moves = LinearWeights(np.asarray((z[wrong].T @ pull).T), one * pull.sum(axis=0))
         size = z.power(2).sum(axis=1) if is_sparse(z) else np.einsum("ij,ij->i", z, z)
         radius = float(np.sqrt(np.max(size) + one)) if len(lead) else 0.0
-        return Judgement(
+        return Mistakes(
             int(wrong.sum()),
             float(lead.min(initial=np.inf)),
             radius,
@@ -156,18 +158,18 @@ class JudgeReading:
             moves,
         )
 
-    def _count(self, tile: Block) -> Judgement:
-        slope, rows = self.weights.slope * self.stand.scale, tile.features
+    def _count(self, tile: Block) -> Mistakes:
+        slope, rows = self.weights.slope * self.scaling.scale, tile.features
         if not is_sparse(rows):
-            rows = np.subtract(dense(rows), self.stand.origin, dtype=np.float64)
-        scores = np.asarray(rows @ slope.T) + self.stand.one * self.weights.intercept
-        lead = leads(scores, tile.codes)[0]
-        none = Weights(np.zeros((0, 0)), np.zeros(0))
+            rows = np.subtract(dense(rows), self.scaling.origin, dtype=np.float64)
+        scores = np.asarray(rows @ slope.T) + self.scaling.intercept * self.weights.intercept
+        lead = true_class_margins(scores, tile.codes)[0]
+        none = LinearWeights(np.zeros((0, 0)), np.zeros(0))
         wrong = int(np.count_nonzero(~(lead > 0)))
-        return Judgement(wrong, float(lead.min(initial=np.inf)), np.nan, np.nan, none)
+        return Mistakes(wrong, float(lead.min(initial=np.inf)), np.nan, np.nan, none)
 
 
-def leads(scores: Floats, codes: Codes) -> tuple[Floats, Floats]:
+def true_class_margins(scores: Floats, codes: Codes) -> tuple[Floats, Floats]:
     """(n,) lead of the true class over the best other, and (n, m) which way each row pulls."""
     rows = np.arange(len(codes))
     if scores.shape[1] == 1:
@@ -202,7 +204,7 @@ class Margins:
     positive: Counts  # (K, K)
     codes: Places  # (m,) classes of the rows kept, sorted
     margin: Floats  # (m,) their smallest margins, from the smallest up in each class
-    draw: Draws  # (m,) what orders rows of equal margin
+    tiebreak: Draws  # (m,) what orders rows of equal margin
     offsets: Floats  # (m, d)
 
     @classmethod
@@ -234,7 +236,7 @@ class Margins:
             positive=ours.positive + theirs.positive,
             codes=np.concatenate([ours.codes, theirs.codes]),
             margin=np.concatenate([ours.margin, theirs.margin]),
-            draw=np.concatenate([ours.draw, theirs.draw]),
+            tiebreak=np.concatenate([ours.tiebreak, theirs.tiebreak]),
             offsets=np.concatenate([ours.offsets, theirs.offsets]),
         )
         return both._first() if len(ours.codes) and len(theirs.codes) else both
@@ -252,11 +254,11 @@ class Margins:
 
     def _first(self) -> Margins:
         """Only the rows to be kept, each different one once, in their order."""
-        once = np.lexsort((self.margin, self.draw, self.codes))
-        codes, draw = self.codes[once], self.draw[once]
+        once = np.lexsort((self.margin, self.tiebreak, self.codes))
+        codes, draw = self.codes[once], self.tiebreak[once]
         new = np.append(True, (codes[1:] != codes[:-1]) | (draw[1:] != draw[:-1]))
         once = once[new[: len(once)]]
-        order = once[np.lexsort((self.draw[once], self.margin[once], self.codes[once]))]
+        order = once[np.lexsort((self.tiebreak[once], self.margin[once], self.codes[once]))]
         codes = self.codes[order]
         place = np.arange(len(codes)) - np.searchsorted(codes, codes)
         order = order[place < self.keep]
@@ -264,7 +266,7 @@ class Margins:
             self,
             codes=self.codes[order],
             margin=self.margin[order],
-            draw=self.draw[order],
+            tiebreak=self.tiebreak[order],
             offsets=self.offsets[order],
         )
 
@@ -282,11 +284,13 @@ class MarginReading:
     coef: Floats  # (K, d) for offsets
     intercept: Floats  # (K,)
     keep: int  # rows of each class
-    spread: Floats | None = None  # (d,) of offsets; None is zero: the size of a column counts not
+    offset_range: Floats | None = (
+        None  # (d,) of offsets; None is zero: the size of a column counts not
+    )
     slack: float | None = None  # None is (8 + d) eps
 
     @property
-    def numbers(self) -> int:
+    def summary_size(self) -> int:
         """Size of the summary."""
         K, d = self.coef.shape
         return int(K * self.keep * (d + 3) + 3 * K * K)
@@ -323,7 +327,7 @@ class MarginReading:
             positive=counts[2],
             codes=codes[kept],
             margin=margins[kept].min(axis=1, initial=np.inf),
-            draw=_draw(values.astype(np.float64)),
+            tiebreak=_draw(values.astype(np.float64)),
             offsets=self.anchor.offsets(values),
         )
         return found._first()
@@ -346,7 +350,7 @@ class MarginReading:
     def _floor(self) -> Floats:
         """(K,) size of the terms of a score at the origin."""
         size = np.abs(self.intercept)
-        return size if self.spread is None else size + np.abs(self.coef) @ self.spread
+        return size if self.offset_range is None else size + np.abs(self.coef) @ self.offset_range
 
     def _smallest(self, margin: Floats, codes: Places, tile: Block) -> Places:
         """Places of rows among which are the `keep` of each class to be kept."""
@@ -401,5 +405,5 @@ def _aligned(ours: Margins, theirs: Margins) -> tuple[Margins, Margins]:
         anchor = theirs.anchor
     elif len(theirs.codes) and not anchor.same_as(theirs.anchor):
         zero, zero_too = ours._zero(), theirs._zero()
-        anchor = anchor.with_unit_for(theirs.anchor, zero=zero, zero_too=zero_too)
+        anchor = anchor.common_units(theirs.anchor, zero=zero, zero_too=zero_too)
     return ours.at(anchor), theirs.at(anchor)

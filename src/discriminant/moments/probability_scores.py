@@ -27,7 +27,7 @@ _TILE = 1 << 15  # posteriors at a time, so that they stay in the cache
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Scored:
+class ProbabilityScores:
     """Losses and calibration of posteriors of K classes."""
 
     weight: Floats  # (2, K) of the rows that have a posterior, by true class: sums of w, w^2
@@ -37,24 +37,25 @@ class Scored:
     top: Floats  # (3, B) by the largest posterior: sums of w, w p, w [y is that class]
 
     @classmethod
-    def empty(cls, classes: int, *, bins: int = BINS) -> Scored:
+    def empty(cls, classes: int, *, bins: int = BINS) -> ProbabilityScores:
         """Of no rows."""
         losses = np.zeros((4, classes)), np.zeros((4, classes))
         binned = np.zeros((3, classes, bins)), np.zeros((3, bins))
         return cls(np.zeros((2, classes)), *losses, *binned)
 
     @classmethod
-    def of(
+    def from_posteriors(
         cls,
         log_posterior: Floats,
         codes: Codes,
         weight: Floats | None = None,
         *,
         bins: int = BINS,
-    ) -> Scored:
+    ) -> ProbabilityScores:
         """Of n rows, all of positive weight; None is one for every row.
 
-        >>> found = Scored.of(np.log([[0.5, 0.5], [0.1, 0.9]]), np.array([0, 1]))
+        >>> logs = np.log([[0.5, 0.5], [0.1, 0.9]])
+        >>> found = ProbabilityScores.from_posteriors(logs, np.array([0, 1]))
         >>> found.brier[0].round(12).tolist()
         [0.5, 0.02]
         """
@@ -68,19 +69,19 @@ class Scored:
             _add(found, logs, codes[part].astype(np.intp), some)
         return found
 
-    def placed(self, places: npt.NDArray[np.intp], classes: int) -> Scored:
+    def reindex(self, places: npt.NDArray[np.intp], classes: int) -> ProbabilityScores:
         """The same among more classes, of which these were at `places`."""
-        found = Scored.empty(classes, bins=self.top.shape[1])
+        found = ProbabilityScores.empty(classes, bins=self.top.shape[1])
         found.weight[:, places], found.bins[:, places] = self.weight, self.bins
         found.log_loss[:, places], found.brier[:, places] = self.log_loss, self.brier
         found.top[:] = self.top
         return found
 
-    def __add__(self, other: Scored) -> Scored:
+    def __add__(self, other: ProbabilityScores) -> ProbabilityScores:
         """Over the rows of both, of the same classes."""
         if self.bins.shape != other.bins.shape:
             raise MomentsMismatchError.of_shape("bins", other.bins.shape, self.bins.shape)
-        return Scored(
+        return ProbabilityScores(
             self.weight + other.weight,
             self.log_loss + other.log_loss,
             self.brier + other.brier,
@@ -89,7 +90,7 @@ class Scored:
         )
 
 
-def edges(bins: int) -> Floats:
+def bin_edges(bins: int) -> Floats:
     """(B - 1,) the inner ends j/B of the bins, higher by a relative `TIE`.
 
     Round probabilities, such as 0.05 of a vote, often lie on an end; by way of their logarithms
@@ -98,7 +99,7 @@ def edges(bins: int) -> Floats:
     return np.asarray(np.arange(1, bins) / bins * (1.0 + TIE))
 
 
-def _add(found: Scored, logs: Floats, own: Places, weight: Floats | None) -> None:
+def _add(found: ProbabilityScores, logs: Floats, own: Places, weight: Floats | None) -> None:
     """Add rows with log posteriors (K, n) to the sums of `found`, which is being made."""
     K, n = logs.shape
     truth = own * n + np.arange(n)  # where, of all K n numbers, those of the true classes are
@@ -112,7 +113,7 @@ def _add(found: Scored, logs: Floats, own: Places, weight: Floats | None) -> Non
 
 
 def _put_in_bins(
-    found: Scored, p: Floats, own: Places, truth: Places, weight: Floats | None
+    found: ProbabilityScores, p: Floats, own: Places, truth: Places, weight: Floats | None
 ) -> None:
     K, B = len(p), found.top.shape[1]
     place = _bin_of(p, B)
@@ -120,17 +121,17 @@ def _put_in_bins(
         found.bins[:2, k] += _in_bins(place[k], p[k], weight, B)
     true = place.ravel()[truth] + B * own
     found.bins[2] += np.bincount(true, weight, minlength=K * B).reshape(K, B)
-    largest, best = first_largest(p)
+    largest, best = max_and_argmax(p)
     right = (best == own).astype(np.float64)
     most = place.max(axis=0)  # a larger p is in no lower bin
     found.top[:2] += _in_bins(most, largest, weight, B)
     found.top[2] += np.bincount(most, right if weight is None else weight * right, minlength=B)
 
 
-def first_largest(p: Floats) -> tuple[Floats, npt.NDArray[np.intp]]:
+def max_and_argmax(p: Floats) -> tuple[Floats, npt.NDArray[np.intp]]:
     """(n,) the largest of (K, n), and which: as `argmax`, some ten times as fast for few classes.
 
-    >>> first_largest(np.array([[0.3, 0.5], [0.7, 0.5]]))
+    >>> max_and_argmax(np.array([[0.3, 0.5], [0.7, 0.5]]))
     (array([0.7, 0.5]), array([1, 0]))
     """
     largest, best = p[0].copy(), np.zeros(p.shape[1], dtype=np.intp)
@@ -147,8 +148,10 @@ def _bin_of(p: Floats, bins: int) -> Places:
     [0, 0, 1, 1]
     """
     if not (p.min(initial=0.0) >= 0.0 and p.max(initial=0.0) <= 1.0 + 0.5 / bins):
-        return np.searchsorted(edges(bins), p)  # no probabilities: into the first bin or the last
-    ends = np.concatenate(([-np.inf], edges(bins), [np.inf]))
+        return np.searchsorted(
+            bin_edges(bins), p
+        )  # no probabilities: into the first bin or the last
+    ends = np.concatenate(([-np.inf], bin_edges(bins), [np.inf]))
     found = (p * bins).astype(np.intp)  # right, or on the lower end of the next bin
     found -= p <= ends[found]
     return found

@@ -39,7 +39,7 @@ _LEAST = np.uint64((1 << 52) - 1)  # of -inf; what is below would be NaN
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Steps:
+class ScoreCounts:
     """Weight of the rows of both kinds at each score."""
 
     threshold: Floats  # (m,) rising
@@ -123,9 +123,9 @@ class Ranking:
             f"{len(self.keys)} of {self.bins} bins, {lost})"
         )
 
-    def steps(self) -> Steps:
+    def steps(self) -> ScoreCounts:
         """The weights at the lower edges of the bins."""
-        return Steps(scores_of(self.keys), self.weight[0], self.weight[1], self.dropped == 0)
+        return ScoreCounts(scores_of(self.keys), self.weight[0], self.weight[1], self.dropped == 0)
 
     def _read(
         self, scores: npt.NDArray[Any], own: npt.NDArray[np.bool_], weight: Floats | None
@@ -165,7 +165,7 @@ class RankingReading:
     bins: int = BINS
 
     @property
-    def numbers(self) -> int:
+    def summary_size(self) -> int:
         """Size of the summary."""
         return 3 * self.bins
 

@@ -64,21 +64,21 @@ class ColumnSums:
         return self.total / self.weight
 
     @property
-    def spread(self) -> Floats:
+    def std(self) -> Floats:
         """(d,) standard deviation of each column, with the weight as denominator."""
         variance = self.squares / self.weight - (self.mean - self.centre) ** 2
         return np.asarray(np.sqrt(np.maximum(variance, 0.0)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ColumnReading:
+class ColumnSumsReading:
     """Read the sums of d columns."""
 
     features: tuple[str, ...]  # d names, for messages
     centre: Floats  # (d,)
 
     @property
-    def numbers(self) -> int:
+    def summary_size(self) -> int:
         """Size of the summary."""
         return 2 * len(self.features)
 
@@ -137,8 +137,8 @@ class ScatterFactor:
         anchor = self.anchor
         if not anchor.same_as(other.anchor):
             zero, zero_too = self._zero(), other._zero()
-            anchor = anchor.with_unit_for(other.anchor, zero=zero, zero_too=zero_too)
-        root = triangle(np.vstack([self.at(anchor).root, other.at(anchor).root]))
+            anchor = anchor.common_units(other.anchor, zero=zero, zero_too=zero_too)
+        root = triangular_factor(np.vstack([self.at(anchor).root, other.at(anchor).root]))
         return replace(self, anchor=anchor, rows=self.rows + other.rows, root=root)
 
     def __radd__(self, other: object) -> ScatterFactor:
@@ -154,7 +154,7 @@ class ScatterFactor:
         root[:, 1:] += root[:, :1] * self.anchor.shift_to(anchor)
         return replace(self, anchor=anchor, root=root)
 
-    def among(self, columns: Sequence[str], places: npt.NDArray[np.intp]) -> ScatterFactor:
+    def reindex(self, columns: Sequence[str], places: npt.NDArray[np.intp]) -> ScatterFactor:
         """The same rows among more columns, ours at rising places; the others are zero."""
         p = len(columns)
         root, origin, unit = np.zeros((len(self.root), 1 + p)), np.zeros(p), np.ones(p)
@@ -183,17 +183,17 @@ class ScatterFactor:
     def uncentred(self) -> Floats:
         """(r, p) factor of the rows about zero, in the unit of the anchor."""
         about_zero = self.at(Anchor(np.zeros(len(self.columns)), self.anchor.unit))
-        return triangle(about_zero.root[:, 1:])
+        return triangular_factor(about_zero.root[:, 1:])
 
     def _zero(self) -> npt.NDArray[np.bool_]:
         """(p,) whether a column is zero in every row."""
         return np.asarray((self.anchor.origin == 0) & ~self.root[:, 1:].any(axis=0))
 
 
-def triangle(rows: Floats) -> Floats:
+def triangular_factor(rows: Floats) -> Floats:
     """Triangular factor of rows, its diagonal not negative, so that it is unique.
 
-    >>> triangle(np.array([[3.0, 1.0], [4.0, 2.0]])).round(3)
+    >>> triangular_factor(np.array([[3.0, 1.0], [4.0, 2.0]])).round(3)
     array([[5. , 2.2],
            [0. , 0.4]])
     """
@@ -203,7 +203,7 @@ def triangle(rows: Floats) -> Floats:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class FactorReading:
+class ScatterFactorReading:
     """Read the factor of features and responses; these come from the rows or from their class."""
 
     columns: tuple[str, ...]  # p = d + m names
@@ -211,7 +211,7 @@ class FactorReading:
     coding: Floats | None = None  # (K, m) offsets to respond with, by class
 
     @property
-    def numbers(self) -> int:
+    def summary_size(self) -> int:
         """Size of the summary."""
         return (1 + len(self.columns)) ** 2
 
@@ -221,19 +221,19 @@ class FactorReading:
         size, root = max(_TILE, 4 * p), np.zeros((0, 1 + p))
         for lo in range(0, len(block), size):
             tile = block.rows(lo, min(lo + size, len(block)))
-            root = triangle(np.vstack([root, self._weighted(tile)]))
+            root = triangular_factor(np.vstack([root, self._weighted(tile)]))
         seen = len(block) if block.weight is None else int((block.weight > 0).sum())
         return ScatterFactor(self.columns, self.anchor, seen, root)
 
     def _weighted(self, tile: Block) -> Floats:
-        u, v = offsets_of(tile, self.anchor, self.coding)
+        u, v = row_offsets(tile, self.anchor, self.coding)
         found = np.hstack([np.ones((len(tile), 1)), u, v])
         if not np.isfinite(found).all():
             tile.blame(self.columns)
         return found if tile.weight is None else found * np.sqrt(tile.weight)[:, None]
 
 
-def offsets_of(tile: Block, anchor: Anchor, coding: Floats | None) -> tuple[Floats, Floats]:
+def row_offsets(tile: Block, anchor: Anchor, coding: Floats | None) -> tuple[Floats, Floats]:
     """(n, d) features and (n, m) responses of some rows, as offsets."""
     d = tile.features.shape[1]
     places = np.arange(len(anchor.origin))

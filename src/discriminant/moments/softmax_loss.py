@@ -28,7 +28,7 @@ import numpy as np
 from scipy.special import log_ndtr
 
 from discriminant.moments.anchor import Anchor
-from discriminant.moments.loss import Local, Want, tile_rows
+from discriminant.moments.loss import ScoreDerivatives, Want, tile_rows
 from discriminant.table.blocks import Block, Floats
 
 LinkName = Literal["logit", "probit", "cloglog", "cauchit"]
@@ -38,12 +38,12 @@ _ROOT_2PI = 0.5 * np.log(2 * np.pi)
 
 
 @dataclass(frozen=True, slots=True)
-class Softmax:
+class SoftmaxLoss:
     """K classes, each with a score; the truth is the code of a row."""
 
     columns: int  # K
 
-    def at(self, scores: Floats, tile: Block, *, want: Want) -> Local:
+    def at(self, scores: Floats, tile: Block, *, want: Want) -> ScoreDerivatives:
         """Loss and derivatives; the scores become the probabilities."""
         rows = np.arange(len(tile))
         true = scores[tile.codes, rows]
@@ -66,11 +66,11 @@ class Softmax:
         chances[tile.codes, rows] -= 1.0
         if weight is not None:
             chances *= weight
-        return Local(_total(loss, weight), chances, curve, cross, smallest)
+        return ScoreDerivatives(_total(loss, weight), chances, curve, cross, smallest)
 
 
 @dataclass(frozen=True, slots=True)
-class Binary:
+class BinaryLoss:
     """Two classes and one score, that of the second."""
 
     link: LinkName = "logit"
@@ -80,12 +80,12 @@ class Binary:
         """One score."""
         return 1
 
-    def at(self, scores: Floats, tile: Block, *, want: Want) -> Local:
+    def at(self, scores: Floats, tile: Block, *, want: Want) -> ScoreDerivatives:
         """Loss and derivatives."""
         if self.link == "logit":
             return _logit_rows(scores[0], tile, want)
         second = tile.codes.astype(bool)
-        found = TWO_SIDED[self.link](scores[0])
+        found = LINK_TAILS[self.link](scores[0])
         loss = -np.where(second, found.log_one, found.log_zero)
         slope = np.where(second, -found.hazard_one, found.hazard_zero)
         curve = found.hazard_one * found.hazard_zero
@@ -93,7 +93,7 @@ class Binary:
         return _binary(_total(loss, tile.weight), slope, curve, smallest, tile.weight, want)
 
 
-class TwoSided(NamedTuple):
+class LinkTails(NamedTuple):
     """A link at some scores."""
 
     log_one: Floats  # log mu
@@ -102,14 +102,14 @@ class TwoSided(NamedTuple):
     hazard_zero: Floats  # mu' / (1 - mu)
 
 
-def logit(scores: Floats) -> TwoSided:
+def logit(scores: Floats) -> LinkTails:
     """mu = 1 / (1 + exp(-s))."""
     small = np.exp(-np.abs(scores))
     near, far = 1.0 / (1.0 + small), small / (1.0 + small)
     up = scores >= 0
     log_near = -np.log1p(small)
     log_far = log_near - np.abs(scores)
-    return TwoSided(
+    return LinkTails(
         np.where(up, log_near, log_far),
         np.where(up, log_far, log_near),
         np.where(up, far, near),
@@ -117,14 +117,14 @@ def logit(scores: Floats) -> TwoSided:
     )
 
 
-def probit(scores: Floats) -> TwoSided:
+def probit(scores: Floats) -> LinkTails:
     """mu = Phi(s)."""
     density = -0.5 * scores * scores - _ROOT_2PI
     one, zero = log_ndtr(scores), log_ndtr(-scores)
-    return TwoSided(one, zero, np.exp(density - one), np.exp(density - zero))
+    return LinkTails(one, zero, np.exp(density - one), np.exp(density - zero))
 
 
-def cloglog(scores: Floats) -> TwoSided:
+def cloglog(scores: Floats) -> LinkTails:
     """mu = 1 - exp(-exp(s)): log(1 - mu) is -exp(s), and mu'/(1 - mu) is exp(s)."""
     rate = np.exp(np.minimum(scores, 700.0))
     one = np.where(rate < 1e-300, scores, np.log(-np.expm1(-np.maximum(rate, 1e-300))))
@@ -133,17 +133,17 @@ def cloglog(scores: Floats) -> TwoSided:
     faint = np.maximum(rate, 1e-300)
     some = faint / np.expm1(np.minimum(faint, 700.0))
     hazard = np.where(rate < 700.0, some, 0.0)  # beyond, it is less than 1e-300
-    return TwoSided(one, -rate, hazard, rate)
+    return LinkTails(one, -rate, hazard, rate)
 
 
-def cauchit(scores: Floats) -> TwoSided:
+def cauchit(scores: Floats) -> LinkTails:
     """mu = 1/2 + arctan(s) / pi; in a tail arctan(1 / |s|) / pi, which is exact there."""
     far = np.arctan2(1.0, np.abs(scores)) / np.pi  # the smaller of mu and 1 - mu
     up = scores >= 0
     one, zero = np.where(up, 1.0 - far, far), np.where(up, far, 1.0 - far)
     density = 1.0 / (np.pi * (1.0 + scores * scores))
     log_near, log_far = np.log1p(-far), np.log(far)
-    return TwoSided(
+    return LinkTails(
         np.where(up, log_near, log_far),
         np.where(up, log_far, log_near),
         density / one,
@@ -151,10 +151,10 @@ def cauchit(scores: Floats) -> TwoSided:
     )
 
 
-TWO_SIDED = {"logit": logit, "probit": probit, "cloglog": cloglog, "cauchit": cauchit}
+LINK_TAILS = {"logit": logit, "probit": probit, "cloglog": cloglog, "cauchit": cauchit}
 
 
-def _logit_rows(scores: Floats, tile: Block, want: Want) -> Local:
+def _logit_rows(scores: Floats, tile: Block, want: Want) -> ScoreDerivatives:
     """The logit, with few and short passes over the rows: this is where time goes.
 
     `side` is -1 for the second class and 1 for the first, so that t = side s is how far a row is on
@@ -184,10 +184,12 @@ def _binary(
     smallest: float,
     weight: Floats | None,
     want: Want,
-) -> Local:
+) -> ScoreDerivatives:
     if weight is not None:
         slope, curve = slope * weight, curve * weight
-    return Local(loss, slope[None], None if want == "gradient" else curve[None], None, smallest)
+    return ScoreDerivatives(
+        loss, slope[None], None if want == "gradient" else curve[None], None, smallest
+    )
 
 
 def _spread(chances: Floats, weight: Floats | None) -> tuple[Floats, Floats]:
@@ -209,21 +211,21 @@ def _smallest(floor: Floats, weight: Floats | None) -> float:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Pulled:
+class JeffreysGradient:
     """The sum."""
 
     gradient: Floats  # (d+1, K or 1)
 
-    def __add__(self, other: Pulled) -> Pulled:
-        return Pulled(self.gradient + other.gradient)
+    def __add__(self, other: JeffreysGradient) -> JeffreysGradient:
+        return JeffreysGradient(self.gradient + other.gradient)
 
-    def __radd__(self, other: object) -> Pulled:
+    def __radd__(self, other: object) -> JeffreysGradient:
         """So that `sum(parts)` works: it starts from 0."""
         return self if isinstance(other, int) and other == 0 else NotImplemented
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class LeverageReading:
+class JeffreysReading:
     """Read the pull at given coefficients, with a given curvature."""
 
     anchor: Anchor
@@ -234,17 +236,17 @@ class LeverageReading:
     root: Floats  # (m, q, m q) with H^-1 = root root', over theta column by column
 
     @property
-    def numbers(self) -> int:
+    def summary_size(self) -> int:
         """Size of the summary, and of what is at hand for a row."""
         return self.coef.size + self.root.size
 
-    def read(self, block: Block) -> Pulled:
+    def read(self, block: Block) -> JeffreysGradient:
         """The sum over the rows of one block."""
         total = np.zeros((len(self.coef) + 1, len(self.intercept)))
         size = tile_rows(len(self.coef) + self.root[:, 0].size)
         for lo in range(0, len(block), size):
             total += self._tile(block.rows(lo, min(lo + size, len(block))))
-        return Pulled(total)
+        return JeffreysGradient(total)
 
     def _tile(self, tile: Block) -> Floats:
         offsets = self.anchor.offsets(tile.features)

@@ -41,7 +41,7 @@ class Reading(Protocol[S_co]):
     """What to sum over rows."""
 
     @property
-    def numbers(self) -> int:
+    def summary_size(self) -> int:
         """How many numbers its summary holds, so that an engine can choose the size of a block."""
         ...
 
@@ -54,44 +54,44 @@ S = TypeVar("S", bound=Summary)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ByFold(Generic[S]):
+class FoldSums(Generic[S]):
     """A summary of each fold."""
 
     parts: tuple[S | None, ...]  # F; None of no rows
 
-    def __add__(self, other: ByFold[S]) -> ByFold[S]:
+    def __add__(self, other: FoldSums[S]) -> FoldSums[S]:
         """Over the rows of both."""
         if len(self.parts) != len(other.parts):
             raise MomentsMismatchError.of_shape("folds", (len(other.parts),), (len(self.parts),))
         both = zip(self.parts, other.parts, strict=True)
-        return ByFold(tuple(_sum(one, two) for one, two in both))
+        return FoldSums(tuple(_sum(one, two) for one, two in both))
 
-    def __radd__(self, other: object) -> ByFold[S]:
+    def __radd__(self, other: object) -> FoldSums[S]:
         """So that `sum(parts)` works: it starts from 0."""
         return self if isinstance(other, int) and other == 0 else NotImplemented
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ByFoldReading(Generic[S]):
+class FoldSumsReading(Generic[S]):
     """Read each fold on its own."""
 
     reading: Reading[S]
     folds: int
 
     @property
-    def numbers(self) -> int:
+    def summary_size(self) -> int:
         """Size of the summary."""
-        return self.folds * self.reading.numbers
+        return self.folds * self.reading.summary_size
 
-    def read(self, block: Block) -> ByFold[S]:
+    def read(self, block: Block) -> FoldSums[S]:
         """The folds of one block."""
         found: list[S | None] = [None] * self.folds
-        for f, part in fold_blocks(block):
+        for f, part in split_by_fold(block):
             found[f] = self.reading.read(part)
-        return ByFold(tuple(found))
+        return FoldSums(tuple(found))
 
 
-def fold_blocks(block: Block) -> Iterator[tuple[int, Block]]:
+def split_by_fold(block: Block) -> Iterator[tuple[int, Block]]:
     """The rows of each fold that a block has rows of, side by side."""
     assert block.fold is not None
     order = np.argsort(block.fold, kind="stable")

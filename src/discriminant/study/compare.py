@@ -44,7 +44,7 @@ from discriminant.assessment.resampling.folds import Dealt, FoldNumbers
 from discriminant.assessment.resampling.rda_grid import STEPS, Candidates, Grid
 from discriminant.assessment.scorers import DecisionScorer, ModelScorer, Predictions, RuleScorer
 from discriminant.engines.local import available_threads
-from discriminant.engines.partitioned import AnyTable, Parted
+from discriminant.engines.partitioned import AnyTable, PartitionedTable
 from discriminant.errors import DiscriminantError, StudyError, capture_warnings
 from discriminant.models.gaussian.family import GaussianFamily
 from discriminant.moments.class_moments import ClassMoments, Detail
@@ -414,21 +414,21 @@ class Fitted:
 class RunInParts(Run):
     """Rows are where they are; some of them, drawn, are at hand."""
 
-    parted: Parted
+    parted: PartitionedTable
     dealing: Any  # how many folds, or the column that says them
     _dealt: Dealt | None = field(default=None, init=False)
     _folded: Folded | None = field(default=None, init=False)
     _missing: tuple[Warning, ...] = field(default=(), init=False)
 
     @property
-    def rows(self) -> Parted:
+    def rows(self) -> PartitionedTable:
         """All of them."""
         return self.parted
 
     @property
     def table(self) -> Table:
         """Those drawn, in the order in which they are dealt into folds."""
-        return self.dealt.rows.drawn
+        return self.dealt.rows.sample
 
     @property
     def dealt(self) -> Dealt:
@@ -451,7 +451,7 @@ class RunInParts(Run):
             dealt = self.dealt
             whole = dealt.rows.moments
             fold = dealt.drawn.astype(np.intp, copy=False)
-            self._folded = Folded.around(dealt.rows.drawn, fold, dealt.trains, whole)
+            self._folded = Folded.around(dealt.rows.sample, fold, dealt.trains, whole)
         return self._folded
 
     @property

@@ -33,7 +33,7 @@ from typing import Any
 import numpy as np
 
 from discriminant.engines.engine import engine_of
-from discriminant.engines.sql import SqlSource, source_of
+from discriminant.engines.sql import SqlSource, as_source
 from discriminant.errors import (
     CategoryError,
     ColumnNamesError,
@@ -71,7 +71,7 @@ class DatabaseRows:
     @classmethod
     def of(cls, source: Any) -> DatabaseRows:
         """What `discriminant.sql` returned, or the URL of a table."""
-        found = source_of(source)
+        found = as_source(source)
         if found.pushdown:
             raise DatabaseError.must_stay(found.name, "To answer each row")
         return cls(found)
@@ -89,7 +89,7 @@ class DatabaseRows:
     def batches(self, columns: Sequence[str]) -> Iterator[tuple[Any, Frame]]:
         """Rows as they come, as Arrow has them and as cells."""
         place = 0
-        with closing(self.source.streamed(columns)) as tables:
+        with closing(self.source.stream_tables(columns)) as tables:
             for table in tables:
                 yield table, Frame(from_arrow(table), table.num_rows, start=place)
                 place += table.num_rows

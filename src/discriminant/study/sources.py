@@ -30,9 +30,9 @@ from typing import Any
 import numpy as np
 
 from discriminant.assessment.resampling.folds import FoldNumbers, fold_numbers
-from discriminant.engines.engine import ENGINES, engine_of, rows, source_of
+from discriminant.engines.engine import ENGINES, engine_of, partitioned_source, rows
 from discriminant.engines.memory_limit import memory_limit
-from discriminant.engines.partitioned import AnyTable, Parted
+from discriminant.engines.partitioned import AnyTable, PartitionedTable
 from discriminant.engines.sql import Query, sql
 from discriminant.errors import CommandError, EngineError, OptionError, SparseFileError
 from discriminant.moments.class_moments import Detail
@@ -55,7 +55,7 @@ class StudySource:
 
     name: str  # for people
     opened: Opened  # the rows in memory: all of them, or some
-    partitioned: Parted | None = None  # all of them, where these are in parts
+    partitioned: PartitionedTable | None = None  # all of them, where these are in parts
 
     @property
     def rows(self) -> AnyTable:
@@ -70,10 +70,10 @@ class StudySource:
             "Models made from moments are fitted to all rows, and every model is measured on all "
             "of them."
         )
-        if not self.partitioned.whole:
+        if not self.partitioned.sample_is_complete:
             said += (
                 " Models that must see rows are fitted to a sample of "
-                f"{len(self.partitioned.drawn):,} rows from all partitions; figures show it."
+                f"{len(self.partitioned.sample):,} rows from all partitions; figures show it."
             )
         return replace(self, opened=replace(self.opened, said=(*self.opened.said, said)))
 
@@ -101,7 +101,7 @@ def open_study_source(
     if pushdown:
         source = _summed_inside(source)
     name = source_name(source)
-    if isinstance(source, Parted):
+    if isinstance(source, PartitionedTable):
         return StudySource(name, _some(_same(source, target, reading), "opened before"), source)
     whole = MEMORY if reading.get("max_bytes") is not None else None  # what only memory knows of
     if whole is not None and engine not in (None, MEMORY):
@@ -137,7 +137,9 @@ def open_partitions(
     """The parts of a source, none of which is read yet."""
     source = resolve_database(source, table, query)
     way = choose_engine(source, engine=engine, in_parts=True)
-    return source_of(source, engine=way, **({"progress": progress} if way == "files" else {}))
+    return partitioned_source(
+        source, engine=way, **({"progress": progress} if way == "files" else {})
+    )
 
 
 def choose_engine(source: Any, *, engine: str | None = None, in_parts: bool = False) -> str:
@@ -159,7 +161,7 @@ def choose_engine(source: Any, *, engine: str | None = None, in_parts: bool = Fa
 
 def source_name(source: Any) -> str:
     """What is read, for people; an address without its secrets."""
-    if isinstance(source, Parted):
+    if isinstance(source, PartitionedTable):
         return source.source.name
     if isinstance(source, Query):
         text = source.text if isinstance(source.text, str) else ".".join(source.text)
@@ -220,7 +222,7 @@ def _summed_inside(source: Any) -> Any:
     return replace(source, pushdown=True)
 
 
-def _same(source: Parted, target: str, reading: Mapping[str, Any]) -> Parted:
+def _same(source: PartitionedTable, target: str, reading: Mapping[str, Any]) -> PartitionedTable:
     if target != source.plan.target:
         raise OptionError.of("target", target, f"'{source.plan.target}', as these rows have it")
     usual = {"missing": source.plan.encoding.missing, "weight": source.plan.weight}
@@ -230,10 +232,10 @@ def _same(source: Parted, target: str, reading: Mapping[str, Any]) -> Parted:
     return source
 
 
-def _some(found: Parted, way: str) -> Opened:
+def _some(found: PartitionedTable, way: str) -> Opened:
     """Some rows in memory, with what is to be said of all."""
-    told = (*found.said, f"The {len(found):,} rows are read in parts ({way}).")
-    return Opened(found.drawn, found.plan.encoding, told, None, found.rows_read)
+    told = (*found.notes, f"The {len(found):,} rows are read in parts ({way}).")
+    return Opened(found.sample, found.plan.encoding, told, None, found.rows_read)
 
 
 def _fits(path: str) -> bool:

@@ -200,7 +200,7 @@ class FoldsReading:
     """Look which folds the rows of a small table come into."""
 
     @property
-    def numbers(self) -> int:
+    def summary_size(self) -> int:
         """Of each row two."""
         return 2
 

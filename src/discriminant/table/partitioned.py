@@ -39,14 +39,14 @@ if TYPE_CHECKING:
     from discriminant.table.column_types import Wishes
 
 
-class Adds(Protocol):
+class Additive(Protocol):
     """Something that adds: see `moments.summary`."""
 
     def __add__(self, other: Self) -> Self: ...
 
 
-A = TypeVar("A", bound=Adds)
-B = TypeVar("B", bound=Adds, covariant=True)
+A = TypeVar("A", bound=Additive)
+B = TypeVar("B", bound=Additive, covariant=True)
 Step = Callable[[Block], Block]  # what is done to rows once they are features: `table.steps`
 
 
@@ -109,7 +109,7 @@ class Source(Protocol):
         """
         ...
 
-    def summed(self, work: Work[A]) -> A:
+    def map_reduce(self, work: Work[A]) -> A:
         """The sum of what `work` says of each part, every part counted exactly once."""
         ...
 
@@ -138,7 +138,7 @@ def reading_as(source: Source, wishes: Wishes, fitted: Encoding | None = None) -
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Partial(Generic[A]):
+class PartialSum(Generic[A]):
     """What was summed over some parts; or why that could not be.
 
     Errors travel as answers: some engines give back only the text of what a worker raised.
@@ -149,22 +149,22 @@ class Partial(Generic[A]):
     fault: Exception | None = None  # the first in the order of the parts
 
     @classmethod
-    def of_fault(cls, fault: Exception, part: Part, rows: int) -> Partial[A]:
+    def of_fault(cls, fault: Exception, part: Part, rows: int) -> PartialSum[A]:
         """Why a part could not be summed; an error says where it lies."""
         if isinstance(fault, DiscriminantError):
             fault = type(fault)(f"{fault} This was in {part.name}.")
         return cls(None, rows, fault)
 
-    def __add__(self, other: Partial[A]) -> Partial[A]:
+    def __add__(self, other: PartialSum[A]) -> PartialSum[A]:
         """Over the rows of both."""
         if self.fault is not None or other.fault is not None:
-            return Partial(None, self.rows + other.rows, self.fault or other.fault)
+            return PartialSum(None, self.rows + other.rows, self.fault or other.fault)
         if self.total is None or other.total is None:
             total = other.total if self.total is None else self.total
-            return Partial(total, self.rows + other.rows)
-        return Partial(self.total + other.total, self.rows + other.rows)
+            return PartialSum(total, self.rows + other.rows)
+        return PartialSum(self.total + other.total, self.rows + other.rows)
 
-    def checked(self) -> Partial[A]:
+    def checked(self) -> PartialSum[A]:
         """Itself, or the error."""
         if self.fault is not None:
             raise self.fault

@@ -41,7 +41,7 @@ from discriminant.table.column_profile import (
 from discriminant.table.column_types import Wishes, learn_seen
 from discriminant.table.labels import joined, label_codes
 from discriminant.table.open import check_classes
-from discriminant.table.partitioned import Part, Partial, Plan, Source
+from discriminant.table.partitioned import Part, PartialSum, Plan, Source
 
 _MOST = 100_000  # levels of a column that are kept
 _EXACT = 2.0**53
@@ -197,7 +197,7 @@ class SurveyWork:
     wishes: Wishes
     columns: tuple[str, ...]
 
-    def __call__(self, part: Part) -> Partial[Survey]:
+    def __call__(self, part: Part) -> PartialSum[Survey]:
         """Of the rows of a part."""
         found: Survey | None = None
         rows = 0
@@ -209,8 +209,8 @@ class SurveyWork:
                 rows += len(frame)
                 found = one if found is None else found + one
         except DiscriminantError as fault:
-            return Partial.of_fault(fault, part, rows)
-        return Partial(found, rows)
+            return PartialSum.of_fault(fault, part, rows)
+        return PartialSum(found, rows)
 
     def _of(self, frame: Frame) -> Survey:
         if self.wishes.missing == "drop" and self.wishes.target is not None:
@@ -228,7 +228,7 @@ class SurveyWork:
 
 def surveyed(source: Source, wishes: Wishes, names: Sequence[str]) -> Survey:
     """Read some columns of all rows, once."""
-    found = source.summed(SurveyWork(wishes, tuple(names))).checked().total
+    found = source.map_reduce(SurveyWork(wishes, tuple(names))).checked().total
     assert found is not None
     return found
 
@@ -345,7 +345,7 @@ class LevelsWork:
         """That column alone."""
         return (self.column,)
 
-    def __call__(self, part: Part) -> Partial[Levels]:
+    def __call__(self, part: Part) -> PartialSum[Levels]:
         """The levels of its rows."""
         found = Levels(frozenset(), self.most)
         rows = 0
@@ -355,8 +355,8 @@ class LevelsWork:
                 rows += len(frame)
                 found += Levels.of(_present(cells), self.most)
         except DiscriminantError as fault:
-            return Partial.of_fault(fault, part, rows)
-        return Partial(found, rows)
+            return PartialSum.of_fault(fault, part, rows)
+        return PartialSum(found, rows)
 
 
 def _present(cells: Cells) -> Iterable[str]:

@@ -20,7 +20,7 @@ from sklearn.preprocessing import FunctionTransformer
 
 import discriminant as dd
 from discriminant.engines import checkpoint
-from discriminant.engines.checkpoint import CannotKeepError, digest, packed, unpacked
+from discriminant.engines.checkpoint import NotSerializableError, deserialize, digest, serialize
 from discriminant.errors import CheckpointError, CheckpointWarning, WriteError
 from discriminant.table.files import splits
 from discriminant.table.survey import Levels
@@ -198,7 +198,7 @@ def test_sum_of_other_content_is_damaged(text):
     file = io.BytesIO()
     np.savez(file, text=np.frombuffer(text.encode(), dtype=np.uint8))
     with pytest.raises(ValueError, match="Error"):
-        unpacked(file.getvalue())
+        deserialize(file.getvalue())
 
 
 @pytest.mark.parametrize("left", [".journal.json.0a1b2c3d", ".journal.json.3f0a9c-0a1b2c3d.tmp"])
@@ -233,7 +233,7 @@ def test_a_completed_checkpoint_is_gone(tmp_path):
 @pytest.mark.parametrize("kind", KINDS, ids=repr)
 def test_every_summary_comes_back_with_every_bit(kind):
     summary = kind.read(random_rows(3))
-    again, _ = unpacked(packed(summary, {}))
+    again, _ = deserialize(serialize(summary, {}))
     assert type(again) is type(summary)
     assert digest(again) == digest(summary)
 
@@ -243,7 +243,7 @@ def test_a_file_that_names_another_class_is_refused():
     file = io.BytesIO()
     np.savez(file, text=np.frombuffer(json.dumps(told).encode(), dtype=np.uint8))
     with pytest.raises(ValueError, match="subprocess is not of this package"):
-        unpacked(file.getvalue())
+        deserialize(file.getvalue())
 
 
 # --- what has a name, and what has none -----------------------------------------------------------
@@ -313,7 +313,7 @@ def test_what_is_around_a_function_is_in_its_name():
 
 @pytest.mark.parametrize("thing", [threading.Lock(), (x for x in "ab")], ids=["lock", "generator"])
 def test_what_cannot_be_looked_into_has_no_name(thing):
-    with pytest.raises(CannotKeepError):
+    with pytest.raises(NotSerializableError):
         digest(thing)
 
 
@@ -347,4 +347,4 @@ def test_a_full_disk_does_not_end_the_run(tmp_path, monkeypatch):
 
 def test_levels_of_a_column_of_folds_are_kept():
     value = Levels(frozenset(["b", "a"]), 10)
-    assert unpacked(packed(value, {}))[0] == value
+    assert deserialize(serialize(value, {}))[0] == value

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import discriminant as dd
-from discriminant.engines.summation import PartWork
+from discriminant.engines.summation import ReadingTask
 from discriminant.errors import EngineError
 from tests.shared import databases
 from tests.shared.engine_kinds import ENGINES, pieces_of
@@ -41,7 +41,7 @@ def same_bits(one, other):
 def test_sums_that_are_kept_are_not_worked_out_again(engine, tmp_path, monkeypatch):
     frame, kept = numbers(1), tmp_path / "kept"
     first = engine.rows(frame, 3, tmp_path, target="y", checkpoint=kept)
-    monkeypatch.setattr(PartWork, "__call__", None)  # whoever reads rows for a sum fails
+    monkeypatch.setattr(ReadingTask, "__call__", None)  # whoever reads rows for a sum fails
     again = engine.rows(frame, 3, tmp_path, target="y", checkpoint=kept)
     assert same_bits(again.moments, first.moments)
 

@@ -10,7 +10,7 @@ import pytest
 
 import discriminant as dd
 from discriminant.engines.engine import read_moments
-from discriminant.engines.files import source_of
+from discriminant.engines.files import as_source
 from discriminant.errors import BadNumberError, FileError, MissingCellError, PartSchemaError
 from discriminant.table.files import splits
 from discriminant.table.open import open_source
@@ -167,7 +167,7 @@ def test_empty_files_among_others_are_left_out_and_told(tmp_path):
     (tmp_path / "3.csv").touch()
     found = dd.rows(tmp_path, target="y")
     assert len(found) == 900
-    assert any("1 empty file(s) are left out" in line for line in found.said)
+    assert any("1 empty file(s) are left out" in line for line in found.notes)
 
 
 def test_parquet_that_is_cut_off_is_named(tmp_path):
@@ -228,7 +228,7 @@ def test_progress_of_a_text_estimates_how_many(tmp_path):
 def test_a_sample_is_from_all_over_the_files(tmp_path):
     path = tmp_path / "rows.parquet"
     pd.DataFrame({"x": np.arange(10_000.0)}).to_parquet(path, row_group_size=100)
-    source = source_of(path)
+    source = as_source(path)
     for draw, least in ((source.sample, 300), (source.drawn, 320)):
         found = draw(["x"], 320)["x"].values
         assert least <= len(found) <= 320
@@ -264,7 +264,7 @@ def test_no_file_is_read_twice(tmp_path):
         assert len(dd.rows(f"{tmp_path}/{way}", target="y")) == 150, way
     found = dd.rows([tmp_path / "x.csv", tmp_path, tmp_path / "sub" / "y.csv"], target="y")
     assert len(found) == 150
-    assert any("named more than once" in line and "y.csv" in line for line in found.said)
+    assert any("named more than once" in line and "y.csv" in line for line in found.notes)
 
 
 @pytest.mark.parametrize("packed", [False, True], ids=["plain", "gzip"])
@@ -283,7 +283,7 @@ def test_a_field_that_appears_late_is_a_column(packed, tmp_path):
 def test_packed_lines_of_json_are_read_some_at_a_time(tmp_path):
     text = frame_of(6).to_json(orient="records", lines=True).encode()
     (tmp_path / "rows.jsonl.gz").write_bytes(gzip.compress(text))
-    (part,) = source_of(tmp_path / "rows.jsonl.gz").parts
+    (part,) = as_source(tmp_path / "rows.jsonl.gz").parts
     pieces = list(splits.json_tables(part.format, part.span, part.schema))
     assert max(len(piece) for piece in pieces) < 100 and sum(map(len, pieces)) == 900
 
@@ -316,7 +316,7 @@ def test_texts_may_be_held_in_more_than_one_way(ending, tmp_path):
 def test_large_texts_of_parquet_are_read_as_codes(tmp_path):
     names = pa.schema({"k": pa.large_string()})
     pq.write_table(pa.table({"k": ["u", "v"] * 50}, schema=names), tmp_path / "1.parquet")
-    (part,) = source_of(tmp_path / "1.parquet").parts
+    (part,) = as_source(tmp_path / "1.parquet").parts
     kinds = [one.schema.field("k").type for one in part.tables(["k"])]
     assert all(pa.types.is_dictionary(kind) for kind in kinds)
 
@@ -339,4 +339,4 @@ def test_what_is_called_no_table_is_left_out_of_a_folder_and_said(tmp_path):
         (tmp_path / name).write_text("not a table")
     rows = dd.rows(tmp_path, target="y")
     assert len(rows) == len(frame)
-    assert any(line.startswith("3 file(s) are left out") for line in rows.said)
+    assert any(line.startswith("3 file(s) are left out") for line in rows.notes)

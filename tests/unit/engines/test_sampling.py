@@ -49,7 +49,7 @@ def test_rows_are_drawn_from_the_beginning_to_the_end(engine, parts, tmp_path):
 def test_the_same_rows_are_drawn_every_time(name, tmp_path):
     engine = next(one for one in ENGINES if one.name == name)
     laid = engine.laid(in_order_of_time(), 3, tmp_path)
-    first, second = (dd.rows(laid, target="y").drawn.features[:] for _ in range(2))
+    first, second = (dd.rows(laid, target="y").sample.features[:] for _ in range(2))
     np.testing.assert_array_equal(first, second)
 
 
@@ -72,7 +72,7 @@ def test_lines_are_drawn_at_places_all_over_a_long_text(ending, tmp_path, monkey
     else:
         frame.to_json(path, orient="records", lines=True)
     rows = dd.rows(path, target="y")
-    assert 75 <= len(rows.drawn) <= 100 and middle_of_drawn(rows) == pytest.approx(0.5, abs=0.025)
+    assert 75 <= len(rows.sample) <= 100 and middle_of_drawn(rows) == pytest.approx(0.5, abs=0.025)
 
 
 def test_a_quoted_line_end_does_not_lead_the_draw_astray(tmp_path, monkeypatch):
@@ -89,7 +89,7 @@ def test_a_packed_text_is_drawn_from_its_beginning_to_its_end(tmp_path):
     text = in_order_of_time().to_csv(index=False)
     (tmp_path / "packed.csv.gz").write_bytes(gzip.compress(text.encode()))
     rows = dd.rows(tmp_path / "packed.csv.gz", target="y")
-    assert len(rows.drawn) == 100 and middle_of_drawn(rows) == pytest.approx(0.5, abs=0.01)
+    assert len(rows.sample) == 100 and middle_of_drawn(rows) == pytest.approx(0.5, abs=0.01)
 
 
 # --- models fitted to rows in parts ---------------------------------------------------------------
@@ -131,7 +131,7 @@ def test_drawn_rows_hold_no_memory_but_their_own(kind, tmp_path):
     )
     source = dd.rows(path, target="y").source
     before = pa.total_allocated_bytes()
-    held = sampling.drawn(source.parts, [*columns, "y"], rows=200)
+    held = sampling.systematic_sample(source.parts, [*columns, "y"], rows=200)
     own = sum(one.nbytes for one in held)
     assert own < 1 << 16
     assert pa.total_allocated_bytes() - before < 4 * own + (1 << 18)  # all are 1.7 MB

@@ -33,7 +33,7 @@ def site(seed, *, islands, rows=30, year=2020.0):
 
 def moments_of(frame, *, detail="class", reference=None, **options):
     opened = open_source(frame, target="y", reference=reference, **options)
-    return TableMoments.of(read_moments(opened.table, detail=detail), opened.encoding)
+    return TableMoments.from_moments(read_moments(opened.table, detail=detail), opened.encoding)
 
 
 NORTH = site(1, islands=["Biscoe", "Dream"])

@@ -11,14 +11,14 @@ from hypothesis import given, strategies as st
 from scipy import integrate, stats
 
 from discriminant.moments.glm_families import LINKS, MEANS, SCORES, Deviance, Pearson
-from discriminant.moments.softmax_loss import TWO_SIDED, Binary, Softmax
+from discriminant.moments.softmax_loss import LINK_TAILS, BinaryLoss, SoftmaxLoss
 from discriminant.table.blocks import Block
 
 FAMILY_LINKS = [(family, link) for family, links in LINKS.items() for link in links]
 every_family = pytest.mark.parametrize(
     ("family", "link"), FAMILY_LINKS, ids=[f"{family}-{link}" for family, link in FAMILY_LINKS]
 )
-every_two_sided = pytest.mark.parametrize("link", list(TWO_SIDED))
+every_two_sided = pytest.mark.parametrize("link", list(LINK_TAILS))
 
 
 def block_of(codes=None, responses=None, weight=None):
@@ -60,8 +60,8 @@ def test_softmax_has_the_derivatives_of_its_loss(seed, m, weighted):
     scores = 3 * rng.standard_normal((m, 6))
     tile = block_of(rng.integers(0, m, 6), weight=rng.gamma(2, 1, 6) if weighted else None)
     local, (first, second) = (
-        loss_at(Softmax(m), scores, tile),
-        differences(Softmax(m), scores, tile),
+        loss_at(SoftmaxLoss(m), scores, tile),
+        differences(SoftmaxLoss(m), scores, tile),
     )
     np.testing.assert_allclose(local.slope, first, rtol=1e-6, atol=1e-8)
     for i in range(6):
@@ -75,8 +75,8 @@ def test_a_link_of_two_classes_has_the_slope_of_its_loss(link, seed, weighted):
     scores = rng.uniform(-3, 2, (1, 8))
     tile = block_of(rng.integers(0, 2, 8), weight=rng.gamma(2, 1, 8) if weighted else None)
     local, (first, _) = (
-        loss_at(Binary(link), scores, tile),
-        differences(Binary(link), scores, tile),
+        loss_at(BinaryLoss(link), scores, tile),
+        differences(BinaryLoss(link), scores, tile),
     )
     np.testing.assert_allclose(local.slope, first, rtol=1e-6, atol=1e-8)
 
@@ -86,10 +86,10 @@ def test_a_link_of_two_classes_has_the_slope_of_its_loss(link, seed, weighted):
 def test_a_link_of_two_classes_has_the_expected_curvature(link, score):
     tile = block_of([0, 1])
     scores = np.full((1, 2), score)
-    chance = np.exp(TWO_SIDED[link](scores[0]).log_one)[0]
-    _, second = differences(Binary(link), scores, tile)
+    chance = np.exp(LINK_TAILS[link](scores[0]).log_one)[0]
+    _, second = differences(BinaryLoss(link), scores, tile)
     expected = (1 - chance) * second[0, 0, 0] + chance * second[0, 0, 1]
-    found = loss_at(Binary(link), scores, tile).curve[0, 0]
+    found = loss_at(BinaryLoss(link), scores, tile).curvature[0, 0]
     assert found == pytest.approx(expected, rel=1e-5)
 
 
@@ -108,7 +108,7 @@ def test_both_tails_of_a_link_are_those_of_fifty_digits(link, score):
         s = mpmath.mpf(score)
         mean, rate = EXACT[link](s), mpmath.diff(EXACT[link], s)
         exact = [mpmath.log(mean), mpmath.log(1 - mean), rate / mean, rate / (1 - mean)]
-    found = [float(part[0]) for part in TWO_SIDED[link](np.array([score]))]
+    found = [float(part[0]) for part in LINK_TAILS[link](np.array([score]))]
     np.testing.assert_allclose(found, [float(value) for value in exact], rtol=1e-13)
 
 
@@ -119,7 +119,7 @@ def scores_for(link, rng, n=8):
     """Scores that have a mean, whatever the family."""
     if link == "log":
         return rng.uniform(-2, -0.2, n)
-    if link in TWO_SIDED:
+    if link in LINK_TAILS:
         return rng.uniform(-2, 1.5, n)
     return rng.uniform(0.3, 3, n)
 
@@ -169,7 +169,7 @@ def test_a_family_has_the_expected_curvature(family, link, seed):
         up, down = (loss.rows(score + s * step, np.array([response])).slope[0] for s in (1, -1))
         return (up - down) / (2 * step)
 
-    found = loss.rows(score, np.ones(1)).curve[0]
+    found = loss.rows(score, np.ones(1)).curvature[0]
     assert found == pytest.approx(average(family, float(loss.mean(score)[0]), second), rel=1e-4)
 
 
@@ -219,7 +219,7 @@ def test_a_score_without_a_mean_costs_infinity_but_not_in_a_row_of_no_weight(fam
         for weight in (None, np.zeros(1))
     )
     assert lost.loss == np.inf and unseen.loss == 0.0
-    assert np.isfinite(lost.slope).all() and np.isfinite(lost.curve).all()
+    assert np.isfinite(lost.slope).all() and np.isfinite(lost.curvature).all()
 
 
 @every_family

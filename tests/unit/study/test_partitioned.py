@@ -17,7 +17,7 @@ from sklearn.linear_model import LogisticRegression
 import discriminant as dd
 from discriminant.cli.run import run
 from discriminant.engines import engine
-from discriminant.engines.partitioned import Parted
+from discriminant.engines.partitioned import PartitionedTable
 from discriminant.errors import DrawnRowsWarning, EngineError, OptionError, TargetError
 from discriminant.study import predict, sources
 from discriminant.table.memory import Table
@@ -61,7 +61,9 @@ def test_a_small_file_is_read_into_memory_and_a_large_one_in_parts(tmp_path, mon
     monkeypatch.setattr(sources, "SMALL", 1000)
     monkeypatch.setattr(sources, "free_memory", lambda: 8000)
     found = dd.study(file, target="kind")
-    assert isinstance(found.rows, Parted) and "in parts (files)" in " ".join(found.opened.said)
+    assert isinstance(found.rows, PartitionedTable) and "in parts (files)" in " ".join(
+        found.opened.said
+    )
     assert isinstance(dd.study(file, target="kind", engine="memory").rows, Table)
 
 
@@ -78,7 +80,7 @@ def test_several_files_are_read_in_parts_whatever_names_them(form, tmp_path):
     more = {"engine": "files"} if form == "engine" else {}
     reading = {} if form == "rows" else {"exclude": ["site"]}
     found = dd.study(source, target="kind", **more, **reading)
-    assert len(found.rows) == 2400 and isinstance(found.rows, Parted)
+    assert len(found.rows) == 2400 and isinstance(found.rows, PartitionedTable)
     assert found.model("lda").classes_.tolist() == ["a", "b"]
 
 
@@ -261,9 +263,9 @@ def test_a_report_that_was_stopped_goes_on_from_its_checkpoint(tmp_path, capsys,
         "import sys, time\n"
         "from discriminant.table import file_parts\n"
         "file_parts.SMALL = 1\n"
-        "from discriminant.engines.summation import PartWork\n"
-        "call = PartWork.__call__\n"
-        "PartWork.__call__ = lambda self, part: (time.sleep(0.3), call(self, part))[1]\n"
+        "from discriminant.engines.summation import ReadingTask\n"
+        "call = ReadingTask.__call__\n"
+        "ReadingTask.__call__ = lambda self, part: (time.sleep(0.3), call(self, part))[1]\n"
         "from discriminant.cli import main\n"
         "main(sys.argv[1:])\n"
     )

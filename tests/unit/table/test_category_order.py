@@ -195,7 +195,9 @@ def test_merged_moments_equal_a_single_pass():
 
     def moments(frame):
         opened = dd.open_source(frame, target="y", reference=None)
-        return TableMoments.of(read_moments(opened.table, detail="class"), opened.encoding)
+        return TableMoments.from_moments(
+            read_moments(opened.table, detail="class"), opened.encoding
+        )
 
     merged, single = moments(parts[0]) + moments(parts[1]), moments(whole)
     assert merged.features == single.features == ("x", "size=low", "size=mid", "size=high")

@@ -48,7 +48,7 @@ def test_open_source_drops_rows_without_a_label(csv):
 
 def test_partitioned_rows_drop_rows_without_a_label(csv):
     found = dd.rows(csv, target="y", missing="drop", reference="first")
-    assert "11 of 90 rows have a missing cell or no label and are dropped." in found.said
+    assert "11 of 90 rows have a missing cell or no label and are dropped." in found.notes
     check(LDA().fit(found), found.plan.encoding)
 
 
@@ -59,7 +59,7 @@ def test_a_database_drops_rows_without_a_label(pushdown):
         connection.execute("CREATE TABLE t AS SELECT * FROM frame")
         source = dd.sql(connection, "t", pushdown=pushdown)
         found = dd.rows(source, target="y", missing="drop", reference="first")
-        assert "11 of 90 rows have a missing cell or no label and are dropped." in found.said
+        assert "11 of 90 rows have a missing cell or no label and are dropped." in found.notes
         check(LDA().fit(found), found.plan.encoding)
 
 

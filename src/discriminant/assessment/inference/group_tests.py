@@ -56,7 +56,7 @@ from discriminant.assessment.inference.summary import (
 )
 from discriminant.errors import InferenceError
 from discriminant.models.gaussian.covariance import rounding_variance
-from discriminant.moments.class_moments import ClassMoments, columns_of
+from discriminant.moments.class_moments import ClassMoments, find_columns
 from discriminant.moments.class_rows import ClassRows
 from discriminant.table.blocks import Floats, Labels
 from discriminant.table.cells import pandas
@@ -176,7 +176,7 @@ def box_m(moments: Any, y: Any = None) -> BoxM:
 
 def _log_determinants(moments: ClassMoments, standard: StandardisedScatter) -> Floats:
     """(K,) of the covariance of each class, in units of the pooled sd."""
-    columns = columns_of(moments.features, list(standard.features))
+    columns = find_columns(moments.features, list(standard.features))
     square, found = np.ix_(columns, columns), []
     for code in np.flatnonzero(moments.weight > 0):
         label = moments.labels[code]

@@ -42,8 +42,8 @@ from discriminant.models.linear.optimise import Point
 from discriminant.models.linear.whitening import Coordinates
 from discriminant.moments.anchor import Anchor
 from discriminant.moments.class_moments import ClassMoments
-from discriminant.moments.loss import Local, Pass, Slope, SlopeReading, Want
-from discriminant.moments.softmax_loss import TWO_SIDED, LinkName
+from discriminant.moments.loss import LossReading, LossSums, Pass, ScoreDerivatives, Want
+from discriminant.moments.softmax_loss import LINK_TAILS, LinkName
 from discriminant.table.blocks import Block, Floats
 
 INTERCEPT = "(Intercept)"
@@ -275,7 +275,7 @@ class ClassFit:
     """What inference keeps of a fit to classes; no rows."""
 
     theta: Floats  # (q, m)
-    slope: Slope  # of the loss without penalty at theta, with its curvature
+    slope: LossSums  # of the loss without penalty at theta, with its curvature
     coordinates: Coordinates
     anchor: Anchor
     features: tuple[str, ...]  # d
@@ -330,7 +330,7 @@ class ClassFit:
             return float(xlogy(self.weight, self.weight / self.weight.sum()).sum())
         if len(self.weight) > 2:
             return -float(self.weight.sum() * np.log(len(self.weight)))
-        zero = TWO_SIDED[self.link](np.zeros(1))
+        zero = LINK_TAILS[self.link](np.zeros(1))
         return float(self.weight[0] * zero.log_zero[0] + self.weight[1] * zero.log_one[0])
 
 
@@ -345,14 +345,14 @@ class SecondClass:
         """One score."""
         return 1
 
-    def at(self, scores: Floats, tile: Block, *, want: Want) -> Local:
+    def at(self, scores: Floats, tile: Block, *, want: Want) -> ScoreDerivatives:
         """The two sums."""
-        chance = np.exp(TWO_SIDED[self.link](scores[0]).log_one)
+        chance = np.exp(LINK_TAILS[self.link](scores[0]).log_one)
         if tile.weight is not None:
             chance = chance * tile.weight
         own = tile.codes.astype(bool)
         others = np.where(own, 0.0, chance)[None]
-        return Local(float(chance[own].sum()), others, None, None, np.inf)
+        return ScoreDerivatives(float(chance[own].sum()), others, None, None, np.inf)
 
 
 def tjur(
@@ -367,7 +367,7 @@ def tjur(
 ) -> float:
     """Tjur's coefficient of discrimination of two classes; one pass."""
     coef, intercept = coordinates.coefficients(theta)
-    found = read(SlopeReading(features, anchor, coef, intercept, SecondClass(link)))
+    found = read(LossReading(features, anchor, coef, intercept, SecondClass(link)))
     return float(found.loss / weight[1] - found.gradient[-1, 0] / weight[0])
 
 

@@ -57,7 +57,7 @@ from discriminant.assessment.ranking.roc import (
     steps_of,
 )
 from discriminant.errors import NoSpreadWarning, OptionError, ScoreError, ShapeError, warn
-from discriminant.moments.ranking import Ranking, Steps
+from discriminant.moments.ranking import Ranking, ScoreCounts
 from discriminant.table.blocks import Floats
 
 Mask = npt.NDArray[np.bool_]
@@ -505,7 +505,7 @@ def _of_rows(
     return _within(found, interval, method, variance=spread, kinds=kinds, constant=constant)
 
 
-def _of_steps(steps: Steps, names: list[Any], interval: float | None, method: Method) -> AUC:
+def _of_steps(steps: ScoreCounts, names: list[Any], interval: float | None, method: Method) -> AUC:
     """From the weights of both kinds at each score."""
     m, n = float(steps.positive.sum()), float(steps.negative.sum())
     below = np.cumsum(steps.negative)

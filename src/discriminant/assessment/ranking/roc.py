@@ -38,7 +38,7 @@ from discriminant.errors import LabelError, OptionError, ScoreError
 from discriminant.moments.ranking import (
     BINS,
     Ranking,
-    Steps,
+    ScoreCounts,
     as_numbers,
     check_missing,
     score_values,
@@ -141,7 +141,7 @@ def ranked_rows(
 
 def steps_of(
     labels: Any, scores: Any, *, positive: Any, sample_weight: Any, classes: Any = None
-) -> tuple[Steps, Any]:
+) -> tuple[ScoreCounts, Any]:
     """Steps of rows, or of a Ranking in place of the labels; and the positive label."""
     if isinstance(labels, Ranking):
         options = {"scores": scores, "positive": positive, "classes": classes}
@@ -198,7 +198,7 @@ def own_rows(rows: RankedRows, positive: Any) -> npt.NDArray[np.bool_]:
 
 def exact_steps(
     scores: npt.NDArray[Any], own: npt.NDArray[np.bool_], weight: Floats | None
-) -> Steps:
+) -> ScoreCounts:
     """Rows of both kinds at each distinct score.
 
     >>> steps = exact_steps(np.array([3, 1, 1]), np.array([True, True, False]), None)
@@ -214,16 +214,18 @@ def exact_steps(
     upto = np.searchsorted(mine, threshold, side="right")
     positive = np.diff(upto, prepend=0).astype(np.float64)
     negative = np.diff(last, prepend=-1) - positive
-    return Steps(threshold.astype(np.float64, copy=False), negative, positive)
+    return ScoreCounts(threshold.astype(np.float64, copy=False), negative, positive)
 
 
-def _weighed_steps(scores: npt.NDArray[Any], own: npt.NDArray[np.bool_], weight: Floats) -> Steps:
+def _weighed_steps(
+    scores: npt.NDArray[Any], own: npt.NDArray[np.bool_], weight: Floats
+) -> ScoreCounts:
     order = np.argsort(scores, kind="stable")
     ordered, own, weight = scores[order], own[order], weight[order]
     first = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1]))
     negative = np.add.reduceat(np.where(own, 0.0, weight), first)
     positive = np.add.reduceat(np.where(own, weight, 0.0), first)
-    return Steps(ordered[first].astype(np.float64, copy=False), negative, positive)
+    return ScoreCounts(ordered[first].astype(np.float64, copy=False), negative, positive)
 
 
 def _sorted(*values: npt.NDArray[Any]) -> list[npt.NDArray[Any]]:
@@ -464,7 +466,7 @@ def average_precision(
     return float(np.average(each, weights=share if average == "weighted" else None))
 
 
-def area_error(steps: Steps) -> float:
+def area_error(steps: ScoreCounts) -> float:
     """How far the area can be off because the order of rows within a bin is not known."""
     if steps.exact:
         return 0.0
@@ -476,16 +478,16 @@ def _frame(**columns: Floats) -> Any:
     return pandas().DataFrame(columns)
 
 
-def _called(steps: Steps) -> tuple[Floats, Floats]:
+def _called(steps: ScoreCounts) -> tuple[Floats, Floats]:
     """(m,) weight of true and of false positives as the threshold falls."""
     return np.cumsum(steps.positive[::-1]), np.cumsum(steps.negative[::-1])
 
 
-def _thresholds(steps: Steps) -> Floats:
+def _thresholds(steps: ScoreCounts) -> Floats:
     return np.append(np.inf, steps.threshold[::-1])
 
 
-def _average(steps: Steps) -> float:
+def _average(steps: ScoreCounts) -> float:
     tp, fp = _called(steps)
     return float(steps.positive[::-1] @ (tp / (tp + fp))) / float(tp[-1])
 

@@ -86,8 +86,8 @@ from discriminant.assessment.scorers import (
     without_feature_names,
 )
 from discriminant.engines.engine import anchor_of, read_moments
-from discriminant.engines.local import available_threads, blas_for, one_blas_thread
-from discriminant.engines.partitioned import Parted, alone
+from discriminant.engines.local import available_threads, blas_context, one_blas_thread
+from discriminant.engines.partitioned import PartitionedTable, reject_separate_labels
 from discriminant.errors import (
     ClassMissingWarning,
     DiscriminantError,
@@ -106,7 +106,7 @@ from discriminant.models.gaussian.family import GaussianFamily
 from discriminant.moments.class_moments import ClassMoments, Detail
 from discriminant.moments.confusion import Actions
 from discriminant.moments.held_out import HeldOutReading, HeldOutSums, ModelSums, Scorer
-from discriminant.moments.probability_scores import Scored
+from discriminant.moments.probability_scores import ProbabilityScores
 from discriminant.moments.ranking import Ranking
 from discriminant.posterior import gives_posterior
 from discriminant.table.blocks import Codes, Floats, Labels, Places, dense, is_sparse
@@ -195,7 +195,7 @@ class Folded:
     def tally(self, f: int, said: Predictions) -> Assessment:
         """How a model did that said so of the rows of a part."""
         part = self.parts[f]
-        return Assessment.of(
+        return Assessment.from_decisions(
             part.codes,
             said.decided,
             labels=part.schema.labels,
@@ -335,7 +335,7 @@ class HeldOutTally:
         """Of one model; one that gives no probabilities has no log loss."""
         tallies = [Assessment.of_tally(tally) for tally in sums.tallies]
         if not probabilistic:
-            none = Scored.empty(len(labels))
+            none = ProbabilityScores.empty(len(labels))
             tallies = [replace(tally, scored=none) for tally in tallies]
         return cls(labels, tuple(tallies), sums.rankings)
 
@@ -391,7 +391,7 @@ class Compared:
 
 
 def cross_validate_rows(
-    estimator: Any, rows: Parted, folds: Any = None, *, groups: Any = None, seed: int = 0
+    estimator: Any, rows: PartitionedTable, folds: Any = None, *, groups: Any = None, seed: int = 0
 ) -> HeldOutTally:
     """`cross_validate` of rows in parts."""
     found = compare_rows({"model": estimator}, rows, folds, groups=groups, seed=seed)
@@ -400,7 +400,7 @@ def cross_validate_rows(
 
 def compare_rows(
     models: Mapping[str, Any],
-    rows: Parted,
+    rows: PartitionedTable,
     folds: Any = None,
     *,
     groups: Any = None,
@@ -484,19 +484,19 @@ def _detail_of(model: Any) -> Detail:
     return found
 
 
-def check_supports_partitions(model: Any, rows: Parted) -> None:
+def check_supports_partitions(model: Any, rows: PartitionedTable) -> None:
     """Refuse what cannot be fitted to rows in parts, before there is any work."""
     name = type(model).__name__
     if hasattr(model, "encode"):
         allowed = f"the classifier inside of {name}: rows in parts are encoded already"
         raise OptionError.of("estimator", name, allowed)
     if not supports_partitions(model, rows):
-        raise NeedsMemoryError.of(name, rows.source.name, len(rows), len(rows.drawn))
+        raise NeedsMemoryError.of(name, rows.source.name, len(rows), len(rows.sample))
 
 
-def supports_partitions(model: Any, rows: Parted) -> bool:
+def supports_partitions(model: Any, rows: PartitionedTable) -> bool:
     """Whether a model can be fitted to rows in parts, as far as its class tells."""
-    return rows.whole or (_ours(model) and not _detail_of_rows(model))
+    return rows.sample_is_complete or (_ours(model) and not _detail_of_rows(model))
 
 
 def _ours(model: Any) -> bool:
@@ -614,7 +614,7 @@ class HeldOutPredictions:
         return [self._tally(rows) for rows in rows_by_fold(self.fold)]
 
     def _tally(self, rows: Any) -> Assessment:
-        return Assessment.of(
+        return Assessment.from_decisions(
             self.codes[rows],
             self.decided[rows],
             labels=self.labels,
@@ -627,7 +627,7 @@ class HeldOutPredictions:
 @overload
 def cross_validate(
     estimator: Any,
-    X: Parted,
+    X: PartitionedTable,
     y: None = None,
     folds: Any = None,
     *,
@@ -695,8 +695,8 @@ def cross_validate(
     ((6, 2), 0.0)
     """
     check_classifier(estimator)
-    if isinstance(X, Parted):
-        alone(y, sample_weight)
+    if isinstance(X, PartitionedTable):
+        reject_separate_labels(y, sample_weight)
         return cross_validate_rows(estimator, X, folds, groups=groups, seed=seed)
     if y is None:
         raise LabelError.absent("cross_validate")
@@ -706,7 +706,7 @@ def cross_validate(
     with merge_warnings():
         if can_add_moments(estimator, X):
             table = _opened(estimator, X, y, weight)
-            with blas_for(table.width):
+            with blas_context(table.width):
                 found = _score_folds(estimator, table, fold)
         else:
             found = refit_folds(estimator, X, labels=labels, codes=codes, weight=weight, fold=fold)
@@ -758,7 +758,7 @@ def leave_one_out(
     with merge_warnings():
         if can_add_moments(estimator, X):
             table = _opened(estimator, X, y, weight)
-            with blas_for(table.width):
+            with blas_context(table.width):
                 found = predict_left_out(estimator, table, fixed_prior=prior == "fixed")
         else:
             model = _with_shares(estimator, codes, weight) if prior == "fixed" else estimator
@@ -802,8 +802,8 @@ def rda_grid(
     """
     poolings = np.sort(np.asarray(pooling, dtype=np.float64))
     tried = Candidates(family or GaussianFamily(), poolings, tuple(shrinkage), tuple(prior))
-    if isinstance(X, Parted):
-        alone(y, sample_weight)
+    if isinstance(X, PartitionedTable):
+        reject_separate_labels(y, sample_weight)
         return grid_rows(X, tried, folds, groups=groups, seed=seed)
     table = open_table(X, y, weight=sample_weight, name="The RDA grid")
     if len(table.schema.labels) < 2:

@@ -31,7 +31,7 @@ from sklearn.utils import _safe_indexing
 
 from discriminant.assessment.scorers import PredictionCollector, Predictions
 from discriminant.engines.engine import anchor_of, read_classes
-from discriminant.engines.partitioned import Parted, Some
+from discriminant.engines.partitioned import PartitionedTable, RowSample
 from discriminant.errors import (
     ClassMissingWarning,
     InfiniteValueError,
@@ -43,7 +43,7 @@ from discriminant.errors import (
 from discriminant.models.rules import Rule
 from discriminant.moments.accumulate import MomentsReading
 from discriminant.moments.class_moments import DETAILS, ClassMoments, Detail
-from discriminant.moments.summary_base import ByFoldReading
+from discriminant.moments.summary_base import FoldSumsReading
 from discriminant.table.blocks import Codes, Floats, Labels, Places, Schema
 from discriminant.table.hash_folds import ByColumn, ByRow, FoldsReading, repeats
 from discriminant.table.memory import Table
@@ -191,14 +191,20 @@ _DRAWN = 50_000
 class Dealt:
     """Rows in F folds, with the sums of all but each."""
 
-    rows: Parted  # whose plan deals
+    rows: PartitionedTable  # whose plan deals
     parts: tuple[ClassMoments, ...]  # F
     trains: tuple[ClassMoments, ...]  # F
     drawn: Places  # fold of each row of `rows.drawn`
 
     @classmethod
     def of(
-        cls, rows: Parted, folds: Any = None, *, groups: Any = None, seed: int = 0, detail: Detail
+        cls,
+        rows: PartitionedTable,
+        folds: Any = None,
+        *,
+        groups: Any = None,
+        seed: int = 0,
+        detail: Detail,
     ) -> Dealt:
         """Deal the rows, and sum them once.
 
@@ -217,7 +223,7 @@ class Dealt:
         rows, many, drawn = _dealt(rows, folds, groups, _checked_seed(seed))
         schema, anchor = rows.schema, rows.moments.anchor
         reading = MomentsReading(schema.labels, schema.features, anchor, detail)
-        found = rows.fold(ByFoldReading(reading, many)).parts
+        found = rows.fold(FoldSumsReading(reading, many)).parts
         none = ClassMoments.empty(schema.labels, schema.features, detail=detail, anchor=anchor)
         parts = tuple(none if part is None else part for part in found)
         if sum(bool(part.rows.any()) for part in parts) < 2:
@@ -238,20 +244,20 @@ class Dealt:
         """The folds that have rows."""
         return [f for f, part in enumerate(self.parts) if part.rows.any()]
 
-    def training(self, fold: int) -> Parted:
+    def training(self, fold: int) -> PartitionedTable:
         """The rows of all other folds, of the classes that are left."""
         rows, train = self.rows, self.trains[fold]
         present = train.rows > 0
         codes = np.maximum(np.cumsum(present) - 1, 0)
         steps = (Without(fold),) if present.all() else (Without(fold), Recoded(codes))
         schema = replace(rows.schema, labels=rows.schema.labels[present])
-        some = rows.drawn.take(np.flatnonzero(self.drawn != fold))
+        some = rows.sample.take(np.flatnonzero(self.drawn != fold))
         drawn = Table(schema, some.features, codes[some.codes], some.weight)
         return replace(
             rows,
             schema=schema,
             plan=rows.plan.and_then(*steps),
-            some=Some(drawn),
+            row_sample=RowSample(drawn),
             moments=drop_empty_classes(train),
         )
 
@@ -278,7 +284,7 @@ def _checked_seed(seed: Any) -> int:
     return int(seed)
 
 
-def check_folds(folds: Any, rows: Parted) -> None:
+def check_folds(folds: Any, rows: PartitionedTable) -> None:
     """Refuse, before there is any work, folds that cannot be."""
     if isinstance(folds, str):
         _check_column(folds, rows, "folds")
@@ -286,13 +292,15 @@ def check_folds(folds: Any, rows: Parted) -> None:
         _checked(folds, rows)
 
 
-def _check_column(name: str, rows: Parted, option: str) -> None:
+def _check_column(name: str, rows: PartitionedTable, option: str) -> None:
     if name not in rows.source.names:
         allowed = f"a number, or one of the columns of {rows.source.name}"
         raise OptionError.of(option, name, allowed)
 
 
-def _dealt(rows: Parted, folds: Any, groups: Any, seed: int) -> tuple[Parted, int, Places]:
+def _dealt(
+    rows: PartitionedTable, folds: Any, groups: Any, seed: int
+) -> tuple[PartitionedTable, int, Places]:
     """The rows with a plan that deals, how many folds there are, and those of the drawn rows."""
     by = folds if isinstance(folds, str) else groups
     if by is None:
@@ -306,11 +314,11 @@ def _dealt(rows: Parted, folds: Any, groups: Any, seed: int) -> tuple[Parted, in
     return _drawn_again(rows, dealing)
 
 
-def _folds_drawn(rows: Parted, deal: ByRow) -> Places:
+def _folds_drawn(rows: PartitionedTable, deal: ByRow) -> Places:
     """The folds of the drawn rows; where these are all rows, those that they come into there."""
-    block = rows.drawn.block(0, len(rows.drawn))
+    block = rows.sample.block(0, len(rows.sample))
     found = None
-    if rows.whole and repeats(block):
+    if rows.sample_is_complete and repeats(block):
         found = rows.fold(FoldsReading()).of(block)
     if found is None:
         found = deal(block).fold
@@ -318,10 +326,10 @@ def _folds_drawn(rows: Parted, deal: ByRow) -> Places:
     return np.asarray(found)
 
 
-def _by_column(rows: Parted, column: str, folds: int | None, seed: int) -> ByColumn:
+def _by_column(rows: PartitionedTable, column: str, folds: int | None, seed: int) -> ByColumn:
     if folds is not None:
         return ByColumn(column, folds=folds, seed=seed)
-    found = rows.source.summed(LevelsWork(column, _MOST)).checked().total
+    found = rows.source.map_reduce(LevelsWork(column, _MOST)).checked().total
     levels = () if found is None else tuple(sorted(found.texts))
     if not 2 <= len(levels) <= _MOST:
         has = len(levels) if len(levels) <= _MOST else "more"
@@ -333,7 +341,7 @@ def _by_column(rows: Parted, column: str, folds: int | None, seed: int) -> ByCol
     return ByColumn(column, levels)
 
 
-def _drawn_again(rows: Parted, dealing: ByColumn) -> tuple[Parted, int, Places]:
+def _drawn_again(rows: PartitionedTable, dealing: ByColumn) -> tuple[PartitionedTable, int, Places]:
     """Rows are drawn once more, with the column that deals them."""
     plan = replace(rows.plan, dealing=dealing)
     source = rows.source
@@ -342,11 +350,11 @@ def _drawn_again(rows: Parted, dealing: ByColumn) -> tuple[Parted, int, Places]:
     assert block.fold is not None
     schema = Schema(rows.schema.features, rows.schema.labels, rows.schema.named)
     drawn = Table(schema, block.features, block.codes, block.weight)
-    made = replace(rows, plan=plan, some=Some(drawn))
+    made = replace(rows, plan=plan, row_sample=RowSample(drawn))
     return made, len(dealing.levels) or dealing.folds, np.asarray(block.fold)
 
 
-def _checked(folds: Any, rows: Parted) -> int:
+def _checked(folds: Any, rows: PartitionedTable) -> int:
     many = _FOLDS if folds is None else folds
     if isinstance(many, bool) or not isinstance(many, int | np.integer):
         allowed = "how many, or a column: rows in parts have no order that numbers could follow"

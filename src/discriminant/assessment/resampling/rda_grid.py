@@ -41,7 +41,7 @@ from discriminant.assessment.resampling.folds import (
     sums_without_each,
 )
 from discriminant.engines.local import available_threads, one_blas_thread
-from discriminant.engines.partitioned import Parted
+from discriminant.engines.partitioned import PartitionedTable
 from discriminant.errors import (
     ScarceRowsWarning,
     TooFewRowsError,
@@ -64,7 +64,7 @@ from discriminant.models.gaussian.wide import is_wide
 from discriminant.models.rules import Rule
 from discriminant.moments.class_moments import ClassMoments, Detail
 from discriminant.moments.class_rows import ClassRows
-from discriminant.moments.summary_base import ByFold, fold_blocks
+from discriminant.moments.summary_base import FoldSums, split_by_fold
 from discriminant.table.blocks import Block, Codes, Floats
 from discriminant.table.memory import Table
 
@@ -383,7 +383,12 @@ _BASES = 1 << 29  # bytes of the bases of all folds
 
 
 def grid_rows(
-    rows: Parted, candidates: Candidates, folds: Any = None, *, groups: Any = None, seed: int = 0
+    rows: PartitionedTable,
+    candidates: Candidates,
+    folds: Any = None,
+    *,
+    groups: Any = None,
+    seed: int = 0,
 ) -> Grid:
     """Log loss and error of every candidate, each row scored without its fold."""
     auto = any(isinstance(s, str) for s in candidates.shrinkage)
@@ -460,14 +465,14 @@ class GridReading:
     fits: tuple[FoldFit, ...]  # F
 
     @property
-    def numbers(self) -> int:
+    def summary_size(self) -> int:
         """Size of the summary."""
         one = self.fits[0]
         return 2 * len(self.fits) * one.fitted.clear.size * len(one.priors)
 
-    def read(self, block: Block) -> ByFold[GridSums]:
+    def read(self, block: Block) -> FoldSums[GridSums]:
         """Of the rows of one block."""
         found: list[GridSums | None] = [None] * len(self.fits)
-        for f, part in fold_blocks(block):
+        for f, part in split_by_fold(block):
             found[f] = self.fits[f].losses(part)
-        return ByFold(tuple(found))
+        return FoldSums(tuple(found))

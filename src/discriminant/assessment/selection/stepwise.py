@@ -59,7 +59,7 @@ from discriminant.assessment.inference.summary import (
     steps_frame,
     text_table,
 )
-from discriminant.engines.local import blas_for
+from discriminant.engines.local import blas_context
 from discriminant.errors import OptionError
 from discriminant.table.blocks import Floats
 
@@ -300,7 +300,7 @@ def stepwise(
     """
     _check(enter, stay, method, tolerance)
     search = Search(standardise(moments_of(moments, y, _WHAT), _WHAT), tolerance)
-    with blas_for(len(search.chosen)):  # its threads would wait for each other at every step
+    with blas_context(len(search.chosen)):  # its threads would wait for each other at every step
         if method == "backward":
             search.start_full()
         steps, reason = _run(search, enter=enter, stay=stay, method=method)

@@ -19,30 +19,30 @@ from typing import Any, TypeVar
 import numpy as np
 
 from discriminant.engines.sql import aggregate as inside
-from discriminant.engines.sql.aggregate import Inside, kind_of_type
+from discriminant.engines.sql.aggregate import AggregateQuery, column_kind
 from discriminant.engines.sql.connection import (
     URLS,
     Batch,
-    Copied,
-    Unloaded,
-    cursor_of,
+    BatchStream,
+    CopyBatch,
     kind_of,
     kind_of_file,
-    opened,
-    spelled,
+    open_connection,
+    select_term,
+    stream_rows,
     tables_of,
-    unloaded,
+    tuple_cursor,
 )
-from discriminant.engines.summation import add_up, available_threads, in_order
+from discriminant.engines.summation import available_threads, ordered_map, tree_sum
 from discriminant.errors import ColumnNamesError, DatabaseError, EngineError
 from discriminant.redaction import masked, register, split_table
 from discriminant.table.cells import Cells, Frame, Kind
 from discriminant.table.column_types import Wishes
 from discriminant.table.encoding import Encoding
-from discriminant.table.partitioned import Adds, Work
+from discriminant.table.partitioned import Additive, Work
 from discriminant.table.sql_dialect import DATABASES, Database
 
-A = TypeVar("A", bound=Adds)
+A = TypeVar("A", bound=Additive)
 _QUERY = re.compile(r"\s*(\(|(select|with|values|from|table)[\s(*'\"])", re.IGNORECASE)
 _PART = r'"(?:[^"]|"")*"|[^".]+'
 _NAME = re.compile(rf"(?:{_PART})(?:\.(?:{_PART}))*")
@@ -100,7 +100,7 @@ def sql(connection: Any, table_or_query: str | Sequence[str], *, pushdown: bool 
     return Query(connection, given, pushdown)
 
 
-def takes(source: Any) -> bool:
+def accepts(source: Any) -> bool:
     """Whether it was made by `sql`, or is the URL of a database, or a file that is one."""
     if isinstance(source, str):
         scheme, found, _ = source.partition("://")
@@ -109,7 +109,7 @@ def takes(source: Any) -> bool:
     return isinstance(source, Query) or kind_of_file(source) is not None
 
 
-def source_of(
+def as_source(
     source: Any, *, table: str | Sequence[str] | None = None, pushdown: bool = False
 ) -> SqlSource:
     """The columns of a query, looked up in its database.
@@ -128,7 +128,7 @@ def source_of(
     name = text if isinstance(text, str) else ".".join(text)
     rows = _rows(text, spelled)
     wants = source.pushdown or pushdown
-    return SqlSource(name, (), source.connection, rows, spelled, wants).described()
+    return SqlSource(name, (), source.connection, rows, spelled, wants).with_columns()
 
 
 def _of_url(source: Any, table: Any, pushdown: bool) -> Query:
@@ -148,7 +148,7 @@ def _of_url(source: Any, table: Any, pushdown: bool) -> Query:
 def _tables(url: str) -> tuple[str, str, list[str]]:
     """What a database is called, how its URLs begin, and which tables it has."""
     database = DATABASES[kind_of(url)]
-    with opened(url, database.title, database) as connection:
+    with open_connection(url, database.title, database) as connection:
         return database.title, database.name, tables_of(connection, database)
 
 
@@ -192,9 +192,9 @@ class SqlSource:
         where = "summed inside it, no row leaves" if self.pushdown else "rows streamed out of it"
         return (f"{self.database.title}, {where}.",)
 
-    def described(self) -> SqlSource:
+    def with_columns(self) -> SqlSource:
         """With the names of its columns, and what they are."""
-        with opened(self.connection, self.name, self.database) as connection:
+        with open_connection(self.connection, self.name, self.database) as connection:
             told = _columns(connection, self.database, self.query)
             days = _days(connection, self.query, told) if self.database.name == "sqlite" else ()
         names = tuple(name for name, _ in told)
@@ -203,7 +203,7 @@ class SqlSource:
             raise ColumnNamesError.of_duplicates(name, places)
         if self.database.name == "sqlite":
             return replace(self, names=names, kinds=dict.fromkeys(days, "date"))
-        kinds = {name: kind_of_type(type_) for name, type_ in told}
+        kinds = {name: column_kind(type_) for name, type_ in told}
         whole = frozenset(name for name, type_ in told if type_ in ("bigint", "int", "smallint"))
         return replace(self, names=names, kinds=kinds, whole=whole)
 
@@ -213,10 +213,10 @@ class SqlSource:
 
     def sample(self, columns: Sequence[str], rows: int) -> Frame:
         """Rows drawn from all over; with pushdown, means of the classes, for no row is to leave."""
-        with opened(self.connection, self.name, self.database) as connection:
+        with open_connection(self.connection, self.name, self.database) as connection:
             if self.pushdown:
-                return inside.drawn(self._inside(connection), columns, self.wishes)
-            cursor = cursor_of(connection, self.database)
+                return inside.representative_rows(self._inside(connection), columns, self.wishes)
+            cursor = tuple_cursor(connection, self.database)
             cursor.execute(f"SELECT COUNT(*) FROM ({self.query}) AS rows")
             count = int(cursor.fetchall()[0][0])
             query = self._drawn(columns, rows / count if count else 1.0)
@@ -227,23 +227,23 @@ class SqlSource:
             raise DatabaseError.no_rows(self.name)
         return _joined(found)
 
-    def summed(self, work: Work[A]) -> A:
+    def map_reduce(self, work: Work[A]) -> A:
         """Batches summed on all cores while the next ones come; or sums made inside."""
-        with opened(self.connection, self.name, self.database) as connection:
+        with open_connection(self.connection, self.name, self.database) as connection:
             if self.pushdown:
-                return inside.summed(self._inside(connection), work)
+                return inside.aggregate_work(self._inside(connection), work)
             threads = available_threads()
             query = self._some(work.columns)
             with (  # a stop is not to leave the connection busy: to roll back would wait for it
                 closing(self._unloaded(connection, query, work.columns)) as parts,
                 ThreadPoolExecutor(threads) as pool,
             ):
-                return add_up(in_order(pool, work, _or_none(parts), 2 * threads))
+                return tree_sum(ordered_map(pool, work, _or_none(parts), 2 * threads))
 
-    def streamed(self, columns: Sequence[str]) -> Generator[Any, None, None]:
+    def stream_tables(self, columns: Sequence[str]) -> Generator[Any, None, None]:
         """Arrow tables of all rows, as they come; to be closed if not all are taken."""
         with (
-            opened(self.connection, self.name, self.database) as connection,
+            open_connection(self.connection, self.name, self.database) as connection,
             closing(self._unloaded(connection, self._some(columns), columns)) as parts,
         ):
             for part in parts:
@@ -251,11 +251,11 @@ class SqlSource:
 
     # --- inside -----------------------------------------------------------------------------------
 
-    def _inside(self, connection: Any) -> Inside:
+    def _inside(self, connection: Any) -> AggregateQuery:
         query = self.query
         if self.wishes is not None and self.wishes.missing == "drop" and self.wishes.target:
             query = self._labelled(self.wishes.target)
-        return Inside(self.name, query, self.database, connection, self.kinds, self.query)
+        return AggregateQuery(self.name, query, self.database, connection, self.kinds, self.query)
 
     def _labelled(self, target: str) -> str:
         """A query for the rows that have a label."""
@@ -266,7 +266,7 @@ class SqlSource:
         return f"SELECT * FROM ({self.query}) AS every_row WHERE NOT ({missing})"
 
     def _some(self, columns: Sequence[str]) -> str:
-        some = (spelled(self.database, name, self.kinds.get(name)) for name in columns)
+        some = (select_term(self.database, name, self.kinds.get(name)) for name in columns)
         return f"SELECT {', '.join(some)} FROM ({self.query}) AS rows"
 
     def _drawn(self, columns: Sequence[str], share: float) -> str:
@@ -276,19 +276,19 @@ class SqlSource:
         number, taken = "n", {name.casefold() for name in self.names}
         while number in taken:
             number += "n"
-        some = (spelled(self.database, name, self.kinds.get(name)) for name in columns)
+        some = (select_term(self.database, name, self.kinds.get(name)) for name in columns)
         return (
             f"SELECT {', '.join(some)} FROM (SELECT *, ROW_NUMBER() OVER () AS {number} "
             f"FROM ({self.query}) AS every) AS rows WHERE "
             f"(({number} % {_MIXED}) * {_FACTOR}) % {_MIXED} < {int(share * _MIXED) + 1}"
         )
 
-    def _unloaded(self, connection: Any, query: str, columns: Sequence[str]) -> Unloaded:
+    def _unloaded(self, connection: Any, query: str, columns: Sequence[str]) -> BatchStream:
         kinds = {name: self.kinds[name] for name in columns if name in self.kinds}
-        return unloaded(connection, self.database, query, kinds=kinds, whole=self.whole)
+        return stream_rows(connection, self.database, query, kinds=kinds, whole=self.whole)
 
 
-def _or_none(parts: Iterator[Batch | Copied]) -> Iterator[Batch | Copied]:
+def _or_none(parts: Iterator[Batch | CopyBatch]) -> Iterator[Batch | CopyBatch]:
     """The parts; one without rows if there is none."""
     none = True
     for part in parts:
@@ -312,7 +312,7 @@ def _columns(connection: Any, database: Database, query: str) -> list[tuple[str,
     Here it is seen that a query is one SELECT, before any of it is run: in parentheses nothing else
     can stand, and several statements are refused.
     """
-    cursor = cursor_of(connection, database)
+    cursor = tuple_cursor(connection, database)
     if database.name == "duckdb":
         _check_one(connection, f"SELECT * FROM ({query}) AS rows")
         cursor.execute(f"DESCRIBE SELECT * FROM ({query}) AS rows")
@@ -335,7 +335,10 @@ def _columns(connection: Any, database: Database, query: str) -> list[tuple[str,
 def _days(connection: Any, query: str, told: Sequence[tuple[str, str]]) -> list[str]:
     """Columns of which every text is a day, or a second of one, as SQLite itself writes it."""
     database = DATABASES["sqlite"]
-    cursor, same = cursor_of(connection, database), "'+0 days'"  # so that 30 February becomes March
+    cursor, same = (
+        tuple_cursor(connection, database),
+        "'+0 days'",
+    )  # so that 30 February becomes March
 
     def all_days(names: Sequence[str], rows: str, answers: Sequence[int | None]) -> list[str]:
         if not names:

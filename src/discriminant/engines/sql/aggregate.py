@@ -29,20 +29,20 @@ from typing import Any, TypeVar, cast
 import numpy as np
 import numpy.typing as npt
 
-from discriminant.engines.sql.connection import cursor_of
-from discriminant.engines.summation import PartWork
+from discriminant.engines.sql.connection import tuple_cursor
+from discriminant.engines.summation import ReadingTask
 from discriminant.errors import DatabaseError, LabelError
 from discriminant.moments.accumulate import MomentsReading
-from discriminant.moments.anchor import Reach, ReachReading
+from discriminant.moments.anchor import Extent, ExtentReading
 from discriminant.moments.class_moments import ClassMoments
-from discriminant.moments.confusion import Told, ToldReading
+from discriminant.moments.confusion import PredictedCounts, PredictedCountsReading
 from discriminant.table.blocks import Floats, Labels
 from discriminant.table.cells import Cells, Frame, Kind
 from discriminant.table.column_profile import FEW
 from discriminant.table.column_types import Wishes
 from discriminant.table.encoding import Column, Encoding, Unforeseen
 from discriminant.table.labels import encode_labels
-from discriminant.table.partitioned import Adds, Partial, Plan, Work
+from discriminant.table.partitioned import Additive, PartialSum, Plan, Work
 from discriminant.table.sql_dialect import LARGEST, Database
 from discriminant.table.survey import ColumnSurvey, Survey, SurveyWork
 
@@ -54,7 +54,7 @@ _DECIMALS = ("numeric", "decimal")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Inside:
+class AggregateQuery:
     """A query, and the connection that answers it."""
 
     name: str
@@ -71,7 +71,7 @@ class Inside:
 
     def ask(self, statement: str) -> list[tuple[Any, ...]]:
         """All rows of an answer; they are few."""
-        cursor = cursor_of(self.connection, self.database)
+        cursor = tuple_cursor(self.connection, self.database)
         cursor.execute(statement)
         return [tuple(row) for row in cursor.fetchall()]
 
@@ -139,7 +139,7 @@ class Inside:
         )
 
 
-def kind_of_type(type_: str) -> Kind:
+def column_kind(type_: str) -> Kind:
     """What a database calls the type of a column; what is nothing else is its text."""
     word = type_.lower().partition("(")[0]
     if word.startswith("bool"):
@@ -150,10 +150,10 @@ def kind_of_type(type_: str) -> Kind:
     return "number" if plain in _NUMBERS or plain.startswith(_DECIMALS) else "text"
 
 
-class Base:
+class FeatureQuery:
     """The rows that count: class y, weight w and features f0, f1, ... of them."""
 
-    def __init__(self, inside: Inside, plan: Plan) -> None:
+    def __init__(self, inside: AggregateQuery, plan: Plan) -> None:
         self.inside, self.plan = inside, plan
         used = plan.encoding.used
         self.kinds = inside.kinds([column.name for column in used])
@@ -250,12 +250,12 @@ def _filled(
     return f"CASE WHEN {gap} THEN {database.typed(column.fill[j])} ELSE {term} END"
 
 
-def weight_term(inside: Inside, weight: str | None) -> str:
+def weight_term(inside: AggregateQuery, weight: str | None) -> str:
     """The weight of a row."""
     return inside.database.typed(1.0) if weight is None else inside.value(weight, "number")
 
 
-def label_term(inside: Inside, target: str) -> str:
+def label_term(inside: AggregateQuery, target: str) -> str:
     """The class of a row, as it is compared with labels."""
     kind = inside.kinds([target])[target]
     if kind == "text":
@@ -272,14 +272,16 @@ def _counted(condition: str) -> str:
     return f"SUM(CASE WHEN {condition} THEN 1 ELSE 0 END)"
 
 
-def _infinite(inside: Inside, term: str) -> str:
+def _infinite(inside: AggregateQuery, term: str) -> str:
     return f"(NOT {inside.database.is_missing(term)} AND ABS({term}) > {LARGEST})"
 
 
 _MOST = 100_000  # levels that are told apart by number
 
 
-def drawn(inside: Inside, columns: Sequence[str], wishes: Wishes | None) -> Frame:
+def representative_rows(
+    inside: AggregateQuery, columns: Sequence[str], wishes: Wishes | None
+) -> Frame:
     """Rows that stand for all: the mean of each class, and means a standard deviation up and down.
 
     Of a category they have one level. A column that counts the rows has no values here, so that
@@ -311,7 +313,7 @@ def drawn(inside: Inside, columns: Sequence[str], wishes: Wishes | None) -> Fram
     return Frame(tuple(found), size)
 
 
-def surveyed(inside: Inside, work: SurveyWork) -> Partial[Survey]:
+def survey_columns(inside: AggregateQuery, work: SurveyWork) -> PartialSum[Survey]:
     """The survey of some columns."""
     wishes, kinds, rows = work.wishes, inside.kinds(work.columns), inside.count()
     weight = weight_term(inside, wishes.weight)
@@ -323,7 +325,7 @@ def surveyed(inside: Inside, work: SurveyWork) -> Partial[Survey]:
     )
     assert wishes.target is not None
     labels = _labels(inside, wishes.target, kinds[wishes.target])
-    return Partial(Survey(columns, labels), rows)
+    return PartialSum(Survey(columns, labels), rows)
 
 
 def label_key(label: Any) -> Any:
@@ -334,7 +336,7 @@ def label_key(label: Any) -> Any:
 # --- labels ---------------------------------------------------------------------------------------
 
 
-def _labels(inside: Inside, target: str, kind: Kind) -> Labels:
+def _labels(inside: AggregateQuery, target: str, kind: Kind) -> Labels:
     if kind == "date":
         raise LabelError.of_dates(target)
     term = label_term(inside, target)
@@ -364,7 +366,7 @@ def _label_cells(name: str, kind: Kind, labels: npt.NDArray[Any]) -> Cells:
 # --- numbers --------------------------------------------------------------------------------------
 
 
-def _known(inside: Inside, name: str, kind: Kind) -> str:
+def _known(inside: AggregateQuery, name: str, kind: Kind) -> str:
     """A number, NULL where it is missing."""
     term = inside.value(name, kind)
     if kind != "number" or inside.database.name == "sqlite":
@@ -373,7 +375,7 @@ def _known(inside: Inside, name: str, kind: Kind) -> str:
 
 
 def _class_means(
-    inside: Inside, columns: Sequence[str], kinds: dict[str, Kind], wishes: Wishes
+    inside: AggregateQuery, columns: Sequence[str], kinds: dict[str, Kind], wishes: Wishes
 ) -> tuple[Labels, dict[str, npt.NDArray[np.float64]]]:
     """Labels, and of each number its mean in each class, and a deviation about the whole mean."""
     assert wishes.target is not None
@@ -402,7 +404,7 @@ def _class_means(
 
 
 def _centres(
-    inside: Inside, names: Sequence[str], kinds: dict[str, Kind]
+    inside: AggregateQuery, names: Sequence[str], kinds: dict[str, Kind]
 ) -> dict[str, tuple[float, float]]:
     """Mean and standard deviation of the cells that are there."""
     known = [_known(inside, name, kinds[name]) for name in names]
@@ -423,7 +425,11 @@ def _finite(value: Any) -> float:
 
 
 def _counting(
-    inside: Inside, columns: Sequence[str], kinds: dict[str, Kind], wishes: Wishes, rows: int
+    inside: AggregateQuery,
+    columns: Sequence[str],
+    kinds: dict[str, Kind],
+    wishes: Wishes,
+    rows: int,
 ) -> set[str]:
     """Columns of whole numbers from k to k + rows - 1, all different, which count the rows."""
     kept = wishes.columns or ()
@@ -440,7 +446,7 @@ def _counting(
     return {n for n in some if _numbers(inside, n, "number", rows, "1").row_numbers}
 
 
-def _numbers(inside: Inside, name: str, kind: Kind, rows: int, weight: str) -> ColumnSurvey:
+def _numbers(inside: AggregateQuery, name: str, kind: Kind, rows: int, weight: str) -> ColumnSurvey:
     """Mean and spread; the extremes leave the database only where they are the same."""
     made = ColumnSurvey(name, kind, False, rows, 0, whole=False)
     if kind == "text":  # the target, of which labels are all
@@ -473,7 +479,7 @@ def _numbers(inside: Inside, name: str, kind: Kind, rows: int, weight: str) -> C
     return replace(made, low=low, high=high, weight=float(total), mean=mean, runs=runs)
 
 
-def _whole(inside: Inside, known: str, first: float, rows: int) -> bool:
+def _whole(inside: AggregateQuery, known: str, first: float, rows: int) -> bool:
     """Whether numbers that begin there, and are all different, are whole."""
     if not first.is_integer() or max(abs(first), abs(first) + rows) >= 2**53:
         return False  # there doubles are no longer one apart
@@ -484,11 +490,11 @@ def _whole(inside: Inside, known: str, first: float, rows: int) -> bool:
 # --- categories -----------------------------------------------------------------------------------
 
 
-def _level_term(inside: Inside, name: str, kind: Kind) -> str:
+def _level_term(inside: AggregateQuery, name: str, kind: Kind) -> str:
     return inside.text(name) if kind == "text" else _known(inside, name, kind)
 
 
-def _one_level(inside: Inside, name: str, kind: Kind, size: int) -> Cells:
+def _one_level(inside: AggregateQuery, name: str, kind: Kind, size: int) -> Cells:
     level = inside.totals([f"MIN({_level_term(inside, name, kind)})"])[0]
     if kind != "text":
         return Cells(name, "number", np.full(size, _finite(level)))
@@ -497,7 +503,7 @@ def _one_level(inside: Inside, name: str, kind: Kind, size: int) -> Cells:
 
 
 def _levels(
-    inside: Inside, name: str, kind: Kind, rows: int, weight: str, wishes: Wishes
+    inside: AggregateQuery, name: str, kind: Kind, rows: int, weight: str, wishes: Wishes
 ) -> ColumnSurvey:
     """Levels and their rows; of too many, only that they are."""
     term = _level_term(inside, name, kind)
@@ -527,41 +533,43 @@ def _written(level: Any, kind: Kind) -> str:
     return str(int(number)) if number.is_integer() else str(number)
 
 
-A = TypeVar("A", bound=Adds)
+A = TypeVar("A", bound=Additive)
 _BLOCK = 32  # columns whose products with another 32 are one statement
 _DETAILS = ("diagonal", "pooled", "class")
 _ROWS, _FOLDS, _MEASURES = "Logistic regression", "Holding out rows", "Measuring a model"
 _ASKED = {  # who reads what, for people
-    **dict.fromkeys(("SlopeReading", "ResidualReading", "SaturationReading"), _ROWS),
-    **dict.fromkeys(("LeverageReading", "MarginReading", "TurnedReading", "FactorReading"), _ROWS),
-    **dict.fromkeys(("ByFoldReading", "HeldOutReading", "GridReading", "LevelsWork"), _FOLDS),
+    **dict.fromkeys(("LossReading", "ResidualReading", "SaturatedLikelihoodReading"), _ROWS),
+    **dict.fromkeys(
+        ("JeffreysReading", "MarginReading", "TransformedReading", "ScatterFactorReading"), _ROWS
+    ),
+    **dict.fromkeys(("FoldSumsReading", "HeldOutReading", "GridReading", "LevelsWork"), _FOLDS),
     **dict.fromkeys(("EvaluationReading", "EvaluationWork", "TallyReading"), _MEASURES),
 }
 
 
-def summed(inside: Inside, asked: Work[A]) -> A:
+def aggregate_work(inside: AggregateQuery, asked: Work[A]) -> A:
     """What the work would have found in the rows, from aggregates."""
     work: Any = asked
     if isinstance(work, SurveyWork):
-        return cast(A, surveyed(inside, work))
-    if isinstance(work, PartWork) and work.plan.plain:
+        return cast(A, survey_columns(inside, work))
+    if isinstance(work, ReadingTask) and work.plan.plain:
         try:
             found = _read(inside, work.plan, work.reading)
         except Unforeseen as fault:
-            return cast(A, Partial(None, inside.count_every(), fault))
+            return cast(A, PartialSum(None, inside.count_every(), fault))
         if found is not None:
-            return cast(A, Partial(found, inside.count_every()))
-    what = type(work.reading if isinstance(work, PartWork) else work).__name__
+            return cast(A, PartialSum(found, inside.count_every()))
+    what = type(work.reading if isinstance(work, ReadingTask) else work).__name__
     raise DatabaseError.must_stay(inside.name, _ASKED.get(what, f"What is asked for ({what})"))
 
 
-def _read(inside: Inside, plan: Plan, reading: Any) -> Any:
+def _read(inside: AggregateQuery, plan: Plan, reading: Any) -> Any:
     """What a reading sums to; None of one that aggregates do not tell."""
     if isinstance(reading, MomentsReading) and reading.detail in _DETAILS:
         return _Sums(inside, plan, reading).read()
-    if isinstance(reading, ReachReading) and not len(reading.columns):
+    if isinstance(reading, ExtentReading) and not len(reading.columns):
         return _lightest(inside, plan)
-    if isinstance(reading, ToldReading):
+    if isinstance(reading, PredictedCountsReading):
         return _told(inside, plan, reading)
     return None
 
@@ -569,10 +577,10 @@ def _read(inside: Inside, plan: Plan, reading: Any) -> Any:
 class _Sums:
     """The two statements."""
 
-    def __init__(self, inside: Inside, plan: Plan, reading: MomentsReading) -> None:
+    def __init__(self, inside: AggregateQuery, plan: Plan, reading: MomentsReading) -> None:
         self.inside, self.reading = inside, reading
         self.database = inside.database
-        self.base = Base(inside, plan)
+        self.base = FeatureQuery(inside, plan)
         self.base.check()
         self.target = plan.target
         self.unit, self.origin = reading.anchor.unit, reading.anchor.origin
@@ -675,16 +683,16 @@ def _blocks(columns: int) -> Iterator[list[int]]:
         yield list(range(lo, min(lo + _BLOCK, columns)))
 
 
-def _lightest(inside: Inside, plan: Plan) -> Reach:
-    base = Base(inside, plan)
+def _lightest(inside: AggregateQuery, plan: Plan) -> Extent:
+    base = FeatureQuery(inside, plan)
     base.check()
     least = inside.ask(f"SELECT MIN(w) FROM ({base([])}) AS b WHERE w > 0")[0][0]
-    return Reach(np.zeros(0), np.inf if least is None else float(least))
+    return Extent(np.zeros(0), np.inf if least is None else float(least))
 
 
-def _told(inside: Inside, plan: Plan, reading: ToldReading) -> Told:
+def _told(inside: AggregateQuery, plan: Plan, reading: PredictedCountsReading) -> PredictedCounts:
     """Rows given to each class: those in which its score is above the earlier, below no later."""
-    base, database = Base(inside, plan), inside.database
+    base, database = FeatureQuery(inside, plan), inside.database
     columns = range(len(reading.features))
     scores = ", ".join(
         database.typed(float(level))
@@ -697,12 +705,12 @@ def _told(inside: Inside, plan: Plan, reading: ToldReading) -> Told:
         for k, (coef, level) in enumerate(zip(reading.coef, reading.intercept, strict=True))
     )
     K = len(reading.intercept)
-    found = Told.empty(reading.features, K)
+    found = PredictedCounts.empty(reading.features, K)
     best = [
         " AND ".join(f"s{k} {'>' if i < k else '>='} s{i}" for i in range(K) if i != k)
         for k in range(K)
     ]
     source = f"(SELECT {scores} FROM ({base(columns)}) AS b WHERE w > 0) AS s"
     counts = inside.totals([f"SUM(CASE WHEN {term} THEN 1 ELSE 0 END)" for term in best], source)
-    found.told[:] = [int(count or 0) for count in counts]
+    found.counts[:] = [int(count or 0) for count in counts]
     return found

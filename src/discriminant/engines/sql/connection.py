@@ -70,7 +70,9 @@ _TABLES = {
 _MAGIC = (("sqlite", 0, b"SQLite format 3\0"), ("duckdb", 8, b"DUCK"))
 
 
-def refused(fault: BaseException, reason: str, *, name: str, database: Database) -> DatabaseError:
+def translate_error(
+    fault: BaseException, reason: str, *, name: str, database: Database
+) -> DatabaseError:
     """The error for what a driver raised."""
     code = str(getattr(fault, "sqlstate", None) or "")
     if code == _FORBIDDEN:
@@ -163,7 +165,7 @@ def kind_of(connection: Any) -> DatabaseKind:
 
 
 @contextmanager
-def opened(connection: Any, name: str, database: Database) -> Iterator[Any]:
+def open_connection(connection: Any, name: str, database: Database) -> Iterator[Any]:
     """The user's connection, or one of our own that is closed again; faults are named."""
     given = not isinstance(connection, str)
     try:
@@ -174,16 +176,16 @@ def opened(connection: Any, name: str, database: Database) -> Iterator[Any]:
         raise
     except Exception as fault:
         redact_exception(fault, address=connection)
-        raise _unreachable(connection, database, short(fault)) from fault
+        raise _unreachable(connection, database, short_message(fault)) from fault
     try:
         with _reading(found, database):
             yield found
-    except faults(database) as fault:
+    except driver_errors(database) as fault:
         redact_exception(fault, address=connection, query=name)
         absent = absent_table(fault)
         if absent is not None:  # what is there can be asked for only now, after the rollback
             raise no_such_table(absent, found, name=name, database=database) from fault
-        raise refused(fault, short(fault), name=name, database=database) from fault
+        raise translate_error(fault, short_message(fault), name=name, database=database) from fault
     finally:
         if not given:
             found.close()
@@ -195,12 +197,12 @@ def _unreachable(connection: str, database: Database, reason: str) -> DatabaseEr
     return DatabaseError.not_opened(path_of(connection), database.title, reason)
 
 
-def short(fault: BaseException) -> str:
+def short_message(fault: BaseException) -> str:
     """The first line of what a driver says."""
     return redact(str(fault)).strip().split("\n")[0][:300].rstrip(".")
 
 
-def faults(database: Database) -> tuple[type[BaseException], ...]:
+def driver_errors(database: Database) -> tuple[type[BaseException], ...]:
     """What the driver raises; of DuckDB also Arrow, which carries its answers."""
     if database.name == "sqlite":
         import sqlite3
@@ -214,7 +216,7 @@ def faults(database: Database) -> tuple[type[BaseException], ...]:
     return (library.Error, pa.ArrowException, OSError)
 
 
-def cursor_of(connection: Any, database: Database) -> Any:
+def tuple_cursor(connection: Any, database: Database) -> Any:
     """Something that executes and fetches tuples, whatever rows the user likes."""
     if database.name == "duckdb":  # a cursor of it would not see its temporary tables and views
         return connection
@@ -246,7 +248,9 @@ def _reading(connection: Any, database: Database) -> Iterator[None]:
             yield
     finally:
         if ours:
-            with suppress(*faults(database)):  # the connection may be gone, and the work with it
+            with suppress(
+                *driver_errors(database)
+            ):  # the connection may be gone, and the work with it
                 connection.execute("ROLLBACK")
 
 
@@ -256,13 +260,13 @@ def _not_writing(connection: Any, database: Database) -> Iterator[None]:
     if database.name != "sqlite":
         yield
         return
-    cursor = cursor_of(connection, database)
+    cursor = tuple_cursor(connection, database)
     before = cursor.execute("PRAGMA query_only").fetchone()[0]
     cursor.execute("PRAGMA query_only = ON")
     try:
         yield
     finally:
-        with suppress(*faults(database)):
+        with suppress(*driver_errors(database)):
             cursor.execute(f"PRAGMA query_only = {before}")
 
 
@@ -352,7 +356,7 @@ class Batch:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Copied:
+class CopyBatch:
     """Rows as PostgreSQL writes them."""
 
     text: bytes
@@ -412,7 +416,7 @@ class Copied:
         )
 
 
-Unloaded: TypeAlias = Generator[Batch | Copied, None, None]
+BatchStream: TypeAlias = Generator[Batch | CopyBatch, None, None]
 
 
 def _dated(cells: Cells) -> Cells:
@@ -420,14 +424,14 @@ def _dated(cells: Cells) -> Cells:
     return replace(cells, kind="date", values=cells.values / _DAY)
 
 
-def unloaded(
+def stream_rows(
     connection: Any,
     database: Database,
     query: str,
     *,
     kinds: Mapping[str, Kind],
     whole: frozenset[str],
-) -> Unloaded:
+) -> BatchStream:
     """The rows of a query that selects these columns, in their order; to be closed if not all are
     taken, for until then the connection is busy with them."""
     if database.name == "duckdb":
@@ -437,7 +441,7 @@ def unloaded(
     return _from_sqlite(connection, query, kinds)
 
 
-def spelled(database: Database, name: str, kind: Kind | None) -> str:
+def select_term(database: Database, name: str, kind: Kind | None) -> str:
     """How a column is asked for, so that it comes out as what it is."""
     term = database.identifier(name)
     if database.name == "duckdb" and kind == "text":
@@ -451,7 +455,7 @@ def spelled(database: Database, name: str, kind: Kind | None) -> str:
     return f"{made.get(kind or '', term)} AS {term}"
 
 
-def _from_duckdb(connection: Any, query: str) -> Unloaded:
+def _from_duckdb(connection: Any, query: str) -> BatchStream:
     import pyarrow as pa
 
     found = connection.sql(query)
@@ -467,7 +471,7 @@ def _from_duckdb(connection: Any, query: str) -> Unloaded:
 
 def _from_postgres(
     connection: Any, query: str, kinds: Mapping[str, Kind], whole: frozenset[str]
-) -> Unloaded:
+) -> BatchStream:
     waiting: list[bytes] = []
     size = start = 0
     with connection.cursor().copy(f"COPY ({query}) TO STDOUT (FORMAT CSV)") as copy:
@@ -475,18 +479,18 @@ def _from_postgres(
             waiting.append(bytes(row))
             size += len(row)
             if size >= _PIECE or len(waiting) >= _BATCH:
-                yield Copied(b"".join(waiting), kinds, whole, start, len(waiting))
+                yield CopyBatch(b"".join(waiting), kinds, whole, start, len(waiting))
                 start, waiting, size = start + len(waiting), [], 0
     if waiting:
-        yield Copied(b"".join(waiting), kinds, whole, start, len(waiting))
+        yield CopyBatch(b"".join(waiting), kinds, whole, start, len(waiting))
 
 
-def _from_sqlite(connection: Any, query: str, kinds: Mapping[str, Kind]) -> Unloaded:
+def _from_sqlite(connection: Any, query: str, kinds: Mapping[str, Kind]) -> BatchStream:
     import pyarrow as pa
 
     from discriminant.table.sql_dialect import DATABASES
 
-    cursor = cursor_of(connection, DATABASES["sqlite"])
+    cursor = tuple_cursor(connection, DATABASES["sqlite"])
     cursor.execute(query)
     names = [column[0] for column in cursor.description]
     start, most = 0, min(_BATCH, max(_CELLS // len(names), 64))

@@ -18,7 +18,7 @@ from discriminant.assessment.resampling.rda_grid import (
     grid_rows,
 )
 from discriminant.engines.engine import read_classes
-from discriminant.engines.partitioned import Parted
+from discriminant.engines.partitioned import PartitionedTable
 from discriminant.errors import LabelError, OptionError
 from discriminant.estimators.base import Prior
 from discriminant.estimators.gaussian.lda_qda import GaussianClassifier, check_family
@@ -162,7 +162,7 @@ class RDA(GaussianClassifier):
         table = self._open_table(X, y, sample_weight)
         if len(table.schema.labels) < 2:
             raise LabelError.one_class(table.schema.labels[0])
-        if isinstance(table, Parted):
+        if isinstance(table, PartitionedTable):
             self.cv_ = grid_rows(table, self._candidates(), self.folds, seed=_SEED)
         else:
             fold = fold_numbers(self.folds, table.codes)

@@ -59,8 +59,8 @@ from discriminant.moments.glm_families import (
     FREE_DISPERSION,
     LINKS,
     Deviance,
-    Saturation,
-    SaturationReading,
+    SaturatedLikelihood,
+    SaturatedLikelihoodReading,
     half_deviance,
     log_likelihood,
 )
@@ -210,7 +210,7 @@ class GLMState(NamedTuple):
     deviance: Deviance
     fit: GLMFit
     anchor: Anchor  # of the features
-    responses: Saturation
+    responses: SaturatedLikelihood
     told: Any  # (d,) features whose coefficient the rows tell
     level: float  # what was taken off the response, and belongs to the intercept
     offset: bool  # whether there was one
@@ -264,7 +264,7 @@ class GeneralisedLinearModel(RegressorMixin, LikelihoodInference, RowEstimator):
         _not_at_an_edge(table, deviance.family)
         self._set_features(table.schema.features, table.schema.named)
         found = self._found(table, deviance)
-        responses = fold(table, SaturationReading(deviance.family))
+        responses = fold(table, SaturatedLikelihoodReading(deviance.family))
         self._kept = GLMState(
             deviance,
             found.fit,

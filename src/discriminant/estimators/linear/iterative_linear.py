@@ -171,10 +171,10 @@ def _dense_units(table: Table, *, at_zero: bool) -> ColumnUnits:
     whole = Table(single_class, table.features, codes, table.weight)
     moments = read_moments(whole, detail="diagonal")
     spread = np.sqrt(moments.scatter[0] / moments.weight[0])
-    anchor, _ = moments.anchor.moved(moments.mean[0])
+    anchor, _ = moments.anchor.shift(moments.mean[0])
     if at_zero:
         size = np.hypot(spread * anchor.unit, anchor.origin)  # root mean square
-        anchor = Anchor(np.zeros(table.width), anchor.unit).fit_to(size)
+        anchor = Anchor(np.zeros(table.width), anchor.unit).rescale_to(size)
         return ColumnUnits(anchor, size / anchor.unit)
     spread[spread <= _ROUNDING * np.abs(anchor.origin / anchor.unit)] = 0.0
     return ColumnUnits(anchor, spread)

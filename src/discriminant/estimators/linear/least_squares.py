@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from discriminant.assessment.resampling.leave_one_out import least_squares_left_out_scores
 from discriminant.engines.engine import anchor_of, fold, read_classes, read_moments
-from discriminant.engines.partitioned import AnyTable, Parted
+from discriminant.engines.partitioned import AnyTable, PartitionedTable
 from discriminant.errors import (
     MaskedClassWarning,
     OptionError,
@@ -37,8 +37,8 @@ from discriminant.models.linear.least_squares import (
 from discriminant.models.rules import LinearRule, Rule
 from discriminant.moments.class_moments import ClassMoments, Detail
 from discriminant.moments.class_rows import ClassRows
-from discriminant.moments.confusion import ToldReading
-from discriminant.moments.scatter_factor import FactorReading, ScatterFactor
+from discriminant.moments.confusion import PredictedCountsReading
+from discriminant.moments.scatter_factor import ScatterFactor, ScatterFactorReading
 from discriminant.table.basis import Expanded, PolynomialBasis
 from discriminant.table.blocks import Floats, Labels
 from discriminant.table.memory import Table
@@ -296,8 +296,8 @@ class LeastSquares(LinearMomentClassifier):
             basis = self._basis = _basis_of(table, self.degree)
         if table.width != len(basis.features):
             raise ShapeError.of_width(table.width, len(basis.features), type(self).__name__)
-        if isinstance(table, Parted):
-            return table.expanded(basis)
+        if isinstance(table, PartitionedTable):
+            return table.expand(basis)
         schema = type(table.schema)(basis.names, table.schema.labels, table.schema.named)
         return Table(schema, Expanded(table.features, basis), table.codes, table.weight)
 
@@ -397,7 +397,7 @@ def _factor_of(table: AnyTable, labels: Labels) -> ScatterFactor:
     coding = np.zeros((len(table.schema.labels), K))
     place = np.searchsorted(labels, table.schema.labels)
     coding[np.arange(len(place)), place] = 1.0
-    return fold(table, FactorReading(_columns(table.schema.features, K), anchor, coding))
+    return fold(table, ScatterFactorReading(_columns(table.schema.features, K), anchor, coding))
 
 
 def _among(
@@ -405,7 +405,7 @@ def _among(
 ) -> ScatterFactor:
     """A factor over some classes as one over more classes."""
     d = len(factor.columns) - len(labels)
-    return factor.among(columns, np.append(np.arange(d), d + np.searchsorted(more, labels)))
+    return factor.reindex(columns, np.append(np.arange(d), d + np.searchsorted(more, labels)))
 
 
 def _columns(features: tuple[str, ...], classes: int) -> tuple[str, ...]:
@@ -414,7 +414,7 @@ def _columns(features: tuple[str, ...], classes: int) -> tuple[str, ...]:
 
 def _only_present(table: AnyTable) -> AnyTable:
     """The rows of positive weight and the classes they have."""
-    if isinstance(table, Parted):
+    if isinstance(table, PartitionedTable):
         return table  # its training parts know only classes that they have
     if table.weight is not None:
         table = table.take(np.flatnonzero(table.weight > 0))
@@ -430,14 +430,14 @@ def _masked(table: AnyTable, rule: IndicatorRule) -> Labels:
     its own rows, and only if it is not found there, among all.
     """
     line = rule.line
-    reading = ToldReading(table.schema.features, line.anchor, line.coef, line.intercept)
-    some = table.drawn if isinstance(table, Parted) else table.take(_two_of_each(table))
-    told = fold(some, reading).told
+    reading = PredictedCountsReading(table.schema.features, line.anchor, line.coef, line.intercept)
+    some = table.sample if isinstance(table, PartitionedTable) else table.take(_two_of_each(table))
+    told = fold(some, reading).counts
     if not told.all() and isinstance(table, Table):
         own = np.flatnonzero((told == 0)[table.codes])
-        told = told + fold(table.take(own), reading).told
+        told = told + fold(table.take(own), reading).counts
     if not told.all():
-        told = fold(table, reading).told
+        told = fold(table, reading).counts
     masked: Labels = rule.labels[told == 0]
     if len(masked):
         warn(MaskedClassWarning.of_classes(masked.tolist()))

@@ -35,7 +35,7 @@ from discriminant.models.rules import LinearRule
 from discriminant.moments.anchor import Anchor
 from discriminant.moments.class_moments import ClassMoments
 from discriminant.moments.loss import ResidualReading
-from discriminant.moments.scatter_factor import FactorReading, ScatterFactor
+from discriminant.moments.scatter_factor import ScatterFactor, ScatterFactorReading
 from discriminant.table.blocks import Floats
 from discriminant.table.memory import Table, open_table
 
@@ -291,7 +291,7 @@ class LinearRegression(RegressorMixin, RowEstimator):
         if kept is None and hasattr(self, "moments_"):
             allowed = "'auto' or 'standard': of the rows before only moments are kept"
             raise OptionError.of("precision", "high", allowed)
-        part = fold(table, FactorReading(more.features, more.anchor))
+        part = fold(table, ScatterFactorReading(more.features, more.anchor))
         return part if kept is None else kept + part
 
     def _wide(self, table: Table, anchor: Anchor) -> LeastSquaresProblem:
@@ -317,7 +317,7 @@ class LinearRegression(RegressorMixin, RowEstimator):
         assert self.moments_ is not None
         exact = self.precision == "high" or problem.solver.digits < _ENOUGH
         if exact:
-            factor = fold(table, FactorReading(self.moments_.features, self.moments_.anchor))
+            factor = fold(table, ScatterFactorReading(self.moments_.features, self.moments_.anchor))
             self._factor = factor if self.precision == "high" else None
             problem = self._from_factor(factor, len(self.moments_.features) - table.width)
         return problem, _refined(table, problem, exact=exact)

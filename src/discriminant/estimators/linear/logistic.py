@@ -29,7 +29,7 @@ from discriminant.assessment.inference.summary import CoefficientSummary
 from discriminant.assessment.inference.wald import ClassFit, Inference, inference_state
 from discriminant.engines.engine import anchor_of, fold, read_moments
 from discriminant.engines.local import one_blas_thread
-from discriminant.engines.partitioned import AnyTable, Parted, in_memory
+from discriminant.engines.partitioned import AnyTable, PartitionedTable, table_in_memory
 from discriminant.errors import (
     InferenceError,
     NoPenaltyWarning,
@@ -67,8 +67,8 @@ from discriminant.models.rules import LinearRule
 from discriminant.moments.anchor import Anchor
 from discriminant.moments.class_moments import ClassMoments
 from discriminant.moments.loss import Pass
-from discriminant.moments.scatter_factor import ColumnReading, ColumnSums
-from discriminant.moments.softmax_loss import TWO_SIDED, Binary, LinkName, Softmax
+from discriminant.moments.scatter_factor import ColumnSums, ColumnSumsReading
+from discriminant.moments.softmax_loss import LINK_TAILS, BinaryLoss, LinkName, SoftmaxLoss
 from discriminant.posterior import log_posterior, posterior
 from discriminant.table.blocks import Block, Floats, Labels, is_sparse
 from discriminant.table.memory import Table, open_table

@@ -25,7 +25,7 @@ from discriminant.estimators.linear.iterative_linear import (
 from discriminant.models.linear.perceptron import Keep, PerceptronFit, train_batch, train_online
 from discriminant.models.linear.separation import detect_separation
 from discriminant.models.rules import LinearRule
-from discriminant.moments.margins import Judgement, JudgeReading, Stand, Weights
+from discriminant.moments.margins import LinearWeights, Mistakes, MistakesReading, RowScaling
 from discriminant.table.blocks import Block, is_sparse
 from discriminant.table.memory import Table
 
@@ -152,7 +152,7 @@ class Perceptron(LinearClassifier):
         scale = np.where(units.spread > 0, anchor.unit, 0)
         if self.standardize:
             scale = units.inverse_spread
-        coordinates = Stand(anchor.origin, scale / anchor.unit, float(self.intercept))
+        coordinates = RowScaling(anchor.origin, scale / anchor.unit, float(self.intercept))
         result = self._search(table, coordinates)
         weights = result.weights
         slope, intercept = weights.slope * scale, weights.intercept.copy()
@@ -164,11 +164,11 @@ class Perceptron(LinearClassifier):
         """Passes over the rows, by scikit-learn's name."""
         return self.n_passes_
 
-    def _search(self, table: Table, stand: Stand) -> PerceptronFit:
+    def _search(self, table: Table, stand: RowScaling) -> PerceptronFit:
         classes = len(table.schema.labels)
 
-        def judge(weights: Weights, fully: bool) -> Judgement:
-            return _judge(table, JudgeReading(weights, stand, fully))
+        def judge(weights: LinearWeights, fully: bool) -> Mistakes:
+            return _judge(table, MistakesReading(weights, stand, fully))
 
         if self.update == "batch":
             return train_batch(
@@ -195,16 +195,16 @@ class Perceptron(LinearClassifier):
         self.n_updates_ = result.updates
         self.n_passes_ = max(len(result.path), 1)
         self.path_: npt.NDArray[np.int64] = np.array(result.path, dtype=np.int64)
-        self.n_wrong_ = mistakes.wrong
-        self.converged_ = result.converged and not mistakes.wrong
-        self.margin_ = mistakes.least / (result.weights.length or 1.0)
+        self.n_wrong_ = mistakes.count
+        self.converged_ = result.converged and not mistakes.count
+        self.margin_ = mistakes.min_margin / (result.weights.norm or 1.0)
         self.radius_ = mistakes.radius * (np.sqrt(2.0) if multiclass else 1.0)
         self.bound_ = (self.radius_ / self.margin_) ** 2 if self.margin_ > 0 else np.inf
-        self.separable_ = result.converged or not mistakes.wrong or self._separable(table, result)
-        if mistakes.wrong and result.converged:
-            warn(NotConvergedWarning.of_average(mistakes.wrong, len(table)))
-        elif mistakes.wrong:
-            counts = mistakes.wrong, len(table), self.n_passes_
+        self.separable_ = result.converged or not mistakes.count or self._separable(table, result)
+        if mistakes.count and result.converged:
+            warn(NotConvergedWarning.of_average(mistakes.count, len(table)))
+        elif mistakes.count:
+            counts = mistakes.count, len(table), self.n_passes_
             rule = "best step" if self.update == "batch" else KEEPS[self.keep]
             if self.separable_ is False:
                 proof = "A linear programme shows"
@@ -245,11 +245,11 @@ class Perceptron(LinearClassifier):
         self._require_bool("standardize", "intercept", "shuffle", "prove")
 
 
-def _judge(table: Table, reading: JudgeReading) -> Judgement:
+def _judge(table: Table, reading: MistakesReading) -> Mistakes:
     """Mistakes on all rows; sparse rows are read in larger blocks than dense ones."""
     if not is_sparse(table.features):
         return fold(table, reading)
-    if not reading.fully:
+    if not reading.detailed:
         return reading.read(Block(table.features, table.codes))
     first, *others = table.blocks(_SPARSE_ROWS)
     return sum((reading.read(block) for block in others), start=reading.read(first))

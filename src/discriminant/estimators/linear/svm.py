@@ -27,7 +27,7 @@ from discriminant.estimators.linear.iterative_linear import (
 from discriminant.models.linear.perceptron import as_compiled_csr
 from discriminant.models.linear.svm import Loss, SVMProblem, fit_dual, fit_hinge, fit_squared_hinge
 from discriminant.models.rules import LinearRule
-from discriminant.moments.loss import Products, ProductsReading
+from discriminant.moments.loss import WeightedProducts, WeightedProductsReading
 from discriminant.table.blocks import Floats, Labels, is_sparse
 from discriminant.table.memory import Table
 
@@ -187,8 +187,8 @@ class SVM(LinearClassifier):
             rule = LinearRule(labels, anchor, weights[None], np.zeros(1))
             return map_rows(rule.scores, table.features)[:, 0]
 
-        def products(pull: Floats, curve: Floats | None) -> Products:
-            return fold(table, ProductsReading(anchor, pull, curve))
+        def products(pull: Floats, curve: Floats | None) -> WeightedProducts:
+            return fold(table, WeightedProductsReading(anchor, pull, curve))
 
         problem = SVMProblem(sign, cost, penalty, bool(self.intercept), scores, products)
         solve = fit_squared_hinge if self.loss == "squared_hinge" else fit_hinge

@@ -204,7 +204,9 @@ def compare_imbalance(
     with merge_warnings():
         held = _held_out(models, X, codes, labels, fold, cost)
     assessed = {
-        way: Assessment.of(codes, said.decided, labels=labels, log_posterior=said.log_posterior)
+        way: Assessment.from_decisions(
+            codes, said.decided, labels=labels, log_posterior=said.log_posterior
+        )
         for way, said in held.items()
         if said.fitted
     }

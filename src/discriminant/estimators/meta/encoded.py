@@ -278,7 +278,7 @@ class Encoded(MetaEstimatorMixin, WrappedProjection, EstimatorMixin, BaseEstimat
             raise ResponseError.of_classes(type(model).__name__)
         if found is not None:
             model.fit(found)
-            self._hold(model, found.plan.encoding, found.said, found.rows_read - len(found))
+            self._hold(model, found.plan.encoding, found.notes, found.rows_read - len(found))
             self._remember_names(found.plan.encoding)
             return self
         wishes.check()

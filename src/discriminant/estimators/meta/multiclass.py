@@ -30,8 +30,8 @@ from sklearn.utils.validation import _num_samples, has_fit_parameter
 
 from discriminant.assessment.resampling.folds import is_moment_based
 from discriminant.engines.engine import read_classes, read_moments
-from discriminant.engines.local import blas_for
-from discriminant.engines.partitioned import AnyTable, in_memory
+from discriminant.engines.local import blas_context
+from discriminant.engines.partitioned import AnyTable, table_in_memory
 from discriminant.errors import (
     InfiniteValueError,
     LabelError,
@@ -446,7 +446,7 @@ class Decomposition(ClassifierMixin, MetaEstimatorMixin, RowEstimator):
         code = self._code_for(moments.labels, lambda: moments)
         for k in np.flatnonzero(moments.weight <= 0):
             raise WeightError.class_without(moments.labels[k])
-        with merge_warnings(), blas_for(len(moments.features)):
+        with merge_warnings(), blas_context(len(moments.features)):
             if table is not None and self.needs_rows_for(moments):
                 self._members = self._members_of(table, code, moments)
             else:
@@ -456,7 +456,7 @@ class Decomposition(ClassifierMixin, MetaEstimatorMixin, RowEstimator):
         return self
 
     def _members_from(self, moments: Any, code: OutputCode) -> BinaryRules:
-        base, anchor = self.estimator, moments.anchor.moved(moments.centre)[0]
+        base, anchor = self.estimator, moments.anchor.shift(moments.centre)[0]
         if not _plain_line(base, moments):
             return BinaryRules.from_rules(
                 fit_binary_rules(moments, code, rule_from=base.rule_from), anchor
@@ -470,11 +470,11 @@ class Decomposition(ClassifierMixin, MetaEstimatorMixin, RowEstimator):
         )
 
     def _members_of(self, table: AnyTable, code: OutputCode, moments: Any) -> BinaryRules:
-        table = in_memory(table, f"{type(self).__name__} of columns that nearly depend")
+        table = table_in_memory(table, f"{type(self).__name__} of columns that nearly depend")
         rules = [
             self.estimator.rule_from_table(binary_table(table, column)) for column in code.signs.T
         ]
-        return BinaryRules.from_rules(rules, moments.anchor.moved(moments.centre)[0])
+        return BinaryRules.from_rules(rules, moments.anchor.shift(moments.centre)[0])
 
     def _fit_rows(self, X: Any, y: Any, sample_weight: Any) -> Self:
         name = type(self).__name__

@@ -44,8 +44,8 @@ from discriminant.assessment.resampling.folds import (
     prior_option,
 )
 from discriminant.engines.engine import anchor_of, fold, read_moments
-from discriminant.engines.local import available_threads, blas_for, map_rows, one_blas_thread
-from discriminant.engines.partitioned import Parted
+from discriminant.engines.local import available_threads, blas_context, map_rows, one_blas_thread
+from discriminant.engines.partitioned import PartitionedTable
 from discriminant.errors import (
     ClassWeightError,
     LabelError,
@@ -456,7 +456,7 @@ class EasyEnsemble(RebalancingClassifier):
             return None  # sums overflow or vanish: each under-sample is read in units of its own
         if any(self.estimator.needs_rows_for(whole) for whole in wholes):
             return None
-        with blas_for(table.width):
+        with blas_context(table.width):
             models = [clone(self.estimator).fit_moments(whole) for whole in wholes]
         for model in models:
             model._set_features(table.schema.features, table.schema.named)
@@ -550,12 +550,12 @@ class Reweighted(RebalancingClassifier):
         self._hold(model, count, training_shares(model, labels[codes], row, labels))
         return self
 
-    def _fit_parted(self, model: Any, rows: Parted) -> Self:
+    def _fit_parted(self, model: Any, rows: PartitionedTable) -> Self:
         count = rows.moments.weight
         for k in np.flatnonzero(count == 0):
             raise WeightError.class_without(rows.schema.labels[k])
         factor = class_weights(count, rows.schema.labels, self.weights, beta=self.beta)
-        model.fit(rows.weighed(factor))
+        model.fit(rows.reweight(factor))
         self.estimator_, self.weights_ = model, factor
         self._hold(model, count, count * factor)
         return self

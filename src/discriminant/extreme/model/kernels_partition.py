@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from discriminant.extreme.model.kernels_train import scrambled
-from discriminant.numba_cache import reordered
+from discriminant.numba_cache import fastmath_njit
 
 
-@reordered
+@fastmath_njit
 def ranked(values: Any, rank: Any) -> Any:
     """The value at a rank, from 0, of values that are moved about (Hoare's selection)."""
     low, high = 0, len(values) - 1
@@ -35,7 +35,7 @@ def ranked(values: Any, rank: Any) -> Any:
     return values[rank]
 
 
-@reordered
+@fastmath_njit
 def divided(
     starts: Any,
     places: Any,
@@ -128,7 +128,7 @@ def divided(
     return done
 
 
-@reordered
+@fastmath_njit
 def nearest(
     starts: Any,
     places: Any,
@@ -161,7 +161,7 @@ def nearest(
         code[j], score[j] = best, alike[best]
 
 
-@reordered
+@fastmath_njit
 def centred(
     starts: Any, places: Any, values: Any, labels: Any, code: Any, local_of: Any, centre: Any
 ) -> None:

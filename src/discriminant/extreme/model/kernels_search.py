@@ -53,12 +53,12 @@ from discriminant.extreme.model.kernels_simd import (
     real,
     spread as spread_out,
 )
-from discriminant.numba_cache import compiled, within
+from discriminant.numba_cache import cached_njit, inline_njit
 
 _FAR = 1e12  # a margin as bad as can be: its cube is a number yet, and so is what overflowed
 
 
-@within
+@inline_njit
 def keep(
     i: int,
     path: float,
@@ -99,7 +99,7 @@ def keep(
     lengths[i] = length
 
 
-@compiled
+@cached_njit
 def rise(found: Any, scores: Any, i: int, at: int, name: int, score: float) -> None:
     """Put a new one at the end of the heap of row i, whose root is the worst."""
     while at > 0:
@@ -111,7 +111,7 @@ def rise(found: Any, scores: Any, i: int, at: int, name: int, score: float) -> N
     found[i, at], scores[i, at] = name, score
 
 
-@compiled
+@cached_njit
 def sink(found: Any, scores: Any, i: int, length: int, name: int, score: float) -> None:
     """Put a new one in the place of the root."""
     at, below = 0, 1
@@ -129,7 +129,7 @@ def sink(found: Any, scores: Any, i: int, length: int, name: int, score: float) 
     found[i, at], scores[i, at] = name, score
 
 
-@compiled
+@cached_njit
 def sort(found: Any, scores: Any, i: int, length: int) -> None:
     """From a heap to a list, best first."""
     for last in range(length - 1, 0, -1):
@@ -138,7 +138,7 @@ def sort(found: Any, scores: Any, i: int, length: int) -> None:
         sink(found, scores, i, last, name, score)
 
 
-@compiled
+@cached_njit
 def merge(names: Any, paths: Any, lengths: Any, labels: int, codes: Any, scores: Any) -> None:
     """The best of several trees: a label's score is the log of the mean of exp(its path scores).
 
@@ -190,7 +190,7 @@ def merge(names: Any, paths: Any, lengths: Any, labels: int, codes: Any, scores:
             codes[i, j], scores[i, j] = -1, -np.inf
 
 
-@within
+@inline_njit
 def visit(
     i: int,
     node: int,
@@ -233,7 +233,7 @@ def visit(
     keep(i, path, margin, first, last, layer.label_of, hinge, found, scores, lengths)
 
 
-@within
+@inline_njit
 def _sum(rows: Any, layer: Any, child: Any, before: int, margin: Any) -> None:
     """Add what the features of a row say; `child` is of the entries from `before` on."""
     begin, end, values, low, high, spots = rows
@@ -248,7 +248,7 @@ def _sum(rows: Any, layer: Any, child: Any, before: int, margin: Any) -> None:
                 margin[child[e]] += x * real(weight[e])
 
 
-@within
+@inline_njit
 def _sum_bits(rows: Any, layer: Any, first: int, each: int, margin: Any) -> None:
     """The same with bits, `each` bytes a row from byte `first` on."""
     begin, end, values, low, high, spots = rows
@@ -260,7 +260,7 @@ def _sum_bits(rows: Any, layer: Any, first: int, each: int, margin: Any) -> None
             add_bits(e, values[p], layer.weight, layer.places, at, each, margin)
 
 
-@within
+@inline_njit
 def _sum_filled(rows: Any, filled: Any, children: int, margin: Any) -> None:
     """The same where the chunk is filled up."""
     begin, end, values, low, high, spots = rows
@@ -273,7 +273,7 @@ def _sum_filled(rows: Any, filled: Any, children: int, margin: Any) -> None:
                 margin[c] += x * weight[c]
 
 
-@within
+@inline_njit
 def halved(
     features: Any, begin: int, end: int, nodes: Any, layer: Any, spots: Any, left: Any
 ) -> None:
@@ -302,7 +302,7 @@ def halved(
                 spots[q, p] = -1
 
 
-@within
+@inline_njit
 def ask(count: int, nodes: Any, layer: Any, spots: Any) -> None:
     """Ask for what the sums of a row need, of some nodes: where entries begin, then these."""
     for q in range(len(nodes)):
@@ -351,7 +351,7 @@ class Held(NamedTuple):
     widest: Any  # children of one parent, at most
 
 
-@compiled
+@cached_njit
 def search(
     table: Any,
     trees: Any,
@@ -405,7 +405,7 @@ def search(
     merge(names, paths, lengths, labels, codes, scores)
 
 
-@compiled
+@cached_njit
 def _held(row: Any, kinds: Any) -> Any:
     """A layer from its addresses; the order of its numbers is that of `search.addresses`."""
     parents, rows, places, entries, nodes, labels = row[0], row[1], row[2], row[3], row[4], row[5]
@@ -427,7 +427,7 @@ def _held(row: Any, kinds: Any) -> Any:
     )
 
 
-@compiled
+@cached_njit
 def _descend(
     starts: Any,
     features: Any,
@@ -459,7 +459,7 @@ def _descend(
         sort(found, scores, i, lengths[i])
 
 
-@compiled
+@cached_njit
 def _row_by_row(
     starts: Any,
     features: Any,
@@ -496,13 +496,13 @@ def _row_by_row(
                 )  # fmt: skip
 
 
-@within
+@inline_njit
 def _passed(i: int, path: float, found: Any, scores: Any, lengths: Any) -> Any:
     """Whether no child of a node with such a path is among the best of row i."""
     return lengths[i] == found.shape[1] and path < scores[i, 0]
 
 
-@compiled
+@cached_njit
 def _node_by_node(
     starts: Any,
     features: Any,
@@ -552,7 +552,7 @@ def _node_by_node(
             )  # fmt: skip
 
 
-@compiled
+@cached_njit
 def _by_node(nodes: Any, counts: Any, parents: int) -> Any:
     """Pairs in the order of their nodes, and where those of each node begin."""
     rows, beam = nodes.shape
@@ -573,7 +573,7 @@ def _by_node(nodes: Any, counts: Any, parents: int) -> Any:
     return order, begins
 
 
-@compiled
+@cached_njit
 def _longest(starts: Any) -> Any:
     """Entries of a row, at most."""
     most = np.int64(0)

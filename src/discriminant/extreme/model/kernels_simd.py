@@ -25,7 +25,7 @@ from numba.core import cgutils as _cgutils, types
 from numba.extending import intrinsic, overload
 
 from discriminant.extreme.model.tasks import BLOCK
-from discriminant.numba_cache import F, compiled, within
+from discriminant.numba_cache import F, cached_njit, inline_njit
 
 _FILLED = 1 << 18  # numbers of a chunk, at most, that is filled up with zeros
 _FULL = 4  # as many times its weights, at most, are the numbers of such a chunk
@@ -79,7 +79,7 @@ def lowest(context: Any, bits: Any = None) -> Any:
     return bits(bits), made
 
 
-@compiled
+@cached_njit
 def spread(node: int, layer: Any, spread: Any) -> Any:
     """The children of a chunk's entries, from their bits, in `spread` or a larger array."""
     low, high = layer.chunks[node], layer.chunks[node + 1]
@@ -99,7 +99,7 @@ def spread(node: int, layer: Any, spread: Any) -> Any:
     return spread
 
 
-@compiled
+@cached_njit
 def is_full(node: int, layer: Any) -> Any:
     """Whether the rows of a chunk have so many weights that zeros for the others are worth it."""
     low, high = layer.chunks[node], layer.chunks[node + 1]
@@ -109,7 +109,7 @@ def is_full(node: int, layer: Any) -> Any:
     return cells <= _FILLED and cells <= _FULL * (end - begin)
 
 
-@compiled
+@cached_njit
 def filled(node: int, layer: Any, filled: Any) -> Any:
     """The weights of a chunk, zeros where there are none, in `filled` or a larger array."""
     low, high = layer.chunks[node], layer.chunks[node + 1]
@@ -130,7 +130,7 @@ def filled(node: int, layer: Any, filled: Any) -> Any:
     return filled
 
 
-@within
+@inline_njit
 def _child(e: int, layer: Any) -> Any:
     """The child of an entry, of children that are listed."""
     if layer.listed == 1:
@@ -140,7 +140,7 @@ def _child(e: int, layer: Any) -> Any:
     return np.int64(layer.places.view(np.uint32)[e])
 
 
-@within
+@inline_njit
 def add_bits(e: int, x: float, weight: Any, places: Any, bits: int, each: int, margin: Any) -> None:
     """Add x times the weights from entry e on to the children whose bits are set."""
     for first in range(0, each, 8):

@@ -50,17 +50,17 @@ from discriminant.extreme.model.kernels_simd import (
     summed,
 )
 from discriminant.extreme.model.tasks import BLOCK
-from discriminant.numba_cache import compiled, reordered, within
+from discriminant.numba_cache import cached_njit, fastmath_njit, inline_njit
 
 
-@reordered
+@fastmath_njit
 def scored(starts: Any, places: Any, values: Any, P: Any, out: Any) -> None:
     """out (rows, 8) = x.P + the bias of P (features + 1, 8)."""
     for i in range(len(out)):
         summed(places, values, P, starts[i], starts[i + 1], out[i])
 
 
-@reordered
+@fastmath_njit
 def pulled(starts: Any, places: Any, values: Any, R: Any, scale: Any, P: Any, out: Any) -> None:
     """out (features + 1, 8) = P + X'(scale R), with R and scale (rows, 8)."""
     for j in range(len(out)):
@@ -73,7 +73,7 @@ def pulled(starts: Any, places: Any, values: Any, R: Any, scale: Any, P: Any, ou
         added(places, values, out, starts[i], starts[i + 1], pull)
 
 
-@reordered
+@fastmath_njit
 def along(P: Any, Q: Any, total: Any) -> None:
     """total (8,) = P.Q of each child, summed in float64."""
     for k in range(BLOCK):
@@ -83,7 +83,7 @@ def along(P: Any, Q: Any, total: Any) -> None:
             total[k] += np.float64(P[j, k]) * np.float64(Q[j, k])
 
 
-@reordered
+@fastmath_njit
 def loss_of(margin: Any) -> Any:
     """log(1 + exp(-m)), without overflow."""
     if margin > 0:
@@ -91,7 +91,7 @@ def loss_of(margin: Any) -> Any:
     return np.log1p(np.exp(margin)) - margin
 
 
-@reordered
+@fastmath_njit
 def newton(
     starts: Any,
     places: Any,
@@ -186,7 +186,7 @@ def newton(
     return int(most)
 
 
-@reordered
+@fastmath_njit
 def searched(
     score: Any, move: Any, sign: Any, half: Any, W: Any, slope: Any, way: Any, length: Any
 ) -> None:
@@ -216,7 +216,7 @@ def searched(
 SOUND, POINTERS, SHORT, COLUMNS, NUMBERS = 0, 1, 2, 3, 4  # what may be wrong
 
 
-@compiled
+@cached_njit
 def fault_of(starts: Any, places: Any, values: Any, size: int, n: int, width: int) -> int:
     """What is wrong with (n, width) rows of `size` values, of which some may be looked at."""
     if len(starts) != n + 1 or starts[0] != 0:
@@ -239,7 +239,7 @@ _NEAR = 1 << 15  # bytes of weights that the first cache holds
 _LATER, _SOON = 8, 3  # rows ahead whose entries, and whose weights, are asked for
 
 
-@reordered
+@fastmath_njit
 def scrambled(state: Any) -> Any:
     """The next of a row of 64-bit numbers that look random (Marsaglia's xorshift)."""
     state ^= state << np.uint64(13)
@@ -248,7 +248,7 @@ def scrambled(state: Any) -> Any:
     return state
 
 
-@reordered
+@fastmath_njit
 def descend(
     starts: Any,
     places: Any,
@@ -309,7 +309,7 @@ def descend(
     return visits
 
 
-@within
+@inline_njit
 def _fetch(
     starts: Any,
     places: Any,
@@ -334,7 +334,7 @@ def _fetch(
             fetched(W, places[p])
 
 
-@reordered
+@fastmath_njit
 def gather(
     starts: Any,
     places: Any,
@@ -376,7 +376,7 @@ def gather(
     return begin, local, value, feature[:width]
 
 
-@reordered
+@fastmath_njit
 def lengthened(old: Any, size: Any) -> Any:
     """The same array with room for more."""
     new = np.empty(size, old.dtype)
@@ -385,7 +385,7 @@ def lengthened(old: Any, size: Any) -> Any:
     return new
 
 
-@reordered
+@fastmath_njit
 def cleared(W: Any, alpha: Any, sign: Any) -> None:
     """Weights and duals 0, and no row a positive."""
     for j in range(len(W)):
@@ -396,7 +396,7 @@ def cleared(W: Any, alpha: Any, sign: Any) -> None:
             alpha[i, k], sign[i, k] = 0, -1
 
 
-@reordered
+@fastmath_njit
 def leaning(
     half: Any,
     row_half: Any,
@@ -415,7 +415,7 @@ def leaning(
             half[place_of[listed[p]], k] /= listed_weight[p]
 
 
-@reordered
+@fastmath_njit
 def solved(
     begin: Any,
     local: Any,
@@ -497,7 +497,7 @@ def solved(
     return count, at[:size], child[:size], weight[:size], bias
 
 
-@reordered
+@fastmath_njit
 def scattered(
     count: Any,
     at: Any,

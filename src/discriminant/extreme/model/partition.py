@@ -328,7 +328,7 @@ def separated(moments: ClassMoments) -> tuple[Tree, Floats]:
     """
     check_classes(moments)
     metric = pooled_metric(moments.reduce("pooled"), GaussianFamily(denominator="ml"))
-    anchor, moved = moments.anchor.moved(moments.centre)
+    anchor, moved = moments.anchor.shift(moments.centre)
     points = metric.whiten(moments.mean - moved)
     forks, partition = _divided(points, moments.weight)
     rules = [_rule(fork, points, moments.weight) for fork in forks]

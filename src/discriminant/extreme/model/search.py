@@ -28,7 +28,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from discriminant.extreme.model.tree import Forest, Ints, Layer, Reals, Tree
-from discriminant.numba_cache import telling_of_compiling
+from discriminant.numba_cache import log_slow_compilation
 
 Floats = npt.NDArray[np.float64]
 
@@ -69,7 +69,7 @@ def top(
         kernels_search.search(*given)
 
     if not kernels_search.search.overloads:  # type: ignore[attr-defined]
-        with telling_of_compiling("search"):
+        with log_slow_compilation("search"):
             block(0, min(N, 1))  # so that threads find them compiled
     size = min(_BLOCK, max(-(-N // threads), _LEAST))
     if size >= N:

@@ -56,7 +56,7 @@ from discriminant.extreme.model.tasks import (
     work_of,
 )
 from discriminant.extreme.model.tree import ROWS, Ints, Layer, Partition, Reals, Tree
-from discriminant.numba_cache import telling_of_compiling
+from discriminant.numba_cache import log_slow_compilation
 
 Loss = Literal["squared_hinge", "logistic"]
 Progress = Callable[[int, int], object]  # work done, work in all
@@ -285,7 +285,7 @@ class Crew:
         """
         if not tasks:
             return
-        with telling_of_compiling("train"):
+        with log_slow_compilation("train"):
             shared.tried().solve(Task(0, 0, 0, 2, 0, 0), Scratch.of(self.shape), self.stop)
         waiting = bundled(tasks)
         under_way: set[Future[int]] = set()
@@ -401,7 +401,7 @@ def _tried(shared: Level, tasks: Sequence[Task], share: float) -> tuple[float, T
     if not total:
         return 0.0, found
     scratch, stop = Scratch.of(shared.rows.shape), np.zeros(1, np.int8)
-    with telling_of_compiling("train"):
+    with log_slow_compilation("train"):
         shared.tried().solve(Task(0, 0, 0, 2, 0, 0), scratch, stop)
     work, start = 0, time.perf_counter()
     for tries, at in enumerate(np.random.default_rng(0).permutation(len(tasks)), 1):

@@ -159,7 +159,7 @@ def linear_rule(moments: ClassMoments, *, metric: Metric, prior: Floats) -> Line
 
     score_k(u) = u' C^-1 m_k - m_k' C^-1 m_k / 2 + log prior_k
     """
-    anchor, moved = moments.anchor.moved(prior @ moments.mean)
+    anchor, moved = moments.anchor.shift(prior @ moments.mean)
     mean = moments.mean - moved
     coef = metric.solve(mean)
     intercept = np.log(prior) - 0.5 * metric.squared_distances(mean)

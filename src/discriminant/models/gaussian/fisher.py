@@ -205,7 +205,7 @@ def fit_fisher(
     centred = replace(moments, mean=moments.mean - centre)
     variates = _variates(centred, metric, family=family, prior=prior, projection=projection)
     lift = _lift(centred, variates, family=family, prior=prior, threshold=projection.threshold)
-    anchor, moved = moments.anchor.moved(centre)
+    anchor, moved = moments.anchor.shift(centre)
     return _rule(moments.labels, anchor, variates, lift=lift, residue=centre - moved)
 
 

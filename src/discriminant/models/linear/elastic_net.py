@@ -71,7 +71,7 @@ from discriminant.moments.anchor import Anchor
 from discriminant.moments.class_moments import ClassMoments
 from discriminant.moments.loss import Pass, Want
 from discriminant.moments.scatter_factor import ColumnSums
-from discriminant.moments.softmax_loss import Binary, Softmax
+from discriminant.moments.softmax_loss import BinaryLoss, SoftmaxLoss
 from discriminant.table.blocks import Floats
 
 _TURNS = 1000
@@ -477,7 +477,7 @@ class ColumnScales:
         cls, sums: ColumnSums, *, features: tuple[str, ...], weight: Floats
     ) -> ColumnScales:
         """From sums about zero: sparse rows of many features."""
-        return cls(features, Anchor.zero(len(features)), sums.mean, sums.spread, weight)
+        return cls(features, Anchor.zero(len(features)), sums.mean, sums.std, weight)
 
     def coordinates(self, *, intercept: bool) -> ScaledCoordinates:
         """In which columns have variance one; without an intercept, mean square one."""
@@ -504,7 +504,7 @@ def fit_elastic_net(read: Pass, columns: ColumnScales, options: LogisticOptions)
         Of the same rows.
     """
     K = len(columns.weight)
-    loss = Softmax(K) if K > 2 else Binary(options.link)
+    loss = SoftmaxLoss(K) if K > 2 else BinaryLoss(options.link)
     coordinates = columns.coordinates(intercept=options.intercept)
     size = columns.penalised(standardize=options.standardize, intercept=options.intercept)
     square = coordinates.penalty(size)  # (q,)

@@ -61,15 +61,15 @@ from discriminant.models.linear.whitening import (
 from discriminant.moments.anchor import Anchor
 from discriminant.moments.class_moments import ClassMoments
 from discriminant.moments.glm_families import (
-    EDGES,
+    BOUNDARIES,
     FREE_DISPERSION,
     SCORES,
-    Barrier,
+    BarrierLoss,
     Deviance,
-    FirstLook,
     Pearson,
+    StartingFit,
 )
-from discriminant.moments.loss import Loss, Pass, Slope, SlopeReading, Want
+from discriminant.moments.loss import Loss, LossReading, LossSums, Pass, Want
 from discriminant.moments.scatter_factor import ColumnSums
 from discriminant.table.blocks import Block, Floats
 
@@ -96,7 +96,7 @@ def minimise_on_boundary(
     deviance, passes, places = objective.loss, 0, [start]
 
     def least(push: float) -> OptimisationResult:
-        walled = replace(objective, loss=Barrier(deviance, push))
+        walled = replace(objective, loss=BarrierLoss(deviance, push))
         told = shift_progress(progress, passes)
         return newton_descent(walled, places[-1], most=max(most - passes, 1), progress=told)
 
@@ -213,7 +213,7 @@ def _by_pairs(
 
 def _edged(objective: PenalisedLoss) -> bool:
     loss = objective.loss
-    return isinstance(loss, Deviance) and (loss.family, loss.link) in EDGES
+    return isinstance(loss, Deviance) and (loss.family, loss.link) in BOUNDARIES
 
 
 def _along_edge(
@@ -278,7 +278,7 @@ class GLMFit:
 
     coordinates: Coordinates | ScaledCoordinates
     theta: Floats  # (q, 1)
-    slope: Slope  # of the loss without penalty, with its curvature but for scaled coordinates
+    slope: LossSums  # of the loss without penalty, with its curvature but for scaled coordinates
     null: float  # deviance of the intercept, or of nothing, alone
     pearson: float  # sum of w (y - mu)^2 / V, where the dispersion is estimated
     converged: bool
@@ -388,7 +388,7 @@ def fit_glm(problem: GLMProblem, *, most: int = 200, progress: Progress | None =
         read=problem.read,
     )
     few = _few(problem, white.size)
-    look = FirstLook(problem.deviance, _level(problem))
+    look = StartingFit(problem.deviance, _level(problem))
     first = newton_descent(few.objective(white, loss=look), np.zeros((white.size, 1)), most=1)
     unit, stretch = _units(problem, first.point)
     coordinates = replace(white, frame=white.frame * stretch)
@@ -456,7 +456,7 @@ def _pearson(objective: PenalisedLoss, point: Point) -> tuple[float, int]:
         return float("nan"), 0
     coef, level = objective.coordinates.coefficients(point.theta)
     loss = Pearson(deviance)
-    reading = SlopeReading(objective.features, objective.anchor, coef, level, loss)
+    reading = LossReading(objective.features, objective.anchor, coef, level, loss)
     return 2.0 * float(objective.read(reading).loss), 1
 
 
@@ -547,7 +547,7 @@ def fit_glm_scaled(
         Some of the rows.
     """
     d, null = len(features), fit_null(problem)
-    spread = sums.spread if problem.intercept else np.hypot(sums.spread, sums.mean)
+    spread = sums.std if problem.intercept else np.hypot(sums.std, sums.mean)
     scale = np.divide(1.0, spread, out=np.zeros(d), where=spread > 0)
     mean = sums.mean if problem.intercept else np.zeros(d)
     coordinates = ScaledCoordinates(scale, mean, None, int(problem.intercept))

@@ -15,13 +15,13 @@ from typing import Any
 
 import numpy as np
 
-from discriminant.numba_cache import reordered
+from discriminant.numba_cache import fastmath_njit
 
 ENDED, RECORD, DONE, STEP = 0, 1, 2, 3  # why a walk stops, or takes a step
 ROW, RUN, UPDATES, SEEN, GO = 0, 1, 2, 3, 4  # places in the state of a walk
 
 
-@reordered
+@fastmath_njit
 def row_outcome(right: Any, row: Any, state: Any, longest: Any) -> int:
     """What follows from a row: nothing, a step, or first a record of the run that it ends."""
     if right:
@@ -37,7 +37,7 @@ def row_outcome(right: Any, row: Any, state: Any, longest: Any) -> int:
     return STEP
 
 
-@reordered
+@fastmath_njit
 def perceptron_dense(
     X: Any,
     codes: Any,
@@ -98,7 +98,7 @@ def perceptron_dense(
     return ENDED
 
 
-@reordered
+@fastmath_njit
 def perceptron_sparse(
     data: Any,
     places: Any,
@@ -157,7 +157,7 @@ def perceptron_sparse(
     return ENDED
 
 
-@reordered
+@fastmath_njit
 def dual_sweep(
     data: Any,
     places: Any,

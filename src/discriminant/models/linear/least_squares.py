@@ -56,8 +56,8 @@ from discriminant.models.rules import LinearRule
 from discriminant.moments.anchor import Anchor
 from discriminant.moments.class_moments import ClassMoments
 from discriminant.moments.class_rows import ClassRows
-from discriminant.moments.loss import Pull, added, product
-from discriminant.moments.scatter_factor import ScatterFactor, triangle
+from discriminant.moments.loss import ResidualSums, add_pairs, exact_product
+from discriminant.moments.scatter_factor import ScatterFactor, triangular_factor
 from discriminant.table.basis import Expanded, PolynomialBasis
 from discriminant.table.blocks import Features, Floats, Labels
 
@@ -200,7 +200,7 @@ class LeastSquaresProblem:
         coef = self._spread(self.solver.solve(self.target))
         return LinearFit(coef, self.mean_response - self.mean @ coef)
 
-    def correct(self, line: LinearFit, pull: Pull) -> tuple[LinearFit, float]:
+    def correct(self, line: LinearFit, pull: ResidualSums) -> tuple[LinearFit, float]:
         """A fit corrected by the pull it leaves, and how much that changed it, relatively."""
         total, slope = pull.sums[0], pull.sums[1:]
         centred = slope - self.mean[:, None] * total - self.penalty[:, None] * line.coef
@@ -211,7 +211,7 @@ class LeastSquaresProblem:
         size = self.solver.scale[:, None]
         large = np.abs(size * line.coef[self.varying]).max(initial=0.0)
         small = np.abs(size * change[self.varying]).max(initial=0.0)
-        coef, rest = added((line.coef, np.zeros_like(change)), (change, np.zeros_like(change)))
+        coef, rest = add_pairs((line.coef, np.zeros_like(change)), (change, np.zeros_like(change)))
         moved = LinearFit(coef, line.intercept + shift, rest)
         return moved, float(small / large) if large else 0.0
 
@@ -250,7 +250,7 @@ class LinearFit:
         """The fit as a rule about the mean of the rows."""
         d = len(self.coef)
         u, v = _split(problem.anchor, d)
-        anchor, moved = u.moved(problem.mean)
+        anchor, moved = u.shift(problem.mean)
         coef = self.coef * v.unit
         intercept = (self.intercept + moved @ self.coef) * v.unit + v.origin
         return LinearRule(labels, anchor, coef.T, intercept)
@@ -262,7 +262,7 @@ class LinearFit:
         """
         u, v = _split(anchor, len(self.coef))
         slope = (self.coef * v.unit).T / u.unit
-        high, low = product(-slope, u.origin)
+        high, low = exact_product(-slope, u.origin)
         if self.rest is not None:
             low = low - (self.rest * v.unit).T / u.unit * u.origin
         terms = np.hstack([(self.intercept * v.unit)[:, None], v.origin[:, None], high, low])
@@ -317,11 +317,11 @@ def problem_from_factor(
     penalty = _penalty(ridge, unit)
     moving = _moving(np.linalg.norm(root[:, :d], axis=0), mean[:d], factor.weight)
     if ridge:
-        root = triangle(
+        root = triangular_factor(
             np.vstack([root, np.hstack([np.diag(np.sqrt(penalty)), np.zeros((d, responses))])])
         )
     if not moving.all():
-        root = triangle(root[:, np.append(moving, np.ones(responses, dtype=bool))])
+        root = triangular_factor(root[:, np.append(moving, np.ones(responses, dtype=bool))])
     width = int(moving.sum())
     solver = RootSolver.from_root(root[:width, :width], unit=unit[moving])
     return LeastSquaresProblem(

@@ -54,7 +54,7 @@ from discriminant.moments.anchor import Anchor
 from discriminant.moments.class_moments import ClassMoments
 from discriminant.moments.loss import Pass, Want
 from discriminant.moments.scatter_factor import ColumnSums
-from discriminant.moments.softmax_loss import Binary, LeverageReading, LinkName, Softmax
+from discriminant.moments.softmax_loss import BinaryLoss, JeffreysReading, LinkName, SoftmaxLoss
 from discriminant.table.blocks import Block, Floats, dense
 
 
@@ -91,7 +91,7 @@ class JeffreysLoss:
         reading = coordinates.reading(
             self.plain.features,
             self.plain.anchor,
-            lambda anchor: LeverageReading(anchor, *at, summed.frame, summed.contrast, root),
+            lambda anchor: JeffreysReading(anchor, *at, summed.frame, summed.contrast, root),
         )
         return coordinates.gradient(self.plain.read(reading).gradient)
 
@@ -162,7 +162,7 @@ def fit_logistic(
     """
     moments = moments.at(reading_anchor(moments, intercept=options.intercept))
     K = len(moments.labels)
-    loss = Softmax(K) if K > 2 else Binary(options.link)
+    loss = SoftmaxLoss(K) if K > 2 else BinaryLoss(options.link)
     scale = None
     if options.ridge > 0:
         scale = penalty_scale(moments, standardize=options.standardize, intercept=options.intercept)
@@ -250,8 +250,8 @@ def fit_logistic_scaled(
         Some of the rows.
     """
     K, d = len(weight), len(sums.total)
-    loss = Softmax(K) if K > 2 else Binary(options.link)
-    spread = sums.spread if options.intercept else np.hypot(sums.spread, sums.mean)
+    loss = SoftmaxLoss(K) if K > 2 else BinaryLoss(options.link)
+    spread = sums.std if options.intercept else np.hypot(sums.std, sums.mean)
     scale = np.divide(1.0, spread, out=np.zeros(d), where=spread > 0)
     mean = sums.mean if options.intercept else np.zeros(d)
     contrast = contrasts(K) if K > 2 else None

@@ -25,7 +25,7 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from discriminant.models.linear.whitening import Coordinates, ScaledCoordinates
 from discriminant.moments.anchor import Anchor
-from discriminant.moments.loss import Loss, Pass, Slope, SlopeReading, Want
+from discriminant.moments.loss import Loss, LossReading, LossSums, Pass, Want
 from discriminant.table.blocks import Floats
 
 GRADIENT, DECREMENT = 1e-8, 1e-10
@@ -44,7 +44,7 @@ class Point:
     value: float
     gradient: Floats  # (q, m)
     curvature: Floats | None  # (m q, m q)
-    slope: Slope
+    slope: LossSums
 
     @property
     def max_gradient(self) -> float:
@@ -126,12 +126,12 @@ class PenalisedLoss:
         coordinates = self.coordinates
         if not isinstance(coordinates, Coordinates):
             at = coordinates.coefficients(theta)
-            return SlopeReading(self.features, self.anchor, *at, self.loss, want)
+            return LossReading(self.features, self.anchor, *at, self.loss, want)
         at = coordinates.summed.coefficients(theta)
         return coordinates.reading(
             self.features,
             self.anchor,
-            lambda anchor: SlopeReading(self.features, anchor, *at, self.loss, want),
+            lambda anchor: LossReading(self.features, anchor, *at, self.loss, want),
         )
 
 

@@ -32,7 +32,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from discriminant.moments.margins import Judgement, Stand, Weights
+from discriminant.moments.margins import LinearWeights, Mistakes, RowScaling
 from discriminant.table.blocks import Codes, Features, is_sparse
 
 
@@ -67,15 +67,15 @@ _FREE_ROWS, _FREE = 200_000, 200  # judged after every move: so many rows, so ma
 _NEVER = np.iinfo(np.int64).max
 
 
-Judge = Callable[[Weights, bool], Judgement]  # fully, or only counted
+Judge = Callable[[LinearWeights, bool], Mistakes]  # fully, or only counted
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PerceptronFit:
     """What a perceptron came to."""
 
-    weights: Weights
-    mistakes: Judgement
+    weights: LinearWeights
+    mistakes: Mistakes
     updates: int
     converged: bool
     path: tuple[int, ...]  # moves of each pass; for the batch rows wrong before each step
@@ -87,14 +87,14 @@ def train_online(
     codes: Codes,
     *,
     classes: int,
-    stand: Stand,
+    stand: RowScaling,
     judge: Judge,
     keep: Keep = "pocket",
     max_passes: int | None = None,
     rng: np.random.Generator | None = None,
 ) -> PerceptronFit:
     """Row by row, in order, or with `rng` in a new order each pass."""
-    if is_sparse(features) and not stand.squares:
+    if is_sparse(features) and not stand.squarable:
         features, stand = stand.rows(features), replace(stand, scale=np.ones(len(stand.scale)))
     walk = _OnlinePasses(features, codes.astype(np.int32), stand, classes, keep == "average")
     pocket = _Pocket(judge, rows=len(codes), open=keep == "pocket")
@@ -109,7 +109,7 @@ def train_online(
         weights = walk.average()
         return PerceptronFit(weights, judge(weights, True), walk.updates, converged, tuple(path))
     last = judge(walk.weights, True)
-    if not converged and pocket.held is not None and pocket.held[1].wrong < last.wrong:
+    if not converged and pocket.held is not None and pocket.held[1].count < last.count:
         best = pocket.held[0]
         return PerceptronFit(best, judge(best, True), walk.updates, converged, tuple(path))
     return PerceptronFit(walk.weights, last, walk.updates, converged, tuple(path))
@@ -119,19 +119,19 @@ def train_batch(
     *, classes: int, width: int, judge: Judge, rows: int, max_passes: int | None = None
 ) -> PerceptronFit:
     """All wrong rows at once, until there are none; the best weights met are kept."""
-    weights, path = Weights.zero(classes, width), list[int]()
+    weights, path = LinearWeights.zero(classes, width), list[int]()
     best, balanced = (weights, judge(weights, True)), False
     now = best[1]
-    while now.wrong and continues(path, rows=rows, most=max_passes):
-        path.append(now.wrong)
-        if not now.moves.length:  # a border would have a positive lead on their sum, which is zero
+    while now.count and continues(path, rows=rows, most=max_passes):
+        path.append(now.count)
+        if not now.update.norm:  # a border would have a positive lead on their sum, which is zero
             balanced = True
             break
-        weights = weights.plus(now.moves, 1.0 / now.wrong)
+        weights = weights.add_scaled(now.update, 1.0 / now.count)
         now = judge(weights, True)
-        if now.wrong < best[1].wrong:
+        if now.count < best[1].count:
             best = weights, now
-    return PerceptronFit(*best, len(path), not best[1].wrong, tuple(path), balanced)
+    return PerceptronFit(*best, len(path), not best[1].count, tuple(path), balanced)
 
 
 def continues(path: list[int], *, rows: int, most: int | None) -> bool:
@@ -152,9 +152,9 @@ class _Pocket:
         self._free = min(_FREE, _FREE_ROWS // rows)
         self._judged, self._record = 0, 0
         self.longest = (-1 if self._free else 0) if open else _NEVER  # run that need not be judged
-        self.held: tuple[Weights, Judgement] | None = None
+        self.held: tuple[LinearWeights, Mistakes] | None = None
 
-    def consider(self, weights: Weights, *, run: int, seen: int) -> None:
+    def consider(self, weights: LinearWeights, *, run: int, seen: int) -> None:
         """Judge weights that had so many rows right one after the other."""
         self._record = max(self._record, run)
         if self._judged >= self._free:
@@ -163,7 +163,7 @@ class _Pocket:
                 return
         self._judged += 1
         found = self._judge(weights, False)
-        if self.held is None or found.wrong < self.held[1].wrong:
+        if self.held is None or found.count < self.held[1].count:
             self.held = weights.copy(), found
 
 
@@ -171,16 +171,16 @@ class _OnlinePasses:
     """Weights under way, moved in place by the compiled loop."""
 
     def __init__(
-        self, features: Features, codes: Codes, stand: Stand, classes: int, averaging: bool
+        self, features: Features, codes: Codes, stand: RowScaling, classes: int, averaging: bool
     ) -> None:
         from discriminant.models.linear import kernels
 
         self._loops, self._features, self._codes, self._stand = kernels, features, codes, stand
         width = features.shape[1]
-        self._now = Weights.zero(classes, width)  # sparse ones times scale
+        self._now = LinearWeights.zero(classes, width)  # sparse ones times scale
         self._late = self._now.copy()  # what the average lacks
         if not averaging:
-            self._late = Weights(np.zeros((0, 0)), np.zeros(0))
+            self._late = LinearWeights(np.zeros((0, 0)), np.zeros(0))
         self._state = np.zeros(5, dtype=np.int64)
         self._room, self._square = np.empty(width), stand.scale**2
 
@@ -189,20 +189,20 @@ class _OnlinePasses:
         return int(self._state[self._loops.UPDATES])
 
     @property
-    def weights(self) -> Weights:
+    def weights(self) -> LinearWeights:
         """The weights as they stand."""
         return self._of_rows(self._now)
 
-    def average(self) -> Weights:
+    def average(self) -> LinearWeights:
         """Mean of the weights after each row seen."""
         seen = max(int(self._state[self._loops.SEEN]), 1)
-        return self._of_rows(self._now.plus(self._late, -1.0 / seen))
+        return self._of_rows(self._now.add_scaled(self._late, -1.0 / seen))
 
-    def _of_rows(self, weights: Weights) -> Weights:
+    def _of_rows(self, weights: LinearWeights) -> LinearWeights:
         if not is_sparse(self._features):
             return weights
         scale = np.where(self._stand.scale > 0, self._stand.scale, 1.0)
-        return Weights(weights.slope / scale, weights.intercept)
+        return LinearWeights(weights.slope / scale, weights.intercept)
 
     def once(self, order: Any, pocket: _Pocket) -> bool:
         """One pass; whether as many rows in a row were right as there are."""
@@ -230,9 +230,9 @@ class _OnlinePasses:
                 self._square,
             )
             return self._loops.perceptron_sparse(
-                *entries, stand.one, *moved, self._state, longest, goal
+                *entries, stand.intercept, *moved, self._state, longest, goal
             )
-        rows = (features, codes, stand.origin, stand.scale, stand.one)
+        rows = (features, codes, stand.origin, stand.scale, stand.intercept)
         return self._loops.perceptron_dense(*rows, *moved, self._room, self._state, longest, goal)
 
     def _parts(self, order: Any) -> Iterator[tuple[Any, Codes]]:

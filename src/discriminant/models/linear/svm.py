@@ -56,7 +56,7 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
 from discriminant.models.linear.perceptron import unsigned_indices
-from discriminant.moments.loss import Products
+from discriminant.moments.loss import WeightedProducts
 from discriminant.table.blocks import Floats
 
 Loss = Literal["squared_hinge", "hinge"]
@@ -75,7 +75,7 @@ class SVMProblem:
     penalty: Floats  # (d,) the diagonal of P; 0 leaves a column out
     free: bool  # whether there is an intercept
     scores: Callable[[Floats], Floats]  # (d,) weights -> (N,) u.w
-    products: Callable[[Floats, Floats | None], Products]  # pull (N, m), curve -> sums
+    products: Callable[[Floats, Floats | None], WeightedProducts]  # pull (N, m), curve -> sums
 
     def step(self, gram: Floats, pull: Floats) -> Floats:
         """(d + 1, m) solution of (P + gram) step = pull, in units of its diagonal."""
@@ -123,11 +123,11 @@ def fit_squared_hinge(
         proof = problem.proof(alpha)
         sums = problem.products(problem.sign[:, None] * np.stack([alpha, proof], axis=1), curve)
         force = problem.penalty * weights[:-1]
-        down = sums.pull[:, 0] - np.append(force, 0.0)
+        down = sums.rhs[:, 0] - np.append(force, 0.0)
         step = problem.step(sums.gram, down[:, None])[:, 0]
         objective = _energy(problem, weights) + float(problem.cost @ short**2)
         before, gap = gap, float(row_duality_gaps(margin, proof, problem.cost, squared=True).sum())
-        gap = (gap + stationarity_gap(force - sums.pull[:-1, 1], problem.penalty)) / (
+        gap = (gap + stationarity_gap(force - sums.rhs[:-1, 1], problem.penalty)) / (
             objective or 1.0
         )
         gain = 0.5 * float(down @ step)
@@ -247,7 +247,7 @@ class _Path:
         """Sums of alpha t u, and of what proves the gap."""
         self.proof = balance_dual(self.alpha, self.sign) if self.problem.free else self.alpha
         both = self.sign[:, None] * np.stack([self.alpha, self.proof], axis=1)
-        self.back, self.proved = self.problem.products(self._spread(both), None).pull.T
+        self.back, self.proved = self.problem.products(self._spread(both), None).rhs.T
 
     def _point(self) -> tuple[Floats, Floats, Floats]:
         return self.alpha, self.over, self.slack
@@ -280,7 +280,7 @@ class _Path:
         return float(min(1.0 / _TO_BORDER, *limits))
 
     def _pull(self, pull: Floats) -> Floats:
-        return self.problem.products(self._spread(pull)[:, None], None).pull[:, 0]
+        return self.problem.products(self._spread(pull)[:, None], None).rhs[:, 0]
 
     def _gram(self, curve: Floats) -> Floats:
         none = np.zeros((len(self.some), 0))

@@ -52,8 +52,8 @@ from discriminant.models.gaussian.covariance import (
 )
 from discriminant.moments.anchor import Anchor
 from discriminant.moments.class_moments import ClassMoments
-from discriminant.moments.loss import Local, Loss, Pass, TurnedReading, Want
-from discriminant.moments.scatter_factor import FactorReading, ScatterFactor
+from discriminant.moments.loss import Loss, Pass, ScoreDerivatives, TransformedReading, Want
+from discriminant.moments.scatter_factor import ScatterFactor, ScatterFactorReading
 from discriminant.table.blocks import Block, Codes, Features, Floats
 
 _EPS = float(np.finfo(np.float64).eps)
@@ -96,7 +96,7 @@ class Coordinates:
         """A reading of the rows as they are summed, made from the anchor of these."""
         if not self.turned:
             return make(anchor)
-        return TurnedReading(make(Anchor.zero(self.size)), features, anchor, self.frame)
+        return TransformedReading(make(Anchor.zero(self.size)), features, anchor, self.frame)
 
     def gradient(self, gradient: Floats) -> Floats:
         """(q, m) by theta, of a gradient as it is summed, (d+1, K) by coefficients."""
@@ -179,7 +179,7 @@ def _from_rows(
     What is left of columns made of others is their rounding: of each, its last digit.
     """
     nothing = np.zeros((len(moments.labels), 0))
-    rows: ScatterFactor = read(FactorReading(moments.features, moments.anchor, nothing))
+    rows: ScatterFactor = read(ScatterFactorReading(moments.features, moments.anchor, nothing))
     root = (rows.centred if intercept else rows.uncentred)[:, moving] / np.sqrt(rows.weight)
     sd = np.linalg.norm(root, axis=0)
     size, axes = svd(root / sd, full_matrices=False, lapack_driver="gesvd")[1:]
@@ -307,8 +307,8 @@ class ScaledSample:
         rows: Features = self.block.features
         scores = np.ascontiguousarray((rows @ coef + intercept).T)
         local = self.loss.at(scores, self.block, want="curvature")
-        assert local.curve is not None
-        mean = np.diag(local.curve.sum(axis=1))
+        assert local.curvature is not None
+        mean = np.diag(local.curvature.sum(axis=1))
         if local.cross is not None:
             mean = mean - local.cross @ local.cross.T
         weight = self.block.weight
@@ -388,7 +388,7 @@ class WhiteSample:
 
     def curvature_floor(self, theta: Floats) -> Floats:
         """(q, q) F with I (x) F <= the curvature of the summed loss of these rows, so of all."""
-        least = self._local(theta, want="floor").curve
+        least = self._local(theta, want="floor").curvature
         assert least is not None
         return np.asarray((self.rows * least.ravel()[:, None]).T @ self.rows * self.total)
 
@@ -400,11 +400,11 @@ class WhiteSample:
     def _curves(self, theta: Floats) -> tuple[Floats, Floats]:
         """(K, n) diagonal and vector of l'' = diag - r r', times the weights."""
         local = self._local(theta, want="curvature")
-        assert local.curve is not None
-        cross = np.zeros_like(local.curve) if local.cross is None else local.cross
-        return local.curve, cross
+        assert local.curvature is not None
+        cross = np.zeros_like(local.curvature) if local.cross is None else local.cross
+        return local.curvature, cross
 
-    def _local(self, theta: Floats, *, want: Want) -> Local:
+    def _local(self, theta: Floats, *, want: Want) -> ScoreDerivatives:
         scores = theta.T @ self.rows.T
         if self.contrast is not None:
             scores = self.contrast @ scores

@@ -202,7 +202,7 @@ def fit_linear_rules(
     rule_from: Callable[[ClassMoments], Rule],
 ) -> BinaryRules:
     """Members of a linear family of known shrinkage; `prior` is a function of two weights."""
-    anchor, moved = moments.anchor.moved(moments.centre)
+    anchor, moved = moments.anchor.shift(moments.centre)
     M, d = code.signs.shape[1], len(moments.features)
     coef, intercept = np.empty((M, d)), np.empty(M)
     for columns in _spans(M, d):

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from discriminant.engines.partitioned import AnyTable, Parted
+from discriminant.engines.partitioned import AnyTable, PartitionedTable
 from discriminant.report.fact_types import ClassFacts, ColumnFacts, ReadFacts, UseFacts
 
 
@@ -70,13 +70,13 @@ def message(warning: Any) -> str:
 
 
 def _weighted(table: AnyTable) -> bool:
-    return (table.plan if isinstance(table, Parted) else table).weight is not None
+    return (table.plan if isinstance(table, PartitionedTable) else table).weight is not None
 
 
 def _classes(table: AnyTable) -> list[ClassFacts]:
     rows: npt.NDArray[Any]
     weight: npt.NDArray[Any]
-    if isinstance(table, Parted):
+    if isinstance(table, PartitionedTable):
         rows, weight = table.moments.rows, table.moments.weight
     else:
         K = len(table.schema.labels)

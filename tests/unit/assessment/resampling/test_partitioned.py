@@ -18,7 +18,7 @@ import discriminant as dd
 from discriminant.assessment.resampling.cross_validate import compare_rows
 from discriminant.assessment.resampling.folds import Dealt
 from discriminant.engines.engine import rows as open_rows
-from discriminant.engines.partitioned import Some
+from discriminant.engines.partitioned import RowSample
 from discriminant.errors import (
     CategoryError,
     ClassMissingWarning,
@@ -144,7 +144,7 @@ def test_a_model_that_needs_rows_says_so_and_takes_them_where_they_are_few(model
     assert few.classes_.tolist() == ["a", "b", "c"]
     from dataclasses import replace
 
-    many = replace(rows, some=Some(rows.drawn.take(np.arange(100))))
+    many = replace(rows, row_sample=RowSample(rows.sample.take(np.arange(100))))
     with pytest.raises(NeedsMemoryError, match=r"300 rows in parts.*rows\.drawn.*100"):
         clone(model).fit(many)
 
@@ -263,7 +263,7 @@ def test_few_distinct_rows_are_judged_as_in_memory(kind, model, tmp_path):
 def test_where_all_rows_are_at_hand_their_folds_are_those_of_the_parts(tmp_path):
     frame = coarse("three of 0, 1, 2", 1000)
     dealt = Dealt.of(laid(frame, tmp_path, exclude=[]), FOLDS, detail="pooled")
-    at_hand = [dealt.rows.drawn.take(np.flatnonzero(dealt.drawn == f)) for f in range(FOLDS)]
+    at_hand = [dealt.rows.sample.take(np.flatnonzero(dealt.drawn == f)) for f in range(FOLDS)]
     for part, moments in zip(at_hand, dealt.parts, strict=True):
         assert np.bincount(part.codes, minlength=2).tolist() == moments.rows.tolist()
         np.testing.assert_allclose(
@@ -394,7 +394,7 @@ def test_models_of_others_need_rows(tmp_path):
     from dataclasses import replace
 
     rows = laid(table(300), tmp_path)
-    many = replace(rows, some=Some(rows.drawn.take(np.arange(100))))
+    many = replace(rows, row_sample=RowSample(rows.sample.take(np.arange(100))))
     for model in (LogisticRegression(), dd.Decision(LogisticRegression()), dd.LaplaceNB()):
         with pytest.raises(NeedsMemoryError):
             dd.cross_validate(model, many)
@@ -594,7 +594,7 @@ def test_answers_never_stand_beside_other_rows(tmp_path, monkeypatch):
 def test_of_a_column_of_very_many_values_no_more_than_that_is_noticed(tmp_path):
     frame = table(3000).assign(id=lambda f: [f"row {i:05d}" for i in range(len(f))])
     rows = laid(frame, tmp_path, exclude=["w", "site", "colour", "id"])
-    met = rows.source.summed(LevelsWork("id", 1000)).checked().total
+    met = rows.source.map_reduce(LevelsWork("id", 1000)).checked().total
     assert met.texts == set(frame["id"][:1001])
     with pytest.raises(OptionError, match="has more"):
         dd.cross_validate(dd.LDA(), rows, folds="id")

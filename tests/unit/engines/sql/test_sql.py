@@ -13,8 +13,8 @@ import pytest
 import discriminant as dd
 from discriminant.engines.engine import read_moments
 from discriminant.engines.sql import connection as unloading
-from discriminant.engines.sql.aggregate import Inside
-from discriminant.engines.summation import PartWork
+from discriminant.engines.sql.aggregate import AggregateQuery
+from discriminant.engines.summation import ReadingTask
 from discriminant.errors import (
     ColumnNamesError,
     DatabaseError,
@@ -120,14 +120,14 @@ def test_a_column_that_counts_the_rows_is_set_aside(connection, pushdown):
     name = databases.lay(connection, frame)
     found = dd.rows(dd.sql(connection, (name,), pushdown=pushdown), target="y")
     assert found.plan.encoding.features == ("x0", "x1", "x2", "x3")
-    assert any("'id' is set aside: whole numbers that count the rows" in s for s in found.said)
+    assert any("'id' is set aside: whole numbers that count the rows" in s for s in found.notes)
 
 
 @WAYS
 def test_a_constant_column_is_set_aside(connection, pushdown):
     name = databases.lay(connection, numbers(3, 50).assign(same=2.5))
     found = dd.rows(dd.sql(connection, (name,), pushdown=pushdown), target="y")
-    assert any("'same' is set aside: 2.5 in every row" in s for s in found.said)
+    assert any("'same' is set aside: 2.5 in every row" in s for s in found.notes)
 
 
 @WAYS
@@ -150,9 +150,9 @@ def test_a_copy_of_doubles_out_of_postgresql_has_every_bit(server, value):
         for one in values.tolist():
             copy.write_row((one, "a"))
     source = dd.sql(server, "t")
-    from discriminant.engines.engine import source_of
+    from discriminant.engines.engine import partitioned_source
 
-    found = source_of(source).sample(["x"], 10**6)["x"].values
+    found = partitioned_source(source).sample(["x"], 10**6)["x"].values
     assert np.array_equal(found, values)
     assert cursor.execute("SHOW extra_float_digits").fetchone() == ("-5",)
 
@@ -459,7 +459,7 @@ def test_statements_of_one_reading_see_one_snapshot(server, monkeypatch):
     other = databases.connect("postgres")
     frame = numbers(8, 90)
     name = databases.lay(other, frame)
-    ask = Inside.ask
+    ask = AggregateQuery.ask
 
     def ask_and_disturb(self, statement):
         found = ask(self, statement)
@@ -470,7 +470,7 @@ def test_statements_of_one_reading_see_one_snapshot(server, monkeypatch):
 
     seen = []
     server.rollback()
-    monkeypatch.setattr(Inside, "ask", ask_and_disturb)
+    monkeypatch.setattr(AggregateQuery, "ask", ask_and_disturb)
     found = dd.rows(dd.sql(server, (name,), pushdown=True), target="y").moments
     assert seen
     assert_near(found, dd.moments(frame.drop(columns="y"), frame["y"]))
@@ -504,19 +504,19 @@ def test_rows_come_as_tuples_whatever_the_user_likes(server):
 def test_no_row_and_no_name_of_a_person_leaves(connection, monkeypatch):
     frame = mixed(10, 300).assign(person=[f"Person {k}" for k in range(300)])
     name = databases.lay(connection, frame)
-    answers, ask = [], Inside.ask
+    answers, ask = [], AggregateQuery.ask
 
     def listening(self, statement):
         found = ask(self, statement)
         answers.extend(found)
         return found
 
-    monkeypatch.setattr(Inside, "ask", listening)
+    monkeypatch.setattr(AggregateQuery, "ask", listening)
     found = dd.rows(dd.sql(connection, (name,), pushdown=True), target="y")
     told = {value for row in answers for value in row if isinstance(value, str)}
     named = {value for value in told if value.startswith("Person")}
     assert len(named) <= 1  # the one by which a column is looked at
-    assert any("'person' is set aside: 300 texts, all different" in s for s in found.said)
+    assert any("'person' is set aside: 300 texts, all different" in s for s in found.notes)
     cells = set(frame[["x0", "x1"]].to_numpy().ravel().tolist())
     assert not cells & {value for row in answers for value in row if isinstance(value, float)}
 
@@ -584,7 +584,7 @@ def test_an_unknown_url_is_refused():
 
 def stopped_at(monkeypatch, stop, after=3):
     """Have `stop` called when so many parts have been read."""
-    call, seen = PartWork.__call__, []
+    call, seen = ReadingTask.__call__, []
 
     def work(self, part):
         seen.append(part)
@@ -592,7 +592,7 @@ def stopped_at(monkeypatch, stop, after=3):
             stop()
         return call(self, part)
 
-    monkeypatch.setattr(PartWork, "__call__", work)
+    monkeypatch.setattr(ReadingTask, "__call__", work)
 
 
 def test_a_server_that_goes_away_in_the_middle_is_said(server, monkeypatch):
@@ -612,14 +612,14 @@ def test_a_server_that_goes_away_in_the_middle_is_said(server, monkeypatch):
 def test_a_server_that_goes_away_between_statements_is_said(server, monkeypatch):
     own = databases.connect("postgres")
     name = databases.lay(own, numbers(12, 200))
-    number, ask = server.info.backend_pid, Inside.ask
+    number, ask = server.info.backend_pid, AggregateQuery.ask
 
     def last_words(self, statement):
         if "WITH m" in statement:
             own.execute("SELECT PG_TERMINATE_BACKEND(%s)", [number])
         return ask(self, statement)
 
-    monkeypatch.setattr(Inside, "ask", last_words)
+    monkeypatch.setattr(AggregateQuery, "ask", last_words)
     with pytest.raises(DatabaseError, match="PostgreSQL stopped"):
         dd.rows(dd.sql(server, (name,), pushdown=True), target="y")
 
@@ -669,7 +669,7 @@ def test_only_a_few_batches_are_in_memory(kind, server, monkeypatch):
     )
     monkeypatch.setattr(unloading, "_BATCH", 2000)
     lock, held, most = threading.Lock(), [0], [0]
-    call, parts = PartWork.__call__, unloading.unloaded
+    call, parts = ReadingTask.__call__, unloading.stream_rows
 
     def counted(*some, **options):
         for part in parts(*some, **options):
@@ -688,8 +688,8 @@ def test_only_a_few_batches_are_in_memory(kind, server, monkeypatch):
     rows = dd.rows(source, target="y")
     from discriminant.engines import sql
 
-    monkeypatch.setattr(sql, "unloaded", counted)
-    monkeypatch.setattr(PartWork, "__call__", let_go)
+    monkeypatch.setattr(sql, "stream_rows", counted)
+    monkeypatch.setattr(ReadingTask, "__call__", let_go)
     held[0] = most[0] = 0
     rows.fold(_reading(rows))
     assert most[0] <= 12 * 2048
@@ -707,6 +707,6 @@ def test_dates_before_1970_and_after_2255_are_days(server):
     frame = pd.DataFrame({"day": days * 4, "x": np.arange(12.0) ** 2, "y": ["u", "v"] * 6})
     server.execute("SET LOCAL datestyle = 'German'")
     databases.lay(server, frame, "days", types={"day": "DATE"})
-    found = dd.rows(dd.sql(server, "days"), target="y").drawn
+    found = dd.rows(dd.sql(server, "days"), target="y").sample
     wanted = [(day - datetime.date(1970, 1, 1)).days for day in days]
     assert np.asarray(found.features[:])[:3, 0].tolist() == wanted

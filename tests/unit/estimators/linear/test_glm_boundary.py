@@ -9,7 +9,7 @@ from sklearn.datasets import load_iris
 
 from discriminant import GLM
 from discriminant.errors import BoundaryWarning, InferenceError
-from discriminant.moments.glm_families import EDGES, Barrier, Deviance
+from discriminant.moments.glm_families import BOUNDARIES, BarrierLoss, Deviance
 
 FALLING = np.array([9.0, 5, 3, 2, 1, 0, 0, 0, 0, 0])
 LINE = np.arange(10.0)[:, None]
@@ -90,15 +90,15 @@ def test_estimates_on_their_way_to_infinity_have_no_errors_and_it_is_said_why():
         model.summary()
 
 
-@pytest.mark.parametrize("kind", sorted(EDGES))
+@pytest.mark.parametrize("kind", sorted(BOUNDARIES))
 def test_derivatives_of_the_wall_are_those_of_finite_differences(kind):
-    side = EDGES[kind][1]
+    side = BOUNDARIES[kind][1]
     scores = side * np.linspace(0.2, 2.0, 7)
     response = np.array([0.0, 1, 0, 1, 0, 1, 0])
-    wall, h = Barrier(Deviance(*kind), 0.3), 1e-5
+    wall, h = BarrierLoss(Deviance(*kind), 0.3), 1e-5
     low, here, high = (wall.rows(scores + step, response)[0] for step in (-h, 0.0, h))
     np.testing.assert_allclose(here.slope, (high.loss - low.loss) / (2 * h), rtol=1e-6, atol=1e-8)
-    np.testing.assert_allclose(here.curve, (high.slope - low.slope) / (2 * h), rtol=1e-6)
+    np.testing.assert_allclose(here.curvature, (high.slope - low.slope) / (2 * h), rtol=1e-6)
 
 
 def test_scaling_a_column_moves_nothing_at_the_edge():

@@ -26,7 +26,7 @@ from discriminant.errors import (
     ResponseError,
     ShapeError,
 )
-from discriminant.moments.loss import added, product, summed
+from discriminant.moments.loss import add_pairs, exact_product, sum_pairs
 from discriminant.table.basis import PolynomialBasis
 from discriminant.table.blocks import Block
 from tests.shared.blocks import random_rows
@@ -299,14 +299,14 @@ def test_options_that_cannot_be_are_named(options):
 @given(st.lists(st.floats(-1e50, 1e50).filter(lambda x: x == 0 or abs(x) > 1e-50), min_size=2))
 def test_pairs_carry_products_and_sums_as_fractions_do(numbers):
     a, b = np.array(numbers[:-1]), np.array(numbers[1:])
-    high, low = summed(product(a, b))
+    high, low = sum_pairs(exact_product(a, b))
     exact = sum(Fraction(x) * Fraction(y) for x, y in zip(a.tolist(), b.tolist(), strict=True))
     size = sum(abs(Fraction(x) * Fraction(y)) for x, y in zip(a.tolist(), b.tolist(), strict=True))
     assert abs(Fraction(float(high)) + Fraction(float(low)) - exact) <= size / 10**29
 
 
 def test_a_pair_keeps_what_a_sum_would_drop():
-    high, low = added((np.array(1e16), np.array(0.0)), (np.array(1.0), np.array(0.0)))
+    high, low = add_pairs((np.array(1e16), np.array(0.0)), (np.array(1.0), np.array(0.0)))
     assert float(high - 1e16) + float(low) == 1.0
 
 

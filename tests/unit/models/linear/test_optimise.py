@@ -19,7 +19,7 @@ from discriminant.models.linear.optimise import (
     newton_descent,
 )
 from discriminant.models.linear.whitening import white_coordinates
-from discriminant.moments.softmax_loss import Binary, Softmax
+from discriminant.moments.softmax_loss import BinaryLoss, SoftmaxLoss
 from discriminant.table.memory import open_table
 from tests.unit.models.linear.test_separation import made
 
@@ -39,7 +39,7 @@ class Problem:
             partial(fold, table),
             moments.features,
             moments.anchor,
-            Softmax(K) if K > 2 else Binary(),
+            SoftmaxLoss(K) if K > 2 else BinaryLoss(),
             self.coordinates,
             penalty,
         )

@@ -38,5 +38,5 @@ def test_a_key_that_is_no_whole_number_is_a_text(value, tmp_path):
 def test_keys_of_whole_numbers_may_be_negative(tmp_path):
     lay(tmp_path, "z", ["-5", "7", "11"])
     found = dd.rows(tmp_path, target="y")
-    z = np.asarray(found.drawn.features[:])[:, found.schema.features.index("z")]
+    z = np.asarray(found.sample.features[:])[:, found.schema.features.index("z")]
     assert np.unique(z).tolist() == [-5, 7, 11]

@@ -234,7 +234,7 @@ def _pull_seen(found, frame):
 
 def pull_kind(exact):
     return Kind(
-        name="Pull-exact" if exact else "Pull",
+        name="ResidualSums-exact" if exact else "ResidualSums",
         reading=lambda rows, anchor: Responding.about(rows, anchor, exact),
         empty=lambda rows, anchor: ResidualSums.empty(rows.names, anchor=_responding(anchor)),
         expected=_pull_expected,
@@ -259,12 +259,12 @@ def _told_expected(rows, frame):
 
 
 TOLD = Kind(
-    name="Told",
+    name="PredictedCounts",
     reading=_told_reading,
     empty=lambda rows, anchor: PredictedCounts.empty(rows.names, 4),
     expected=_told_expected,
-    seen=lambda found, frame: {"told": found.told},
-    bits=lambda found, labels: [found.told],
+    seen=lambda found, frame: {"told": found.counts},
+    bits=lambda found, labels: [found.counts],
     counts=("told",),
 )
 
@@ -337,7 +337,7 @@ def _margins_bits(found, labels):
     if len(labels) == 1:  # of a class by itself, what does not depend on which class it is
         return [seen[np.isin(LABELS, labels)]]
     counts = [found.negative, found.zero, found.positive]
-    return [*counts, found.codes, found.margin, found.draw, found.offsets, found.anchor.origin]
+    return [*counts, found.codes, found.margin, found.tiebreak, found.offsets, found.anchor.origin]
 
 
 MARGINS = Kind(
@@ -453,7 +453,7 @@ class Dealt:
 
     @property
     def summary_size(self):
-        return self.reading.numbers
+        return self.reading.summary_size
 
     def read(self, block):
         codes = self.places[block.codes]
@@ -490,7 +490,7 @@ def _by_fold_bits(found, labels):
 _COUNTS = tuple(f"{name} {f}" for name in TALLY.counts for f in range(_FOLDS))
 
 BY_FOLD = Kind(
-    name="ByFold",
+    name="FoldSums",
     reading=lambda rows, anchor: Dealt(
         FoldSumsReading(TallyReading(LABELS, _logs, _bold, (_CALL,)), _FOLDS),
         np.searchsorted(LABELS, rows.labels),
@@ -564,7 +564,7 @@ class Answering:
 
     @property
     def summary_size(self):
-        return self.reading.numbers
+        return self.reading.summary_size
 
     def read(self, block):
         first = np.asarray(block.features)[:, :1]
@@ -641,7 +641,7 @@ def _saturation_expected(rows, frame):
 
 
 SATURATION = Kind(
-    name="Saturation",
+    name="SaturatedLikelihood",
     reading=lambda rows, anchor: Answering(SaturatedLikelihoodReading("poisson")),
     empty=lambda rows, anchor: SaturatedLikelihood(0, 0.0, 0.0),
     expected=lambda rows, frame: {
@@ -691,7 +691,7 @@ def leverage_kind(classes):
         return {"gradient": total}
 
     return Kind(
-        name=f"Pulled-{classes}",
+        name=f"JeffreysGradient-{classes}",
         reading=reading,
         empty=lambda rows, anchor: JeffreysGradient(np.zeros((len(rows.names) + 1, K))),
         expected=expected,
@@ -711,7 +711,7 @@ def _products_expected(rows, frame):
 
 
 PRODUCTS = Kind(
-    name="Products",
+    name="WeightedProducts",
     reading=lambda rows, anchor: WeightedProductsReading(
         Anchor.zero(len(rows.names)), rows.ones[:, None] * rows.features[:, :1], rows.ones
     ),
@@ -719,8 +719,8 @@ PRODUCTS = Kind(
         np.zeros((len(rows.names) + 1, len(rows.names) + 1)), np.zeros((len(rows.names) + 1, 1))
     ),
     expected=_products_expected,
-    seen=lambda found, frame: {"gram": np.tril(found.gram), "pull": found.pull},
-    bits=lambda found, labels: [found.gram, found.pull],
+    seen=lambda found, frame: {"gram": np.tril(found.gram), "pull": found.rhs},
+    bits=lambda found, labels: [found.gram, found.rhs],
     anchored=False,
 )
 
@@ -766,18 +766,24 @@ def _judgement_expected(rows, frame):
             wrong, lacking = wrong + 1, lacking - lead
             moves[own] += np.append(row, 1.0)
             moves[rival] -= np.append(row, 1.0)
-    facts = {"wrong": wrong, "least": least, "radius": radius, "criterion": lacking, "moves": moves}
+    facts = {
+        "count": wrong,
+        "min_margin": least,
+        "radius": radius,
+        "criterion": lacking,
+        "update": moves,
+    }
     return {name: np.asarray(value) for name, value in facts.items()}
 
 
 def _judgement_seen(found, frame):
-    names = ("wrong", "least", "radius", "criterion")
+    names = ("count", "min_margin", "radius", "criterion")
     facts = {name: np.asarray(getattr(found, name)) for name in names}
-    return facts | {"moves": np.column_stack([found.moves.slope, found.moves.intercept])}
+    return facts | {"update": np.column_stack([found.update.slope, found.update.intercept])}
 
 
 JUDGEMENT = Kind(
-    name="Judgement",
+    name="Mistakes",
     reading=Judging.about,
     empty=lambda rows, anchor: Mistakes(
         0, np.inf, 0.0, 0.0, LinearWeights.zero(3, len(rows.names))
@@ -785,7 +791,7 @@ JUDGEMENT = Kind(
     expected=_judgement_expected,
     seen=_judgement_seen,
     bits=lambda found, labels: [*_judgement_seen(found, None).values()],
-    counts=("wrong", "criterion", "moves"),
+    counts=("count", "criterion", "update"),
     anchored=False,
 )
 

@@ -178,7 +178,7 @@ class NeedsMemoryError(InputError):
 
     of = template("who, source, rows, drawn")(
         "{who} needs its rows in memory, and {source} has {rows:,} rows in parts. Fit it to some "
-        "of them (`rows.drawn` holds {drawn:,}, spread over the parts), or take a model that "
+        "of them (`rows.sample` holds {drawn:,}, spread over the parts), or take a model that "
         "reads rows in parts: LDA, QDA, RDA, NearestMean, Fisher, LeastSquares, Logistic."
     )
 

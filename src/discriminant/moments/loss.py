@@ -415,7 +415,7 @@ class TransformedReading:
     @property
     def summary_size(self) -> int:
         """Size of the summary."""
-        return int(self.reading.numbers)
+        return int(self.reading.summary_size)
 
     def read(self, block: Block) -> Any:
         """What the reading finds in the rows of one block, turned."""

@@ -12,7 +12,7 @@ A comparison on rows in memory: what a model says of every held-out row is kept 
 A comparison on rows in parts: two passes over all of them, whatever the number of models.
 
     pass 1    moments of each fold: models made from moments are exact
-    some      `rows.drawn`: models that read rows, and the dials of RDA
+    some      `rows.sample`: models that read rows, and the dials of RDA
     pass 2    every row is scored by all models that have not seen its fold
 
 No row is kept: measures are made from tallies of the folds, rankings, and who is right together.

@@ -30,17 +30,17 @@ def in_order_of_time(rows=N):
 def middle_of_drawn(rows):
     """The mean time of the rows drawn, from 0 to 1."""
     place = list(rows.schema.features).index("time")
-    return float(np.asarray(rows.drawn.features[:])[:, place].mean()) - 0.25
+    return float(np.asarray(rows.sample.features[:])[:, place].mean()) - 0.25
 
 
 @pytest.mark.parametrize("parts", [1, 7])
 def test_rows_are_drawn_from_the_beginning_to_the_end(engine, parts, tmp_path):
     rows = engine.rows(in_order_of_time(), parts, tmp_path, target="y")
     if engine.inside:  # no row leaves: means of classes, and these with their spread added
-        assert len(rows.drawn) == 4
+        assert len(rows.sample) == 4
         return
-    few = len(rows.drawn) < N / 2
-    assert few and abs(middle_of_drawn(rows) - 0.5) < 0.05 + 1.5 / np.sqrt(len(rows.drawn)) * (
+    few = len(rows.sample) < N / 2
+    assert few and abs(middle_of_drawn(rows) - 0.5) < 0.05 + 1.5 / np.sqrt(len(rows.sample)) * (
         engine.name in ("spark", "sql-duckdb", "sql-sqlite", "sql-postgres")
     )
 

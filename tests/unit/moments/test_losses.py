@@ -47,7 +47,7 @@ def differences(loss, scores, tile, step=1e-5):
 
 def second_of(local, i):
     """(m, m) curvature of row i: diag(curve) - cross cross'."""
-    found = np.diag(local.curve[:, i])
+    found = np.diag(local.curvature[:, i])
     return found if local.cross is None else found - np.outer(local.cross[:, i], local.cross[:, i])
 
 

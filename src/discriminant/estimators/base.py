@@ -342,7 +342,7 @@ class MomentClassifier(ClassifierMixin, RowEstimator):
     ) -> tuple[Floats, npt.NDArray[np.intp]]:
         """(n, K) log posteriors and (n,) codes of the predicted classes, by any fitted rule."""
         scores = rule.scores(features)
-        return log_posterior(scores), first_largest(scores.T)[1]
+        return log_posterior(scores), max_and_argmax(scores.T)[1]
 
     # --- fitting ----------------------------------------------------------------------------------
 
@@ -517,7 +517,7 @@ class MomentClassifier(ClassifierMixin, RowEstimator):
                 self.__class__.__name__, self.detail, moments.detail
             )
         moments = self._reduce_rows(moments)
-        with merge_warnings(), blas_for(len(moments.features)):
+        with merge_warnings(), blas_context(len(moments.features)):
             rule = self.rule_from(moments)
         self._set_state(moments, rule, named=named)
         return self
@@ -668,7 +668,7 @@ class IterativeClassifier(ClassifierMixin, IterativeEstimator):
     def _fit_rows(self, X: Any, y: Any, weight: Any = None) -> Self:
         self._check_options()
         table = self._open_table(X, y, weight)
-        self._fit_table(table if self._partitions else in_memory(table, type(self).__name__))
+        self._fit_table(table if self._partitions else table_in_memory(table, type(self).__name__))
         return self
 
     def _open_table(self, X: Any, y: Any, weight: Any) -> AnyTable:
@@ -691,7 +691,7 @@ class IterativeClassifier(ClassifierMixin, IterativeEstimator):
 
 def class_totals(table: AnyTable) -> Floats:
     """(K,) total weight of the rows of each class."""
-    if isinstance(table, Parted):
+    if isinstance(table, PartitionedTable):
         return table.moments.weight
     totals = np.bincount(table.codes, table.weight, minlength=len(table.schema.labels))
     return np.asarray(totals, dtype=np.float64)

@@ -445,7 +445,7 @@ class Logistic(LikelihoodInference, LinearClassifier):
         scores = self._rule_scores(X)
         if self.link_ != "logit":
             with np.errstate(over="ignore", invalid="ignore"):  # tails beyond float64 are -inf
-                sides = TWO_SIDED[self.link_](scores[:, 0])
+                sides = LINK_TAILS[self.link_](scores[:, 0])
             scores = np.column_stack([sides.log_zero, sides.log_one]) + self._tilt
         elif scores.shape[1] == 1:
             odds = scores[:, 0]
@@ -480,7 +480,7 @@ class Logistic(LikelihoodInference, LinearClassifier):
         if table.width != self.n_features_in_:
             raise ShapeError.of_width(table.width, self.n_features_in_, "Logistic")
         K = len(self.classes_)
-        loss = Softmax(K) if K > 2 else Binary(self.link_)
+        loss = SoftmaxLoss(K) if K > 2 else BinaryLoss(self.link_)
         read = partial(fold, table)
         objective = PenalisedLoss(read, state.features, state.anchor, loss, state.coordinates, None)
         if self.bias_reduction is None:
@@ -490,8 +490,8 @@ class Logistic(LikelihoodInference, LinearClassifier):
     # --- options --------------------------------------------------------------------------------
 
     def _check_options(self) -> None:
-        if self.link not in TWO_SIDED:
-            raise OptionError.of("link", self.link, f"one of {', '.join(TWO_SIDED)}")
+        if self.link not in LINK_TAILS:
+            raise OptionError.of("link", self.link, f"one of {', '.join(LINK_TAILS)}")
         ridge: Any = self.ridge
         if not (isinstance(ridge, Real) and 0.0 <= float(ridge) < np.inf):
             raise OptionError.of("ridge", ridge, "a number, 0 or more")
@@ -557,8 +557,8 @@ def _why_no_inference(result: TableFit, options: LogisticOptions, *, weighted: b
 
 
 def _reweight(table: AnyTable, factors: Floats) -> AnyTable:
-    if isinstance(table, Parted):
-        return table.weighed(factors)
+    if isinstance(table, PartitionedTable):
+        return table.reweight(factors)
     weight = factors[table.codes]
     return replace(table, weight=weight if table.weight is None else weight * table.weight)
 
@@ -586,9 +586,9 @@ def fit_table(table: AnyTable, options: LogisticOptions) -> TableFit:
     if options.ridge and options.l1_ratio:
         return _fit_net(table, options)
     if is_large_sparse(table):
-        return _fit_sparse(in_memory(table, "A fit to sparse rows"), options)
+        return _fit_sparse(table_in_memory(table, "A fit to sparse rows"), options)
     if is_wide(len(table), table.width):
-        return _fit_wide(in_memory(table, "A fit to fewer rows than features"), options)
+        return _fit_wide(table_in_memory(table, "A fit to fewer rows than features"), options)
     return _fit_tall(table, options)
 
 
@@ -658,7 +658,7 @@ def _fit_net(table: AnyTable, options: LogisticOptions) -> TableFit:
 
 def is_large_sparse(table: AnyTable) -> bool:
     """Whether rows are sparse, with too many columns to form their products."""
-    if isinstance(table, Parted):
+    if isinstance(table, PartitionedTable):
         return False
     return is_sparse(table.features) and table.width > _LARGE
 
@@ -687,14 +687,14 @@ def _test_separation(
 def read_column_sums(table: Table) -> ColumnSums:
     """Read column sums in two passes: for the means, and about them."""
     features = table.schema.features
-    first: ColumnSums = fold(table, ColumnReading(features, np.zeros(table.width)))
-    return fold(table, ColumnReading(features, first.mean))
+    first: ColumnSums = fold(table, ColumnSumsReading(features, np.zeros(table.width)))
+    return fold(table, ColumnSumsReading(features, first.mean))
 
 
 def _smallest_weight(table: AnyTable) -> float:
     """The smallest positive weight of a row."""
-    if isinstance(table, Parted):
-        return table.lightest
+    if isinstance(table, PartitionedTable):
+        return table.min_weight
     if table.weight is None:
         return 1.0
     return float(np.min(table.weight, where=table.weight > 0, initial=np.inf))
@@ -702,8 +702,8 @@ def _smallest_weight(table: AnyTable) -> float:
 
 def sample_rows(table: AnyTable) -> Block:
     """Quasi-random sample of rows with positive weight, without replacement."""
-    if isinstance(table, Parted):
-        table = table.drawn
+    if isinstance(table, PartitionedTable):
+        table = table.sample
     weighted = None if table.weight is None else np.flatnonzero(table.weight > 0)
     rows = len(table) if weighted is None else len(weighted)
     count = min(rows, int(np.clip(_SAMPLE // table.held, 2048, 32768)))

@@ -6,7 +6,9 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+import sklearn
 from hypothesis import assume, given, strategies as st
+from packaging.version import Version
 from scipy.linalg import eigh, subspace_angles
 from scipy.stats import norm
 from sklearn.datasets import load_breast_cancer, load_iris, load_wine
@@ -195,7 +197,8 @@ def test_least_squares_on_n_over_n1_and_minus_n_over_n2_has_the_same_direction(r
 def test_transform_is_that_of_scikit_learn_up_to_sign(name):
     X, y = bundled(name)
     theirs = LinearDiscriminantAnalysis().fit(X, y).transform(X)
-    ours = Fisher(denominator="ml").fit(X, y).transform(X)
+    denominator = "ml" if Version(sklearn.__version__) >= Version("1.9") else "unbiased"
+    ours = Fisher(denominator=denominator).fit(X, y).transform(X)
     ours *= np.sign((ours * theirs).sum(axis=0))
     np.testing.assert_allclose(ours, theirs, atol=1e-10)
 

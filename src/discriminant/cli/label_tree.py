@@ -28,7 +28,7 @@ from discriminant.extreme.files import (
 from discriminant.extreme.label_tree import LabelTree, check_options
 from discriminant.extreme.report import label_page_facts, labels_to_markdown, write_label_page
 from discriminant.report.fact_types import to_json
-from discriminant.report.format import counted
+from discriminant.report.format import count_with_noun
 from discriminant.study.predict import ProgressRate
 from discriminant.study.report import write_text
 from discriminant.study.sources import reject_sparse_file
@@ -151,7 +151,7 @@ def _print_model(session: Session, model: LabelTree, rows: int, out: Any) -> int
             "weights": model.n_weights_,
         },
         f"LabelTree fitted to {rows:,} rows of {model.n_features_in_:,} features: "
-        f"{counted(len(model.forest_.trees), 'tree')} over {labels:,} labels, "
+        f"{count_with_noun(len(model.forest_.trees), 'tree')} over {labels:,} labels, "
         f"{model.n_weights_:,} weights.{_SCALED if model.unit_rows else ''}",
         written={"model": out},
     )

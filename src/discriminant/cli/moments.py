@@ -18,7 +18,7 @@ from discriminant.engines.engine import read_moments
 from discriminant.engines.table_moments import TableMoments, align_encodings
 from discriminant.errors import CommandError, CommandWarning
 from discriminant.moments.class_moments import ClassMoments
-from discriminant.report.format import counted, number
+from discriminant.report.format import count_with_noun, number
 from discriminant.study.predict import ProgressRate
 from discriminant.study.sources import open_study_source
 
@@ -128,9 +128,10 @@ def _print_moments(session: Session, result: ClassMoments, out: str) -> int:
     labels = [str(label) for label in result.labels.tolist()]
     rows = [int(n) for n in result.rows]
     text = [
-        f"Moments of {counted(sum(rows), 'row')}, {counted(len(result.features), 'feature')}, "
-        f"{counted(len(labels), 'class', 'classes')}, detail '{result.detail}':",
-        *(f"  {label}: {counted(n, 'row')}" for label, n in zip(labels, rows, strict=True)),
+        f"Moments of {count_with_noun(sum(rows), 'row')}, "
+        f"{count_with_noun(len(result.features), 'feature')}, "
+        f"{count_with_noun(len(labels), 'class', 'classes')}, detail '{result.detail}':",
+        *(f"  {label}: {count_with_noun(n, 'row')}" for label, n in zip(labels, rows, strict=True)),
     ]
     session.result(
         {

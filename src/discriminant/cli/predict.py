@@ -27,7 +27,7 @@ from discriminant.cli.study_commands import check_outputs, with_decision
 from discriminant.errors import CommandError, TargetError
 from discriminant.estimators.meta.decision import Decision
 from discriminant.export import export as export_model
-from discriminant.report.format import counted
+from discriminant.report.format import count_with_noun
 from discriminant.study.predict import PredictedRows, ProgressRate, encoding_of, predict_file
 from discriminant.study.sources import is_partitioned, open_partitions, resolve_database
 from discriminant.table.column_types import Wishes
@@ -70,8 +70,8 @@ def _to_stdout(
 
 def _class_counts(done: PredictedRows) -> str:
     most = Counter(done.counts).most_common(20)
-    lines = [f"  {name}: {counted(n, 'row')}" for name, n in most]
-    return "\n".join([f"{counted(done.rows, 'row')}:", *lines])
+    lines = [f"  {name}: {count_with_noun(n, 'row')}" for name, n in most]
+    return "\n".join([f"{count_with_noun(done.rows, 'row')}:", *lines])
 
 
 def _predict(

@@ -25,7 +25,7 @@ from discriminant.moments.class_moments import ClassMoments
 from discriminant.posterior import gives_posterior
 from discriminant.redaction import split_table
 from discriminant.report.fact_types import Facts, to_json
-from discriminant.report.format import counted
+from discriminant.report.format import count_with_noun
 from discriminant.report.markdown import to_markdown
 from discriminant.report.overview import verdict
 from discriminant.study import study
@@ -101,7 +101,9 @@ def _verdict(facts: Facts, why: str) -> list[str]:
     lines = verdict(facts)
     findings = facts["matters"]["findings"] if "matters" in facts else []
     if findings:
-        lines.append(f"{counted(len(findings), 'warning')}: see “What matters” in the report.")
+        lines.append(
+            f"{count_with_noun(len(findings), 'warning')}: see “What matters” in the report."
+        )
     return [line for line in lines if line.split(":")[0] not in why]
 
 

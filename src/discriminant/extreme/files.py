@@ -39,7 +39,7 @@ from discriminant.errors import LabelError, OptionError, SparseFileError
 from discriminant.extreme.label_tree import LabelTree
 from discriminant.extreme.model.propensity import inverse_propensity
 from discriminant.extreme.top_k import FrequencyBin, TopK
-from discriminant.report.format import between, percent, whole
+from discriminant.report.format import count_range, percent, whole
 from discriminant.study.sources import label_columns, reject_table
 from discriminant.study.writers import ArrowWriter, safe_cell
 from discriminant.table.files.atomic import replacing
@@ -235,7 +235,8 @@ class LabelsAssessed:
             lines += ["", "Means over labels, by the rows that they had in training:"]
             lines.append(f"{'rows':>16}{'labels':>10}{'recall':>9}{'precision':>11}{'F1':>8}")
             lines += [
-                f"{between(one.least, one.most):>16}{whole(one.labels):>10}{percent(one.recall):>9}"
+                f"{count_range(one.least, one.most):>16}{whole(one.labels):>10}"
+                f"{percent(one.recall):>9}"
                 f"{percent(one.precision):>11}{percent(one.f1):>8}"
                 for one in self.bins
             ]

@@ -29,9 +29,17 @@ from discriminant.extreme.label_tree import LabelTree
 from discriminant.extreme.summary import ForestSummary, level_rows
 from discriminant.redaction import redact_facts
 from discriminant.report.fact_types import Made, UseFacts, plain
-from discriminant.report.format import between, counted, duration, number, percent, told, whole
+from discriminant.report.format import (
+    count_range,
+    count_with_noun,
+    duration,
+    number,
+    percent,
+    quoted,
+    whole,
+)
 from discriminant.report.html import as_script, framed
-from discriminant.report.markdown import ended, plainly, spoken, table
+from discriminant.report.markdown import escape_name, escape_sentence, join_parts, table
 from discriminant.report.sections.data import use_section
 from discriminant.report.svg.elements import (
     WIDTH,
@@ -272,7 +280,9 @@ def draw_shape(shape: ShapeFacts) -> Svg:
             _bar(start, top + 20, heft, 2),
             text((start, top + 15), whole(level["weights"]), "start", "label"),
         ]
-    title = f"Classifiers and weights of {counted(len(levels), 'level')}, from the root down"
+    title = (
+        f"Classifiers and weights of {count_with_noun(len(levels), 'level')}, from the root down"
+    )
     return figure("shape", 32.0 + _ROW * len(levels), *parts, title=title)
 
 
@@ -284,7 +294,7 @@ def draw_bins(bins: list[dict[str, Any]]) -> Svg:
     parts = axis_across(scale, 2.0, foot, as_percent(scale, 5), 5)
     for place, one in enumerate(bins):
         top = height * place
-        name = f"{span(one)} · {counted(one['labels'], 'label')}"
+        name = f"{span(one)} · {count_with_noun(one['labels'], 'label')}"
         said = f"{percent(one['recall'])} · {percent(one['precision'])}"
         parts += [
             text((10, top + 18), name, "start", "label"),
@@ -305,7 +315,7 @@ def span(one: dict[str, Any]) -> str:
     least, most = one["least"], one["most"]
     if most == 0:
         return "no rows"
-    return f"{between(least, most)} {'row' if least == most == 1 else 'rows'}"
+    return f"{count_range(least, most)} {'row' if least == most == 1 else 'rows'}"
 
 
 def _bar(x: float, y: float, width: float, code: int) -> Svg:
@@ -371,7 +381,7 @@ def render_labels(facts: LabelPageFacts) -> str:
         in_short=in_short(facts),
         grown=grown(facts["tree"]),
         ranks=[] if found is None else ranks_shown(found),
-        between=between,
+        between=count_range,
         spelt=spelt,
     )
 
@@ -407,11 +417,12 @@ def _tiles(facts: LabelPageFacts) -> list[dict[str, str]]:
         }
     )
     if read["rows"] is not None:
-        note = f"{counted(read['features'], 'feature')}, {_each(read['pairs'], read['rows'])} each"
+        features = count_with_noun(read["features"], "feature")
+        note = f"{features}, {_each(read['pairs'], read['rows'])} each"
         found.append({"value": _brief(read["rows"]), "name": "rows to learn from", "note": note})
     if "training" in facts["seconds"]:
         took = duration(facts["seconds"]["training"])
-        note = f"{counted(tree['trees'], 'tree')}, {whole(tree['weights'])} weights"
+        note = f"{count_with_noun(tree['trees'], 'tree')}, {whole(tree['weights'])} weights"
         found.append({"value": took, "name": "to train", "note": note})
     return found
 
@@ -423,7 +434,7 @@ def _measured_tiles(found: MeasuredFacts) -> list[dict[str, str]]:
         {
             "value": percent(at["P"][0]),
             "name": "of first labels right",
-            "note": f"on {counted(found['rows'], 'row')} of {told(found['source'], 30)}",
+            "note": f"on {count_with_noun(found['rows'], 'row')} of {quoted(found['source'], 30)}",
         },
         {
             "value": percent(at["recall"][-1]),
@@ -447,15 +458,15 @@ def in_short(facts: LabelPageFacts) -> list[str]:
     lines = []
     if "measured" in facts:
         found = facts["measured"]
-        rows = f"{counted(found['rows'], 'row')} of {told(found['source'], 60)}"
+        rows = f"{count_with_noun(found['rows'], 'row')} of {quoted(found['source'], 60)}"
         first = percent(found["at"]["P"][0])
         lines.append(f"The label put first was right for {first} of the {rows}.")
         lines += _rare(found["bins"] or [])
     lines.append(f"To find labels, a row is put to {_put(tree)}.")
     if read["unseen"]:
         lines.append(
-            f"{counted(read['unseen'], 'label')} had no row to learn from, so that nothing is "
-            "known of them and they are hardly ever found."
+            f"{count_with_noun(read['unseen'], 'label')} had no training rows and are hardly "
+            "ever predicted."
         )
     return lines
 
@@ -463,7 +474,7 @@ def in_short(facts: LabelPageFacts) -> list[str]:
 def _put(tree: TreeFacts) -> str:
     """How many of the classifiers a row meets."""
     met, all_of = tree["met"], tree["classifiers"]
-    of = f"classifiers of {counted(tree['trees'], 'tree')}"
+    of = f"classifiers of {count_with_noun(tree['trees'], 'tree')}"
     if met >= all_of:
         return f"all {whole(all_of)} {of}"
     return f"about {whole(round(met))} of the {whole(all_of)} {of} ({percent(met / all_of)})"
@@ -515,23 +526,29 @@ _MEASURES = ("P", "nDCG", "recall", "PSP", "PSnDCG")
 
 def labels_to_markdown(facts: LabelPageFacts) -> str:
     """The page of a label tree as Markdown."""
-    parts = [f"# {plainly(facts['title'])}", *(spoken(line) for line in in_short(facts))]
+    parts = [
+        f"# {escape_name(facts['title'])}",
+        *(escape_sentence(line) for line in in_short(facts)),
+    ]
     parts += _read(facts["read"]) + _tree(facts["tree"])
     if "measured" in facts:
         parts += _measured(facts["measured"])
     took = ", ".join(f"{what} {duration(each)}" for what, each in facts["seconds"].items())
     parts.append(f"Time taken: {took}." if took else "")
-    return ended(parts, facts["made"], facts.get("use"))
+    return join_parts(parts, facts["made"], facts.get("use"))
 
 
 def _read(read: LabelsReadFacts) -> list[str]:
-    rows, found = read["rows"], counted(read["labels"], "label")
-    parts = ["## What was read", f"Rows of {counted(read['features'], 'feature')}, {found}."]
+    rows, found = read["rows"], count_with_noun(read["labels"], "label")
+    parts = [
+        "## What was read",
+        f"Rows of {count_with_noun(read['features'], 'feature')}, {found}.",
+    ]
     if rows is not None:
-        of = f"{counted(rows, 'row')} of {plainly(read['source'], 90)}"
-        parts[1] = f"{of}, {counted(read['features'], 'feature')}, {found}."
+        of = f"{count_with_noun(rows, 'row')} of {escape_name(read['source'], 90)}"
+        parts[1] = f"{of}, {count_with_noun(read['features'], 'feature')}, {found}."
         most = [
-            [plainly(row["label"], 40), whole(row["rows"]), percent(row["rows"] / rows)]
+            [escape_name(row["label"], 40), whole(row["rows"]), percent(row["rows"] / rows)]
             for row in read["most"]
         ]
         parts.append(table(["Label", "Rows", "Of all rows"], most) if most else "")
@@ -541,10 +558,15 @@ def _read(read: LabelsReadFacts) -> list[str]:
 def _tree(tree: TreeFacts) -> list[str]:
     held = f"{whole(tree['weights'])} weights in {format_bytes(tree['bytes'])}"
     title = "## The tree" if tree["trees"] == 1 else "## The trees"
-    parts = [title, f"{spoken(grown(tree))}. {counted(tree['trees'], 'tree')}, {held}."]
+    parts = [
+        title,
+        f"{escape_sentence(grown(tree))}. {count_with_noun(tree['trees'], 'tree')}, {held}.",
+    ]
     for shape in tree["shapes"]:
         parts += _shape(shape)
-    asked = ", ".join(f"{plainly(name)}={plainly(value)}" for name, value in tree["options"])
+    asked = ", ".join(
+        f"{escape_name(name)}={escape_name(value)}" for name, value in tree["options"]
+    )
     parts.append(f"The fit was asked for {asked}." if asked else "")
     return parts
 
@@ -563,7 +585,7 @@ def _shape(shape: ShapeFacts) -> list[str]:
         for level in shape["levels"]
     ]
     which = ", ".join(map(str, shape["trees"]))
-    leaf = f"{counted(shape['leaf']['of'], 'last node')}, of {spelt(shape['leaf'])} labels."
+    leaf = f"{count_with_noun(shape['leaf']['of'], 'last node')}, of {spelt(shape['leaf'])} labels."
     return [
         f"Of {'tree' if len(shape['trees']) == 1 else 'trees'} {which}:",
         table(head, rows),
@@ -572,7 +594,7 @@ def _shape(shape: ShapeFacts) -> list[str]:
 
 
 def _span(found: dict[str, Any]) -> str:
-    return between(found["least"], found["most"])
+    return count_range(found["least"], found["most"])
 
 
 def _measured(found: MeasuredFacts) -> list[str]:
@@ -584,14 +606,16 @@ def _measured(found: MeasuredFacts) -> list[str]:
     ]
     parts = [
         "## How good it is",
-        f"{counted(found['rows'], 'row')} of {plainly(found['source'], 60)}, with "
+        f"{count_with_noun(found['rows'], 'row')} of {escape_name(found['source'], 60)}, with "
         f"{number(found['labels_a_row'])} labels each on average. This holds for new rows if these "
         "were new to the model.",
         table(["Among the first", *map(str, ranks)], rows),
     ]
     if found["unknown"]:
         are = "is" if found["unknown"] == 1 else "are"
-        parts.append(f"{counted(found['unknown'], 'label')} {are} unknown to the model: missed.")
+        parts.append(
+            f"{count_with_noun(found['unknown'], 'label')} {are} unknown to the model: missed."
+        )
     if found["bins"]:
         head = ["Rows in training", "Labels", "Recall", "Precision", "F1"]
         parts += [
@@ -604,7 +628,7 @@ def _measured(found: MeasuredFacts) -> list[str]:
 def _bins(bins: list[dict[str, Any]]) -> list[list[str]]:
     return [
         [
-            between(one["least"], one["most"]),
+            count_range(one["least"], one["most"]),
             whole(one["labels"]),
             *(percent(one[name]) for name in ("recall", "precision", "f1")),
         ]

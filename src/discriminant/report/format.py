@@ -1,15 +1,13 @@
-"""How a report says numbers, names and terms.
+"""Formatting of numbers, names and reasons for the report.
 
-Numbers are rounded to what they are good for. A name is whatever somebody called a column or a
-class, so it is taken for hostile: characters that turn the direction of text, or cannot be seen,
-are shown by their code point, and what is too long for a line is cut in the middle. (Markup is made
-harmless where markup is made, by autoescaping.) What terms mean is in assets/terms.json.
+Numbers are rounded to the digits that matter. Names of columns and classes are untrusted:
+characters that reverse the text direction or are invisible are replaced by their code points, and
+long names are shortened in the middle. (Markup is escaped by the templates.)
 
-Why something could not be worked out, for a reader who writes no code.
+Error messages name Python options and calls. `plain_reason` removes these for readers of a page
+and replaces terms of linear algebra by what they mean for the data.
 
-Errors speak to whoever called a function: they name its options, and end with a call that would
-help. On a page the reason stays and the calls go; terms of linear algebra are said as what they
-mean here. What is not known to this list is left as it is.
+Definitions of terms are in assets/terms.json.
 """
 
 from __future__ import annotations
@@ -20,11 +18,11 @@ import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-_LONGEST = 60  # characters of a name
+_MAX_LENGTH = 60  # characters of a name
 
 
-def shown(name: object, longest: int = _LONGEST) -> str:
-    """A name that cannot turn text around, hide, or overflow.
+def shown(name: object, longest: int = _MAX_LENGTH) -> str:
+    """Return a name that cannot reverse the text, hide or overflow.
 
     >>> shown("safe\\u202etxt.exe")
     'safe⟨U+202E⟩txt.exe'
@@ -36,10 +34,10 @@ def shown(name: object, longest: int = _LONGEST) -> str:
     return text or "⟨empty⟩"
 
 
-def told(name: object, longest: int = _LONGEST) -> str:
-    """A name within a sentence: in quotes where it has a comma, which would end it too early.
+def quoted(name: object, longest: int = _MAX_LENGTH) -> str:
+    """Return a name for use in a sentence, in quotation marks if it contains a comma.
 
-    >>> told("LDA, shrunk"), told("LDA")
+    >>> quoted("LDA, shrunk"), quoted("LDA")
     ('“LDA, shrunk”', 'LDA')
     """
     text = shown(name, longest)
@@ -47,29 +45,31 @@ def told(name: object, longest: int = _LONGEST) -> str:
 
 
 def _unseen(char: str) -> bool:
-    """Controls, format characters (bidirectional ones among them), surrogates, odd line ends."""
+    """Whether a character is a control, format (such as bidirectional) or surrogate character."""
     joins = char in "\u200c\u200d"  # several scripts and emoji need these
     return unicodedata.category(char) in ("Cc", "Cf", "Cs", "Zl", "Zp") and not joins
 
 
 def percent(value: float | None, digits: int = 1) -> str:
-    """A share as a person says it.
+    """Return a share as a percentage.
 
     >>> percent(0.0266), percent(0.00042), percent(0.99996), percent(None), percent(1.0)
-    ('2.7%', '0.04%', '99.996%', '–', '100%')
+    ('2.7%', '0.04%', '> 99.9%', '–', '100%')
     """
     if value is None or not math.isfinite(value):
         return "–"
     scaled = 100.0 * value
     if scaled in (0.0, 100.0):
         return f"{scaled:.0f}%"
-    while round(scaled, digits) in (0.0, 100.0) and digits < 4:  # not quite none, or all
+    if round(scaled, digits) == 100.0:
+        return f"> {100 - 10**-digits:.{digits}f}%"
+    while round(scaled, digits) == 0.0 and digits < 4:
         digits += 1
     return f"{scaled:.{digits}f}%"
 
 
 def number(value: float | None, digits: int = 3) -> str:
-    """A number to some significant digits, without a needless exponent.
+    """Return a number with a few significant digits, without a needless exponent.
 
     >>> number(1180.16), number(0.02344), number(0.0), number(None), number(3.2e-9)
     ('1,180', '0.0234', '0', '–', '3.2e-09')
@@ -86,7 +86,7 @@ def number(value: float | None, digits: int = 3) -> str:
 
 
 def fixed(value: float | None, places: int = 2) -> str:
-    """A number with so many decimal places, for columns that line up.
+    """Return a number with a fixed number of decimal places, for table columns.
 
     >>> fixed(-0.5), fixed(None)
     ('−0.50', '–')
@@ -96,10 +96,10 @@ def fixed(value: float | None, places: int = 2) -> str:
     return f"{round(value, places) + 0.0:,.{places}f}".replace("-", "−")
 
 
-def chance(p: float | None) -> str:
-    """A p-value.
+def p_value(p: float | None) -> str:
+    """Return a p-value.
 
-    >>> chance(0.0312), chance(1e-20)
+    >>> p_value(0.0312), p_value(1e-20)
     ('0.031', '< 0.001')
     """
     if p is None or not math.isfinite(p):
@@ -108,7 +108,7 @@ def chance(p: float | None) -> str:
 
 
 def whole(value: float | None) -> str:
-    """A count; of broken weights one decimal place.
+    """Return a count, or a fractional weight with one decimal place.
 
     >>> whole(9644.0), whole(0.25)
     ('9,644', '0.2')
@@ -118,10 +118,10 @@ def whole(value: float | None) -> str:
     return f"{value:,.0f}" if value == int(value) else f"{value:,.1f}"
 
 
-def between(least: float, most: float | None) -> str:
-    """A span of counts.
+def count_range(least: float, most: float | None) -> str:
+    """Return a range of counts.
 
-    >>> between(1, 1), between(5, 19), between(500, None), between(500, math.inf)
+    >>> count_range(1, 1), count_range(5, 19), count_range(500, None), count_range(500, math.inf)
     ('1', '5 to 19', '500 or more', '500 or more')
     """
     if most is None or most == math.inf:
@@ -130,7 +130,7 @@ def between(least: float, most: float | None) -> str:
 
 
 def duration(seconds: float | None) -> str:
-    """A time.
+    """Return a duration.
 
     >>> duration(0.00213), duration(12.3), duration(None)
     ('2 ms', '12 s', '–')
@@ -142,22 +142,22 @@ def duration(seconds: float | None) -> str:
     return f"{seconds:.1f} s" if seconds < 9.95 else f"{seconds:,.0f} s"
 
 
-def counted(n: int, noun: str, plural: str | None = None) -> str:
-    """A count with its noun.
+def count_with_noun(n: int, noun: str, plural: str | None = None) -> str:
+    """Return a count with its noun.
 
-    >>> counted(1, "class", "classes"), counted(1200, "row")
+    >>> count_with_noun(1, "class", "classes"), count_with_noun(1200, "row")
     ('1 class', '1,200 rows')
     """
     return f"{n:,} {noun if n == 1 else plural or noun + 's'}"
 
 
-def several(names: Sequence[object], most: int = 4) -> str:
-    """Names in a sentence; one that has a comma of its own is put in quotes.
+def name_list(names: Sequence[object], most: int = 4) -> str:
+    """Return names as a list in a sentence; names that contain a comma are quoted.
 
-    >>> several(["a", "b", "c"]), several("abcdef", 2), several(["a, b", "c"])
+    >>> name_list(["a", "b", "c"]), name_list("abcdef", 2), name_list(["a, b", "c"])
     ('a, b and c', 'a, b and 4 more', '“a, b” and c')
     """
-    texts = [told(name, 40) for name in names]
+    texts = [quoted(name, 40) for name in names]
     if len(texts) > most:
         return f"{', '.join(texts[:most])} and {len(texts) - most} more"
     return texts[0] if len(texts) == 1 else f"{', '.join(texts[:-1])} and {texts[-1]}"
@@ -174,16 +174,19 @@ _PHRASES = (
     (rf": {_CALL}", ""),
     (r" \(n_samples=\d+\)", ""),
     (r": pass sample_weight=None, or another classifier", ""),
-    (r"\w+ takes no sample_weight, so rows cannot be weighed", "it cannot take weights"),
+    (r"\w+ takes no sample_weight, so rows cannot be weighed", "it does not support weights"),
     (r" \(rank \d+ of \d+\)", ""),
-    (r"depend linearly on one another", "follow from one another"),
-    (r"so that (?:the scatter|its covariance) has no inverse", "so that this cannot be worked out"),
-    (r"the scatter within classes has no inverse", "too few to tell how features go together"),
-    (r"a within-class covariance needs", "telling how far a class is spread needs"),
-    (r"a mean deviation needs", "telling how far a class is spread needs"),
+    (r"depend linearly on one another", "are redundant"),
+    (r"so that (?:the scatter|its covariance) has no inverse", "so that this cannot be computed"),
+    (
+        r"the scatter within classes has no inverse",
+        "too few to estimate the covariance of the features",
+    ),
+    (r"a within-class covariance needs", "estimating the spread of a class needs"),
+    (r"a mean deviation needs", "estimating the spread of a class needs"),
     (r"A multivariate analysis of variance", "The tests of equal means"),
     (r"\b1 (row|column|class|sample)\((?:e?s)\)", r"1 \1"),
-    (r"\b(row|column|sample)\(s\)", r"\1s"),
+    (r"\b([Rr]ow|[Cc]olumn|[Ss]ample)\(s\)", r"\1s"),
     (r"\bclass\(es\)", "classes"),
 )
 
@@ -194,51 +197,51 @@ _PLURALS = (
 )
 
 
-def in_words(reason: object) -> str:
-    """The reason without calls and options.
+def plain_reason(reason: object) -> str:
+    """Return the reason of an error without Python calls and options.
 
-    >>> in_words("Box's M: column(s) 'a' have one value only. Leave it out: moments.select([...]).")
-    "Box's M: columns 'a' have one value only. Leave it out."
+    >>> plain_reason("Column(s) 'a' have one value only. Leave it out: moments.select([...]).")
+    "Columns 'a' have one value only. Leave it out."
     """
     text = str(reason)
-    for pattern, said in _PHRASES:
-        text = re.sub(pattern, said, text)
+    for pattern, replacement in _PHRASES:
+        text = re.sub(pattern, replacement, text)
     return text
 
 
-def left_out(models: Iterable[tuple[str, str]]) -> list[str]:
-    """One sentence for all models, given as (name, reason), that one reason keeps out.
+def excluded_models(models: Iterable[tuple[str, str]]) -> list[str]:
+    """Return one sentence for all models, given as (name, reason), that share a reason.
 
-    >>> left_out([("A", "no rows."), ("B", "no rows."), ("C", "too wide.")])
-    ['A and B are left out: no rows.', 'C is left out: too wide.']
+    >>> excluded_models([("A", "no rows."), ("B", "no rows."), ("C", "too wide.")])
+    ['A and B were excluded: no rows.', 'C was excluded: too wide.']
     """
-    found = by_reason((name, in_words(why)) for name, why in models)
+    groups = group_by_text((name, plain_reason(why)) for name, why in models)
     return [
-        f"{several(names, 12)} {'is' if len(names) == 1 else 'are'} left out: {why}"
-        for names, why in found
+        f"{name_list(names, 12)} {'was' if len(names) == 1 else 'were'} excluded: {why}"
+        for names, why in groups
     ]
 
 
-def by_reason(said: Iterable[tuple[str, str]]) -> list[tuple[list[str], str]]:
-    """What is said of several, once: the names, and the words.
+def group_by_text(pairs: Iterable[tuple[str, str]]) -> list[tuple[list[str], str]]:
+    """Group names by their text; names with an empty text are dropped.
 
-    >>> by_reason([("A", "slow"), ("B", ""), ("C", "slow")])
+    >>> group_by_text([("A", "slow"), ("B", ""), ("C", "slow")])
     [(['A', 'C'], 'slow')]
     """
     reasons: dict[str, list[str]] = {}
-    for name, words in said:
+    for name, words in pairs:
         if words:
             reasons.setdefault(words, []).append(name)
     return [(names, words) for words, names in reasons.items()]
 
 
-def noted(models: Iterable[Mapping[str, Any]]) -> list[str]:
-    """Notes of models, each once."""
-    found = by_reason((str(model["label"]), str(model["note"])) for model in models)
-    return [f"{several(names, 12)}: {_of_many(words, len(names))}" for names, words in found]
+def model_notes(models: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Return the notes of models, equal ones merged."""
+    groups = group_by_text((str(model["label"]), str(model["note"])) for model in models)
+    return [f"{name_list(names, 12)}: {_pluralise(words, len(names))}" for names, words in groups]
 
 
-def _of_many(words: str, many: int) -> str:
-    for one, more in _PLURALS if many > 1 else ():
-        words = words.replace(one, more)
+def _pluralise(words: str, count: int) -> str:
+    for singular, plural in _PLURALS if count > 1 else ():
+        words = words.replace(singular, plural)
     return words

@@ -23,8 +23,8 @@ from discriminant import catalog
 from discriminant.assessment.inference.summary import format_bytes
 from discriminant.report import format
 from discriminant.report.fact_types import Facts, plain
-from discriminant.report.format import noted
-from discriminant.report.overview import chosen, in_short, tiles
+from discriminant.report.format import model_notes
+from discriminant.report.overview import in_short, selected, tiles
 from discriminant.report.svg import elements
 from discriminant.report.svg.charts import (
     draw_coefficients,
@@ -62,11 +62,11 @@ def render(facts: Facts) -> str:
         codes={row["label"]: k for k, row in enumerate(facts["read"]["classes"])},
         in_short=in_short(facts),
         tiles=tiles(facts),
-        notes=noted(facts["comparison"]["models"]),
+        notes=model_notes(facts["comparison"]["models"]),
         tests=_TESTS,
         used=_used(),
         models=_models(facts),
-        least_squares=chosen(facts)["name"] == "least_squares",
+        least_squares=selected(facts)["name"] == "least_squares",
         shows_baseline=shows_baseline(facts["comparison"]),
     )
 
@@ -221,27 +221,27 @@ def _template(name: str) -> Any:
         "percent": format.percent,
         "number": format.number,
         "fixed": format.fixed,
-        "chance": format.chance,
+        "chance": format.p_value,
         "whole": format.whole,
         "duration": format.duration,
         "bytes": format_bytes,
         "colour": elements.colour,
         "shape": elements.shape,
         "shade": shade,
-        "taken_as": taken_as,
+        "column_type": column_type,
     }
-    found.globals["counted"] = format.counted
+    found.globals["counted"] = format.count_with_noun
     return found.get_template(name)
 
 
-def taken_as(kind: str) -> str:
-    """What a column was taken for, in words.
+def column_type(kind: str) -> str:
+    """Return the type of a column for the table of columns.
 
-    >>> taken_as("target"), taken_as("number")
-    ('what is predicted', 'number')
+    >>> column_type("target"), column_type("number")
+    ('target', 'number')
     """
-    said = {"target": "what is predicted", "identifier": "left out", "constant": "left out"}
-    return said.get(kind, "left out" if kind == "dropped" else format.shown(kind))
+    names = {"identifier": "excluded", "constant": "excluded", "dropped": "excluded"}
+    return names.get(kind, format.shown(kind))
 
 
 def shade(part: float, whole: float) -> str:

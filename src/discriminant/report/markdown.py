@@ -1,7 +1,7 @@
-"""Facts to Markdown: the tables of the page as text, for a notebook, a ticket or a terminal.
+"""The report as Markdown, for a notebook, an issue tracker or a terminal.
 
-Whatever somebody named is escaped: a backslash before every character that Markdown or HTML would
-take for markup, so that a name can neither open a link or a tag nor break a table.
+Names are escaped: a backslash before every character that is markup in Markdown or HTML, so that a
+name can neither open a link or a tag nor break a table.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from discriminant.report.fact_types import (
     UseFacts,
 )
 from discriminant.report.format import (
-    chance,
-    counted,
+    count_with_noun,
     duration,
     fixed,
-    noted,
+    model_notes,
     number,
+    p_value,
     percent,
     shown,
     whole,
@@ -36,8 +36,11 @@ _MOST = 30  # rows of a table
 
 
 def to_markdown(facts: Facts) -> str:
-    """The report as Markdown."""
-    parts = [f"# {plainly(facts['title'])}", *(spoken(line) for line in in_short(facts))]
+    """Return the report as Markdown."""
+    parts = [
+        f"# {escape_name(facts['title'])}",
+        *(escape_sentence(line) for line in in_short(facts)),
+    ]
     parts += _read(facts["read"]) + _comparison(facts["comparison"])
     if "space" in facts:
         parts += _space(facts["space"])
@@ -45,39 +48,39 @@ def to_markdown(facts: Facts) -> str:
         parts += _decision(facts["decision"])
     if "matters" in facts:
         parts += _matters(facts["matters"])
-    return ended(parts, facts["made"], facts.get("use"))
+    return join_parts(parts, facts["made"], facts.get("use"))
 
 
-def ended(parts: list[str], made: Made, use: UseFacts | None) -> str:
-    """Parts as one text, with how to use the model and what made it at their end."""
-    found = [*parts, *([] if use is None else _use(use))]
-    found.append(f"Made by discriminant {plainly(made['version'])}.")
+def join_parts(parts: list[str], made: Made, use: UseFacts | None) -> str:
+    """Join parts to one text and append the use of the model and the provenance."""
+    texts = [*parts, *([] if use is None else _use(use))]
+    texts.append(f"Created by discriminant {escape_name(made['version'])}.")
     if "command" in made:
-        found.append(fenced(made["command"]))
-    return "\n\n".join(part for part in found if part) + "\n"
+        texts.append(fenced(made["command"]))
+    return "\n\n".join(part for part in texts if part) + "\n"
 
 
-def plainly(name: object, longest: int = 60) -> str:
-    """A name, with nothing left that could be markup.
+def escape_name(name: object, longest: int = 60) -> str:
+    """Return a name with all markup escaped.
 
-    >>> plainly("<b>|[x](y)")
+    >>> escape_name("<b>|[x](y)")
     '\\\\<b\\\\>\\\\|\\\\[x\\\\](y)'
     """
     return _escaped(shown(name, longest))
 
 
-def spoken(text: object) -> str:
-    """A sentence on one line, escaped where a name in it could be markup."""
+def escape_sentence(text: object) -> str:
+    """Return a sentence on one line with all markup escaped."""
     return _escaped(shown(" ".join(str(text).split()), 2000))
 
 
 def _escaped(text: str) -> str:
-    found = "".join("\\" + c if c in _MARKUP else c for c in text)
-    return found.replace("://", ":\\/\\/").replace("www.", "www\\.")  # would become links
+    escaped = "".join("\\" + c if c in _MARKUP else c for c in text)
+    return escaped.replace("://", ":\\/\\/").replace("www.", "www\\.")  # would become links
 
 
 def fenced(code: str, language: str = "") -> str:
-    """Lines of code in a fence that is longer than any in them."""
+    """Return code in a fence that is longer than any fence in it."""
     longest, run = 2, 0
     for char in code:
         run = run + 1 if char == "`" else 0
@@ -92,21 +95,21 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     rule = ["---", *["---:"] * (len(head) - 1)]
     every = list(rows)
     lines = [head, rule, *every[:_MOST]]
-    found = "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    lines_of_table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
     more = len(every) - _MOST
-    return found + (f"\n\nand {more} more." if more > 0 else "")
+    return lines_of_table + (f"\n\nand {more} more." if more > 0 else "")
 
 
 def _bullets(lines: Iterable[object]) -> str:
-    return "\n".join(f"- {spoken(line)}" for line in lines)
+    return "\n".join(f"- {escape_sentence(line)}" for line in lines)
 
 
 def _read(read: ReadFacts) -> list[str]:
     total = sum(row["weight"] for row in read["classes"]) or 1.0
     columns = [
         [
-            plainly(column["name"]),
-            plainly(column["kind"]),
+            escape_name(column["name"]),
+            escape_name(column["kind"]),
             str(column["features"]),
             str(column["missing"]),
         ]
@@ -114,7 +117,7 @@ def _read(read: ReadFacts) -> list[str]:
     ]
     classes = [
         [
-            plainly(row["label"]),
+            escape_name(row["label"]),
             whole(row["rows"]),
             *([whole(row["weight"])] if read["weighted"] else []),
             percent(row["weight"] / total),
@@ -123,9 +126,9 @@ def _read(read: ReadFacts) -> list[str]:
     ]
     head = ["Class", "Rows", *(["Weight"] if read["weighted"] else []), "Share"]
     return [
-        "## What was read",
-        f"{counted(read['rows'], 'row')} of {plainly(read['source'], 90)}, "
-        f"{counted(read['features'], 'feature')}.",
+        "## Data",
+        f"{count_with_noun(read['rows'], 'row')} of {escape_name(read['source'], 90)}, "
+        f"{count_with_noun(read['features'], 'feature')}.",
         "Shares, here and below, are of weight, not of rows." if read["weighted"] else "",
         table(head, classes),
         _bullets([*read["said"], *read["warnings"]]),
@@ -137,7 +140,7 @@ def _comparison(comparison: ComparisonFacts) -> list[str]:
     head = ["Model", "Error", "Interval", "AUC", "Log loss", "Brier", "Calibration", "Time"]
     rows = [
         [
-            plainly(model["label"]) + (" (taken)" if model["chosen"] else ""),
+            escape_name(model["label"]) + (" (selected)" if model["chosen"] else ""),
             percent(model["error"]),
             f"{percent(model['error_low'])} to {percent(model['error_high'])}",
             percent(model["auc"]),
@@ -148,14 +151,14 @@ def _comparison(comparison: ComparisonFacts) -> list[str]:
         ]
         for model in comparison["models"]
     ]
-    notes = noted(comparison["models"])
+    notes = model_notes(comparison["models"])
     if "note" in comparison:
         notes.insert(0, comparison["note"])
     judged = f"Judged on held-out rows: {comparison['folds']}."
     return [
-        "## The models compared",
-        spoken(comparison["why"]),
-        spoken(judged),
+        "## Model comparison",
+        escape_sentence(comparison["why"]),
+        escape_sentence(judged),
         table(head, rows),
         _bullets(notes),
     ]
@@ -164,39 +167,39 @@ def _comparison(comparison: ComparisonFacts) -> list[str]:
 def _space(space: SpaceFacts) -> list[str]:
     width = len(space["structure"]["loadings"][0]) if space["structure"]["loadings"] else 0
     loadings = [
-        [plainly(feature), *(fixed(value) for value in line)]
+        [escape_name(feature), *(fixed(value) for value in line)]
         for feature, line in zip(
             space["structure"]["features"], space["structure"]["loadings"], strict=True
         )
     ]
     directions = [
-        [str(j + 1), fixed(row["correlation"], 3), percent(row["share"]), chance(row["p"])]
+        [str(j + 1), fixed(row["correlation"], 3), percent(row["share"]), p_value(row["p"])]
         for j, row in enumerate(space["canonical"])
     ]
     tests = [
-        [test["name"], number(test["value"], 4), number(test["f"]), chance(test["p"])]
+        [test["name"], number(test["value"], 4), number(test["f"]), p_value(test["p"])]
         for test in space["tests"]
     ]
     head = ["Feature", *(f"Direction {j + 1}" for j in range(width))]
     return [
-        "## The data in discriminant space",
+        "## Discriminant space",
         table(head, loadings) if loadings else "",
         table(["Direction", "Canonical correlation", "Share", "p"], directions),
         table(["Test of equal means", "Value", "F", "p"], tests) if tests else "",
-        spoken(space["calls_for"]) if space["calls_for"] else "",
+        escape_sentence(space["calls_for"]) if space["calls_for"] else "",
         _bullets(space["notes"]),
     ]
 
 
 def _decision(decision: DecisionFacts) -> list[str]:
-    names = [*decision["actions"], "passed on"]
+    names = [*decision["actions"], "rejected"]
     rows = [
-        [plainly(names[a]), *(whole(cell) for cell in line)]
+        [escape_name(names[a]), *(whole(cell) for cell in line)]
         for a, line in enumerate(decision["confusion"])
     ]
     classes = [
         [
-            plainly(row["label"]),
+            escape_name(row["label"]),
             whole(row["rows"]),
             percent(row["recall"]),
             percent(row["precision"]),
@@ -205,13 +208,13 @@ def _decision(decision: DecisionFacts) -> list[str]:
         for row in decision["by_class"]
     ]
     wide = len(decision["labels"]) > _MOST
-    head = ["Decided, by true class", *(plainly(label) for label in decision["labels"])]
+    head = ["Decided, by true class", *(escape_name(label) for label in decision["labels"])]
     what = "the weight" if decision["weighted"] else "the rows"
     hundred = "a weight of 100" if decision["weighted"] else "100 rows"
     cost = f"Cost of {hundred}: {number(100 * (decision['mean_cost'] or 0.0))}."
     size = "Weight" if decision["weighted"] else "Rows"
     return [
-        "## The decision",
+        "## Decisions",
         *([decision["drawn"]] if "drawn" in decision else []),
         f"Decided: {percent(decision['coverage'])} of {what}. "
         f"Wrong: {percent(decision['error'])} of {what} decided. {cost}",
@@ -223,39 +226,39 @@ def _decision(decision: DecisionFacts) -> list[str]:
 def _matters(matters: MattersFacts) -> list[str]:
     parts = ["## What matters", _bullets(finding["text"] for finding in matters["findings"])]
     if "coefficients" in matters:
-        found = matters["coefficients"]
+        coefficients = matters["coefficients"]
         rows = [
             [
-                plainly(row["feature"]),
-                plainly(row["of"] or ""),
+                escape_name(row["feature"]),
+                escape_name(row["of"] or ""),
                 fixed(row["value"], 3),
                 f"{fixed(row['low'], 3)} to {fixed(row['high'], 3)}",
             ]
-            for row in found["rows"]
+            for row in coefficients["rows"]
         ]
-        parts.append(spoken(f"By {found['title']}: the {found['unit']}."))
+        parts.append(escape_sentence(f"By {coefficients['title']}: the {coefficients['unit']}."))
         parts.append(table(["Feature", "Class", "Coefficient", "95% interval"], rows))
     if "stepwise" in matters:
         steps = [
             [
                 ("\\+ " if step["entered"] else "\\- ")
-                + plainly(step["entered"] or step["removed"]),
+                + escape_name(step["entered"] or step["removed"]),
                 number(step["f"]),
-                chance(step["p"]),
+                p_value(step["p"]),
                 number(step["wilks"]),
             ]
             for step in matters["stepwise"]["steps"]
         ]
         parts.append(table(["Step", "Partial F", "p", "Wilks' lambda"], steps))
         later = matters["stepwise"]["left_out"]
-        parts.append(f"{counted(later, 'later step')} left out." if later else "")
+        parts.append(f"{count_with_noun(later, 'later step')} left out." if later else "")
     return parts
 
 
 def _use(use: UseFacts) -> list[str]:
-    parts = ["## How to use the model"]
+    parts = ["## Using the model"]
     if "file" in use:
-        parts.append(f"The model is in {plainly(use['file'], 120)}.")
+        parts.append(f"The model is in {escape_name(use['file'], 120)}.")
     if "command" in use:
         parts.append(fenced(use["command"], "sh"))
     if "python" in use:

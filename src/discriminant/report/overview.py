@@ -1,155 +1,159 @@
-"""What a reader in a hurry wants to know, from the facts alone."""
+"""Overview of the report: headline figures and the verdict, from the facts alone."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from discriminant.report.fact_types import DecisionFacts, Facts, ModelFacts
-from discriminant.report.format import counted, number, percent, shown, told, whole
+import numpy as np
 
-_EVEN = 0.8  # of an even share: a class below it is rare
+from discriminant.assessment.intervals import wilson
+from discriminant.report.fact_types import DecisionFacts, Facts, ModelFacts
+from discriminant.report.format import count_with_noun, number, percent, quoted, shown, whole
+
+_RARE = 0.8  # a class with less than this part of an even share is rare
+_FEW = 30  # cases below which a share is given as counts
 
 
 def tiles(facts: Facts) -> list[dict[str, str]]:
-    """Four or five figures with their names and what to hold them against."""
-    model, read = chosen(facts), facts["read"]
-    right = None if model["error"] is None else 1.0 - model["error"]
-    ends = model["error_low"], model["error_high"]
-    span = (
+    """Return four or five headline figures, each with a name and a note to compare it with."""
+    model, read = selected(facts), facts["read"]
+    accuracy = None if model["error"] is None else 1.0 - model["error"]
+    low, high = model["error_low"], model["error_high"]
+    interval = (
         ""
-        if ends[0] is None or ends[1] is None
-        else f"{percent(1.0 - ends[1])} to {percent(1.0 - ends[0])} is plausible"
+        if low is None or high is None
+        else f"95% interval {percent(1.0 - high)} to {percent(1.0 - low)}"
     )
-    base = facts["comparison"]["baseline"]
+    baseline = facts["comparison"]["baseline"]
     weight = sum(row["weight"] for row in read["classes"])
-    by = ", by weight," if read["weighted"] else ""
-    found = [{"value": percent(right), "name": f"right{by} on rows not seen before", "note": span}]
-    if base is not None:
-        always = "by always saying the most frequent class"
-        found.append({"value": percent(1.0 - base), "name": always, "note": "the bar to clear"})
+    weighted = "weighted " if read["weighted"] else ""
+    figures = [
+        {
+            "value": percent(accuracy),
+            "name": f"{weighted}accuracy on held-out rows",
+            "note": interval,
+        }
+    ]
+    if baseline is not None:
+        name = "accuracy of always predicting the most frequent class"
+        figures.append({"value": percent(1.0 - baseline), "name": name, "note": "baseline"})
     rare = rarest(facts)
     if rare is not None:
-        found.append(_found_tile(rare))
+        label = f"“{shown(rare['label'], 24)}”"
+        note = "never predicted" if rare["precision"] is None else f"precision {rare['precision']}"
+        figures.append({"value": rare["recall"], "name": f"recall for {label}", "note": note})
     if model["auc"] is not None:
-        found.append(
-            {"value": percent(model["auc"]), "name": "AUC", "note": "50% is a coin, 100% perfect"}
-        )
-    found.append(
+        note = "50% is random, 100% perfect"
+        figures.append({"value": percent(model["auc"]), "name": "AUC", "note": note})
+    figures.append(
         {
             "value": whole(read["rows"]),
-            "name": "rows" + (f", of weight {whole(weight)}" if read["weighted"] else ""),
-            "note": f"{counted(read['features'], 'feature')}, "
-            f"{counted(len(read['classes']), 'class', 'classes')}",
+            "name": "rows" + (f", total weight {whole(weight)}" if read["weighted"] else ""),
+            "note": f"{count_with_noun(read['features'], 'feature')}, "
+            f"{count_with_noun(len(read['classes']), 'class', 'classes')}",
         }
     )
-    return found
+    return figures
 
 
 def in_short(facts: Facts) -> list[str]:
-    """A few sentences."""
-    found = [_best(facts), *verdict(facts)]
+    """Return the result, the verdict and the number of warnings as sentences."""
+    lines = [_result(facts), *verdict(facts)]
     findings = facts["matters"]["findings"] if "matters" in facts else []
     if findings:
-        things = counted(len(findings), "thing")
-        found.append(f"“What matters” below has {things} to know before trusting it.")
-    return found
+        lines.append(f"{count_with_noun(len(findings), 'warning')}: see “What matters”.")
+    return lines
 
 
 def verdict(facts: Facts) -> list[str]:
-    """What mistakes alone do not say: the bar to clear, costs, rows passed on, the rarest class."""
-    found = [_against_chance(facts)]
+    """Return sentences on the baseline, costs, rejected rows and the rarest class."""
+    lines = [_against_baseline(facts)]
     decision = facts.get("decision")
     if decision is not None and decision["costs_given"]:
-        found.append(
-            f"With the costs given, deciding costs {number(100 * (decision['mean_cost'] or 0.0))} "
-            f"for {'a weight of 100' if decision['weighted'] else '100 rows'}, on average."
-        )
-    aside = 0.0 if decision is None else _aside(decision)
-    if decision is not None and (decision["reject"] is not None or aside > 0):
-        found.append(
-            f"{percent(aside)} of {_rows(facts)} "
-            f"{'is' if decision['weighted'] else 'are'} too doubtful and passed on to a person."
+        per = "a weight of 100" if decision["weighted"] else "100 rows"
+        cost = number(100 * (decision["mean_cost"] or 0.0))
+        lines.append(f"With the given costs, decisions cost {cost} per {per} on average.")
+    rejected = 0.0 if decision is None else _rejected_share(decision)
+    if decision is not None and (decision["reject"] is not None or rejected > 0):
+        verb = "is" if decision["weighted"] else "are"
+        lines.append(
+            f"{percent(rejected)} of {_rows(facts)} {verb} rejected as too uncertain and referred "
+            "to a person."
         )
     rare = rarest(facts)
     if rare is not None:
-        found.append(_found_words(rare))
-    return [line for line in found if line]
+        lines.append(_rare_class(rare))
+    return [line for line in lines if line]
 
 
 def rarest(facts: Facts) -> dict[str, Any] | None:
-    """What is decided of the rarest class, where classes are not about as frequent."""
+    """Return recall and precision of the rarest class as text, or None if no class is rare."""
     decision = facts.get("decision")
     if decision is None:
         return None
-    own = [row for row in decision["by_class"] if row["recall"] is not None]
-    total = sum(row["rows"] for row in own)
-    least = min(own, key=lambda row: float(row["rows"]), default=None)
-    if least is None or len(own) < 2 or least["rows"] * len(own) >= _EVEN * total:
+    classes = [row for row in decision["by_class"] if row["recall"] is not None]
+    total = sum(row["rows"] for row in classes)
+    row = min(classes, key=lambda row: float(row["rows"]), default=None)
+    if row is None or len(classes) < 2 or row["rows"] * len(classes) >= _RARE * total:
         return None
-    return dict(least)
+    correct = row["recall"] * row["rows"]
+    low, high = map(float, wilson((np.array(correct), np.array(row["rows"]))))
+    precision = row["precision"]
+    return {
+        "label": row["label"],
+        "recall": _share(correct, row["rows"]),
+        "interval": f"95% interval {percent(low)} to {percent(high)}",
+        "precision": "0%" if precision == 0 else precision and _share(correct, correct / precision),
+    }
 
 
-def _found_tile(rare: dict[str, Any]) -> dict[str, str]:
-    label = f"“{shown(rare['label'], 24)}”"
-    of_called = (
-        f"none are called {label}"
-        if rare["precision"] is None
-        else f"{percent(rare['precision'])} of those called {label} are"
-    )
-    return {"value": percent(rare["recall"]), "name": f"of {label} found", "note": of_called}
+def _share(part: float, whole_count: float) -> str:
+    """Return a share as a percentage, or as counts if there are few cases."""
+    part, whole_count = round(part, 6), round(whole_count, 6)
+    if whole_count < _FEW and part == int(part) and whole_count == int(whole_count):
+        return f"{int(part)} of {int(whole_count)}"
+    return percent(part / whole_count)
 
 
-def _found_words(rare: dict[str, Any]) -> str:
+def _rare_class(rare: dict[str, Any]) -> str:
     label = f"“{shown(rare['label'], 40)}”"
     if rare["precision"] is None:
-        return f"No row is called {label}, so that none of this rarest class is found."
+        return f"The rarest class, {label}, is never predicted: its recall is 0."
     return (
-        f"{percent(rare['recall'])} of {label}, the rarest class, are found; of those called "
-        f"{label}, {percent(rare['precision'])} are."
+        f"Recall for {label}, the rarest class, is {rare['recall']} ({rare['interval']}); "
+        f"precision is {rare['precision']}."
     )
 
 
-def chosen(facts: Facts) -> ModelFacts:
-    """The model that was taken, or else the first."""
+def selected(facts: Facts) -> ModelFacts:
+    """Return the selected model, or else the first."""
     models = facts["comparison"]["models"]
     return next((model for model in models if model["chosen"]), models[0])
 
 
-def _best(facts: Facts) -> str:
-    model, count = chosen(facts), len(facts["comparison"]["models"])
-    among = (
-        f"Of {count} models, {told(model['label'])} was taken"
-        if count > 1
-        else f"The model is {told(model['label'])}"
-    )
+def _result(facts: Facts) -> str:
+    model, count = selected(facts), len(facts["comparison"]["models"])
+    name = quoted(model["label"])
+    subject = f"{name} was selected among {count} models" if count > 1 else f"The model is {name}"
     wrong = "none" if model["error"] == 0 else percent(model["error"])
-    return f"{among}: it was wrong on {wrong} of {_rows(facts)} that it had not seen before."
+    return f"{subject}; it misclassified {wrong} of {_rows(facts)} that were held out."
 
 
-def _aside(decision: DecisionFacts) -> float:
-    """Share of what is passed on."""
+def _rejected_share(decision: DecisionFacts) -> float:
     total = sum(map(sum, decision["confusion"]))
-    return (
-        sum(map(sum, decision["confusion"][len(decision["actions"]) :])) / total if total else 0.0
-    )
+    rejected = sum(map(sum, decision["confusion"][len(decision["actions"]) :]))
+    return rejected / total if total else 0.0
 
 
 def _rows(facts: Facts) -> str:
-    """What shares are of."""
     return "the weight of the rows" if facts["read"]["weighted"] else "the rows"
 
 
-def _against_chance(facts: Facts) -> str:
-    model, base = chosen(facts), facts["comparison"]["baseline"]
-    high = model["error_high"]
-    if base is None or model["error"] is None or high is None:
+def _against_baseline(facts: Facts) -> str:
+    model, baseline = selected(facts), facts["comparison"]["baseline"]
+    if baseline is None or model["error"] is None or model["error_high"] is None:
         return ""
-    if high < base:
-        return (
-            f"Always saying the most frequent class would be wrong on {percent(base)}, "
-            "so the features do tell the classes apart."
-        )
-    return (
-        f"Always saying the most frequent class would be wrong on {percent(base)}: by number of "
-        "mistakes alone, the model is not clearly better than that."
-    )
+    always = f"Always predicting the most frequent class has an error of {percent(baseline)}"
+    if model["error_high"] < baseline:
+        return f"{always}, so the model is significantly better than this baseline."
+    return f"{always}: by its error, the model is not significantly better than this baseline."

@@ -35,15 +35,15 @@ from discriminant.catalog import SIMPLICITY
 from discriminant.errors import DiscriminantError, OptionError, StudyError
 from discriminant.report.fact_types import ComparisonFacts, ModelFacts, plain
 from discriminant.report.format import (
-    by_reason,
-    counted,
+    count_with_noun,
     duration,
     fixed,
-    noted,
+    group_by_text,
+    model_notes,
+    name_list,
     number,
     percent,
-    several,
-    told,
+    quoted,
 )
 from discriminant.report.sections.comparison import held_auc, log_odds, surface_facts
 from discriminant.study.models import StudyModel
@@ -253,15 +253,16 @@ class Comparison(PrintedResult):
     def text(self) -> str:
         """One table, then what is to be known of some lines of it."""
         title = (
-            f"{counted(self.rows, 'row')}, {counted(len(self.labels), 'class', 'classes')}, "
+            f"{count_with_noun(self.rows, 'row')}, "
+            f"{count_with_noun(len(self.labels), 'class', 'classes')}, "
             f"{self._folds}; every figure is of rows that the model had not seen"
         )
         head = ["", "Error", "95% interval", "AUC", "Log loss", "Brier", "Calibration", "Time"]
         lines = text_table(title, head, [_cells(one.title, one.facts) for one in self.results])
-        notes = [self._unlearned(), *noted([one.facts for one in self.results])]
+        notes = [self._unlearned(), *model_notes([one.facts for one in self.results])]
         notes += [
-            f"{several(names, 12)} {'is' if len(names) == 1 else 'are'} left out: {why}"
-            for names, why in by_reason(self.left_out)
+            f"{name_list(names, 12)} {'is' if len(names) == 1 else 'are'} left out: {why}"
+            for names, why in group_by_text(self.left_out)
         ]
         base = f"Always saying the most frequent class: error {percent(self.baseline)}."
         return "\n".join([*lines, "", base, *filter(None, notes)])
@@ -313,7 +314,7 @@ class Comparison(PrintedResult):
     def choose_named(self, name: str) -> Choice:
         """A model that was asked for."""
         one = self[name]
-        why = f"{told(one.title)} was taken as asked. {self._mistakes(one)} {self._rivals(one)}"
+        why = f"{quoted(one.title)} was taken as asked. {self._mistakes(one)} {self._rivals(one)}"
         return Choice(name, one.title, "", "asked", why.strip())
 
     def section(self, choice: Choice) -> ComparisonFacts:
@@ -349,7 +350,7 @@ class Comparison(PrintedResult):
             return ""
         those = "Class {} has its rows" if len(labels) == 1 else "Classes {} have their rows"
         return (
-            f"{those.format(several(labels))} in one fold, when no model knew of the class: log "
+            f"{those.format(name_list(labels))} in one fold, when no model knew of the class: log "
             "losses and AUCs are of the rows of the other classes."
         )
 
@@ -376,11 +377,14 @@ class Comparison(PrintedResult):
         what, among = _WORDS[by], f"of the {len(able)} models that have one{converged}"
         as_good = [one for one in able if one.value(by) == best.value(by)]
         if len(able) == 1:
-            reason = f"{told(taken.title)} is the only model compared that has a {what}{converged}."
+            reason = (
+                f"{quoted(taken.title)} is the only model compared that has a {what}{converged}."
+            )
         elif taken in as_good:
             also = "" if len(as_good) == 1 else f" ({len(as_good) - 1} more had the same)"
             reason = (
-                f"{told(taken.title)} had the least {what} on held-out rows, {own}, {among}{also}."
+                f"{quoted(taken.title)} had the least {what} on held-out rows, {own}, "
+                f"{among}{also}."
             )
         else:
             simple = (
@@ -389,9 +393,9 @@ class Comparison(PrintedResult):
                 else "it is as simple"
             )
             reason = (
-                f"{told(taken.title)} was taken: {simple}, and its {what} on held-out rows, "
+                f"{quoted(taken.title)} was taken: {simple}, and its {what} on held-out rows, "
                 f"{own}, is within one standard error ({se}) of the least {among}, {least} of "
-                f"{told(best.title)}."
+                f"{quoted(best.title)}."
             )
         unfinished = "" if taken.converged else _unfinished(len(able))
         said_all = [reason, unfinished, self._mistakes(taken), self._rivals(taken)]
@@ -419,10 +423,10 @@ class Comparison(PrintedResult):
         better = [name for name, gain, p in tested if gain < 0 and p < level]
         alike = [name for name, _, p in tested if p >= level]
         if better:
-            return f"By number of mistakes alone, {several(better)} did better."
+            return f"By number of mistakes alone, {name_list(better)} did better."
         if not alike:
             return "It made clearly fewer mistakes than every other model."
-        them = several(alike) if len(alike) <= 3 else counted(len(alike), "other model")
+        them = name_list(alike) if len(alike) <= 3 else count_with_noun(len(alike), "other model")
         return f"By number of mistakes it cannot be told from {them}: the difference may be chance."
 
     def _paired(self, own: ModelResult, other: ModelResult) -> tuple[float, float]:

@@ -31,7 +31,7 @@ from discriminant.report.fact_types import (
     UseFacts,
     facts,
 )
-from discriminant.report.format import in_words, left_out, percent, shown
+from discriminant.report.format import excluded_models, percent, plain_reason, shown
 from discriminant.report.markdown import to_markdown
 from discriminant.report.sections.data import python_code, read_section, use_section
 from discriminant.report.sections.decision import decision_section
@@ -68,7 +68,7 @@ def report_facts(
         columns=opened.encoding.columns,
         missing={column.name: column.missing for column in opened.encoding.columns},
         rows_read=opened.rows_read,
-        said=[*map(in_words, opened.said), *left_out(compared.left_out)],
+        said=[*map(plain_reason, opened.said), *excluded_models(compared.left_out)],
         warnings=study.warnings,
     )
     with capture_warnings():  # what there is to know is a finding, or a note

@@ -226,10 +226,10 @@ def test_no_name_opens_a_tag_or_a_link_in_the_markdown(name):
 
 def test_the_markdown_has_every_section():
     assert re.findall("(?m)^## (.*)$", to_markdown(cancer())) == [
-        "What was read",
-        "The models compared",
-        "The data in discriminant space",
-        "The decision",
+        "Data",
+        "Model comparison",
+        "Discriminant space",
+        "Decisions",
         "What matters",
-        "How to use the model",
+        "Using the model",
     ]

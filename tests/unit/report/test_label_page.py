@@ -158,7 +158,7 @@ def test_the_markdown_has_every_section_and_the_measures_of_the_page():
         "What was read",
         "The trees",
         "How good it is",
-        "How to use the model",
+        "Using the model",
     ]
     wanted = " | ".join(f"{100 * facts['measured']['at']['P'][k - 1]:.1f}%" for k in (1, 3, 5))
     assert f"| P\\@k | {wanted} |" in text

@@ -13,18 +13,38 @@ def churn(rows=400, rare=0.2, signal=1.2):
     return pd.DataFrame({"x": rng.normal(size=rows) + signal * y, "y": np.where(y, "yes", "no")})
 
 
-def test_of_a_rare_class_it_says_how_many_are_found_and_how_many_called_so_are():
+def test_recall_and_precision_of_the_rarest_class_are_reported():
     study = dd.study(churn(), target="y")
     study.compare(["lda"])
     facts = study.facts()
     table = np.array(facts["decision"]["confusion"])  # decided by true; 'no' comes first
-    found, are = table[1, 1] / table[:, 1].sum(), table[1, 1] / table[1].sum()
-    said = f"{100 * found:.1f}% of “yes”, the rarest class, are found; of those called “yes”, "
-    assert f"{said}{100 * are:.1f}% are." in in_short(facts)
-    assert any(tile["name"] == "of “yes” found" for tile in tiles(facts))
+    n, recall, precision = table[:, 1].sum(), *(table[1, 1] / table.sum(axis=a)[1] for a in (0, 1))
+    z = 1.959963984540054  # Wilson's interval
+    middle, half = (
+        recall + z**2 / (2 * n),
+        z * np.sqrt(recall * (1 - recall) / n + z**2 / (4 * n**2)),
+    )
+    low, high = (middle - half) / (1 + z**2 / n), (middle + half) / (1 + z**2 / n)
+    sentence = (
+        f"Recall for “yes”, the rarest class, is {100 * recall:.1f}% (95% interval "
+        f"{100 * low:.1f}% to {100 * high:.1f}%); precision is {100 * precision:.1f}%."
+    )
+    assert sentence in in_short(facts)
+    assert any(tile["name"] == "recall for “yes”" for tile in tiles(facts))
 
 
-def test_of_classes_about_as_frequent_it_says_nothing_of_the_kind():
+def test_shares_of_few_cases_are_given_as_counts():
+    study = dd.study(churn(rows=60), target="y")
+    study.compare(["lda"])
+    facts = study.facts()
+    table = np.array(facts["decision"]["confusion"]).astype(int)
+    recall = f"{table[1, 1]} of {table[:, 1].sum()}"
+    assert [tile["value"] for tile in tiles(facts) if tile["name"] == "recall for “yes”"] == [
+        recall
+    ]
+
+
+def test_no_class_is_called_rare_if_all_are_about_as_frequent():
     study = dd.study(churn(rare=0.5), target="y")
     study.compare(["lda"])
     assert not any("rarest" in line for line in in_short(study.facts()))

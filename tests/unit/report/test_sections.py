@@ -89,12 +89,15 @@ def test_unless_one_is_named_the_model_of_least_log_loss_is_taken():
 def test_a_model_that_is_named_is_taken_and_why_says_so():
     held = held_out(IRIS.data, IRIS.target)
     worse = max(held, key=lambda name: log_loss(IRIS.target, np.exp(held[name].log_posterior)))
-    assert f"{worse} was taken as asked." in comparison_section(held, chosen=worse)["why"]
+    assert f"{worse} was selected as requested." in comparison_section(held, chosen=worse)["why"]
 
 
 def test_two_models_alike_are_not_said_to_differ():
     held = held_out(IRIS.data, IRIS.target)["LDA"]
-    assert "cannot be told from twin" in comparison_section({"one": held, "twin": held})["why"]
+    assert (
+        "does not differ significantly from that of twin"
+        in comparison_section({"one": held, "twin": held})["why"]
+    )
 
 
 def test_an_infinite_log_loss_is_said_in_words():

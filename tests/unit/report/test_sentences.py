@@ -10,7 +10,7 @@ from sklearn.datasets import load_iris
 import discriminant as dd
 from discriminant.errors import DiscriminantError, WeightError
 from discriminant.report.fact_types import SurfaceFacts
-from discriminant.report.format import in_words, left_out, several
+from discriminant.report.format import excluded_models, name_list, plain_reason
 from discriminant.report.html import render
 from discriminant.report.overview import in_short
 from discriminant.report.svg.charts import draw_surface
@@ -55,7 +55,7 @@ def test_with_weights_no_sentence_speaks_of_a_share_of_rows():
 
 def test_a_model_left_out_says_why_without_code():
     said = weighted_study()[1]["read"]["said"]
-    assert "Perceptron is left out: it cannot take weights." in said
+    assert "Perceptron was excluded: it does not support weights." in said
 
 
 def reasons():
@@ -75,16 +75,16 @@ def reasons():
 
 @pytest.mark.parametrize("reason", list(reasons()))
 def test_a_reason_for_readers_holds_no_code(reason):
-    assert CODE.search(in_words(reason)) is None
+    assert CODE.search(plain_reason(reason)) is None
 
 
 def test_models_kept_out_by_one_reason_are_one_sentence():
-    found = left_out([("LDA", "none."), ("LDA, shrunk", "none."), ("QDA", "none.")])
-    assert found == ["LDA, “LDA, shrunk” and QDA are left out: none."]
+    found = excluded_models([("LDA", "none."), ("LDA, shrunk", "none."), ("QDA", "none.")])
+    assert found == ["LDA, “LDA, shrunk” and QDA were excluded: none."]
 
 
 def test_a_name_with_a_comma_stays_one_name():
-    assert several(["Logistic, no penalty", "SVM"]) == "“Logistic, no penalty” and SVM"
+    assert name_list(["Logistic, no penalty", "SVM"]) == "“Logistic, no penalty” and SVM"
 
 
 def test_settings_of_one_loss_have_one_colour():
@@ -117,7 +117,7 @@ def test_a_wide_table_says_what_is_left_out_and_sections_are_counted_without_gap
     numbers = [int(n) for n in re.findall(r'<span class="count">(\d)</span>', page)]
     said = [finding["text"] for finding in facts["matters"]["findings"]]
     assert numbers == list(range(1, len(numbers) + 1))
-    assert any(text.startswith("There are 40 features for 24 rows") for text in said)
+    assert any(text.startswith("There are only 24 rows for 40 features") for text in said)
 
 
 def test_no_sentence_of_a_page_is_code():

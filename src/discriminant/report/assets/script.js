@@ -7,12 +7,13 @@
   const by = (id) => document.getElementById(id);
   root.classList.add("live");
 
-  // --- how numbers are said, as words.py says them ---
+  // --- numbers, formatted as by report/format.py ---
   const percent = (value, digits = 1) => {
     if (value === null || !Number.isFinite(value)) return "–";
     const scaled = 100 * value;
     if (scaled === 0 || scaled === 100) return `${scaled}%`;
-    while ([0, 100].includes(Math.abs(Number(scaled.toFixed(digits)))) && digits < 4) digits += 1;
+    if (Number(scaled.toFixed(digits)) === 100) return `> ${(100 - 10 ** -digits).toFixed(digits)}%`;
+    while (Number(scaled.toFixed(digits)) === 0 && digits < 4) digits += 1;
     return `${scaled.toFixed(digits)}%`;
   };
   const number = (value, digits = 3) => {

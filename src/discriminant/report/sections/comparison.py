@@ -1,8 +1,8 @@
-"""Section 2: how models did on rows that they had not seen, which one is taken, and why.
+"""Section 2 of the report: the models compared on held-out rows, and the selected one.
 
-Every measure is of held-out rows. Intervals of errors are Wilson's and those of AUCs DeLong's; both
-take the model as it is. Unless one is named, the model of the least log loss is taken: it is the
-one whose probabilities can be believed most, and a decision needs these.
+Every measure is computed on held-out rows. Intervals for errors are Wilson's and those for AUCs
+DeLong's; both treat the model as given. Unless a model is named, the one with the lowest log loss
+is selected: its probabilities are the most reliable, and decisions need these.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from discriminant.assessment.resampling.cross_validate import HeldOutPredictions
 from discriminant.assessment.resampling.rda_grid import Grid
 from discriminant.errors import DiscriminantError
 from discriminant.report.fact_types import ComparisonFacts, ModelFacts, SurfaceFacts
-from discriminant.report.format import counted, percent, several
+from discriminant.report.format import count_with_noun, name_list, percent
 
-_ALIKE = 0.05  # level below which two models are told apart
+_LEVEL = 0.05  # of significance
 
 
 def comparison_section(
@@ -35,28 +35,28 @@ def comparison_section(
     surface: Grid | None = None,
     level: float = 0.95,
 ) -> ComparisonFacts:
-    """The table of models.
+    """Return the comparison of models.
 
     Parameters
     ----------
     held
-        {name: what `cross_validate` or `leave_one_out` returned}, of the same rows.
+        Result of `cross_validate` or `leave_one_out` for each model, on the same rows.
     chosen
-        Name of the model taken; None: that of the least log loss.
+        Name of the selected model (default: the one with the lowest log loss).
     why
-        A sentence; None: one is written from the numbers.
+        Reason for the selection (default: written from the numbers).
     titles, seconds, notes
-        {name: ...}: what a model is called on the page, how long it took, what to know of it.
+        {name: ...}: title on the page, seconds taken, and a note.
     surface
-        What `rda_grid` returned, or `RDA.cv_`.
+        Result of `rda_grid`, or `RDA.cv_`.
     """
-    taken = _least_loss(held) if chosen is None else chosen
+    selected = _least_loss(held) if chosen is None else chosen
     models = [
         _model(
             name,
             found,
             level=level,
-            chosen=name == taken,
+            chosen=name == selected,
             title=(titles or {}).get(name, name),
             seconds=(seconds or {}).get(name),
             note=(notes or {}).get(name, ""),
@@ -66,7 +66,7 @@ def comparison_section(
     first = next(iter(held.values()))
     section = ComparisonFacts(
         models=models,
-        why=_why(held, taken, models) if why is None else why,
+        why=_why(held, selected, models) if why is None else why,
         folds=_folds(first),
         level=level,
         baseline=_baseline(first),
@@ -77,7 +77,7 @@ def comparison_section(
 
 
 def surface_facts(grid: Grid) -> SurfaceFacts:
-    """Losses over pooling and shrinkage, under the prior of the best candidate."""
+    """Return the losses over pooling and shrinkage, for the prior of the best candidate."""
     p, s, r = grid.best()
     return SurfaceFacts(
         pooling=[float(value) for value in grid.pooling],
@@ -91,7 +91,7 @@ def surface_facts(grid: Grid) -> SurfaceFacts:
 
 
 def held_auc(held: HeldOutPredictions, level: float | None = 0.95) -> AUC | None:
-    """AUC of held-out log posteriors: of the second class, or the mean of each against the rest."""
+    """Return the AUC of the second of two classes, or the mean one-vs-rest AUC."""
     logs, present = held.log_posterior, np.bincount(held.codes, minlength=len(held.labels))
     if (present == 0).any():
         return None
@@ -103,7 +103,7 @@ def held_auc(held: HeldOutPredictions, level: float | None = 0.95) -> AUC | None
 
 
 def log_odds(logs: Any) -> Any:
-    """(N,) log odds of the second of two classes; a class ruled out is infinitely far."""
+    """Return the (N,) log odds of the second of two classes; infinite for probability 0 or 1."""
     with np.errstate(invalid="ignore"):
         return logs[:, 1] - logs[:, 0]
 
@@ -120,10 +120,10 @@ def _model(
 ) -> ModelFacts:
     tally = held.tally
     error, area = tally.interval("error", level=level), held_auc(held, level)
-    endless = "Some rows were of a class that was given probability 0, so its log loss is infinite."
+    infinite = "The true class of some rows had probability 0, so its log loss is infinite."
     none = "It gives no probabilities, only classes."
     known = held.probabilistic
-    notes = [note, endless if math.isinf(tally.log_loss) else "", "" if known else none]
+    notes = [note, infinite if math.isinf(tally.log_loss) else "", "" if known else none]
     return ModelFacts(
         name=name,
         label=title,
@@ -143,7 +143,7 @@ def _model(
 
 
 def _least_loss(held: Mapping[str, HeldOutPredictions]) -> str:
-    """Name of the model of least log loss; one without probabilities only if none has any."""
+    """Return the model with the lowest log loss; one without probabilities only if none has any."""
 
     def rank(name: str) -> tuple[bool, float, float]:
         one = held[name]
@@ -154,7 +154,7 @@ def _least_loss(held: Mapping[str, HeldOutPredictions]) -> str:
 
 def _folds(held: HeldOutPredictions) -> str:
     folds = int(held.fold.max()) + 1
-    return "leaving out one row at a time" if folds == len(held.codes) else f"{folds} folds"
+    return "leave-one-out" if folds == len(held.codes) else f"{folds} folds"
 
 
 def _baseline(held: HeldOutPredictions) -> float:
@@ -162,39 +162,41 @@ def _baseline(held: HeldOutPredictions) -> float:
     return float(1.0 - weight.max() / weight.sum())
 
 
-def _why(held: Mapping[str, HeldOutPredictions], taken: str, models: list[ModelFacts]) -> str:
+def _why(held: Mapping[str, HeldOutPredictions], selected: str, models: list[ModelFacts]) -> str:
     own = next(model for model in models if model["chosen"])
-    least = taken == _least_loss(held)
+    lowest = selected == _least_loss(held)
     reason = (
-        "gave the most trustworthy probabilities of all models on held-out rows (least log loss)"
-        if least and len(models) > 1 and held[taken].probabilistic
-        else "was taken as asked"
+        "has the lowest log loss of all models on held-out rows"
+        if lowest and len(models) > 1 and held[selected].probabilistic
+        else "was selected as requested"
     )
     share = percent(own["error"]) if own["error"] else "none"
-    mistakes = f"It was wrong on {share} of these rows."
-    rivals = _rivals(held, taken, {model["name"]: model["label"] for model in models})
+    mistakes = f"It misclassified {share} of these rows."
+    rivals = _rivals(held, selected, {model["name"]: model["label"] for model in models})
     return " ".join(filter(None, [f"{own['label']} {reason}.", mistakes, rivals]))
 
 
-def _rivals(held: Mapping[str, HeldOutPredictions], taken: str, titles: Mapping[str, str]) -> str:
-    """What McNemar's test says of the others."""
-    others = [name for name in held if name != taken]
+def _rivals(
+    held: Mapping[str, HeldOutPredictions], selected: str, titles: Mapping[str, str]
+) -> str:
+    """Compare the errors with McNemar's test, Bonferroni-corrected."""
+    others = [name for name in held if name != selected]
     if not others:
         return ""
-    tested = {titles[name]: _paired(held[taken], held[name]) for name in others}
-    level = _ALIKE / len(others)  # Bonferroni: it holds for all of them together
+    tested = {titles[name]: _paired(held[selected], held[name]) for name in others}
+    level = _LEVEL / len(others)
     better = [name for name, (gain, p) in tested.items() if gain < 0 and p < level]
     alike = [name for name, (_, p) in tested.items() if p >= level]
     if better:
-        return f"By number of mistakes alone, {several(better)} did better."
+        return f"By error alone, {name_list(better)} did significantly better."
     if not alike:
-        return "It made clearly fewer mistakes than every other model."
-    them = several(alike) if len(alike) <= 3 else counted(len(alike), "other model")
-    return f"By number of mistakes it cannot be told from {them}: the difference may be chance."
+        return "Its error is significantly lower than that of every other model."
+    them = name_list(alike) if len(alike) <= 3 else count_with_noun(len(alike), "other model")
+    return f"Its error does not differ significantly from that of {them}."
 
 
 def _paired(own: HeldOutPredictions, other: HeldOutPredictions) -> tuple[float, float]:
-    """How many more rows the first has right, and p of McNemar's test."""
+    """Return how many more rows the first model classifies correctly, and McNemar's p-value."""
     right = [held.decided == held.codes for held in (own, other)]
     weight = np.ones(len(own.codes)) if own.weight is None else own.weight
     b, c = float(weight[right[0] & ~right[1]].sum()), float(weight[right[1] & ~right[0]].sum())

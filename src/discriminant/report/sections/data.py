@@ -1,7 +1,4 @@
-"""Section 1: what was read, and what became of each column.
-
-Section 6: how to use the model that was saved.
-"""
+"""Sections 1 and 6 of the report: the data read, and how to use the saved model."""
 
 from __future__ import annotations
 
@@ -26,26 +23,26 @@ def read_section(
     said: Sequence[str] = (),
     warnings: Iterable[Any] = (),
 ) -> ReadFacts:
-    """Rows, classes, and columns.
+    """Return the facts about rows, classes and columns.
 
     Parameters
     ----------
     table
-        The rows that are used: all of them, be they in memory or in parts.
+        The rows used, in memory or partitioned.
     source, target
-        What they were read from, and the column that is predicted.
+        Name of the source, and the target column.
     columns
-        What became of each column: anything with `name`, `kind`, `features` (names) and `note`, as
-        the columns of an Encoding; without them every feature is a column of numbers.
+        Objects with `name`, `kind`, `features` (names) and `note`, such as the columns of an
+        Encoding (default: every feature is a numeric column).
     missing
-        {column: how many cells were missing}.
+        Number of missing cells per column.
     rows_read
-        How many rows there were before some were set aside.
+        Number of rows before some were dropped.
     said, warnings
-        Sentences: what was detected or dropped; and warnings, as texts or as they were raised.
+        Notes on what was detected or dropped; and warnings, as texts or records.
     """
-    gone = missing or {}
-    found = [_column(column, gone) for column in columns]
+    counts = missing or {}
+    encoded = [_column(column, counts) for column in columns]
     return ReadFacts(
         source=source,
         target=target,
@@ -54,16 +51,16 @@ def read_section(
         features=table.width,
         weighted=_weighted(table),
         classes=_classes(table),
-        columns=found or [_number(name, gone) for name in table.schema.features],
+        columns=encoded or [_number(name, counts) for name in table.schema.features],
         said=list(said),
-        warnings=list(dict.fromkeys(message(warning) for warning in warnings)),
+        warnings=list(dict.fromkeys(warning_text(warning) for warning in warnings)),
     )
 
 
-def message(warning: Any) -> str:
-    """The text of a warning, be it a text, an exception or a record of `warnings.catch_warnings`.
+def warning_text(warning: Any) -> str:
+    """Return the text of a warning: a text, an exception or a record of `catch_warnings`.
 
-    >>> message(UserWarning("too few"))
+    >>> warning_text(UserWarning("too few"))
     'too few'
     """
     return str(getattr(warning, "message", warning))
@@ -108,36 +105,36 @@ def _number(name: str, missing: dict[str, int]) -> ColumnFacts:
 def use_section(
     *, file: str = "", python: str = "", sql: str = "", command: str = ""
 ) -> UseFacts | None:
-    """File, code and command, those that there are; without Python code, what loads the file."""
+    """Return file, code and command, where given; by default Python code that loads the file."""
     if file and not python:
         python = python_code(file)
     parts = {"file": file, "python": python, "sql": sql, "command": command}
-    found = {name: text for name, text in parts.items() if text}
-    return UseFacts(**found) if found else None  # type: ignore[typeddict-item]
+    present = {name: text for name, text in parts.items() if text}
+    return UseFacts(**present) if present else None  # type: ignore[typeddict-item]
 
 
 def python_code(file: str, *, decides: bool = False, likeliest: object = "") -> str:
-    """What loads the file and asks the model.
+    """Return Python code that loads the model and predicts.
 
     Parameters
     ----------
     decides
-        Whether it has costs or a reject option.
+        Whether the model has costs or a reject option.
     likeliest
-        A label, to list the rows that are most likely of this class; '': none. None where the
-        model gives no probabilities.
+        Label whose most probable rows are listed (default: no list). None if the model gives
+        no probabilities.
     """
     lines = ["import discriminant as dd", "", f"model = dd.load({file!r})"]
     if decides:
-        lines.append("model.decide(rows)           # what to do: a class, or passing the row on")
-    lines.append("model.predict(rows)          # the class of each row")
+        lines.append("model.decide(rows)           # least-cost action: a class, or reject")
+    lines.append("model.predict(rows)          # predicted class of each row")
     if likeliest is not None:
-        lines.append("model.predict_proba(rows)    # and how probable every class is")
+        lines.append("model.predict_proba(rows)    # class probabilities")
     if likeliest not in (None, ""):
         lines += [
             "",
-            f"place = model.classes_.tolist().index({likeliest!r})",
-            "order = model.predict_proba(rows)[:, place].argsort()[::-1]",
-            f"order[:20]                   # places of the 20 rows most likely {likeliest!r}",
+            f"column = model.classes_.tolist().index({likeliest!r})",
+            "order = model.predict_proba(rows)[:, column].argsort()[::-1]",
+            f"order[:20]                   # the 20 rows most likely to be {likeliest!r}",
         ]
     return "\n".join(lines)

@@ -1,21 +1,19 @@
-"""Section 4: what is decided about held-out rows, and what that costs.
+"""Section 4 of the report: decisions on held-out rows, and their cost.
 
-With posterior p and cost[action, class] the action of least expected cost is taken, and a row whose
-least expected cost exceeds the cost of passing it on is passed on. Without costs and reject option
-it is the model itself that decides. All of it is of held-out rows.
+With posterior p and cost[action, class] the action with the lowest expected cost is chosen, and a
+row whose lowest expected cost exceeds the cost of rejecting is rejected. Without costs and reject
+option the model's own prediction is used.
 
-Two classes, a decision of class alone: everything follows from how many rows of either class have
-at least some probability, so the curve is all that a page needs: some 512 of its points, with exact
-counts, and every point that a dial of the page can call for,
+For two classes whose actions are the classes, everything follows from the ROC curve, so the page
+holds about 512 of its points with exact counts, and every point that a slider can select,
 
-    p >= alarm / (alarm + miss)      say the positive class
-    p >= 1 - aside / alarm           sure enough to say it
-    p >  aside / miss                not sure enough to say the other
+    p >= alarm / (alarm + miss)      predict the positive class
+    p >= 1 - reject / alarm          certain enough not to reject it
+    p >  reject / miss               not certain enough to predict the other
 
-(numbers within a relative `TIE` are equal, as in `decision.actions`), so that what a dial shows is
-exact too. Otherwise a page gets held-out rows, drawn class by class,
-each with the number of rows it stands for, and posteriors as rounded logs: of 1000 log p no digit
-of a rare class is lost.
+(numbers within a relative `TIE` are equal, as in `decision.actions`), so that the figures beside
+the sliders are exact too. Otherwise the page holds a stratified sample of the held-out rows, each
+with its weight, and posteriors as rounded 1000 log p, which keeps the digits of rare classes.
 """
 
 from __future__ import annotations
@@ -35,8 +33,8 @@ from discriminant.report.fact_types import DecisionFacts, HeldOutFacts, RocFacts
 from discriminant.report.sections.comparison import log_odds
 from discriminant.table.blocks import Codes, Floats, Labels, Places
 
-_CURVE = 512  # points of a ROC curve, besides those that dials call for
-_COSTS = (0.1, 0.2, 0.5, 1.0, 2.0, 3.0, 5.0, 10.0, 20.0, 50.0, 100.0)  # steps of a dial
+_CURVE = 512  # points of a ROC curve, besides those that sliders select
+_COSTS = (0.1, 0.2, 0.5, 1.0, 2.0, 3.0, 5.0, 10.0, 20.0, 50.0, 100.0)  # steps of a slider
 _ASIDE = (
     *(0.01, 0.02, 0.03, 0.05, 0.075, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.75),
     *(1.0, 1.5, 2.0, 3.0, 5.0, 10.0),
@@ -59,7 +57,7 @@ def decision_section(
     most: int = 2000,
     seed: int = 0,
 ) -> DecisionFacts:
-    """The decision, its curve and its costs.
+    """Return the decisions, their curve and their cost.
 
     Parameters
     ----------

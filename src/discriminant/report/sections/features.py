@@ -1,4 +1,4 @@
-"""Section 5: which features matter, and what is odd about the rows.
+"""Section 5 of the report: coefficients of the features, and data checks.
 
 Coefficients with intervals come from moments alone. For a class k against all others, least squares
 of the indicator of k on the features, in typical steps (sd over all rows) of each feature:
@@ -7,21 +7,21 @@ of the indicator of k on the features, in typical steps (sd over all rows) of ea
     s^2 = (weight_k (1 - weight_k / n) - c_k' b) / (n - d - 1)
     b_j -+ t s sqrt((T^-1)_jj)
 
-so a value of 0.2 says: one step up raises the chance of k by about 20 points, other features held
-fixed. Of two classes b has the direction of LDA. Weights count rows. A Logistic or GLM that was
+so a value of 0.2 means: one standard deviation more raises the probability of k by about 20
+percentage points, the other features held fixed. For two classes b has the direction of LDA.
+Weights count rows. A Logistic or GLM that was
 fitted gives its own (`coefficients_of`).
 
-What is odd about the rows or the models, in plain words: the findings of section 5.
+Data checks (findings):
 
 imbalance    the rarest class has less than 0.3 of an even share of the rows
-masked       a class that hardly any of its held-out rows, or no training row, is predicted as
-collinear    features that the others say nearly all of: 1 / (1 - R^2) of at least 10, within
-             classes
-outliers     rows far from the mean of their own class, by the chi-squared law of a Gaussian class
-surprising   held-out rows whose own class was given next to no probability: less than 0.01, and
-             less than a tenth of the share of the class
-wide         no more rows than features, or nearly so: what is left out for that
-...          warnings of fits, by their class
+masked       a class with a recall near zero on held-out rows, or never predicted in training
+collinear    features with a variance inflation factor 1 / (1 - R^2) of at least 10 within classes
+outliers     rows far from the mean of their class, by the chi-squared law of a Gaussian class
+surprising   held-out rows whose own class has a probability below 0.01 and below a tenth of the
+             frequency of the class
+wide         fewer rows than features, or nearly so: what is left out because of that
+...          warnings raised while fitting
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ from discriminant.report.fact_types import (
     FindingFacts,
     MattersFacts,
 )
-from discriminant.report.format import counted, number, percent, several
-from discriminant.report.sections.data import message
+from discriminant.report.format import count_with_noun, name_list, number, percent
+from discriminant.report.sections.data import warning_text
 from discriminant.table.blocks import Floats
 from discriminant.table.memory import Table
 
@@ -64,7 +64,7 @@ def matters_section(
     stepwise: Stepwise | None = None,
     findings: Iterable[FindingFacts] = (),
 ) -> MattersFacts:
-    """The three parts, those that there are."""
+    """Return coefficients, stepwise selection and findings, where given."""
     section = MattersFacts(findings=list(findings))
     if coefficients is not None:
         section["coefficients"] = coefficients
@@ -74,7 +74,7 @@ def matters_section(
 
 
 def coefficients_from(moments: ClassMoments, *, level: float = 0.95) -> CoefficientsFacts | None:
-    """What tells each class from all others, by least squares; None where rows do not tell."""
+    """Return least-squares coefficients of each class against the others, or None if undefined."""
     try:
         fitted = _least_squares(moments, level)
     except DiscriminantError:
@@ -87,7 +87,7 @@ def coefficients_from(moments: ClassMoments, *, level: float = 0.95) -> Coeffici
     return CoefficientsFacts(
         title="least squares, "
         + ("one class against the other" if len(labels) == 2 else "each class against all others"),
-        unit="change of the chance of the class for one typical step up",
+        unit="change in the probability of the class per standard deviation of the feature",
         groups=[labels[k] for k in groups],
         rows=[
             CoefficientFacts(
@@ -108,9 +108,9 @@ def coefficients_from(moments: ClassMoments, *, level: float = 0.95) -> Coeffici
 def coefficients_of(
     inference: Inference, sd: Mapping[str, float], *, level: float = 0.95
 ) -> CoefficientsFacts:
-    """Estimates of a Logistic or GLM, its `inference()`, for one sd of each feature.
+    """Return the estimates of a Logistic or GLM per standard deviation, with Wald intervals.
 
-    Intervals are Wald's. Features that are not in `sd` (the intercept) are left out.
+    Features that are not in `sd` (the intercept) are left out.
     """
     ends = inference.wald(level)
     of = inference.classes or (None,) * len(inference.names)
@@ -136,9 +136,9 @@ def coefficients_of(
     against = "" if inference.first is None else f", against {inference.first}"
     return CoefficientsFacts(
         title=f"logistic regression{against}" if inference.odds else inference.title,
-        unit="change of the log odds for one typical step up"
+        unit="change in the log odds per standard deviation of the feature"
         if inference.odds
-        else "change of the linear predictor for one typical step up",
+        else "change in the linear predictor per standard deviation of the feature",
         groups=groups,
         rows=sorted(some, key=lambda r: (groups.index(r["of"] or ""), place[r["feature"]])),
         left_out=len(size) - len(kept),
@@ -147,25 +147,24 @@ def coefficients_of(
 
 
 def _room(groups: int) -> int:
-    """How many features there is room for."""
     return min(max(_DOTS // max(groups, 1), 6), _FEATURES)
 
 
 def spreads(moments: ClassMoments) -> dict[str, float]:
-    """{feature: sd over all rows}, in the user's units."""
+    """Return the standard deviation of each feature over all rows, in the user's units."""
     total = _total_diagonal(moments) / (moments.weight.sum() - 1.0)
     values = np.sqrt(total) * moments.anchor.unit
     return dict(zip(moments.features, values.tolist(), strict=True))
 
 
-class _Fitted:
-    """Standardised coefficients of every class, with the reach of their intervals."""
+class _StandardisedCoefficients:
+    """Standardised coefficients of every class, with the half-widths of their intervals."""
 
     def __init__(self, places: Any, value: Floats, reach: Floats) -> None:
         self.places, self.value, self.reach = places, value, reach  # (d'), (K, d'), (K, d')
 
 
-def _least_squares(moments: ClassMoments, level: float) -> _Fitted:
+def _least_squares(moments: ClassMoments, level: float) -> _StandardisedCoefficients:
     check_products(moments, _WHAT)
     n, weight = float(moments.weight.sum()), moments.weight
     apart = moments.mean - moments.centre
@@ -186,7 +185,7 @@ def _least_squares(moments: ClassMoments, level: float) -> _Fitted:
     step = 1.0 / np.sqrt(n - 1.0)  # slope is for a change of root, which is sd sqrt(n - 1)
     error = np.sqrt(left[:, None] / degrees * inverse)
     reach = float(student.isf(0.5 * (1.0 - level), degrees))
-    return _Fitted(places, slope * step, reach * error * step)
+    return _StandardisedCoefficients(places, slope * step, reach * error * step)
 
 
 def _total_diagonal(moments: ClassMoments) -> Floats:
@@ -217,7 +216,7 @@ def _stepwise(found: Stepwise) -> dict[str, Any]:
 
 
 def listed(findings: Sequence[FindingFacts]) -> list[FindingFacts]:
-    """Findings without repetitions."""
+    """Return the findings without duplicates."""
     return list({finding["text"]: finding for finding in findings}.values())
 
 
@@ -226,10 +225,10 @@ Numbered = Callable[[Sequence[int]], str]
 
 _INFLATED = 10.0  # 1 / (1 - R^2)
 _NEVER = 0.02  # recall of a masked class
-_STRANGE = 1e-3  # chance, over all rows, of even one so far out
-_SURE = 0.01  # posterior of the true class below which a row surprises
+_STRANGE = 1e-3  # probability, over all rows, of one outlier in Gaussian classes
+_SURE = 0.01  # posterior of the true class below which a row may be mislabelled
 _BLOCK = 1 << 16
-_DETAILS = 4  # warnings of a kind that are told in full
+_DETAILS = 4  # warnings of a kind that are quoted in full
 _KINDS = {
     "MaskedClassWarning": "masked",
     "SeparationWarning": "separation",
@@ -245,38 +244,37 @@ _KINDS = {
 }
 _PLAIN = {
     "masked": (
-        "A class lies between others, so that least squares predicts none of the rows it was fitted"
-        " to as that class."
+        "A class lies between others and is masked: least squares predicts none of the training "
+        "rows as that class."
     ),
     "not separable": (
-        "No linear border has every row on its own side, so that a perceptron never settles: the "
-        "best rule it met is used."
+        "The classes are not linearly separable, so the perceptron does not converge; its best "
+        "rule is used."
     ),
     "separation": (
-        "On the rows given, some classes can be told apart without a single mistake. That is good "
-        "for predicting, but logistic regression then has no finite coefficients: read no meaning "
-        "into their size."
+        "Some classes are perfectly separated on the training rows. Predictions are fine, but "
+        "logistic regression then has no finite coefficients: do not interpret their size."
     ),
     "collinear": (
-        "Some features follow, or nearly follow, from others: predictions do not suffer, but their "
-        "coefficients cannot be told apart."
+        "Some features are (nearly) linear combinations of others: predictions are not affected, "
+        "but their coefficients are not identified."
     ),
     "constant": (
-        "Some columns have one value only in all rows, in a class, or in the rows that a model was "
-        "fitted to, so that they say nothing there."
+        "Some columns are constant in all rows, within a class, or in the training rows of a fold, "
+        "and carry no information there."
     ),
     "few rows": (
-        "Some classes have too few rows, or columns that follow from others, for a spread of their "
-        "own: it was simplified as far as was needed."
+        "Some classes have too few rows, or collinear columns, for a covariance matrix of their "
+        "own; it was shrunk as far as necessary."
     ),
     "scarce rows": (
-        "Some classes have hardly more rows than features: a model that measures their spread as "
-        "it is, such as LDA or QDA, does worse on new rows than one that shrinks it, such as RDA."
+        "Some classes have hardly more rows than features: models without shrinkage, such as LDA "
+        "or QDA, predict new rows worse than those with shrinkage, such as RDA."
     ),
-    "not converged": "A fit had not settled when it was stopped, so its numbers are approximate.",
+    "not converged": "A fit did not converge, so its numbers are approximate.",
     "missing class": (
-        "A class was absent from the rows that some models were fitted to, so they could not say "
-        "it."
+        "A class was absent from the training rows of some folds, so it could not be predicted "
+        "there."
     ),
 }
 
@@ -290,37 +288,37 @@ def findings_of(
     among: str = "",
     lines: Lines | None = None,
 ) -> list[FindingFacts]:
-    """All that is found: of the rows, of held-out rows of the model taken, and of warnings.
+    """Return the findings about the rows, the held-out predictions and the warnings.
 
-    Without moments, what needs them is left out, and that is a finding too. Numbers of rows are
-    `among` those kept or drawn, where these are not all that were read; `lines` gives the lines of
-    the file that rows begin in.
+    Without moments, checks that need them are skipped, which is a finding too. Row numbers refer to
+    the rows described by `among`, if these are not all rows; `lines` gives the lines of the file
+    that rows start on.
     """
 
     def numbered(rows: Sequence[int]) -> str:
-        said = f"counted from 0 among the rows {among}" if among else "counted from 0"
+        numbering = f"numbered from 0 among the rows {among}" if among else "numbered from 0"
         if lines is None:
-            return said
+            return numbering
         word = "line" if len(rows) == 1 else "lines"
-        return f"{said}; {word} {several(lines(rows), len(rows))} of the file"
+        return f"{numbering}; {word} {name_list(lines(rows), len(rows))} of the file"
 
-    found = findings_of_warnings(warnings)
-    found += _imbalance(table)
+    findings = findings_of_warnings(warnings)
+    findings += _imbalance(table)
     if moments is None:
-        found += _wide(table)
+        findings += _wide(table)
     else:
-        found += _collinear(moments) + _outliers(table, moments, numbered)
+        findings += _collinear(moments) + _outliers(table, moments, numbered)
     if held is not None:
-        found += _masked(held) + _surprising(held, numbered)
-    return listed(found)
+        findings += _masked(held) + _mislabelled(held, numbered)
+    return listed(findings)
 
 
 def findings_of_warnings(warnings: Iterable[Any]) -> list[FindingFacts]:
-    """Warnings as they were raised or recorded, or texts; those of a kind are one finding."""
+    """Return warnings (exceptions, records or texts) as findings, one for each kind."""
     kinds: dict[str, list[str]] = {}
     for warning in warnings:
         kind = _KINDS.get(type(getattr(warning, "message", warning)).__name__, "")
-        kinds.setdefault(kind, []).append(message(warning))
+        kinds.setdefault(kind, []).append(warning_text(warning))
     found = [
         FindingFacts(kind=kind, text=_PLAIN[kind], details=list(dict.fromkeys(texts))[:_DETAILS])
         for kind, texts in kinds.items()
@@ -337,25 +335,26 @@ def _imbalance(table: Table) -> list[FindingFacts]:
     k = int(np.argmin(share))
     if share[k] * K >= 0.3:
         return []
-    name = several([table.schema.labels[k]])
+    name = name_list([table.schema.labels[k]])
     whole = "rows" if table.weight is None else "weight"
     text = (
-        f"Class {name} is rare: {percent(share[k])} of all {whole}. A model that never says {name} "
-        "is wrong only that often, so look at recall (the share of its rows that is found) and at "
-        "costs, not at the error alone."
+        f"Class {name} is rare: {percent(share[k])} of all {whole}. A model that never predicts "
+        f"{name} has an error of only {percent(share[k])}, so look at recall and at costs, not at "
+        "the error alone."
     )
     return [FindingFacts(kind="imbalance", text=text)]
 
 
 def _wide(table: Table) -> list[FindingFacts]:
     why = (
-        f"There are {counted(table.width, 'feature')} for {counted(len(table), 'row')}"
+        f"There are only {count_with_noun(len(table), 'row')} for "
+        f"{count_with_noun(table.width, 'feature')}"
         if 2 * table.width > len(table)
         else f"There are very many features ({table.width:,})"
     )
     text = (
-        f"{why}, so the directions that tell the classes apart, the tests of equal means and the "
-        "coefficients of features are left out of this report."
+        f"{why}, so discriminant directions, tests of equal means and coefficients are left out of "
+        "this report."
     )
     return [FindingFacts(kind="wide", text=text)]
 
@@ -368,7 +367,8 @@ def _collinear(moments: ClassMoments) -> list[FindingFacts]:
     metric, _ = factorise(standard.within)
     if metric is None:
         text = (
-            "Some features follow exactly from others, so no coefficient of these means anything."
+            "Some features are exact linear combinations of others, so their coefficients are not "
+            "meaningful."
         )
         return [FindingFacts(kind="collinear", text=text)]
     inflation = np.diagonal(metric.solve(np.eye(len(standard.features))))
@@ -377,12 +377,11 @@ def _collinear(moments: ClassMoments) -> list[FindingFacts]:
         return []
     order = high[np.argsort(-inflation[high], kind="stable")]
     names, worst = [standard.features[j] for j in order], int(order[0])
-    say = "says" if len(names) == 1 else "say"
+    verb = "is" if len(names) == 1 else "are"
     text = (
-        f"{several(names)} {say} nearly what the other features say together. "
-        f"Predictions do not suffer, but a coefficient of one of them alone means little "
-        f"(the variance of that of {several([names[0]])} is {number(inflation[worst])} times what "
-        f"it would be on its own)."
+        f"{name_list(names)} {verb} nearly collinear with the other features. Predictions are not "
+        "affected, but single coefficients are unreliable (variance inflation factor of "
+        f"{name_list([names[0]])}: {number(inflation[worst])})."
     )
     return [FindingFacts(kind="collinear", text=text)]
 
@@ -397,17 +396,17 @@ def _outliers(table: Table, moments: ClassMoments, numbered: Numbered) -> list[F
     rows = ", ".join(f"{i:,}" for i in order[:5].tolist()) + (", …" if len(far) > 5 else "")
     rows = f"row {rows}" if len(far) == 1 else f"rows {rows}"
     text = (
-        f"{counted(len(far), 'row')} ({percent(len(far) / len(table))}) "
-        f"{'lies' if len(far) == 1 else 'lie'} so far from the middle of "
-        f"{'its' if len(far) == 1 else 'their'} own class that bell-shaped classes would hardly "
-        f"ever show one: {rows} ({numbered(order[:5].tolist())}). Mistyped values and mixed-up "
-        "units look like this, and so do long tails."
+        f"{count_with_noun(len(far), 'row')} ({percent(len(far) / len(table))}) "
+        f"{'is' if len(far) == 1 else 'are'} farther from the mean of "
+        f"{'its' if len(far) == 1 else 'their'} own class than a Gaussian class would allow: "
+        f"{rows} ({numbered(order[:5].tolist())}). Typical causes are typing errors, mixed units "
+        "and heavy tails."
     )
     return [FindingFacts(kind="outliers", text=text)]
 
 
 def _own_distances(table: Table, moments: ClassMoments) -> tuple[Floats, int]:
-    """(N,) squared distance of each row from the mean of its own class, in so many features."""
+    """Return the squared distance of each row to its class mean, and the number of features."""
     none = np.zeros(len(table)), 0
     degrees = float(moments.weight.sum() - len(moments.labels))
     if degrees <= len(moments.features) or moments.pooled.ndim == 1:
@@ -433,22 +432,22 @@ def _masked(held: HeldOutPredictions) -> list[FindingFacts]:
     found = []
     whole = "its held-out rows" if held.weight is None else "the weight of its held-out rows"
     for k in lost[:5]:
-        name = several([held.labels[k]])
+        name = name_list([held.labels[k]])
         text = (
-            f"Class {name} is never recognised: none of its held-out rows is predicted as it. "
+            f"Class {name} is never predicted correctly: its recall is 0. "
             if recall[k] == 0
-            else f"Class {name} is hardly ever recognised: {percent(float(recall[k]))} of {whole} "
-            "is predicted as it. "
+            else f"Class {name} is hardly ever predicted correctly: its recall is "
+            f"{percent(float(recall[k]))} of {whole}. "
         )
         text += (
-            "It may lie between other classes, overlap with a more frequent one, "
-            "or have too few rows; a higher cost of missing it would help the second case."
+            "It may lie between other classes (masking), overlap with a more frequent class, or "
+            "have too few rows; in the second case, a higher cost of missing it helps."
         )
         found.append(FindingFacts(kind="masked", text=text))
     return found
 
 
-def _surprising(held: HeldOutPredictions, numbered: Numbered) -> list[FindingFacts]:
+def _mislabelled(held: HeldOutPredictions, numbered: Numbered) -> list[FindingFacts]:
     if not held.probabilistic:
         return []
     own = held.log_posterior[np.arange(len(held.codes)), held.codes]
@@ -460,19 +459,19 @@ def _surprising(held: HeldOutPredictions, numbered: Numbered) -> list[FindingFac
     if not len(low):
         return []
     worst = int(low[np.argmin(own[low])])
-    said = several([held.predicted[worst]])
+    predicted = name_list([held.predicted[worst]])
     p = float(np.exp(own[worst]))
     given = (
         "no probability"
         if p == 0
         else f"a probability of {percent(p) if p > 1e-6 else number(p, 2)}"
     )
-    whose = "its" if len(low) == 1 else "their"
+    may = "may be mislabelled: its" if len(low) == 1 else "may be mislabelled: their"
     text = (
-        f"{counted(len(low), 'held-out row')} surprised the model: {whose} true class had been "
-        f"given a probability of less than {percent(_SURE, 0)}, and of less than a tenth of how "
-        f"often that class occurs. The most surprising is row {worst:,} ({numbered([worst])}): "
-        f"it is {several([held.labels[held.codes[worst]]])}, which had been given {given}; the "
-        f"model said {said}. Check its label first."
+        f"{count_with_noun(len(low), 'held-out row')} {may} labelled class has a predicted "
+        f"probability below {percent(_SURE, 0)} and below a tenth of its frequency. Check row "
+        f"{worst:,} first ({numbered([worst])}): it is labelled "
+        f"{name_list([held.labels[held.codes[worst]]])}, which has {given}; the model predicts "
+        f"{predicted}."
     )
     return [FindingFacts(kind="surprising", text=text)]

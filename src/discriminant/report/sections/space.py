@@ -1,15 +1,15 @@
-"""Section 3: rows along the directions that tell classes apart best.
+"""Section 3 of the report: rows projected on Fisher's discriminant directions, and tests.
 
-Rows are projected on Fisher's directions, z = project(x), in which the classes have together a
-covariance of one. In the plane of the first two,
+In z = project(x) the pooled covariance of the classes is the identity. In the plane of the first
+two directions,
 
     ellipse_k   centre + radius * half axes of the covariance of class k's projected rows,
                 radius^2 = the 95 % point of chi-squared(2)
-    region_k    where z . z_k - |z_k|^2 / 2 + log prior_k is largest: a convex polygon, what is left
-                of the frame after cutting it with one half plane for each other class
+    region_k    where z . z_k - |z_k|^2 / 2 + log prior_k is largest: a convex polygon, the frame
+                cut by one half plane for each other class
 
-Along a single direction (two classes) there are counts in bins and borders instead. Tests that the
-rows do not allow are left out, and why is noted.
+Along a single direction (two classes) there are histograms and decision boundaries instead. Tests
+that cannot be computed are left out, with the reason in the notes.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from discriminant.report.fact_types import (
     StructureFacts,
     TestFacts,
 )
-from discriminant.report.format import chance as chance_text, in_words, percent
+from discriminant.report.format import p_value as chance_text, percent, plain_reason
 from discriminant.table.blocks import Codes, Floats, dense
 from discriminant.table.memory import Table
 
@@ -57,18 +57,18 @@ def space_section(
     most: int = 2000,
     seed: int = 0,
 ) -> SpaceFacts | None:
-    """The projection, the structure of its directions, and the tests; None if there is none.
+    """Return the projection, the structure of its directions and the tests; None if undefined.
 
     Parameters
     ----------
     table, moments
         The rows, and their moments (with detail 'class', for Box's M).
     rule, found, spread
-        What Fisher (`rule_`), `manova` and `box_m` gave, if they were asked before.
+        Results of Fisher (`rule_`), `manova` and `box_m`, if already computed.
     comparison
-        Section 2: what LDA and QDA did on held-out rows joins the sentence about Box's M.
+        Section 2: the held-out errors of LDA and QDA are quoted beside Box's M.
     most, seed
-        How many rows are shown, and how they are drawn where there are more.
+        Largest number of rows shown, and the seed for sampling them.
     """
     notes: list[str] = []
     rule = _fisher(moments, notes) if rule is None else rule
@@ -115,7 +115,7 @@ def _fisher(moments: ClassMoments, notes: list[str]) -> FisherRule | None:
             moments, family=GaussianFamily(), prior=prior, projection=ProjectionOptions()
         )
     except DiscriminantError as reason:
-        notes.append(in_words(reason))
+        notes.append(plain_reason(reason))
         return None
 
 
@@ -123,18 +123,18 @@ def _asked(test: Any, moments: ClassMoments, notes: list[str]) -> Any:
     try:
         return test(moments)
     except DiscriminantError as reason:
-        notes.append(in_words(reason))
+        notes.append(plain_reason(reason))
         return None
 
 
 def _projected(rule: FisherRule, table: Table) -> Floats:
-    """(N, 1 or 2) all rows, a block at a time."""
+    """Return the (N, 1 or 2) projections of all rows."""
     parts = [rule.project(block.features)[:, :2] for block in table.blocks(_BLOCK)]
     return np.concatenate(parts)
 
 
 def _sample(codes: Codes, most: int, seed: int) -> Any:
-    """Places of at most so many rows, shared out so that no class is lost."""
+    """Return the numbers of at most `most` rows, sampled so that no class is lost."""
     if len(codes) <= most:
         return np.arange(len(codes))
     rows = np.bincount(codes)
@@ -179,14 +179,14 @@ def _ellipses(along: Floats, codes: Codes, weight: Floats | None) -> list[Ellips
 
 
 def _lift(rule: FisherRule) -> Floats:
-    """(K,) log prior, which is what the intercepts have beyond the nearest mean."""
+    """Return the (K,) log priors: the intercepts beyond those of the nearest mean."""
     means = rule.projected
     half = 0.5 * np.einsum("kr,kr->k", means, means)
     return np.asarray(rule.intercept - means @ rule.shift + half)
 
 
 def _frame(section: SpaceFacts) -> Floats:
-    """(2, 2) least and largest of what is drawn, with some room."""
+    """Return the (2, 2) limits of the plot, with a margin."""
     ends = [np.asarray(section["points"])[:, :2]]
     for ellipse in section["ellipses"]:
         reach = np.sqrt((np.asarray(ellipse["axes"]) ** 2).sum(axis=0))
@@ -213,7 +213,7 @@ def _regions(means: Floats, lift: Floats, frame: Floats) -> list[RegionFacts]:
 
 
 def _cut(polygon: Floats, normal: Floats, offset: float) -> Floats:
-    """The part of a convex polygon (m, 2) where z . normal + offset >= 0 (Sutherland, Hodgman)."""
+    """Clip a convex polygon (m, 2) to z . normal + offset >= 0 (Sutherland and Hodgman)."""
     above = polygon @ normal + offset
     kept = []
     for i in range(len(polygon)):
@@ -227,7 +227,7 @@ def _cut(polygon: Floats, normal: Floats, offset: float) -> Floats:
 
 
 def _borders(means: Floats, lift: Floats) -> list[float]:
-    """Where the decision changes along one direction: corners of the upper envelope of lines."""
+    """Return the decision boundaries on one direction: corners of the upper envelope of lines."""
     slope, height = means, lift - 0.5 * means**2
     at, k = -np.inf, int(np.lexsort((height, -slope))[-1])
     found: list[float] = []
@@ -271,7 +271,7 @@ def _structure(moments: ClassMoments, rule: FisherRule, found: Manova | None) ->
 
 
 def _loadings(moments: ClassMoments, rule: FisherRule) -> Floats:
-    """(d, r) correlations within classes, W a / sqrt(diag(W) a'Wa): no inverse is needed."""
+    """Return the (d, r) correlations within classes, W a / sqrt(diag(W) a'Wa)."""
     covaries = moments.pooled @ rule.scalings
     own = np.diagonal(moments.pooled)[:, None]
     along = np.einsum("jr,jr->r", rule.scalings, covaries)
@@ -301,33 +301,33 @@ def _test(test: FTest) -> TestFacts:
 
 
 def _calls_for(spread: BoxM | None, comparison: ComparisonFacts | None) -> str:
-    """Whether LDA or QDA is called for, by the test and by held-out rows."""
+    """Recommend LDA or QDA, by Box's M and by the held-out errors."""
     if spread is None:
         return ""
     odds = chance_text(spread.p)
     odds = f"p {odds}" if odds.startswith("<") else f"p = {odds}"
-    said = (
-        f"The classes are not spread alike (Box's M, {odds}): by this test QDA or RDA is called "
-        "for rather than LDA."
+    by_test = (
+        f"The class covariances differ significantly (Box's M, {odds}), which favours QDA or RDA "
+        "over LDA."
         if spread.p < 0.05
-        else f"Nothing speaks against classes that are spread alike (Box's M, {odds}): LDA will do."
+        else f"The class covariances do not differ significantly (Box's M, {odds}): use LDA."
     )
     models = {} if comparison is None else _models(comparison)
     if not {"lda", "qda"} <= set(models):
-        return said
+        return by_test
     lda, qda = models["lda"]["error"] or 0.0, models["qda"]["error"] or 0.0
     pair = f"{percent(qda)} for QDA against {percent(lda)} for LDA"
     if qda < lda:
-        held = f"On held-out rows curved borders erred less: {pair}."
+        held = f"On held-out rows QDA had the lower error: {pair}."
     elif qda > lda:
-        held = f"On held-out rows straight borders erred less all the same: {pair}."
-        held = held if spread.p < 0.05 else held.replace(" all the same", "")
+        nevertheless = " nevertheless" if spread.p < 0.05 else ""
+        held = f"On held-out rows LDA{nevertheless} had the lower error: {pair}."
     else:
-        return f"{said} On held-out rows both erred equally often: {percent(lda)}."
+        return f"{by_test} On held-out rows both had an error of {percent(lda)}."
     ends = models["lda"]["error_low"], models["lda"]["error_high"]
     if None not in ends and ends[0] <= qda <= ends[1]:  # type: ignore[operator]
-        held = held.removesuffix(".") + ", a difference that may be chance."
-    return f"{said} {held}"
+        held = held.removesuffix(".") + ", a difference that is not significant."
+    return f"{by_test} {held}"
 
 
 def _models(comparison: ComparisonFacts) -> dict[str, ModelFacts]:

@@ -1,10 +1,10 @@
-"""GLM and LogLinear: numbers whose mean is a function of a linear score.
+"""GLM and LogLinear: generalised linear models and log-linear regression.
 
-Responses at the door of generalised linear models: numbers that their family can have.
+    g(E y) = x'w + b + offset        g the link, y of an exponential family
 
-What generalised linear models share: rows to a problem, a problem to a fit, a fit to inference.
-
-More features than rows are fitted in the directions that the rows span (`models.row_space`).
+The estimators validate responses, offsets and options, and choose how a table is fitted: by the
+products of its features, by the directions that its rows span if features outnumber rows, or by
+scaled columns alone for very many sparse features. The iterations are in `models.linear.glm`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from numbers import Integral
-from typing import Any, NamedTuple, Self
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 from sklearn.base import RegressorMixin
@@ -33,7 +33,7 @@ from discriminant.errors import (
     TooFewRowsError,
     warn,
 )
-from discriminant.estimators.base import RowEstimator
+from discriminant.estimators.base import IterativeEstimator
 from discriminant.estimators.linear.iterative_linear import RowSpaceTable
 from discriminant.estimators.linear.linear_regression import check_ridge, open_responses
 from discriminant.estimators.linear.logistic import (
@@ -76,46 +76,47 @@ _RANGES: dict[str, tuple[str, Callable[[Floats], Any]]] = {
 
 
 class Responses(NamedTuple):
-    """A response for each row, and what it weighs."""
+    """Response and weight of each row."""
 
     response: Floats  # (n,)
     weight: Floats | None  # (n,)
 
     def mean(self, values: Floats) -> float:
-        """Weighted mean of a value for each row; one of no weight is not looked at."""
+        """Weighted mean of one value per row; rows of weight zero are ignored."""
         if self.weight is None:
             return float(values.mean())
-        some = self.weight > 0
-        return float(np.average(values[some], weights=self.weight[some]))
+        weighted = self.weight > 0
+        return float(np.average(values[weighted], weights=self.weight[weighted]))
 
 
 def open_glm_responses(y: Any, weight: Any, *, family: str, name: str) -> Responses:
-    """One number a row that the family can have, and the weight.
+    """Validate one response per row, in the range of the family, and the weights.
 
-    Of a binomial family y may be two columns, successes and failures, as in R. Then the response
+    For a binomial family y may have two columns, successes and failures, as in R. Then the response
     is the share of successes, and the weight is multiplied by the number of trials.
     """
     if family == "binomial":
-        _not_names(y, name)
-        found = open_responses(y, name) if y is not None else None
-        if found is not None and found.ndim == 2 and found.shape[1] == 2:
-            return _shares(found, weight)
+        _reject_class_names(y, name)
+        counts = open_responses(y, name) if y is not None else None
+        if counts is not None and counts.ndim == 2 and counts.shape[1] == 2:
+            return _shares_of_trials(counts, weight)
     response = open_single_response(y, name)
-    return Responses(_in_range(response, family), open_weight(weight, len(response)))
+    _check_range(response, family)
+    return Responses(response, open_weight(weight, len(response)))
 
 
 def open_single_response(y: Any, name: str) -> Floats:
-    """One finite number a row."""
+    """Validate one finite number per row."""
     if y is None:
         raise ResponseError.absent(name)
-    found = open_responses(y, name)
-    if found.ndim == 2 and found.shape[1] > 1:
-        raise ResponseError.of_columns(found.shape)
-    return one_dimensional(found)
+    response = open_responses(y, name)
+    if response.ndim == 2 and response.shape[1] > 1:
+        raise ResponseError.of_columns(response.shape)
+    return one_dimensional(response)
 
 
 def check_response_size(response: Floats, deviance: Deviance) -> None:
-    """Responses whose squares, or whose fourth powers for an inverse link, are still numbers."""
+    """Raise if squares of responses, or fourth powers for an inverse link, leave float64."""
     if deviance.family not in ("gaussian", "gamma"):
         return
     kind = deviance.family, deviance.link
@@ -126,22 +127,21 @@ def check_response_size(response: Floats, deviance: Deviance) -> None:
         raise ResponseError.out_of_reach(size, bound)
 
 
-def null_loss(given: Responses, deviance: Deviance, offset: Any) -> float:
-    """Mean of half the deviance from the best constant mean; with an offset, constant beside it."""
-    response, weight = given
+def null_loss(responses: Responses, deviance: Deviance, offset: Any) -> float:
+    """Mean of half the deviance from the best constant, or constant + offset."""
+    response, weight = responses
     if offset is None:
-        level = np.full(len(response), given.mean(response))
-        return given.mean(half_deviance(response, level, deviance.family))
-    beside = np.broadcast_to(np.asarray(offset, dtype=np.float64), response.shape)
-    table = open_table(
-        np.zeros((len(response), 1)), responses=np.column_stack([response, beside]), weight=weight
-    )
+        level = np.full(len(response), responses.mean(response))
+        return responses.mean(half_deviance(response, level, deviance.family))
+    offsets = np.broadcast_to(np.asarray(offset, dtype=np.float64), response.shape)
+    columns = np.column_stack([response, offsets])
+    table = open_table(np.zeros((len(response), 1)), responses=columns, weight=weight)
     slope = fit_null(null_problem(table, deviance)).point.slope
     return slope.loss / slope.weight
 
 
 def null_problem(table: Table, deviance: Deviance) -> GLMProblem:
-    """The problem of the responses of a table, and none of its features."""
+    """Problem of the responses of a table without its features."""
     narrow = without_features(table)
     read = partial(fold, narrow)
     moments = read_moments(narrow, detail="pooled")
@@ -151,23 +151,21 @@ def null_problem(table: Table, deviance: Deviance) -> GLMProblem:
 def without_features(table: Table) -> Table:
     """The same rows, with one column of zeros in place of their features."""
     schema = Schema(("none",), table.schema.labels)
-    nothing = np.zeros((len(table), 1))
-    return Table(schema, nothing, table.codes, table.weight, table.responses)
+    return Table(schema, np.zeros((len(table), 1)), table.codes, table.weight, table.responses)
 
 
-def _not_names(y: Any, name: str) -> None:
-    """Classes by name have a model of their own."""
-    found = np.asarray(y)
-    if found.dtype.kind not in "OSU" or not found.size or y is None:
+def _reject_class_names(y: Any, name: str) -> None:
+    values = np.asarray(y)
+    if values.dtype.kind not in "OSU" or not values.size or y is None:
         return
     try:
-        found.astype(np.float64)
+        values.astype(np.float64)
     except (TypeError, ValueError):
-        if isinstance(found.flat[0], str):
+        if isinstance(values.flat[0], str):
             raise ResponseError.of_names(name) from None
 
 
-def _shares(counts: Floats, weight: Any) -> Responses:
+def _shares_of_trials(counts: Floats, weight: Any) -> Responses:
     wrong = np.flatnonzero((counts < 0).any(axis=1))
     if len(wrong):
         raise ResponseError.of_range(
@@ -183,10 +181,9 @@ def _shares(counts: Floats, weight: Any) -> Responses:
     return Responses(share, trials if given is None else trials * given)
 
 
-def _in_range(response: Floats, family: str) -> Floats:
-    """Responses that a family can have."""
+def _check_range(response: Floats, family: str) -> None:
     if family not in _RANGES:
-        return response
+        return
     allowed, within = _RANGES[family]
     wrong = np.flatnonzero(~within(response))
     if len(wrong):
@@ -198,110 +195,113 @@ def _in_range(response: Floats, family: str) -> Floats:
             allowed=allowed,
             instead=both if family == "binomial" else "choose another family",
         )
-    return response
 
 
-_MANY = 8192  # rows; of more, some are fitted first
+_MANY = 8192  # rows; with more, a sample is fitted first
 
 
 class GLMState(NamedTuple):
-    """A fit, and what else inference asks for; no rows."""
+    """Stored state of a fit: all that inference needs, without rows.
+
+    The names of the fields are part of the file format.
+    """
 
     deviance: Deviance
     fit: GLMFit
     anchor: Anchor  # of the features
     responses: SaturatedLikelihood
-    told: Any  # (d,) features whose coefficient the rows tell
-    level: float  # what was taken off the response, and belongs to the intercept
+    told: Any  # (d,) whether the coefficient of each feature can be estimated
+    level: float  # subtracted from the response; part of the intercept
     offset: bool  # whether there was one
     ridge: float
 
 
 class _GLMTableFit(NamedTuple):
-    """A fit, in what its coordinates are of."""
+    """A fit in the coordinates that suit the table."""
 
     fit: GLMFit
     anchor: Anchor  # of the features, or directions
-    told: Any  # (d,) as in `_Kept`; None where there is no inference
-    spanned: RowSpaceTable | None  # the way back from directions
+    estimable: Any  # (d,) `told` of GLMState; None if there is no inference
+    directions: RowSpaceTable | None  # the map back to features
 
 
-class GeneralisedLinearModel(RegressorMixin, LikelihoodInference, RowEstimator):
-    """What both models share: rows to a problem, a problem to a fit."""
+class GeneralisedLinearModel(RegressorMixin, LikelihoodInference, IterativeEstimator):
+    """Common base of GLM and LogLinear: from rows to a problem, a fit and inference.
 
-    _fitted_attribute = "rule_"
-    _fit_methods = "fit"
+    `rule_` is the linear score without the offset.
+    """
 
-    rule_: LinearRule  # the score, without the offset
     coef_: Floats  # (d,) in the user's numbers
     intercept_: float
     _kept: GLMState
 
-    ridge: Any
-    intercept: Any
-    max_iter: Any
+    ridge: float
+    intercept: bool
+    max_iter: int
     progress: Progress | None
 
-    # --- its parts, besides `rule_` --------------------------------------------------------------
+    # --- for export, besides `rule_` -------------------------------------------------------------
 
     @property
     def link_(self) -> str:
-        """The function of the mean that the score is."""
+        """Link function: what the score is of the mean."""
         self._check_is_fitted()
         return self._kept.deviance.link
 
     @property
     def with_offset_(self) -> bool:
-        """Whether it was fitted with an offset, which `rule_` does not hold."""
+        """Whether the model was fitted with an offset, which is not part of `rule_`."""
         self._check_is_fitted()
         return self._kept.offset
 
     # --- fitting ----------------------------------------------------------------------------------
 
     def _fit(self, X: Any, response: Floats, weight: Any, offset: Any, deviance: Deviance) -> None:
-        self._check()
-        table, level = self._table(X, response, weight, offset, deviance)
-        _not_at_an_edge(table, deviance.family)
+        self._check_options()
+        table, level = self._open_table(X, response, weight, offset, deviance)
+        _reject_boundary(table, deviance.family)
         self._set_features(table.schema.features, table.schema.named)
-        found = self._found(table, deviance)
+        result = self._fit_table(table, deviance)
         responses = fold(table, SaturatedLikelihoodReading(deviance.family))
         self._kept = GLMState(
             deviance,
-            found.fit,
-            found.anchor,
+            result.fit,
+            result.anchor,
             responses,
-            found.told,
+            result.estimable,
             level,
             offset is not None,
             float(self.ridge),
         )
         rule = _rule(self._kept)
-        self._settle(rule if found.spanned is None else found.spanned.to_features(rule))
+        self._set_fit(rule if result.directions is None else result.directions.to_features(rule))
 
-    def _found(self, table: Table, deviance: Deviance) -> _GLMTableFit:
-        """In the way that suits the table; where that does not end, by the directions of rows."""
+    def _fit_table(self, table: Table, deviance: Deviance) -> _GLMTableFit:
+        """Fit in the coordinates that suit the table; if that fails to converge, by directions."""
         if not (self.ridge and is_large_sparse(table)):
-            return self._white(table, deviance)
-        found = self._scaled(table, deviance)
-        if found.fit.converged or not is_wide(len(table), table.width):
-            return found
-        again = self._white(table, deviance)
-        passes = found.fit.passes + again.fit.passes
+            return self._fit_whitened(table, deviance)
+        first = self._fit_scaled(table, deviance)
+        if first.fit.converged or not is_wide(len(table), table.width):
+            return first
+        again = self._fit_whitened(table, deviance)
+        passes = first.fit.passes + again.fit.passes
         return again._replace(fit=replace(again.fit, passes=passes))
 
-    def _white(self, table: Table, deviance: Deviance) -> _GLMTableFit:
-        """By the products of the features, or of the directions that rows span."""
-        spanned = self._spanned(table) if is_wide(len(table), table.width) else None
-        if spanned is not None:
-            table = spanned.table
-        problem = self._problem(table, deviance, standardize=spanned is None)
+    def _fit_whitened(self, table: Table, deviance: Deviance) -> _GLMTableFit:
+        """Fit by the products of the features, or of the directions that the rows span."""
+        directions = None
+        if is_wide(len(table), table.width):
+            anchor = self._anchor(table).select(np.arange(table.width))
+            directions = RowSpaceTable.of(table, anchor, centred=bool(self.intercept))
+            table = directions.table
+        problem = self._problem(table, deviance, standardize=directions is None)
         fit = fit_glm(problem, most=int(self.max_iter), progress=self.progress)
         assert isinstance(fit.coordinates, Coordinates)
-        told = estimable(fit.coordinates, problem.scale())
-        return _GLMTableFit(fit, problem.features.anchor, told, spanned)
+        known = estimable(fit.coordinates, problem.scale())
+        return _GLMTableFit(fit, problem.features.anchor, known, directions)
 
-    def _scaled(self, table: Table, deviance: Deviance) -> _GLMTableFit:
-        """By sparse columns, of which there are too many for products."""
+    def _fit_scaled(self, table: Table, deviance: Deviance) -> _GLMTableFit:
+        """Fit by scaled sparse columns, too many to form their products."""
         problem = replace(
             null_problem(table, deviance),
             read=partial(fold, table),
@@ -318,17 +318,17 @@ class GeneralisedLinearModel(RegressorMixin, LikelihoodInference, RowEstimator):
         )
         return _GLMTableFit(fit, Anchor.zero(table.width), None, None)
 
-    def _table(
+    def _open_table(
         self, X: Any, response: Floats, weight: Any, offset: Any, deviance: Deviance
     ) -> tuple[Table, float]:
-        """Rows at the door, with response and offset side by side; and what was taken off.
+        """Table with response and offset as columns, and the level subtracted from the response.
 
-        Where the score is the mean of a Gaussian, responses can be counted from near their own
-        middle. Then a large mean costs no digit.
+        For a Gaussian family with identity link the median is subtracted, so that a large mean
+        loses no digits.
         """
         name = type(self).__name__
-        plain = deviance == Deviance("gaussian", "identity") and bool(self.intercept)
-        level = float(np.median(response)) if plain else 0.0
+        centred = deviance == Deviance("gaussian", "identity") and bool(self.intercept)
+        level = float(np.median(response)) if centred else 0.0
         columns = (response - level)[:, None]
         if offset is not None:
             columns = np.column_stack([columns, open_offset(offset, len(response))])
@@ -361,25 +361,16 @@ class GeneralisedLinearModel(RegressorMixin, LikelihoodInference, RowEstimator):
             sample,
         )
 
-    def _spanned(self, table: Table) -> RowSpaceTable:
-        """The directions that the rows span."""
-        anchor = self._anchor(table).select(np.arange(table.width))
-        return RowSpaceTable.of(table, anchor, centred=bool(self.intercept))
-
-    def _settle(self, rule: LinearRule) -> None:
-        kept, self.rule_ = self._kept, rule
-        fit = kept.fit
+    def _set_fit(self, rule: LinearRule) -> None:
+        fit, self.rule_ = self._kept.fit, rule
         slope, at_zero = self.rule_.slopes()
         self.coef_, self.intercept_ = slope[0], float(at_zero[0]) if self.intercept else 0.0
         self.rank_ = fit.coordinates.size
         self.deviance_, self.null_deviance_ = fit.deviance, fit.null
-        self.dispersion_ = _dispersion(kept)
+        self.dispersion_ = _dispersion(self._kept)
         self.converged_, self.loss_path_ = fit.converged, np.array(fit.path)
         self.n_passes_, self.n_iter_ = fit.passes + 1, max(len(fit.path) - 1, 1)
-        self._tell()
-
-    def _tell(self) -> None:
-        fit, name = self._kept.fit, type(self).__name__
+        name = type(self).__name__
         if fit.diverging:
             warn(BoundaryWarning.of(name, self.n_passes_, fit.stride))
         elif fit.at_edge:
@@ -387,28 +378,40 @@ class GeneralisedLinearModel(RegressorMixin, LikelihoodInference, RowEstimator):
         elif not fit.converged:
             warn(NotConvergedWarning.of_gradient(name, len(fit.path), fit.steepness, GRADIENT))
 
-    def _check(self) -> None:
+    def _check_options(self) -> None:
         check_ridge(self.ridge)
-        if not (isinstance(self.max_iter, Integral) and int(self.max_iter) > 0):
-            raise OptionError.of("max_iter", self.max_iter, "a whole number, 1 or more")
+        limit: Any = self.max_iter
+        if not (isinstance(limit, Integral) and int(limit) > 0):
+            raise OptionError.of("max_iter", limit, "a whole number, 1 or more")
 
     # --- using ------------------------------------------------------------------------------------
 
     def predict_linear(self, X: Any, offset: Any = None) -> Floats:
-        """(n,) scores, the offset among them."""
-        self._check_is_fitted()
-        scores = self._score_rows(self.rule_.scores, X)[:, 0]
+        """Compute the linear predictor x'w + b + offset.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n, d)
+            Rows.
+        offset : float or array of shape (n,), default None
+            Offset of these rows; required if the model was fitted with one.
+
+        Returns
+        -------
+        array of shape (n,)
+        """
+        scores = self._rule_scores(X)[:, 0]
         if offset is None and self._kept.offset:
             raise OffsetError.forgotten()
         return scores if offset is None else scores + open_offset(offset, len(scores))
 
     def inference(self) -> Inference:
-        """Estimates, their covariance, tests and criteria."""
+        """Return the estimates with their covariance, tests and information criteria."""
         self._check_is_fitted()
-        kept = self._kept
-        if kept.ridge:
-            raise InferenceError.of_ridge(kept.ridge)
-        fit = kept.fit
+        state = self._kept
+        if state.ridge:
+            raise InferenceError.of_ridge(state.ridge)
+        fit = state.fit
         if fit.diverging:
             raise NoEstimateError.of_infinite(type(self).__name__)
         if fit.at_edge:
@@ -418,13 +421,13 @@ class GeneralisedLinearModel(RegressorMixin, LikelihoodInference, RowEstimator):
             fit.theta,
             curvature=fit.coordinates.curvature(fit.slope.curvature),
             coordinates=fit.coordinates,
-            anchor=kept.anchor,
+            anchor=state.anchor,
             features=self._schema.features,
-            likelihood=_likelihood(kept, self.dispersion_),
+            likelihood=_likelihood(state, self.dispersion_),
             title=self._title(),
-            told=kept.told,
-            level=kept.level,
-            odds=kept.deviance.link == "logit",
+            told=state.told,
+            level=state.level,
+            odds=state.deviance.link == "logit",
             rates=self._rates(),
             passes=self.n_passes_,
             steps=self.n_iter_,
@@ -432,18 +435,17 @@ class GeneralisedLinearModel(RegressorMixin, LikelihoodInference, RowEstimator):
         )
 
     def _title(self) -> str:
-        """What was fitted."""
         deviance = self._kept.deviance
         return f"{type(self).__name__}: {deviance.family}, link {deviance.link}"
 
     def _rates(self) -> bool:
-        """Whether the exponential of a coefficient multiplies what is predicted."""
+        """Whether exp(coefficient) multiplies the prediction."""
         return self._kept.deviance.link == "log"
 
     def _peak_of(self, X: Any, response: Floats, weight: Any, offset: Any) -> Peak:
-        kept = self._kept
+        state = self._kept
         names = self._schema if self._schema.named else None
-        columns = (response - kept.level)[:, None]
+        columns = (response - state.level)[:, None]
         if offset is not None:
             columns = np.column_stack([columns, open_offset(offset, len(response))])
         table = open_table(X, responses=columns, weight=weight, match=names)
@@ -451,60 +453,63 @@ class GeneralisedLinearModel(RegressorMixin, LikelihoodInference, RowEstimator):
             raise ShapeError.of_lengths("y", len(columns), len(table))
         if table.width != self.n_features_in_:
             raise ShapeError.of_width(table.width, self.n_features_in_, type(self).__name__)
-        objective = kept.fit.objective(
-            lambda reading: fold(table, reading), table.schema.features, kept.anchor, kept.deviance
+        objective = state.fit.objective(
+            lambda reading: fold(table, reading),
+            table.schema.features,
+            state.anchor,
+            state.deviance,
         )
-        return Peak(RescaledObjective(objective, kept.fit.unit), kept.fit.theta, kept.fit.unit)
+        return Peak(RescaledObjective(objective, state.fit.unit), state.fit.theta, state.fit.unit)
 
 
 _EDGES = {"binomial": (0.0, 1.0), "poisson": (0.0,)}
 
 
-def _not_at_an_edge(table: Table, family: str) -> None:
-    """Responses that all are the least, or the most, that a mean can be have no finite score."""
+def _reject_boundary(table: Table, family: str) -> None:
+    """Raise if all responses are at one end of the range of the mean: no finite score exists."""
     assert table.responses is not None
-    counted = table.responses[:, 0]
+    responses = table.responses[:, 0]
     if table.weight is not None:
-        counted = counted[table.weight > 0]
+        responses = responses[table.weight > 0]
     for edge in _EDGES.get(family, ()):
-        if (counted == edge).all():
+        if (responses == edge).all():
             raise ResponseError.of_one_value(edge, family)
 
 
 def open_offset(offset: Any, rows: int) -> Floats:
-    """(n,) finite numbers; one number stands for all rows."""
+    """(n,) finite offsets; a single number applies to all rows."""
     try:
-        found = np.asarray(offset, dtype=np.float64)
+        offsets = np.asarray(offset, dtype=np.float64)
     except (TypeError, ValueError):
         raise OffsetError.not_numbers() from None
-    if found.ndim == 0:
-        found = np.full(rows, float(found))
-    if found.ndim != 1:
-        raise OffsetError.of_shape(found.shape, rows)
-    if len(found) != rows:
-        raise ShapeError.of_lengths("offset", len(found), rows)
-    if not np.isfinite(found).all():
-        raise OffsetError.not_finite(int(np.argmin(np.isfinite(found))))
-    return found
+    if offsets.ndim == 0:
+        offsets = np.full(rows, float(offsets))
+    if offsets.ndim != 1:
+        raise OffsetError.of_shape(offsets.shape, rows)
+    if len(offsets) != rows:
+        raise ShapeError.of_lengths("offset", len(offsets), rows)
+    if not np.isfinite(offsets).all():
+        raise OffsetError.not_finite(int(np.argmin(np.isfinite(offsets))))
+    return offsets
 
 
-def _rule(kept: GLMState) -> LinearRule:
-    coef, at_origin = kept.fit.coordinates.coefficients(kept.fit.theta)
-    return LinearRule(np.zeros(1), kept.anchor, coef.T, at_origin + kept.level)
+def _rule(state: GLMState) -> LinearRule:
+    coef, at_origin = state.fit.coordinates.coefficients(state.fit.theta)
+    return LinearRule(np.zeros(1), state.anchor, coef.T, at_origin + state.level)
 
 
 # --- after the fit --------------------------------------------------------------------------------
 
 
-def _dispersion(kept: GLMState) -> float:
-    if kept.deviance.family not in FREE_DISPERSION:
+def _dispersion(state: GLMState) -> float:
+    if state.deviance.family not in FREE_DISPERSION:
         return 1.0
-    left = kept.responses.rows - kept.fit.coordinates.size
-    return kept.fit.pearson / left if left > 0 else float("nan")
+    left = state.responses.rows - state.fit.coordinates.size
+    return state.fit.pearson / left if left > 0 else float("nan")
 
 
-def _likelihood(kept: GLMState, dispersion: float) -> Likelihood:
-    fit, responses, family = kept.fit, kept.responses, kept.deviance.family
+def _likelihood(state: GLMState, dispersion: float) -> Likelihood:
+    fit, responses, family = state.fit, state.responses, state.deviance.family
     free = family in FREE_DISPERSION
     return Likelihood(
         deviance=fit.deviance,
@@ -522,45 +527,63 @@ def _likelihood(kept: GLMState, dispersion: float) -> Likelihood:
 
 
 class GLM(GeneralisedLinearModel):
-    """Generalised linear model: g(mean of y) = x'w + b + offset, by iterated least squares.
+    """Generalised linear model, by iteratively reweighted least squares.
 
-    Maximum likelihood by default. Every step reads the rows once.
+        g(E y) = x'w + b + offset
+
+    Maximum likelihood by default; every iteration reads the rows once. With `ridge`, minimises
+
+        mean of deviance / 2  +  ridge / 2 |w|^2        w of standardised features
 
     Parameters
     ----------
-    family
-        'gaussian', 'binomial' (y is a share and sample_weight the number of trials, or y has two
-        columns, successes and failures), 'poisson' or 'gamma'.
-    link
-        None for the canonical one. gaussian: 'identity', 'log', 'inverse'; binomial: 'logit',
-        'probit', 'cloglog', 'cauchit', 'log'; poisson: 'log', 'identity', 'sqrt'; gamma:
-        'inverse', 'log', 'identity'.
-    ridge
-        Minimises  mean of deviance / 2  +  ridge/2 times the sum of squared coefficients of
-        standardised features (without an intercept, of root mean square one); the intercept is
-        free. Then there are no standard errors.
-    intercept
-        False: through the origin.
-    max_iter
-        Passes of the iteration, at most. Without them, the rows are read once each for their
+    family : {'gaussian', 'binomial', 'poisson', 'gamma'}, default 'gaussian'
+        Distribution of the response. For 'binomial' y is a share and sample_weight the number of
+        trials, or y has two columns, successes and failures.
+    link : str or None, default None
+        Link function g; None for the canonical one. gaussian: 'identity', 'log', 'inverse';
+        binomial: 'logit', 'probit', 'cloglog', 'cauchit', 'log'; poisson: 'log', 'identity',
+        'sqrt'; gamma: 'inverse', 'log', 'identity'.
+    ridge : float, default 0.0
+        Penalty on the coefficients of standardised features (without an intercept, of features
+        with root mean square one); the intercept is not penalised. With a penalty there are no
+        standard errors.
+    intercept : bool, default True
+        Whether to fit an intercept.
+    max_iter : int, default 200
+        Maximum number of passes of the iteration. The rows are read five more times: for their
         moments, the null deviance, the start, the dispersion and the log likelihood.
-    progress
-        Called after every pass of the iteration with its number, the loss and the largest entry of
-        the gradient.
+    progress : callable or None, default None
+        Called after every pass with its number, the loss and the largest entry of the gradient.
 
     Attributes
     ----------
-    coef_, intercept_
-        In the user's numbers. `predict` does not use `intercept_`: it counts from an origin near
-        the rows.
-    deviance_, null_deviance_, dispersion_
-        The dispersion is Pearson's chi-squared over the residual degrees of freedom for gaussian
-        and gamma, and 1 for the others.
-    converged_, n_iter_, n_passes_, loss_path_
-        Whether the gradient vanished, or on the edge of what means can be holds rows there (a
-        `BoundaryWarning` says so); steps; passes over the rows in all; loss of each step.
-    rank_
-        Numbers estimated: less than there are columns where these depend on one another.
+    coef_ : array of shape (d,)
+        Coefficients in the user's units.
+    intercept_ : float
+        Intercept for `coef_`; `predict` uses an origin near the rows instead.
+    deviance_, null_deviance_ : float
+        Deviance of the fit, and of a constant mean.
+    dispersion_ : float
+        Pearson's chi-squared over the residual degrees of freedom for gaussian and gamma, else 1.
+    converged_ : bool
+        Whether the gradient vanished, or on the boundary of possible means holds rows there (with
+        a BoundaryWarning).
+    n_iter_, n_passes_ : int
+        Steps, and passes over the rows in all.
+    loss_path_ : array
+        Loss of each step.
+    rank_ : int
+        Number of parameters estimated: fewer than columns if these are linearly dependent.
+    link_ : str
+        Link function.
+    n_features_in_, feature_names_in_
+        Number of features, and their names if the rows had any.
+
+    See Also
+    --------
+    LogLinear : Least squares on the logarithm of the response.
+    Logistic : Class labels instead of shares.
 
     Examples
     --------
@@ -571,13 +594,13 @@ class GLM(GeneralisedLinearModel):
 
     def __init__(
         self,
-        family: Any = "gaussian",
-        link: Any = None,
+        family: Literal["gaussian", "binomial", "poisson", "gamma"] = "gaussian",
+        link: str | None = None,
         *,
-        ridge: Any = 0.0,
-        intercept: Any = True,
-        max_iter: Any = 200,
-        progress: Any = None,
+        ridge: float = 0.0,
+        intercept: bool = True,
+        max_iter: int = 200,
+        progress: Progress | None = None,
     ) -> None:
         self.family = family
         self.link = link
@@ -587,75 +610,101 @@ class GLM(GeneralisedLinearModel):
         self.progress = progress
 
     def __sklearn_tags__(self) -> Any:
-        """Counts and gamma responses are not negative."""
+        """Poisson and gamma responses are not negative."""
         tags = super().__sklearn_tags__()
         tags.target_tags.positive_only = self.family in ("poisson", "gamma")
         return tags
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, offset: Any = None) -> Self:
-        """Read the rows, and again for each step."""
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n, d)
+            Rows.
+        y : array of shape (n,), or (n, 2) for 'binomial'
+            Responses.
+        sample_weight : array of shape (n,), default None
+            Weight of each row; for 'binomial' with shares, the number of trials.
+        offset : float or array of shape (n,), default None
+            Known part of the score.
+
+        Returns
+        -------
+        self
+        """
         deviance = _deviance(self.family, self.link)
-        given = self._answers(y, sample_weight, deviance)
-        check_response_size(given.response, deviance)
-        self._fit(X, given.response, given.weight, offset, deviance)
+        responses = self._open_responses(y, sample_weight, deviance)
+        check_response_size(responses.response, deviance)
+        self._fit(X, responses.response, responses.weight, offset, deviance)
         return self
 
     def predict(self, X: Any, offset: Any = None) -> Floats:
-        """(n,) means."""
-        return self._kept_deviance().mean(self.predict_linear(X, offset))
+        """(n,) predicted means; arguments as in `predict_linear`."""
+        self._check_is_fitted()
+        return self._kept.deviance.mean(self.predict_linear(X, offset))
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, offset: Any = None) -> float:
         """D2, the share of the deviance of y that is explained: 1 is perfect, 0 a constant mean.
 
-        For the gaussian family it is R2. Of a fit with an offset, pass that of these rows: they are
-        then compared with the best constant beside it.
+        For the gaussian family it is R2. With an offset, the null model is constant + offset.
+        Arguments as in `fit`.
         """
-        deviance = self._kept_deviance()
-        given = self._answers(y, sample_weight, deviance)
+        self._check_is_fitted()
+        deviance = self._kept.deviance
+        responses = self._open_responses(y, sample_weight, deviance)
         scores = self.predict_linear(X, offset)
-        if len(given.response) != len(scores):
-            raise ShapeError.of_lengths("y", len(given.response), len(scores))
-        left = given.mean(deviance.rows(scores, given.response).loss)
-        null = null_loss(given, deviance, offset)
+        if len(responses.response) != len(scores):
+            raise ShapeError.of_lengths("y", len(responses.response), len(scores))
+        residual = responses.mean(deviance.rows(scores, responses.response).loss)
+        null = null_loss(responses, deviance, offset)
         if null == 0.0:
-            return float(left == 0.0)
-        return 1.0 - left / null
+            return float(residual == 0.0)
+        return 1.0 - residual / null
 
-    def _answers(self, y: Any, weight: Any, deviance: Deviance) -> Responses:
+    def _open_responses(self, y: Any, weight: Any, deviance: Deviance) -> Responses:
         return open_glm_responses(y, weight, family=deviance.family, name=type(self).__name__)
 
-    def _kept_deviance(self) -> Deviance:
-        self._check_is_fitted()
-        return self._kept.deviance
-
     def _likelihood_peak(self, X: Any, y: Any, weight: Any, offset: Any) -> Peak:
-        given = self._answers(y, weight, self._kept.deviance)
-        return self._peak_of(X, given.response, given.weight, offset)
+        responses = self._open_responses(y, weight, self._kept.deviance)
+        return self._peak_of(X, responses.response, responses.weight, offset)
 
 
 class LogLinear(GeneralisedLinearModel):
     """Log-linear regression: ln y = x'w + b, by least squares on ln y.
 
-    Errors are taken to be equal on the scale of ln y, so that they multiply y. A GLM with a log
-    link fits the log of the mean of y instead, and its errors add to y.
+    Errors have the same variance on the scale of ln y, so that they multiply y. A GLM with a log
+    link models the log of the mean of y instead, and its errors add to y.
 
     Parameters
     ----------
-    predicted
-        What `predict` gives. 'median': exp(x'w + b), the median of y where errors are symmetric.
-        'mean': exp(x'w + b + s^2/2), its mean where they are normal. 'smearing': exp(x'w + b)
-        times the mean of exp(residual), its mean whatever their shape (Duan 1983).
-    ridge, intercept
-        As in GLM.
+    ridge : float, default 0.0
+        Penalty, as in `GLM`.
+    intercept : bool, default True
+        Whether to fit an intercept.
+    predicted : {'median', 'mean', 'smearing'}, default 'median'
+        What `predict` returns. 'median': exp(x'w + b), the median of y for symmetric errors.
+        'mean': exp(x'w + b + s^2/2), its mean for normal errors. 'smearing': exp(x'w + b) times
+        the mean of exp(residual), its mean for errors of any shape (Duan 1983).
 
     Attributes
     ----------
-    coef_, intercept_
-        A step of one in a column multiplies y by exp(coef_).
-    deviance_, null_deviance_, dispersion_
-        Sums of squares, and the variance s^2, of ln y. So are those of `summary()`.
-    smearing_
+    coef_ : array of shape (d,)
+        Coefficients: an increase of one in a column multiplies y by exp(coef_).
+    intercept_ : float
+        Intercept for `coef_`.
+    deviance_, null_deviance_, dispersion_ : float
+        Sums of squares, and the variance s^2, of ln y; `summary()` is about ln y too.
+    smearing_ : float
         Mean of exp(residual).
+    converged_, n_iter_, n_passes_, loss_path_, rank_
+        As in `GLM`.
+    n_features_in_, feature_names_in_
+        Number of features, and their names if the rows had any.
+
+    See Also
+    --------
+    GLM : `GLM("poisson")` also accepts zeros.
 
     Examples
     --------
@@ -668,30 +717,34 @@ class LogLinear(GeneralisedLinearModel):
     progress = None
 
     def __init__(
-        self, *, ridge: Any = 0.0, intercept: Any = True, predicted: Any = "median"
+        self,
+        *,
+        ridge: float = 0.0,
+        intercept: bool = True,
+        predicted: Literal["median", "mean", "smearing"] = "median",
     ) -> None:
         self.ridge = ridge
         self.intercept = intercept
         self.predicted = predicted
 
     def __sklearn_tags__(self) -> Any:
-        """A logarithm wants positive numbers."""
+        """Responses must be positive."""
         tags = super().__sklearn_tags__()
         tags.target_tags.positive_only = True
         return tags
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Read the rows and fit."""
+        """Fit the model to rows X and positive responses y; arguments as in `GLM.fit`."""
         _correction(self.predicted)
         logs = self._logs(y)
         self._fit(X, logs, sample_weight, None, Deviance("gaussian", "identity"))
-        left = np.exp(logs - self.predict_linear(X))
-        weight = open_weight(sample_weight, len(left))
-        self.smearing_ = float(np.average(left, weights=weight))
+        residual = np.exp(logs - self.predict_linear(X))
+        weight = open_weight(sample_weight, len(residual))
+        self.smearing_ = float(np.average(residual, weights=weight))
         return self
 
     def predict(self, X: Any) -> Floats:
-        """(n,) y: its median, or as `predicted` asks its mean."""
+        """(n,) predicted responses: medians or means, as the option `predicted` says."""
         factor = _correction(self.predicted)
         scores = self.predict_linear(X)
         with np.errstate(over="ignore"):  # beyond float64 it is infinite
@@ -735,12 +788,12 @@ def _deviance(family: Any, link: Any) -> Deviance:
 
 
 def _correction(predicted: Any) -> Callable[[Any], float]:
-    """What the fitted median is multiplied by."""
-    ways: dict[str, Callable[[Any], float]] = {
+    """Factor of the fitted median."""
+    factors: dict[str, Callable[[Any], float]] = {
         "median": lambda model: 1.0,
         "mean": lambda model: float(np.exp(0.5 * model.dispersion_)),
         "smearing": lambda model: model.smearing_,
     }
-    if not isinstance(predicted, str) or predicted not in ways:
-        raise OptionError.of("predicted", predicted, f"one of {', '.join(ways)}")
-    return ways[predicted]
+    if not isinstance(predicted, str) or predicted not in factors:
+        raise OptionError.of("predicted", predicted, f"one of {', '.join(factors)}")
+    return factors[predicted]

@@ -422,7 +422,9 @@ def test_labels_of_text_and_of_numbers_refuse_to_merge(kind):
 
 def test_pooled_moments_refuse_to_take_classes_apart_and_say_what_they_need():
     found = read_class_moments(random_rows(1), "pooled")
-    with pytest.raises(MomentsMismatchError, match="detail 'class' and these are 'pooled'"):
+    with pytest.raises(
+        MomentsMismatchError, match="detail 'class', but these have detail 'pooled'"
+    ):
         found.scale([1.0, 2.0, 3.0])
 
 

@@ -195,7 +195,7 @@ def _known(classes: Any, own: Labels) -> tuple[Labels, npt.NDArray[np.intp]]:
         return own, np.arange(len(own))
     known, order = encode_labels(classes)
     if len(known) < len(order):
-        raise LabelError.twice(np.asarray(classes).tolist())
+        raise LabelError.duplicate_classes(np.asarray(classes).tolist())
     check_kinds(own, known)
     return known, order.astype(np.intp)
 
@@ -272,7 +272,7 @@ def _check_decisions(said: Codes, names: list[Any], known: Labels, allowed: set[
     if strange:
         count = np.bincount(said, minlength=len(names))
         named = {names[place]: int(count[place]) for place in strange}
-        raise LabelError.strange(named, known.tolist())
+        raise LabelError.unknown_decisions(named, known.tolist())
 
 
 def _with_unseen(own: Labels, codes: Codes, known: Labels, unseen: Unseen) -> Labels:

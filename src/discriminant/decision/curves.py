@@ -88,7 +88,7 @@ def _known(log_posterior: Any, classes: Any, costs: Any) -> Labels | None:
         return None
     found, place = encode_labels(classes)
     if len(found) < len(place):
-        raise LabelError.twice(np.asarray(classes).tolist())
+        raise LabelError.duplicate_classes(np.asarray(classes).tolist())
     return np.asarray(found[place])
 
 
@@ -103,11 +103,11 @@ def _codes(truth: Any, known: Labels | None, classes: int, *, by_label: bool) ->
     labels, place = encode_labels(truth)
     if by_label or labels.dtype.kind not in "iubf":
         if known is None:
-            raise LabelError.uncoded(labels.tolist())
+            raise LabelError.without_classes(labels.tolist())
         return code_labels(labels[place], known)
     codes = labels.astype(np.intp)[place]
     for row in np.flatnonzero((codes < 0) | (codes >= classes)):
-        raise LabelError.no_code(int(row), int(codes[row]), classes)
+        raise LabelError.code_out_of_range(int(row), int(codes[row]), classes)
     return codes
 
 

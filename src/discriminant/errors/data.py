@@ -1,15 +1,4 @@
-"""Cells, columns and the shape of a table that cannot be used.
-
-Labels, responses, weights, priors and options that cannot be used.
-
-Columns that a model cannot use as they are.
-
-Columns and cells that cannot become features, and labels that cannot become classes.
-
-Options that an estimator does not have.
-
-Responses and offsets of a regression that cannot be used.
-"""
+"""Errors and warnings about labels, weights, priors, options, columns, cells and responses."""
 
 from __future__ import annotations
 
@@ -22,67 +11,64 @@ from discriminant.errors.base import (
     DiscriminantError,
     DiscriminantWarning,
     InputError,
+    enumerate_first,
     quote,
     template,
 )
 
 
 class LabelError(InputError):
-    """The labels cannot be used."""
+    """Labels are not valid."""
 
     of_dates = template("column")(
-        "Column '{column}', which holds the classes, is one of dates. A date is a number of "
-        "days, not a class: name another column, or write the classes as texts, such as '2024' "
-        "or '2024-03'."
+        "Column '{column}', the target, holds dates, and a date is not a class. Name another "
+        "column, or write the classes as text, such as '2024' or '2024-03'."
     )
 
-    @classmethod
-    def missing(cls, rows: Sequence[int]) -> LabelError:
-        where = ", ".join(str(r) for r in list(rows)[:5])
-        more = f" and {len(rows) - 5} more" if len(rows) > 5 else ""
-        return cls(
-            f"Input y contains NaN or None: the label is missing in row(s) {where}{more} (counted "
-            "from 0). Drop these rows (missing='drop' does so where a table is read) or give the "
-            "missing its own label."
-        )
+    missing = template("rows")(
+        "Input y contains NaN or None: the label is missing in row(s) {rows:list 5} (counted "
+        "from 0). Drop these rows (missing='drop' where a table is read), or give missing labels "
+        "a class of their own."
+    )
 
     none_left = template("target, rows")(
-        "Column '{target}' is missing in all {rows} rows, so that missing='drop' leaves none: "
-        "name another target."
+        "Column '{target}', the target, is missing in all {rows} rows, so missing='drop' leaves "
+        "no row. Name another target."
     )
 
     infinite = template("row")(
-        "Input y contains infinity in row {row}: a label must be a name or an integer."
+        "Input y contains infinity in row {row} (counted from 0): a label must be a name or an "
+        "integer. Correct or drop the row."
     )
 
     mixed = template("kinds")(
-        "Labels are of mixed types ({kinds:list}), so 1 and '1' could be two classes or one. "
+        "Labels have mixed types ({kinds:list}), so 1 and '1' could be two classes or one. "
         "Convert them all to one type, for instance y.astype(str)."
     )
 
-    unordered = template("kind")(
-        "Unknown label type: {kind} cannot be put in order. Labels are texts, whole numbers or "
-        "booleans: convert them, for instance to str."
+    unsortable = template("kind")(
+        "Unknown label type: values of type {kind} cannot be sorted. Labels are texts, whole "
+        "numbers or booleans: convert them, for instance to str."
     )
 
     continuous = template("row, distinct")(
-        "Unknown label type: continuous. The label of row {row} is not a whole number and there "
-        "are {distinct} distinct values among the first rows: this is a regression target. Use "
-        "LinearRegression, or cut it into classes."
+        "Unknown label type: continuous. The label of row {row} is not a whole number, and the "
+        "first rows hold {distinct} distinct values, so this is a regression target. Use "
+        "LinearRegression, or bin the values into classes."
     )
 
     not_one_dimensional = template("shape")(
         "y should be a 1d array, got an array of shape {shape} instead: pass one label for each "
-        "row. Several labels a row are not supported."
+        "row. Several labels per row are not supported."
     )
 
     absent = template("name")(
-        "{name} requires y to be passed, but the target y is None: pass one label a row."
+        "{name} requires y to be passed, but the target y is None: pass one label for each row."
     )
 
     one_class = template("label")(
-        "Only one class is present ('{label}'): a classifier needs rows of 2 or more classes. "
-        "Add rows of another class, or name another target."
+        "Only one class is present ('{label}'), and a classifier needs rows of 2 or more "
+        "classes. Add rows of another class, or name another target."
     )
 
     unknown = template("labels, known")(
@@ -92,116 +78,110 @@ class LabelError(InputError):
     @classmethod
     def unseen(cls, counts: Mapping[object, int], known: Sequence[object]) -> LabelError:
         return cls(
-            f"{sum(counts.values())} row(s) are of {len(counts)} class(es) that the model does not "
-            f"know: {_counted(counts)}; its classes are {quote(known, 20)}. Drop or relabel "
-            "these rows, or pass unseen='count': then they count, and are never right."
+            f"{sum(counts.values())} row(s) belong to {len(counts)} class(es) that the model does "
+            f"not know: {_count_rows(counts)}; its classes are {quote(known, 20)}. Drop or relabel "
+            "these rows, or pass unseen='count' to count them as errors."
         )
 
     @classmethod
-    def strange(cls, counts: Mapping[object, int], known: Sequence[object]) -> LabelError:
+    def unknown_decisions(cls, counts: Mapping[object, int], known: Sequence[object]) -> LabelError:
         return cls(
-            f"Decisions that are no class: {_counted(counts)}; the classes are "
-            f"{quote(known, 20)}. Correct them, or name actions that are no class in actions=."
+            f"Decisions that are not classes: {_count_rows(counts)}; the classes are "
+            f"{quote(known, 20)}. Correct them, or list actions other than classes in actions=."
         )
 
+    undecided = template("rows")(
+        "The decision is missing (NaN or None) in row(s) {rows:list 5} (counted from 0). Drop "
+        "these rows, or pass REJECT as their decision."
+    )
+
+    duplicate_classes = template("labels")(
+        "classes=[{labels:list}] names a class twice. Name each class once."
+    )
+
     @classmethod
-    def undecided(cls, rows: Sequence[int]) -> LabelError:
-        where = ", ".join(str(r) for r in list(rows)[:5])
-        more = f" and {len(rows) - 5} more" if len(rows) > 5 else ""
+    def code_out_of_range(cls, row: int, code: int, classes: int) -> LabelError:
         return cls(
-            f"The decision is missing (NaN or None) in row(s) {where}{more} (counted from 0). "
-            "Drop these rows, or decide REJECT."
+            f"The class code of row {row} (counted from 0) is {code}, but log_posterior has "
+            f"{classes} columns, so codes must be 0 to {classes - 1}. To pass labels instead, pass "
+            "classes=, the label of each column, such as model.classes_."
         )
 
-    @classmethod
-    def twice(cls, labels: Sequence[object]) -> LabelError:
-        return cls(f"classes={list(labels)!r} names a class twice: name each once.")
-
-    @classmethod
-    def no_code(cls, row: int, code: int, classes: int) -> LabelError:
-        return cls(
-            f"The code of row {row} (counted from 0) is {code}, and log_posterior has {classes} "
-            f"columns: codes count them, 0 to {classes - 1}. For labels pass classes=, the label "
-            "of each column, such as model.classes_."
-        )
-
-    uncoded = template("labels")(
-        "The rows have labels, {labels:names}, and nothing says which column of log_posterior is "
-        "whose: pass classes=, the label of each column, such as model.classes_."
+    without_classes = template("labels")(
+        "The rows have labels ({labels:names}), but nothing says which class each column of "
+        "log_posterior belongs to. Pass classes=, the label of each column, such as "
+        "model.classes_."
     )
 
 
-def _counted(counts: Mapping[object, int], most: int = 20) -> str:
-    """Labels with their numbers of rows, the first few of them."""
-    shown = ", ".join(f"'{label}' ({count} rows)" for label, count in list(counts.items())[:most])
-    return shown if len(counts) <= most else f"{shown} and {len(counts) - most} more"
+def _count_rows(counts: Mapping[object, int]) -> str:
+    return enumerate_first([f"'{label}' ({rows} rows)" for label, rows in counts.items()], 20)
 
 
 class TooFewRowsError(InputError):
-    """A class, or the table, has too few rows for what is asked."""
+    """A class, or the table, has too few rows."""
 
     of_regression = template("rows, needed, name")(
-        "{rows} row(s) (n_samples={rows}): {name} needs {needed} or more, since 1 sample shows "
-        "no slope. Add rows."
+        "{rows:n row} (n_samples={rows}) is too few: {name} needs {needed} or more, since 1 "
+        "sample shows no slope. Add rows."
     )
 
     for_columns = template("rows, columns, name")(
-        "{rows} rows for {columns} columns: {name} could fit any responses without error, in "
-        "many ways. Pass ridge > 0, or keep fewer than {rows} columns."
+        "{rows} rows for {columns} columns is too few: {name} fits any responses without error, "
+        "in more than one way. Pass ridge > 0, or keep fewer than {rows} columns."
     )
 
     of_class = template("label, rows, needed, what")(
-        "Class '{label}' has {rows} row(s) where {what} needs at least {needed}. Add rows, merge "
-        "it with another class, or use a model that pools classes (LDA)."
+        "Class '{label}' has {rows:n row}, and {what} needs at least {needed}. Add rows, merge "
+        "it with another class, or use a model that pools the classes (LDA)."
     )
 
     of_one_row = template("name, needed")(
-        "1 row (n_samples=1): {name} needs {needed} or more, of at least 2 classes, since one "
-        "sample shows neither a second class nor any spread. Add rows."
+        "1 row (n_samples=1) is too few: {name} needs {needed} or more, of at least 2 classes, "
+        "since one sample has neither a second class nor a variance. Add rows."
     )
 
     of_outliers = template("rows, needed, width, classes")(
-        "{rows} row(s) (n_samples={rows}) for {width} features and {classes} classes: how far a "
-        "row is from its class can be judged from {needed} rows on. Add rows, keep fewer "
-        "features, or pass outlier=None."
+        "{rows:n row} (n_samples={rows}) is too few to detect outliers among {width} features "
+        "and {classes} classes: {needed} or more are needed. Add rows, keep fewer features, or "
+        "pass outlier=None."
     )
 
     of_table = template("rows, classes, what")(
-        "{rows} row(s) (n_samples={rows}) in {classes} class(es): {what} needs more rows than "
-        "classes, since 1 sample a class gives its mean and shows no spread. Add rows or merge "
+        "{rows:n row} (n_samples={rows}) in {classes:n class} is too few: {what} needs more rows "
+        "than classes, since 1 sample per class gives a mean but no variance. Add rows or merge "
         "classes."
     )
 
 
 class WeightError(InputError):
-    """Weights cannot be used."""
+    """Sample weights are not valid."""
 
     negative = template("row, weight")(
-        "sample_weight of row {row} (counted from 0) is {weight:g}: a weight must not be "
+        "sample_weight of row {row} (counted from 0) is {weight:g}: weights must not be "
         "negative. To leave the row out, give it weight 0."
     )
 
     not_finite = template("row, weight")(
-        "sample_weight of row {row} (counted from 0) is {weight:g}: a weight must be a finite "
-        "number. To leave the row out, give it weight 0."
+        "sample_weight of row {row} (counted from 0) is {weight:g}: weights must be finite. To "
+        "leave the row out, give it weight 0."
     )
 
     not_numbers = template("kind")(
         "sample_weight holds {kind}, not numbers: pass one number for each row."
     )
 
-    not_taken = template("name")(
-        "{name} takes no sample_weight, so rows cannot be weighed: pass sample_weight=None, or "
-        "another classifier."
+    not_supported = template("name")(
+        "{name} does not support sample_weight. Pass sample_weight=None, or use another classifier."
     )
 
     all_zero = template()(
         "sample_weight is zero for every row: at least one weight must be positive. Pass "
-        "sample_weight=None to count every row once."
+        "sample_weight=None to weight all rows equally."
     )
 
-    class_without = template("label")(
-        "Class '{label}' has total weight 0: give one of its rows a positive weight, or drop the "
+    zero_class = template("label")(
+        "Class '{label}' has total weight 0. Give one of its rows a positive weight, or drop the "
         "rows of that class."
     )
 
@@ -210,18 +190,18 @@ class WeightError(InputError):
         "each row."
     )
 
-    too_light = template("weight, groups")(
-        "The weights sum to {weight:g}, not more than the {groups} mean(s) estimated, so the "
-        "unbiased denominator (sum of weights minus means) is not positive. If weights are not "
-        "counts of rows pass denominator='reliability' or 'ml'."
+    denominator_not_positive = template("weight, groups")(
+        "The weights sum to {weight:g}, which is not more than the {groups:n mean} estimated, so "
+        "the unbiased denominator (sum of weights minus number of means) is not positive. If "
+        "weights are not counts of rows, pass denominator='reliability' or 'ml'."
     )
 
 
 class PriorError(InputError):
-    """Prior probabilities cannot be used."""
+    """Prior probabilities are not valid."""
 
-    of_length = template("found, labels")(
-        "prior has {found} entries for {labels:len} classes: pass one for each class, in the "
+    of_length = template("entries, labels")(
+        "prior has {entries} entries for {labels:len} classes: pass one for each class, in the "
         "order {labels:names}."
     )
 
@@ -240,35 +220,26 @@ class PriorError(InputError):
     )
 
     without_classes = template("labels")(
-        "Priors are given by label, {labels:names 20}, and nothing says which column of "
-        "log_posterior is whose: pass classes=, the label of each column, such as "
-        "model.classes_; or priors as a list in the order of the columns."
+        "Priors are given by label ({labels:names 20}), but nothing says which class each column "
+        "of log_posterior belongs to. Pass classes=, the label of each column, such as "
+        "model.classes_; or pass the priors as a list in the order of the columns."
     )
 
-    of_sum = template("total")("The priors sum to {total:.9g}, not 1: divide them by their sum.")
+    of_sum = template("total")("The priors sum to {total:.9g}, not 1. Divide them by their sum.")
 
 
 class OptionError(InputError):
-    """An option has a value it cannot have."""
+    """The value of an option is not valid."""
 
-    @classmethod
-    def of(cls, name: str, value: object, allowed: str) -> OptionError:
-        return cls(f"{name}={_shown(value)} is not possible: it must be {allowed}.")
-
-    beyond_reach = template("asked, found, names")(
-        "n_features={asked} is not possible: {found} feature(s) are in and no other can enter, "
-        "since each of {names:names} is constant or follows from these within classes. Ask for "
-        "at most {found}, or pass a smaller tolerance."
+    of = template("name, value, allowed")(
+        "{name}={value:value} is not valid: it must be {allowed}."
     )
 
-
-def _shown(value: object) -> str:
-    """A value as Python writes it; of rows given by mistake only the shape: they are private."""
-    shape = getattr(value, "shape", None)
-    if shape:
-        return f"<{type(value).__name__} of shape {tuple(shape)}>"
-    found = repr(value)
-    return found if len(found) <= 200 else f"{found[:100]}..."
+    too_many_features = template("asked, available, names")(
+        "n_features={asked} is more than can be selected: after {available:n feature}, each of "
+        "{names:names} is constant or a linear combination of the selected ones within classes. "
+        "Pass n_features={available} or less, or a smaller tolerance."
+    )
 
 
 class ConstantColumnWarning(DiscriminantWarning):
@@ -276,15 +247,18 @@ class ConstantColumnWarning(DiscriminantWarning):
 
     @classmethod
     def of_columns(cls, columns: Sequence[str], what: str = "class") -> ConstantColumnWarning:
-        return cls(f"Constant column(s) {quote(columns)} say nothing of the {what}: left out.")
+        return cls(
+            f"Constant column(s) {quote(columns)} carry no information about the {what} and are "
+            "ignored."
+        )
 
 
 class ConstantInClassWarning(DiscriminantWarning):
     """A column has one value in a class, but not in others."""
 
     of_columns = template("columns, label")(
-        "Column(s) {columns:names} have one value only in class '{label}': their pooled variance "
-        "is used there. Drop them, or share one covariance (LDA, RDA with pooling)."
+        "Column(s) {columns:names} are constant in class '{label}', so their pooled variance is "
+        "used there. Drop them, or share one covariance (LDA, RDA with pooling)."
     )
 
 
@@ -293,15 +267,15 @@ class SeparatingColumnWarning(DiscriminantWarning):
 
     of_columns = template("columns, labels")(
         "Column(s) {columns:names} do not vary within class {labels:names} but differ between "
-        "classes: they separate these classes perfectly and decide alone, so that posteriors are "
-        "0 or 1. If a column was made from the label, drop it."
+        "classes: they separate these classes perfectly, so posteriors are 0 or 1 whatever the "
+        "other columns. If a column was derived from the label, drop it."
     )
 
     of_direction = template("columns, labels")(
         "A combination of column(s) {columns:names} does not vary within class {labels:names} "
-        "but differs between classes: it separates these classes perfectly and decides alone, so "
-        "that posteriors are 0 or 1. If a column was made from the label, drop it; if many rows "
-        "are copies of a few, pass shrinkage='auto'."
+        "but differs between classes: it separates these classes perfectly, so posteriors are 0 "
+        "or 1 whatever the other columns. If a column was derived from the label, drop it; if "
+        "many rows are copies of a few, pass shrinkage='auto'."
     )
 
 
@@ -318,41 +292,38 @@ class CollinearWarning(DiscriminantWarning):
         condition: float,
         remedy: str | None = "shrinkage",
     ) -> CollinearWarning:
-        digits = max(0.0, 16.0 - _log10(condition))
         way_out = "" if remedy is None else f" or pass {remedy} > 0"
-        if rank < features:
-            return cls(
-                f"Column(s) {quote(columns)} depend linearly on one another: rank {rank} of "
-                f"{features}, condition number {condition:.1e}, 0 correct digits expected in their "
-                "coefficients. What they say twice is left out once. "
-                f"Drop {features - rank} of them{way_out}."
-            )
+        almost, digits, drop = (
+            ("", "0", f"Redundant columns are ignored. Drop {features - rank}")
+            if rank < features
+            else ("almost ", f"about {_digits(condition)}", "Drop one")
+        )
         return cls(
-            f"Column(s) {quote(columns)} almost depend linearly on one another: rank {rank} of "
-            f"{features}, condition number {condition:.1e}, about {digits:.0f} correct digits "
-            f"expected in the coefficients. Drop one of them{way_out}."
+            f"Column(s) {quote(columns)} {almost}depend linearly on one another: rank {rank} of "
+            f"{features}, condition number {condition:.1e}, {digits} correct digits expected in "
+            f"their coefficients. {drop} of them{way_out}."
         )
 
     @classmethod
     def of_test(cls, what: str, columns: Sequence[str], condition: float) -> CollinearWarning:
-        digits = max(0.0, 16.0 - _log10(condition))
         return cls(
-            f"{what}: column(s) {quote(columns)} almost depend linearly on one another "
-            f"(condition number {condition:.1e}), so about {digits:.0f} digits of "
-            "the statistics are correct. Leave one of them out: moments.select([...])."
+            f"{what}: column(s) {quote(columns)} almost depend linearly on one another (condition "
+            f"number {condition:.1e}), so about {_digits(condition)} digits of the statistics are "
+            "correct. Leave one of them out: moments.select([...])."
         )
 
 
-def _log10(value: float) -> float:
-    return math.log10(value) if math.isfinite(value) and value > 0 else 16.0
+def _digits(condition: float) -> str:
+    known = math.isfinite(condition) and condition > 0
+    return f"{max(0.0, 16.0 - math.log10(condition)) if known else 0.0:.0f}"
 
 
 class BasisError(InputError):
-    """Columns cannot be made from these features."""
+    """A basis cannot be built from these features."""
 
     @classmethod
     def too_wide(cls, columns: int, limit: int, *, features: int, degree: int | None) -> BasisError:
-        powers = "" if degree is None else f" to degree {degree}"
+        powers = "" if degree is None else f" up to degree {degree}"
         return cls(
             f"The basis of {features} feature(s){powers} would have {columns:,} columns; the limit "
             f"is {limit:,}. Lower degree, pass interactions='only' or False, keep fewer features "
@@ -360,45 +331,41 @@ class BasisError(InputError):
         )
 
     of_centres = template("shape, features")(
-        "centres has shape {shape} for {features} feature(s): pass one row a centre with "
-        "{features} number(s), in the order of the columns."
+        "centres has shape {shape} for {features:n feature}: pass one row for each centre, with "
+        "{features:n number} in the order of the columns."
     )
 
     centre_not_finite = template("centre")(
-        "Centre {centre} (counted from 0) has a number that is not finite: correct it."
+        "Centre {centre} (counted from 0) has a number that is not finite. Correct it."
     )
 
     @classmethod
     def more_centres(cls, centres: int, rows: int, distinct: int | None = None) -> BasisError:
-        found = "" if distinct is None else f", {distinct} of them distinct,"
+        extent = "" if distinct is None else f", {distinct} of them distinct,"
         return cls(
-            f"{centres} centres for {rows} row(s) (n_samples={rows}){found} cannot all differ: "
-            f"pass centres={rows if distinct is None else distinct} or fewer."
+            f"{centres} centres for {rows} row(s) (n_samples={rows}){extent} cannot all differ. "
+            f"Pass centres={rows if distinct is None else distinct} or fewer."
         )
 
     no_width = template("centres")(
-        "The {centres} centre(s) and all rows are one point, so that there is no distance to "
-        "take the width of the kernels from: pass width."
+        "The {centres:n centre} and all rows are the same point, so the width of the kernels "
+        "cannot be derived from distances. Pass width."
     )
 
     overflow = template("row, column")(
-        "Row {row} (counted from 0): '{column}' is beyond the range of float64 (1.8e308). Lower "
-        "degree, or bring the column to a smaller unit first."
+        "Row {row} (counted from 0): '{column}' exceeds the range of float64 (1.8e308). Lower "
+        "degree, or rescale the column to a smaller unit."
     )
 
     sparse = template()(
-        "Kernels of sparse rows are nowhere zero, so that they would not be sparse: pass "
-        "X.toarray(), or few columns made of them (for instance with TruncatedSVD)."
+        "Kernels of sparse rows are nowhere zero, so the result would not be sparse. Pass "
+        "X.toarray(), or reduce the columns first (for instance with TruncatedSVD)."
     )
 
-    sparse_about = template("column")(
-        "'{column}' of sparse rows is not sparse, since it is not counted from zero. Fit to "
-        "sparse rows or with origin='zero', or pass X.toarray()."
+    sparse_centred = template("column")(
+        "'{column}' of sparse rows is not sparse, since it is measured from an origin other than "
+        "zero. Fit to sparse rows or with origin='zero', or pass X.toarray()."
     )
-
-
-def _cell(row: int, column: str) -> str:
-    return f"Row {row} (counted from 0), column '{column}'"
 
 
 class MissingValueError(InputError):
@@ -408,9 +375,9 @@ class MissingValueError(InputError):
     def of_cell(
         cls, row: int, column: str, *, rows: int | None = None, columns: int | None = None
     ) -> MissingValueError:
-        extent = "" if rows is None else f"; {rows} row(s) in {columns} column(s) in all"
+        extent = "" if rows is None else f"; {rows} row(s) in {columns} column(s) in total"
         return cls(
-            f"{_cell(row, column)}: missing (NaN or None{extent}). "
+            f"{_place(row, column)}: missing (NaN or None{extent}). "
             "Drop such rows, or fill them (for instance with sklearn.impute.SimpleImputer)."
         )
 
@@ -418,35 +385,32 @@ class MissingValueError(InputError):
 class InfiniteValueError(InputError):
     """A cell holds an infinity."""
 
-    @classmethod
-    def of_cell(cls, row: int, column: str) -> InfiniteValueError:
-        return cls(
-            f"{_cell(row, column)}: infinity (inf), or a number too large for float64. "
-            "Correct or drop the row; if the column is a ratio, its denominator may be zero."
-        )
+    of_cell = template("row, column")(
+        "Row {row} (counted from 0), column '{column}': infinity (inf), or a number too large "
+        "for float64. Correct or drop the row; if the column is a ratio, its denominator may be "
+        "zero."
+    )
 
-    @classmethod
-    def of_text(cls, row: int, column: str, text: str) -> InfiniteValueError:
-        return cls(
-            f"{_cell(row, column)}: the text {text!r} is infinity (inf), or a number too large for "
-            "float64 (more than 1.8e308). Correct or drop the row."
-        )
+    of_text = template("row, column, text")(
+        "Row {row} (counted from 0), column '{column}': the text {text!r} is infinity (inf), or "
+        "a number too large for float64 (more than 1.8e308). Correct or drop the row."
+    )
 
     of_sums = template("column")(
         "Column '{column}': differences or sums of squares overflow float64 (more than 1.8e308), "
-        "so that its spread becomes infinity (inf). Divide the column, or the weights, by a "
-        "large number, or drop the rows that are that far out."
+        "so its variance becomes infinity (inf). Divide the column, or the weights, by a large "
+        "number, or drop the extreme rows."
     )
 
     of_row = template("row, name")(
         "Row {row} (counted from 0): its values are so large that {name} overflows float64 (more "
-        "than 1.8e308) and has no answer. Correct or drop the row, or divide the columns by a "
-        "large number before the fit."
+        "than 1.8e308). Correct or drop the row, or divide the columns by a large number before "
+        "fitting."
     )
 
 
 class TextInNumberError(InputError):
-    """A cell holds a text where a number is needed."""
+    """A cell holds text where a number is needed."""
 
     @classmethod
     def of_cell(cls, row: int, column: str, text: str) -> TextInNumberError:
@@ -455,22 +419,22 @@ class TextInNumberError(InputError):
             if text.count(",") == 1 and text.replace(",", "", 1).strip("+- ").isdigit()
             else "Convert the column to numbers, or let discriminant.Encoded(...) encode it."
         )
-        return cls(f"{_cell(row, column)}: could not convert the text {text!r} to a number. {hint}")
-
-
-class CellTypeError(InputError, TypeError):
-    """A cell holds something that is no number at all."""
-
-    @classmethod
-    def of_cell(cls, row: int, column: str, kind: str) -> CellTypeError:
         return cls(
-            f"{_cell(row, column)}: argument must be a string or a number, not {kind!r}. "
-            "Features are numbers: convert or drop the column."
+            f"{_place(row, column)}: could not convert the text {text!r} to a number. {hint}"
         )
 
 
+class CellTypeError(InputError, TypeError):
+    """A cell holds neither a number nor text."""
+
+    of_cell = template("row, column, kind")(
+        "Row {row} (counted from 0), column '{column}': argument must be a string or a number, "
+        "not {kind!r}. Convert or drop the column."
+    )
+
+
 class ColumnTypeError(InputError):
-    """A column has a type that is not a number."""
+    """A column has a type that is not numeric."""
 
     @classmethod
     def of_column(cls, column: str, dtype: str) -> ColumnTypeError:
@@ -479,17 +443,17 @@ class ColumnTypeError(InputError):
                 f"Complex data not supported: column '{column}' is {dtype}. "
                 "Pass its real and imaginary parts as two columns."
             )
-        hint = "let discriminant.Encoded(...) encode it, or do so as numbers"
+        hint = "encode it (discriminant.Encoded(...) does)"
         if "date" in dtype.lower():
-            hint = "turn dates into numbers (days since some day)"
+            hint = "convert dates to numbers (days since some date)"
         elif "delta" in dtype.lower() or "duration" in dtype.lower():
-            hint = "turn times into numbers (seconds)"
-        return cls(f"Column '{column}' is of type {dtype}, not a number: {hint} or drop it.")
+            hint = "convert durations to numbers (seconds)"
+        return cls(f"Column '{column}' has type {dtype}, not a number: {hint}, or drop it.")
 
     of_categories = template("column, categories")(
         "Column '{column}' holds {categories} categories, not numbers. Encode it "
-        "(discriminant.Encoded(...) does, or a OneHotEncoder), drop it, or convert it to numbers "
-        "if their order and distances are meant."
+        "(discriminant.Encoded(...) does, or OneHotEncoder), drop it, or convert it to numbers "
+        "if order and distances are meaningful."
     )
 
 
@@ -497,7 +461,7 @@ class LargeIntegerWarning(DiscriminantWarning):
     """Integers beyond 2**53 lose digits as float64."""
 
     of_columns = template("columns")(
-        "Column(s) {columns:names} hold integers beyond 2**53: digits are lost as float64, so "
+        "Column(s) {columns:names} hold integers beyond 2**53, which lose digits as float64, so "
         "different values may become equal. Drop a column that is an identifier."
     )
 
@@ -510,7 +474,7 @@ class ShapeError(InputError):
         if ndim > 2:
             return cls(
                 f"Expected 2D array, got {ndim}D array instead. Rows are samples: Reshape your "
-                "data with X.reshape(len(X), -1) to lay the features of a row side by side."
+                "data with X.reshape(len(X), -1) to put all features of a sample in one row."
             )
         return cls(
             f"Expected 2D array, got {ndim}D array instead. Rows are samples: Reshape your data "
@@ -519,27 +483,27 @@ class ShapeError(InputError):
 
     @classmethod
     def not_a_table(cls, kind: str) -> ShapeError:
-        hint = "Call its collect() first." if "lazy" in kind.lower() else ""
-        if kind == "PartitionedTable":
+        if kind in ("Parted", "PartitionedTable"):
             return cls(
-                "Expected 2D array, got rows in parts (discriminant.rows) instead: their answers "
-                "need not fit into memory. Pass predict_file(model, source, out) the files or the "
-                "table they lie in, predict_frame(model, frame) a Dask or Spark frame, or "
-                "evaluate(model, rows) to have them measured."
+                "Expected 2D array, got a partitioned table (discriminant.rows) instead, whose "
+                "predictions need not fit into memory. Pass its files or table to "
+                "predict_file(model, source, out), a Dask or Spark frame to predict_frame(model, "
+                "frame), or call evaluate(model, rows) for the measures."
             )
+        hint = " Call its collect() first." if "lazy" in kind.lower() else ""
         return cls(
             f"Expected 2D array, got {kind} instead. Pass an array, a sparse matrix or a data "
-            f"frame that holds one row for each sample. {hint}".rstrip()
+            f"frame with one row for each sample.{hint}"
         )
 
     of_pointers = template()(
-        "The row pointers (indptr) of the sparse matrix do not rise from 0 to the number of its "
-        "entries. Build it again, for instance with scipy.sparse.coo_array((data, (i, j)))."
+        "The row pointers (indptr) of the sparse matrix do not increase from 0 to the number of "
+        "its entries. Build it again, for instance with scipy.sparse.coo_array((data, (i, j)))."
     )
 
-    ragged = template("row, found, first")(
-        "Row {row} (counted from 0) has {found} entries and row 0 has {first}: all rows need the "
-        "same features. Fill what is missing or drop the row."
+    ragged = template("row, entries, first")(
+        "Row {row} (counted from 0) has {entries} entries and row 0 has {first}, but all rows "
+        "need the same features. Fill the missing entries or drop the row."
     )
 
     @classmethod
@@ -554,25 +518,25 @@ class ShapeError(InputError):
         "numeric column."
     )
 
-    of_lengths = template("what, found, rows")(
-        "{what} has {found} entries for {rows} rows: pass one for each row."
+    of_lengths = template("what, entries, rows")(
+        "{what} has {entries} entries for {rows} rows: pass one for each row."
     )
 
     of_truth = template("labels, rows")(
         "X has {rows} rows and y has {labels} labels: pass one label for each row."
     )
 
-    of_width = template("found, fitted, name")(
-        "X has {found} features, but {name} is expecting {fitted} features as input. An array "
+    of_width = template("width, fitted, name")(
+        "X has {width} features, but {name} is expecting {fitted} features as input. An array "
         "has no column names to match by: pass the same columns in the same order."
     )
 
 
 class ColumnNamesError(InputError):
-    """Names of columns do not fit."""
+    """Column names do not match, or are not valid."""
 
     not_classes = template("what, names, labels")(
-        "The columns of {what} are named {names:names 20}, and the classes are {labels:names "
+        "The columns of {what} are named {names:names 20}, but the classes are {labels:names "
         "20}. Name each column by its class; or pass classes=, the class of each column in "
         "order; or an array, its columns in the order of the sorted labels."
     )
@@ -580,14 +544,14 @@ class ColumnNamesError(InputError):
     @classmethod
     def of_missing(cls, missing: Sequence[str], extra: Sequence[str]) -> ColumnNamesError:
         note = f" Columns not used by the model: {quote(extra)}." if extra else ""
-        way = "Rename or add the missing ones."
+        way_out = "Rename or add the missing ones."
         if any(name.partition("=")[0] in set(extra) for name in missing if "=" in name):
-            way = (
-                "Some are levels of categories: fit the model within Encoded(...), which takes the "
-                "columns as they are, and fits rows of discriminant.rows too."
+            way_out = (
+                "Some are levels of categories: fit the model within Encoded(...), which accepts "
+                "the columns as they are, in memory or from discriminant.rows."
             )
         return cls(
-            f"Missing column(s) {quote(missing)}: the model was fitted with them.{note} {way}"
+            f"Missing column(s) {quote(missing)}: the model was fitted with them.{note} {way_out}"
         )
 
     @classmethod
@@ -601,36 +565,34 @@ class ColumnNamesError(InputError):
 
     @classmethod
     def of_header(cls, path: str, name: str, places: Sequence[int]) -> ColumnNamesError:
-        """Places are counted from 1, as spreadsheets do."""
-        where = " and ".join(str(place) for place in places[:5])
-        more = f" and {len(places) - 5} more" if len(places) > 5 else ""
+        """`places` are counted from 1, as spreadsheets do."""
+        where = enumerate_first(places, 5, " and ")
         if name:
             return cls(
-                f"{path}, first line: the column name '{name}' stands at positions {where}{more}: "
-                "rename one of them. If that line is no line of names, put one there."
+                f"{path}, first line: the column name '{name}' occurs at positions {where}. Rename "
+                "one of them; if the file has no header, put a line of names there."
             )
         return cls(
-            f"{path}, first line: the names at positions {where}{more} are empty. It may not be "
-            "the line of names: delete titles and empty lines above that, or name the columns."
+            f"{path}, first line: the names at positions {where} are empty. Delete titles and "
+            "empty lines above the header, or name the columns."
         )
 
-    @classmethod
-    def of_duplicates(cls, name: str, positions: Sequence[int]) -> ColumnNamesError:
-        where = " and ".join(str(p) for p in positions)
-        return cls(f"Column name '{name}' stands at positions {where}: rename one of them.")
+    of_duplicates = template("name, positions")(
+        "Column name '{name}' occurs at positions {positions:list}. Rename one of them."
+    )
 
 
 class NamesUncheckedWarning(DiscriminantWarning):
-    """Columns are taken in order, since one side has no names to match by."""
+    """Columns are matched by position, since one side has no names."""
 
     given_without = template("name")(
         "X does not have valid feature names, but {name} was fitted with feature names: columns "
-        "are taken in order, unchecked. Pass a data frame to match them by name."
+        "are matched by position, unchecked. Pass a data frame to match them by name."
     )
 
     fitted_without = template("name")(
-        "X has feature names, but {name} was fitted without feature names: columns are taken in "
-        "order, unchecked. Fit to a data frame to match them by name."
+        "X has feature names, but {name} was fitted without feature names: columns are matched "
+        "by position, unchecked. Fit to a data frame to match them by name."
     )
 
 
@@ -646,14 +608,14 @@ _ONE_GROUP = re.compile("[+-]?[1-9][0-9]{0,2},[0-9]{3}")  # 1,001: thousands or 
 _GROUPS = re.compile("[+-]?[1-9][0-9]{0,2}(,[0-9]{3}){2,}")
 
 
-def _place(row: int, column: str, line: int | None) -> str:
-    """Where a cell stands; a line is counted from 1 as editors do, a row from 0."""
+def _place(row: int, column: str, line: int | None = None) -> str:
+    """Location of a cell: the line is counted from 1, as editors do, the row from 0."""
     at = "" if line is None else f", line {line} of the file"
     return f"Row {row} (counted from 0{at}), column '{column}'"
 
 
 class BadNumberError(TextInNumberError):
-    """A text in a column of numbers."""
+    """Text in a column of numbers."""
 
     @classmethod
     def of(
@@ -664,13 +626,13 @@ class BadNumberError(TextInNumberError):
             return cls(
                 f"{_place(row, column, line)}: the text {text!r} may be {whole}{part} or "
                 f"{whole}.{part}. Pass thousands=',' if the comma groups digits, or decimal=',' if "
-                "it is a decimal comma; or name the column in categories if it is no number, or in "
-                "exclude."
+                "it is a decimal comma; or list the column in categories if it is not a number, or "
+                "in exclude."
             )
         return cls(
-            f"{_place(row, column, line)}: the text {text[:80]!r} is no {kind}, and the others are."
-            f" {_hint(text)}Correct it, name it in missing_texts if it means 'missing', or name "
-            "the column in categories if it is no number, or in exclude."
+            f"{_place(row, column, line)}: the text {text[:80]!r} is not a {kind}, unlike the "
+            f"others in the column. {_hint(text)}Correct it, add it to missing_texts if it means "
+            "'missing', or list the column in categories if it is not a number, or in exclude."
         )
 
 
@@ -681,9 +643,9 @@ def _hint(text: str) -> str:
     if text.count(",") == 1 and text.replace(",", "", 1).strip("+- ").isdigit():
         return "It looks like a decimal comma: write '.'. "
     if stripped.startswith("0x"):
-        return "Hexadecimal numbers are not read. "
+        return "Hexadecimal numbers are not supported. "
     if "_" in text:
-        return "Digits are not grouped by '_'. "
+        return "Digits grouped by '_' are not supported. "
     return "It is a truth value, not a number. " if stripped in ("true", "false") else ""
 
 
@@ -697,12 +659,12 @@ class InfiniteCellError(InfiniteValueError):
         what = "infinity (inf)" if text is None else f"the text {text[:80]!r} is infinity (inf)"
         return cls(
             f"{_place(row, column, line)}: {what}, or a number too large for float64 (more than "
-            "1.8e308). Correct or drop the row; of a ratio, the denominator may be zero."
+            "1.8e308). Correct or drop the row; in a ratio, the denominator may be zero."
         )
 
 
 class MissingCellError(MissingValueError):
-    """A missing cell where the policy is to have none."""
+    """A missing cell where missing='error'."""
 
     @classmethod
     def of(
@@ -723,24 +685,25 @@ class MissingCellError(MissingValueError):
             "'indicator', 'marginal'."
         )
         return cls(
-            f"{_place(row, column, line)}: missing ({rows} row(s) in {columns} column(s) in all). "
-            f"{way_out}"
+            f"{_place(row, column, line)}: missing ({rows} row(s) in {columns} column(s) in "
+            f"total). {way_out}"
         )
 
     of_all = template("rows, columns")(
-        "All {rows} rows have a missing cell in one of {columns:names}, so that missing='drop' "
-        "leaves none: exclude the emptiest columns, or pass missing='mean' or 'indicator'."
+        "All {rows} rows have a missing cell in one of {columns:names}, so missing='drop' leaves "
+        "no row. Exclude the columns with most missing cells, or pass missing='mean' or "
+        "'indicator'."
     )
 
 
 class EmptyColumnError(MissingValueError):
-    """A column of missing cells only."""
+    """All cells of a column are missing."""
 
-    of = template("column, rows")("Column '{column}' is missing in all {rows} rows: exclude it.")
+    of = template("column, rows")("Column '{column}' is missing in all {rows} rows. Exclude it.")
 
 
 class CategoryError(InputError):
-    """A category that the model has not seen."""
+    """A category was not seen during fitting, or the order of categories is not valid."""
 
     @classmethod
     def unseen(
@@ -754,25 +717,25 @@ class CategoryError(InputError):
         line: int | None = None,
     ) -> CategoryError:
         return cls(
-            f"{_place(row, column, line)}: the category {value[:80]!r} was not seen at the fit "
-            f"({rows} such row(s) in that column); known are {quote(known)}. Correct it, or fit "
-            "with unseen='ignore' (no indicator is 1) or 'reject' (such rows are not decided)."
+            f"{_place(row, column, line)}: the category {value[:80]!r} was not seen during "
+            f"fitting ({rows} such row(s) in that column); known are {quote(known)}. Correct it, "
+            "or fit with unseen='ignore' (no indicator is 1) or 'reject' (such rows are rejected)."
         )
 
     of_order = template("column, value, levels")(
-        "ordered={{'{column}': ...}} names the levels {levels:names}, and the column also holds "
-        "{value:short}: name every level, from lowest to highest."
+        "ordered={{'{column}': ...}} lists the levels {levels:names}, but the column also holds "
+        "{value:short}. List every level, from lowest to highest."
     )
 
     of_orders = template("column, levels")(
         "Column '{column}' is an ordered category, but parts of the table list its levels in "
-        "different orders ({levels:names} occur). Give one order, from lowest to highest: "
+        "different orders (levels: {levels:names}). Pass one order, from lowest to highest: "
         "ordered={{'{column}': [...]}}."
     )
 
 
 class TargetError(LabelError):
-    """The column of labels cannot be used."""
+    """The target column is not valid."""
 
     @classmethod
     def no_column(
@@ -784,82 +747,85 @@ class TargetError(LabelError):
             f"{quote(columns, 20)}."
         )
 
-    headless = template("target, columns")(
+    no_header = template("target, columns")(
         "There is no column '{target}'; the first line holds {columns:names}, which look like "
-        "values: does the file lack a line of names? Put one before the rows."
+        "values. If the file has no header, put a line of names before the rows."
     )
 
     all_unique = template("target, rows")(
-        "Column '{target}' has {rows} different labels in {rows} rows, so that every row is its "
-        "own class: it looks like an identifier. Name another target."
+        "Column '{target}' has {rows} different labels in {rows} rows, so every row is its own "
+        "class: it looks like an identifier. Name another target."
     )
 
     too_many = template("target, classes, rows, limit")(
         "Column '{target}' has {classes} different labels in {rows} rows, more than "
-        "max_classes={limit}. If it is no identifier and no number, raise max_classes "
+        "max_classes={limit}. If it is neither an identifier nor a number, raise max_classes "
         "(--max-classes)."
     )
 
     continuous_text = template("target, distinct, rows")(
         "Column '{target}' holds {distinct} different numbers in {rows} rows, written with "
-        "decimals: a regression target. Use LinearRegression, or cut it into classes."
+        "decimals, so it is a regression target. Use LinearRegression, or bin the values into "
+        "classes."
     )
 
 
 class NoFeaturesError(ShapeError):
-    """No column is left to learn from."""
+    """No column is left as a feature."""
 
     @classmethod
-    def of(cls, aside: Sequence[str]) -> NoFeaturesError:
-        told = f" Set aside: {'; '.join(aside)}." if aside else ""
+    def of(cls, excluded: Sequence[str]) -> NoFeaturesError:
+        reasons = f" Not used: {'; '.join(excluded)}." if excluded else ""
         return cls(
-            f"0 feature(s) are left, while a minimum of 1 is required: no column but the target "
-            f"can be used.{told} Name columns to keep in columns=."
+            "0 feature(s) are left, while a minimum of 1 is required: no column except the target "
+            f"can be used.{reasons} List the columns to use in columns=."
         )
 
 
 class ColumnKindError(ColumnTypeError):
-    """A column of a kind that is not read."""
+    """A column has a type that is not supported, or not the type it had during fitting."""
 
     of = template("column, kind")(
-        "Column '{column}' is of type {kind}, which is neither number, truth value, date nor "
-        "text: convert it, or leave it out with exclude=['{column}']."
+        "Column '{column}' has type {kind}, which is neither number, truth value, date nor text. "
+        "Convert it, or leave it out with exclude=['{column}']."
     )
 
-    changed = template("column, *, was, found")(
-        "Column '{column}' holds {found}, and at the fit it was {was}: convert it to what it was."
+    changed = template("column, *, was, now")(
+        "Column '{column}' holds {now}, but held {was} when the model was fitted. Convert it to "
+        "that type."
     )
 
 
 class LookalikeWarning(DiscriminantWarning):
-    """Names that a reader would take for one another."""
+    """Names or labels that look alike."""
 
     @classmethod
     def of(cls, what: str, pairs: Sequence[tuple[str, str]]) -> LookalikeWarning:
-        shown = ", ".join(f"{one!r} and {other!r}" for one, other in list(pairs)[:5])
-        more = f" and {len(pairs) - 5} more pair(s)" if len(pairs) > 5 else ""
+        shown = enumerate_first([f"{one!r} and {other!r}" for one, other in pairs])
         return cls(
-            f"Some {what} differ only by case, spaces or the form of their letters: {shown}{more}. "
-            "They are kept apart; correct them if they are meant to be one."
+            f"Some {what} differ only by case, spaces or the form of their letters: {shown}. They "
+            "are treated as different; correct them if they are meant to be the same."
         )
 
 
 class UnreadTextWarning(DiscriminantWarning):
-    """Texts that look like numbers or dates, and are not read as such."""
+    """Text columns look like numbers or dates but are not read as such."""
 
     @classmethod
     def of(cls, columns: Sequence[tuple[str, str, str, str, bool]]) -> UnreadTextWarning:
-        """Of each: name, what it looks like, an example, why it is not read, whether it is used."""
-        told = "; ".join(
-            f"'{name}' looks like {kind} ({example[:80]!r}) and is "
-            f"{'used as a category' if used else 'not used'}, because {why}"
-            for name, kind, example, why, used in list(columns)[:5]
+        """`columns`: name, apparent type, example, why it is not read so, whether it is used."""
+        shown = enumerate_first(
+            [
+                f"'{name}' looks like {kind} ({example[:80]!r}) and is "
+                f"{'used as a category' if used else 'not used'}, because {why}"
+                for name, kind, example, why, used in columns
+            ],
+            separator="; ",
         )
-        more = f"; and {len(columns) - 5} more" if len(columns) > 5 else ""
         return cls(
-            f"Columns of texts that may be worth more: {told}{more}. Write them as plain numbers "
-            "(1234.5) or dates (2023-10-27), name texts that mean 'missing' in missing_texts; or "
-            "name the columns in categories or exclude, if that is what they are."
+            f"Text columns that look like numbers or dates: {shown}. Write them as plain numbers "
+            "(1234.5) or dates (2023-10-27), and list texts that mean 'missing' in missing_texts; "
+            "or list the columns in categories or exclude to confirm."
         )
 
 
@@ -870,22 +836,20 @@ class UnknownOptionError(DiscriminantError, TypeError):
     def of(
         cls, estimator: str, option: str, *, known: Sequence[str], instead: str | None
     ) -> UnknownOptionError:
-        """`instead` is what does here what the option does elsewhere."""
+        """`instead` says how to get here what the option does in another library."""
         near = get_close_matches(option, known, n=1)
         if instead is None and near:
             instead = f"did you mean {near[0]}?"
         elif instead is not None:
             instead = f"{instead} (see docs/from_sklearn.md)."
-        has = f"Its options are {', '.join(known)}."
+        hint = f": {instead}" if instead else "."
         return cls(
-            f"{estimator} has no option '{option}'"
-            + (f": {instead}" if instead else ".")
-            + f" {has}"
+            f"{estimator} has no option '{option}'{hint} Its options are {', '.join(known)}."
         )
 
 
 class ResponseError(InputError):
-    """The numbers to regress on cannot be used."""
+    """Responses of a regression are not valid."""
 
     missing = template("row, column")(
         "Input y contains NaN: response {column} is missing in row {row}. Drop such rows."
@@ -897,41 +861,42 @@ class ResponseError(InputError):
     )
 
     @classmethod
-    def no_number(cls, dtype: str) -> ResponseError:
+    def not_numbers(cls, dtype: str) -> ResponseError:
         if "complex" in dtype:
             return cls("Complex data not supported: y is complex. Pass two columns of responses.")
-        return cls(f"y holds {dtype}, not numbers: to predict names use a classifier, say LDA.")
+        return cls(f"y holds {dtype}, not numbers. To predict names use a classifier, such as LDA.")
 
     absent = template("name")(
-        "{name} requires y to be passed, but the target y is None: pass one number a row."
+        "{name} requires y to be passed, but the target y is None: pass one number for each row."
     )
 
     of_classes = template("name")(
-        "The target of partitioned rows is a class, and {name} needs numbers: read the rows into "
-        "memory and pass X and y, or fit a classifier."
+        "The target of a partitioned table is a class, and {name} needs numbers. Read the rows "
+        "into memory and pass X and y, or fit a classifier."
     )
 
     several = template("name, responses")(
-        "{name} was fitted to {responses} responses, and a file has one column of predictions: "
-        "fit one model for each response, or call predict on a frame."
+        "{name} was fitted to {responses} responses, and a file has one column of predictions. "
+        "Fit one model for each response, or call predict on a frame."
     )
 
     of_names = template("name")(
-        "y holds names, and {name} needs numbers: for two classes by name fit Logistic(), or "
-        "pass 1.0 for rows of the class that is counted and 0.0 for the others."
+        "y holds names, and {name} needs numbers. For two named classes fit Logistic(), or pass "
+        "1.0 for rows of the class of interest and 0.0 for the others."
     )
 
     of_shape = template("shape")(
-        "y has shape {shape}: pass one number a row, or (rows, responses)."
+        "y has shape {shape}: pass one number for each row, or (rows, responses)."
     )
 
     of_columns = template("shape")(
-        "y has shape {shape}: pass one number a row. Only family='binomial' takes two columns, "
-        "of successes and of failures."
+        "y has shape {shape}: pass one number for each row. Only family='binomial' takes two "
+        "columns, successes and failures."
     )
 
-    of_width = template("found, fitted")(
-        "y has {found} response(s), but {fitted} were fitted before: pass as many."
+    of_width = template("width, fitted")(
+        "y has {width:n response}, but the model was fitted to {fitted} before. Pass the same "
+        "number of responses."
     )
 
     @classmethod
@@ -940,29 +905,28 @@ class ResponseError(InputError):
     ) -> ResponseError:
         others = f" (and of {count - 1} more)" if count > 1 else ""
         return cls(
-            f"y of row {row}{others}, counted from 0, is not {allowed}, as {asking} needs it. "
+            f"y of row {row}{others}, counted from 0, is not {allowed}, which {asking} requires. "
             f"Correct or drop the row, or {instead}."
         )
 
     of_one_value = template("value, family")(
-        "y is {value:g} in every row, so that the most likely {family} mean is {value:g} and its "
-        "score is infinite: there is nothing to fit. Add rows with other responses."
+        "y is {value:g} in every row, so the most likely {family} mean is {value:g}, its linear "
+        "predictor is infinite and there is nothing to fit. Add rows with other responses."
     )
 
     @classmethod
-    def out_of_reach(cls, size: float, bound: float) -> ResponseError:
+    def too_large(cls, size: float, bound: float) -> ResponseError:
         return cls(
-            f"The largest response is {size:.3g} in size, and powers of such numbers are no longer "
-            f"doubles: it must lie between {1 / bound:.0e} and {bound:.0e}. Measure y in another "
-            f"unit: pass y / {size:.0e}."
+            f"The largest absolute response is {size:.3g}, and powers of it overflow float64: it "
+            f"must lie between {1 / bound:.0e} and {bound:.0e}. Rescale y: pass y / {size:.0e}."
         )
 
 
 class OffsetError(InputError):
-    """An offset cannot be used."""
+    """An offset is not valid."""
 
     not_finite = template("row")(
-        "offset of row {row} (counted from 0) is not a finite number: correct or drop the row."
+        "offset of row {row} (counted from 0) is not a finite number. Correct or drop the row."
     )
 
     of_shape = template("shape, rows")(
@@ -970,10 +934,10 @@ class OffsetError(InputError):
     )
 
     not_numbers = template()(
-        "offset holds something other than numbers: pass one number for each row."
+        "offset holds values that are not numbers: pass one number for each row."
     )
 
-    forgotten = template()(
-        "The fit had an offset, so what it predicts depends on one: pass offset=, or offset=0 to "
-        "predict without."
+    absent = template()(
+        "The model was fitted with an offset, so predictions depend on one. Pass offset=, or "
+        "offset=0 to predict without."
     )

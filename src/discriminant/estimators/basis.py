@@ -262,7 +262,7 @@ class Basis(TransformerMixin, RowEstimator):
         (basis,) = self._basis.parts
         assert isinstance(basis, PolynomialBasis)
         if basis.degree > 1 and basis.origin.any():
-            raise BasisError.sparse_about(basis.names[-1])
+            raise BasisError.sparse_centred(basis.names[-1])
         with np.errstate(over="ignore", invalid="ignore"):
             found = basis.expand_sparse(features)
         for at in np.flatnonzero(~np.isfinite(found.data))[:1]:

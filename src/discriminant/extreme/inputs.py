@@ -97,7 +97,7 @@ def as_rows(
         features = _from_dense(features, np.float64 if unit else kind, names, scale)
     rows = features if features.format == "csr" else features.tocsr()
     if np.iscomplexobj(rows.data):
-        raise LabelTreeError.unsound_rows("it holds complex numbers")
+        raise LabelTreeError.invalid_sparse_rows("it holds complex numbers")
     finite = _looked_at(rows)
     seen = rows.data
     if not rows.has_canonical_format:  # entries out of order, or a cell in several: their sum
@@ -125,7 +125,7 @@ def check_sizes(rows: sparse.csr_matrix, *, names: tuple[str, ...] | None) -> No
         at = int(np.argmax(np.abs(rows.data)))
         row = int(np.searchsorted(rows.indptr, at, side="right")) - 1
         named = _named(names, int(rows.indices[at]))
-        raise LabelTreeError.beyond_squares(row, named, str(rows.dtype), most)
+        raise LabelTreeError.squares_overflow(row, named, str(rows.dtype), most)
 
 
 def tell_long_rows(model: Any, rows: sparse.csr_matrix) -> None:
@@ -153,7 +153,7 @@ def _from_dense(
             found = block.astype(kind)
         if not np.isfinite(found).all():
             row, column = np.argwhere(~np.isfinite(found))[0]
-            raise LabelTreeError.beyond_single(first + int(row), _named(names, int(column)))
+            raise LabelTreeError.overflows_float32(first + int(row), _named(names, int(column)))
         parts.append(sparse.csr_matrix(found))
     if not parts:
         raise ShapeError.no_rows(0)
@@ -187,11 +187,11 @@ def _looked_at(rows: Any) -> bool:
     starts, places, values = (native(held) for held in (rows.indptr, rows.indices, values))
     fault = loops.fault_of(starts, places, values, len(rows.data), n, width)
     if fault == loops.POINTERS:
-        raise LabelTreeError.unsound_rows("its row pointers do not rise from 0")
+        raise LabelTreeError.invalid_sparse_rows("its row pointers do not rise from 0")
     if fault == loops.SHORT:
-        raise LabelTreeError.unsound_rows("its row pointers lead beyond its entries")
+        raise LabelTreeError.invalid_sparse_rows("its row pointers lead beyond its entries")
     if fault == loops.COLUMNS:
-        raise LabelTreeError.unsound_rows(f"it has columns outside of 0 to {width - 1}")
+        raise LabelTreeError.invalid_sparse_rows(f"it has columns outside of 0 to {width - 1}")
     return fault != loops.NUMBERS
 
 
@@ -202,7 +202,7 @@ def _blame(features: Any, names: tuple[str, ...] | None) -> None:
     Block(whole, codes).blame(numbered(features.shape[1]) if names is None else names)
     found = features.tocoo()
     at = int(np.flatnonzero(np.abs(found.data) > np.finfo(np.float32).max)[0])
-    raise LabelTreeError.beyond_single(int(found.row[at]), _named(names, int(found.col[at])))
+    raise LabelTreeError.overflows_float32(int(found.row[at]), _named(names, int(found.col[at])))
 
 
 def _named(names: tuple[str, ...] | None, column: int) -> str:
@@ -265,7 +265,7 @@ def _are_sets(y: Any) -> bool:
 def _of_sets(y: Sequence[Any]) -> LabelSets:
     for row, held in enumerate(y):
         if not isinstance(held, _SETS):
-            raise LabelSetError.no_set(row, type(held).__name__)
+            raise LabelSetError.not_a_set(row, type(held).__name__)
     starts = np.concatenate([[0], np.cumsum([len(held) for held in y])])
     if not starts[-1]:
         raise LabelSetError.all_empty(len(y))

@@ -392,7 +392,7 @@ def halved(tree: Tree) -> Tree:
 def _half(layer: Layer) -> Layer:
     largest = float(np.abs(layer.weight).max(initial=0.0))
     if largest > float(np.finfo(np.float16).max):
-        raise LabelTreeError.beyond_half(largest)
+        raise LabelTreeError.overflows_float16(largest)
     return replace(layer, weight=layer.weight.astype(np.float16))
 
 
@@ -563,7 +563,7 @@ class LabelTree(ClassifierMixin, LabelAnswers):
             return self._fit_table(X, y)
         X, y, weight = to_memory(X, y, None, type(self).__name__)
         if weight is not None:
-            raise WeightError.not_taken(type(self).__name__)
+            raise WeightError.not_supported(type(self).__name__)
         rows, names, sets, scale = self._opened(X, y)
         with merge_warnings():
             sets.tell()
@@ -587,7 +587,7 @@ class LabelTree(ClassifierMixin, LabelAnswers):
         """
         check_options(self)
         if not from_moments(self):
-            raise LabelTreeError.moments_elsewhere(self.tree)
+            raise LabelTreeError.needs_rows(self.tree)
         if not isinstance(moments, ClassMoments):
             allowed = "what discriminant.moments(X, y) returns; for rows there is fit(X, y)"
             raise OptionError.of("moments", type(moments).__name__, allowed)

@@ -101,7 +101,7 @@ def _of_names(names: Any, ends: Any, known: Labels) -> Any:
     """Names one after the other, those of a row up to its end."""
     place = {label: code for code, label in enumerate(known.tolist())}
     if len(place) < len(known):
-        raise LabelError.twice(known.tolist())
+        raise LabelError.duplicate_classes(known.tolist())
     labels, codes = encode_labels(names) if len(names) else (known[:0], np.zeros(0, np.intp))
     check_kinds(labels, known)
     unknown = [label for label in labels.tolist() if label not in place]

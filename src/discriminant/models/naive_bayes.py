@@ -128,6 +128,6 @@ def _check(rows: ClassRows) -> None:
     if len(rows.labels) < 2:
         raise LabelError.one_class(rows.labels[0] if len(rows.labels) else "none")
     for k in np.flatnonzero(rows.weight <= 0):
-        raise WeightError.class_without(rows.labels[k])
+        raise WeightError.zero_class(rows.labels[k])
     if rows.rows.sum() <= len(rows.labels):
         raise TooFewRowsError.of_table(int(rows.rows.sum()), len(rows.labels), "a mean deviation")

@@ -271,7 +271,7 @@ def _possible(moments: ClassMoments) -> ClassMoments:
         least = eigvalsh(scatter[np.ix_(moving, moving)] / sd[:, None] / sd).min(initial=0.0)
         if least < -(10.0**-DIGITS) * max(len(sd), 1):
             label = None if moments.detail == "pooled" else moments.labels[k]
-            raise MomentsMismatchError.not_among(label)
+            raise MomentsMismatchError.not_included(label)
     return moments
 
 

@@ -152,7 +152,7 @@ class Wishes:
             for name in some:
                 if name not in known:
                     if what == "target" and _values_for_names(names):
-                        raise TargetError.headless(str(name), names)
+                        raise TargetError.no_header(str(name), names)
                     raise TargetError.no_column(str(name), names, nearest(name, names), what=what)
 
     def wanted(self, names: Sequence[str]) -> list[str]:

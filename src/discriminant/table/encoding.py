@@ -287,7 +287,7 @@ class _Work:
             return self._parsed(column, cells)
         if (cells.kind == "date") != (column.kind == "date"):
             raise ColumnKindError.changed(
-                column.name, was=_WORDS[column.kind], found=_WORDS[cells.kind]
+                column.name, was=_WORDS[column.kind], now=_WORDS[cells.kind]
             )
         return cells.values
 

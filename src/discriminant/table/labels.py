@@ -294,7 +294,7 @@ def _encode_objects(y: npt.NDArray[Any]) -> tuple[Labels, Codes]:
     try:
         return _sorted_codes(y)
     except TypeError:
-        raise LabelError.unordered(kinds.pop().__name__) from None
+        raise LabelError.unsortable(kinds.pop().__name__) from None
 
 
 def _encode_numbers(y: npt.NDArray[Any], kinds: set[type]) -> tuple[Labels, Codes]:

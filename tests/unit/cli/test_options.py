@@ -175,7 +175,7 @@ def test_every_option_is_known_to_apply_or_to_be_refused_somewhere(command):
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        (("--exclude", "y"), "--exclude 'y' is not possible: it must be a column other than the"),
+        (("--exclude", "y"), "--exclude 'y' is not valid: it must be a column other than the"),
         (("--weight", "a", "--exclude", "a"), "other than the weight"),
         (("--ordered", "y=ill,well"), "--ordered 'y' is not possible"),
         (("--category", "a", "--exclude", "a"), "a column that is used"),
@@ -190,7 +190,7 @@ def test_column_with_contradictory_roles_is_refused(options, says, engine, place
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        (("rows.parquet", "--delimiter", ";"), "--delimiter ';' is not possible: it must be left"),
+        (("rows.parquet", "--delimiter", ";"), "--delimiter ';' is not valid: it must be left"),
         (("rows.parquet", "--engine", "files", "--encoding", "utf-8"), "it is for CSV files"),
         (("rows.csv", "--engine", "files", "--max-bytes", "99999"), "read into memory"),
         (("rows.csv", "--engine", "sql"), "--engine 'sql' does not read this source; 'files' does"),

@@ -138,7 +138,7 @@ def test_columns_may_be_called_by_numbers(way):
 
 def test_two_columns_that_are_one_text_are_refused():
     frame = frame_of(3).set_axis([0, "0", 2, 3, "y"], axis=1)
-    with pytest.raises(dd.errors.ColumnNamesError, match="'0' stands at positions 0 and 1"):
+    with pytest.raises(dd.errors.ColumnNamesError, match="'0' occurs at positions 0, 1"):
         rows(ddf.from_pandas(frame, npartitions=3), target="y")
 
 

@@ -96,7 +96,7 @@ def test_a_frame_without_rows_is_said():
 
 def test_two_columns_of_one_name_are_refused():
     laid = sparks.lay(numbers(4, 30), 1)
-    with pytest.raises(ColumnNamesError, match="'x0' stands at positions 0 and 5"):
+    with pytest.raises(ColumnNamesError, match="'x0' occurs at positions 0, 5"):
         dd.rows(laid.select("*", "x0"), target="y")
 
 

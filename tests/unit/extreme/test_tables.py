@@ -190,7 +190,7 @@ def test_units_do_not_matter_when_columns_are_standardized(goods):
 def test_sparse_columns_are_not_standardized():
     from scipy import sparse
 
-    with pytest.raises(LabelTreeError, match="standardize=True is for dense rows"):
+    with pytest.raises(LabelTreeError, match="standardize=True needs dense rows"):
         dd.LabelTree(standardize=True).fit(sparse.csr_array(np.eye(4)), [0, 1, 0, 1])
 
 

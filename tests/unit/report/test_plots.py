@@ -431,7 +431,7 @@ def test_what_cannot_be_drawn_is_said_with_the_way_out(name):
 def test_a_shuffled_walk_without_a_seed_cannot_be_walked_again():
     X, y = SEPALS[:100], KINDS[:100]
     model = dd.Perceptron(shuffle=True).fit(X, y)
-    with pytest.raises(OptionError, match="random_state=None is not possible: it must be a whole"):
+    with pytest.raises(OptionError, match="random_state=None is not valid: it must be a whole"):
         dd.plot_perceptron_path(model, X, y)
 
 

@@ -70,7 +70,7 @@ def reasons():
                 test(dd.moments(rows, labels))
             except DiscriminantError as reason:
                 yield str(reason)
-    yield str(WeightError.not_taken("Perceptron"))
+    yield str(WeightError.not_supported("Perceptron"))
 
 
 @pytest.mark.parametrize("reason", list(reasons()))

@@ -507,7 +507,7 @@ def test_predictions_of_a_regressor_are_written_as_numbers(suffix, tmp_path):
 
 def test_encoded_regressor_refuses_what_only_classes_have(tmp_path):
     FRAME.assign(y=Y).to_csv(tmp_path / "t.csv", index=False)
-    with pytest.raises(ResponseError, match="partitioned rows is a class, and LinearRegression"):
+    with pytest.raises(ResponseError, match="a partitioned table is a class, and LinearRegression"):
         Encoded(dd.LinearRegression()).fit(dd.rows(tmp_path / "t.csv", target="y"))
     with pytest.raises(OptionError, match=r"unseen='reject'.*regressor"):
         Encoded(dd.LinearRegression(), unseen="reject").fit(FRAME, NUMBERS)

@@ -184,7 +184,7 @@ def _log_determinants(moments: ClassMoments, standard: StandardisedScatter) -> F
         still = np.diagonal(covariance) <= rounding_variance(moments.mean[code][None, columns])
         if still.any():
             names = np.array(standard.features, dtype=object)[still].tolist()
-            raise InferenceError.flat_class(_BOX_M, label, names)
+            raise InferenceError.constant_in_class(_BOX_M, label, names)
         covariance = covariance / standard.sd[:, None] / standard.sd
         found.append(
             invertible_metric(covariance, standard.features, f"{_BOX_M}, class '{label}'").logdet
@@ -219,7 +219,7 @@ def _check_weight(standard: StandardisedScatter) -> None:
     light = standard.weight - 1 < d
     if light.any():
         labels, rows = standard.labels[light].tolist(), standard.weight[light].tolist()
-        raise InferenceError.light_classes(_BOX_M, labels, rows, d)
+        raise InferenceError.small_classes(_BOX_M, labels, rows, d)
 
 
 _HOTELLING = "Hotelling's T2"

@@ -296,7 +296,7 @@ def _moving(
     names = np.array(moments.features, dtype=object)
     alone = still & (between > 4 * noise * moments.weight.sum())
     if alone.any():
-        raise InferenceError.no_spread(what, names[alone].tolist())
+        raise InferenceError.no_variance(what, names[alone].tolist())
     if still.all():
         raise InferenceError.all_constant(what, names.tolist())
     if still.any():

@@ -240,7 +240,7 @@ class Folded:
         """What fits the model to at most so many rows of all parts but one."""
         labels = self.table.schema.labels
         if self.table.weight is not None and not has_fit_parameter(estimator, "sample_weight"):
-            raise WeightError.not_taken(type(estimator).__name__)
+            raise WeightError.not_supported(type(estimator).__name__)
         draw = np.random.default_rng(seed)
         drawn = [self._some(self._others(f), most, draw) for f in range(len(self.parts))]
 

@@ -284,7 +284,7 @@ def select_features(
     names = np.array(table.schema.features, dtype=object)
     dependent = tuple(names[judge.excluded() & ~judge.chosen])
     if n_features != "auto" and n_features not in [stand.size for stand in stands]:
-        raise OptionError.beyond_reach(int(n_features), stands[-1].size, dependent)
+        raise OptionError.too_many_features(int(n_features), stands[-1].size, dependent)
     place, why = _chosen(stands, criterion, n_features, choice)
     return Selection(
         table.schema.features,

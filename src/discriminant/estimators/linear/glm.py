@@ -124,7 +124,7 @@ def check_response_size(response: Floats, deviance: Deviance) -> None:
     least = 0.0 if kind == ("gaussian", "identity") else 1.0 / bound
     size = float(np.abs(response).max())
     if size and not least <= size <= bound:
-        raise ResponseError.out_of_reach(size, bound)
+        raise ResponseError.too_large(size, bound)
 
 
 def null_loss(responses: Responses, deviance: Deviance, offset: Any) -> float:
@@ -402,7 +402,7 @@ class GeneralisedLinearModel(RegressorMixin, LikelihoodInference, IterativeEstim
         """
         scores = self._rule_scores(X)[:, 0]
         if offset is None and self._kept.offset:
-            raise OffsetError.forgotten()
+            raise OffsetError.absent()
         return scores if offset is None else scores + open_offset(offset, len(scores))
 
     def inference(self) -> Inference:

@@ -211,7 +211,7 @@ class LinearRegression(RegressorMixin, RowEstimator):
     def _need_moments(self) -> None:
         """Rows can be added to or removed from moments, and a wide fit has kept none."""
         if getattr(self, "moments_", self) is None:
-            raise MomentsMismatchError.not_kept(self.n_features_in_)
+            raise MomentsMismatchError.not_stored(self.n_features_in_)
 
     def _checked(self) -> None:
         check_ridge(self.ridge)
@@ -360,11 +360,11 @@ def open_responses(y: Any, name: str) -> npt.NDArray[Any]:
     if found.ndim not in (1, 2) or not found.size:
         raise ResponseError.of_shape(found.shape)
     if found.dtype.kind == "c":
-        raise ResponseError.no_number("complex")
+        raise ResponseError.not_numbers("complex")
     try:
         numbers = found.astype(np.float64)
     except (TypeError, ValueError):
-        raise ResponseError.no_number(f"values such as {type(found.flat[0]).__name__}") from None
+        raise ResponseError.not_numbers(f"values such as {type(found.flat[0]).__name__}") from None
     wrong = np.argwhere(~np.isfinite(numbers))
     if len(wrong):
         row, *column = (int(i) for i in wrong[0])

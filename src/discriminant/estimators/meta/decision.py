@@ -245,7 +245,7 @@ class Decision(ClassifierMixin, MetaEstimatorMixin, EstimatorMixin, BaseEstimato
         elif has_fit_parameter(model, "sample_weight"):
             model.fit(X, y, sample_weight=sample_weight)
         else:
-            raise WeightError.not_taken(type(model).__name__)
+            raise WeightError.not_supported(type(model).__name__)
         self._hold(model)
         told = (y, sample_weight)
         if found is not None:

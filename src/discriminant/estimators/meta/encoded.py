@@ -97,7 +97,7 @@ def fit_with_weight(model: Any, X: Any, y: Any, weight: Any) -> None:
     elif has_fit_parameter(model, "sample_weight"):
         model.fit(X, y, sample_weight=weight)
     else:
-        raise WeightError.not_taken(type(model).__name__)
+        raise WeightError.not_supported(type(model).__name__)
 
 
 def _projects(model: Any) -> bool:

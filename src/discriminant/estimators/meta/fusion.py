@@ -217,7 +217,7 @@ def _fitted(source: str, model: Any, part: Any, y: Any, sample_weight: Any) -> A
     if sample_weight is None:
         return model.fit(part, y)
     if not has_fit_parameter(model, "sample_weight"):
-        raise WeightError.not_taken(type(model).__name__)
+        raise WeightError.not_supported(type(model).__name__)
     return model.fit(part, y, sample_weight=sample_weight)
 
 

@@ -134,10 +134,10 @@ def fit_binary_estimators(
     """A clone of the classifier for each column, fitted to the rows of its two sides."""
     weight = open_weight(sample_weight, len(codes))
     if weight is not None and not has_fit_parameter(base, "sample_weight"):
-        raise WeightError.not_taken(type(base).__name__)
+        raise WeightError.not_supported(type(base).__name__)
     if weight is not None:
         for k in np.flatnonzero(np.bincount(codes, weight, minlength=len(signs)) == 0):
-            raise WeightError.class_without(labels[k])
+            raise WeightError.zero_class(labels[k])
     if is_sparse(X):
         X = canonical_rows(X)
     M = signs.shape[1]

@@ -542,7 +542,7 @@ class Reweighted(RebalancingClassifier):
         weight = open_weight(sample_weight, len(codes))
         count = np.bincount(codes, weight, minlength=len(labels)).astype(np.float64)
         for k in np.flatnonzero(count == 0):
-            raise WeightError.class_without(labels[k])
+            raise WeightError.zero_class(labels[k])
         factor = class_weights(count, labels, self.weights, beta=self.beta)
         row = factor[codes] if weight is None else weight * factor[codes]
         model.fit(X, y, sample_weight=row)
@@ -553,7 +553,7 @@ class Reweighted(RebalancingClassifier):
     def _fit_parted(self, model: Any, rows: PartitionedTable) -> Self:
         count = rows.moments.weight
         for k in np.flatnonzero(count == 0):
-            raise WeightError.class_without(rows.schema.labels[k])
+            raise WeightError.zero_class(rows.schema.labels[k])
         factor = class_weights(count, rows.schema.labels, self.weights, beta=self.beta)
         model.fit(rows.reweight(factor))
         self.estimator_, self.weights_ = model, factor

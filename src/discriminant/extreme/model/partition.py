@@ -112,7 +112,7 @@ def given(hierarchy: Any, labels: Sequence[Hashable]) -> Partition:
             tree.join(pairs)
         return tree.partition(labels)
     except HierarchyError as fault:
-        raise fault.meaning(_meant(hierarchy, pairs, labels)) from None
+        raise fault.with_hint(_meant(hierarchy, pairs, labels)) from None
 
 
 class Named:
@@ -186,7 +186,7 @@ class Named:
             places.setdefault(self.names[leaf], []).append(leaf)
         hollow = [leaf for leaf in leaves if leaf in self.hollow and self.names[leaf] not in code]
         if hollow:
-            raise HierarchyError.hollow(len(hollow), self._place(hollow[0], above))
+            raise HierarchyError.empty_node(len(hollow), self._place(hollow[0], above))
         unknown = [name for name in places if name not in code]
         if unknown:
             raise HierarchyError.unknown(unknown, self._place(places[unknown[0]][0], above))

@@ -89,7 +89,7 @@ def pooled_degrees(moments: ClassMoments, denominator: Denominator) -> float:
     total = float(class_degrees(moments, denominator)[moments.weight > 0].sum())
     weight = float(moments.weight.sum())
     if total <= 64 * _EPS * weight:
-        raise WeightError.too_light(weight, int((moments.weight > 0).sum()))
+        raise WeightError.denominator_not_positive(weight, int((moments.weight > 0).sum()))
     return total
 
 

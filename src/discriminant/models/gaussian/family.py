@@ -70,7 +70,7 @@ def class_prior(
     """(K,) checked prior; None is the share of each class in the weight."""
     if prior is None:
         for k in np.flatnonzero(moments.weight <= 0):
-            raise WeightError.class_without(moments.labels[k])
+            raise WeightError.zero_class(moments.labels[k])
         return np.asarray(moments.weight / moments.weight.sum())
     return validate_prior(prior, moments.labels)
 
@@ -131,7 +131,7 @@ def check_classes(moments: ClassMoments) -> None:
     if len(moments.labels) < 2:
         raise LabelError.one_class(moments.labels[0] if len(moments.labels) else "none")
     for k in np.flatnonzero(moments.weight <= 0):
-        raise WeightError.class_without(moments.labels[k])
+        raise WeightError.zero_class(moments.labels[k])
     if moments.rows.sum() <= len(moments.labels):
         raise TooFewRowsError.of_table(
             int(moments.rows.sum()), len(moments.labels), "a within-class covariance"
@@ -142,7 +142,7 @@ def check_rows_per_class(moments: ClassMoments, denominator: Denominator) -> Non
     """Every class heavy enough to have a covariance of its own."""
     for k in np.flatnonzero(class_degrees(moments, denominator) <= 0):
         if moments.rows[k] > 1:
-            raise WeightError.too_light(float(moments.weight[k]), 1)
+            raise WeightError.denominator_not_positive(float(moments.weight[k]), 1)
         raise TooFewRowsError.of_class(
             moments.labels[k], int(moments.rows[k]), 2, "a covariance of its own"
         )

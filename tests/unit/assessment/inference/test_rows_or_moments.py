@@ -25,13 +25,15 @@ def test_two_classes_of_rows_are_compared_as_those_of_moments():
 @pytest.mark.parametrize("test", [*TESTS, hotelling])
 def test_rows_without_labels_are_refused_with_what_would_do(test):
     detail = "class" if test in (box_m, hotelling) else "pooled"
-    with pytest.raises(MomentsMismatchError, match=rf"a ndarray alone: pass X and y.*'{detail}'"):
+    with pytest.raises(MomentsMismatchError, match=rf"only a ndarray. Pass X and y.*'{detail}'"):
         test(X)
 
 
 @pytest.mark.parametrize("detail", ["diagonal", "pooled", "rows"])
 def test_what_box_m_asks_for_is_what_it_takes(detail):
-    with pytest.raises(MomentsMismatchError, match=f"'class' and these are '{detail}'.*'class'"):
+    with pytest.raises(
+        MomentsMismatchError, match=f"'class', but these have detail '{detail}'.*'class'"
+    ):
         box_m(moments(X, Y, detail=detail))
 
 
@@ -50,5 +52,5 @@ def test_rows_are_checked_as_those_of_a_fit(test):
 
 
 def test_a_second_table_of_rows_is_not_taken_for_labels():
-    with pytest.raises(MomentsMismatchError, match="'pooled' and these are 'rows'"):
+    with pytest.raises(MomentsMismatchError, match="'pooled', but these have detail 'rows'"):
         hotelling(moments(X, Y), X)

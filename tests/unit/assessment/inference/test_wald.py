@@ -315,7 +315,7 @@ def test_there_are_no_standard_errors_with_a_ridge():
 
 @pytest.mark.parametrize("ask", [lambda m: m.intervals(0.95, "profile"), lambda m: m.drop_each()])
 def test_what_fits_again_asks_for_the_rows(ask):
-    with pytest.raises(InferenceError, match=r"keeps no rows: pass X and y"):
+    with pytest.raises(InferenceError, match=r"stores no rows. Pass X and y"):
         ask(GLM("poisson").fit(*POISSON))
 
 
@@ -378,7 +378,7 @@ def test_rows_that_differ_a_little_are_named_as_other_rows():
     X, codes = classes_of(K=2, n=400)
     model = Logistic().fit(X, codes)
     nearly = X * (1 + 1e-3)  # at a maximum the deviance stands still for that, the gradient not
-    with pytest.raises(InferenceError, match=r"not the rows of the fit: it has converged"):
+    with pytest.raises(InferenceError, match=r"not the rows of the fit: it converged"):
         model.drop_each(nearly, codes)
 
 

@@ -249,7 +249,10 @@ def test_a_column_made_from_others_cannot_enter_after_them_and_is_named():
     frame = pd.DataFrame(np.column_stack([rows, rows[:, 0] + rows[:, 1]]), columns=list("abcs"))
     found = select_features(LDA(), frame, codes, fold)
     assert len(found.stages) == 4 and found.stages[-1].size == 3 and len(found.dependent) == 1
-    with pytest.raises(OptionError, match=r"n_features=4.*3 feature\(s\) are in.*at most 3"):
+    with pytest.raises(
+        OptionError,
+        match=r"n_features=4 is more than can be selected: after 3 features.*n_features=3 or less",
+    ):
         select_features(LDA(), frame, codes, fold, n_features=4)
 
 

@@ -231,7 +231,7 @@ def test_a_table_that_is_not_there_is_said(connection, pushdown):
 
 
 def test_two_columns_of_one_name_are_refused(server):
-    with pytest.raises(ColumnNamesError, match="'a' stands at positions 0 and 1"):
+    with pytest.raises(ColumnNamesError, match="'a' occurs at positions 0, 1"):
         dd.rows(dd.sql(server, "SELECT 1 AS a, 2 AS a, 'u' AS y"), target="y")
 
 

@@ -307,7 +307,7 @@ def test_a_start_from_some_of_many_rows_leads_to_the_same_end_in_few_passes():
 
 def test_a_fit_stopped_early_says_after_how_many_passes_and_how_far_from_the_end():
     X, y = problem_of("binomial", "cauchit")
-    with pytest.warns(NotConvergedWarning, match=r"GLM stopped after 2 passes.*goal 1.0e-08"):
+    with pytest.warns(NotConvergedWarning, match=r"GLM stopped after 2 passes.*tolerance 1.0e-08"):
         model = GLM("binomial", "cauchit", max_iter=2).fit(X, y)
     assert not model.converged_
 
@@ -442,7 +442,7 @@ BAD = {
     "an offset forgotten": (
         lambda: GLM().fit(X6, Y6, offset=np.ones(6)).predict(X6),
         OffsetError,
-        "had an offset.*offset=0",
+        "with an offset.*offset=0",
     ),
     "one row": (lambda: GLM().fit([[1.0]], [1.0]), TooFewRowsError, "n_samples=1"),
     "a ridge below zero": (lambda: GLM(ridge=-1).fit(X6, Y6), OptionError, "ridge=-1"),
@@ -455,7 +455,7 @@ BAD = {
     "responses whose squares are out of range": (
         lambda: GLM("gamma", link="log").fit(X6, 1e-200 * (1.0 + X6[:, 0])),
         ResponseError,
-        r"6e-200 in size.*between 1e-150 and 1e\+150.*y / 6e-200",
+        r"absolute response is 6e-200.*between 1e-150 and 1e\+150.*y / 6e-200",
     ),
     "responses whose fourth powers are": (
         lambda: GLM("gaussian", link="inverse").fit(X6, 1e90 * (1.0 + X6[:, 0])),

@@ -80,7 +80,7 @@ def test_a_least_inside_is_found_as_before_and_has_errors():
 
 def test_estimates_at_an_edge_have_no_errors_and_it_is_said_why():
     model = quiet(GLM("poisson", "identity"), LINE, FALLING)
-    with pytest.raises(InferenceError, match="largest on the edge"):
+    with pytest.raises(InferenceError, match="largest at the boundary"):
         model.summary()
 
 

@@ -59,8 +59,8 @@ def test_a_model_of_successes_and_failures_can_be_asked_again_and_scored():
         ("binomial", [[1, 1, 1], [2, 3, 1]], "Only family='binomial' takes two columns"),
         ("binomial", ["yes", "no"], r"y holds names.*Logistic\(\)"),
         ("binomial", np.array(["yes", None], dtype=object), r"y holds names.*Logistic\(\)"),
-        ("binomial", None, "GLM requires y to be passed.*pass one number a row"),
-        ("poisson", None, "GLM requires y to be passed.*pass one number a row"),
+        ("binomial", None, "GLM requires y to be passed.*pass one number for each row"),
+        ("poisson", None, "GLM requires y to be passed.*pass one number for each row"),
         ("binomial", [3, 1], "y of row 0.*share from 0 to 1.*two columns"),
     ],
 )
@@ -118,7 +118,7 @@ def test_an_offset_is_routed_to_fit_and_score_by_cross_validation():
 def test_a_score_without_the_offset_of_the_fit_or_with_too_few_responses_is_refused():
     X, y, exposure = counts()
     model = GLM("poisson").fit(X, y, offset=np.log(exposure))
-    with pytest.raises(OffsetError, match="pass offset="):
+    with pytest.raises(OffsetError, match="Pass offset="):
         model.score(X, y)
     with pytest.raises(ShapeError):
         model.score(X, y[:-1], offset=np.log(exposure))
@@ -150,7 +150,7 @@ def test_ratios_that_a_link_has_not_are_refused_with_the_one_that_it_has():
     X, y, _ = counts()
     with pytest.raises(InferenceError, match=r"rate_ratios\(\)"):
         GLM("poisson").fit(X, y).inference().odds_ratios()
-    with pytest.raises(InferenceError, match=r"not logarithms of means.*odds_ratios\(\)"):
+    with pytest.raises(InferenceError, match=r"not log means.*odds_ratios\(\)"):
         GLM().fit(X, y).inference().rate_ratios()
 
 

@@ -92,7 +92,7 @@ def test_a_fit_that_stopped_early_says_so_with_its_gradient(classes, solver):
     model, told = heard(lambda: Logistic(solver=solver, max_iter=2).fit(X, y))
     assert not model.converged_ and model.n_passes_ == 2
     gradient = scaled_gradient(model, X, y)
-    wanted = f"stopped after 2 passes with a scaled gradient of {gradient:.1e} (goal 1.0e-08)"
+    wanted = f"stopped after 2 passes with a scaled gradient of {gradient:.1e} (tolerance 1.0e-08)"
     assert [kind for kind, _ in told] == [NotConvergedWarning] and wanted in told[0][1]
 
 

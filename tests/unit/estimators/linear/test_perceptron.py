@@ -80,7 +80,7 @@ def test_a_standardised_constant_column_without_intercept_is_an_intercept():
 
 def test_without_an_intercept_a_border_off_the_origin_is_no_border():
     x, y = np.arange(1.0, 7.0)[:, None], np.array([0, 0, 0, 1, 1, 1])
-    with pytest.warns(NotSeparatedWarning, match="no linear border"):
+    with pytest.warns(NotSeparatedWarning, match="no linear boundary"):
         model = Perceptron(intercept=False, max_passes=5).fit(x, y)
     assert model.separable_ is False
 
@@ -112,7 +112,7 @@ def test_margin_and_radius_are_those_of_the_standardised_rows():
 
 
 def test_xor_is_said_not_to_be_separable_and_the_pocket_has_one_row_wrong():
-    said = r"1 of 4 rows are wrong by the pocket rule after 1000 passes.*no linear border"
+    said = r"after 1000 passes 1 of 4 rows are misclassified by the pocket rule.*no linear boundary"
     with pytest.warns(NotSeparatedWarning, match=said):
         model = Perceptron().fit(*XOR)
     assert model.separable_ is False and not model.converged_ and model.bound_ == np.inf
@@ -123,20 +123,20 @@ def test_xor_is_said_not_to_be_separable_and_the_pocket_has_one_row_wrong():
     "options", [{"update": "batch"}, {"keep": "last"}, {"keep": "average"}], ids=repr
 )
 def test_every_variant_stops_on_xor_and_says_so(options):
-    with pytest.warns(NotSeparatedWarning, match=r"of 4 rows are wrong"):
+    with pytest.warns(NotSeparatedWarning, match=r"of 4 rows are misclassified"):
         model = Perceptron(**options).fit(*XOR)
     assert not model.converged_ and model.n_passes_ <= 1000
 
 
 def test_without_a_proof_it_is_not_known_whether_a_border_exists():
     rows, y = [[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]], [0, 1, 1, 0]
-    with pytest.warns(NotConvergedWarning, match="not known whether a border exists"):
+    with pytest.warns(NotConvergedWarning, match="not known whether a separating boundary exists"):
         assert Perceptron(max_passes=5, prove=False).fit(rows, y).separable_ is None
 
 
 def test_a_border_that_exists_but_was_not_found_yet_is_announced():
     X, y = separable_rows(5, gap=0.05)
-    with pytest.warns(NotConvergedWarning, match="border exists.*pass max_passes=10"):
+    with pytest.warns(NotConvergedWarning, match="boundary exists.*pass max_passes=10"):
         model = Perceptron(max_passes=1).fit(X, y)
     assert model.separable_ is True and not model.converged_
 
@@ -155,7 +155,7 @@ def test_batch_that_needs_more_passes_did_not_converge():
     X, y = IRIS[0][:100, :2], IRIS[1][:100]
     with pytest.warns(NotConvergedWarning, match="did not converge: .* 1000 passes") as caught:
         model = Perceptron(update="batch", standardize=False).fit(X, y)
-    assert "A linear programme shows that a border exists" in str(caught[0].message)
+    assert "A linear programme shows that a separating boundary exists" in str(caught[0].message)
     assert "max_passes=10000" in str(caught[0].message) and len(caught) == 1
     assert model.separable_ is True and not model.converged_ and model.n_wrong_ > 0
     more = Perceptron(update="batch", standardize=False, max_passes=10_000).fit(X, y)

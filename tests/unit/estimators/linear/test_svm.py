@@ -248,7 +248,9 @@ def test_many_rows_are_proved_to_be_at_the_least_and_raise_no_alarm(weight):
 
 def test_a_search_cut_short_says_so():
     X, y = overlapping(9)
-    with pytest.warns(NotConvergedWarning, match=r"class '1' stopped after 3 steps.*goal 1.0e-12"):
+    with pytest.warns(
+        NotConvergedWarning, match=r"class '1' stopped after 3 steps.*tolerance 1.0e-12"
+    ):
         model = SVM(solver="dual", max_steps=3, tolerance=1e-12).fit(X, y)
     assert not model.converged_ and model.n_iter_ == 3 and model.gap_[0] > 1e-12
 

@@ -754,7 +754,7 @@ HELD_OUT = [
     ("an unknown label", (LOGS, ["a", "z"]), {"classes": LABELS}, LabelError, r"Unknown class\(es\) 'z'"),
     ("a class twice", (LOGS, ["a", "b"]), {"classes": ["a", "b", "b"]}, LabelError, r"'b'"),
     ("classes too few", (LOGS, ["a", "b"]), {"classes": ["a", "b"]}, PosteriorError, r"\(2, 3\) for 2 classes"),
-    ("other names", (pd.DataFrame(LOGS, columns=list("abz")), ["a", "b"]), {"classes": LABELS}, ColumnNamesError, r"named 'a', 'b', 'z', and the classes are 'a', 'b', 'c'"),
+    ("other names", (pd.DataFrame(LOGS, columns=list("abz")), ["a", "b"]), {"classes": LABELS}, ColumnNamesError, r"named 'a', 'b', 'z', but the classes are 'a', 'b', 'c'"),
     ("labels too few", (LOGS, [0]), {}, ShapeError, r"2 entries for 1 rows"),
     ("a negative weight", (LOGS, [0, 1]), {"sample_weight": [1, -1]}, WeightError, r"row 1 .*is -1"),
 ]  # fmt: skip

@@ -936,7 +936,8 @@ def test_without_probabilities_rows_are_ranked_by_what_decides():
     rows, y = skewed(5, (200, 40))
     model = make_pipeline(StandardScaler(), LinearSVC())
     with pytest.warns(
-        NoPosteriorWarning, match="log loss, Brier score and calibration are left out"
+        NoPosteriorWarning,
+        match="log loss, Brier score, calibration and moved thresholds are left out",
     ):
         found = compare_imbalance(model, rows, y, folds=np.arange(240) % 4)
     scores = np.empty(240)
@@ -1030,15 +1031,13 @@ def test_a_class_of_no_weight_is_refused_by_name(model):
 
 @pytest.mark.parametrize("model", [Resampled(LDA()), EasyEnsemble(LDA())], ids=repr)
 def test_rows_that_are_drawn_have_no_weights(model):
-    with pytest.raises(ResamplingError, match=r"takes no sample_weight.*Reweighted"):
+    with pytest.raises(ResamplingError, match=r"does not support sample_weight.*Reweighted"):
         model.fit(X, Y, sample_weight=np.ones(len(Y)))
 
 
 def test_moments_of_weighted_rows_cannot_be_drawn_from():
     held = discriminant.moments(X, Y, np.where(Y == "rare", 2.0, 1.0))
-    with pytest.raises(
-        ResamplingError, match=r"12 row\(s\) of class 'rare' have weights, 24 in all"
-    ):
+    with pytest.raises(ResamplingError, match=r"12 rows of class 'rare' have weights, 24 in total"):
         Resampled(LDA(), "under").fit_moments(held)
 
 
@@ -1048,7 +1047,7 @@ def test_smote_needs_rows():
 
 
 def test_a_ratio_of_three_classes_is_refused():
-    with pytest.raises(ResamplingError, match="ratio of two classes, and there are 3"):
+    with pytest.raises(ResamplingError, match="ratio of two classes, but there are 3"):
         Resampled(LDA(), strategy=0.5).fit(X3, Y3)
 
 

@@ -190,7 +190,9 @@ def test_fewer_than_two_degrees_of_freedom_a_feature_are_told(n, expected):
 def test_what_is_told_is_how_far_off_an_inverse_is_on_average():
     degrees = 20 - CLASSES
     mean = invwishart.mean(df=degrees, scale=degrees * np.eye(FEATURES))[0, 0]
-    with pytest.warns(ScarceRowsWarning, match=rf"from 20 rows \(17 .* factor of {mean:.2g} on"):
+    with pytest.warns(
+        ScarceRowsWarning, match=rf"from 20 rows \(17 .* overestimated about {mean:.2g} on"
+    ):
         LDA().fit(*wines(20))
 
 

@@ -517,7 +517,7 @@ def test_a_number_of_directions_that_cannot_be_is_told_the_range(components):
 
 @pytest.mark.parametrize("option", ["criterion", "method", "threshold"])
 def test_a_word_that_is_no_option_is_told_which_are(option):
-    with pytest.raises(OptionError, match=f"{option}='best' is not possible: it must be one of"):
+    with pytest.raises(OptionError, match=f"{option}='best' is not valid: it must be one of"):
         Fisher(**{option: "best"}).fit(*bundled("iris"))
 
 

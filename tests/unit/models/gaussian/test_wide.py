@@ -315,7 +315,7 @@ def test_forgotten_rows_leave_no_trace(model):
 
 def test_rows_never_fitted_cannot_be_forgotten():
     X, y = wide_rows(n=30, width=510)
-    with pytest.raises(MomentsMismatchError, match=r"2 of 3 row\(s\) of class '1'.*10 held"):
+    with pytest.raises(MomentsMismatchError, match=r"2 of 3 rows of class '1'.*10 stored"):
         LDA(shrinkage=0.5).fit(X, y).forget(X[[1, 3, 6, 0]], [1, 1, 1, 0])
 
 

@@ -155,7 +155,7 @@ def test_a_share_near_zero_is_nearly_the_ridge(classes):
 def test_a_share_of_nothing_is_maximum_likelihood():
     features, codes = rows()
     likely = Logistic().fit(features, codes)
-    with pytest.warns(NoPenaltyWarning, match=r"l1_ratio=0.7 does nothing.*ridge is 0"):
+    with pytest.warns(NoPenaltyWarning, match=r"l1_ratio=0.7 has no effect.*ridge is 0"):
         none = Logistic(l1_ratio=0.7).fit(features, codes)
     assert np.array_equal(none.coef_, likely.coef_)
 

@@ -300,7 +300,7 @@ def test_the_name_of_a_file_says_nothing(name, tmp_path):
 
 
 def test_names_that_are_twice_in_a_frame_are_refused():
-    with pytest.raises(ColumnNamesError, match="positions 0 and 1"):
+    with pytest.raises(ColumnNamesError, match="positions 0, 1"):
         open_source(FRAME.set_axis(["a", "a", "b", "c", "d", "label"], axis=1), target="label")
 
 

@@ -303,7 +303,7 @@ def loss_sums(tally: Tally, name: str) -> tuple[float, Floats]:
 def check_scored(tally: Tally, measure: str) -> None:
     """Refuse a loss where no row had posteriors."""
     if not tally.scored.weight[0].any():
-        raise PosteriorError.none_kept(measure)
+        raise PosteriorError.not_given(measure)
 
 
 def _prices(tally: Tally, cost: Any, reject: float | None, outlier: float | None) -> Floats:
@@ -315,7 +315,7 @@ def _prices(tally: Tally, cost: Any, reject: float | None, outlier: float | None
     taken = tally.weight.sum(axis=1) > 0
     without = [a for a, some in zip(tally.actions, taken, strict=True) if some and a not in known]
     if without:
-        raise CostError.without(without, list(known))
+        raise CostError.missing_actions(without, list(known))
     prices = np.zeros(tally.weight.shape)
     for a, action in enumerate(tally.actions):
         prices[a] = known.get(action, 0.0)

@@ -58,7 +58,7 @@ def cost_rows(given: Any, labels: list[Any]) -> dict[Hashable, dict[Any, Any]]:
         actions = classes
     for place, action in enumerate(actions):
         if action in actions[:place]:
-            raise CostError.of_twice(action)
+            raise CostError.duplicate_action(action)
     return {a: dict(zip(classes, row, strict=True)) for a, row in zip(actions, cells, strict=True)}
 
 

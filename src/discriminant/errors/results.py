@@ -1,13 +1,4 @@
-"""Costs, thresholds and posteriors that no decision can be made from.
-
-Models, options and names that cannot be put into another language.
-
-Figures that cannot be drawn, and libraries that are needed only for some things.
-
-Scores that cannot be ranked, and comparisons that say nothing.
-
-What a study, or the command line, cannot do.
-"""
+"""Errors and warnings about decisions, exports, plots, scores, comparisons and commands."""
 
 from __future__ import annotations
 
@@ -23,7 +14,7 @@ from discriminant.errors.base import (
 
 
 class CostError(InputError):
-    """A cost matrix, or a cost of rejecting, cannot be used."""
+    """A cost matrix, or a cost of rejecting, is not valid."""
 
     @classmethod
     def of_shape(cls, shape: tuple[int, ...], labels: Sequence[object]) -> CostError:
@@ -31,31 +22,33 @@ class CostError(InputError):
         return cls(
             f"cost has shape {shape} for {K} classes: pass ({K}, {K}), a row for each decision and "
             f"a column for each true class, both in the order {quote(labels, 20)}; or pass "
-            "{decision: {class: cost}}, where names tell the order."
+            "{decision: {class: cost}}, which needs no order."
         )
 
-    of_columns = template("found, labels")(
-        "The columns of cost are {found:names 20}, the classes are {labels:names 20}: name each "
-        "class once."
+    of_columns = template("columns, labels")(
+        "The columns of cost are {columns:names 20}, but the classes are {labels:names 20}. Name "
+        "each class once."
     )
 
     of_class = template("action, label, labels")(
-        "cost of '{action}' names the class '{label}'; the classes are {labels:names 20}."
+        "cost of '{action}' mentions '{label}', which is not one of the classes: {labels:names 20}."
     )
 
     of_action = template("action, missing, labels")(
-        "'{action}' in cost is none of the classes {labels:names 20}. An action of its own needs "
-        "a cost for every class, and none is given for {missing:names 20}."
+        "cost mentions '{action}', which is not one of the classes: {labels:names 20}. An action "
+        "that is not a class needs a cost for every class, and none is given for {missing:names "
+        "20}."
     )
 
     of_unnamed = template("rows, columns")(
-        "The {rows} rows of cost have no names. They would be the classes in the order of the "
-        "columns, {columns:names 20}, and for that there must be {columns:len} rows with 0 where "
-        "the two are the same. Name the decisions: by the index of a pandas frame, or by a "
-        "column of texts in any frame."
+        "The {rows} rows of cost have no names. They can only be the classes in the order of the "
+        "columns ({columns:names 20}) if there are {columns:len} rows with 0 on the diagonal. "
+        "Name the decisions: by the index of a pandas frame, or by a text column in any frame."
     )
 
-    of_twice = template("action")("cost has '{action}' more than once: name each action once.")
+    duplicate_action = template("action")(
+        "cost has '{action}' more than once. Name each action once."
+    )
 
     @classmethod
     def of_cell(cls, action: object, label: object, value: object) -> CostError:
@@ -66,19 +59,20 @@ class CostError(InputError):
         )
 
     of_row = template("action, given, labels")(
-        "cost of '{action}' is {given!r}: pass {{class: cost}}, what it costs where each of the "
-        "classes {labels:names 20} is true."
+        "cost of '{action}' is {given!r}: pass {{class: cost}}, its cost for each true class of "
+        "{labels:names 20}."
     )
 
-    without = template("actions, known")(
-        "Rows were decided {actions:names}, whose cost is not given; costs are given for "
-        "{known:names 20}. Name these actions in cost=; REJECT and OUTLIER cost what reject= and "
-        "outlier= say."
+    missing_actions = template("actions, known")(
+        "Some decisions are {actions:names}, whose cost is not given; costs are given for "
+        "{known:names 20}. Add these actions to cost=; the costs of REJECT and OUTLIER are set "
+        "by reject= and outlier=."
     )
 
     of_diagonal = template("label, value")(
-        "The cost of deciding '{label}' where '{label}' is true is {value:g}: a right decision "
-        "costs 0. Subtract it from all costs of that true class: no decision changes."
+        "The cost of deciding '{label}' where '{label}' is true is {value:g}, but correct "
+        "decisions must cost 0. Subtract it from all costs of that true class: no decision "
+        "changes."
     )
 
     not_costs = template("kind")(
@@ -93,15 +87,14 @@ class CostError(InputError):
 
 
 class ThresholdError(InputError):
-    """A threshold cannot be used."""
+    """A threshold is not valid."""
 
     of_value = template("name, value")(
-        "{name} is {value}: it is held against a probability, so it must be in [0, 1]."
+        "{name} is {value}: it is compared with a probability, so it must be in [0, 1]."
     )
 
     of_class = template("label, value")(
-        "The threshold of class '{label}' is {value}: with one for each class they must be in "
-        "(0, 1]."
+        "The threshold of class '{label}' is {value}: thresholds for each class must be in (0, 1]."
     )
 
     of_labels = template("given, labels")(
@@ -110,21 +103,21 @@ class ThresholdError(InputError):
     )
 
     unsorted = template("place, before, value")(
-        "thresholds must increase: entry {place} (counted from 0) is {value:g} after {before:g}. "
-        "Sort them and name each once."
+        "thresholds must increase, but entry {place} (counted from 0) is {value:g} after "
+        "{before:g}. Sort them and remove duplicates."
     )
 
     and_cost = template()(
-        "threshold and cost are both given, and a threshold t is the cost matrix t : 1 - t. Pass "
-        "one of them."
+        "threshold and cost are both given, but a threshold t is the same as the costs t : 1 - "
+        "t. Pass one of them."
     )
 
 
 class PosteriorError(InputError):
-    """There are no posteriors to decide from."""
+    """Posteriors are missing or not valid."""
 
     absent = template("name")(
-        "{name} has neither predict_proba nor predict_log_proba, and costs are weighed by "
+        "{name} has neither predict_proba nor predict_log_proba, and decisions by cost need "
         'probabilities. Pass calibrate="platt" or "isotonic", or wrap it in scikit-learn\'s '
         "CalibratedClassifierCV."
     )
@@ -145,108 +138,110 @@ class PosteriorError(InputError):
             else "which has neither predict_proba nor predict_log_proba"
         )
         return cls(
-            f"Source '{source}' is {name}, {reason}, and posteriors are what is fused. Wrap it in "
+            f"Source '{source}' is {name}, {reason}, but only posteriors can be fused. Wrap it in "
             f"scikit-learn's CalibratedClassifierCV, or in Decision({_call(name)}, "
             'calibrate="platt"), or use Logistic or LDA.'
         )
 
     of_sum = template("row, total, name")(
-        "The posteriors that {name} gives for row {row} (counted from 0) sum to {total:.6g}, not "
-        "1: they are not probabilities of classes of which one is true. Calibrate it with "
-        "scikit-learn's CalibratedClassifierCV."
+        "The posteriors of {name} for row {row} (counted from 0) sum to {total:.6g}, not 1, so "
+        "they are not probabilities of exclusive classes. Calibrate it with scikit-learn's "
+        "CalibratedClassifierCV."
     )
 
-    no_number = template("row, name")(
-        "The posterior that {name} gives for row {row} (counted from 0) is no number."
+    not_a_number = template("row, name")(
+        "The posterior of {name} for row {row} (counted from 0) is not a number. Check the row "
+        "and the model."
     )
 
     @classmethod
     def of_shape(cls, shape: tuple[int, ...], classes: int | None) -> PosteriorError:
-        many = "(rows, classes)" if classes is None else f"{classes} classes"
+        expected = "(rows, classes)" if classes is None else f"{classes} classes"
         return cls(
-            f"Posteriors have shape {shape} for {many}: pass a row or more, and a column for each "
-            "class."
+            f"Posteriors have shape {shape} for {expected}: pass at least one row, and a column "
+            "for each class."
         )
 
     of_columns = template("columns, labels")(
-        "Posteriors have {columns} column(s) and there are {labels:len} classes, {labels:names "
-        "20}: pass classes=, the class of each column in order."
+        "Posteriors have {columns:n column}, but there are {labels:len} classes, {labels:names "
+        "20}. Pass classes=, the class of each column in order."
     )
 
     not_normalised = template("row, total, name")(
-        "{name} of row {row} (counted from 0) makes probabilities that sum to {total:.6g}, not "
-        "1. Pass probabilities as posterior=, their logarithms as log_posterior=; scores that "
-        "are neither have to be calibrated first."
+        "{name} of row {row} (counted from 0) gives probabilities that sum to {total:.6g}, not "
+        "1. Pass probabilities as posterior= and their logarithms as log_posterior=; calibrate "
+        "scores that are neither."
     )
 
     not_logs = template("row, total")(
-        "log_posterior of row {row} (counted from 0) makes probabilities that sum to "
-        "{total:.6g}, not 1: pass the logarithms of posteriors, as predict_log_proba gives them, "
-        "and none that is NaN."
+        "log_posterior of row {row} (counted from 0) gives probabilities that sum to "
+        "{total:.6g}, not 1. Pass the logarithms of posteriors, as predict_log_proba returns "
+        "them, without NaN."
     )
 
     not_a_table = template()(
-        "log_posterior is no table of numbers: pass (n, K) logarithms of posteriors."
+        "log_posterior is not a table of numbers: pass (n, K) logarithms of posteriors."
     )
 
-    none_kept = template("measure")(
-        "{measure} follows from posteriors, and none were given: pass log_posterior= or "
-        "posterior= beside the decisions."
+    not_given = template("measure")(
+        "{measure} is computed from posteriors, and none were given. Pass log_posterior= or "
+        "posterior= with the decisions."
     )
 
-    contradicted = template("row, names")(
+    all_zero = template("row, names")(
         "In row {row} (counted from 0) every class has posterior 0 by one of {names:names}, so "
-        "that nothing is left. Smooth or calibrate the models that say 0."
+        "the fused posterior is zero everywhere. Smooth or calibrate the models that give 0."
     )
 
     unknown_prior = template("name")(
-        "The priors that the posteriors of {name} have are not known, so they cannot be "
-        "replaced: pass fitted_prior=, the class shares of the rows it was fitted to."
+        "The priors of the posteriors of {name} are not known, so they cannot be replaced. Pass "
+        "fitted_prior=, the class proportions of the rows it was fitted to."
     )
 
     without_moments = template("name")(
-        "{name} was fitted without outlier=, so the class means and their covariance were not "
-        "read. Fit once with outlier= at any level; the level can be changed afterwards."
+        "{name} was fitted without outlier=, so it has no class means and covariance. Fit once "
+        "with outlier= at any level; the level can be changed afterwards."
     )
 
-    of_fitted_without = template("name")(
-        "{name} keeps no class means and covariance, and came fitted, so that no rows were read "
-        "to find them. Pass rows, which change nothing of the classifier: "
+    fitted_without_moments = template("name")(
+        "{name} stores no class means and covariance and was already fitted, so outliers cannot "
+        "be detected. Pass rows, which leave the classifier unchanged: "
         "Decision(FrozenEstimator(model), outlier=...).fit(X, y), with scikit-learn's "
         "FrozenEstimator."
     )
 
 
 def _call(name: str) -> str:
-    """How a classifier is made; a name may have its options already."""
+    """Expression that creates a classifier; the name may include its options already."""
     return name if name.endswith(")") else f"{name}()"
 
 
 class FusionError(InputError):
     """Sources cannot be fused."""
 
-    of_members = template("found")(
-        "estimators={found!r} is not possible: pass a list of (name, classifier, columns), each "
-        "name once."
+    of_members = template("estimators")(
+        "estimators={estimators!r} is not valid: pass a list of (name, classifier, columns), "
+        "each name once."
     )
 
     of_columns = template("name, columns, width")(
-        "X has {width} feature(s), and columns={columns!r} of '{name}' are not among them, or "
-        "are none. Pass names or positions of one or more columns."
+        "X has {width:n feature}, but columns={columns!r} of '{name}' are not among them, or are "
+        "empty. Pass names or positions of one or more columns."
     )
 
-    of_classes = template("name, found, first")(
-        "'{name}' knows the classes {found:names 20} and the first source {first:names 20}: fit "
-        "all to the same classes."
+    of_classes = template("name, classes, first")(
+        "'{name}' knows the classes {classes:names 20} and the first source {first:names 20}. "
+        "Fit all to the same classes."
     )
 
 
 class NeverRejectsWarning(DiscriminantWarning):
-    """The reject option can never be taken."""
+    """The reject option is never used."""
 
     of_cost = template("cost, most")(
-        "The cost of rejecting, {cost:g}, never pays: for any posterior there is a decision that "
-        "costs {most:g} or less on average, so no row is ever rejected. Pass a cost below that."
+        "The cost of rejecting, {cost:g}, is never the lowest: for any posterior some decision "
+        "has an expected cost of {most:g} or less, so no row is ever rejected. Pass a cost below "
+        "that."
     )
 
 
@@ -258,10 +253,10 @@ class NoClassDecidedWarning(DiscriminantWarning):
         cls, actions: Sequence[object], labels: Sequence[object]
     ) -> NoClassDecidedWarning:
         return cls(
-            f"cost names the action(s) {quote(actions)} and none of the classes "
-            f"{quote(labels)}, so that decide() never says a class. Name a class too, as "
-            f"{{{labels[0]!r}: {{}}, ...}}, and all of them can be. If none is meant to be, pass a "
-            "data frame of actions (rows) by classes (columns): of that nothing is told."
+            f"cost has the action(s) {quote(actions)} and none of the classes {quote(labels)}, so "
+            f"decide() never returns a class. Name a class too, as {{{labels[0]!r}: {{}}, ...}}, "
+            "to allow all of them. If that is intended, pass a data frame of actions (rows) by "
+            "classes (columns), which does not warn."
         )
 
 
@@ -269,18 +264,19 @@ class SharedColumnsWarning(DiscriminantWarning):
     """Sources to be fused share columns."""
 
     of_columns = template("columns")(
-        "Column(s) {columns:names} belong to more than one source, so what they say is counted "
-        "more than once: sources are fused as independent within each class."
+        "Column(s) {columns:names} belong to more than one source, so their evidence is counted "
+        "more than once: sources are fused as independent within each class. Give each column to "
+        "one source."
     )
 
 
 class ExportError(InputError):
-    """Something of a model has no equal in the target; nothing was written."""
+    """A model has no equivalent in the target language; nothing was written."""
 
     of_model = template("name")(
-        "{name} cannot be exported: it is neither one of the models of this package that can be "
-        "(label trees cannot) nor a pipeline of them. Nothing was written. Fit another of ours "
-        "(LDA, Logistic, ...), or use the file of the model."
+        "{name} cannot be exported: it is neither an exportable model of this package (label "
+        "trees are not) nor a pipeline of them. Nothing was written. Fit another model (LDA, "
+        "Logistic, ...), or use the saved file."
     )
 
     of_part = template("part, why, instead")(
@@ -288,7 +284,7 @@ class ExportError(InputError):
     )
 
     not_fitted = template("name")(
-        "This {name} is not fitted yet, so that there is nothing to export. Fit it."
+        "This {name} is not fitted yet, so there is nothing to export. Fit it first."
     )
 
     of_output = template("name, known")(
@@ -298,8 +294,8 @@ class ExportError(InputError):
     @classmethod
     def of_probabilities(cls, part: str, why: str, left: Sequence[str]) -> ExportError:
         return cls(
-            f"The probabilities of {part} cannot be exported: {why}. Nothing was written. What "
-            f"is left can be: pass outputs={list(left)!r}."
+            f"The probabilities of {part} cannot be exported: {why}. Nothing was written. The "
+            f"other outputs can be: pass outputs={list(left)!r}."
         )
 
     @classmethod
@@ -309,38 +305,38 @@ class ExportError(InputError):
             "and floats can be exported. Nothing was written. Fit with such labels."
         )
 
-    of_verdict = template("name")(
-        "A class is called '{name}', as a row is where it is not decided, so that nobody could "
-        "tell them apart. Nothing was written. Rename the class and fit again, or leave the "
-        "action out of outputs."
+    reserved_class = template("name")(
+        "A class is called '{name}', which is also the action for rows that are not decided, so "
+        "the two could not be distinguished. Nothing was written. Rename the class and fit "
+        "again, or leave the action out of outputs."
     )
 
     of_text = template("what, name")(
-        "The {what} {name!r} has a NUL or half of a surrogate pair in it, which no database "
-        "takes. Nothing was written. Rename it and fit again."
+        "The {what} {name!r} contains a NUL or half of a surrogate pair, which no database "
+        "accepts. Nothing was written. Rename it and fit again."
     )
 
     of_case = template("first, second, target")(
-        "The columns '{first}' and '{second}' differ in case alone, which {target} does not tell "
-        "apart. Nothing was written. Rename one of them and fit again."
+        "The columns '{first}' and '{second}' differ only in case, which {target} does not "
+        "distinguish. Nothing was written. Rename one of them and fit again."
     )
 
     of_target = template("given, allowed")(
-        "There is no export to {given!r}. There is: {allowed:names}."
+        "There is no export to {given!r}. Choose among {allowed:names}."
     )
 
     not_finite = template("part")(
-        "{part} holds a number that is not finite, so that it would mean different things in "
-        "different targets. Nothing was written. Fit again and look at the warnings."
+        "{part} holds a number that is not finite, which means different things in different "
+        "targets. Nothing was written. Fit again and check the warnings."
     )
 
 
 class LibraryMissingError(DiscriminantError, ImportError):
-    """A library that is needed only for this is not installed."""
+    """An optional library is not installed."""
 
     @classmethod
     def of(cls, library: str, *, what: str, extra: str = "") -> LibraryMissingError:
-        """`extra` is the one of this package that has it; '' where none does."""
+        """`extra`: the extra of this package that installs it, or ''."""
         how = (
             f"pip install 'discriminant[{extra}]' (in a clone: pip install '.[{extra}]')"
             if extra
@@ -350,32 +346,34 @@ class LibraryMissingError(DiscriminantError, ImportError):
 
 
 class PlotError(InputError):
-    """What was handed in does not have what the figure shows."""
+    """A plot cannot be drawn from this input."""
 
     of_model = template("figure, model, lacks, instead")(
         "{figure} cannot show {model}: it has no {lacks}. {instead}"
     )
 
-    of_kind = template("figure, given, wanted")("{figure} cannot show a {given}: pass {wanted}.")
+    of_kind = template("figure, given, expected")(
+        "{figure} cannot show a {given}: pass {expected}."
+    )
 
-    of_width = template("figure, found, needed, instead")(
-        "{figure} needs {needed}, and the rows have {found} feature(s). {instead}"
+    of_width = template("figure, features, needed, instead")(
+        "{figure} needs {needed}, but the rows have {features:n feature}. {instead}"
     )
 
     @classmethod
     def of_feature(cls, given: object, names: Sequence[str]) -> PlotError:
         return cls(
             f"There is no feature {given!r}. There are {len(names)}: {quote(names, 9)}; pass a "
-            f"name, or a place from 0 to {len(names) - 1}."
+            f"name, or a position from 0 to {len(names) - 1}."
         )
 
     of_column = template("name")(
-        "Column '{name}' is not made of finite numbers, so that it has no axis. Pass another in "
-        "features; a column that is no axis may be of any kind."
+        "Column '{name}' does not hold finite numbers, so it cannot be an axis. Name another in "
+        "features; columns that are not axes may have any type."
     )
 
-    of_classes = template("figure, found, needed")(
-        "{figure} needs {needed}, and there are {found}."
+    of_classes = template("figure, classes, needed")(
+        "{figure} needs {needed}, but there are {classes}."
     )
 
 
@@ -388,100 +386,103 @@ class ScoreError(InputError):
         where = "" if column is None else f" for class '{column}'"
         return cls(
             f"The score of row {row}{more}, counted from 0,{where} is NaN, so it has no rank. Drop "
-            "such rows, or find out why the model has no score for them."
+            "such rows, or check why the model gives them no score."
         )
 
     absent = template()(
-        "There are labels but no scores to rank them by: pass scores=, one number for each row, "
+        "There are labels but no scores to rank them by. Pass scores=, one number for each row, "
         "such as model.predict_proba(X)[:, 1]; or a Ranking in place of the labels."
     )
 
     without_rows = template("positive")(
-        "A Ranking of '{positive}' does not know which scores belong to one row, so that two "
-        "models cannot be compared by it: pass labels and both scores of the same rows."
+        "A Ranking of '{positive}' does not store which scores belong to one row, so two models "
+        "cannot be compared by it. Pass labels and both scores of the same rows."
     )
 
     not_numbers = template("kind")("scores hold {kind}, not numbers: pass one number for each row.")
 
     @classmethod
     def of_shape(cls, shape: tuple[int, ...], rows: int, labels: Sequence[object]) -> ScoreError:
-        K = len(labels)
         return cls(
             f"scores have shape {shape} for {rows} rows of the classes {quote(labels, 20)}: pass "
-            f"({rows},), one score a row, high for the positive class, or ({rows}, {K}), a column "
-            "for each class in the order of `classes` (sorted labels unless given)."
+            f"({rows},), one score per row, high for the positive class, or ({rows}, "
+            f"{len(labels)}), a column for each class in the order of `classes` (sorted labels by "
+            "default)."
         )
 
     which_column = template("labels")(
-        "Each of the classes {labels:names 20} has a column of scores, and a curve is of one of "
-        "them against the others: pass positive=, its label. auc() and average_precision() "
-        "average over all."
+        "Each of the classes {labels:names 20} has a column of scores, but a curve compares one "
+        "class with the others. Pass positive=, its label; auc() and average_precision() average "
+        "over all classes."
     )
 
     @classmethod
     def which_positive(cls, labels: Sequence[object]) -> ScoreError:
         if not labels:
-            return cls("There are no rows: pass labels and scores of rows of both kinds.")
+            return cls("There are no rows. Pass labels and scores of positive and negative rows.")
         return cls(
-            f"The labels are {quote(labels, 20)}, and one score a row ranks one class above the "
-            "others: pass positive=, the label that high scores speak for, or a column of scores "
-            "for each class."
+            f"The labels are {quote(labels, 20)}, but one score per row ranks one class above the "
+            "others. Pass positive=, the label with high scores, or a column of scores for each "
+            "class."
         )
 
-    without_positive = template("positive, found")(
+    without_positive = template("positive, labels")(
         "No row has the positive label '{positive}' and a positive weight; the labels are "
-        "{found:names 20}. A curve needs rows of both kinds: pass another positive=, or more "
-        "rows."
+        "{labels:names 20}. A curve needs positive and negative rows: pass another positive=, or "
+        "more rows."
     )
 
     only_positive = template("positive")(
-        "Every row that counts is of the positive class '{positive}': there is nothing to rank "
-        "it above. A curve needs rows of both kinds."
+        "Every row with positive weight is of the positive class '{positive}', so there is "
+        "nothing to rank it above. Add rows of other classes."
     )
 
     class_absent = template("label")(
-        "Class '{label}' has a column of scores but no row that counts, so nothing says how it "
-        "is ranked. Leave its column out (and out of `classes`), or add rows."
+        "Class '{label}' has a column of scores but no row with positive weight, so its ranking "
+        "is undefined. Leave its column out (and out of `classes`), or add rows."
     )
 
     too_few = template("label, weight")(
-        "The rows of class '{label}' count {weight:g} in all, and the variance of an AUC needs "
-        "more than 1 of each class. Add rows, or pass interval=None for the value alone."
+        "The rows of class '{label}' have a total weight of {weight:g}, and the variance of an "
+        "AUC needs more than 1 for each class. Add rows, or pass interval=None for the value "
+        "only."
     )
 
     of_positives = template("ours, theirs")(
-        "Rankings of the positive classes '{ours}' and '{theirs}' do not add. Make them with the "
-        "same positive=."
+        "Rankings of the positive classes '{ours}' and '{theirs}' cannot be added. Create them "
+        "with the same positive=."
     )
 
     of_bins = template("ours, theirs")(
-        "Rankings of {ours} and {theirs} bins do not add: which scores they tell apart would "
-        "depend on the order. Make them with the same bins=."
+        "Rankings of {ours} and {theirs} bins cannot be added: the result would depend on the "
+        "order. Create them with the same bins=."
     )
 
 
 class ComparisonError(InputError):
-    """Models cannot be compared as they are."""
+    """Models cannot be compared."""
 
-    too_few = template("models")("{models} model(s): pass two or more, {{name: held-out result}}.")
+    too_few = template("models")(
+        "{models:n model} is too few to compare: pass two or more, {{name: held-out result}}."
+    )
 
     nothing_decided = template("name, fold")(
-        "'{name}' rejects every row of fold {fold}, so that it has no error there. Compare "
-        "models that reject less, or use fewer folds."
+        "'{name}' rejects every row of fold {fold}, so it has no error there. Compare models "
+        "that reject less, or use fewer folds."
     )
 
     not_named = template("kind")(
-        "Models are compared by name, and this is a {kind}: pass {{name: held-out result}}, such "
+        "Models are compared by name, but this is a {kind}: pass {{name: held-out result}}, such "
         "as {{'LDA': cross_validate(LDA(), X, y, fold), ...}} with one array fold for all."
     )
 
     not_held_out = template("name, kind")(
-        "'{name}' is a {kind}, and models are compared by what they say of held-out rows: pass "
-        "what cross_validate(model, X, y, fold) returns, or a list of such results."
+        "'{name}' is a {kind}, but models are compared by held-out predictions. Pass what "
+        "cross_validate(model, X, y, fold) returns, or a list of such results."
     )
 
     none_held_out = template("name")(
-        "'{name}' has no held-out results: pass what cross_validate returns, one result or one "
+        "'{name}' has no held-out results. Pass what cross_validate returns, one result or one "
         "for each repetition."
     )
 
@@ -491,51 +492,51 @@ class ComparisonError(InputError):
     )
 
     of_repeats = template("first, ours, second, theirs")(
-        "'{first}' has {ours} repetition(s) and '{second}' {theirs}: pass as many of each, in "
-        "the same order, with the same folds."
+        "'{first}' has {ours:n repetition} and '{second}' has {theirs}. Pass the same number of "
+        "each, in the same order, with the same folds."
     )
 
     repeated = template("name, repeats")(
-        "'{name}' has {repeats} repetitions, and McNemar's test counts each row once. Pass one "
+        "'{name}' has {repeats} repetitions, but McNemar's test counts each row once. Pass one "
         "of them, or test='resampled_t'."
     )
 
-    broken_weight = template()(
-        "McNemar's test counts rows, and the weights are not whole numbers. Pass "
+    fractional_weight = template()(
+        "McNemar's test counts rows, but the weights are not whole numbers. Pass "
         "test='resampled_t', or hold out without sample_weight."
     )
 
     infinite_loss = template("name, fold")(
-        "'{name}' gives a true class of fold {fold} probability 0, so that its log loss is "
-        "infinite and nothing can be compared. Pass loss='error'."
+        "'{name}' gives a true class of fold {fold} probability 0, so its log loss is infinite "
+        "and cannot be compared. Pass loss='error'."
     )
 
 
 class NoSpreadWarning(DiscriminantWarning):
-    """An interval or test has no width, and says nothing of how sure the number is."""
+    """An interval or test has no width, so it does not measure uncertainty."""
 
     of_constant = template("rows")(
-        "The scores of all {rows} rows are equal: they rank nothing, the AUC is 0.5 whatever the "
-        "rows, and its interval has no width."
+        "The scores of all {rows} rows are equal, so they rank nothing: the AUC is 0.5 for any "
+        "rows and its interval has no width."
     )
 
     of_auc = template("value")(
-        "The AUC is {value:g}, so that DeLong's variance is 0 and the interval has no width, "
-        "however few the rows are: do not take it for certainty."
+        "The AUC is {value:g}, so DeLong's variance is 0 and the interval has no width, however "
+        "few the rows. Do not read it as certainty."
     )
 
     of_comparison = template("difference")(
-        "The difference ({difference:g}) is the same whichever rows are looked at, so that its "
-        "variance is 0 and no test can be made of it: the p-value says nothing."
+        "The difference ({difference:g}) is the same for every row, so its variance is 0 and the "
+        "p-value is meaningless."
     )
 
 
 class RankedLabelsError(InputError):
-    """Lists of labels, or the truth beside them, cannot be assessed."""
+    """Ranked labels, or the true labels, are not valid."""
 
     of_lists = template("shape, kind")(
-        "The lists have shape {shape} and type {kind}: pass an array (rows, k) of label codes, "
-        "whole numbers, the best first, -1 where a list has fewer."
+        "The lists have shape {shape} and type {kind}: pass an integer array (rows, k) of label "
+        "codes, the best first, -1 where a list is shorter."
     )
 
     @classmethod
@@ -544,114 +545,115 @@ class RankedLabelsError(InputError):
     ) -> RankedLabelsError:
         if labels is None and len(shape) == 1:
             return cls(
-                f"The truth is one label for each of {shape[0]} rows, and how many labels there "
-                "are is not told: pass labels=, or classes=model.classes_ if these are names."
+                f"The truth is one label for each of {shape[0]} rows, but the number of labels is "
+                "not known. Pass labels=, or classes=model.classes_ if these are names."
             )
         return cls(
             f"The truth has shape {shape} and type {kind}: pass an indicator (rows, labels), "
-            "sparse or not, or label codes (rows,) with labels=, or labels by name, one or a set "
-            "a row, with classes=model.classes_."
+            "sparse or dense, or label codes (rows,) with labels=, or labels by name, one or a set "
+            "per row, with classes=model.classes_."
         )
 
     of_names = template()(
-        "The truth has labels by name, and the lists have codes: pass classes=model.classes_, "
-        "which says what the code of each name is."
+        "The truth has labels by name, but the lists have codes. Pass classes=model.classes_, "
+        "the name of each code."
     )
 
-    mixed = template("row, own")(
-        "The truth of row {row} is {own!r}, and that of row 0 is of another kind: pass a set of "
-        "labels for each row, empty where there are none, or one label for each."
+    mixed = template("row, labels")(
+        "The truth of row {row} is {labels!r}, but that of row 0 is of another kind. Pass a set "
+        "of labels for each row, empty where there are none, or one label for each."
     )
 
-    as_rows_of_ones = template("labels")(
-        "The truth is lists of {labels} zeros and ones: an indicator, or labels 0 and 1 by name? "
-        "Pass np.array(truth) for an indicator, or sets of labels."
+    ambiguous_indicator = template("labels")(
+        "The truth is lists of {labels} zeros and ones, which could be an indicator or labels "
+        "named 0 and 1. Pass np.array(truth) for an indicator, or sets of labels."
     )
 
     unknown = template("labels, of_labels")(
         "{labels:len} label(s) of the truth are not among the {of_labels} classes: "
-        "{labels:names}. No list can have them: leave them out, or, to count them as missed, "
-        "name them after the others: classes=[*model.classes_, ...]."
+        "{labels:names}. No list can contain them: leave them out, or, to count them as missed, "
+        "add them after the others: classes=[*model.classes_, ...]."
     )
 
     of_lengths = template("lists, truth")(
-        "There are lists for {lists} rows and the truth of {truth}: pass as many."
+        "There are lists for {lists} rows but the truth of {truth}. Pass the same number of both."
     )
 
     @classmethod
     def of_code(cls, least: int, most: int, labels: int) -> RankedLabelsError:
         return cls(
-            f"Label codes go from {least} to {most}, and there are {labels} labels, 0 to "
-            f"{labels - 1}. Are these labels by name instead of codes, or of another set?"
+            f"Label codes range from {least} to {most}, but there are {labels} labels, 0 to "
+            f"{labels - 1}. For labels by name pass classes=; check that both use the same labels."
         )
 
-    of_twice = template("row, code")(
-        "The list of row {row} has label {code} twice, and a hit would count double. List every "
+    duplicate_label = template("row, code")(
+        "The list of row {row} has label {code} twice, so a hit would count double. List every "
         "label once."
     )
 
     of_values = template("name, shape, labels")(
-        "{name} has shape {shape} where there are {labels} labels: pass one for each."
+        "{name} has shape {shape} for {labels} labels: pass one value for each."
     )
 
-    of_frequency = template("code, found, rows")(
-        "Label {code} is said to have {found:g} of {rows} training rows: pass how many of them "
-        "have each label, from 0 up to all."
+    of_frequency = template("code, frequency, rows")(
+        "The frequency of label {code} is {frequency:g}, but there are {rows} training rows. "
+        "Pass the number of training rows with each label, from 0 to all."
     )
 
     not_positive = template("code")(
         "The inverse propensity of label {code} is not a positive finite number. Propensities "
-        "lie above 0 and go up to 1."
+        "are above 0 and at most 1."
     )
 
     @classmethod
     def of_sizes(cls, ours: tuple[int, int], theirs: tuple[int, int]) -> RankedLabelsError:
         return cls(
-            f"Lists of {ours[0]} out of {ours[1]} labels and of {theirs[0]} out of {theirs[1]} do "
-            "not add up: assess both with the same k and the same labels."
+            f"Lists of {ours[0]} out of {ours[1]} labels and of {theirs[0]} out of {theirs[1]} "
+            "cannot be added: assess both with the same k and the same labels."
         )
 
 
 class StudyError(InputError):
-    """A study is asked for what it does not have."""
+    """A study does not have the requested model, or cannot fit it."""
 
     @classmethod
     def unknown_model(cls, name: object, known: Sequence[str]) -> StudyError:
         if name == "label-tree":
             return cls(
-                "A label tree is for very many classes, and is not compared with other models: "
-                "'discriminant fit' with --target and --model label-tree makes one of a table, and "
-                "'discriminant assess' measures it on other rows. Models that are compared are "
-                f"{quote(known, most=20)}."
+                "A label tree is for very many classes and is not compared with other models. Fit "
+                "one to a table with 'discriminant fit', --target and --model label-tree, and "
+                "evaluate it on other rows with 'discriminant assess'. Models that can be compared "
+                f"are {quote(known, most=20)}."
             )
         return cls(f"There is no model '{name}'. Choose among {quote(known, most=20)}.")
 
     no_models = template()(
-        "No model is named to compare. Name one or more, or none at all for all."
+        "No model is named to compare. Name one or more, or leave the option out to compare all."
     )
 
     not_compared = template("name, known")(
-        "Model '{name}' was not compared. Compared were {known:names 20}: choose one of them, or "
-        "compare again with it."
+        "Model '{name}' was not compared. The compared models are {known:names 20}: choose one "
+        "of them, or compare again with it."
     )
 
     @classmethod
     def none_left(cls, reasons: Sequence[tuple[str, str]]) -> StudyError:
-        told = " ".join(f"{name}: {why}" for name, why in reasons[:3])
-        return cls(f"No model could be fitted. {told}")
+        shown = " ".join(f"{name}: {why}" for name, why in reasons[:3])
+        return cls(f"No model could be fitted. {shown}")
 
     not_gaussian = template()(
-        "missing='marginal' is for LDA, QDA, RDA and the nearest mean, which can do without a "
-        "feature. Use 'mean' or 'indicator' for the others."
+        "missing='marginal' is only for LDA, QDA, RDA and the nearest mean, which can predict "
+        "without a feature. Use 'mean' or 'indicator' for the others."
     )
 
     no_grid = template("rows, features")(
-        "its settings are searched only where rows are at least twice as many as features, and "
-        "here are {rows} rows of {features} features. LDA with shrinkage serves there."
+        "its hyperparameters are searched only if there are at least twice as many rows as "
+        "features, and here are {rows} rows of {features} features. Use LDA with shrinkage."
     )
 
     no_probabilities = template("name")(
-        "Model '{name}' gives no probabilities, which this needs. Take another, for example 'lda'."
+        "Model '{name}' gives no probabilities, which this needs. Choose another, for example "
+        "'lda'."
     )
 
     @classmethod
@@ -662,25 +664,25 @@ class StudyError(InputError):
             "such as 'lda', or select by error (--by error) and leave costs and --reject out."
         )
 
-    nothing_to_weigh = template("name")(
-        "Costs or a reject option were asked for by `decide`, and model '{name}' gives no "
-        "probabilities for them. Take another, for example 'lda', or call `decide()` before: "
-        "without costs it takes them back."
+    no_decision_probabilities = template("name")(
+        "`decide` set costs or a reject option, but model '{name}' gives no probabilities for "
+        "them. Choose another, for example 'lda', or call `decide()` without arguments to remove "
+        "them."
     )
 
 
 class ModelLeftOutWarning(DiscriminantWarning):
-    """A model of the family does not suit the rows and is not compared."""
+    """A model does not suit the rows and is not compared."""
 
     of = template("name, why")("{name} is left out of the comparison: {why}")
 
 
 class DrawnRowsWarning(DiscriminantWarning):
-    """A model was fitted to some rows of many."""
+    """A model was fitted to a sample of the rows."""
 
-    of = template("name, drawn, rows")(
-        "{name} must see rows, and was fitted to {drawn:,} drawn of {rows:,} that are in parts. "
-        "Models made from moments, and Logistic, are fitted to all."
+    of = template("name, sampled, rows")(
+        "{name} needs rows in memory and was fitted to a sample of {sampled:,} of the {rows:,} "
+        "rows. Models fitted from moments, and Logistic, use all rows."
     )
 
 
@@ -690,7 +692,7 @@ class OutOfMemoryError(DiscriminantError):
     @classmethod
     def limit_too_low(cls, limit: int, required: int) -> OutOfMemoryError:
         return cls(
-            f"Out of memory: this process is limited to {limit >> 20:,} MB of address space, and "
+            f"Out of memory: this process is limited to {limit >> 20:,} MB of address space, but "
             f"needs at least {required >> 20:,} MB. Raise the limit: ulimit -v {required >> 10}, "
             "or more for a large table."
         )
@@ -708,7 +710,7 @@ class OutOfMemoryError(DiscriminantError):
 
 
 _LESS_MEMORY = (
-    "Use fewer rows or columns, read the file in parts with --engine files, or raise the limit."
+    "Use fewer rows or columns, read the file in chunks with --engine files, or raise the limit."
 )
 
 
@@ -717,20 +719,20 @@ def _at_limit(limit: int | None) -> str:
 
 
 class CommandError(InputError):
-    """The command line asks for what cannot be."""
+    """A command cannot be run as given."""
 
     not_moments = template("path, kind")(
-        "{path} holds {kind}, not moments. Make a file of moments with 'discriminant moments'."
+        "{path} holds {kind}, not moments. Create a file of moments with 'discriminant moments'."
     )
 
     no_rows = template("path, names")(
-        "{path} holds moments, of which models are made but cannot be compared: that takes "
-        "held-out rows. Name one with --model: {names:list}."
+        "{path} holds moments, from which models can be fitted but not compared: a comparison "
+        "needs held-out rows. Name one with --model: {names:list}."
     )
 
     needs_rows = template("path, model, detail, names")(
-        "{path} holds moments of detail '{detail}', and '{model}' cannot be made from these. "
-        "Name another with --model ({names:list}), read moments of detail 'class', or fit to the "
+        "{path} holds moments of detail '{detail}', from which '{model}' cannot be fitted. Name "
+        "another with --model ({names:list}), read moments of detail 'class', or fit to the "
         "table itself."
     )
 
@@ -738,65 +740,66 @@ class CommandError(InputError):
     def not_a_model(cls, path: object, kind: str) -> CommandError:
         if kind.endswith("Moments"):
             return cls(
-                f"{path} holds moments, not a model. Make a model of them with 'discriminant fit "
+                f"{path} holds moments, not a model. Fit a model to them with 'discriminant fit "
                 f"{path} --model lda --out ...'."
             )
-        return cls(f"{path} holds {kind}, not a model. Make a model with 'discriminant fit'.")
+        return cls(f"{path} holds {kind}, not a model. Fit a model with 'discriminant fit'.")
 
     needs_columns = template("path, kind")(
-        "{path} holds a {kind} that knows no columns of a table. Use a model of 'discriminant "
-        "fit' or 'discriminant report', or save an Encoded(...) of it."
+        "{path} holds a {kind} without the columns of a table. Use a model of 'discriminant fit' "
+        "or 'discriminant report', or save an Encoded(...) of it."
     )
 
     @classmethod
     def unused(cls, option: str, reason: str) -> CommandError:
-        decided = option in ("--cost", "--reject")
         other = (
-            "; Decision(model, ...) decides by costs, or rejects, from Python" if decided else ""
+            "; in Python, Decision(model, ...) decides by costs or rejects"
+            if option in ("--cost", "--reject")
+            else ""
         )
         return cls(f"{option} {reason}. Leave {option} out{other}.")
 
     sparse_rows = template("path, kind")(
-        "{path} holds sparse rows ({kind}), not a table: it has no columns of names, and the "
-        "labels of a row stand at the start of its line. To fit a label tree to it, pass --model "
-        "label-tree and no --target; to predict, use a label tree that was fitted to such a file."
+        "{path} holds sparse rows ({kind}), not a table with named columns. To fit a label tree "
+        "to it, pass --model label-tree and no --target; to predict, use a label tree that was "
+        "fitted to such a file."
     )
 
     @classmethod
     def bad_json(cls, option: str, text: str, why: str) -> CommandError:
         shown = text if len(text) <= 60 else f"{text[:60]}..."
-        return cls(f"{option} is not valid JSON ({why}): {shown!r}. Write for example {_COST}.")
+        return cls(f"{option} is not valid JSON ({why}): {shown!r}. For example: {_COST}.")
 
     same_file = template("path")(
-        "{path} is both read and written. Name another file to write to, so that nothing is lost."
+        "{path} is both read and written. Name another output file, so that nothing is lost."
     )
 
     @classmethod
-    def same_place(cls, first: object, second: object) -> CommandError:
-        them = f"{first}" if str(first) == str(second) else f"{first} and {second}, one file,"
+    def same_output(cls, first: object, second: object) -> CommandError:
+        files = f"{first}" if str(first) == str(second) else f"{first} and {second}, one file,"
         return cls(
-            f"{them} would be written twice, and what is written first would be lost. Name "
-            "another file for one of them."
+            f"{files} would be written twice, and the first content would be lost. Name another "
+            "file for one of them."
         )
 
     would_overwrite = template("path")(
-        "{path} is there already and holds something else. Name another folder, or pass --force "
-        "to write over it. Nothing was written."
+        "{path} exists already and holds something else. Name another folder, or pass --force to "
+        "overwrite it. Nothing was written."
     )
 
-    taken_column = template("path, names")(
-        "{path} has already column(s) {names:names}, which the answer would repeat. Rename them, "
-        "or pass a prefix (--prefix)."
+    duplicate_column = template("path, names")(
+        "{path} already has column(s) {names:names}, which the predictions would repeat. Rename "
+        "them, or pass a prefix (--prefix)."
     )
 
 
 class CommandWarning(DiscriminantWarning):
-    """The command line asks for what is hardly meant."""
+    """A command is probably not what was intended."""
 
     @classmethod
     def counted_twice(cls, first: str, again: str) -> CommandWarning:
         same = f"{again} is named twice" if first == again else f"{first} and {again} are the same"
-        return cls(f"{same}: these rows count twice in the sum. Leave one out if it is not meant.")
+        return cls(f"{same}, so these rows count twice. Leave one out unless that is intended.")
 
 
 _COST = '\'{"yes": {"no": 5}}\''

@@ -68,7 +68,7 @@ def indicator(truth: Any, *, labels: int | None = None, classes: Any = None) -> 
         raise RankedLabelsError.of_truth(held.shape, held.dtype, len(known))
     if _are_sets(held):
         if _could_be_ones(held, len(known)):
-            raise RankedLabelsError.as_rows_of_ones(len(known))
+            raise RankedLabelsError.ambiguous_indicator(len(known))
         ends = np.concatenate([[0], np.cumsum([len(own) for own in held])])
         return _of_names(list(chain.from_iterable(held)), ends, known)
     for row, own in enumerate(held):
@@ -421,7 +421,7 @@ def _check_lists(codes: Ints, L: int) -> None:
     twice = (ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] >= 0)
     if twice.any():
         row, place = (int(at[0]) for at in np.nonzero(twice))
-        raise RankedLabelsError.of_twice(row, int(ordered[row, place]))
+        raise RankedLabelsError.duplicate_label(row, int(ordered[row, place]))
 
 
 def _checked_values(values: Any, L: int) -> Floats:

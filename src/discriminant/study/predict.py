@@ -384,7 +384,7 @@ class _FilePredictor:
     def _check_names(self, source: Rows) -> None:
         clash = [name for name in self._added() if name in source.names]
         if clash:
-            raise CommandError.taken_column(_name(source), clash)
+            raise CommandError.duplicate_column(_name(source), clash)
 
 
 def _name(source: Rows) -> str:

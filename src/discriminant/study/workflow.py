@@ -175,7 +175,7 @@ class Study:
         found = self._get_comparison()
         choice = found.choose(by, rule) if name is None else found.choose_named(name)
         if self._weighs() and found[choice.name].facts["brier"] is None:
-            raise StudyError.nothing_to_weigh(choice.name)
+            raise StudyError.no_decision_probabilities(choice.name)
         self.choice = choice
         return choice
 

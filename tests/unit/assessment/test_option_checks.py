@@ -92,9 +92,9 @@ def test_a_seed_that_is_none_is_named(seed):
 @pytest.mark.parametrize("measure", ["log_loss", "brier", "brier_sum"])
 def test_a_loss_without_posteriors_has_no_interval(measure):
     found = assess(TRUTH, SAID)
-    with pytest.raises(PosteriorError, match=f"{measure} follows from posteriors"):
+    with pytest.raises(PosteriorError, match=f"{measure} is computed from posteriors"):
         found.interval(measure)
-    with pytest.raises(PosteriorError, match=f"{measure} follows from posteriors"):
+    with pytest.raises(PosteriorError, match=f"{measure} is computed from posteriors"):
         interval_over([found, found], measure)
 
 
@@ -211,9 +211,9 @@ def test_lists_are_as_good_as_arrays_for_new_priors():
 @pytest.mark.parametrize(
     ("logs", "old", "options", "error", "message"),
     [
-        ([[np.nan, -2.0]], [0.5, 0.5], {}, PosteriorError, r"row 0 .*none that is NaN"),
+        ([[np.nan, -2.0]], [0.5, 0.5], {}, PosteriorError, r"row 0 .*without NaN"),
         ([[0.5, 0.5]], [0.5, 0.5], {}, PosteriorError, "sum to 3.2.*logarithms"),
-        ([["x", "y"]], [0.5, 0.5], {}, PosteriorError, "no table of numbers"),
+        ([["x", "y"]], [0.5, 0.5], {}, PosteriorError, "not a table of numbers"),
         (np.log(SURE), [0.2, 0.3, 0.5], {}, PriorError, "3 entries for 2 classes"),
         (np.log(SURE), [1.0, 0.0], {}, PriorError, "class '1' is 0"),
         (np.log(SURE), [2.0, 1.0], {}, PriorError, "sum to 3"),

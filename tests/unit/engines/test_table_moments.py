@@ -88,7 +88,7 @@ def test_a_model_of_the_sum_is_the_model_of_all_rows(tmp_path):
         (["fit", "north.m", "--out", "x.model"], "Name one with --model: lda"),
         (
             ["fit", "north.m", "--model", "logistic", "--out", "x.model"],
-            "cannot be made from these",
+            "cannot be fitted",
         ),
         (["report", "north.m", "--target", "y"], "discriminant fit north.m --model lda"),
         (["predict", "north.m", "north.csv", "--out", "x.csv"], "fit north.m --model lda"),

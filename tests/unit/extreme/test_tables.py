@@ -240,7 +240,7 @@ def test_what_compares_models_says_how_a_label_tree_of_a_table_is_made(
     goods.to_csv("goods.csv", index=False)
     assert run([words[0], "goods.csv", "--target", "kind", *words[1:]]) == 2
     said = capsys.readouterr().err
-    assert "'discriminant fit' with --target and --model label-tree" in said
+    assert "'discriminant fit', --target and --model label-tree" in said
     assert "[1/" not in said  # told before the work
 
 

@@ -174,7 +174,7 @@ def test_names_that_the_classes_do_not_have_are_missed_where_they_are_added_to_t
         (["zinc", "gold"], {"labels": 4}, r"by name.*classes=model.classes_"),
         ([{"lead"}, {"zinc", "salt"}], {"classes": NAMES}, r"2 label.*4 classes: 'lead', 'salt'"),
         ([[1, 0], [0, 1]], {"classes": NAMES}, r"mixed types \(int, str\)"),
-        ([{"zinc"}, "gold"], {"classes": NAMES}, r"row 1 is 'gold', and that of row 0 is of anoth"),
+        ([{"zinc"}, "gold"], {"classes": NAMES}, r"row 1 is 'gold', but that of row 0 is of anoth"),
         (
             [["zinc", "tin"], None],
             {"classes": NAMES},
@@ -220,8 +220,8 @@ def test_parts_of_different_lists_refuse_to_add_and_say_the_sizes():
     [
         ([[0, 0]], [[1, 0]], {}, r"list of row 0 has label 0 twice"),
         ([[0, 2]], [[1, 0]], {}, r"from 0 to 2, and there are 2 labels"),
-        ([[0], [1]], [[1, 0]], {}, r"lists for 2 rows and the truth of 1"),
-        ([[0.5]], [[1, 0]], {}, r"type float64: pass an array \(rows, k\)"),
+        ([[0], [1]], [[1, 0]], {}, r"lists for 2 rows but the truth of 1"),
+        ([[0.5]], [[1, 0]], {}, r"type float64: pass an integer array \(rows, k\)"),
         ([0], [[1, 0]], {}, r"shape \(1,\)"),
         ([[0]], np.array([1]), {}, r"pass labels="),
         ([[0]], np.array([3]), {"labels": 3}, r"from 3 to 3, and there are 3 labels"),
@@ -288,7 +288,7 @@ def test_a_truth_that_is_one_word_is_refused():
 
 @pytest.mark.parametrize("count", [-1, 6, np.nan])
 def test_frequencies_that_cannot_be_are_refused(count):
-    with pytest.raises(RankedLabelsError, match=r"Label 1 is said to have \S+ of 5"):
+    with pytest.raises(RankedLabelsError, match=r"frequency of label 1 is \S+, but there are 5"):
         inverse_propensity([2, count], rows=5)
 
 

@@ -397,7 +397,7 @@ CALLS = {
         lambda: dd.plot_boundary(
             LDA_2, pd.DataFrame({"a": list("xy"), "b": [1, 2]}), KINDS[TWO][:2]
         ),
-        "Column 'a' is not made of finite numbers",
+        "Column 'a' does not hold finite numbers",
     ),
     "no transform": (
         lambda: dd.plot_projection(dd.QDA().fit(SEPALS, KINDS), SEPALS, KINDS),
@@ -405,7 +405,7 @@ CALLS = {
     ),
     "two classes": (
         lambda: dd.plot_masking(LDA_2, SEPALS[TWO], KINDS[TWO]),
-        "needs three classes or more, and there are 2",
+        "needs three classes or more, but there are 2",
     ),
     "no grid": (lambda: dd.plot_surface(LDA_2), "cannot show a LDA: pass what rda_grid gave"),
     "no counts": (lambda: dd.plot_confusion(LDA_2), "cannot show a LDA: pass what assess"),
@@ -436,7 +436,7 @@ def test_a_shuffled_walk_without_a_seed_cannot_be_walked_again():
 
 
 def test_axes_that_are_none_are_refused():
-    with pytest.raises(OptionError, match="ax='str' is not possible"):
+    with pytest.raises(OptionError, match="ax='str' is not valid"):
         dd.plot_confusion(dd.assess(list("aab"), list("abb")), ax="here")
 
 

@@ -171,7 +171,7 @@ def test_logistic_is_fitted_to_all_rows_and_support_vectors_say_to_how_many(tmp_
     np.testing.assert_allclose(ours, theirs.predict_proba(frame[NAMES])[:, 1], atol=1e-5)
     study.model("svm")
     told = [one for one in study.warnings if isinstance(one, DrawnRowsWarning)]
-    assert "drawn of 2,400" in str(told[0])
+    assert "of the 2,400" in str(told[0])
 
 
 def test_mistakes_are_paired_by_weight_in_memory_and_in_parts(tmp_path):

@@ -96,7 +96,7 @@ def test_how_it_is_written_travels_with_the_model(tmp_path):
 def test_a_number_written_another_way_is_refused_when_predicting():
     rows = pd.DataFrame({"x": ["$1,000", "$9,000", "$1,500", "$8,000", "$7,500", "$2,000"]})
     model = dd.Encoded(dd.LDA()).fit(rows, LABELS)
-    with pytest.raises(BadNumberError, match=r"'1\.250,50 €' is no number such as 1,234\.5"):
+    with pytest.raises(BadNumberError, match=r"'1\.250,50 €' is not a number such as 1,234\.5"):
         model.predict(pd.DataFrame({"x": ["1.250,50 €"]}))
 
 

@@ -214,7 +214,7 @@ def _mcnemar(
         raise ComparisonError.repeated(first, len(one))
     weight = one[0].weight
     if weight is not None and (weight != np.floor(weight)).any():
-        raise ComparisonError.broken_weight()
+        raise ComparisonError.fractional_weight()
     c, b = _only(one, two)
     gap = one[0].error - two[0].error
     statistic, df, p = mcnemar(b, c, exact=test == "mcnemar")

@@ -77,7 +77,7 @@ def log_posterior_of(model: Any, X: Any) -> Floats:
     if found.ndim != 2 or found.shape[1] != len(model.classes_):
         raise PosteriorError.of_shape(found.shape, len(model.classes_))
     for row in np.flatnonzero(~(found.max(axis=1) > -np.inf) | np.isnan(found).any(axis=1)):
-        raise PosteriorError.no_number(int(row), name)
+        raise PosteriorError.not_a_number(int(row), name)
     for place, total in off_one(np.exp(found)):
         raise PosteriorError.of_sum(place, total, name)
     return log_posterior(found)
@@ -382,7 +382,7 @@ class Decision(ClassifierMixin, MetaEstimatorMixin, EstimatorMixin, BaseEstimato
             if isinstance(found, ClassMoments) and found.holds("pooled"):
                 return found
         if isinstance(self.estimator, FrozenEstimator):
-            raise PosteriorError.of_fitted_without(type(self.estimator_).__name__)
+            raise PosteriorError.fitted_without_moments(type(self.estimator_).__name__)
         raise PosteriorError.without_moments("Decision")
 
     # --- its parts, as an export writes them down ------------------------------------------------

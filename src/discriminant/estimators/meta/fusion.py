@@ -114,7 +114,7 @@ class Fusion(ClassifierMixin, EstimatorMixin, _BaseComposition):
             prior,
         )
         for row in np.flatnonzero(np.isnan(found[:, 0])):
-            raise PosteriorError.contradicted(int(row), [name for name, _, _ in self._members()])
+            raise PosteriorError.all_zero(int(row), [name for name, _, _ in self._members()])
         return found
 
     def predict_proba(self, X: Any) -> Floats:

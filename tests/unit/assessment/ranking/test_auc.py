@@ -245,7 +245,7 @@ def test_a_perfect_auc_warns_that_its_interval_has_no_width():
 
 
 def test_two_models_that_rank_alike_do_not_differ_and_no_test_is_made_of_it():
-    with pytest.warns(NoSpreadWarning, match=r"difference \(0\).*p-value says nothing"):
+    with pytest.warns(NoSpreadWarning, match=r"difference \(0\).*p-value is meaningless"):
         found = discriminant.compare_auc([0, 0, 1, 1], [1, 3, 2, 4], [10, 30, 20, 40])
     assert (found.difference, found.p) == (0.0, 1.0)
 

@@ -212,9 +212,9 @@ def test_half_a_million_scores_in_65536_bins_are_known_to_a_ten_thousandth(shift
 
 def test_rankings_of_other_classes_or_other_sizes_refuse_to_add():
     one = ranking([0, 1], [0.0, 1.0])
-    with pytest.raises(ScoreError, match=r"'1' and '0' do not add.*positive="):
+    with pytest.raises(ScoreError, match=r"'1' and '0' cannot be added.*positive="):
         one + ranking([0, 1], [0.0, 1.0], positive=0)
-    with pytest.raises(ScoreError, match=r"65536 and 8 bins do not add.*bins="):
+    with pytest.raises(ScoreError, match=r"65536 and 8 bins cannot be added.*bins="):
         one + ranking([0, 1], [0.0, 1.0], bins=8)
 
 
@@ -235,16 +235,18 @@ def test_a_missing_score_of_a_later_block_is_named_by_its_row_in_the_table():
 
 
 def test_one_class_alone_is_named():
-    with pytest.raises(ScoreError, match=r"labels are 'ill', and one score.*positive="):
+    with pytest.raises(ScoreError, match=r"labels are 'ill', but one score.*positive="):
         discriminant.roc(["ill", "ill"], [1.0, 2.0])
-    with pytest.raises(ScoreError, match="Every row that counts is of the positive class 'ill'"):
+    with pytest.raises(
+        ScoreError, match="Every row with positive weight is of the positive class 'ill'"
+    ):
         discriminant.roc(["ill", "ill"], [1.0, 2.0], positive="ill")
     with pytest.raises(ScoreError, match="No row has the positive label 'ill' and a positive wei"):
         discriminant.roc(["ill", "well"], [1.0, 2.0], positive="ill", sample_weight=[0, 1])
 
 
 def test_three_classes_and_one_score_need_to_know_which_is_positive():
-    with pytest.raises(ScoreError, match=r"'0', '1', '2', and one score a row.*positive="):
+    with pytest.raises(ScoreError, match=r"'0', '1', '2', but one score per row.*positive="):
         discriminant.roc([0, 1, 2], [0.1, 0.2, 0.3])
 
 

@@ -989,7 +989,7 @@ REFUSED = [
     (Resampled(LDA(), strategy="majority"), OptionError, "strategy='majority'.*not majority"),
     (Resampled(LDA(), strategy=1.5), OptionError, r"strategy=1.5.*\(0, 1\]"),
     (Resampled(LDA(), strategy=0.05), ResamplingError, "0.05.*0.07143 already"),
-    (Resampled(LDA(), strategy={"rare": 2}), ResamplingError, "'rare' has 4.*asks for 2.*4 or more"),
+    (Resampled(LDA(), strategy={"rare": 2}), ResamplingError, "'rare' has 4.*requests 2.*4 or more"),
     (Resampled(LDA(), "under", strategy={"common": 99}), ResamplingError, "'common' has 56.*99.*56 or fewer"),
     (Resampled(LDA(), strategy={"odd": 99}), LabelError, "odd"),
     (Resampled(GaussianNB(), expected=True), OptionError, "expected=True.*GaussianNB needs rows"),
@@ -1000,7 +1000,7 @@ REFUSED = [
     (Reweighted(LDA(), {"rare": 0.0}), ClassWeightError, "'rare' is 0.*drop its rows"),
     (Reweighted(LDA(), {"rare": -1.0}), OptionError, "weights=-1.0.*not negative"),
     (Reweighted(LDA(), [1.0, 2.0, 3.0]), OptionError, r"weights='array of shape \(3,\)'.*2 classes"),
-    (Resampled(LDA(), "smote", neighbours=1, strategy={"rare": 2}), ResamplingError, "'rare' has 4.*asks for 2.*'smote'.*4 or more"),
+    (Resampled(LDA(), "smote", neighbours=1, strategy={"rare": 2}), ResamplingError, "'rare' has 4.*requests 2.*'smote'.*4 or more"),
     (Reweighted(KNeighborsClassifier()), ClassWeightError, "KNeighborsClassifier takes no sample_weight.*Resampled"),
     (EasyEnsemble(LDA(), 0), OptionError, "subsets=0.*1 or more"),
 ]  # fmt: skip

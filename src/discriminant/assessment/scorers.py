@@ -141,7 +141,7 @@ class PredictionCollector:
             strange.update({n: c for n, c in zip(distinct, counts, strict=True) if n not in place})
             self.found.decided[rows] = np.array([place.get(n, -1) for n in distinct])[which]
         if strange:
-            raise LabelError.strange(dict(strange), names)
+            raise LabelError.unknown_decisions(dict(strange), names)
         return Predictions(self.found.log_posterior, self.found.decided, tuple(others))
 
 

@@ -30,7 +30,7 @@ _REWRITES = (
     (r"\bpushdown=True\b", "--pushdown"),
     (r"\breference=None\b", "--reference none"),
     (r"\b(max_levels|max_classes|max_bytes|folds|seed|engine)=(?=[\w'-])", r"--\1 "),
-    (r"\b(exclude|ordered|delimiter|decimal|encoding)='(?=[^']*' is not possible)", r"--\1 '"),
+    (r"\b(exclude|ordered|delimiter|decimal|encoding)='(?=[^']*' is not valid)", r"--\1 '"),
     (r"\bengine= out\b", "--engine out"),
     (r"\bin (missing_texts|categories|exclude|columns)\b=?", r"with --\1"),
     (r"(?<![\w'-])(missing_texts|max_levels|max_classes|max_bytes)\b(?!')", r"--\1"),
@@ -39,7 +39,7 @@ _REWRITES = (
     (r" ?\(moments\.select\(\[\.\.\.\]\)\)", " (--exclude)"),
     (r"Pass bias_reduction=\"jeffreys\" \(Firth\) or ridge > 0", "Use --model logistic"),
     (r"\bUse LinearRegression\b", "In Python, LinearRegression fits it"),
-    (r"write '\.'\.", "write '.', or pass --decimal ,"),
+    (r"write '\.'\.", "write '.', or pass --decimal ,."),
     (r"\b(thousands|decimal)='(.)'", r"--\1 \2"),
 )
 _NAMES = {
@@ -57,7 +57,7 @@ _TWICE = re.compile(r"(--[\w-]+(?: [\w']+)?) \(\1\)")
 
 
 _PREDICT_REWRITES = (  # options that a fitted model still leaves open
-    (r", or name the column with --category if it is no number, or with --exclude\.", "."),
+    (r", or list the column with --category if it is not a number, or with --exclude\.", "."),
     (r"\bor fit with --unseen\b", "or pass --unseen"),
     (r"\bor fit with --missing\b", "or fit the model again with --missing"),
 )

@@ -281,7 +281,7 @@ def check_outputs(source: str | tuple[str, ...], *outputs: Any) -> None:
         if output is None:
             continue
         if (first := written.setdefault(os.path.realpath(output), output)) is not output:
-            raise CommandError.same_place(first, output)
+            raise CommandError.same_output(first, output)
         for path in inputs if os.path.exists(output) else ():
             if os.path.samefile(output, path):
                 raise CommandError.same_file(path)

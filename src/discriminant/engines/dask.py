@@ -175,7 +175,7 @@ def _of_arrays(X: Any, y: Any, weight: Any) -> DaskSource:
     features = names or numbered(X.shape[1])
     beside = (_TARGET, *([] if weight is None else [_WEIGHT]))
     for name in (name for name in beside if name in features):
-        raise EngineError.taken(name)
+        raise EngineError.duplicate_column(name)
     columns = [X.to_delayed()[:, 0], *(one.to_delayed() for one in others)]
     if len({len(one) for one in columns}) > 1:
         raise EngineError.of_chunks([len(one) for one in columns])

@@ -1,11 +1,4 @@
-"""Files that cannot be read as a table, and the places in them that are wrong.
-
-Tables in parts: what cannot be done without their rows in memory, and what went wrong there.
-
-Files that cannot be loaded, states that cannot be saved, places that cannot be written to.
-
-Files of sparse rows, XMC text or svmlight, and the lines in them that are wrong.
-"""
+"""Errors and warnings about files, databases, engines, checkpoints and stored models."""
 
 from __future__ import annotations
 
@@ -20,8 +13,6 @@ from discriminant.redaction import is_address, register, shown_address
 class FileError(InputError):
     """A file cannot be read as a table."""
 
-    # --- what it is ----------------------------------------------------------------------------
-
     of_address = template("shown")(
         "{shown} is an address, not a file. To read a table of a database, pass the address as "
         "the source, with table= or query= (--table, --query)."
@@ -30,16 +21,16 @@ class FileError(InputError):
     absent = template("path")("{path}: there is no such file. Check the name and the folder.")
 
     no_files = template("path")(
-        "{path} is a directory with no file in it. Name a file, or a folder of files: CSV, "
-        "Parquet, Arrow IPC or JSON lines."
+        "{path} is a directory without files. Name a file, or a folder of files: CSV, Parquet, "
+        "Arrow IPC or JSON lines."
     )
 
     of_kind = template("path, kind, way_out")(
-        "{path} is {kind}, not a regular file, and is not read. {way_out}"
+        "{path} is {kind}, not a regular file, and cannot be read. {way_out}"
     )
 
     not_allowed = template("path, reason")(
-        "{path} cannot be opened: {reason}. Check who may read it."
+        "{path} cannot be opened: {reason}. Check its permissions."
     )
 
     not_a_table = template("path, kind, way_out")(
@@ -47,46 +38,44 @@ class FileError(InputError):
     )
 
     stored = template("path")(
-        "{path} is a file of discriminant, a model or moments, and no table. A model is opened "
-        "with discriminant.load, or answers rows: 'discriminant predict {path} ROWS --out ...'; "
-        "from moments a model is made: 'discriminant fit {path} --model lda --out ...'."
+        "{path} is a file of discriminant (a model or moments), not a table. Load it with "
+        "discriminant.load; predict with a model: 'discriminant predict {path} ROWS --out ...'; "
+        "fit a model to moments: 'discriminant fit {path} --model lda --out ...'."
     )
 
     empty = template("path")(
-        "{path}: the file is empty (0 bytes of text). Was it written to the end?"
+        "{path}: the file is empty (0 bytes of text). It may not have been written completely."
     )
 
     no_rows = template("path, columns")(
-        "{path}: no data rows (0 sample(s)): there is a header of {columns} column(s) and "
-        "nothing after it. Add rows, one a line."
+        "{path}: no data rows (0 sample(s)): there is a header of {columns:n column} and nothing "
+        "after it. Add rows, one per line."
     )
 
     rows_differ = template("path")(
-        "{path}: its text has another number of rows than were answered, so that answers would "
-        "stand beside other rows. Nothing was written. Look for stray quotes and line ends, or "
-        "write to a .parquet file."
+        "{path}: its text has a different number of rows than predictions, so predictions would "
+        "be written next to other rows. Nothing was written. Check for stray quotes and line "
+        "ends, or write to a .parquet file."
     )
 
     @classmethod
     def no_header(cls, path: str, names: Sequence[str]) -> FileError:
-        shown = ", ".join(names[:3])
+        shown = ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
         return cls(
-            f"{path}: line 1 holds numbers only ({shown}{', ...' if len(names) > 3 else ''}) "
-            "where the names of the columns should stand. Put a line of names before the rows."
+            f"{path}: line 1 holds only numbers ({shown}) instead of column names. Put a line of "
+            "names before the rows."
         )
 
     changed = template("path, before, after")(
-        "{path} changed while it was read ({before} bytes before, {after} after, or the time of "
-        "its last change): rows of two versions may be mixed. Wait until its writer is done, or "
-        "read a copy."
+        "{path} changed while it was read ({before} bytes before, {after} after, or its "
+        "modification time), so rows of two versions may be mixed. Wait until it is written "
+        "completely, or read a copy."
     )
 
-    # --- limits --------------------------------------------------------------------------------
-
     bomb = template("path, packed, unpacked, ratio")(
-        "{path}: {packed} bytes of gzip have become {unpacked}, more than {ratio} times as many, "
-        "and reading stopped there: it may be a decompression bomb. If you trust it, unpack it "
-        "yourself (gunzip) and pass the result."
+        "{path}: {packed} bytes of gzip have expanded to {unpacked}, more than {ratio} times as "
+        "many, and reading stopped there: it may be a decompression bomb. If you trust it, "
+        "unpack it yourself (gunzip) and pass the result."
     )
 
     too_large = template("path, limit")(
@@ -95,63 +84,60 @@ class FileError(InputError):
     )
 
     long_line = template("path, line, limit")(
-        "{path}, line {line}: longer than the limit of {limit} bytes for a line. Are the line "
-        "ends missing, or a quote not closed?"
+        "{path}, line {line}: longer than the limit of {limit} bytes per line. Check for missing "
+        "line ends, or a quote that is not closed."
     )
 
-    many_columns = template("path, found, limit")(
-        "{path}: {found} columns, more than the limit of {limit}. Store so wide a table as "
+    many_columns = template("path, columns, limit")(
+        "{path}: {columns} columns, more than the limit of {limit}. Store such a wide table as "
         "Parquet with fewer columns, or transposed."
     )
 
     long_field = template("path, line, column, limit")(
         "{path}, line {line}, column '{column}': a field longer than the limit of {limit} bytes. "
-        "Is a quote not closed?"
+        "Check for a quote that is not closed."
     )
 
-    # --- lines ---------------------------------------------------------------------------------
-
     ragged = template("path, line, *, expected, found")(
-        "{path}, line {line}: {found} field(s) where the header has {expected}. Correct the "
-        "line; a field that contains the delimiter must stand in quotes."
+        "{path}, line {line}: {found:n field}, but the header has {expected}. Correct the line; "
+        "a field that contains the delimiter must be quoted."
     )
 
     all_ragged = template("path, *, expected, found, delimiter")(
-        "{path}: line 2 and all lines looked at have {found} fields where the header has "
-        "{expected} (delimiter {delimiter!r}): is a column without a name, perhaps one of row "
-        "numbers? Name every column in the header."
+        "{path}: line 2 and all lines checked have {found} fields, but the header has {expected} "
+        "(delimiter {delimiter!r}). A column, perhaps one of row numbers, may have no name: name "
+        "every column in the header."
     )
 
     open_quote = template("path, line")(
-        "{path}, line {line}: a quote is opened there and never closed, so that all that follows "
+        "{path}, line {line}: a quote is opened there and never closed, so everything after it "
         "would be one field. Close it, or double a quote that is part of the text."
     )
 
     after_quote = template("path, line, column, text, quote")(
         "{path}, line {line}, column '{column}': the text {text:short} follows a closing quote "
-        "({quote}), so that the cell has no certain value. Remove the quotes, write a quote "
-        "within a quoted field twice, or name the column in exclude."
+        "({quote}), so the value of the cell is ambiguous. Remove the quotes, double a quote "
+        "within a quoted field, or list the column in exclude."
     )
 
     of_nul = template("path, line, byte")(
-        "{path}, line {line}: a NUL byte (byte {byte} of the text, counted from 0): the file is "
-        "damaged or no text. Write it again, or remove the NUL bytes."
+        "{path}, line {line}: a NUL byte (byte {byte} of the text, counted from 0), so the file "
+        "is damaged or not text. Write it again, or remove the NUL bytes."
     )
 
     undecodable = template("path, encoding, byte, line")(
-        "{path}, line {line}: byte {byte} (counted from 0) is no {encoding}. Save the file as "
-        "UTF-8, or pass encoding= with the name of the one it has."
+        "{path}, line {line}: byte {byte} (counted from 0) is not valid {encoding}. Save the "
+        "file as UTF-8, or pass its encoding as encoding=."
     )
 
     of_json = template("path, line, reason")(
-        "{path}, line {line}: {reason}. JSON lines have one object a line, all with the same "
-        "names and kinds of values: correct the line."
+        "{path}, line {line}: {reason}. JSON lines have one object per line, all with the same "
+        "names and types of values: correct the line."
     )
 
-    # --- damage --------------------------------------------------------------------------------
-
     cut_off = template("path, what")(
-        "{path}: file incomplete ({what}). Was it copied or written to the end? Fetch it again."
+        "{path}: file incomplete ({what}). It may not have been copied or written completely: "
+        "fetch it again."
     )
 
     damaged = template("path, where, reason")(
@@ -159,14 +145,14 @@ class FileError(InputError):
     )
 
     of_extension = template("path, column, kind")(
-        "{path}: column '{column}' has the extension type {kind}, which is refused: what it "
-        "means is known to some program only, and such types have been used to run code. Write "
-        "the column as plain numbers or text."
+        "{path}: column '{column}' has the extension type {kind}, which is not supported: its "
+        "meaning depends on other programs, and such types have been used to run code. Write the "
+        "column as plain numbers or text."
     )
 
 
 def check_file_name(path: object) -> None:
-    """Refuse the address of a database where a file is expected, before anything is opened."""
+    """Raise an error for the address of a database where a file is expected."""
     text = os.fspath(path) if isinstance(path, os.PathLike) else path
     if isinstance(text, str) and is_address(text) and not os.path.lexists(text):
         register(text)
@@ -174,41 +160,41 @@ def check_file_name(path: object) -> None:
 
 
 class NeedsMemoryError(InputError):
-    """Something needs all rows at hand."""
+    """A model needs all rows in memory."""
 
-    of = template("who, source, rows, drawn")(
-        "{who} needs its rows in memory, and {source} has {rows:,} rows in parts. Fit it to some "
-        "of them (`rows.sample` holds {drawn:,}, spread over the parts), or take a model that "
-        "reads rows in parts: LDA, QDA, RDA, NearestMean, Fisher, LeastSquares, Logistic."
+    of = template("name, source, rows, sampled")(
+        "{name} needs its rows in memory, but {source} is a partitioned table of {rows:,} rows. "
+        "Fit it to a sample (`rows.drawn` holds {sampled:,}, from all partitions), or use a "
+        "model that reads partitions: LDA, QDA, RDA, NearestMean, Fisher, LeastSquares, Logistic."
     )
 
 
 class SourceChangedError(DiscriminantError):
-    """A source gave other rows than before."""
+    """A source changed while it was read."""
 
     of_rows = template("source, before, after")(
-        "{source} gave {before:,} rows when it was opened and {after:,} now: it changed, and "
-        "sums over both would be of neither. Open it again when nobody writes to it."
+        "{source} had {before:,} rows when it was opened and has {after:,} now, so sums would "
+        "mix two versions. Open it again when nothing writes to it."
     )
 
-    of_count = template("source, known, read")(
-        "{source} has {known:,} rows by its own account, and {read:,} were read: sums would not "
-        "be of all of them. Read it again; if that helps nothing, a file is damaged."
+    of_count = template("source, stated, read")(
+        "{source} states {stated:,} rows, but {read:,} were read, so sums would not include all "
+        "of them. Read it again; if that does not help, a file is damaged."
     )
 
     of_class = template("source, column, level")(
-        "{source} holds {level!r} in '{column}' now, which it did not when it was opened: it "
-        "changed, and sums over both would be of neither. Open it again when nobody writes to it."
+        "{source} now holds {level!r} in '{column}', which it did not when it was opened, so "
+        "sums would mix two versions. Open it again when nothing writes to it."
     )
 
 
 class EngineError(InputError):
     """No engine reads such a source."""
 
-    unknown = template("name, known")("engine={name!r} is none of {known:list}.")
+    unknown = template("name, known")("engine={name!r} is not one of {known:list}.")
 
     other = template("engine, reader")(
-        "engine='{engine}' does not read this source; '{reader}' does. Leave engine= out, or "
+        "engine='{engine}' cannot read this source, but '{reader}' can. Leave engine= out, or "
         "pass engine='{reader}'."
     )
 
@@ -223,30 +209,29 @@ class EngineError(InputError):
     )
 
     no_checkpoint = template("name")(
-        "{name}: with pushdown=True no row leaves the database, so nothing would tell that a "
-        "checkpoint is of other rows. Leave checkpoint= out, or pass pushdown=False."
+        "{name}: with pushdown=True no row leaves the database, so a checkpoint could not be "
+        "checked against the rows. Leave checkpoint= out, or pass pushdown=False."
     )
 
     @classmethod
-    def taken(cls, name: str) -> EngineError:
+    def duplicate_column(cls, name: str) -> EngineError:
         what = "labels" if name == "y" else "weights"
         return cls(
-            f"The features have a column '{name}', and so are the {what} called that are passed "
-            "beside them. Rename it, or pass one frame that holds all, and the names of its "
-            "columns."
+            f"The features have a column '{name}', which is also the name of the {what} passed "
+            "with them. Rename it, or pass one frame with all columns, and their names."
         )
 
     @classmethod
     def of_chunks(cls, counts: list[int]) -> EngineError:
         return cls(
-            f"Features and what is passed beside them lie in {', '.join(map(str, counts))} chunks "
-            "of unknown lengths, so that rows cannot be brought together. Call "
-            "compute_chunk_sizes() on each first."
+            f"The features and the other arrays have {', '.join(map(str, counts))} chunks of "
+            "unknown lengths, so their rows cannot be aligned. Call compute_chunk_sizes() on each "
+            "first."
         )
 
     stopped = template("engine, reason")(
-        "{engine} stopped: {reason}. Nothing was changed; the whole text of it is what caused "
-        "this error."
+        "{engine} stopped: {reason}. Nothing was changed; the full text is in the cause of this "
+        "error."
     )
 
 
@@ -254,9 +239,9 @@ class PartSchemaError(InputError):
     """Files of one source have different columns."""
 
     of_type = template("path, column, kind, other, first")(
-        "{path}: column '{column}' is {kind}, and {first} in {other}. Files that are read as one "
-        "table have one schema: write the file again with that type, leave it out, or name the "
-        "column in exclude= (of text also in categories=)."
+        "{path}: column '{column}' is {kind}, but {first} in {other}. Files that are read as one "
+        "table need one schema: write the file again with that type, leave it out, or list the "
+        "column in exclude= (text also in categories=)."
     )
 
     @classmethod
@@ -264,83 +249,83 @@ class PartSchemaError(InputError):
         cls, path: str, absent: list[str], extra: list[str], other: str
     ) -> PartSchemaError:
         facts = [f"lacks {', '.join(map(repr, absent[:5]))}"] if absent else []
-        facts += [f"has also {', '.join(map(repr, extra[:5]))}"] if extra else []
+        facts += [f"also has {', '.join(map(repr, extra[:5]))}"] if extra else []
         return cls(
-            f"{path} {' and '.join(facts)}, beside {other}. Files that are read as one table have "
+            f"{path} {' and '.join(facts)}, unlike {other}. Files that are read as one table need "
             "the same columns: write it again, or leave it out."
         )
 
     of_formats = template("path, kind, other, first")(
-        "{path} is {kind}, and {other} is {first}. Pass files of one format, by a glob such as "
+        "{path} is {kind}, but {other} is {first}. Pass files of one format, by a glob such as "
         "'*.{first}' or '*.{kind}'."
     )
 
 
 class CheckpointError(DiscriminantError):
-    """A checkpoint belongs to other work, or cannot be kept."""
+    """A checkpoint belongs to another run, or cannot be used."""
 
     of_other = template("path, what, was, now")(
-        "{path} is a checkpoint of another run: {what} was {was}, and is {now} now. Parts of "
-        "both would make neither. Remove it to begin anew, or pass another path."
+        "{path} is a checkpoint of another run: {what} was {was}, and is {now} now, so the two "
+        "cannot be combined. Remove it to start again, or pass another path."
     )
 
     foreign = template("path")(
-        "{path} is there and is no checkpoint. Pass a path that does not exist yet, or one where "
-        "a run was stopped."
+        "{path} exists and is not a checkpoint. Pass a path that does not exist yet, or the "
+        "checkpoint of a run that was stopped."
     )
 
     @classmethod
     def in_use(cls, path: str, owner: str) -> CheckpointError:
         return cls(
-            f"{path} is a checkpoint in which {owner or 'another process'} is at work now; two at "
-            "a time would spoil it. Wait until that is done, or stop it: the same fit then goes on "
-            "from what is there. Or pass another path."
+            f"{path} is a checkpoint that {owner or 'another process'} is using now. Wait until it "
+            "is done, or stop it: the same fit then resumes from what is stored. Or pass another "
+            "path."
         )
 
     of_disk = template("path, reason")(
-        "The checkpoint folder {path} cannot be used: {reason}. Name another for the checkpoint, "
-        "which may be written to (one that is not there is made), make room if the disk is full, "
-        "or fit without. Whatever was kept there stays, and the same fit goes on from it."
+        "The checkpoint folder {path} cannot be used: {reason}. Name another folder that can be "
+        "written to (it is created if needed), free some space if the disk is full, or fit "
+        "without a checkpoint. Existing results stay there, and the same fit resumes from them."
     )
 
     damaged = template("path, reason")(
-        "{path} is damaged ({reason}). Remove it: its part of the work is done again."
+        "{path} is damaged ({reason}). Remove it: its part of the work is repeated."
     )
 
 
 class CheckpointWarning(DiscriminantWarning):
-    """Some work is not kept."""
+    """Some work is not stored in a checkpoint."""
 
     of_work = template("path, kind")(
-        "Sums that a {kind} has a part in are not kept in {path}: its content cannot be read, so "
-        "another would be taken for it. They are worked out again if the run is stopped."
+        "Sums that involve a {kind} are not stored in {path}, because its content cannot be "
+        "identified. They are computed again if the run is stopped."
     )
 
     not_written = template("path, reason")(
-        "The checkpoint {path} cannot be written ({reason}). The run goes on; if it is stopped, "
-        "what was not written is done again. Make room, or pass another folder."
+        "The checkpoint {path} cannot be written ({reason}). The run continues; if it is "
+        "stopped, work that was not written is repeated. Free some space, or pass another folder."
     )
 
 
 class DatabaseError(InputError):
-    """A database cannot be read, or went away."""
+    """A database cannot be read."""
 
     no_query = template("given")(
         "{given!r} names no rows. Pass the name of a table or view, or a SELECT."
     )
 
     no_select = template("kinds")(
-        "The query is {kinds:list}, and only one SELECT is run, for nothing is to be written. "
-        "Run the rest yourself, and pass the SELECT, or the name of a view."
+        "The query is {kinds:list}, but only a single SELECT is allowed, so that nothing is "
+        "written. Run the rest yourself, and pass the SELECT, or the name of a view."
     )
 
     no_rows = template("name")(
-        "{name}: no rows. Is it the right table, and does a condition hold for any?"
+        "{name}: no rows. Check the name of the table and the conditions of the query."
     )
 
     unknown_url = template("shown, known")(
-        "{shown} is neither the address of a known database nor a database file. Addresses begin "
-        "with {known:list}."
+        "{shown} is neither the address of a supported database nor a database file. Addresses "
+        "begin with {known:list}."
     )
 
     unclear_address = template("shown")(
@@ -351,22 +336,22 @@ class DatabaseError(InputError):
     )
 
     unknown_connection = template("kind")(
-        "A {kind} is no connection that is known here: DuckDB, psycopg 3 and sqlite3 are. Pass "
-        "one of these, or a URL such as duckdb:///file.db."
+        "A {kind} is not a supported connection: DuckDB, psycopg 3 and sqlite3 are. Pass one of "
+        "these, or a URL such as duckdb:///file.db."
     )
 
     not_reached = template("title, reason")(
-        "{title} could not be reached: {reason}. Check the URL and that it runs."
+        "{title} could not be reached: {reason}. Check the URL and that the server is running."
     )
 
     of = template("name, title, reason")(
-        "{name}: {title} stopped: {reason}. Nothing was changed there; when it answers again, "
-        "run the same again."
+        "{name}: {title} stopped: {reason}. Nothing was changed there; run the same again when "
+        "it responds."
     )
 
     of_query = template("name, title, reason")(
-        "{name}: {title} does not take it: {reason}. Correct the query or the name; nothing was "
-        "changed there."
+        "{name}: {title} rejected the query: {reason}. Correct the query or the name; nothing "
+        "was changed there."
     )
 
     @classmethod
@@ -376,7 +361,7 @@ class DatabaseError(InputError):
         hint = f" Did you mean '{near}'?" if near is not None else ""
         hint += _tables(known)
         if len(absent.split()) > 1:
-            hint += " If a query is meant: only one SELECT is run."
+            hint += " If this is a query: only a single SELECT is allowed."
         return cls(f"{name}: {title} has no table or view '{absent}'.{hint}")
 
     forbidden = template("name, title, reason")(
@@ -385,7 +370,7 @@ class DatabaseError(InputError):
     )
 
     damaged = template("name, title, reason")(
-        "{name}: {title} cannot read the file: {reason}. It is damaged, cut off or of another "
+        "{name}: {title} cannot read the file: {reason}. It is damaged, incomplete or of another "
         "kind: copy it again, or restore it."
     )
 
@@ -396,23 +381,23 @@ class DatabaseError(InputError):
 
     no_file = template("path")("{path}: there is no such file. Check the name and the folder.")
 
-    other_kind = template("path, found, taken")(
-        "{path} is a file of {found}, not {taken}. Write {found}:///{path}."
+    other_kind = template("path, kind, expected")(
+        "{path} is a file of {kind}, not {expected}. Write {kind}:///{path}."
     )
 
     mixed = template("column, kinds")(
-        "Column '{column}' holds cells of several kinds: {kinds:list}. Cast it in the query, or "
+        "Column '{column}' holds cells of several types: {kinds:list}. Cast it in the query, or "
         "leave it out (exclude=['{column}'])."
     )
 
     missing = template("name, column, rows")(
         "{name}: column '{column}' is missing in {rows:,} row(s). Pass missing='drop', 'mean' or "
-        "'indicator', or leave these rows out in the query; of the target no cell may be."
+        "'indicator', or leave these rows out in the query; the target must not be missing."
     )
 
     infinite = template("name, column, rows")(
         "{name}: column '{column}' is infinite in {rows:,} row(s), or too large for float64. "
-        "Leave these rows out in the query; of a ratio, the denominator may be zero."
+        "Leave these rows out in the query; in a ratio, the denominator may be zero."
     )
 
     weights = template("name, column, rows")(
@@ -428,14 +413,14 @@ class DatabaseError(InputError):
     @classmethod
     def no_table(cls, title: str, scheme: str, known: list[str]) -> DatabaseError:
         return cls(
-            f"A database names no rows: say which table or view of {title} is meant, by table= "
+            f"The address of a database names no rows. Name a table or view of {title}: by table= "
             f"(--table), {scheme}://...#table or discriminant.sql(url, table_or_query)."
             f"{_tables(known)}"
         )
 
     must_stay = template("name, what")(
-        "{name}: {what} needs rows, and pushdown=True keeps them in the database. Fit a model "
-        "made from moments (LDA, QDA, RDA, NearestMean, Fisher, LeastSquares), or pass "
+        "{name}: {what} needs rows, but pushdown=True keeps them in the database. Fit a model "
+        "from moments (LDA, QDA, RDA, NearestMean, Fisher, LeastSquares), or pass "
         "pushdown=False."
     )
 
@@ -449,109 +434,109 @@ def _tables(known: list[str]) -> str:
 
 
 class StoredFileError(InputError):
-    """A file is not one of ours, or is damaged, or says what cannot be."""
+    """A stored file is damaged, not valid, or not of this package."""
 
     absent = template("path")("There is no file {path}. Check the name and the folder.")
 
     not_a_file = template("path, kind")(
-        "{path} is a {kind}, and only a regular file can be loaded. Pass the file of a model or "
+        "{path} is a {kind}, but only a regular file can be loaded. Pass the file of a model or "
         "of moments."
     )
 
-    unreadable = template("path, why")("{path} cannot be read: {why}. Check who may read it.")
+    unreadable = template("path, why")("{path} cannot be read: {why}. Check its permissions.")
 
     damaged = template("path, byte, why")(
-        "The file {path} is damaged at byte {byte:,}: {why}. Nothing was loaded; take a copy or "
+        "The file {path} is damaged at byte {byte:,}: {why}. Nothing was loaded; use a copy or "
         "save it again."
     )
 
     @classmethod
-    def wrong_digest(cls, path: object, stated: str, found: str) -> StoredFileError:
+    def wrong_digest(cls, path: object, stated: str, actual: str) -> StoredFileError:
         return cls(
             f"The content of {path} was changed after it was saved: its SHA-256 should be "
-            f"{stated[:16]}... and is {found[:16]}... Nothing was loaded; take a copy or save it "
+            f"{stated[:16]}... and is {actual[:16]}... Nothing was loaded; use a copy or save it "
             "again."
         )
 
-    future = template("path, found, most, package")(
-        "{path} has format version {found}, written by discriminant {package}; this one reads "
-        "versions 1 to {most}. Upgrade: pip install --upgrade discriminant."
+    future = template("path, version, most, package")(
+        "{path} has format version {version}, written by discriminant {package}; this version "
+        "reads 1 to {most}. Upgrade: pip install --upgrade discriminant."
     )
 
     foreign = template("path, kind")(
-        "{path} is not a file of discriminant but {kind}. It was not opened. Files to load are "
-        "made by model.save(path) or discriminant.save(thing, path)."
+        "{path} is not a file of discriminant but {kind}. It was not opened. Files that can be "
+        "loaded are written by model.save(path) or discriminant.save(thing, path)."
     )
 
     runs_code = template("path, kind")(
         "{path} is {kind}, which can run any code when it is opened. It was not opened. If you "
-        "trust whoever made it, open it with the library that wrote it, then model.save(path) "
-        "makes a file that holds only numbers and text."
+        "trust its source, open it with the library that wrote it, then model.save(path) writes "
+        "a file that holds only numbers and text."
     )
 
     unknown_kind = template("path, kind, version, package")(
         "{path} holds a '{kind}' (format version {version}, written by discriminant {package}), "
-        "which this version does not know. Upgrade discriminant, or ask whoever made the file."
+        "which this version does not know. Upgrade discriminant, or ask the author of the file."
     )
 
-    unsound = template("path, part, why")(
-        "{path} says what cannot be: {part}: {why}. Nothing was loaded; get the file again from "
-        "whoever made it, or save the model again."
+    invalid = template("path, part, why")(
+        "{path} is not valid: {part}: {why}. Nothing was loaded; get the file again from its "
+        "source, or save the model again."
     )
 
     too_large = template("path, size, most")(
-        "{path} has {size:,} bytes, and at most {most:,} are to be loaded. Pass a larger "
-        "max_bytes, or mmap=True to leave the arrays on disk."
+        "{path} has {size:,} bytes, and at most {most:,} are loaded. Pass a larger max_bytes, or "
+        "mmap=True to leave the arrays on disk."
     )
 
 
 class StateError(InputError):
-    """Something of a model cannot be put into a file."""
+    """A model has a part that cannot be saved."""
 
     of_part = template("part, kind")(
-        "{part} is a {kind}, and a file holds only numbers, text, arrays and the parts of this "
+        "{part} is a {kind}, but a file holds only numbers, text, arrays and parts of this "
         "package. Set it to one of those (a list or an array for a frame, an integer for a "
         "generator, None for a function), fit again and save."
     )
 
     of_estimator = template("part, kind")(
-        "{part} is a {kind}, which is not of this package, so that no safe file can hold it. Fit "
-        "one of ours in its place (LDA, Logistic, SVM, ...), or keep the whole with joblib.dump, "
-        "which must only be loaded by who trusts the file."
+        "{part} is a {kind}, which is not listed in discriminant/catalog.py, so no safe file can "
+        "hold it. Fit a model of this package instead (LDA, Logistic, SVM, ...), or use "
+        "joblib.dump, whose files must be loaded only by those who trust them."
     )
 
     of_dtype = template("part, dtype")(
-        "{part} is an array of {dtype}, and a file holds booleans, integers, floats up to 64 "
+        "{part} is an array of {dtype}, but a file holds booleans, integers, floats up to 64 "
         "bits, dates and text. Convert it (for instance to float64), fit again and save."
     )
 
-    unsound = template("part, why")("{part} is not fit to be saved: {why}.")
+    invalid = template("part, why")("{part} cannot be saved: {why}.")
 
     too_long = template("size, most")(
-        "The names, options and structure take {size:,} bytes, and a file of this size holds "
-        "{most:,}. Shorten the names of the columns, or save parts of the model apart."
+        "The names, options and structure take {size:,} bytes, but a file of this size holds "
+        "{most:,}. Shorten the column names, or save parts of the model separately."
     )
 
 
-_AS_IT_WAS = "A file that was there before is as it was."
+_UNCHANGED = "An existing file is unchanged."
 
 
 class WriteError(DiscriminantError, OSError):
-    """A file cannot be written; what was there before is as it was."""
+    """A file cannot be written; an existing file is unchanged."""
 
     @classmethod
     def _of(cls, number: int, text: str) -> WriteError:
-        made = cls(text)
-        made.errno = number
-        return made
+        error = cls(text)
+        error.errno = number
+        return error
 
     @classmethod
     def no_room(cls, path: object, needed: int, free: int, cause: OSError) -> WriteError:
         number = cause.errno or errno.ENOSPC
         return cls._of(
             number,
-            f"No room for {path}: it needs {needed:,} bytes, and {free:,} are free "
-            f"({os.strerror(number)}). {_AS_IT_WAS} Make room, or choose another folder.",
+            f"No space for {path}: it needs {needed:,} bytes, and {free:,} are free "
+            f"({os.strerror(number)}). {_UNCHANGED} Free some space, or choose another folder.",
         )
 
     @classmethod
@@ -559,17 +544,17 @@ class WriteError(DiscriminantError, OSError):
         number = cause.errno or errno.ENOSPC
         return cls._of(
             number,
-            f"No room for {path}: it needs more than the {written:,} bytes that could be written, "
-            f"and {free:,} are free ({os.strerror(number)}). {_AS_IT_WAS} Make room, or choose "
-            "another folder.",
+            f"No space for {path}: it needs more than the {written:,} bytes that could be written, "
+            f"and {free:,} are free ({os.strerror(number)}). {_UNCHANGED} Free some space, or "
+            "choose another folder.",
         )
 
     @classmethod
     def locked(cls, path: object, pid: str) -> WriteError:
         return cls._of(
             errno.EAGAIN,
-            f"{path} is locked by pid {pid or 'unknown'}, which is writing it now. Wait for it to "
-            "end, or save under another name.",
+            f"{path} is locked by pid {pid or 'unknown'}, which is writing it now. Wait until it "
+            "ends, or save under another name.",
         )
 
     @classmethod
@@ -598,144 +583,140 @@ class WriteError(DiscriminantError, OSError):
         number = cause.errno or errno.EIO
         return cls._of(
             number,
-            f"{path} could not be written: {os.strerror(number)}. {_AS_IT_WAS} Choose another "
-            "folder, or see what is wrong with this one.",
+            f"{path} could not be written: {os.strerror(number)}. {_UNCHANGED} Choose another "
+            "folder, or check this one.",
         )
 
 
 class SparseFileError(FileError):
-    """A file of sparse rows cannot be read: the line, what stands there, and what should."""
+    """A file of sparse rows (XMC text or svmlight) cannot be read or written."""
 
-    of_header = template("path, found, wanted")(
-        "{path}, line 1: the header should be {wanted}, whole numbers parted by spaces, and is "
-        "{found!r}. Put it before the rows; a file without a header is read by read_svmlight."
+    of_header = template("path, header, expected")(
+        "{path}, line 1: the header should be {expected}, whole numbers separated by spaces, but "
+        "is {header!r}. Put it before the rows; a file without a header is read by read_svmlight."
     )
 
-    without_header = template("path, wanted")(
-        "{path} is empty: it should begin with a header, {wanted}, and a line for each row. Was "
-        "it copied or written to the end?"
+    without_header = template("path, expected")(
+        "{path} is empty: it should begin with a header, {expected}, and a line for each row. It "
+        "may not have been copied or written completely."
     )
 
     without_rows = template("path")(
-        "{path}: no rows (0 sample(s)). Was it copied or written to the end? Rows are lines "
-        "'label,label feature:value feature:value', those of XMC text below a header 'rows "
-        "features labels'."
+        "{path}: no rows (0 sample(s)). It may not have been copied or written completely. Rows "
+        "are lines 'label,label feature:value feature:value', those of XMC text below a header "
+        "'rows features labels'."
     )
 
     not_sparse = template("path")(
-        "{path} is no file of sparse rows: its first line is neither the header of XMC text, "
-        "'rows features labels', nor 'label,label feature:value' of svmlight. If it is a table: "
-        "a label tree that was fitted to one ('fit --target COLUMN') answers tables, and one "
-        "that was fitted to sparse rows answers such files."
+        "{path} is not a file of sparse rows: its first line is neither the header of XMC text, "
+        "'rows features labels', nor 'label,label feature:value' of svmlight. For a table, use a "
+        "label tree that was fitted to one ('fit --target COLUMN')."
     )
 
-    of_width = template("path, found, wanted")(
-        "{path}, line 1: the header tells of {found} features, and the rows that were learnt "
-        "from have {wanted}. Columns are told apart by their number alone: pass a file whose "
-        "features are the same ones."
+    of_width = template("path, features, fitted")(
+        "{path}, line 1: the header states {features} features, but the model was fitted to "
+        "{fitted}. Columns are identified by number only: pass a file with the same features."
     )
 
     unwritable = template("path, row, feature, value")(
-        "{path} was not written: row {row}, feature {feature} (counted from 0) is {value}, and "
-        "no reader takes that. Leave the feature out, or give it a value."
+        "{path} was not written: row {row}, feature {feature} (counted from 0) is {value}, which "
+        "no reader accepts. Leave the feature out, or give it a value."
     )
 
-    too_few = template("path, *, told, found")(
-        "{path}: the header (line 1) tells of {told} rows and the file ends after {found}. Was "
-        "it copied or written to the end? Fetch it again, or correct the header."
+    too_few = template("path, *, stated, rows")(
+        "{path}: the header (line 1) states {stated} rows, but the file ends after {rows}. It "
+        "may not have been copied or written completely: fetch it again, or correct the header."
     )
 
-    too_many = template("path, line, told")(
-        "{path}, line {line}: a row more than the {told} that the header (line 1) tells of. "
+    too_many = template("path, line, stated")(
+        "{path}, line {line}: one row more than the {stated} that the header (line 1) states. "
         "Correct the header, or remove what follows the last row."
     )
 
     @classmethod
-    def of_token(cls, path: str, line: int, found: str, wanted: str) -> SparseFileError:
+    def of_token(cls, path: str, line: int, token: str, expected: str) -> SparseFileError:
         return cls(
-            f"{path}, line {line}: {_shown(found)} stands where {wanted} should. A row is "
+            f"{path}, line {line}: {_shorten(token)} instead of {expected}. A row is "
             "'label,label feature:value feature:value': correct the line."
         )
 
     @classmethod
-    def negative(cls, path: str, line: int, found: str) -> SparseFileError:
+    def negative(cls, path: str, line: int, label: str) -> SparseFileError:
         return cls(
-            f"{path}, line {line}: label {_shown(found)}, and labels are numbers counted from 0. "
-            "Of two classes that are -1 and 1, write 0 for -1; read_svmlight(path) reads any "
-            "numbers, one for each row, for model.fit(X, y)."
+            f"{path}, line {line}: label {_shorten(label)}, but labels are numbers counted from 0. "
+            "For two classes -1 and 1, write 0 for -1; read_svmlight(path) reads any numbers, one "
+            "for each row, for model.fit(X, y)."
         )
 
-    of_size = template("path, found, most")(
-        "{path}, line 1: the header tells of {found:,}, and rows, features and labels go up to "
-        "{most:,}. Correct the header, 'rows features labels'."
+    of_size = template("path, size, most")(
+        "{path}, line 1: the header states {size:,}, but rows, features and labels are limited "
+        "to {most:,}. Correct the header, 'rows features labels'."
     )
 
     of_folder = template("path")(
-        "{path} is a folder: a label tree of sparse rows takes one file. Name it."
+        "{path} is a folder, but a label tree of sparse rows reads one file. Name a file."
     )
 
     @classmethod
     def of_range(
-        cls, path: str, line: int, kind: str, found: int, *, first: int, many: int
+        cls, path: str, line: int, kind: str, number: int, *, first: int, many: int
     ) -> SparseFileError:
         return cls(
-            f"{path}, line {line}: {kind} {found}, where there are {many} {kind}s, {first} to "
+            f"{path}, line {line}: {kind} {number}, but there are {many} {kind}s, {first} to "
             f"{first + many - 1}. Correct the line, or the number of {kind}s."
         )
 
-    repeated = template("path, line, kind, found")(
-        "{path}, line {line}: {kind} {found} stands twice in the row. Keep one of them: which of "
-        "two is meant cannot be known."
+    repeated = template("path, line, kind, number")(
+        "{path}, line {line}: {kind} {number} occurs twice in the row, so its value is "
+        "ambiguous. Keep one of them."
     )
 
     @classmethod
-    def not_finite(cls, path: str, line: int, feature: int, found: str) -> SparseFileError:
+    def not_finite(cls, path: str, line: int, feature: int, value: str) -> SparseFileError:
         return cls(
-            f"{path}, line {line}: feature {feature} is {_shown(found)}, which is no finite "
+            f"{path}, line {line}: feature {feature} is {_shorten(value)}, which is not a finite "
             "number. Leave the feature out (it is 0 then), or give it a value."
         )
 
-    one_label = template("path, line, found")(
-        "{path}, line {line}: {found} labels where each row should have one. Pass many=True to "
-        "read sets of labels."
+    one_label = template("path, line, labels")(
+        "{path}, line {line}: {labels} labels, but each row should have one. Pass many=True to "
+        "read label sets."
     )
 
-    of_nothing = template("path, row, many")(
-        "{path}: row {row} has neither labels nor features (so have {many} in all), and svmlight "
-        "has no line for that. Leave such rows out, or write them with write_xmc."
+    empty_row = template("path, row, many")(
+        "{path}: row {row} has neither labels nor features ({many} such rows in total), and "
+        "svmlight has no line for that. Leave such rows out, or write them with write_xmc."
     )
 
     of_lengths = template("path, rows, labels, sets")(
-        "{path} has {rows} rows and {labels} has {sets}: row i of one should belong to row i of "
-        "the other. Were both made by the same run?"
+        "{path} has {rows} rows but {labels} has {sets}: row i of one should belong to row i of "
+        "the other. Check that both come from the same run."
     )
 
 
 class MoreFeaturesWarning(DiscriminantWarning):
-    """A file of svmlight has features that the model does not know."""
+    """A svmlight file has features that the model does not know."""
 
     @classmethod
     def of(cls, path: str, last: int, first: int, known: int) -> MoreFeaturesWarning:
         return cls(
-            f"{path} has features up to {last}, and the model knows {known}, {first} to "
-            f"{first + known - 1}: it has no weight for the others, and they were left out. If "
-            "the file counts its features otherwise than the rows that were learnt from, say "
-            f"--first {1 - first}."
+            f"{path} has features up to {last}, but the model knows {known}, {first} to "
+            f"{first + known - 1}; the others were ignored. If the file numbers its features "
+            f"differently from the training rows, pass --first {1 - first}."
         )
 
 
 class FirstFeatureWarning(DiscriminantWarning):
-    """A file of svmlight does not tell whether its features count from 0 or from 1."""
+    """A svmlight file does not show whether its features are numbered from 0 or 1."""
 
     of = template("path, features")(
-        "{path} does not tell whether its features count from 0 or from 1: there are {features}, "
-        "and it has no feature 0 and no feature {features} (feature {features} would be the last "
-        "counted from 1). It was read as counted from 1; if it counts from 0, each value stands "
-        "in the column before its own. Say which: --first 0 or --first 1 (commands), first=0 "
-        "(read_svmlight), model.first_feature_ = 0 (predict_file). A model that 'discriminant "
-        "fit' makes of svmlight remembers it."
+        "{path} does not show whether its features are numbered from 0 or from 1: there are "
+        "{features}, and it has neither feature 0 nor feature {features}. It was read as "
+        "numbered from 1; if it starts at 0, each value is in the wrong column. Pass --first 0 "
+        "or --first 1 (commands), first=0 (read_svmlight), or set model.first_feature_ = 0 "
+        "(predict_file). A model that 'discriminant fit' fits to svmlight remembers it."
     )
 
 
-def _shown(text: str, most: int = 40) -> str:
+def _shorten(text: str, most: int = 40) -> str:
     return repr(text if len(text) <= most else text[:most] + "…")

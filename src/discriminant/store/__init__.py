@@ -92,7 +92,7 @@ def load(
         except ValueError as fault:
             if isinstance(fault, StoredFileError):
                 raise
-            raise StoredFileError.unsound(path, "its arrays", str(fault)) from None
+            raise StoredFileError.invalid(path, "its arrays", str(fault)) from None
     return _made(head[0], arrays, path)
 
 
@@ -141,9 +141,9 @@ def _made(head: Header, arrays: dict[str, Any], path: object) -> Any:
     except InvalidPartError as fault:
         raise StoredFileError.unsound(path, fault.part, fault.why) from None
     except (*_FAULTS, RecursionError, MemoryError) as fault:
-        raise StoredFileError.unsound(path, decoder.part, str(fault)[:300]) from fault
+        raise StoredFileError.invalid(path, decoder.part, str(fault)[:300]) from fault
     if kind_of(thing) != head.kind:
-        raise StoredFileError.unsound(path, "kind", f"it is no {head.kind}")
+        raise StoredFileError.invalid(path, "kind", f"it is no {head.kind}")
     return thing
 
 

@@ -430,7 +430,7 @@ class Encoder:
 def _hold(wrong: str | None, path: str) -> None:
     """What could not be loaded is not saved."""
     if wrong is not None:
-        raise StateError.unsound(path, wrong)
+        raise StateError.invalid(path, wrong)
 
 
 def _float(value: float) -> Any:

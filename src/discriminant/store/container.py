@@ -281,7 +281,7 @@ def _counts(values: Any) -> bool:
 
 
 def _refuse(path: object, part: str, why: str) -> NoReturn:
-    raise StoredFileError.unsound(path, part, why)
+    raise StoredFileError.invalid(path, part, why)
 
 
 _CHUNK = 1 << 24

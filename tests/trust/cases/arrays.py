@@ -159,12 +159,12 @@ CELLS = [
     (6, "unsigned", fit_unweighted(column(RNG.integers(2**63, 2**64 - 1, size=60, dtype="u8"))), LargeIntegerWarning, r"'k' .*2\*\*53"),
     (7, "complex numbers", fit_unweighted(X + 1j), ColumnTypeError, r"column 'x0' is complex128.*real and imaginary"),
     (7, "a complex column", fit_unweighted(column(X[:, 0] + 1j)), ColumnTypeError, r"column 'k' is complex128.*real and imaginary"),
-    (7, "dates in pandas", fit_unweighted(column(pd.date_range("2020", periods=60))), ColumnTypeError, r"Column 'k' is of type datetime64.*days since"),
-    (7, "dates with a zone", fit_unweighted(column(pd.date_range("2020", periods=60, tz="UTC"))), ColumnTypeError, r"Column 'k' is of type datetime64.*days since"),
-    (7, "times in pandas", fit_unweighted(column(pd.timedelta_range("1h", periods=60))), ColumnTypeError, r"Column 'k' is of type timedelta64.*seconds"),
-    (7, "dates in polars", fit_unweighted(polars_column([DAY] * 60)), ColumnTypeError, r"Column 'k' is of type datetime64.*days since"),
-    (7, "times in polars", fit_unweighted(polars_column([datetime.timedelta(1)] * 60)), ColumnTypeError, r"Column 'k' is of type timedelta64.*seconds"),
-    (7, "dates in an array", fit_unweighted(X.astype("datetime64[s]")), ColumnTypeError, r"Column 'x0' is of type datetime64.*days since"),
+    (7, "dates in pandas", fit_unweighted(column(pd.date_range("2020", periods=60))), ColumnTypeError, r"Column 'k' has type datetime64.*days since"),
+    (7, "dates with a zone", fit_unweighted(column(pd.date_range("2020", periods=60, tz="UTC"))), ColumnTypeError, r"Column 'k' has type datetime64.*days since"),
+    (7, "times in pandas", fit_unweighted(column(pd.timedelta_range("1h", periods=60))), ColumnTypeError, r"Column 'k' has type timedelta64.*seconds"),
+    (7, "dates in polars", fit_unweighted(polars_column([DAY] * 60)), ColumnTypeError, r"Column 'k' has type datetime64.*days since"),
+    (7, "times in polars", fit_unweighted(polars_column([datetime.timedelta(1)] * 60)), ColumnTypeError, r"Column 'k' has type timedelta64.*seconds"),
+    (7, "dates in an array", fit_unweighted(X.astype("datetime64[s]")), ColumnTypeError, r"Column 'x0' has type datetime64.*days since"),
     (7, "objects", fit_unweighted(cell({}, kind=object)), CellTypeError, r"Row 8 .*column 'x1'.*not 'dict'.*Convert or drop"),
     (7, "objects in a frame", fit_unweighted(column([DAY] * 60)), CellTypeError, r"Row 0 .*column 'k'.*not 'date'.*Convert or drop"),
     (7, "lists in polars", fit_unweighted(polars_column([[1, 2]] * 60)), CellTypeError, r"Row 0 .*column 'k'.*not 'ndarray'.*Convert or drop"),
@@ -217,7 +217,7 @@ CLASSES_ALONE = [
 
 # What the Gaussian family makes of columns without an inverse.
 GAUSSIAN = [
-    (31, "a constant column", fit_unweighted(FRAME.assign(z=3.0)), ConstantColumnWarning, r"'z'.*left out"),
+    (31, "a constant column", fit_unweighted(FRAME.assign(z=3.0)), ConstantColumnWarning, r"'z'.*ignored"),
     (31, "constant within classes", fit_unweighted(FRAME.assign(z=np.repeat([1.0, 2.0, 3.0], 20))), SeparatingColumnWarning, r"'z' do not vary within class 'a'.*separate.*drop it"),
     (32, "a sum of columns", fit_unweighted(FRAME.assign(z=FRAME.u + FRAME.v)), CollinearWarning, r"'u', 'v', 'z'.*rank 3 of 4, condition number \d.*0 correct digits.*Drop 1 of them"),
     (32, "almost a copy", fit_unweighted(FRAME.assign(z=FRAME.u + 1e-6 * X[::-1, 1])), CollinearWarning, r"'u', 'z' almost.*rank 4 of 4, condition number \d.*e\+1\d, about [1-5] correct digits.*Drop one"),
@@ -231,14 +231,14 @@ WEIGHTS = [
     (37, "infinity for a weight", fit(X, weight=weight(np.inf)), WeightError, r"row 5 \(counted from 0\) is inf.*weight 0"),
     (37, "no weight at all", fit(X, weight=np.zeros(60)), WeightError, r"zero for every row.*sample_weight=None"),
     (37, "texts for weights", fit(X, weight=["heavy"] * 60), WeightError, r"holds a str, not numbers"),
-    (38, "a class without weight", fit(X, weight=weight(0.0, slice(20, 40))), WeightError, r"Class 'b' has total weight 0: .*drop"),
-    (38, "all weight on one class", fit(X, weight=weight(0.0, slice(20, 60))), WeightError, r"Class 'b' has total weight 0: .*drop"),
+    (38, "a class without weight", fit(X, weight=weight(0.0, slice(20, 40))), WeightError, r"Class 'b' has total weight 0\. .*drop"),
+    (38, "all weight on one class", fit(X, weight=weight(0.0, slice(20, 60))), WeightError, r"Class 'b' has total weight 0\. .*drop"),
     (39, "weights too few", fit(X, weight=np.ones(59)), ShapeError, r"sample_weight has 59 entries for 60 rows"),
     (39, "weights in a column", fit(X, weight=np.ones((60, 1))), WeightError, r"shape \(60, 1\) for 60 rows"),
 ]  # fmt: skip
 
 PRIORS = [
-    (40, "priors that sum to 0.9", fit(X, prior=[0.5, 0.2, 0.2]), PriorError, r"sum to 0\.9, not 1: divide"),
+    (40, "priors that sum to 0.9", fit(X, prior=[0.5, 0.2, 0.2]), PriorError, r"sum to 0\.9, not 1\. Divide"),
     (40, "beyond 1e-6", fit(X, prior=[0.5, 0.3, 0.2 + 2e-6]), PriorError, r"sum to 1\.000002, not 1"),
     (40, "when predicting", lambda model: model().fit(X, Y).predict(X, prior=[0.5, 0.2, 0.2]), PriorError, r"sum to 0\.9, not 1"),
     (41, "a negative prior", fit(X, prior=[0.6, -0.1, 0.5]), PriorError, r"class 'b' is -0\.1.*drop it"),
@@ -274,7 +274,7 @@ APART = FRAME.assign(z=np.repeat([0.0, 1.0, 2.0], 20))
 RARE = FRAME.assign(z=np.arange(60) == 7)
 ENDS = [
     (34, "separated classes", fit(APART), SeparationWarning, r"'a' and 'b', 'a' and 'c', 'b' and 'c' are completely separated.*'u', 'v', 'w', 'z'.*jeffreys.*ridge > 0"),
-    (34, "quasi-separated by a rare column", fit(RARE, MIXED), SeparationWarning, r"'a' and 'b', 'b' and 'c' are quasi-separated.*of column\(s\) 'z' grow.*jeffreys.*ridge > 0"),
+    (34, "quasi-separated by a rare column", fit(RARE, MIXED), SeparationWarning, r"'a' and 'b', 'b' and 'c' are quasi-completely separated.*of column\(s\) 'z' grow.*jeffreys.*ridge > 0"),
     (34, "by a link", fit(APART[:40], Y[:40], link="probit"), SeparationWarning, r"'a' and 'b' are completely separated"),
     (35, "too few passes", fit(X, MIXED, max_iter=1), NotConvergedWarning, r"stopped after 1 passes with a scaled gradient of \d\.\de-\d+ \(tolerance 1\.0e-08\).*Raise max_iter"),
     (35, "to separated classes too", fit(APART, max_iter=1), SeparationWarning, r"completely separated"),
@@ -352,8 +352,8 @@ EVALUATION = [
 SWAPPED = pd.DataFrame(1 - np.eye(3), columns=list("bac"))  # rows unnamed, so b, a, c as well
 DECISIONS = [
     (42, "costs of another shape", decide(cost=np.ones((2, 3))), CostError, r"shape \(2, 3\) for 3 classes: pass \(3, 3\).*'a', 'b', 'c'"),
-    (42, "a frame of other classes", decide(cost=SWAPPED.set_axis(list("bad"), axis=1)), CostError, r"columns of cost are 'b', 'a', 'd', the classes are 'a', 'b', 'c'"),
-    (42, "rows in another order than columns", decide(cost=SWAPPED.iloc[[1, 0, 2]].reset_index(drop=True)), CostError, r"3 rows of cost have no names.*columns, 'b', 'a', 'c'.*Name the decisions"),
+    (42, "a frame of other classes", decide(cost=SWAPPED.set_axis(list("bad"), axis=1)), CostError, r"columns of cost are 'b', 'a', 'd', but the classes are 'a', 'b', 'c'"),
+    (42, "rows in another order than columns", decide(cost=SWAPPED.iloc[[1, 0, 2]].reset_index(drop=True)), CostError, r"3 rows of cost have no names.*columns \('b', 'a', 'c'\).*Name the decisions"),
     (42, "the same in polars", decide(cost=pl.from_pandas(SWAPPED.iloc[[1, 0, 2]])), CostError, r"3 rows of cost have no names"),
     (42, "an unknown class", decide(cost={"a": {"z": 1}}), CostError, r"cost of 'a' mentions 'z', which is not one of the classes: 'a', 'b', 'c'"),
     (42, "after the fit", decide_later(cost=np.ones((2, 3))), CostError, r"shape \(2, 3\)"),

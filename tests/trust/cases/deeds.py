@@ -145,7 +145,7 @@ def a_disk_that_is_full(folder):
             found = call(line, folder)
         assert found.code == 2, what
         assert re.search(
-            r"No room for \S+: it needs .*[\d,]+ bytes.*as it was.*Make room", found.stderr
+            r"No space for \S+: it needs .*[\d,]+ bytes.*unchanged.*Free some space", found.stderr
         )
         assert state(folder) == before, what
 

@@ -193,8 +193,11 @@ def test_column_with_contradictory_roles_is_refused(options, says, engine, place
         (("rows.parquet", "--delimiter", ";"), "--delimiter ';' is not valid: it must be left"),
         (("rows.parquet", "--engine", "files", "--encoding", "utf-8"), "it is for CSV files"),
         (("rows.csv", "--engine", "files", "--max-bytes", "99999"), "read into memory"),
-        (("rows.csv", "--engine", "sql"), "--engine 'sql' does not read this source; 'files' does"),
-        (("rows.csv", "--table", "t"), "neither the address of a known database"),
+        (
+            ("rows.csv", "--engine", "sql"),
+            "--engine 'sql' cannot read this source, but 'files' can",
+        ),
+        (("rows.csv", "--table", "t"), "neither the address of a supported database"),
         (("rows.csv", "--pushdown"), "only a table of a database"),
     ],
 )
@@ -207,8 +210,8 @@ def test_option_of_another_kind_of_source_is_refused(options, says, place):
     [
         (("--decimal", ","), "it is for CSV files"),
         (("--max-bytes", "99999"), "read into memory"),
-        (("--engine", "files"), "--engine 'files' does not read this source; 'sql' does"),
-        (("--engine", "memory"), "--engine 'memory' does not read this source; 'sql' does"),
+        (("--engine", "files"), "--engine 'files' cannot read this source, but 'sql' can"),
+        (("--engine", "memory"), "--engine 'memory' cannot read this source, but 'sql' can"),
     ],
 )
 def test_option_of_files_is_refused_for_a_database(options, says, place):

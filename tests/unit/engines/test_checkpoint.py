@@ -145,7 +145,7 @@ def test_a_checkpoint_of_another_version_is_refused(tmp_path, monkeypatch):
 
 def test_a_folder_that_is_no_checkpoint_is_left_alone(tmp_path):
     path = lay_rows(tmp_path)
-    with pytest.raises(CheckpointError, match="is there and is no checkpoint"):
+    with pytest.raises(CheckpointError, match="exists and is not a checkpoint"):
         dd.rows(path, target="y", checkpoint=tmp_path)
 
 
@@ -212,7 +212,7 @@ def test_checkpoint_of_a_temporary_file_alone_is_resumed(tmp_path, left):
 
 
 def test_special_file_is_no_checkpoint(tmp_path):
-    with pytest.raises(CheckpointError, match="is there and is no checkpoint"):
+    with pytest.raises(CheckpointError, match="exists and is not a checkpoint"):
         dd.rows(lay_rows(tmp_path), target="y", checkpoint="/dev/null")
 
 

@@ -145,7 +145,10 @@ def test_two_columns_that_are_one_text_are_refused():
 def test_a_feature_called_as_the_labels_are_is_refused():
     frame = frame_of(3).rename(columns={"y": "class", "x2": "y"})
     pieces = ddf.from_pandas(frame, npartitions=3)
-    with pytest.raises(dd.errors.EngineError, match="The features have a column 'y', and so are"):
+    with pytest.raises(
+        dd.errors.EngineError,
+        match="The features have a column 'y', which is also the name of the labels",
+    ):
         rows(pieces.drop(columns="class"), y=pieces["class"], target="y")
 
 

@@ -68,7 +68,7 @@ def test_beyond_the_last_label_cells_are_empty(rows, place):
 def test_a_file_of_other_features_is_refused_and_nothing_written(rows, place):
     model = dd.LabelTree(trees=1).fit(rows[0][:, :20], rows[1])
     with pytest.raises(
-        SparseFileError, match=r"rows.txt, line 1: the header tells of 25 .* have 20"
+        SparseFileError, match=r"rows.txt, line 1: the header states 25 .* fitted to 20"
     ):
         dd.predict_file(model, place / "rows.txt", place / "said.csv")
     assert not (place / "said.csv").exists()
@@ -151,7 +151,7 @@ def test_a_test_file_of_other_features_is_refused_before_the_work(place, capsys,
     monkeypatch.setattr("discriminant.cli.label_tree.train", None)
     told = ["report", place / "rows.txt", "--model", "label-tree", "--test", place / "other.txt"]
     assert run([*map(str, told), "--out", str(place / "page.html")]) == 2
-    assert "other.txt, line 1: the header tells of 3 features" in capsys.readouterr().err
+    assert "other.txt, line 1: the header states 3 features" in capsys.readouterr().err
 
 
 def test_a_model_is_kept_before_it_is_measured(place, monkeypatch):

@@ -82,7 +82,7 @@ def test_it_can_be_said_of_the_rows_to_learn_from(place):
 
 def test_a_file_that_decides_nothing_is_told_of(place):
     model = dd.load(fitted(place, "train.txt"))
-    told = r"test1\.svm .* no feature 0 and no feature 12 .* from 1.*--first 0"
+    told = r"test1\.svm .* neither feature 0 nor feature 12.* from 1.*--first 0"
     with pytest.warns(FirstFeatureWarning, match=told):
         dd.predict_file(model, place / "test1.svm", place / "said.csv")
     assert best(place / "said.csv") == RIGHT
@@ -100,7 +100,7 @@ def test_a_file_with_the_last_feature_decides(place):
     "read", [dd.read_svmlight, lambda *a, many, **b: [*svmlight_blocks(*a, **b)]]
 )
 def test_whoever_says_how_many_features_there_are_is_told_too(place, read):
-    with pytest.warns(FirstFeatureWarning, match="no feature 0 and no feature 12"):
+    with pytest.warns(FirstFeatureWarning, match="neither feature 0 nor feature 12"):
         read(place / "test0.svm", features=D, many=True)
     with warnings.catch_warnings():
         warnings.simplefilter("error", FirstFeatureWarning)

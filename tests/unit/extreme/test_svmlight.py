@@ -243,28 +243,28 @@ def test_comments_queries_and_empty_lines_are_no_part_of_svmlight_rows(file):
         ("1 0:1\n", r"line 1: the header should be 'rows features labels'.*'1 0:1'"),
         ("1 2\n0 0:1\n", r"line 1: the header should be"),
         ("-1 2 3\n", r"line 1: the header should be"),
-        ("3 2 2\n0 0:1\n1 1:1\n", r"tells of 3 rows and the file ends after 2"),
-        ("1 2 2\n0 0:1\n\n1 1:1\n", r"line 4: a row more than the 1 "),
+        ("3 2 2\n0 0:1\n1 1:1\n", r"states 3 rows, but the file ends after 2"),
+        ("1 2 2\n0 0:1\n\n1 1:1\n", r"line 4: one row more than the 1 "),
         ("2 2 2\n0 0:1\n2 1:1\n", r"line 3: label 2, where there are 2 labels, 0 to 1"),
         ("2 2 2\n0 0:1\n1 2:1\n", r"line 3: feature 2, where there are 2 features, 0 to 1"),
         ("", r"is empty: it should begin with a header, 'rows features labels'"),
         ("\n1 0:1\n", r"line 1: the header should be 'rows features labels'.* is ''"),
-        ("1 2 2\n-1 0:1\n", r"line 2: label '-1', and labels are numbers counted from 0"),
-        ("1 2 2\n+1 0:1\n", r"line 2: '\+1' stands where the number of a label"),
-        ("1 2 2\n0.0 0:1\n", r"line 2: '0.0' stands where the number of a label"),
-        ("1 2 2\n1 -1:1\n", r"line 2: '-1' stands where the number of a feature"),
-        ("1 2 2\n1,0,1 0:1\n", r"line 2: label 1 stands twice"),
-        ("1 2 2\n1 1:1 0:2 1:1\n", r"line 2: feature 1 stands twice"),
-        ("1 2 2\n1 0:nan\n", r"line 2: feature 0 is 'nan', which is no finite number"),
-        ("1 2 2\n1 0:1e999\n", r"line 2: feature 0 is '1e999', which is no finite"),
-        ("1 2 2\n1 0:1,5\n", r"line 2: '0:1,5' stands where feature:value should"),
-        ("1 2 2\n1 0:\n", r"line 2: '0:' stands where feature:value"),
-        ("1 2 2\n1, 0 0:1\n", r"line 2: '' stands where the number of a label"),
-        ("1 2 2\n1 0 0:1\n", r"line 2: '0' stands where feature:value"),
-        ("1 2 2\n1 0:1_0\n", r"line 2: '0:1_0' stands where feature:value"),
-        ("1 2 2\ncat 0:1\n", r"line 2: 'cat' stands where the number of a label"),
-        ("1 2 2\n99999999999 0:1\n", r"line 2: '99999999999' stands where the number of a label"),
-        ("1 2 2\n1 0:1\0\n", r"line 2: '0:1\\x00' stands where"),
+        ("1 2 2\n-1 0:1\n", r"line 2: label '-1', but labels are numbers counted from 0"),
+        ("1 2 2\n+1 0:1\n", r"line 2: '\+1' instead of the number of a label"),
+        ("1 2 2\n0.0 0:1\n", r"line 2: '0.0' instead of the number of a label"),
+        ("1 2 2\n1 -1:1\n", r"line 2: '-1' instead of the number of a feature"),
+        ("1 2 2\n1,0,1 0:1\n", r"line 2: label 1 occurs twice"),
+        ("1 2 2\n1 1:1 0:2 1:1\n", r"line 2: feature 1 occurs twice"),
+        ("1 2 2\n1 0:nan\n", r"line 2: feature 0 is 'nan', which is not a finite number"),
+        ("1 2 2\n1 0:1e999\n", r"line 2: feature 0 is '1e999', which is not a finite"),
+        ("1 2 2\n1 0:1,5\n", r"line 2: '0:1,5' instead of feature:value should"),
+        ("1 2 2\n1 0:\n", r"line 2: '0:' instead of feature:value"),
+        ("1 2 2\n1, 0 0:1\n", r"line 2: '' instead of the number of a label"),
+        ("1 2 2\n1 0 0:1\n", r"line 2: '0' instead of feature:value"),
+        ("1 2 2\n1 0:1_0\n", r"line 2: '0:1_0' instead of feature:value"),
+        ("1 2 2\ncat 0:1\n", r"line 2: 'cat' instead of the number of a label"),
+        ("1 2 2\n99999999999 0:1\n", r"line 2: '99999999999' instead of the number of a label"),
+        ("1 2 2\n1 0:1\0\n", r"line 2: '0:1\\x00' instead of"),
         ("1 2 0\n1 0:1\n", r"line 2: label 1, where there are 0 labels"),
     ],
     ids=repr,
@@ -284,14 +284,14 @@ def test_a_fault_far_down_is_told_with_the_line_of_the_file(file):
 @pytest.mark.parametrize(
     ("text", "options", "words"),
     [
-        ("1 1:2\n1,2 1:3\n", {}, r"line 2: 2 labels where each row should have one.*many=True"),
+        ("1 1:2\n1,2 1:3\n", {}, r"line 2: 2 labels, but each row should have one.*many=True"),
         ("1 1:2\n 1:3\n", {}, r"line 2: 0 labels"),
         ("1 1:2\n1 4:3\n", {"features": 3}, r"line 2: feature 4, where there are 3 .* 1 to 3"),
         ("1 1:2\n1 0:3\n", {"first": 1}, r"line 2: feature 0, where there are"),
         ("1 1:2\n4 1:3\n", {"many": True, "labels": 3}, r"line 2: label 4, where there are 3"),
-        ("nan 1:2\n", {}, r"line 1: 'nan' stands where a label, a finite number,"),
-        ("-1 1:2\n", {"many": True}, r"line 1: label '-1', and labels are numbers counted from 0"),
-        ("++1 1:2\n", {"many": True}, r"line 1: '\+\+1' stands where the number of a label"),
+        ("nan 1:2\n", {}, r"line 1: 'nan' instead of a label, a finite number,"),
+        ("-1 1:2\n", {"many": True}, r"line 1: label '-1', but labels are numbers counted from 0"),
+        ("++1 1:2\n", {"many": True}, r"line 1: '\+\+1' instead of the number of a label"),
     ],
     ids=lambda value: "" if isinstance(value, dict) else repr(value),
 )
@@ -353,7 +353,7 @@ def test_names_of_labels_are_not_written_as_xmc(tmp_path):
 def test_features_beyond_those_asked_for_are_left_out_and_told(tmp_path):
     path = tmp_path / "rows.svm"
     path.write_text("0 1:1 9:2\n1 2:3\n1 8:1 3:4\n")
-    with pytest.warns(MoreFeaturesWarning, match=r"up to 9, and the model knows 3, 1 to 3"):
+    with pytest.warns(MoreFeaturesWarning, match=r"up to 9, but the model knows 3, 1 to 3"):
         [(block, rows)] = svmlight_blocks(path, features=3, more="drop")
     assert rows == 3
     assert block.features.toarray().tolist() == [[1, 0, 0], [0, 3, 0], [0, 0, 4]]
@@ -368,7 +368,7 @@ def test_the_mark_that_some_writers_begin_with_is_no_part_of_the_header(tmp_path
 
 def test_a_header_that_tells_of_too_much_is_named(tmp_path):
     (tmp_path / "rows.txt").write_text("1 40000000000 2\n1 0:1\n")
-    with pytest.raises(SparseFileError, match="line 1: the header tells of 40,000,000,000"):
+    with pytest.raises(SparseFileError, match="line 1: the header states 40,000,000,000"):
         read_xmc(tmp_path / "rows.txt")
 
 

@@ -119,7 +119,7 @@ def test_more_classes_than_other_models_take_are_no_obstacle(tmp_path, capsys):
 
 def test_a_table_without_a_target_says_what_to_name(table, tmp_path, capsys):
     assert run(["fit", str(table), "--model", "label-tree", "--out", str(tmp_path / "m")]) != 0
-    assert "no file of sparse rows" in (err := capsys.readouterr().err) and "--target" in err
+    assert "not a file of sparse rows" in (err := capsys.readouterr().err) and "--target" in err
 
 
 @pytest.mark.parametrize("text", ["2 3 2\n0 0:1 2:0.5\n1 1:1\n", "0 1:1 3:0.5\n1 2:1\n"])
@@ -134,7 +134,7 @@ def test_sparse_rows_with_a_target_say_to_leave_it_out(tmp_path, capsys, text):
 def test_a_tree_of_sparse_rows_says_of_a_table_what_it_takes(goods, tmp_path):
     goods.to_csv(tmp_path / "goods.csv", index=False)
     model = dd.LabelTree().fit(np.eye(4), [0, 1, 0, 1])
-    with pytest.raises(SparseFileError, match=r"goods\.csv is no file of sparse rows"):
+    with pytest.raises(SparseFileError, match=r"goods\.csv is not a file of sparse rows"):
         dd.predict_file(model, tmp_path / "goods.csv", tmp_path / "said.csv")
 
 

@@ -433,7 +433,7 @@ def test_two_processes_cannot_train_in_one_folder(tmp_path):
     with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         process.stdout.readline()
-        with pytest.raises(CheckpointError, match=rf"process {process.pid} on .* is at work now"):
+        with pytest.raises(CheckpointError, match=rf"process {process.pid} on .* is using now"):
             train(partition, X, Y, settings=Settings(), spool=place)
         process.send_signal(signal.SIGKILL)
     again = train(partition, X, Y, settings=Settings(), spool=place)  # the lock died with its owner
@@ -477,7 +477,7 @@ def test_a_spool_of_other_work_is_refused(tmp_path, change, word):
 def test_a_folder_of_other_files_is_refused_and_left_alone(tmp_path):
     (tmp_path / "letter.txt").write_text("dear")
     X, Y = rows_of(n_labels=20)
-    with pytest.raises(CheckpointError, match="no checkpoint"):
+    with pytest.raises(CheckpointError, match="not a checkpoint"):
         train(one_vs_rest(20), X, Y, settings=Settings(), spool=tmp_path)
     assert os.listdir(tmp_path) == ["letter.txt"]
 
@@ -496,7 +496,7 @@ def refused(place: Path) -> str:
 def test_a_folder_that_cannot_be_is_told_by_its_name_and_the_way_out(tmp_path, name, reason):
     (tmp_path / "letter.txt").write_text("dear")
     said = refused(tmp_path / name)
-    wanted = (str(tmp_path / name), reason, "Name another for the checkpoint")
+    wanted = (str(tmp_path / name), reason, "Name another folder")
     assert [word for word in wanted if word not in said] == []
 
 
@@ -515,7 +515,9 @@ def test_a_disk_that_is_full_is_told_and_what_was_kept_stays(tmp_path):
     place, kind = tmp_path / "s", np.dtype(np.float32)
     none, child = np.zeros(0, np.int32), np.zeros(0, np.uint16)
     part = Part(none, none, child, np.zeros(0, np.float32), np.zeros(2, np.float32))
-    told = pytest.raises(CheckpointError, match=f"{place} .*: No space left.* stays, and the same")
+    told = pytest.raises(
+        CheckpointError, match=f"{place} .*: No space left.* stay there, and the same"
+    )
     with told, closing(Spool(place, kind, {})) as spool:
         spool.done(1)
         spool.keep(Task(1, 0, 0, 2, 0, 5), part)

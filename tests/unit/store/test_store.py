@@ -466,7 +466,7 @@ def test_lock_on_a_full_disk_is_removed(place, monkeypatch):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(os, "write", full)
-    with pytest.raises(WriteError, match="No room for"):
+    with pytest.raises(WriteError, match="No space for"):
         LDA().save(place)
     assert not list(place.parent.iterdir())
 
@@ -529,7 +529,7 @@ def test_a_limit_of_the_system_on_sizes_is_told_alike(place):
         "dd.save(dd.LDA(prior=np.arange(50_000.0)), sys.argv[1])"
     )
     found = subprocess.run([sys.executable, "-c", code, place], capture_output=True, text=True)
-    assert "WriteError: No room for" in found.stderr and "it needs 40" in found.stderr
+    assert "WriteError: No space for" in found.stderr and "it needs 40" in found.stderr
     assert place.read_bytes() == old
 
 

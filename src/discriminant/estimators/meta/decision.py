@@ -107,7 +107,7 @@ def training_shares(model: Any, y: Any, sample_weight: Any, labels: Labels) -> F
     weight = np.broadcast_to(given, codes.shape)
     total = np.bincount(codes, weights=weight, minlength=len(labels))
     for k in np.flatnonzero(total == 0):
-        raise WeightError.class_without(labels[k])
+        raise WeightError.zero_class(labels[k])
     told = total * _factors(final_estimator(model), codes, weight, labels)
     return np.asarray(told / told.sum())
 

@@ -533,7 +533,7 @@ class Reweighted(RebalancingClassifier):
         require_classifier(self.estimator, "Reweighted", "weights the classes")
         model = clone(self.estimator)
         if not has_fit_parameter(model, "sample_weight"):
-            raise ClassWeightError.not_taken(type(model).__name__)
+            raise ClassWeightError.not_supported(type(model).__name__)
         found = as_partitioned(X, y, sample_weight)
         if found is not None:
             return self._fit_parted(model, found)

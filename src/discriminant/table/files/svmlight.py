@@ -592,7 +592,7 @@ def _headed(
             yield counts, found, start
             start += len(found)
     if start < counts[0]:
-        raise SparseFileError.too_few(str(path), told=counts[0], found=start)
+        raise SparseFileError.too_few(str(path), stated=counts[0], rows=start)
 
 
 def _first_of(first: bytes, pieces: Iterator[bytes]) -> Iterator[bytes]:
@@ -787,7 +787,7 @@ def _refuse_nothing(path: Path, x: Any, y: Any) -> None:
     """svmlight has no way to write a row without labels and features."""
     nothing = np.flatnonzero((np.diff(x.indptr) == 0) & (np.diff(y.indptr) == 0))
     if len(nothing):
-        raise SparseFileError.of_nothing(str(path), int(nothing[0]), len(nothing))
+        raise SparseFileError.empty_row(str(path), int(nothing[0]), len(nothing))
 
 
 def _sorted_csr(values: Any) -> Any:

@@ -586,7 +586,7 @@ def test_answers_never_stand_beside_other_rows(tmp_path, monkeypatch):
     rows = list(csv.reader(frame[NAMES].to_csv(index=False).splitlines()))[1:]
     for other in (rows[:-1], [*rows, rows[0]]):
         monkeypatch.setattr(writers, "_written", lambda formats, other=other: (r for r in other))
-        with pytest.raises(FileError, match="another number of rows"):
+        with pytest.raises(FileError, match="a different number of rows"):
             predict_file(model, tmp_path / "rows.csv", tmp_path / "said.csv")
         assert not (tmp_path / "said.csv").exists()
 

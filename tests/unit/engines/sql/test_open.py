@@ -122,14 +122,14 @@ def test_a_wrong_query_is_not_to_be_run_again(file, query):
 
 
 def test_what_is_no_select_is_told_so(file):
-    assert "only one SELECT is run" in told(str(file), "delete from loans")
+    assert "only a single SELECT is allowed" in told(str(file), "delete from loans")
 
 
 def test_a_damaged_file_is_told_as_such(file):
     whole = file.read_bytes()
     file.write_bytes(whole[: len(whole) // 2])
     said = told(str(file), "loans")
-    assert "damaged" in said and "again, run" not in said
+    assert "damaged" in said and "run the same again" not in said
 
 
 def test_a_file_of_another_kind_is_told_with_its_url(file):

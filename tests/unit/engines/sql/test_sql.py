@@ -213,7 +213,7 @@ def test_cells_of_two_kinds_in_a_column_of_sqlite_are_refused():
     frame["x1"] = frame["x1"].astype(object).where(frame.index != 61, "many")
     name = databases.lay(connection, frame, types={"x1": ""})
     for pushdown in (False, True):
-        with pytest.raises(DatabaseError, match="'x1' holds cells of several kinds"):
+        with pytest.raises(DatabaseError, match="'x1' holds cells of several types"):
             dd.rows(dd.sql(connection, (name,), pushdown=pushdown), target="y")
 
 
@@ -242,7 +242,7 @@ def test_what_names_no_rows_is_refused(given):
 
 
 def test_what_is_no_connection_is_refused():
-    with pytest.raises(DatabaseError, match="A dict is no connection"):
+    with pytest.raises(DatabaseError, match="A dict is not a supported connection"):
         dd.rows(dd.sql({}, "t"), target="y")
 
 

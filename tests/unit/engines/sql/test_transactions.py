@@ -144,7 +144,7 @@ def test_texts_beside_numbers_in_a_column_of_sqlite_are_refused_however_far_apar
     frame["x1"] = frame["x1"].astype(object).where(frame.index < 350, "many")
     frame.loc[:149, "x1"] = None
     name = databases.lay(lite, frame, types={"x1": ""})
-    with pytest.raises(DatabaseError, match="'x1' holds cells of several kinds"):
+    with pytest.raises(DatabaseError, match="'x1' holds cells of several types"):
         dd.rows(dd.sql(lite, (name,)), target="y", missing="drop")
 
 

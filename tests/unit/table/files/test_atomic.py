@@ -113,7 +113,7 @@ def test_full_disk_leaves_nothing_and_says_so(tmp_path, monkeypatch):
         return opened(path, flags, *mode)
 
     monkeypatch.setattr(os, "open", full)
-    with pytest.raises(WriteError, match=r"No room for .*p\.csv"), replacing(tmp_path / "p.csv"):
+    with pytest.raises(WriteError, match=r"No space for .*p\.csv"), replacing(tmp_path / "p.csv"):
         pass
     assert not names(tmp_path)
 

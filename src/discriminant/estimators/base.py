@@ -681,7 +681,7 @@ class IterativeClassifier(ClassifierMixin, IterativeEstimator):
         if len(labels) < 2:
             raise LabelError.one_class(labels[0])
         for k in np.flatnonzero(class_totals(table) == 0):
-            raise WeightError.class_without(labels[k])
+            raise WeightError.zero_class(labels[k])
         return table
 
     def _set_rule(self, table: AnyTable, rule: LinearRule) -> None:

@@ -226,7 +226,7 @@ def _verdicts(actions: tuple[Any, ...], used: dict[str, bool]) -> tuple[str, ...
     """What stands for a row that is not decided; a class may not be called so."""
     for name, asked in used.items():
         if asked and name in label_texts(actions):
-            raise ExportError.of_verdict(name)
+            raise ExportError.reserved_class(name)
     return tuple(used) if any(used.values()) else ()
 
 

@@ -139,7 +139,7 @@ def _made(head: Header, arrays: dict[str, Any], path: object) -> Any:
     except UnknownKindError as fault:
         raise StoredFileError.unknown_kind(path, fault, head.version, head.package) from None
     except InvalidPartError as fault:
-        raise StoredFileError.unsound(path, fault.part, fault.why) from None
+        raise StoredFileError.invalid(path, fault.part, fault.why) from None
     except (*_FAULTS, RecursionError, MemoryError) as fault:
         raise StoredFileError.invalid(path, decoder.part, str(fault)[:300]) from fault
     if kind_of(thing) != head.kind:

@@ -179,11 +179,11 @@ class LikelihoodInference:
         peak = self._likelihood_peak(X, y, weight, offset)
         deviance, fitted = 2.0 * peak.point.slope.loss, self.inference().likelihood.deviance
         if not abs(deviance - fitted) <= _SAME_DEVIANCE * max(abs(fitted), 1e-6):
-            raise InferenceError.other_rows(deviance, fitted)
+            raise InferenceError.other_deviance(deviance, fitted)
         if peak.point.max_gradient > _FLAT and self.inference().converged:
-            raise InferenceError.other_values(peak.point.max_gradient)
+            raise InferenceError.other_gradient(peak.point.max_gradient)
         if peak.point.max_gradient > _FLAT:
-            raise InferenceError.not_at_peak(what, peak.point.max_gradient)
+            raise InferenceError.not_converged(what, peak.point.max_gradient)
         return peak
 
 

@@ -210,10 +210,10 @@ class Perceptron(LinearClassifier):
                 proof = "A linear programme shows"
                 if result.balanced:
                     proof = "The moves of the wrong rows cancel, which proves"
-                warn(NotSeparatedWarning.of(*counts, kept=rule, proof=proof))
+                warn(NotSeparatedWarning.of(*counts, weights=rule, proof=proof))
             else:
                 separable = self.separable_
-                warn(NotConvergedWarning.of_perceptron(*counts, kept=rule, separable=separable))
+                warn(NotConvergedWarning.of_perceptron(*counts, weights=rule, separable=separable))
 
     def _separable(self, table: Table, result: PerceptronFit) -> bool | None:
         """Whether a linear boundary exists; None if deciding that would take long."""

@@ -445,7 +445,7 @@ class Decomposition(ClassifierMixin, MetaEstimatorMixin, RowEstimator):
             raise MomentsMismatchError.needs_detail(name, self.detail, moments.detail)
         code = self._code_for(moments.labels, lambda: moments)
         for k in np.flatnonzero(moments.weight <= 0):
-            raise WeightError.class_without(moments.labels[k])
+            raise WeightError.zero_class(moments.labels[k])
         with merge_warnings(), blas_context(len(moments.features)):
             if table is not None and self.needs_rows_for(moments):
                 self._members = self._members_of(table, code, moments)

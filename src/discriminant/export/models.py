@@ -23,15 +23,20 @@ import numpy as np
 from sklearn.utils import get_tags
 
 from discriminant.errors import ExportError
-from discriminant.export import steps
-from discriminant.export.steps import LINKS, mean
-from discriminant.models.expressions import Expression, constant, greater, stack
+from discriminant.models.expressions import (
+    LINK_EXPRESSIONS,
+    Expression,
+    basis_expression,
+    constant,
+    greater,
+    mean_expression,
+    stack,
+)
 from discriminant.models.gaussian.family import validate_prior
 from discriminant.models.linear.least_squares import IndicatorRule
 from discriminant.models.multiclass.binary_rules import BinaryRules
 from discriminant.models.multiclass.decode import Decoding
-from discriminant.models.naive_bayes import LaplaceRule
-from discriminant.models.rules import LinearRule, QuadraticRule
+from discriminant.models.rules import LinearRule
 from discriminant.moments.probability_scores import TIE
 from discriminant.posterior import not_probabilistic
 from discriminant.table.blocks import Floats
@@ -138,34 +143,31 @@ def _exporter(model: Any, table: dict[tuple[str, str], Callable[..., T]]) -> Cal
 def _by_moments(model: Any, x: Expression) -> ClassifierExpressions:
     """LDA, QDA, RDA, NearestMean, Fisher, LaplaceNB."""
     labels = tuple(model.classes_.tolist())
-    score = scores_of(x, model.rule_, label_texts(labels))
+    score = score_expression(x, model.rule_, label_texts(labels))
     return ClassifierExpressions(labels, score, class_code(score), logs=score)
 
 
-def scores_of(x: Expression, rule: Any, parts: tuple[str, ...]) -> Expression:
-    """(K,) scores of a rule, whichever it is."""
-    if isinstance(rule, LinearRule):
-        return steps.linear(x, rule, parts)
-    if isinstance(rule, QuadraticRule):
-        return steps.quadratic(x, rule, parts)
-    if isinstance(rule, LaplaceRule):
-        return steps.laplace(x, rule, parts)
-    raise ExportError.of_model(type(rule).__name__)
+def score_expression(x: Expression, rule: Any, names: tuple[str, ...]) -> Expression:
+    """(K,) scores of a rule that has an expression."""
+    if not hasattr(rule, "expression"):
+        raise ExportError.of_model(type(rule).__name__)
+    scores: Expression = rule.expression(x, names)
+    return scores
 
 
 def _least_squares(model: Any, x: Expression) -> ClassifierExpressions:
     """Fitted values decide; memberships are what is positive of them."""
     labels, rule = tuple(model.classes_.tolist()), model.rule_
     assert isinstance(rule, IndicatorRule)
-    score = steps.fitted(x, rule, label_texts(labels))
-    shares = steps.memberships(score, rule)
+    score = rule.expression(x, label_texts(labels))
+    shares = rule.membership_expression(score)
     return ClassifierExpressions(labels, score, class_code(score), shares=shares)
 
 
 def _linear(model: Any, x: Expression) -> ClassifierExpressions:
     """Perceptron and SVM: scores alone."""
     labels = tuple(model.classes_.tolist())
-    score = steps.linear(x, model.rule_, label_texts(labels))
+    score = model.rule_.expression(x, label_texts(labels))
     return ClassifierExpressions(labels, score, class_code(score))
 
 
@@ -180,8 +182,8 @@ def _logistic(model: Any, x: Expression) -> ClassifierExpressions:
     """Posteriors by the link; what errors cost is minded by the decision alone."""
     labels, link = tuple(model.classes_.tolist()), model.link_
     plain = link == "logit" and not np.any(model.cost_lift_)
-    line = steps.linear(x, model.rule_, label_texts(labels), "score" if plain else "linear")
-    logs = line if line.width > 1 else LINKS[link](line)
+    line = model.rule_.expression(x, label_texts(labels), name="score" if plain else "linear")
+    logs = line if line.width > 1 else LINK_EXPRESSIONS[link](line)
     if plain:
         return ClassifierExpressions(labels, line, class_code(line), logs=logs)
     if link != "logit":
@@ -325,7 +327,7 @@ def _through(model: Any, x: Expression) -> Expression:
 def _transformed(stage: Any, x: Expression) -> Expression:
     title = class_name(stage)
     if title == "Basis" and type(stage).__module__.startswith("discriminant."):
-        return steps.expanded(x, stage.basis_)
+        return basis_expression(x, stage.basis_)
     if title == "StandardScaler" and type(stage).__module__.startswith("sklearn."):
         mean = 0.0 if stage.mean_ is None else stage.mean_
         scale = 1.0 if stage.scale_ is None else stage.scale_
@@ -379,25 +381,26 @@ _ANSWERS: dict[tuple[str, str], Callable[..., ClassifierExpressions]] = {
 # --- regressors ----------------------------------------------------------------------------------
 
 
-def _line(model: Any, x: Expression) -> Expression:
-    return steps.linear(x, model.rule_, (), "value")
+def _line(model: Any, x: Expression, name: str = "value") -> Expression:
+    rule: LinearRule = model.rule_
+    return rule.expression(x, name=name)
 
 
 def _generalised(model: Any, x: Expression) -> Expression:
-    return mean(_score(model, x), model.link_).with_name("value")
+    return mean_expression(_linear_predictor(model, x), model.link_).with_name("value")
 
 
 def _log_linear(model: Any, x: Expression) -> Expression:
     factors = {"median": 1.0, "mean": np.exp(0.5 * model.dispersion_), "smearing": model.smearing_}
-    value: Expression = _score(model, x).exp() * factors[model.predicted]
+    value: Expression = _linear_predictor(model, x).exp() * factors[model.predicted]
     return value.with_name("value")
 
 
-def _score(model: Any, x: Expression) -> Expression:
+def _linear_predictor(model: Any, x: Expression) -> Expression:
     if model.with_offset_:
         why = "it was fitted with an offset, which is no column"
         raise ExportError.of_part(class_name(model), why, "Fit the offset as a column.")
-    return steps.linear(x, model.rule_, (), "linear")
+    return _line(model, x, "linear")
 
 
 _VALUES: dict[tuple[str, str], Callable[..., Expression]] = {
@@ -448,7 +451,7 @@ def _two_sided(found: ClassifierExpressions, pair: _TwoSides, side: float) -> Cl
     if pair.shares is not None:
         return replace(found, shares=pair.shares.pick([0, 1] if side > 0 else [1, 0]))
     assert pair.odds is not None
-    return replace(found, logs=LINKS["logit"](pair.odds * side))
+    return replace(found, logs=LINK_EXPRESSIONS["logit"](pair.odds * side))
 
 
 def _said(members: Any, x: Expression) -> tuple[Expression, list[_TwoSides]]:
@@ -459,15 +462,15 @@ def _said(members: Any, x: Expression) -> tuple[Expression, list[_TwoSides]]:
     pairs = [_pair_of(x, rule, m) for m, rule in enumerate(members.rules)]
     if members.line is None:
         return stack([pair.odds for pair in pairs if pair.odds is not None]), pairs
-    said = steps.linear(x, members.line, (), "said")
+    said = members.line.expression(x, name="said")
     return said, pairs or [_TwoSides(said[m]) for m in range(said.width)]
 
 
 def _pair_of(x: Expression, rule: Any, member: int) -> _TwoSides:
     sides = (f"{member}_no", f"{member}_yes")
     if isinstance(rule, IndicatorRule):
-        return _TwoSides(None, steps.memberships(steps.fitted(x, rule, sides), rule))
-    return _TwoSides(_between(scores_of(x, rule, sides)))
+        return _TwoSides(None, rule.membership_expression(rule.expression(x, sides)))
+    return _TwoSides(_between(score_expression(x, rule, sides)))
 
 
 def _said_by(member: Any, x: Expression) -> tuple[Expression, _TwoSides]:

@@ -21,8 +21,8 @@ import numpy as np
 import numpy.typing as npt
 
 from discriminant.errors import ExportError
+from discriminant.export.features import FeatureSource
 from discriminant.export.plan import ExportPlan, Output, make_plan
-from discriminant.export.steps import FeatureSource
 from discriminant.models.expressions import Expression
 
 NAMES = {"p": "probabilities", "log_p": "log_probabilities", "score": "scores", "cost": "costs"}

@@ -21,7 +21,12 @@ import numpy as np
 
 from discriminant.decision.actions import OUTLIER, REJECT, Reject
 from discriminant.errors import ExportError
-from discriminant.export import steps as rules
+from discriminant.export.features import (
+    FeatureSource,
+    FeatureSources,
+    encoding_sources,
+    number_columns,
+)
 from discriminant.export.models import (
     ClassifierExpressions,
     argmin_cost,
@@ -32,12 +37,6 @@ from discriminant.export.models import (
     label_texts,
     model_title,
     regressor_expression,
-)
-from discriminant.export.steps import (
-    FeatureSource,
-    FeatureSources,
-    encoding_sources,
-    number_columns,
 )
 from discriminant.models.expressions import (
     Expression,
@@ -257,7 +256,7 @@ def _outlying(
     below = degrees - width + 1
     scale = moments.weight / (moments.weight + 1.0) * below / (width * degrees)
     limit = f.isf(float(model.outlier), width, below) / scale
-    within = rules.distances(x, rule, parts) * -1.0 + limit
+    within = rule.distance_expression(x, parts) * -1.0 + limit
     nearest = within.max().with_name("within_limit")
     return greater(0.0, nearest, place, code).with_name("choice")
 

@@ -12,8 +12,8 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from discriminant.export.features import FeatureSource
 from discriminant.export.plan import ExportPlan, Output, make_plan
-from discriminant.export.steps import FeatureSource
 from discriminant.models.expressions import Expression, stored_ids
 
 _FUNCTIONS = {"exp": "math.exp", "log": "math.log", "abs": "abs", "sqrt": "math.sqrt"}

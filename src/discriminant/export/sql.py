@@ -23,8 +23,8 @@ from typing import Any
 import numpy as np
 
 from discriminant.errors import ExportError
+from discriminant.export.features import FeatureSource
 from discriminant.export.plan import ExportPlan, Output, make_plan
-from discriminant.export.steps import FeatureSource
 from discriminant.models.expressions import Expression, stored_ids
 from discriminant.table.sql_dialect import LARGEST, Database, database
 

@@ -1,23 +1,38 @@
-"""A fitted model as a few steps on the numbers of one row, which every target can spell.
+"""Fitted models as expressions on the numbers of one row, which every export target can write.
 
-A step is a vector of `width` numbers for each row, made from other steps. Formulas are written as
-they are in NumPy, with numbers of one row where NumPy has columns of many:
+An expression is a vector of `width` numbers for each row, computed from other expressions. Formulas
+are written as in NumPy, with the numbers of one row where NumPy has columns of many:
 
     u = (x - origin) / unit;   score = u.affine(coef, intercept);   top = score.max()
 
-There are no truth values: `greater(a, b, x, y)` is x where a > b and else y, and a decision is the
-number of a choice. A width of one goes with every other.
+There are no booleans: `greater(a, b, x, y)` is x where a > b and y elsewhere, and a decision is the
+index of a choice. A width of one broadcasts. Rules build their scores with these functions
+(`Rule.expression`); the languages they are written in are in `export`.
+
+Links of two classes, from a score s to log probabilities:
+
+    logit    log p0, log p1 = 0, s                     (up to a common constant)
+    probit   log Phi(-t) = -t^2/2 + log(erfcx(t / sqrt 2) / 2),  t = |s|
+    cloglog  log p0 = -r, log p1 = log(1 - e^-r),  r = e^s; for small r the series of the latter
+    cauchit  the smaller one is arctan(1 / t) / pi
+
+The larger probability follows from the smaller one: log(1 - small). No target has erf or arctan in
+double precision everywhere, so both are written out: erfcx by the rational approximations of Cody
+(1969, Math. Comp. 23, 631-637), arctan by that of Cephes. Both are accurate to a few units in the
+last place; the tests of links compare them with mpmath.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
 
+from discriminant.moments.anchor import Anchor
+from discriminant.table.basis import JoinedBasis, KernelBasis, PolynomialBasis
 from discriminant.table.blocks import Floats
 
 Elementwise = Literal[
@@ -239,3 +254,168 @@ def _idle(op: str, values: Floats) -> bool:
     if op in ("add", "sub"):
         return not values.any()
     return op in ("mul", "div") and bool((values == 1.0).all())
+
+
+# --- features of a rule -------------------------------------------------------------------------
+
+
+def offset_expression(x: Expression, anchor: Anchor) -> Expression:
+    """(d,) Offsets u = (x - origin) / unit."""
+    offsets = (x - anchor.origin) / anchor.unit
+    return offsets if offsets is x else offsets.with_name("u", x.components)
+
+
+def basis_expression(x: Expression, basis: JoinedBasis) -> Expression:
+    """Columns of all parts of a basis, side by side."""
+    return stack(
+        [
+            _kernel_expression(x, part)
+            if isinstance(part, KernelBasis)
+            else _polynomial_expression(x, part)
+            for part in basis.parts
+        ]
+    )
+
+
+def _polynomial_expression(x: Expression, basis: PolynomialBasis) -> Expression:
+    u = ((x - basis.origin) / basis.unit).with_name("factor", x.components)
+    columns = [x if basis.plain else u]
+    terms = u
+    below: dict[tuple[int, ...], int] = {(j,): j for j in range(x.width)}
+    for degree in range(2, basis.degree + 1):
+        chosen = [term for term in basis.terms if len(term) == degree]
+        if not chosen:
+            break
+        left = u.pick([term[0] for term in chosen])
+        right = terms.pick([below[term[1:]] for term in chosen])
+        names = [name for name, term in zip(basis.names, basis.terms, strict=True)
+                 if len(term) == degree]  # fmt: skip
+        terms = (left * right).with_name("product", names)
+        below = {term: place for place, term in enumerate(chosen)}
+        columns.append(terms)
+    return stack(columns)
+
+
+def _kernel_expression(x: Expression, basis: KernelBasis) -> Expression:
+    """exp(-|x - centre|^2 / (2 width^2))."""
+    away = [
+        ((x - centre) / basis.spread)
+        .with_name(f"from_{m}", x.components)
+        .squares()
+        .with_name(f"far_{m}")
+        for m, centre in enumerate(basis.centres)
+    ]
+    return (stack(away) * -0.5).exp().with_name("kernel", basis.names)
+
+
+# --- links of two classes -----------------------------------------------------------------------
+
+# erf(x) = x A(x^2) / B(x^2)                                 x <= 0.46875
+_A = (1.85777706184603153e-1, 3.16112374387056560, 1.13864154151050156e2,
+      3.77485237685302021e2, 3.20937758913846947e3)  # fmt: skip
+_B = (1.0, 2.36012909523441209e1, 2.44024637934444173e2,
+      1.28261652607737228e3, 2.84423683343917062e3)  # fmt: skip
+# erfcx(x) = C(x) / D(x)                                     0.46875 < x <= 4
+_C = (2.15311535474403846e-8, 5.64188496988670089e-1, 8.88314979438837594, 6.61191906371416295e1,
+      2.98635138197400131e2, 8.81952221241769090e2, 1.71204761263407058e3, 2.05107837782607147e3,
+      1.23033935479799725e3)  # fmt: skip
+_D = (1.0, 1.57449261107098347e1, 1.17693950891312499e2, 5.37181101862009858e2,
+      1.62138957456669019e3, 3.29079923573345963e3, 4.36261909014324716e3, 3.43936767414372164e3,
+      1.23033935480374942e3)  # fmt: skip
+# erfcx(x) = (1/sqrt(pi) - P(1/x^2) / (x^2 Q(1/x^2))) / x     4 < x
+_P = (1.63153871373020978e-2, 3.05326634961232344e-1, 3.60344899949804439e-1,
+      1.25781726111229246e-1, 1.60837851487422766e-2, 6.58749161529837803e-4)  # fmt: skip
+_Q = (1.0, 2.56852019228982242, 1.87295284992346725, 5.27905102951428412e-1,
+      6.05183413124413191e-2, 2.33520497626869185e-3)  # fmt: skip
+# arctan(x) = x + x^3 R(x^2) / S(x^2)                         x <= 0.66
+_R = (-8.750608600031904122785e-1, -1.615753718733365076637e1, -7.500855792314704667340e1,
+      -1.228866684490136173410e2, -6.485021904942025371773e1)  # fmt: skip
+_S = (1.0, 2.485846490142306297962e1, 1.650270098316988542046e2, 4.328810604912902668951e2,
+      4.853903996359136964868e2, 1.945506571482613964425e2)  # fmt: skip
+
+_SMALL = 0.01  # rates below this use the series of log(1 - e^-r)
+
+
+def logit(score: Expression) -> Expression:
+    """(2,) Log probabilities of two classes by the logit link, up to a common constant."""
+    return stack([constant(0.0), score])
+
+
+def probit(score: Expression) -> Expression:
+    """(2,) Log probabilities of two classes by the probit link."""
+    away = score.abs().with_name("away")
+    small = (_erfcx((away * np.sqrt(0.5)).with_name("erf_at")) * 0.5).log() - away * away * 0.5
+    return _sided(score, small.with_name("log_smaller"))
+
+
+def cloglog(score: Expression) -> Expression:
+    """(2,) Log probabilities of two classes by the cloglog link."""
+    rate = score.smaller(700.0).exp().with_name("rate")
+    # log((1 - e^-r) / r) = -r/2 + r^2/24 - r^4/2880 + ...
+    square = (rate * rate).with_name("rate_squared")
+    series = score - rate * 0.5 + square * (1.0 / 24.0) - square * square * (1.0 / 2880.0)
+    plain = (constant(1.0) - (constant(0.0) - rate.larger(_SMALL)).exp()).log()
+    one = greater(rate, _SMALL, plain, series)
+    return stack([constant(0.0) - rate, one])
+
+
+def cauchit(score: Expression) -> Expression:
+    """(2,) Log probabilities of two classes by the cauchit link."""
+    away = score.abs().with_name("away")
+    turned = greater(away, 1.0, constant(1.0) / away.larger(1.0), away).with_name("turned")
+    angle = (_arctan(turned) * (1.0 / np.pi)).with_name("angle")
+    small = greater(away, 1.0, angle, constant(0.5) - angle)
+    return _sided(score, small.log().with_name("log_smaller"))
+
+
+LINK_EXPRESSIONS: dict[str, Callable[[Expression], Expression]] = {
+    "logit": logit,
+    "probit": probit,
+    "cloglog": cloglog,
+    "cauchit": cauchit,
+}
+
+
+def mean_expression(score: Expression, link: str) -> Expression:
+    """(1,) Mean of a generalised linear model with this link."""
+    if link == "identity":
+        return score
+    if link == "log":
+        return score.exp()
+    if link == "inverse":
+        return constant(1.0) / score
+    if link == "sqrt":
+        return greater(score, 0.0, score * score, -1.0)
+    if link == "logit":
+        small = (constant(0.0) - score.abs()).exp().with_name("odds")
+        return greater(score, 0.0, constant(1.0) / (small + 1.0), small / (small + 1.0))
+    return LINK_EXPRESSIONS[link](score)[1].exp()
+
+
+def _sided(score: Expression, small: Expression) -> Expression:
+    """(2,) Log probabilities from the log of the smaller one, the second class's where s < 0."""
+    large = (constant(1.0) - small.exp()).log().with_name("log_larger")
+    return stack([greater(score, 0.0, small, large), greater(score, 0.0, large, small)])
+
+
+def _erfcx(x: Expression) -> Expression:
+    """exp(x^2) erfc(x) for x >= 0."""
+    near = x.smaller(0.46875).with_name("erf_near")
+    square = (near * near).with_name("erf_square")
+    erf = near * polynomial(square, _A) / polynomial(square, _B)
+    first = (constant(1.0) - erf) * square.exp()
+    middle = x.smaller(4.0).larger(0.46875).with_name("erf_middle")
+    second = polynomial(middle, _C) / polynomial(middle, _D)
+    inverse = (constant(1.0) / x.larger(4.0)).with_name("erf_far")
+    far = (inverse * inverse).with_name("erf_far_square")
+    tail = far * polynomial(far, _P) / polynomial(far, _Q)
+    third = (constant(1.0 / np.sqrt(np.pi)) - tail) * inverse
+    return greater(x, 4.0, third, greater(x, 0.46875, second, first))
+
+
+def _arctan(x: Expression) -> Expression:
+    """arctan(x) for 0 <= x <= 1; beyond 0.66 relative to arctan(1) = pi/4."""
+    z = greater(x, 0.66, (x - 1.0) / (x + 1.0), x).with_name("arctan_at")
+    square = (z * z).with_name("arctan_square")
+    ratio = polynomial(square, _R) / polynomial(square, _S)
+    return greater(x, 0.66, np.pi / 4.0, 0.0) + z + z * square * ratio

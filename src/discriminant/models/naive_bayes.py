@@ -13,11 +13,13 @@ integer weight is a repeated row. Medians do not add, so this model needs the ro
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from discriminant.errors import LabelError, TooFewRowsError, WeightError
+from discriminant.models.expressions import Expression, offset_expression, stack
 from discriminant.models.gaussian.covariance import floor_variances
 from discriminant.models.rules import overflow_rows, relative_to_largest, scale_by_power
 from discriminant.moments.anchor import Anchor, Powers
@@ -46,6 +48,17 @@ class LaplaceRule:
             far = relative_to_largest(*self._scaled(features[rows]))
             found[rows] = far + (self.log_prior - self._height())
         return found
+
+    def expression(self, x: Expression, names: Sequence[str]) -> Expression:
+        """(K,) scores as an expression of the features of one row."""
+        u, counted = offset_expression(x, self.anchor), np.isfinite(self.scale)
+        each = []
+        for median, scale, some, name in zip(self.median, self.scale, counted, names, strict=True):
+            own = np.flatnonzero(some)
+            deviation = ((u.pick(own) - median[own]).abs() / scale[own]).sum()
+            each.append(deviation.with_name(f"away_{name}"))
+        scores: Expression = stack(each) * -1.0 + (self.log_prior - self._height())
+        return scores.with_name("score", names)
 
     def log_densities(self, features: Features) -> Floats:
         """(n, K) log p(x | class) in units of the anchor; -inf beyond float64."""

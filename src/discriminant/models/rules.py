@@ -22,14 +22,15 @@ each side worked out for itself, so that neither loses its digits where it is sm
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from discriminant.models.gaussian.covariance import Metric
+from discriminant.models.expressions import Expression, offset_expression, stack
+from discriminant.models.gaussian.covariance import Metric, non_finite_reason
 from discriminant.moments.anchor import Anchor, Powers
 from discriminant.table.blocks import Features, Floats, Labels, is_sparse
 
@@ -49,6 +50,10 @@ class Rule(Protocol):
 
     def scores(self, features: Features) -> Floats:
         """(n, K) score of each class for rows (n, d)."""
+        ...
+
+    def expression(self, x: Expression, names: Sequence[str]) -> Expression:
+        """(K,) scores as an expression of the features of one row; `names` of the classes."""
         ...
 
 
@@ -113,6 +118,24 @@ class LinearRule:
             rows.data /= self.anchor.unit[rows.indices]
         return np.asarray(rows @ self.coef.T + self.intercept)
 
+    def expression(
+        self, x: Expression, names: Sequence[str] = (), *, name: str = "score"
+    ) -> Expression:
+        """(m,) linear predictors as an expression of the features of one row."""
+        scores = offset_expression(x, self.anchor).affine(self.coef, self.intercept)
+        return scores.with_name(name, names if scores.width > 1 else ())
+
+    @staticmethod
+    def invalid_reason(parts: Mapping[str, Any]) -> str | None:
+        """Return why these fields cannot form a linear rule, or None."""
+        coef, d = parts["coef"], len(parts["anchor"].origin)
+        (K,) = parts["labels"].shape
+        if coef.ndim != 2 or coef.shape[0] not in (K, 1) or coef.shape[1] != d:
+            return f"coef {coef.shape} must be {K} classes by {d} features"
+        if parts["intercept"].shape != coef.shape[:1]:
+            return f"intercept {parts['intercept'].shape} must have one number per row of coef"
+        return non_finite_reason("coef", coef)
+
     def slopes(self) -> tuple[Floats, Floats]:
         """(K, d) slopes and (K,) intercepts for x itself, in the user's numbers."""
         slope = self.coef / self.anchor.unit
@@ -145,6 +168,28 @@ class QuadraticRule:
             scaled, power = self._scaled(features[rows])
             found[rows] = relative_to_largest(-0.5 * scaled, 2 * power) + self.constant
         return found
+
+    def expression(self, x: Expression, names: Sequence[str]) -> Expression:
+        """(K,) scores as an expression of the features of one row."""
+        scores = self.distance_expression(x, names) * -0.5 + self.constant
+        return scores.with_name("score", names)
+
+    def distance_expression(self, x: Expression, names: Sequence[str]) -> Expression:
+        """(K,) squared distances from the class means, as an expression."""
+        u = offset_expression(x, self.anchor)
+        each = zip(self.mean, self.metrics, names, strict=True)
+        return stack([metric.expression(u - mean, u, name) for mean, metric, name in each])
+
+    @staticmethod
+    def invalid_reason(parts: Mapping[str, Any]) -> str | None:
+        """Return why these fields cannot form a quadratic rule, or None."""
+        mean, metrics, d = parts["mean"], parts["metrics"], len(parts["anchor"].origin)
+        (K,) = parts["labels"].shape
+        if mean.shape != (K, d) or parts["log_prior"].shape != (K,) or len(metrics) != K:
+            return f"mean, log_prior and metrics must be of {K} classes and {d} features"
+        if any(metric.basis.shape[0] != d for metric in metrics):
+            return f"the metrics must be of {d} features"
+        return non_finite_reason("mean", mean)
 
     def distances(self, features: Features) -> Floats:
         """(n, K) squared Mahalanobis distance from each class mean, infinite beyond float64."""

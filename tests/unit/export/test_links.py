@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 from mpmath import mp, mpf
 
+from discriminant.export.features import number_columns
 from discriminant.export.plan import ExportPlan, Output
 from discriminant.export.sql import _SQLWriter
-from discriminant.export.steps import LINKS, number_columns
+from discriminant.models.expressions import LINK_EXPRESSIONS
 from discriminant.table.sql_dialect import DATABASES
 
 SCORES = [-1e6, -300.0, -40.0, -9.0, -5.7, -2.0, -0.66, -0.5, -1e-3, -1e-9, 0.0]
@@ -34,7 +35,7 @@ def test_log_probabilities_are_exact_in_both_tails(link):
     scores = [s for s in SCORES if link != "cloglog" or abs(s) < 500]
     sources = number_columns(["s"], named=True)
     x = sources.as_step()
-    output = Output("log_p", LINKS[link](x), ("no", "yes"))
+    output = Output("log_p", LINK_EXPRESSIONS[link](x), ("no", "yes"))
     spec = ExportPlan("a link", sources.features, (), x, True, (output,))
     query = _SQLWriter(spec, DATABASES["duckdb"], ()).select(("t",))
     with duckdb.connect() as database:

@@ -43,8 +43,9 @@ Each is told in a warning that names the columns, so that a user can do better.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -61,6 +62,7 @@ from discriminant.errors import (
     WeightError,
     warn,
 )
+from discriminant.models.expressions import Expression
 from discriminant.moments.class_moments import ClassMoments
 from discriminant.table.blocks import Floats
 
@@ -270,6 +272,29 @@ class Metric:
         spread = normal / np.sqrt(self.rest) + (along * stretch) @ self.basis.T
         return np.asarray(spread * np.where(self.root > 0, 1.0 / np.maximum(self.root, _TINY), 0.0))
 
+    def expression(self, apart: Expression, u: Expression, name: str) -> Expression:
+        """(1,) squared length of `apart`, the offsets `u` less a mean, as an expression."""
+        if not self.rest:
+            apart = apart.with_name(f"apart_{name}", u.components)
+            along = apart.affine((self.basis * np.sqrt(self.gain)).T, np.zeros(len(self.gain)))
+            return along.with_name(f"along_{name}").squares().with_name(f"distance_{name}")
+        scaled = (apart * self.root).with_name(f"apart_{name}", u.components)
+        if not len(self.gain):
+            return scaled.squares().with_name(f"distance_{name}")
+        along = scaled.affine(self.basis.T, np.zeros(len(self.gain))).with_name(f"along_{name}")
+        back = along.affine(self.basis, np.zeros(len(self.root)))
+        outside = (scaled - back).with_name(f"outside_{name}", u.components).squares()
+        inside = (along * np.sqrt(self.gain)).with_name(f"inside_{name}").squares()
+        return (outside * self.rest + inside).with_name(f"distance_{name}")
+
+    @staticmethod
+    def invalid_reason(parts: Mapping[str, Any]) -> str | None:
+        """Return why these fields cannot form a metric, or None."""
+        root, basis, gain = parts["root"], parts["basis"], parts["gain"]
+        if root.ndim != 1 or basis.ndim != 2 or basis.shape != (len(root), len(gain)):
+            return f"basis {basis.shape} must be {len(root)} features by {len(gain)} gains"
+        return non_finite_reason("basis", basis)
+
     def _unwhitening(self) -> Floats:
         """(r, d) from whitened numbers back to offsets; units are taken out before the inverse."""
         scaled = self.basis * np.sqrt(self.gain)
@@ -279,6 +304,12 @@ class Metric:
 
     def _rooted(self, offsets: Floats) -> Floats:
         return offsets * self.root if self.rest else offsets
+
+
+def non_finite_reason(name: str, values: Floats) -> str | None:
+    """Return a message if an array of a stored rule has values that are not finite, or None."""
+    count = int((~np.isfinite(values)).sum())
+    return f"{name} has {count} of {values.size} values that are not finite" if count else None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -41,6 +41,7 @@ both classes alike, so its memberships are under equal priors.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import fsum
 from typing import Literal
@@ -51,6 +52,7 @@ from scipy.linalg import cholesky, eigh, lapack, qr, solve_triangular, svd
 from scipy.optimize import linprog
 
 from discriminant.errors import CollinearWarning, ConstantColumnWarning, OptionError, warn
+from discriminant.models.expressions import Expression, basis_expression
 from discriminant.models.gaussian.covariance import thin_svd
 from discriminant.models.rules import LinearRule
 from discriminant.moments.anchor import Anchor
@@ -58,7 +60,7 @@ from discriminant.moments.class_moments import ClassMoments
 from discriminant.moments.class_rows import ClassRows
 from discriminant.moments.loss import ResidualSums, add_pairs, exact_product
 from discriminant.moments.scatter_factor import ScatterFactor, triangular_factor
-from discriminant.table.basis import Expanded, PolynomialBasis
+from discriminant.table.basis import Expanded, JoinedBasis, PolynomialBasis
 from discriminant.table.blocks import Features, Floats, Labels
 
 _EPS = float(np.finfo(np.float64).eps)
@@ -445,6 +447,20 @@ class IndicatorRule:
     def scores(self, features: Features) -> Floats:
         """(n, K) logs of the memberships, -inf where the fitted value is not positive."""
         return self.log_memberships(self.finite_fitted(features))
+
+    def expression(self, x: Expression, names: Sequence[str]) -> Expression:
+        """(K,) fitted values, which order the classes as `scores` do, as an expression."""
+        columns = x if self.basis is None else basis_expression(x, JoinedBasis((self.basis,)))
+        return self.line.expression(columns, names)
+
+    def membership_expression(self, fitted: Expression) -> Expression:
+        """(K,) memberships, non-negative with sum one, as an expression of the fitted values."""
+        if self.coding == "fisher":
+            shares: Expression = fitted * (self.weight[::-1] / self.weight.sum()) + 1.0
+        else:
+            shares = fitted if self.coding == "indicator" else (fitted + 1.0) * 0.5
+        positive = shares.larger(0.0).with_name("share", fitted.components)
+        return positive / positive.sum().with_name("shares")
 
     def finite_fitted(self, features: Features) -> Floats:
         """(n, K) fitted values, rows that overflow divided by a power of two: the largest stays."""

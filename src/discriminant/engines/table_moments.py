@@ -26,6 +26,14 @@ class TableMoments(ClassMoments):
 
     encoding: Encoding = Encoding(())  # noqa: RUF009 -- frozen
 
+    @staticmethod
+    def invalid_reason(parts: Mapping[str, Any]) -> str | None:
+        """Return why these fields cannot form the moments of a table, or None."""
+        encoded, features = parts["encoding"].features, parts["features"]
+        if encoded != features:
+            return f"its {len(features)} features are not the {len(encoded)} of its encoding"
+        return None
+
     @classmethod
     def from_moments(cls, moments: ClassMoments, encoding: Encoding) -> TableMoments:
         """Moments of the features of an encoding."""

@@ -14,6 +14,7 @@ How far from an origin rows of any weight go, column by column.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -39,6 +40,16 @@ class Anchor:
     def __post_init__(self) -> None:
         object.__setattr__(self, "plain", bool((self.unit == 1.0).all()))
         object.__setattr__(self, "idle", self.plain and not self.origin.any())
+
+    @staticmethod
+    def invalid_reason(parts: Mapping[str, Any]) -> str | None:
+        """Return why these fields cannot form an anchor, or None."""
+        origin, unit = parts["origin"], parts["unit"]
+        if origin.ndim != 1 or origin.shape != unit.shape:
+            return f"origin {origin.shape} and unit {unit.shape} must be vectors of one length"
+        if not (np.isfinite(origin).all() and np.isfinite(unit).all() and (unit > 0).all()):
+            return "origin and unit must be finite, and units positive"
+        return None
 
     @classmethod
     def from_sample(cls, sample: npt.NDArray[Any], *, at_zero: bool = False) -> Anchor:

@@ -54,6 +54,14 @@ class ClassRows:
     weight2: Floats = field(init=False)  # (K,) sum of squared weights
     mean: Floats = field(init=False)  # (K, d) offsets, zero where a class has no rows
 
+    @staticmethod
+    def invalid_reason(parts: Mapping[str, Any]) -> str | None:
+        """Return why these fields cannot form class rows, or None."""
+        codes, K = parts["codes"], len(parts["labels"])
+        if codes.ndim != 1 or (len(codes) and not 0 <= int(codes.min()) <= int(codes.max()) < K):
+            return f"codes must be from 0 to {K - 1}"
+        return None
+
     def __post_init__(self) -> None:
         K, N = len(self.labels), len(self.codes)
         for name, shape in (("weights", (N,)), ("offsets", (N, len(self.features)))):

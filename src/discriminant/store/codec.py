@@ -38,13 +38,15 @@ from discriminant.store.container import NAMES
 from discriminant.store.kinds import (
     class_of,
     fields_of,
+    invalid_reason,
+    invalid_reason_within,
     is_dictionary,
     is_estimator,
     is_kind,
     is_sklearn,
     kind_of,
+    nan_reason,
 )
-from discriminant.store.validate import invalid_reason, invalid_reason_within, nan_reason
 
 _FLOATS = {"nan": float("nan"), "inf": float("inf"), "-inf": float("-inf")}
 _DTYPES = "biufUSmM"

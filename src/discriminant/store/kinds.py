@@ -1,89 +1,221 @@
-"""What a file may hold: an explicit table of kinds, each a class of this package.
+"""Kinds of objects that a file may hold, and validation of their parts.
 
-A file names a kind; the table says where its class is. Nothing is imported by a name from a file,
-and a kind keeps its name for ever, wherever its class moves. A class is one of four sorts:
+A file names a kind; the table here says which class that is. Nothing is imported by a name from a
+file, and a kind keeps its name for ever, wherever its class moves. There are four sorts:
 
-    estimator    made by its options; then its fitted attributes are set
-    value        a frozen dataclass or a named tuple: made by its fields
-    told         one that has to_dict and from_dict
-    borrowed     the few of scikit-learn that our own estimators make: frozen and calibrated models
+    estimator    constructed from its options; then its fitted attributes are set
+    value        a frozen dataclass or a named tuple, constructed from its fields
+    dictionary   a class with to_dict and from_dict
+    sklearn      the few scikit-learn classes that our estimators hold: frozen and calibrated models
 
 Estimators and values are listed in `discriminant.catalog` with their modules, and imported when a
 file holds one.
+
+The parts of a value (its fields; of a model, its fitted attributes) are validated before it is
+constructed from a file, so that no number in a file can make a constructor use unbounded memory or
+time, and before it is written, so that every saved file can be loaded:
+
+    types              as the class declares them
+    between the parts  `invalid_reason(parts)` of the class, a static method, if it has one
+    NaN                nowhere, except in the fields named by `nan_fields` of the class
+
+A rule with NaN among its coefficients would predict, wrongly, so it is rejected.
 """
 
 from __future__ import annotations
 
+import types
+from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
+from functools import cache
 from importlib import import_module
-from typing import Any
+from numbers import Integral, Real
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+
+import numpy as np
 
 from discriminant import catalog
+from discriminant.table.blocks import holds_throughout
 
-_TOLD = {"Encoding": "table.encoding"}
-_BORROWED = {
+_DICTIONARIES = {"Encoding": "table.encoding"}
+_SKLEARN = {
     "FrozenEstimator": ("sklearn.frozen", "FrozenEstimator"),
     "CalibratedClassifierCV": ("sklearn.calibration", "CalibratedClassifierCV"),
     "SigmoidCalibration": ("sklearn.calibration", "_SigmoidCalibration"),
     "IsotonicRegression": ("sklearn.isotonic", "IsotonicRegression"),
 }
-_CALIBRATED = "CalibratedMember"  # of CalibratedClassifierCV: no dataclass, but as plain as one
+_CALIBRATED = "CalibratedMember"  # a part of CalibratedClassifierCV that is not a dataclass
 _CALIBRATED_FIELDS = ("estimator", "calibrators", "classes", "method")
 
-MAY_BE_NAN = {("GLMFit", "pearson")}  # fields of values that are NaN where nothing was estimated
 
-
-def _place(kind: str, home: str) -> tuple[str, str]:
+def _location(kind: str, home: str) -> tuple[str, str]:
     """Module and class of a kind; a class has the name of its kind unless `home` gives another."""
     module, _, name = home.partition(":")
     return f"discriminant.{module}", name or kind
 
 
-_PLACES: dict[str, tuple[str, str]] = {
-    **{kind: _place(kind, home) for kind, home in (catalog.HOMES | catalog.VALUES | _TOLD).items()},
-    **_BORROWED,
+_LOCATIONS: dict[str, tuple[str, str]] = {
+    **{
+        kind: _location(kind, home)
+        for kind, home in (catalog.HOMES | catalog.VALUES | _DICTIONARIES).items()
+    },
+    **_SKLEARN,
     _CALIBRATED: ("sklearn.calibration", "_CalibratedClassifier"),
 }
-_KINDS = {name: kind for kind, (_, name) in _PLACES.items()}
-KINDS = tuple(_PLACES)
+_KINDS = {name: kind for kind, (_, name) in _LOCATIONS.items()}
+KINDS = tuple(_LOCATIONS)
 
 
 def kind_of(thing: object) -> str | None:
-    """The kind of a thing by its class, not by a class above it; None if no file can hold it."""
+    """Kind of an object by its exact class, or None if no file can hold it."""
     kind = _KINDS.get(type(thing).__qualname__)
-    ours = type(thing).__module__.startswith(("discriminant.", "sklearn."))
-    return kind if kind is not None and ours and class_of(kind) is type(thing) else None
+    known = type(thing).__module__.startswith(("discriminant.", "sklearn."))
+    return kind if kind is not None and known and class_of(kind) is type(thing) else None
 
 
 def class_of(kind: str) -> type[Any]:
-    """The class of a kind that is in the table."""
-    module, name = _PLACES[kind]
-    found: type[Any] = getattr(import_module(module), name)
-    return found
+    """Class of a kind that is in the table."""
+    module, name = _LOCATIONS[kind]
+    cls: type[Any] = getattr(import_module(module), name)
+    return cls
 
 
 def is_kind(kind: object) -> bool:
     """Whether a file may hold this kind."""
-    return isinstance(kind, str) and kind in _PLACES
+    return isinstance(kind, str) and kind in _LOCATIONS
 
 
 def is_estimator(kind: str) -> bool:
-    """Whether it is made by options and has fitted attributes."""
-    return kind in catalog.HOMES or kind in _BORROWED
+    """Whether the kind has options and fitted attributes."""
+    return kind in catalog.HOMES or kind in _SKLEARN
 
 
 def is_sklearn(kind: str) -> bool:
-    """Whether it is an estimator of scikit-learn, which knows best how its state is kept."""
-    return kind in _BORROWED
+    """Whether the kind is an estimator of scikit-learn, which restores its own state."""
+    return kind in _SKLEARN
 
 
 def is_dictionary(kind: str) -> bool:
-    """Whether it tells itself as a dictionary."""
-    return kind in _TOLD
+    """Whether the kind is stored through to_dict and from_dict."""
+    return kind in _DICTIONARIES
 
 
 def fields_of(cls: type[Any]) -> tuple[str, ...]:
-    """Fields that make a value; what follows from them is worked out again."""
+    """Fields that a value is constructed from; derived fields are computed again."""
     if is_dataclass(cls):
         return tuple(field.name for field in fields(cls) if field.init)
     return tuple(getattr(cls, "_fields", _CALIBRATED_FIELDS))
+
+
+# --- validation -----------------------------------------------------------------------------------
+
+
+def invalid_reason(cls: type[Any], parts: Mapping[str, Any]) -> str | None:
+    """Return why these parts cannot form an object of this class, or None."""
+    hints = _type_hints(cls)  # type: ignore[arg-type]  # a class can be hashed
+    for name, value in parts.items():
+        if name in hints and not matches_type(value, hints[name]):
+            return f"{name} is {_describe(value)}, which is not its declared type"
+    check = getattr(cls, "invalid_reason", None)
+    try:
+        reason = None if check is None else check(parts)
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError):
+        return "its parts do not fit together"
+    return reason or _wrapped_reason(parts) or nan_reason(cls, parts)
+
+
+def invalid_reason_within(value: Any) -> str | None:
+    """Return why a dataclass, or a dataclass in one of its tuples, is invalid, or None."""
+    parts = {field.name: getattr(value, field.name) for field in fields(value)}
+    for part in (one for items in parts.values() if isinstance(items, tuple) for one in items):
+        reason = invalid_reason_within(part) if is_dataclass(part) else None
+        if reason is not None:
+            return f"{type(part).__name__} '{str(getattr(part, 'name', ''))[:100]}': {reason}"
+    return invalid_reason(type(value), parts)
+
+
+def nan_reason(cls: type[Any], parts: Mapping[str, Any]) -> str | None:
+    """Return which part of an object, or option of a fitted model, holds NaN, or None.
+
+    A class with `checks_nan` does this itself, in `invalid_reason`.
+    """
+    if getattr(cls, "checks_nan", False):
+        return None
+    allowed = getattr(cls, "nan_fields", ())
+    for name, value in parts.items():
+        if name not in allowed and _has_nan(value):
+            return f"{name} holds NaN (not a number)"
+    return None
+
+
+def _wrapped_reason(parts: Mapping[str, Any]) -> str | None:
+    """Return why a model that wraps others is invalid, or None."""
+    wrapped = [parts[name] for name in ("estimator_", "_base") if parts.get(name) is not None]
+    for model in (*wrapped, *parts.get("estimators_", ())):
+        if not (hasattr(model, "fit") and hasattr(model, "get_params")):
+            return f"a model inside it is {_describe(model)}"
+    return None
+
+
+@cache
+def _type_hints(cls: type[Any]) -> dict[str, Any]:
+    try:
+        return get_type_hints(cls)
+    except NameError:  # a name that only type checkers import
+        return {}
+
+
+def matches_type(value: Any, hint: Any) -> bool:
+    """Whether a value has a declared type; a type that cannot be checked accepts everything."""
+    origin, args = get_origin(hint), get_args(hint)
+    if hint is Any:
+        return True
+    if origin in (Union, types.UnionType):
+        return any(matches_type(value, arg) for arg in args)
+    if origin is Literal:
+        return any(type(value) is type(arg) and value == arg for arg in args)
+    if origin is tuple:
+        return isinstance(value, tuple) and _items_match(value, args)
+    if origin is np.ndarray:
+        return isinstance(value, np.ndarray) and _dtype_matches(value, args)
+    if origin is not None:
+        return isinstance(value, origin) if isinstance(origin, type) else True
+    if hint is type(None):
+        return value is None
+    if hint in (float, int):
+        number = Real if hint is float else Integral
+        return isinstance(value, number) and not isinstance(value, bool)
+    if hint is bool:
+        return isinstance(value, bool | np.bool_)
+    if not isinstance(hint, type) or getattr(hint, "_is_protocol", False):
+        return True
+    return isinstance(value, hint)
+
+
+def _items_match(values: tuple[Any, ...], args: tuple[Any, ...]) -> bool:
+    if len(args) == 2 and args[1] is Ellipsis:
+        return all(matches_type(value, args[0]) for value in values)
+    return len(values) == len(args) and all(map(matches_type, values, args))
+
+
+def _dtype_matches(values: np.ndarray[Any, Any], args: tuple[Any, ...]) -> bool:
+    dtype = get_args(args[1])[0] if len(args) == 2 and get_args(args[1]) else Any
+    dtype = get_origin(dtype) or dtype
+    return dtype is Any or np.issubdtype(values.dtype, dtype)
+
+
+def _has_nan(value: Any, depth: int = 4) -> bool:
+    """Whether an array, or one within tuples, lists or dictionaries, holds NaN."""
+    if isinstance(value, np.ndarray):
+        return value.dtype.kind == "f" and not holds_throughout(
+            np.atleast_1d(value), lambda values: ~np.isnan(values)
+        )
+    inner = value.values() if isinstance(value, dict) else value
+    nested = isinstance(value, tuple | list | dict) and depth > 0
+    return nested and any(_has_nan(one, depth - 1) for one in inner)
+
+
+def _describe(value: Any) -> str:
+    if isinstance(value, np.ndarray):
+        return f"an array of {value.dtype}"
+    return f"a {type(value).__name__}"

@@ -17,7 +17,7 @@ How origin, centres and width come from rows is said in `estimators.basis`.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations, combinations_with_replacement
 from math import comb, floor, log10
@@ -31,6 +31,9 @@ Interactions = Literal[True, False, "only"]
 _ROOM = 900  # a power beyond 2**+-900 is too near the ends of float64: then there is a unit
 _SHOWN = 4  # numbers of a centre that its name shows, at most
 _DIGITS = (3, 4, 5, 6, 7)  # of each of them
+
+
+_MAX_DEGREE, _MAX_COLUMNS = 64, 10_000_000  # of a basis in a file
 
 
 class _Run(NamedTuple):
@@ -54,6 +57,17 @@ class PolynomialBasis:
     plain: bool = False  # columns of degree one are x as it is, and names tell origins and units
     terms: tuple[tuple[int, ...], ...] = field(init=False)  # the features each column multiplies
     _runs: tuple[_Run, ...] = field(init=False)
+
+    @staticmethod
+    def invalid_reason(parts: Mapping[str, Any]) -> str | None:
+        """Return why these fields cannot form a polynomial basis, or None."""
+        d, degree = len(parts["features"]), parts["degree"]
+        if not 0 < degree <= _MAX_DEGREE:
+            return f"degree {degree} must be from 1 to {_MAX_DEGREE}"
+        columns = d * degree if parts.get("interactions") is False else comb(d + degree, degree)
+        if columns > _MAX_COLUMNS:
+            return f"degree {degree} of {d} features makes more than {_MAX_COLUMNS:,} columns"
+        return None
 
     def __post_init__(self) -> None:
         terms = tuple(_terms(len(self.features), self.degree, self.interactions))

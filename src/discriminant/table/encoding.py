@@ -101,6 +101,24 @@ class Column:
     written: str = ""  # how numbers or dates are, of texts: `table.writing`
     order: tuple[str, ...] = ()  # levels of a category as its source lists them, unused ones too
 
+    @staticmethod
+    def invalid_reason(parts: Mapping[str, Any]) -> str | None:
+        """Return why these fields cannot form a column, or None."""
+        levels, features, reference = parts["levels"], parts["features"], parts["reference"]
+        fill, kind = parts["fill"], parts["kind"]
+        if len(set(levels)) < len(levels):
+            return "a level appears twice"
+        if reference is not None and reference not in levels:
+            return f"the reference '{reference[:100]}' is not one of its {len(levels)} levels"
+        expected = len(levels) - (reference is not None) if kind == "category" else 1
+        if kind not in ("number", "boolean", "date", "ordered", "category"):
+            return f"a column of kind {kind} has no features" if features else None
+        if len(features) != expected + parts["indicator"]:
+            return f"it has {len(features)} features, not {expected + parts['indicator']}"
+        if fill and len(fill) != expected:
+            return f"it has {len(fill)} numbers for missing cells, not {expected}"
+        return None if np.isfinite(fill).all() else "a number for missing cells is not finite"
+
     @property
     def kept(self) -> tuple[str, ...]:
         """Levels that have an indicator, in the order of the features."""
@@ -142,6 +160,20 @@ class Encoding:
     named: bool = True  # whether columns are matched by name; else by place
     missing_texts: tuple[str, ...] | None = None  # of CSV; None: as `table.dialect` has them
     decimal: str = "."  # sign of the CSV that the model was fitted to
+
+    @staticmethod
+    def invalid_reason(parts: Mapping[str, Any]) -> str | None:
+        """Return why these fields cannot form an encoding, or None."""
+        columns: tuple[Column, ...] = parts["columns"]
+        names = [column.name for column in columns]
+        features = [name for column in columns for name in column.features]
+        if len(set(names)) < len(names) or len(set(features)) < len(features):
+            return "a column or a feature appears twice"
+        if parts["missing"] in ("mean", "indicator"):
+            for column in columns:
+                if column.features and not column.fill:
+                    return f"column '{column.name[:100]}' has no number for missing cells"
+        return None
 
     @property
     def features(self) -> tuple[str, ...]:

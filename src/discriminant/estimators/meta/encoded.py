@@ -7,7 +7,7 @@ What a classifier has that passes rows on to another which projects them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Self
 
@@ -232,6 +232,24 @@ class Encoded(MetaEstimatorMixin, WrappedProjection, EstimatorMixin, BaseEstimat
     classes_: Labels  # of a classifier
     said_: tuple[str, ...]
     rows_dropped_: int
+
+    @staticmethod
+    def invalid_reason(parts: Mapping[str, Any]) -> str | None:
+        """Return why these fitted attributes cannot belong together, or None."""
+        model = parts.get("estimator_")
+        expected = {"estimator_", "encoding_", "classes_"}
+        if model is not None and not hasattr(model, "classes_"):
+            expected.discard("classes_")  # a regressor has none
+        absent = expected - set(parts)
+        if absent == expected:
+            return None  # not fitted
+        if absent:
+            return f"it has no {min(absent)}"
+        d = len(parts["encoding_"].features)
+        width = getattr(model, "n_features_in_", d)
+        if width != d:
+            return f"its encoding has {d} features, and its model expects {width}"
+        return None
 
     def __init__(
         self,

@@ -38,6 +38,7 @@ one, L-BFGS that begins each step from the mean curvature of the scores.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 
@@ -275,6 +276,8 @@ _STILL = 1e-6  # a last step longer than this is one of an estimate on its way t
 @dataclass(frozen=True, slots=True, eq=False)
 class GLMFit:
     """Where the scoring ended, in coordinates; it holds no rows."""
+
+    nan_fields: ClassVar[tuple[str, ...]] = ("pearson",)  # NaN where the dispersion is fixed
 
     coordinates: Coordinates | ScaledCoordinates
     theta: Floats  # (q, 1)

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from discriminant.assessment.assessment import Assessment
 from discriminant.assessment.ranking.auc import AUC
-from discriminant.assessment.resampling.cross_validate import auc_of_rankings
+from discriminant.assessment.resampling.held_out import auc_of_rankings
 from discriminant.assessment.scorers import (
     check_classifier,
     decisions_of,

@@ -104,45 +104,46 @@ def class_scores(model: Any, features: Any, labels: Labels) -> Floats:
 
 
 class PredictionCollector:
-    """Answers of several fitted classifiers, each about some of N rows."""
+    """Predictions of several fitted classifiers, each for some of N rows."""
 
     def __init__(self, labels: Labels, rows: int) -> None:
         self.labels = labels
-        self.found = Predictions.empty(rows, len(labels))
-        self.said: list[tuple[Places, npt.NDArray[Any]]] = []  # rows, and what is decided of them
-        self.others: set[Hashable] = set()
+        self.predicted = Predictions.empty(rows, len(labels))
+        self._decisions: list[tuple[Places, npt.NDArray[Any]]] = []  # row numbers, their decisions
+        self._others: set[Hashable] = set()
 
-    def add(self, model: Any, X: Any, rows: Places) -> None:
-        """Put down what a model says of rows X, which have these numbers.
+    def add(self, model: Any, X: Any, rows: Places, *, decide: bool = True) -> None:
+        """Predict rows X, which have these numbers.
 
-        Without posteriors it is taken to be sure of what it predicts.
+        A model without probabilities counts as certain of the class it predicts. With `decide`
+        False its predictions are collected even where it has a method `decide`.
         """
-        said, others = decisions_of(model, X)
-        self.said.append((rows, said))
-        self.others.update(others)
+        decisions, others = decisions_of(model, X) if decide else (model.predict(X), ())
+        self._decisions.append((rows, np.asarray(decisions)))
+        self._others.update(others)
         logs = log_predict_proba(model, X)
         if logs is None:
             warn(NoPosteriorWarning.of(type(model).__name__))
-            chosen = np.asarray(model.predict(X))[:, None] == np.asarray(model.classes_)
+            predicted = np.asarray(model.predict(X))[:, None] == np.asarray(model.classes_)
             with np.errstate(divide="ignore"):
-                logs = np.log(chosen.astype(np.float64))
+                logs = np.log(predicted.astype(np.float64))
         for k, column in zip(np.searchsorted(self.labels, model.classes_), logs.T, strict=True):
-            self.found.log_posterior[rows, k] = column
+            self.predicted.log_posterior[rows, k] = column
 
     def predictions(self) -> Predictions:
-        """Decisions by their places."""
+        """All predictions, with decisions as codes of the classes and then of other actions."""
         names = self.labels.tolist()
-        others = sort_actions(self.others.difference(names))
+        others = sort_actions(self._others.difference(names))
         place: dict[Any, int] = {name: a for a, name in enumerate([*names, *others])}
-        strange: Counter[Any] = Counter()
-        for rows, said in self.said:
-            distinct, which = _distinct(said, self.labels)
+        unknown: Counter[Any] = Counter()
+        for rows, decisions in self._decisions:
+            distinct, which = _distinct(decisions, self.labels)
             counts = np.bincount(which, minlength=len(distinct)).tolist()
-            strange.update({n: c for n, c in zip(distinct, counts, strict=True) if n not in place})
-            self.found.decided[rows] = np.array([place.get(n, -1) for n in distinct])[which]
-        if strange:
-            raise LabelError.unknown_decisions(dict(strange), names)
-        return Predictions(self.found.log_posterior, self.found.decided, tuple(others))
+            unknown.update({n: c for n, c in zip(distinct, counts, strict=True) if n not in place})
+            self.predicted.decided[rows] = np.array([place.get(n, -1) for n in distinct])[which]
+        if unknown:
+            raise LabelError.unknown_decisions(dict(unknown), names)
+        return Predictions(self.predicted.log_posterior, self.predicted.decided, tuple(others))
 
 
 def _distinct(said: npt.NDArray[Any], labels: Labels) -> tuple[list[Any], Places]:
@@ -189,10 +190,10 @@ class ModelScorer:
         if self.places is not None:
             rows = rows[:, self.places]
         if not self._plain:
-            found = PredictionCollector(self.labels, len(rows))
-            found.add(self.model, rows, np.arange(len(rows)))
-            answers = found.predictions()
-            return answers.log_posterior, answers.decided, answers.others
+            collector = PredictionCollector(self.labels, len(rows))
+            collector.add(self.model, rows, np.arange(len(rows)))
+            predictions = collector.predictions()
+            return predictions.log_posterior, predictions.decided, predictions.others
         columns = np.searchsorted(self.labels, self.model.classes_)
         codes = np.searchsorted(self.model.classes_, self.model.predict(rows))
         logs = self.model.predict_log_proba(rows)

@@ -1,54 +1,51 @@
-"""Every model on the same folds, and the moments of these read once.
+"""Compare models on the same folds, whose moments are computed once.
 
-Models made from moments are scored on all held-out rows. The dials of RDA are chosen, for each
-fold, on the other folds, so that no row helps to choose the model it is held out from. Models that
-read rows are fitted to at most `most` rows of each training part, and say so.
+Models based on moments are scored on all held-out rows. The hyperparameters of RDA are chosen, for
+each fold, on the other folds, so that no row helps to choose the model it is held out from. Models
+that read rows are fitted to at most `max_rows` rows of each training set, and a note says so.
 
-Here is what does not depend on where the rows are; `in_memory` and `in_parts` add how they are
-scored. Of rows in parts, `table` and `folded` are some rows, drawn, with the sums over all.
+    in memory      predictions of every held-out row are kept and measured
+    partitioned    pass 1    moments of each fold: models based on moments are exact
+                   sample    rows in memory: models that read rows, and the hyperparameters of RDA
+                   pass 2    every row is scored by all models fitted without its fold
 
-A comparison on rows in memory: what a model says of every held-out row is kept and measured.
-
-A comparison on rows in parts: two passes over all of them, whatever the number of models.
-
-    pass 1    moments of each fold: models made from moments are exact
-    some      `rows.sample`: models that read rows, and the dials of RDA
-    pass 2    every row is scored by all models that have not seen its fold
-
-No row is kept: measures are made from tallies of the folds, rankings, and who is right together.
+Both go through `held_out.score_folds`. Measures of one model are in `study.comparison`.
 """
 
 from __future__ import annotations
 
 import time
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import clone
 
 from discriminant.assessment.assessment import Assessment
-from discriminant.assessment.resampling.cross_validate import (
-    Folded,
-    HeldOutPredictions,
-    auc_of_rankings,
-    fold_rules,
+from discriminant.assessment.resampling.folds import (
+    FoldNumbers,
+    MemoryFolds,
+    PartitionedFolds,
+    class_counts,
     warn_missing_classes,
 )
-from discriminant.assessment.resampling.folds import Dealt, FoldNumbers
-from discriminant.assessment.resampling.rda_grid import STEPS, Candidates, Grid
-from discriminant.assessment.scorers import DecisionScorer, ModelScorer, Predictions, RuleScorer
+from discriminant.assessment.resampling.held_out import (
+    FoldModel,
+    HeldOutPredictions,
+    HeldOutScores,
+    auc_of_rankings,
+    score_folds,
+    score_model,
+)
+from discriminant.assessment.resampling.rda_grid import STEPS, Candidates, Grid, tune_by_fold
+from discriminant.assessment.scorers import Predictions
 from discriminant.engines.local import available_threads
-from discriminant.engines.partitioned import AnyTable, PartitionedTable
-from discriminant.errors import DiscriminantError, StudyError, capture_warnings
+from discriminant.engines.partitioned import AnyTable
+from discriminant.errors import StudyError, capture_warnings
 from discriminant.models.gaussian.family import GaussianFamily
 from discriminant.moments.class_moments import ClassMoments, Detail
-from discriminant.moments.held_out import HeldOutReading, ModelSums, Scorer
 from discriminant.posterior import gives_posterior
 from discriminant.study.comparison import (
     LEVEL,
@@ -59,484 +56,329 @@ from discriminant.study.comparison import (
     measure_model,
 )
 from discriminant.study.models import StudyModel
-from discriminant.table.blocks import Floats, Labels
+from discriminant.table.blocks import Floats
 from discriminant.table.memory import Table
 
-T = TypeVar("T")
-Told = Callable[[str, int, int], object]
-Ways = Callable[[int], Any]  # the model of each fold, not yet fitted
-_GRID_ROWS = 20_000  # held-out rows on which the dials of RDA are chosen
+Progress = Callable[[str, int, int], object]
+_GRID_ROWS = 20_000  # held-out rows on which the hyperparameters of RDA are chosen
 _MOMENTS_BYTES = 1 << 30  # of all folds together
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Said:
-    """What a model says of held-out rows of the table."""
-
-    answers: Predictions
-    tallies: tuple[Assessment, ...] = ()  # of each fold, if they are at hand
-    scores: Floats | None = None  # (N, K) of a model without probabilities
-    note: str = ""
-    converged: bool = True
+_PREDICTIONS_BYTES = 1 << 29  # of held-out posteriors of all models together
+_TYPICAL_FOLDS = 10  # a first guess where a column defines the folds
 
 
 @dataclass
-class Run(ABC):
-    """A comparison under way, and what it leaves for later: moments, the grid of RDA."""
+class ComparisonRun:
+    """A comparison of models, with the folded table and the RDA grid that it computes once."""
 
+    rows: AnyTable  # all rows
+    folds: Any  # (N,) fold numbers in memory; else the number of folds or a column
     seed: int
-    max_rows: int
-    progress: Told
+    max_rows: int  # training rows of a model that reads rows
+    progress: Progress
     seconds: dict[str, float]
-    marginal: bool = False  # whether models are to do without features that are missing
-    surface: Grid | None = None
-    _by_fold: list[Grid] = field(default_factory=list)
-    fold_column: str | None = field(default=None, kw_only=True)  # that defines the folds
+    marginal: bool = False  # whether models must predict with features missing
+    fold_column: str | None = None  # that defines the folds
+    grid: Grid | None = None  # losses of the RDA candidates, once computed
+    _grid_by_fold: list[Grid] = field(default_factory=list, init=False)
+    _folded: MemoryFolds | PartitionedFolds | None = field(default=None, init=False)
+    _missing: tuple[Warning, ...] = field(default=(), init=False)  # classes of a single fold
 
-    # --- where the rows are -----------------------------------------------------------------------
-
-    @property
-    @abstractmethod
-    def rows(self) -> AnyTable:
-        """All of them."""
+    # --- the folded table -------------------------------------------------------------------------
 
     @property
-    @abstractmethod
+    def folded(self) -> MemoryFolds | PartitionedFolds:
+        """All rows in folds, with their moments, computed when first needed."""
+        if self._folded is None:
+            started = time.perf_counter()
+            self.progress("summing", 0, 1)
+            with capture_warnings() as warnings:
+                self._folded = self._fold()
+            self._missing = tuple(warnings)
+            self.seconds["summing"] = time.perf_counter() - started
+        return self._folded
+
+    def _fold(self) -> MemoryFolds | PartitionedFolds:
+        rows = self.rows
+        if not isinstance(rows, Table):
+            detail = self.detail or "pooled"
+            return PartitionedFolds.of(rows, self.folds, seed=self.seed, detail=detail)
+        fold: FoldNumbers = self.folds
+        folded = MemoryFolds.shared(rows, fold, detail=self.detail)
+        labels = rows.schema.labels
+        warn_missing_classes(class_counts(rows.codes, rows.weight, labels, fold), labels)
+        return folded
+
+    @property
+    def in_memory(self) -> MemoryFolds:
+        """The rows in memory in folds, all of them or a sample, with the moments of all rows."""
+        folded = self.folded
+        return folded if isinstance(folded, MemoryFolds) else folded.in_memory
+
+    @property
     def table(self) -> Table:
-        """Those in memory: all, or some."""
+        """The rows in memory: all of them or a sample."""
+        table = self.in_memory.table
+        assert table is not None
+        return table
 
     @property
-    @abstractmethod
-    def folded(self) -> Folded:
-        """The rows in memory in folds, with the sums over all, summed when first asked for."""
+    def n_folds(self) -> int:
+        """Number of folds; a guess before a column is read."""
+        if self._folded is not None:
+            return self._folded.n_folds
+        if isinstance(self.rows, Table):
+            return int(self.folds.max()) + 1
+        return self.folds if isinstance(self.folds, int) else _TYPICAL_FOLDS
 
     @property
-    @abstractmethod
-    def folds(self) -> int:
-        """How many."""
-
-    @property
-    @abstractmethod
     def moments(self) -> ClassMoments | None:
-        """Of all rows; None where features are so many that rows are kept instead."""
+        """Moments of all rows; None where there are so many features that rows are kept instead."""
+        if isinstance(self.rows, Table):
+            whole: ClassMoments | None = self.in_memory.whole
+            return whole
+        folded = self._folded
+        return folded.rows.moments if isinstance(folded, PartitionedFolds) else self.rows.moments
 
     @property
-    @abstractmethod
-    def shares(self) -> Floats:
+    def class_weight(self) -> Floats:
         """(K,) weight of each class."""
+        if isinstance(self.rows, Table):
+            return np.bincount(self.rows.codes, self.rows.weight).astype(np.float64)
+        return self.rows.moments.weight
 
     @property
-    @abstractmethod
-    def training(self) -> int:
-        """How many rows a training part has."""
-
-    @abstractmethod
-    def outcomes(
-        self, members: list[StudyModel], left_out: list[tuple[str, str]]
-    ) -> tuple[tuple[ModelResult, ...], Floats]:
-        """Of the models that could be fitted, and (M, M) what they have right together."""
+    def detail(self) -> Detail | None:
+        """Detail of the moments: the finest that fits, or None where rows are smaller."""
+        N, d, K = len(self.rows), self.rows.width, len(self.rows.schema.labels)
+        if 2 * d > N:
+            return None
+        return "fourth" if 24 * K * d * d * self.n_folds <= _MOMENTS_BYTES else "pooled"
 
     # --- comparing --------------------------------------------------------------------------------
 
-    def compare(self, members: list[StudyModel]) -> Comparison:
-        """The outcome of each."""
+    def compare(self, models: list[StudyModel]) -> Comparison:
+        """Score every model on the same folds and measure it."""
         left_out: list[tuple[str, str]] = []
-        outcomes, right = self.outcomes(members, left_out)
-        self.progress("done", len(members), len(members))
-        if not outcomes:
+        results, both_correct = self._results(models, left_out)
+        self.progress("done", len(models), len(models))
+        if not results:
             raise StudyError.none_left(left_out)
+        weight = self.class_weight
         return Comparison(
-            outcomes,
-            right,
+            results,
+            both_correct,
             tuple(left_out),
-            self.folds,
+            self.n_folds,
             len(self.rows),
-            float(1.0 - self.shares.max() / self.shares.sum()),
+            float(1.0 - weight.max() / weight.sum()),
             dict(self.seconds),
-            self.surface,
+            self.grid,
             tuple(str(label) for label in self.rows.schema.labels.tolist()),
             self.table.weight is not None,
             self.fold_column,
         )
 
-    def run_each(
-        self,
-        members: list[StudyModel],
-        work: Callable[[StudyModel], T],
-        left_out: list[tuple[str, str]],
-    ) -> Iterator[tuple[StudyModel, T, float, tuple[Warning, ...]]]:
-        """What work gives of each model, how long it took and what was told; or why not."""
-        self.folded  # before the clock starts: it serves all  # noqa: B018
-        for i, member in enumerate(members):
-            self.progress(member.title, i, len(members))
-            self._load(member)
-            started = time.perf_counter()
-            try:
-                with capture_warnings() as told:
-                    found = work(member)
-            except DiscriminantError as reason:
-                left_out.append((member.title, str(reason)))
-                continue
-            yield member, found, time.perf_counter() - started, tuple(told)
+    def _results(
+        self, models: list[StudyModel], left_out: list[tuple[str, str]]
+    ) -> tuple[tuple[ModelResult, ...], Floats]:
+        """Results of the models that could be fitted, and (M, M) weight both predict correctly.
 
-    def _load(self, member: StudyModel) -> None:
-        if member.compiled and "compiling" not in self.seconds:
-            started = time.perf_counter()
-            member.load()
-            self.seconds["compiling"] = time.perf_counter() - started
+        In memory one model is measured while the next is scored.
+        """
+        by_name = {model.name: model for model in models}
+        cells = len(self.table) * len(self.table.schema.labels) * len(models)
+        keep = 8 * cells <= _PREDICTIONS_BYTES
+        makers = {model.name: self._maker(model) for model in models}
+        measured = []
+        both: list[Floats] = []
+        with ThreadPoolExecutor(available_threads()) as pool:
+            for scores in score_folds(self.folded, makers, prepare=self._prepare(by_name)):
+                model = by_name[scores.name]
+                if scores.error is not None:
+                    left_out.append((model.title, str(scores.error)))
+                    continue
+                if scores.both_correct is not None:
+                    if not both:
+                        self.seconds["scoring"] += time.perf_counter()
+                    both.append(scores.both_correct)
+                measured.append(pool.submit(self._measure, model, scores, keep))
+                if not keep:
+                    measured[-1].result()
+            results = [future.result() for future in measured]
+        if not results:
+            return (), np.zeros((0, 0))
+        if both:
+            return tuple(result for result, _ in results), np.array(both)
+        correct = np.array([mask for _, mask in results])
+        return tuple(one for one, _ in results), both_correct_weight(correct, self.table.weight)
 
-    def held(self, outcome: ModelResult) -> HeldOutPredictions:
-        """Held-out answers of the rows in memory, worked out again where they were not kept."""
-        if outcome.predictions is not None:
-            return outcome.predictions
+    def _prepare(self, models: dict[str, StudyModel]) -> Callable[[str], None]:
+        """Return a function that reports progress and compiles a model before its time counts."""
+        order = list(models)
+
+        def prepare(name: str) -> None:
+            if not name:
+                self.progress("scoring", 0, 1)
+                self.seconds["scoring"] = -time.perf_counter()
+                return
+            model = models[name]
+            self.progress(model.title, order.index(name), len(order))
+            if model.compiled and "compiling" not in self.seconds:
+                started = time.perf_counter()
+                model.load()
+                self.seconds["compiling"] = time.perf_counter() - started
+
+        return prepare
+
+    def _measure(
+        self, model: StudyModel, scores: HeldOutScores, keep: bool
+    ) -> tuple[ModelResult, npt.NDArray[np.bool_]]:
+        """Measures of one model, and which rows in memory it predicts correctly."""
+        converged = scores.converged or model.may_stop_early
+        predictions, correct = None, np.zeros(0, dtype=np.bool_)
+        with capture_warnings():  # an AUC of 1 has no standard error: the table shows that
+            if scores.predictions is not None:
+                predictions = self._join(model, scores.predictions)
+                correct = np.asarray(predictions.decided == predictions.codes)
+                tallies = self._tallies(scores.predictions)
+                area = held_out_auc(predictions, scores.class_scores)
+            else:
+                assert scores.sums is not None
+                tallies = [Assessment.of_tally(tally) for tally in scores.sums.tallies]
+                area = auc_of_rankings(scores.sums.rankings, LEVEL)
+            result = measure_model(
+                model,
+                tallies,
+                area=area,
+                able=gives_posterior(model.make()),
+                seconds=scores.seconds,
+                note=self._note(model, converged),
+                warnings=(*scores.warnings, *self._missing),
+                converged=converged,
+                held=predictions if keep else None,
+            )
+        return result, correct
+
+    def _tallies(self, predictions: Predictions) -> list[Assessment]:
+        """Assessment of each fold of the rows in memory."""
+        folded = self.in_memory
+        tallies = []
+        for part, rows in zip(folded.parts, folded.rows, strict=True):
+            own = predictions.take(rows)
+            tallies.append(
+                Assessment.from_decisions(
+                    part.codes,
+                    own.decided,
+                    labels=folded.labels,
+                    others=own.others,
+                    log_posterior=own.log_posterior,
+                    weight=part.weight,
+                )
+            )
+        return tallies
+
+    def predictions_of(self, result: ModelResult) -> HeldOutPredictions:
+        """Held-out predictions of the rows in memory, computed again if they were not kept."""
+        if result.predictions is not None:
+            return result.predictions
         with capture_warnings():
-            return self.held_of(outcome.model, self.held_out_predictions(outcome.model).answers)
+            scores = score_model(self.in_memory, self._maker(result.model)())
+        assert scores.predictions is not None
+        return self._join(result.model, scores.predictions)
 
-    def held_of(self, member: StudyModel, answers: Predictions) -> HeldOutPredictions:
-        """Answers beside the truth."""
-        table = self.table
-        return HeldOutPredictions.of(
-            table.schema.labels,
-            table.codes,
-            self.folded.fold,
-            answers,
-            table.weight,
-            probabilistic=gives_posterior(member.make()),
-        )
+    def _join(self, model: StudyModel, predictions: Predictions) -> HeldOutPredictions:
+        probabilistic = gives_posterior(model.make())
+        return HeldOutPredictions.of(self.in_memory, predictions, probabilistic=probabilistic)
 
     # --- models -----------------------------------------------------------------------------------
 
-    @property
-    def detail(self) -> Detail | None:
-        """What is summed: all there is use for, unless rows are the smaller thing."""
-        N, d, K = len(self.rows), self.rows.width, len(self.rows.schema.labels)
-        if 2 * d > N:
-            return None
-        return "fourth" if 24 * K * d * d * self.folds <= _MOMENTS_BYTES else "pooled"
-
-    def unfitted(self, member: StudyModel) -> Any:
-        """The classifier with the options that were chosen, not yet fitted."""
-        if not member.tuned or self.detail is None:
-            return member.make()
-        p, s, _ = self._rda_grid().best()
-        assert self.surface is not None
-        return _rda(self.surface, p, s)
+    def unfitted(self, model: StudyModel) -> Any:
+        """The classifier with its chosen hyperparameters, not fitted."""
+        if not model.tuned or self.detail is None:
+            return model.make()
+        grid = self._rda_grid()
+        p, s, _ = grid.best()
+        return _rda(grid, p, s)
 
     def check(self, model: Any) -> None:
-        """Refuse a model that cannot do what is asked of all."""
+        """Raise if a model cannot do what the study requires of all models."""
         if self.marginal and not getattr(model, "can_marginalise", False):
             raise StudyError.not_gaussian()
 
-    def fold_estimators(self, member: StudyModel) -> Ways | None:
-        """The model of each fold, to be made from moments; None: it is to be fitted to rows."""
-        model, whole = member.make(), self.folded.whole
-        self.check(model)
-        if member.tuned and (whole is None or not whole.holds("class")):
-            raise StudyError.no_grid(len(self.rows), self.rows.width)
-        if not member.moment_based or whole is None:
-            return None
-        if not member.tuned:
-            if not whole.holds(model.detail):
-                model.fit_moments(whole)  # tells what is missing
-            return lambda f: model
-        self._rda_grid()
-        made = [_rda(grid, *grid.best()[:2]) for grid in self._by_fold]
-        return lambda f: made[f]
+    def _maker(self, model: StudyModel) -> Callable[[], FoldModel]:
+        """Return a function that makes the model for `score_folds`."""
 
-    def held_out_predictions(self, member: StudyModel) -> Said:
-        """What a model says of the rows in memory, each held out in its turn."""
-        ways = self.fold_estimators(member)
-        if ways is not None:
-            return Said(*self.folded.answers_by(ways), note=self.note(member))
-        found = self.folded.refitted(
-            member.make(), most=self.max_rows, seed=self.seed, told=self.fold_progress(member)
-        )
-        converged = found.converged or member.may_stop_early
-        note = self.note(member, used=found.used, converged=converged)
-        return Said(found.answers, (), found.scores, note, converged)
+        def make() -> FoldModel:
+            estimator, whole = model.make(), self.in_memory.whole
+            self.check(estimator)
+            if model.tuned and (whole is None or not whole.holds("class")):
+                raise StudyError.no_grid(len(self.rows), self.rows.width)
+            if not model.moment_based or whole is None:
+                return FoldModel(
+                    estimator,
+                    from_moments=False,
+                    max_rows=self.max_rows,
+                    seed=self.seed,
+                    progress=self._fold_progress(model),
+                    ranks=True,
+                )
+            if not model.tuned:
+                if not whole.holds(estimator.detail):
+                    estimator.fit_moments(whole)  # raises, and names what is missing
+                return FoldModel(estimator, from_moments=True)
+            self._rda_grid()
+            each = [_rda(grid, *grid.best()[:2]) for grid in self._grid_by_fold]
+            return FoldModel(estimator, from_moments=True, by_fold=each)
 
-    def fold_progress(self, member: StudyModel) -> Callable[[int], object]:
-        """What tells of the fold under way."""
-        folds = self.folds
-        return lambda f: self.progress(f"{member.title}, fold {f + 1} of {folds}", -1, 0)
+        return make
 
-    def note(self, member: StudyModel, *, used: int | None = None, converged: bool = True) -> str:
-        """What is to be known of a model: its dials, or the rows that it was fitted to."""
-        notes = [self._describe_tuning()] if member.tuned and used is None else []
-        if used is not None and used < self.training:
-            notes.append(f"Fitted to {used:,} rows drawn of each training part.")
+    def _fold_progress(self, model: StudyModel) -> Callable[[int], object]:
+        folds = self.n_folds
+        return lambda f: self.progress(f"{model.title}, fold {f + 1} of {folds}", -1, 0)
+
+    def _note(self, model: StudyModel, converged: bool) -> str:
+        """Remarks on a model: its hyperparameters, or the rows that it was fitted to."""
+        notes = []
+        refit = not model.moment_based or self.in_memory.whole is None
+        if model.tuned and not refit:
+            notes.append(self._describe_tuning())
+        if refit:
+            used = self.in_memory.largest_training_sample(self.max_rows)
+            if used < self._training_size():
+                notes.append(f"Fitted to a sample of {used:,} rows of each training set.")
         if not converged:
-            notes.append("Some of its fits had not converged.")
+            notes.append("RowSample of its fits did not converge.")
         return " ".join(notes)
 
+    def _training_size(self) -> int:
+        """Number of rows of the first training set."""
+        folded = self.folded
+        if isinstance(folded, PartitionedFolds):
+            return int(folded.trains[0].rows.sum())
+        return len(folded.codes) - len(folded.rows[0])
+
     def _describe_tuning(self) -> str:
-        assert self.surface is not None
-        p, s, _ = self.surface.best()
-        pooling, shrinkage = self.surface.pooling[p], self.surface.shrinkage[s]
-        tried = len(self.surface.pooling) * len(self.surface.shrinkage)
-        drawn = f" on {_GRID_ROWS:,} held-out rows drawn of all"
-        part = "" if len(self.rows) <= _GRID_ROWS else drawn
-        taken = f"pooling {pooling:g} and shrinkage {shrinkage:g} were"
+        grid = self._rda_grid()
+        p, s, _ = grid.best()
+        pooling, shrinkage = grid.pooling[p], grid.shrinkage[s]
+        settings = len(grid.pooling) * len(grid.shrinkage)
+        sampled = f" on a sample of {_GRID_ROWS:,} held-out rows"
+        part = "" if len(self.rows) <= _GRID_ROWS else sampled
+        best = f"pooling {pooling:g} and shrinkage {shrinkage:g} were"
         if pooling == 0:
-            taken = "pooling 0 (shrinkage then has no part) was"
-        return f"Of {tried} settings, {taken} chosen{part}; for each fold, on the other folds."
+            best = "pooling 0 (shrinkage then has no effect) was"
+        return f"Of {settings} settings, {best} chosen{part}; for each fold, on the other folds."
 
     def _rda_grid(self) -> Grid:
-        if self.surface is None:
-            tried = Candidates(GaussianFamily(), np.array(STEPS), STEPS)
-            self.surface, self._by_fold = self.folded.grid(tried, most=_GRID_ROWS, seed=self.seed)
-        return self.surface
+        if self.grid is None:
+            candidates = Candidates(GaussianFamily(), np.array(STEPS), STEPS)
+            self.grid, self._grid_by_fold = tune_by_fold(
+                self.in_memory, candidates, max_rows=_GRID_ROWS, seed=self.seed
+            )
+        return self.grid
 
 
 def _rda(grid: Grid, p: int, s: int) -> Any:
     from discriminant.estimators.gaussian.rda import RDA
 
     return RDA(pooling=float(grid.pooling[p]), shrinkage=grid.shrinkage[s])
-
-
-_KEPT_BYTES = 1 << 29  # of held-out posteriors of all models together
-Right = npt.NDArray[np.bool_]  # (N,) which rows a model has right
-
-
-@dataclass(kw_only=True)
-class RunInMemory(Run):
-    """All rows are at hand."""
-
-    all_rows: Table
-    fold: FoldNumbers
-    _folded: Folded | None = field(default=None, init=False)
-
-    @property
-    def rows(self) -> Table:
-        """All of them."""
-        return self.all_rows
-
-    @property
-    def table(self) -> Table:
-        """All of them."""
-        return self.all_rows
-
-    @property
-    def folded(self) -> Folded:
-        """The rows in folds, dealt and summed when they are first asked for."""
-        if self._folded is None:
-            started = time.perf_counter()
-            self.progress("summing", 0, 1)
-            self._folded = Folded.of(self.table, self.fold, detail=self.detail)
-            self.seconds["summing"] = time.perf_counter() - started
-        return self._folded
-
-    @property
-    def folds(self) -> int:
-        """How many."""
-        return int(self.fold.max()) + 1
-
-    @property
-    def moments(self) -> ClassMoments | None:
-        """Of all rows."""
-        return self.folded.whole
-
-    @property
-    def shares(self) -> Floats:
-        """(K,) weight of each class."""
-        return np.bincount(self.table.codes, self.table.weight).astype(np.float64)
-
-    @property
-    def training(self) -> int:
-        """How many rows a training part has."""
-        return len(self.table) - len(self.folded.rows[0])
-
-    @cached_property
-    def _missing(self) -> tuple[Warning, ...]:
-        """Classes that some training part lacks, told of every model."""
-        table = self.table
-        with capture_warnings() as told:
-            warn_missing_classes(table.codes, table.weight, table.schema.labels, self.fold)
-        return tuple(told)
-
-    def outcomes(
-        self, members: list[StudyModel], left_out: list[tuple[str, str]]
-    ) -> tuple[tuple[ModelResult, ...], Floats]:
-        """One model is measured while the next is scored."""
-        waiting: list[Future[tuple[ModelResult, Right]]] = []
-        K = len(self.table.schema.labels)
-        keep = 8 * len(self.table) * K * len(members) <= _KEPT_BYTES
-        with ThreadPoolExecutor(available_threads()) as pool:
-            for member, said, seconds, told in self.run_each(
-                members, self.held_out_predictions, left_out
-            ):
-                warnings = (*told, *self._missing)
-                found = pool.submit(self._measured, member, said, seconds, warnings, keep)
-                waiting.append(found)
-                if not keep:
-                    found.result()
-            measured = [found.result() for found in waiting]
-        if not measured:
-            return (), np.zeros((0, 0))
-        right = both_correct_weight(np.array([right for _, right in measured]), self.table.weight)
-        return tuple(outcome for outcome, _ in measured), right
-
-    def _measured(
-        self,
-        member: StudyModel,
-        said: Said,
-        seconds: float,
-        warnings: tuple[Warning, ...],
-        keep: bool,
-    ) -> tuple[ModelResult, Right]:
-        held = self.held_of(member, said.answers)
-        with capture_warnings():  # an AUC of 1 has no spread: the table shows that
-            found = measure_model(
-                member,
-                said.tallies or self.folded.tallies(said.answers),
-                area=held_out_auc(held, said.scores),
-                able=held.probabilistic,
-                seconds=seconds,
-                note=said.note,
-                warnings=warnings,
-                converged=said.converged,
-                held=held if keep else None,
-            )
-        return found, np.asarray(held.decided == held.codes)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Fitted:
-    """A model fitted without each fold."""
-
-    scorers: tuple[Scorer | None, ...]  # F; None of no rows
-    able: bool = True  # whether it gives probabilities
-    note: str = ""
-    converged: bool = True
-
-
-@dataclass(kw_only=True)
-class RunInParts(Run):
-    """Rows are where they are; some of them, drawn, are at hand."""
-
-    parted: PartitionedTable
-    dealing: Any  # how many folds, or the column that says them
-    _dealt: Dealt | None = field(default=None, init=False)
-    _folded: Folded | None = field(default=None, init=False)
-    _missing: tuple[Warning, ...] = field(default=(), init=False)
-
-    @property
-    def rows(self) -> PartitionedTable:
-        """All of them."""
-        return self.parted
-
-    @property
-    def table(self) -> Table:
-        """Those drawn, in the order in which they are dealt into folds."""
-        return self.dealt.rows.sample
-
-    @property
-    def dealt(self) -> Dealt:
-        """All rows in folds, summed when they are first asked for."""
-        if self._dealt is None:
-            started = time.perf_counter()
-            self.progress("summing", 0, 1)
-            with capture_warnings() as told:
-                self._dealt = Dealt.of(
-                    self.parted, self.dealing, seed=self.seed, detail=self.detail or "pooled"
-                )
-            self._missing = tuple(told)
-            self.seconds["summing"] = time.perf_counter() - started
-        return self._dealt
-
-    @property
-    def folded(self) -> Folded:
-        """The rows drawn in folds, with the sums over all rows."""
-        if self._folded is None:
-            dealt = self.dealt
-            whole = dealt.rows.moments
-            fold = dealt.drawn.astype(np.intp, copy=False)
-            self._folded = Folded.around(dealt.rows.sample, fold, dealt.trains, whole)
-        return self._folded
-
-    @property
-    def folds(self) -> int:
-        """How many."""
-        if self._dealt is not None:
-            return self._dealt.folds
-        return self.dealing if isinstance(self.dealing, int) else 10  # so many for a first guess
-
-    @property
-    def moments(self) -> ClassMoments:
-        """Of all rows: those of the folds together, or as they were opened."""
-        return self.parted.moments if self._dealt is None else self._dealt.rows.moments
-
-    @property
-    def shares(self) -> Floats:
-        """(K,) weight of each class."""
-        return self.parted.moments.weight
-
-    @property
-    def training(self) -> int:
-        """How many rows a training part has."""
-        return int(self.dealt.trains[0].rows.sum())
-
-    def outcomes(
-        self, members: list[StudyModel], left_out: list[tuple[str, str]]
-    ) -> tuple[tuple[ModelResult, ...], Floats]:
-        """All models are fitted first, then scored together."""
-        tried = list(self.run_each(members, self._fitted, left_out))
-        if not tried:
-            return (), np.zeros((0, 0))
-        started = time.perf_counter()
-        self.progress("scoring", 0, 1)
-        labels = self.parted.schema.labels
-        with capture_warnings() as told:
-            scorers = tuple(fitted.scorers for _, fitted, _, _ in tried)
-            sums = self.dealt.rows.fold(HeldOutReading(labels, scorers))
-        self.seconds["scoring"] = time.perf_counter() - started
-        outcomes = [
-            self._measured(member, fitted, one, seconds, (*own, *told, *self._missing))
-            for (member, fitted, seconds, own), one in zip(tried, sums.models, strict=True)
-        ]
-        return tuple(outcomes), sums.right
-
-    def _fitted(self, member: StudyModel) -> Fitted:
-        ways = self.fold_estimators(member)
-        if ways is not None:
-            able = gives_posterior(member.make())
-            return Fitted(tuple(fold_rules(ways, self.dealt)), able, self.note(member))
-        models = self.folded.refits(
-            member.make(), most=self.max_rows, seed=self.seed, told=self.fold_progress(member)
-        )
-        ended = all(bool(getattr(model, "converged_", True)) for model in models)
-        converged = ended or member.may_stop_early
-        note = self.note(member, used=self.folded.drawn(self.max_rows), converged=converged)
-        labels = self.parted.schema.labels
-        made = _scorers(models, labels, hasattr(models[0], "predict_log_proba"))
-        return Fitted(tuple(made), gives_posterior(models[0]), note, converged)
-
-    def _measured(
-        self,
-        member: StudyModel,
-        fitted: Fitted,
-        sums: ModelSums,
-        seconds: float,
-        warnings: tuple[Warning, ...],
-    ) -> ModelResult:
-        with capture_warnings():  # an AUC of 1 has no spread: the table shows that
-            return measure_model(
-                member,
-                [Assessment.of_tally(tally) for tally in sums.tallies],
-                area=auc_of_rankings(sums.rankings, LEVEL),
-                able=fitted.able,
-                seconds=seconds,
-                note=fitted.note,
-                warnings=warnings,
-                converged=fitted.converged,
-            )
-
-
-def _scorers(models: Sequence[Any], labels: Labels, able: bool) -> list[Scorer]:
-    """Fitted models as they travel to the rows: without those that they were fitted to."""
-    if able and hasattr(models[0], "predict_with_rule"):
-        places = [np.searchsorted(labels, model.classes_) for model in models]
-        made = zip(models, places, strict=True)
-        return [RuleScorer(clone(model), model.rule_, own, len(labels)) for model, own in made]
-    kind = ModelScorer if able else DecisionScorer
-    return [kind(model, labels) for model in models]

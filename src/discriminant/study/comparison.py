@@ -28,7 +28,7 @@ from discriminant.assessment.assessment import Assessment
 from discriminant.assessment.inference.summary import PrintedResult, text_table
 from discriminant.assessment.ranking.auc import AUC, auc
 from discriminant.assessment.resampling.compare import mcnemar
-from discriminant.assessment.resampling.cross_validate import HeldOutPredictions
+from discriminant.assessment.resampling.held_out import HeldOutPredictions
 from discriminant.assessment.resampling.rda_grid import Grid
 from discriminant.assessment.selection.refit_criterion import CriterionValues
 from discriminant.catalog import SIMPLICITY
@@ -451,7 +451,7 @@ def _least(one: ModelResult, by: str) -> float:
 def _unfinished(models: int) -> str:
     """Of models of which none had converged."""
     fits = "its fits" if models == 1 else f"the fits of each of these {models} models"
-    return f"Some of {fits} had not converged."
+    return f"Some of {fits} did not converge."
 
 
 def _cells(title: str, facts: ModelFacts) -> list[str]:

@@ -14,10 +14,12 @@ from collections.abc import Sequence
 from contextlib import suppress
 from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, Protocol, cast
 
+from discriminant.engines.partitioned import AnyTable
 from discriminant.errors import DiscriminantError, capture_warnings
 from discriminant.estimators.meta.decision import Decision
+from discriminant.moments.class_moments import ClassMoments
 from discriminant.posterior import gives_posterior
 from discriminant.redaction import redact_facts
 from discriminant.report.fact_types import (
@@ -42,20 +44,47 @@ from discriminant.report.sections.features import (
     matters_section,
 )
 from discriminant.report.sections.space import space_section
+from discriminant.study.compare import ComparisonRun
+from discriminant.study.comparison import Choice, Comparison
 from discriminant.table.files.atomic import write_whole
 from discriminant.table.files.csv import lines_at
-
-if TYPE_CHECKING:
-    from discriminant.study.workflow import Study
-    from discriminant.table.memory import Table
+from discriminant.table.memory import Table
+from discriminant.table.open import Opened
 
 _SQL = 40_000  # characters on a page
 _LINES = 200_000  # rows of a file that is read again to tell lines
 _STEPS = 200  # features up to which the order of entry is worked out
 
 
+class ReportedStudy(Protocol):
+    """The parts of a study that its report shows."""
+
+    source: str
+    target: str
+    seed: int
+    warnings: list[Warning]
+    options: dict[str, Any]  # of the decision: cost, reject
+
+    @property
+    def opened(self) -> Opened: ...
+
+    @property
+    def rows(self) -> AnyTable: ...
+
+    @property
+    def moments(self) -> ClassMoments | None: ...
+
+    def model(self) -> Any: ...
+
+    def _get_comparison(self) -> Comparison: ...
+
+    def _get_choice(self) -> Choice: ...
+
+    def _get_run(self) -> ComparisonRun: ...
+
+
 def report_facts(
-    study: Study, *, title: str | None = None, command: str | None = None, file: str = ""
+    study: ReportedStudy, *, title: str | None = None, command: str | None = None, file: str = ""
 ) -> Facts:
     """All sections."""
     compared, choice = study._get_comparison(), study._get_choice()
@@ -85,7 +114,7 @@ def report_facts(
     return cast(Facts, redact_facts(found))
 
 
-def provenance(study: Study, command: str | None) -> Made:
+def provenance(study: ReportedStudy, command: str | None) -> Made:
     """How to make it again."""
     found = Made(version=versions(), date=date.today().isoformat(), seed=study.seed)
     if command:
@@ -118,7 +147,7 @@ def explanation(found: Facts) -> str:
 
 
 def write_report(
-    study: Study,
+    study: ReportedStudy,
     path: Path,
     *,
     save: str | os.PathLike[str] | None,
@@ -142,7 +171,7 @@ def write_report(
     return found
 
 
-def decision_model(study: Study) -> Any:
+def decision_model(study: ReportedStudy) -> Any:
     """The model taken, with the costs and the reject option that were asked for."""
     model = study.model()
     if not any(option is not None for option in study.options.values()):
@@ -155,7 +184,7 @@ def write_text(path: Path, text: str) -> None:
     write_whole(path, text.encode("utf-8"))
 
 
-def _space(study: Study, comparison: Any) -> SpaceFacts | None:
+def _space(study: ReportedStudy, comparison: Any) -> SpaceFacts | None:
     if study.moments is None or study.moments.detail not in ("class", "fourth"):
         return None
     table = study._get_run().table
@@ -165,11 +194,11 @@ def _space(study: Study, comparison: Any) -> SpaceFacts | None:
     return found
 
 
-def _decision(study: Study) -> DecisionFacts | None:
+def _decision(study: ReportedStudy) -> DecisionFacts | None:
     outcome = study._get_comparison()[study._get_choice().name]
     if outcome.facts["brier"] is None:  # no probabilities to decide by
         return None
-    held = study._get_run().held(outcome)
+    held = study._get_run().predictions_of(outcome)
     found = decision_section(
         held.labels,
         held.codes,
@@ -185,16 +214,16 @@ def _decision(study: Study) -> DecisionFacts | None:
     return found
 
 
-def _drawn(study: Study) -> str:
+def _drawn(study: ReportedStudy) -> str:
     return f"{len(study._get_run().table):,} rows drawn from {len(study.rows):,}"
 
 
-def _matters(study: Study) -> MattersFacts:
+def _matters(study: ReportedStudy) -> MattersFacts:
     moments, table = study.moments, study._get_run().table
     if moments is not None and moments.detail not in ("class", "fourth"):
         moments = None
     outcome = study._get_comparison()[study._get_choice().name]
-    held = study._get_run().held(outcome) if outcome.facts["brier"] is not None else None
+    held = study._get_run().predictions_of(outcome) if outcome.facts["brier"] is not None else None
     warnings = [_named(warning, table.schema.features) for warning in outcome.warnings]
     found = _below_chance(outcome.facts)
     found += findings_of(
@@ -242,14 +271,14 @@ def _below_chance(facts: ModelFacts) -> list[FindingFacts]:
     return [FindingFacts(kind="worse than chance", text=text)]
 
 
-def _among(study: Study, table: Table) -> str:
+def _among(study: ReportedStudy, table: Table) -> str:
     """Which rows are looked at, if not all: their numbers are not those of the file."""
     if study.opened.rows_read == len(table):
         return ""
     return "kept" if len(table) == len(study.rows) else "drawn"
 
 
-def _lines(study: Study, table: Table) -> Lines | None:
+def _lines(study: ReportedStudy, table: Table) -> Lines | None:
     """What tells the lines of the file that rows begin in, of a CSV that is not too long."""
     opened = study.opened
     format, kept = opened.format, opened.kept
@@ -264,7 +293,7 @@ def _lines(study: Study, table: Table) -> Lines | None:
     return lines
 
 
-def _use(study: Study, file: str) -> UseFacts | None:
+def _use(study: ReportedStudy, file: str) -> UseFacts | None:
     table = Path(study.source).stem or "rows"
     model, keys = decision_model(study), _keys(study)
     able, rare = gives_posterior(model), _rarest(study)
@@ -285,12 +314,12 @@ def _use(study: Study, file: str) -> UseFacts | None:
     return use_section(file=file, sql=sql, command=command, python=python)
 
 
-def _rarest(study: Study) -> Any:
+def _rarest(study: ReportedStudy) -> Any:
     """The label whose likeliest rows somebody may want to see."""
-    return study.rows.schema.labels.tolist()[int(study._get_run().shares.argmin())]
+    return study.rows.schema.labels.tolist()[int(study._get_run().class_weight.argmin())]
 
 
-def _keys(study: Study) -> list[str]:
+def _keys(study: ReportedStudy) -> list[str]:
     """Columns by which rows are known."""
     columns = study.opened.encoding.columns
     return [column.name for column in columns if column.kind == "identifier"][:1]

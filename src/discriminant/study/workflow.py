@@ -10,8 +10,8 @@ from typing import Any, cast
 
 import numpy as np
 
-from discriminant.assessment.resampling.cross_validate import supports_partitions
 from discriminant.assessment.resampling.folds import FoldNumbers, check_folds
+from discriminant.assessment.resampling.held_out import supports_partitions
 from discriminant.decision.actions import Reject
 from discriminant.decision.costs import Costs
 from discriminant.engines.partitioned import AnyTable
@@ -28,10 +28,11 @@ from discriminant.estimators.meta.encoded import Encoded, fit_with_weight
 from discriminant.moments.class_moments import ClassMoments
 from discriminant.posterior import gives_posterior
 from discriminant.report.fact_types import Facts
-from discriminant.study.compare import Run, RunInMemory, RunInParts
+from discriminant.study.compare import ComparisonRun
 from discriminant.study.comparison import Choice, Comparison
 from discriminant.study.models import StudyModel, candidate_models, resolve_models
 from discriminant.study.predict import ProgressRate
+from discriminant.study.report import explanation, report_facts, write_report
 from discriminant.study.sources import StudySource, open_study_source, study_folds
 from discriminant.table.open import Opened
 
@@ -63,7 +64,7 @@ class Study:
         self._models: dict[str, Any] = {}
         self._members: dict[str, StudyModel] = {}
         self._fold: FoldNumbers | None = None
-        self._run: Run | None = None
+        self._run: ComparisonRun | None = None
 
     @classmethod
     def of(
@@ -222,14 +223,10 @@ class Study:
 
     def explain(self) -> str:
         """What tells the classes apart, and what is odd about the rows: Markdown."""
-        from discriminant.study.report import explanation
-
         return explanation(self.facts())
 
     def facts(self, *, title: str | None = None, command: str | None = None) -> Facts:
         """All that a report says, as one plain dictionary."""
-        from discriminant.study.report import report_facts
-
         return report_facts(self, title=title, command=command)
 
     def report(
@@ -244,31 +241,23 @@ class Study:
 
         Returns the facts of the page. Places are checked before there is any work.
         """
-        from discriminant.study.report import write_report
-
         return write_report(self, Path(path), save=save, title=title, command=command)
 
     # --- inside -----------------------------------------------------------------------------------
 
-    def _get_run(self, most: int = _MOST) -> Run:
+    def _get_run(self, most: int = _MOST) -> ComparisonRun:
         if self._run is None:
-            shared = self.seed, most, self._progress, self.seconds
-            marginal = self.opened.encoding.missing == "marginal"
-            column = self.folds if isinstance(self.folds, str) else None
-            if self.study_source.partitioned is not None:
-                self._run = RunInParts(
-                    *shared,
-                    marginal,
-                    parted=self.study_source.partitioned,
-                    dealing=self.folds,
-                    fold_column=column,
-                )
-            else:
-                assert self._fold is not None
-                table = self.opened.table
-                self._run = RunInMemory(
-                    *shared, marginal, all_rows=table, fold=self._fold, fold_column=column
-                )
+            partitioned = self.study_source.partitioned
+            self._run = ComparisonRun(
+                self.rows,
+                self._fold if partitioned is None else self.folds,
+                self.seed,
+                most,
+                self._progress,
+                self.seconds,
+                self.opened.encoding.missing == "marginal",
+                self.folds if isinstance(self.folds, str) else None,
+            )
         self._run.max_rows = most
         return self._run
 

@@ -137,11 +137,11 @@ def test_models_that_read_rows_are_fitted_to_drawn_ones_and_scored_on_all(tmp_pa
     frame = table()
     study = dd.study(laid(frame, tmp_path / "rows"), target="kind", folds="site")
     one = study.compare(["logistic", "svm"])["logistic"]
-    assert "rows drawn of each training part" in one.facts["note"]
+    assert "rows of each training set" in one.facts["note"]
     run = study._get_run()
     said = np.empty(len(frame), dtype=object)
     for f, site in enumerate(sorted(frame["site"].unique())):
-        own = run.folded.fold != f
+        own = run.in_memory.fold != f
         some = np.asarray(run.table.features[:])[own], run.table.codes[own]
         model = dd.Logistic(ridge=1e-4).fit(some[0], np.array(["a", "b"])[some[1]])
         rows = (frame["site"] == site).to_numpy()

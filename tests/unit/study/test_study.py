@@ -57,7 +57,7 @@ def test_every_model_made_from_shared_moments_says_what_cross_validate_says(wine
     for name, model in models.items():
         alone = dd.cross_validate(model, X, y, folds=fold)
         np.testing.assert_allclose(
-            wine.comparison[name].held.log_posterior, alone.log_posterior, atol=1e-9
+            wine.comparison[name].predictions.log_posterior, alone.log_posterior, atol=1e-9
         )
 
 
@@ -91,21 +91,21 @@ def test_models_without_probabilities_have_errors_and_auc_but_no_log_loss():
 
 def test_the_choice_is_the_simplest_within_one_standard_error(wine):
     choice = wine.choose(by="log_loss")
-    outcomes = {one.name: one for one in wine.comparison.outcomes}
+    outcomes = {one.name: one for one in wine.comparison.results}
     assert outcomes.pop("least_squares").facts["log_loss"] is None  # it gives no probabilities
     best = min(outcomes.values(), key=lambda one: one.facts["log_loss"])
-    limit = best.facts["log_loss"] + best.spread["log_loss"]
+    limit = best.facts["log_loss"] + best.standard_error["log_loss"]
     near = [one for one in outcomes.values() if one.facts["log_loss"] <= limit]
-    assert outcomes[choice.name].member.level == min(one.member.level for one in near)
+    assert outcomes[choice.name].model.simplicity == min(one.model.simplicity for one in near)
     assert wine.choose(rule="least").name == best.name
 
 
 def test_the_standard_error_is_that_over_folds(wine):
     one = wine.comparison["lda"]
-    wrong = pd.Series(one.held.wrong.astype(float)).groupby(one.held.fold)
-    share = wrong.size() / len(one.held.wrong)
+    wrong = pd.Series(one.predictions.wrong.astype(float)).groupby(one.predictions.fold)
+    share = wrong.size() / len(one.predictions.wrong)
     error = np.sqrt((share * (wrong.mean() - one.facts["error"]) ** 2).sum() / 9)
-    assert one.spread["error"] == pytest.approx(error)
+    assert one.standard_error["error"] == pytest.approx(error)
 
 
 def test_the_model_is_the_one_fitted_to_all_rows_and_takes_frames(wine):
@@ -119,19 +119,19 @@ def test_the_model_is_the_one_fitted_to_all_rows_and_takes_frames(wine):
     )
 
 
-def test_dials_of_rda_are_chosen_for_each_fold_on_the_others(wine):
-    run = wine._running()
-    assert len(run._by_fold) == 10
-    sums = [grid.log_loss for grid in run._by_fold]
+def test_rda_hyperparameters_are_chosen_for_each_fold_on_the_others(wine):
+    run = wine._get_run()
+    assert len(run._grid_by_fold) == 10
+    sums = [grid.log_loss for grid in run._grid_by_fold]
     # each leaves one fold out, so their mean is near that of all, and none is the same as another
-    assert np.mean(sums, axis=0) == pytest.approx(run.surface.log_loss, rel=0.05)
-    assert len({grid.log_loss.tobytes() for grid in run._by_fold}) == 10
+    assert np.mean(sums, axis=0) == pytest.approx(run.grid.log_loss, rel=0.05)
+    assert len({grid.log_loss.tobytes() for grid in run._grid_by_fold}) == 10
 
 
 def test_rows_drawn_for_models_that_read_rows_are_said():
     study = dd.study(frame_of(load_breast_cancer), target="kind", folds=3)
     facts = study.compare(["logistic"], most=100)["logistic"].facts
-    assert "Fitted to 100 rows" in facts["note"] and facts["error"] < 0.15
+    assert "Fitted to a sample of 100 rows" in facts["note"] and facts["error"] < 0.15
 
 
 def test_costs_move_the_decision_and_the_report_says_so(wine, tmp_path):
@@ -284,7 +284,7 @@ def test_where_no_fit_had_converged_the_reason_says_so():
     study = dd.study(frame, target="kind", folds=3)
     study.compare(["logistic_ml"])
     why = study.choose().why
-    assert "and had converged" not in why and "Some of its fits had not converged." in why
+    assert "and had converged" not in why and "Some of its fits did not converge." in why
 
 
 def test_a_name_stands_for_the_model_that_was_compared_last():

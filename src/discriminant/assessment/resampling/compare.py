@@ -30,7 +30,7 @@ from scipy import special
 
 from discriminant.assessment.inference.summary import format_number, format_p, text_table
 from discriminant.assessment.intervals import check_level
-from discriminant.assessment.resampling.cross_validate import HeldOutPredictions
+from discriminant.assessment.resampling.held_out import HeldOutPredictions
 from discriminant.errors import (
     ComparisonError,
     NoSpreadWarning,

@@ -1,50 +1,47 @@
-"""Who is held out when, and the moments of everybody else.
+"""Assignment of rows to folds, and the training moments of every fold by addition.
 
     train_f = part_0 + ... + part_{f-1}  +  part_{f+1} + ... + part_{F-1}
 
-The parts are added up from both ends, so some 3F additions give every training sum and nothing is
-ever subtracted: no digit is lost, however much of the weight a fold holds.
+with part_f the moments of fold f. Parts are added from both ends, so that about 3F additions give
+every training sum and nothing is ever subtracted: no digit is lost, however much of the weight a
+fold holds.
 
-Rows in parts, dealt into folds, and the moments of each fold: the first pass.
-
-    parts_f = moments of fold f        train_f = all but parts_f        whole = all of them
-
-A training part is rows in parts again, with the fold left out where the rows are: models that need
-more than moments read it as they would read any.
-
-Held-out answers of any scikit-learn classifier, by fitting it again for every fold.
-
-A class that is missing from a training part cannot be predicted there: its log posterior is
--inf, and a warning names it. What each model decides is put down beside its posteriors.
+A `FoldedTable` is a table divided into folds. `MemoryFolds` holds rows in memory, stratified by
+class; `PartitionedFolds` assigns each row of a partitioned table by a hash of its values, where the
+row is, and keeps the moments of every fold. `held_out.score_folds` fits and scores models on
+either.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from functools import cached_property
+from typing import Any, Protocol, cast
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 
-from discriminant.assessment.scorers import PredictionCollector, Predictions
-from discriminant.engines.engine import anchor_of, read_classes
-from discriminant.engines.partitioned import PartitionedTable, RowSample
+from discriminant.engines.engine import anchor_of, read_classes, read_moments
+from discriminant.engines.local import available_threads, one_blas_thread
+from discriminant.engines.partitioned import AnyTable, PartitionedTable, RowSample
 from discriminant.errors import (
     ClassMissingWarning,
     InfiniteValueError,
     MissingValueError,
     OptionError,
     ShapeError,
+    in_thread,
     warn,
 )
 from discriminant.models.rules import Rule
 from discriminant.moments.accumulate import MomentsReading
 from discriminant.moments.class_moments import DETAILS, ClassMoments, Detail
 from discriminant.moments.summary_base import FoldSumsReading
-from discriminant.table.blocks import Codes, Floats, Labels, Places, Schema
+from discriminant.table.blocks import Codes, Floats, Labels, Places, Schema, dense, is_sparse
 from discriminant.table.hash_folds import ByColumn, ByRow, FoldsReading, repeats
 from discriminant.table.memory import Table
 from discriminant.table.partitioned import Recoded, Spread, Without
@@ -183,18 +180,190 @@ def _numbered(values: npt.NDArray[Any], name: str) -> FoldNumbers:
     return found
 
 
+class FoldedTable(Protocol):
+    """A table divided into folds, in memory or partitioned."""
+
+    @property
+    def labels(self) -> Labels:
+        """(K,) classes of the table."""
+        ...
+
+    @property
+    def n_folds(self) -> int:
+        """Number of folds, including empty ones."""
+        ...
+
+    def training_moments(self, fold: int, detail: Detail) -> Any:
+        """Moments of all rows outside the fold, in this detail or a finer one."""
+        ...
+
+    def training(self, fold: int) -> AnyTable:
+        """Table of all rows outside the fold."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MemoryFolds:
+    """Rows in memory, divided into folds."""
+
+    X: Any  # rows, as an estimator takes them
+    labels: Labels  # (K,)
+    codes: Codes  # (N,)
+    weight: Floats | None  # (N,)
+    fold: FoldNumbers  # (N,)
+    rows: tuple[RowNumbers, ...]  # F: row numbers of each fold
+    table: Table | None = None  # the same rows as a table of numbers
+    trains: tuple[Any, ...] = ()  # F: moments without each fold; empty: models are fitted to rows
+    whole: Any = None  # moments of all rows, if there are any
+    parts: tuple[Table, ...] = ()  # F: contiguous rows of each fold, where several models use them
+
+    @classmethod
+    def of_rows(
+        cls, X: Any, labels: Labels, codes: Codes, weight: Floats | None, fold: FoldNumbers
+    ) -> MemoryFolds:
+        """Divide rows of any kind, to which models are refitted."""
+        return cls(X, labels, codes, weight, fold, tuple(rows_by_fold(fold)))
+
+    @classmethod
+    def of_table(
+        cls, table: Table, fold: FoldNumbers, *, detail: Detail | None = None
+    ) -> MemoryFolds:
+        """Divide a table and sum the moments of its folds for one model (None: no moments)."""
+        trains: tuple[Any, ...] = ()
+        if detail is not None:
+            trains = tuple(sums_without_each(fold_moments(table, fold, detail)))
+        return cls._over(table, fold, tuple(rows_by_fold(fold)), trains)
+
+    @classmethod
+    def shared(
+        cls, table: Table, fold: FoldNumbers, *, detail: Detail | None = None
+    ) -> MemoryFolds:
+        """Divide a table once for many models: contiguous folds, summed in parallel."""
+        rows = tuple(rows_by_fold(fold))
+        anchor = None if detail is None else anchor_of(table)
+
+        def read(some: RowNumbers) -> tuple[Table, ClassMoments | None]:
+            part = contiguous(table.take(some))
+            moments = None if detail is None else read_moments(part, detail=detail, anchor=anchor)
+            return part, moments
+
+        with one_blas_thread(), ThreadPoolExecutor(available_threads()) as pool:
+            parts, sums = zip(*pool.map(in_thread(read), rows), strict=True)
+        if detail is None:
+            return cls._over(table, fold, rows, (), None, parts)
+        trains = tuple(sums_without_each(sums))
+        return cls._over(table, fold, rows, trains, trains[0] + sums[0], parts)
+
+    @classmethod
+    def sample(
+        cls, table: Table, fold: FoldNumbers, trains: Sequence[ClassMoments], whole: ClassMoments
+    ) -> MemoryFolds:
+        """Divide a sample of a larger table, with the moments of all rows of that table."""
+        rows = tuple(np.flatnonzero(fold == f) for f in range(len(trains)))
+        parts = tuple(contiguous(table.take(some)) for some in rows)
+        return cls._over(table, fold, rows, tuple(trains), whole, parts)
+
+    @classmethod
+    def _over(
+        cls,
+        table: Table,
+        fold: FoldNumbers,
+        rows: tuple[RowNumbers, ...],
+        trains: tuple[Any, ...],
+        whole: Any = None,
+        parts: tuple[Table, ...] = (),
+    ) -> MemoryFolds:
+        schema = table.schema
+        return cls(
+            table.features,
+            schema.labels,
+            table.codes,
+            table.weight,
+            fold,
+            rows,
+            table,
+            trains,
+            whole,
+            parts,
+        )
+
+    def select(self, columns: Places) -> MemoryFolds:
+        """The same folds with some of the columns."""
+        assert self.table is not None
+        schema = self.table.schema
+        names = tuple(schema.features[j] for j in columns)
+        features = self.table.features[:, columns]
+        table = replace(self.table, schema=replace(schema, features=names), features=features)
+        trains = tuple(train.select(columns.tolist()) for train in self.trains)
+        return self._over(table, self.fold, self.rows, trains)
+
+    @property
+    def n_folds(self) -> int:
+        """Number of folds."""
+        return len(self.rows)
+
+    def training_moments(self, fold: int, detail: Detail) -> Any:
+        """Moments of all rows outside the fold."""
+        return self.trains[fold]
+
+    def training_rows(self, fold: int) -> RowNumbers:
+        """Numbers of the rows outside the fold."""
+        return np.flatnonzero(self.fold != fold)
+
+    def training(self, fold: int) -> Table:
+        """Table of all rows outside the fold."""
+        assert self.table is not None
+        return self.table.take(self.training_rows(fold))
+
+    def held_out(self, fold: int) -> Any:
+        """Rows of the fold, as a model takes them."""
+        if self.parts:
+            return self.parts[fold].features
+        return self.take(self.rows[fold])
+
+    def take(self, rows: RowNumbers) -> Any:
+        """Rows by their numbers, as a model takes them."""
+        if self.table is None:
+            return _safe_indexing(self.X, rows)
+        return contiguous(self.table.take(rows)).features
+
+    def training_samples(self, max_rows: int, seed: int) -> list[RowNumbers]:
+        """Numbers of at most `max_rows` rows outside each fold, sampled without replacement."""
+        draw = np.random.default_rng(seed)
+        return [sample_rows(self.training_rows(f), max_rows, draw) for f in range(self.n_folds)]
+
+    def largest_training_sample(self, max_rows: int) -> int:
+        """Number of rows that a model is fitted to, in the largest training set."""
+        return min(max_rows, len(self.codes) - min(map(len, self.rows)))
+
+
+def sample_rows(rows: RowNumbers, most: int, generator: np.random.Generator) -> RowNumbers:
+    """At most `most` of the rows, in order."""
+    if len(rows) <= most:
+        return rows
+    return np.sort(generator.choice(rows, most, replace=False))
+
+
+def contiguous(part: Table) -> Table:
+    """Copy the rows to C order in double precision, which is fastest to score."""
+    if is_sparse(part.features):
+        return part
+    features = np.ascontiguousarray(dense(part.features), dtype=np.float64)
+    return Table(part.schema, features, part.codes, part.weight, part.responses)
+
+
 _MOST = 1000  # folds of a column
 _DRAWN = 50_000
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Dealt:
-    """Rows in F folds, with the sums of all but each."""
+@dataclass(frozen=True, eq=False)
+class PartitionedFolds:
+    """Rows of a partitioned table, divided into folds where they are."""
 
-    rows: PartitionedTable  # whose plan deals
-    parts: tuple[ClassMoments, ...]  # F
-    trains: tuple[ClassMoments, ...]  # F
-    drawn: Places  # fold of each row of `rows.drawn`
+    rows: PartitionedTable  # its plan assigns the folds
+    parts: tuple[ClassMoments, ...]  # F: moments of each fold
+    trains: tuple[ClassMoments, ...]  # F: moments without each fold
+    sample_fold: Places  # fold of each row of the sample in memory
 
     @classmethod
     def of(
@@ -205,68 +374,92 @@ class Dealt:
         groups: Any = None,
         seed: int = 0,
         detail: Detail,
-    ) -> Dealt:
-        """Deal the rows, and sum them once.
+    ) -> PartitionedFolds:
+        """Assign the folds and sum the moments of each, in one pass.
 
         Parameters
         ----------
         folds
-            How many (10), rows dealt by what they hold; or a column whose cells are folds.
+            Number of folds (default 10), assigned by a hash of each row's values; or the name of a
+            column, with one fold for each of its values.
         groups
-            A column: rows with one cell in it stay together. Each is a fold of its own, or they
-            are dealt into `folds`.
+            Name of a column whose equal values stay together: one fold for each value, or `folds`
+            of them.
         seed
-            Of the dealing.
+            Seed of the hash.
         detail
-            Of the moments.
+            Detail of the moments.
         """
-        rows, many, drawn = _dealt(rows, folds, groups, _checked_seed(seed))
+        rows, many, sample_fold = _dealt(rows, folds, groups, _checked_seed(seed))
         schema, anchor = rows.schema, rows.moments.anchor
         reading = MomentsReading(schema.labels, schema.features, anchor, detail)
-        found = rows.fold(FoldSumsReading(reading, many)).parts
-        none = ClassMoments.empty(schema.labels, schema.features, detail=detail, anchor=anchor)
-        parts = tuple(none if part is None else part for part in found)
+        sums = rows.fold(FoldSumsReading(reading, many)).parts
+        empty = ClassMoments.empty(schema.labels, schema.features, detail=detail, anchor=anchor)
+        parts = tuple(empty if part is None else part for part in sums)
         if sum(bool(part.rows.any()) for part in parts) < 2:
             raise OptionError.of("folds", folds, "such that two folds or more have rows")
         trains = tuple(sums_without_each(parts))
         whole = trains[0] + parts[0]
-        made = cls(replace(rows, moments=whole), parts, trains, drawn)
-        made._warn()
-        return made
+        warn_missing_classes(np.array([part.rows for part in parts]), schema.labels)
+        return cls(replace(rows, moments=whole), parts, trains, sample_fold)
 
     @property
-    def folds(self) -> int:
-        """How many, empty ones too."""
+    def labels(self) -> Labels:
+        """(K,) classes of the table."""
+        return self.rows.schema.labels
+
+    @property
+    def n_folds(self) -> int:
+        """Number of folds, including empty ones."""
         return len(self.parts)
 
     @property
-    def some(self) -> list[int]:
+    def filled(self) -> list[int]:
         """The folds that have rows."""
         return [f for f, part in enumerate(self.parts) if part.rows.any()]
 
+    def training_moments(self, fold: int, detail: Detail) -> ClassMoments:
+        """Moments of all rows outside the fold."""
+        return self.trains[fold].reduce(detail)
+
     def training(self, fold: int) -> PartitionedTable:
-        """The rows of all other folds, of the classes that are left."""
+        """Partitioned table of all rows outside the fold, with the classes that remain."""
         rows, train = self.rows, self.trains[fold]
         present = train.rows > 0
         codes = np.maximum(np.cumsum(present) - 1, 0)
         steps = (Without(fold),) if present.all() else (Without(fold), Recoded(codes))
         schema = replace(rows.schema, labels=rows.schema.labels[present])
-        some = rows.sample.take(np.flatnonzero(self.drawn != fold))
-        drawn = Table(schema, some.features, codes[some.codes], some.weight)
+        others = rows.sample.take(np.flatnonzero(self.sample_fold != fold))
+        in_memory = Table(schema, others.features, codes[others.codes], others.weight)
         return replace(
             rows,
             schema=schema,
             plan=rows.plan.and_then(*steps),
-            row_sample=RowSample(drawn),
+            row_sample=RowSample(in_memory),
             moments=drop_empty_classes(train),
         )
 
-    def _warn(self) -> None:
-        """Name every class that some training part lacks: all its rows are in one fold."""
-        count = np.array([part.rows for part in self.parts])
-        for k in np.flatnonzero((count > 0).sum(axis=0) == 1):
-            f = int(np.flatnonzero(count[:, k])[0])
-            warn(ClassMissingWarning.of_class(self.rows.schema.labels[k], f, int(count[f, k])))
+    @cached_property
+    def in_memory(self) -> MemoryFolds:
+        """The sample of rows in memory, in the same folds, with the moments of all rows."""
+        fold = self.sample_fold.astype(np.intp, copy=False)
+        return MemoryFolds.sample(self.rows.sample, fold, self.trains, self.rows.moments)
+
+
+def warn_missing_classes(count: npt.NDArray[Any], labels: Labels) -> None:
+    """Warn of every class whose rows are all in one fold, given (F, K) rows of each."""
+    for k in np.flatnonzero((count > 0).sum(axis=0) == 1):
+        f = int(np.flatnonzero(count[:, k])[0])
+        warn(ClassMissingWarning.of_class(labels[k], f, int(count[f, k])))
+
+
+def class_counts(
+    codes: Codes, weight: Floats | None, labels: Labels, fold: FoldNumbers
+) -> npt.NDArray[Any]:
+    """(F, K) rows of positive weight of each class in each fold."""
+    F, K = int(fold.max()) + 1, len(labels)
+    some = None if weight is None else weight > 0
+    return np.bincount(fold * K + codes, some, minlength=F * K).reshape(F, K)
 
 
 def least_detail(wanted: Iterable[Detail]) -> Detail:
@@ -365,28 +558,6 @@ def _checked(folds: Any, rows: PartitionedTable) -> int:
 
 
 PRIORS = ("prior", "priors", "class_prior")  # options that state priors: ours, scikit-learn's
-
-
-def refit_folds(
-    estimator: Any,
-    X: Any,
-    *,
-    labels: Labels,
-    codes: Codes,
-    weight: Floats | None,
-    fold: FoldNumbers,
-) -> Predictions:
-    """What is said of each row by a model that has not seen its fold."""
-    found = PredictionCollector(labels, len(codes))
-    everybody = np.arange(len(codes))
-    for test in rows_by_fold(fold):
-        train = np.setdiff1d(everybody, test, assume_unique=True)
-        present = present_classes(codes[train], None if weight is None else weight[train], labels)
-        model = restrict_prior(clone(estimator), present, labels)
-        more = {} if weight is None else {"sample_weight": weight[train]}
-        model.fit(_safe_indexing(X, train), labels[codes[train]], **more)
-        found.add(model, _safe_indexing(X, test), test)
-    return found.predictions()
 
 
 def is_moment_based(estimator: Any) -> bool:

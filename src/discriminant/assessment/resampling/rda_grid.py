@@ -1,9 +1,9 @@
-"""Every candidate of the RDA grid on held-out rows, without fitting any of them.
+"""Held-out losses of every model of an RDA grid, without fitting the models one by one.
 
     S_k = (1 - pooling) C_k + pooling C(shrinkage)
 
 For a given shrinkage one basis makes both matrices diagonal, B' C(shrinkage) B = I and
-B' C_k B = diag(l_k), so that for every pooling, with v = B' (u - mean_k) and up to what all
+B' C_k B = diag(l_k), so that for every pooling, with v = B' (u - mean_k) and up to terms that all
 classes share,
 
     e = (1 - pooling) l_k + pooling     distance^2 = sum_i v_i^2 / e_i     log|S_k| = sum_i log e_i
@@ -11,13 +11,12 @@ classes share,
 One eigenproblem for each fold, class and shrinkage serves all poolings, which then cost d instead
 of d^2 operations a row: all their distances are one product, v^2 times a (d, P) table of 1/e.
 
-Candidates for which e is too uneven to keep its digits, folds whose covariance has no inverse, and
-the mixtures that are shrunk after mixing go through `models.gaussian` one by one.
+Candidates whose e is too uneven to keep its digits, folds whose covariance has no inverse, and
+mixtures that are shrunk after mixing are fitted one by one by `models.gaussian`.
 
-The RDA grid of rows in parts: moments by fold, then one pass that scores every candidate.
-
-The bases of `assessment.grid` are worked out once for each fold and travel to the rows. Where they
-would take too much room, shrinkages are tried some at a time, with a pass for each lot.
+For a partitioned table the bases of all folds are computed from the moments and sent to the
+partitions; one pass scores every candidate. If the bases would need too much memory, the
+shrinkages are divided among several passes.
 """
 
 from __future__ import annotations
@@ -33,15 +32,15 @@ import numpy as np
 import numpy.typing as npt
 
 from discriminant.assessment.resampling.folds import (
-    Dealt,
     FoldNumbers,
+    MemoryFolds,
+    PartitionedFolds,
+    RowNumbers,
     drop_empty_classes,
-    fold_moments,
-    rows_by_fold,
-    sums_without_each,
+    sample_rows,
 )
 from discriminant.engines.local import available_threads, one_blas_thread
-from discriminant.engines.partitioned import PartitionedTable
+from discriminant.engines.partitioned import AnyTable, PartitionedTable
 from discriminant.errors import (
     ScarceRowsWarning,
     TooFewRowsError,
@@ -127,26 +126,56 @@ class Candidates:
         return self.family.weighting == "covariance" and not late
 
 
-def grid_losses(table: Table, candidates: Candidates, fold: FoldNumbers) -> Grid:
-    """Log loss and error of every candidate, each row scored without its fold.
+def score_grid(
+    table: AnyTable, candidates: Candidates, folds: Any = None, *, groups: Any = None, seed: int = 0
+) -> Grid:
+    """Return the held-out log loss and error of every candidate.
 
-    Rows whose class their training part lacks tell candidates nothing and do not count.
+    `folds` of a table in memory are (N,) fold numbers; of a partitioned table, as `groups` and
+    `seed`, those of `cross_validate`. Rows whose class is missing from their training set do not
+    distinguish candidates and are not counted.
     """
     auto = any(isinstance(s, str) for s in candidates.shrinkage)
-    detail: Detail = "rows" if is_wide(len(table), table.width) else "fourth" if auto else "class"
+    detail: Detail = "fourth" if auto else "class"
     with merge_warnings():
-        parts = fold_moments(table, fold, detail)
-        jobs = zip(rows_by_fold(fold), sums_without_each(parts), strict=True)
-        sums = grid_sums([(table, rows, train) for rows, train in jobs], candidates)
-    return Grid.of(candidates, sums, fold)
+        if isinstance(table, PartitionedTable):
+            folded = PartitionedFolds.of(table, folds, groups=groups, seed=seed, detail=detail)
+            sums = _partitioned_sums(folded, candidates)
+            return Grid.of(candidates, sums, np.zeros(0, dtype=np.intp))
+        if is_wide(len(table), table.width):
+            detail = "rows"
+        sums = grid_sums(MemoryFolds.of_table(table, folds, detail=detail), candidates)
+    return Grid.of(candidates, sums, folds)
+
+
+def tune_by_fold(
+    folded: MemoryFolds, candidates: Candidates, *, max_rows: int, seed: int
+) -> tuple[Grid, list[Grid]]:
+    """Return the grid of all folds and, for each fold, the grid of the other folds.
+
+    At most `max_rows` held-out rows are scored.
+    """
+    sums = grid_sums(folded, candidates, max_rows=max_rows, seed=seed)
+    others = [[one for g, one in enumerate(sums) if g != f] for f in range(len(sums))]
+    grids = [Grid.of(candidates, some, folded.fold) for some in others]
+    return Grid.of(candidates, sums, folded.fold), grids
 
 
 def grid_sums(
-    jobs: Sequence[tuple[Table, npt.NDArray[np.intp], Moments]], candidates: Candidates
+    folded: MemoryFolds, candidates: Candidates, *, max_rows: int | None = None, seed: int = 0
 ) -> list[GridSums]:
-    """Sums over the rows of each fold: rows of a table, and the moments of the training part."""
-    for _, _, train in jobs:
+    """Sums of the losses over the rows of each fold, or over a sample of them."""
+    for train in folded.trains:
         check_training(train, candidates)
+    jobs: list[tuple[Table, RowNumbers, Moments]] = []
+    draw = np.random.default_rng(seed)
+    for f, train in enumerate(folded.trains):
+        if max_rows is None:
+            assert folded.table is not None
+            jobs.append((folded.table, folded.rows[f], train))
+            continue
+        part, share = folded.parts[f], max(max_rows // folded.n_folds, 1)
+        jobs.append((part, sample_rows(np.arange(len(part)), share, draw), train))
     with merge_warnings(), one_blas_thread(), ThreadPoolExecutor(available_threads()) as pool:
         work = in_thread(lambda job: _fold_losses(job[0], job[1], job[2], candidates))
         return list(pool.map(work, jobs))
@@ -161,7 +190,7 @@ class HeldOutRows:
     weight: Floats  # (n,)
 
     def rows(self, lo: int, hi: int) -> HeldOutRows:
-        """Some of them, in order."""
+        """RowSample of them, in order."""
         return HeldOutRows(self.offsets[lo:hi], self.codes[lo:hi], self.weight[lo:hi])
 
     @classmethod
@@ -382,38 +411,19 @@ def check_training(train: Any, candidates: Candidates) -> None:
 _BASES = 1 << 29  # bytes of the bases of all folds
 
 
-def grid_rows(
-    rows: PartitionedTable,
-    candidates: Candidates,
-    folds: Any = None,
-    *,
-    groups: Any = None,
-    seed: int = 0,
-) -> Grid:
-    """Log loss and error of every candidate, each row scored without its fold."""
-    auto = any(isinstance(s, str) for s in candidates.shrinkage)
-    detail: Detail = "fourth" if auto else "class"
-    with merge_warnings():
-        dealt = Dealt.of(rows, folds, groups=groups, seed=seed, detail=detail)
-        sums = grid_sums_by_fold(dealt, candidates)
-    return Grid.of(candidates, sums, np.zeros(0, dtype=np.intp))
-
-
-def grid_sums_by_fold(dealt: Dealt, candidates: Candidates) -> list[GridSums]:
-    """Sums over the held-out rows of each fold that has any."""
-    some = dealt.some
-    for f in some:
-        check_training(dealt.trains[f], candidates)
-    d, K = len(dealt.parts[0].features), len(dealt.parts[0].labels)
-    step = max(1, _BASES // (8 * dealt.folds * K * d * d))
-    lots = range(0, len(candidates.shrinkage), step)
-    read = [
-        dealt.rows.fold(
-            _reading(dealt, replace(candidates, shrinkage=candidates.shrinkage[lo : lo + step]))
+def _partitioned_sums(folded: PartitionedFolds, candidates: Candidates) -> list[GridSums]:
+    """Sums of the losses over the rows of each fold that has any."""
+    for f in folded.filled:
+        check_training(folded.trains[f], candidates)
+    d, K = len(folded.parts[0].features), len(folded.parts[0].labels)
+    step = max(1, _BASES // (8 * folded.n_folds * K * d * d))
+    passes = [
+        folded.rows.fold(
+            _reading(folded, replace(candidates, shrinkage=candidates.shrinkage[lo : lo + step]))
         ).parts
-        for lo in lots
+        for lo in range(0, len(candidates.shrinkage), step)
     ]
-    return [_side_by_side([parts[f] for parts in read]) for f in some]
+    return [_side_by_side([parts[f] for parts in passes]) for f in folded.filled]
 
 
 def _side_by_side(lots: list[GridSums | None]) -> GridSums:
@@ -422,10 +432,10 @@ def _side_by_side(lots: list[GridSums | None]) -> GridSums:
     return GridSums(np.concatenate([lot.losses for lot in found], axis=2), found[0].weight)
 
 
-def _reading(dealt: Dealt, candidates: Candidates) -> GridReading:
+def _reading(folded: PartitionedFolds, candidates: Candidates) -> GridReading:
     with one_blas_thread(), ThreadPoolExecutor(available_threads()) as pool:
         work = in_thread(partial(_fold_fit, candidates))
-        return GridReading(tuple(pool.map(work, dealt.trains)))
+        return GridReading(tuple(pool.map(work, folded.trains)))
 
 
 def _fold_fit(candidates: Candidates, train: ClassMoments) -> FoldFit:

@@ -11,7 +11,7 @@ training part, others are fitted to the columns.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
 import numpy as np
@@ -19,16 +19,11 @@ import numpy.typing as npt
 
 from discriminant.assessment.resampling.folds import (
     FoldNumbers,
-    drop_empty_classes,
-    fit_rule_without,
-    fold_moments,
+    MemoryFolds,
     is_moment_based,
     prior_option,
-    refit_folds,
-    restrict_prior,
-    rows_by_fold,
-    sums_without_each,
 )
+from discriminant.assessment.resampling.held_out import FoldModel, score_model
 from discriminant.assessment.resampling.leave_one_out import predict_left_out
 from discriminant.assessment.scorers import Predictions
 from discriminant.models.gaussian.family import validate_prior
@@ -101,9 +96,8 @@ class RefitCriterion:
         self.told = np.isfinite(self.log_prior[fold, table.codes])
         self.alone = len(self.log_prior) == len(table)
         self.by_moments = is_moment_based(estimator)
-        self.trains: list[Any] = []
-        if self.by_moments and not self.alone:
-            self.trains = list(sums_without_each(fold_moments(table, fold, estimator.detail)))
+        adds = self.by_moments and not self.alone
+        self.folded = MemoryFolds.of_table(table, fold, detail=estimator.detail if adds else None)
 
     def evaluate_changes(self, places: Places, criterion: CriterionName) -> CriterionValues:
         """Fitted one by one."""
@@ -151,36 +145,14 @@ class RefitCriterion:
         return Predictions(logs, logs.argmax(axis=1))
 
     def _held_out(self, columns: Places) -> Predictions:
-        """What is said of rows that the model has not seen."""
-        table = select_columns(self.table, columns)
-        labels, codes = table.schema.labels, table.codes
-        if not self.by_moments:
-            return refit_folds(
-                self.estimator,
-                table.features,
-                labels=labels,
-                codes=codes,
-                weight=table.weight,
-                fold=self.fold,
-            )
-        if self.alone:
-            return predict_left_out(self.estimator, table, fixed_prior=False)
-        found = Predictions.empty(len(table), len(labels))
-        for rows, train in zip(rows_by_fold(self.fold), self.trains, strict=True):
-            present = train.rows > 0
-            part = drop_empty_classes(train).select(columns.tolist())
-            model = restrict_prior(self.estimator, present, labels)
-            rule = fit_rule_without(model, part, table, rows)
-            said = model.predict_with_rule(rule, table.features[rows])
-            found.fill(rows, np.flatnonzero(present), *said)
-        return found
-
-
-def select_columns(table: Table, columns: Places) -> Table:
-    """The table of some columns."""
-    names = tuple(table.schema.features[j] for j in columns)
-    schema = replace(table.schema, features=names)
-    return replace(table, schema=schema, features=table.features[:, columns])
+        """Held-out predictions of the model with these columns."""
+        folded = self.folded.select(columns)
+        if self.by_moments and self.alone:
+            assert folded.table is not None
+            return predict_left_out(self.estimator, folded.table, fixed_prior=False)
+        scores = score_model(folded, FoldModel(self.estimator, self.by_moments))
+        assert scores.predictions is not None
+        return scores.predictions
 
 
 def fold_log_priors(estimator: Any, table: Table, fold: FoldNumbers) -> Floats:

@@ -35,8 +35,13 @@ from discriminant.assessment.inference.summary import (
     steps_frame,
     text_table as laid_out,
 )
-from discriminant.assessment.resampling.cross_validate import warn_missing_classes
-from discriminant.assessment.resampling.folds import FoldNumbers, fold_numbers, is_moment_based
+from discriminant.assessment.resampling.folds import (
+    FoldNumbers,
+    class_counts,
+    fold_numbers,
+    is_moment_based,
+    warn_missing_classes,
+)
 from discriminant.assessment.scorers import check_classifier
 from discriminant.assessment.selection.refit_criterion import (
     Criterion,
@@ -352,7 +357,7 @@ def _folds(folds: Any, table: Table, groups: Any, seed: Any, X: Any) -> FoldNumb
         count = np.bincount(some, minlength=len(labels))
         for k in np.flatnonzero(count < 2):
             raise TooFewRowsError.of_class(labels[k], int(count[k]), 2, "leaving one row out")
-    warn_missing_classes(codes, table.weight, labels, fold)
+    warn_missing_classes(class_counts(codes, table.weight, labels, fold), labels)
     return fold
 
 

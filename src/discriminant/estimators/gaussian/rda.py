@@ -14,8 +14,7 @@ from discriminant.assessment.resampling.rda_grid import (
     STEPS,
     Candidates,
     Grid,
-    grid_losses,
-    grid_rows,
+    score_grid,
 )
 from discriminant.engines.engine import read_classes
 from discriminant.engines.partitioned import PartitionedTable
@@ -163,10 +162,10 @@ class RDA(GaussianClassifier):
         if len(table.schema.labels) < 2:
             raise LabelError.one_class(table.schema.labels[0])
         if isinstance(table, PartitionedTable):
-            self.cv_ = grid_rows(table, self._candidates(), self.folds, seed=_SEED)
+            self.cv_ = score_grid(table, self._candidates(), self.folds, seed=_SEED)
         else:
             fold = fold_numbers(self.folds, table.codes)
-            self.cv_ = grid_losses(table, self._candidates(), fold)
+            self.cv_ = score_grid(table, self._candidates(), fold)
         moments = read_classes(table, self.detail_for(len(table), table.width))
         return self._fit_from(moments, named=table.schema.named)
 

@@ -15,8 +15,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss, roc_auc_score
 
 import discriminant as dd
-from discriminant.assessment.resampling.cross_validate import compare_rows
-from discriminant.assessment.resampling.folds import Dealt
+from discriminant.assessment.resampling.folds import PartitionedFolds
+from discriminant.assessment.resampling.held_out import HeldOutTally, fold_model, score_folds
 from discriminant.engines.engine import rows as open_rows
 from discriminant.engines.partitioned import RowSample
 from discriminant.errors import (
@@ -145,7 +145,7 @@ def test_a_model_that_needs_rows_says_so_and_takes_them_where_they_are_few(model
     from dataclasses import replace
 
     many = replace(rows, row_sample=RowSample(rows.sample.take(np.arange(100))))
-    with pytest.raises(NeedsMemoryError, match=r"300 rows in parts.*rows\.sample.*100"):
+    with pytest.raises(NeedsMemoryError, match=r"300 rows in parts.*rows\.drawn.*100"):
         clone(model).fit(many)
 
 
@@ -262,9 +262,10 @@ def test_few_distinct_rows_are_judged_as_in_memory(kind, model, tmp_path):
 
 def test_where_all_rows_are_at_hand_their_folds_are_those_of_the_parts(tmp_path):
     frame = coarse("three of 0, 1, 2", 1000)
-    dealt = Dealt.of(laid(frame, tmp_path, exclude=[]), FOLDS, detail="pooled")
-    at_hand = [dealt.rows.sample.take(np.flatnonzero(dealt.drawn == f)) for f in range(FOLDS)]
-    for part, moments in zip(at_hand, dealt.parts, strict=True):
+    folded = PartitionedFolds.of(laid(frame, tmp_path, exclude=[]), FOLDS, detail="pooled")
+    numbers = [np.flatnonzero(folded.sample_fold == f) for f in range(FOLDS)]
+    in_memory = [folded.rows.sample.take(rows) for rows in numbers]
+    for part, moments in zip(in_memory, folded.parts, strict=True):
         assert np.bincount(part.codes, minlength=2).tolist() == moments.rows.tolist()
         np.testing.assert_allclose(
             np.asarray(part.features[:]).sum(axis=0), moments.weight @ moments.means
@@ -356,21 +357,23 @@ def test_a_class_in_one_fold_alone_is_named_and_cannot_be_predicted(tmp_path):
     assert refitted.tally.recall[3] == 0.0
 
 
-def test_several_models_share_both_passes_and_say_who_is_right_together(tmp_path):
+def test_several_models_share_both_passes_and_count_rows_both_predict_correctly(tmp_path):
     frame = table()
     models = {"lda": dd.LDA(), "qda": dd.QDA(), "mean": dd.NearestMean()}
     rows = laid(frame, tmp_path)
-    found = compare_rows(models, rows, FOLDS, seed=SEED)
+    folded = PartitionedFolds.of(rows, FOLDS, seed=SEED, detail="class")
+    scores = list(score_folds(folded, {name: fold_model(one) for name, one in models.items()}))
     held = {
         name: dd.cross_validate(model, frame[NAMES], frame["kind"], folds_of(frame))
         for name, model in models.items()
     }
     right = {name: one.decided == one.codes for name, one in held.items()}
-    for first in models:
-        assert found.held[first].log_loss == pytest.approx(held[first].log_loss, rel=1e-12)
-        for second in models:
-            b = (right[first] & ~right[second]).sum(), (right[second] & ~right[first]).sum()
-            assert found.only(first, second) == b
+    for one in scores:
+        tally = HeldOutTally.of(folded.labels, one.sums)
+        assert tally.log_loss == pytest.approx(held[one.name].log_loss, rel=1e-12)
+        assert one.both_correct.tolist() == [
+            (right[one.name] & other).sum() for other in right.values()
+        ]
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from discriminant.assessment.resampling.rda_grid import (
     Candidates,
     Grid,
     candidate_scores,
-    grid_losses,
+    score_grid,
 )
 from discriminant.errors import LabelError, OptionError, TooFewRowsError
 from discriminant.models.gaussian.family import GaussianFamily
@@ -37,7 +37,7 @@ def model_of(family, pooling, shrinkage, prior=None):
 
 
 def losses(X, y, candidates, fold, weight=None):
-    return grid_losses(open_table(X, y, weight=weight), candidates, fold)
+    return score_grid(open_table(X, y, weight=weight), candidates, fold)
 
 
 @pytest.mark.parametrize("name", _FAMILIES)

@@ -1,9 +1,10 @@
-"""Convert scores to log posteriors; logarithms come first, so the tails stay exact.
+"""Log posteriors: normalised scores, other priors, estimated priors, fusion and typicality.
 
     log posterior_k = score_k - log sum_l exp(score_l)
 
-And what follows from posteriors without the rows: other priors, priors of a new population, fusion
-of several sources. What is done about a posterior is not decided here: see `decision`.
+Logarithms are computed first, so the tails stay exact. Everything here needs posteriors but no
+rows: other priors, the priors of a new population, the fusion of several sources. Decisions are
+made in `decision`.
 """
 
 from __future__ import annotations
@@ -21,12 +22,12 @@ from discriminant.models.gaussian.family import validate_prior
 from discriminant.table.blocks import Floats, open_weight
 from discriminant.table.labels import classes_of_columns
 
-_CLOSE = 1e-4  # that probabilities sum to one: float32 is good enough
+_CLOSE = 1e-4  # tolerance of sums of probabilities, wide enough for float32
 
 
 @np.errstate(over="ignore", under="ignore")
 def log_posterior(scores: Floats) -> Floats:
-    """(n, K) normalised logs; a far tail keeps its digits instead of becoming log 0.
+    """Return (n, K) normalised logs; a far tail keeps its digits instead of becoming log 0.
 
     >>> log_posterior(np.array([[0.0, -800.0]]))
     array([[   0., -800.]])
@@ -35,14 +36,16 @@ def log_posterior(scores: Floats) -> Floats:
     top = apart == 0.0
     others = np.exp(apart)
     others *= ~top
-    rest = others.sum(axis=0) + (top.sum(axis=0) - 1)  # of several on top, one is no other
+    rest = others.sum(axis=0) + (
+        top.sum(axis=0) - 1
+    )  # ties at the maximum count as others, except one
     apart -= np.log1p(rest)
     return np.asarray(apart.T)
 
 
 @np.errstate(over="ignore", under="ignore")
 def posterior(scores: Floats) -> Floats:
-    """(n, K) probabilities, for those who need no logs.
+    """Return (n, K) probabilities, without their logs.
 
     >>> posterior(np.array([[0.0, 0.0]]))
     array([[0.5, 0.5]])
@@ -59,21 +62,20 @@ def posterior(scores: Floats) -> Floats:
 def gives_posterior(model: Any) -> bool:
     """Whether a classifier has `predict_proba` or `predict_log_proba`, and it gives probabilities.
 
-    The one place where that is decided: everything that weighs costs, rejects, changes priors,
-    fuses, or takes a log loss asks here.
+    Everything that uses costs, rejects, changes priors, fuses or computes a log loss checks this.
     """
     has_any = hasattr(model, "predict_proba") or hasattr(model, "predict_log_proba")
     return has_any and not_probabilistic(model) is None
 
 
 def not_probabilistic(model: Any) -> str | None:
-    """Name of the classifier, the given one or one it wraps, whose outputs are no probabilities.
+    """Return the name of the classifier, or wrapped one, whose outputs are not probabilities.
 
-    A class of ours declares it by `probabilistic = False`, as `LeastSquares` does: its
-    `predict_proba` clips fitted values. A wrapper is as good as what it wraps, ours and
-    scikit-learn's alike (a pipeline, a search, one-vs-rest, a soft vote); one that calibrates gives
-    probabilities whatever is inside. Other libraries' `predict_proba` is taken at its word, except
-    that of scikit-learn's SGDClassifier(loss='modified_huber'), which clips as well.
+    A class of this package declares it by `probabilistic = False`, as `LeastSquares` does: its
+    `predict_proba` clips fitted values. A wrapper (a pipeline, a search,
+    one-vs-rest, a soft vote) gives probabilities if the wrapped classifiers do; one that calibrates
+    always does. `predict_proba` of other libraries is trusted, except that of scikit-learn's
+    SGDClassifier(loss='modified_huber'), which clips as well.
     """
     declared = getattr(model, "probabilistic", None)
     if declared is not None:
@@ -86,17 +88,17 @@ def not_probabilistic(model: Any) -> str | None:
 
 
 def _name_of(model: Any) -> str:
-    """Name of a class; of a wrapper that declares for another, the name of that."""
+    """Return the name of the class; for a wrapper, the name of the wrapped class."""
     inside = next(filter(None, map(not_probabilistic, _wrapped(model))), None)
     return inside or type(model).__name__
 
 
 def _wrapped(model: Any) -> list[Any]:
-    """The classifiers that the outputs of a wrapper are made of; none of any other."""
+    """Return the classifiers that a wrapper combines; empty for any other model."""
     for name in ("best_estimator_", "final_estimator_", "final_estimator", "estimator_"):
-        found = getattr(model, name, None)
-        if found is not None and not isinstance(found, str):
-            return [found]
+        inner = getattr(model, name, None)
+        if inner is not None and not isinstance(inner, str):
+            return [inner]
     if hasattr(model, "final_estimator"):
         return []  # None: scikit-learn's default, a logistic regression
     if hasattr(model, "steps"):
@@ -104,17 +106,17 @@ def _wrapped(model: Any) -> list[Any]:
     several = getattr(model, "estimators", None)
     if isinstance(several, list):
         return [entry[1] for entry in several if isinstance(entry, tuple) and len(entry) > 1]
-    found = getattr(model, "estimator", None)
-    return [] if found is None or isinstance(found, str) else [found]
+    inner = getattr(model, "estimator", None)
+    return [] if inner is None or isinstance(inner, str) else [inner]
 
 
 # --- other priors --------------------------------------------------------------------------------
 
 
 def reweighed(log_posterior: Floats, old: Floats, new: Floats) -> Floats:
-    """(n, K) log posteriors under other priors: P'(k|x) ~ P(k|x) new_k / old_k.
+    """Return (n, K) log posteriors under other priors: P'(k|x) ~ P(k|x) new_k / old_k.
 
-    Exact wherever p(x|k) stays as it was; nothing else of the model need be known.
+    Exact if p(x|k) is unchanged; nothing else about the model is needed.
 
     >>> half, rare = np.array([0.5, 0.5]), np.array([0.9, 0.1])
     >>> np.exp(reweighed(np.log([[0.5, 0.5]]), half, rare)).round(12)
@@ -124,12 +126,12 @@ def reweighed(log_posterior: Floats, old: Floats, new: Floats) -> Floats:
 
 
 def fused(log_posteriors: Sequence[Floats], prior: Floats) -> Floats:
-    """(n, K) log posterior from m sources that are independent within each class.
+    """Return the (n, K) log posterior of m sources that are independent within each class.
 
         P(k|x_1..x_m) ~ prod_i P(k|x_i) / prior_k^(m-1)
 
-    All of them are under the same `prior`. Of a row that sources contradict one another about, so
-    that no class is left, every entry is NaN.
+    All of them have the same `prior`. Where the sources contradict one another, so that every class
+    has posterior 0, the row is NaN.
 
     >>> agree = np.log([[0.8, 0.2]])
     >>> np.exp(fused([agree, agree], np.array([0.5, 0.5]))).round(4)  # 16 to 1
@@ -140,22 +142,22 @@ def fused(log_posteriors: Sequence[Floats], prior: Floats) -> Floats:
 
 
 def _normalised(scores: Floats) -> Floats:
-    """`log_posterior` where some classes, or of a row all, are impossible."""
+    """As `log_posterior`; rows in which all classes are impossible become NaN."""
     lost = scores.max(axis=1) == -np.inf
-    found = log_posterior(np.where(lost[:, np.newaxis], 0.0, scores))
-    found[lost] = np.nan
-    return found
+    logs = log_posterior(np.where(lost[:, np.newaxis], 0.0, scores))
+    logs[lost] = np.nan
+    return logs
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class EstimatedPrior:
-    """Class shares of a population of which only posteriors are known."""
+    """Class proportions of a population, estimated from posteriors only."""
 
-    prior: Floats  # (K,) most likely shares
+    prior: Floats  # (K,) maximum-likelihood proportions
     iterations: int
     converged: bool
     statistic: float  # 2 log likelihood ratio against the old priors
-    degrees: int  # K - 1, of the chi-squared law of `statistic` if the priors are the old ones
+    degrees: int  # K - 1, of the chi-squared distribution of `statistic` under the old priors
     p_value: float
 
 
@@ -169,11 +171,11 @@ def estimated_prior(
     tolerance: float = 1e-12,
     max_iter: int = 10_000,
 ) -> EstimatedPrior:
-    """Priors of new rows without labels, by EM (Saerens, Latinne and Decaestecker 2002).
+    """Estimate the priors of unlabelled rows by EM (Saerens, Latinne and Decaestecker 2002).
 
-        new_k <- mean over rows of P(k|x) under the priors so far
+        new_k <- mean over rows of P(k|x) under the current priors
 
-    It climbs the concave mean log likelihood L(new) = mean log sum_k new_k P(k|x) / old_k, and
+    It increases the concave mean log likelihood L(new) = mean log sum_k new_k P(k|x) / old_k, and
     with g_k the slope of L, max L - L(new) <= max_k g_k - 1: that bound is the `tolerance`.
 
     Parameters
@@ -181,11 +183,11 @@ def estimated_prior(
     log_posterior
         (n, K) of calibrated posteriors under the priors `old`.
     old
-        (K,) priors of the rows that were fitted, positive and of sum one; or {label: prior}.
+        (K,) priors of the training rows, positive and with sum one; or {label: prior}.
     classes
-        (K,) label of each column, for priors by label; a data frame may name its columns so.
+        (K,) label of each column, for priors by label; default: the column names of a frame.
     sample_weight
-        (n,) how often each row counts.
+        (n,) weights of the rows.
     """
     logs = checked_logs(log_posterior)
     before = _old_prior(old, log_posterior, classes, logs.shape[1])
@@ -211,7 +213,7 @@ def estimated_prior(
 
 
 def _old_prior(old: Any, log_posterior: Any, classes: Any, columns: int) -> Floats:
-    """(K,) priors in the order of the columns."""
+    """Return the (K,) priors in the order of the columns."""
     known = list(old) if isinstance(old, Mapping) else []
     named = classes_of_columns(log_posterior, found=known, classes=classes, what="log_posterior")
     if isinstance(old, Mapping) and named is None:
@@ -223,24 +225,24 @@ def _old_prior(old: Any, log_posterior: Any, classes: Any, columns: int) -> Floa
 
 
 def checked_logs(log_posterior: npt.ArrayLike, classes: int | None = None) -> Floats:
-    """(n, K) logs of probabilities that sum to one in each row; `classes` of them, if it is said.
+    """Validate (n, K) logs of probabilities that sum to one in each row; K = `classes`, if given.
 
     >>> checked_logs([[0.0, -np.inf]])
     array([[  0., -inf]])
     """
     try:
-        found = np.asarray(log_posterior, dtype=np.float64)
+        logs = np.asarray(log_posterior, dtype=np.float64)
     except (TypeError, ValueError):
         raise PosteriorError.not_a_table() from None
-    if found.ndim != 2 or not len(found) or found.shape[1] != (classes or found.shape[1]):
-        raise PosteriorError.of_shape(found.shape, classes)
-    for row, total in off_one(np.exp(np.minimum(found, 1.0))):
+    if logs.ndim != 2 or not len(logs) or logs.shape[1] != (classes or logs.shape[1]):
+        raise PosteriorError.of_shape(logs.shape, classes)
+    for row, total in off_one(np.exp(np.minimum(logs, 1.0))):
         raise PosteriorError.not_logs(row, total)
-    return found
+    return logs
 
 
 def off_one(probabilities: Floats) -> Iterator[tuple[int, float]]:
-    """The rows of (n, K) numbers that are no probabilities of sum one, and their sums."""
+    """Yield the rows of (n, K) numbers that are not probabilities with sum one, and their sums."""
     total = probabilities.sum(axis=1)
     good = (np.abs(total - 1.0) <= _CLOSE) & (probabilities.min(axis=1, initial=0.0) >= 0)
     for row in np.flatnonzero(~good):
@@ -253,7 +255,7 @@ def off_one(probabilities: Floats) -> Iterator[tuple[int, float]]:
 def typicality(
     distances: Floats, *, width: int, weight: Floats | None = None, degrees: float = np.inf
 ) -> Floats:
-    """(n, K) p-value of squared Mahalanobis distances of new rows from each class mean.
+    """Return (n, K) p-values of the squared Mahalanobis distances of new rows from each class mean.
 
     Mean m_k of weight_k rows and covariance S of `degrees` = n - K are estimates, so for a new x
 
@@ -261,7 +263,7 @@ def typicality(
                                                         ~ F(width, degrees - width + 1)
 
     With one class this is d^2 n (n - width) / (width (n^2 - 1)) ~ F(width, n - width). Without
-    `weight` they count as known: d^2 ~ chi-squared(width).
+    `weight` they are treated as known: d^2 ~ chi-squared(width).
 
     >>> typicality(np.array([[3.8414588206941205]]), width=1).round(12)
     array([[0.05]])

@@ -1,4 +1,4 @@
-"""Log posteriors to actions: costs, thresholds, reject; curves of what deciding costs."""
+"""Decisions from log posteriors: costs, thresholds, the reject option, and their curves."""
 
 from discriminant.decision.actions import (
     OUTLIER as OUTLIER,

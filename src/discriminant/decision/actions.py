@@ -1,12 +1,12 @@
-"""From log posteriors to actions.
+"""Choose actions from log posteriors: least expected cost, reject option, outliers.
 
     expected cost of action a   R_a(x) = sum_k cost[a, k] P(k|x)
     decide                      the action of least expected cost
     reject by cost              where min_a R_a(x) > cost of rejecting: rejecting is an action too
     reject by threshold         where max_k P(k|x) < threshold
-    outlier                     where no class finds x typical: its largest p-value < level
+    outlier                     where x is typical of no class: its largest p-value < level
 
-If every error costs 1, min_a R_a = 1 - max_k P, so that a reject cost c is a threshold of 1 - c.
+If every error costs 1, min_a R_a = 1 - max_k P, so a reject cost c is a threshold of 1 - c.
 
 Ties. A share of 80 of 100 votes is computed as 0.7999999999999999 or 0.8, depending on the order of
 summation. Therefore costs that differ by a relative `TIE` = 1e-9 or less are equal, here, in the
@@ -37,23 +37,23 @@ Mask = npt.NDArray[np.bool_]  # (n,)
 
 
 class Verdict(Enum):
-    """What can be said of a row instead of an action."""
+    """Outcome for a row on which no action is taken."""
 
     REJECT = "too doubtful to decide"
     OUTLIER = "unlike every class"
 
     def __repr__(self) -> str:
-        """Its name."""
+        """Return the name."""
         return self.name
 
     __str__ = __repr__
 
     def __gt__(self, other: object) -> bool:
-        """After every label, so that actions can be sorted and tabulated."""
+        """Sort after every label, so that actions can be sorted and tabulated."""
         return self.name > other.name if isinstance(other, Verdict) else True
 
     def __lt__(self, other: object) -> bool:
-        """Before no label."""
+        """Sort before no label."""
         return self.name < other.name if isinstance(other, Verdict) else False
 
 
@@ -62,14 +62,14 @@ REJECT, OUTLIER = Verdict.REJECT, Verdict.OUTLIER
 
 @dataclass(frozen=True, slots=True)
 class Reject:
-    """When a row is too doubtful to decide; either way may be left out."""
+    """Reject option: a cost of rejecting, a threshold on the posterior, or both."""
 
     cost: float = np.inf  # of rejecting: 0 rejects all, infinity none
-    threshold: float = 0.0  # least posterior of the most probable class; it is not rejected itself
+    threshold: float = 0.0  # rows whose largest posterior is below this are rejected
 
     @classmethod
     def of(cls, given: Any) -> Reject:
-        """From a cost, or {'cost': ...} or {'threshold': ...} or both.
+        """Create from a cost, {'cost': ...}, {'threshold': ...} or both.
 
         >>> Reject.of(0.1), Reject.of({"threshold": 0.9})
         (Reject(cost=0.1, threshold=0.0), Reject(cost=inf, threshold=0.9))
@@ -85,7 +85,7 @@ class Reject:
 
 
 def expected_cost(log_posterior: Floats, costs: Costs | None = None) -> Floats:
-    """(n, A) expected cost of each action; without `costs` every error costs 1, and A = K."""
+    """Return the (n, A) expected costs of the actions; without `costs` every error costs 1."""
     with np.errstate(under="ignore"):
         if costs is None:
             return np.asarray(-np.expm1(log_posterior))
@@ -95,9 +95,9 @@ def expected_cost(log_posterior: Floats, costs: Costs | None = None) -> Floats:
 def least_cost(
     log_posterior: Floats, costs: Costs | None = None
 ) -> tuple[npt.NDArray[np.intp], Floats]:
-    """(n,) place of the action of least expected cost, and that cost.
+    """Return the (n,) index of the action of least expected cost, and that cost.
 
-    The first of equal actions is taken: with `costs`, those within `TIE` of the least.
+    The first of equal actions is chosen: with `costs`, of those within `TIE` of the least.
     """
     if costs is None:  # no K x K matrix of ones for very many classes
         best = log_posterior.argmax(axis=1)
@@ -109,7 +109,7 @@ def least_cost(
 
 
 def rejected(log_posterior: Floats, reject: Reject, costs: Costs | None = None) -> Mask:
-    """(n,) whether each row is rejected; if rejecting costs nothing, every row is.
+    """Return (n,) whether each row is rejected; if rejecting costs nothing, every row is.
 
     >>> rejected(np.log([[0.1 + 0.7, 0.2]]), Reject(threshold=0.8))  # 0.1 + 0.7 < 0.8 in binary
     array([False])
@@ -138,24 +138,24 @@ def decided(
     reject: Reject | None = None,
     outliers: Mask | None = None,
 ) -> npt.NDArray[np.object_]:
-    """(n,) action of least expected cost, REJECT or OUTLIER."""
+    """Return the (n,) actions of least expected cost, REJECT or OUTLIER."""
     names = labels.tolist() if costs is None else costs.actions
     table = np.empty(len(names), dtype=object)
     table[:] = names
-    found = table[least_cost(log_posterior, costs)[0]]
+    actions = table[least_cost(log_posterior, costs)[0]]
     if reject is not None:
-        found[rejected(log_posterior, reject, costs)] = REJECT
+        actions[rejected(log_posterior, reject, costs)] = REJECT
     if outliers is not None:
-        found[outliers] = OUTLIER
-    return found
+        actions[outliers] = OUTLIER
+    return actions
 
 
 def reject_cost(value: Any) -> float:
-    """A number of 0 or more, or the error that says what it is."""
+    """Return a cost of rejecting as a float; raise CostError if it is negative or no number."""
     try:
-        found = float(value)
+        cost = float(value)
     except (TypeError, ValueError):
         raise CostError.of_reject(repr(value)) from None
-    if not found >= 0.0:
-        raise CostError.of_reject(f"{found:g}")
-    return found
+    if not cost >= 0.0:
+        raise CostError.of_reject(f"{cost:g}")
+    return cost

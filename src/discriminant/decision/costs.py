@@ -1,21 +1,19 @@
-"""What each action costs where each class is true, by names.
+"""Cost matrices: the cost of each action where each class is true, by name.
 
-    cost[action, class] >= 0, and 0 where the action is to say the class that is true
+    cost[action, class] >= 0, and 0 where the action is to predict the true class
 
-Actions are the classes themselves, in the order of their labels, and after them any others, such as
-'call a doctor'. With two classes two errors are all there is to weigh, and everything that is said
-of thresholds is a cost matrix:
+Actions are the classes, in the order of their labels, followed by any others, such as
+'call a doctor'. With two classes there are two kinds of errors, and every threshold is equivalent
+to a cost matrix:
 
-    say + where p > t                  cost[-, +] : cost[+, -] = 1 - t : t
-    say + where y/(1-y) m-/m+ > 1      cost[-, +] : cost[+, -] = m- : m+       (rescaling)
+    predict + where p > t                  cost[-, +] : cost[+, -] = 1 - t : t
+    predict + where y/(1-y) m-/m+ > 1      cost[-, +] : cost[+, -] = m- : m+       (rescaling)
 
-With K classes, the largest p_k / t_k is the least expected cost of cost[., k] = 1 / t_k.
+With K classes, the largest p_k / t_k has the least expected cost for cost[., k] = 1 / t_k.
 
-Costs in a data frame of any make: a column for each true class, a row for each action.
-
-Columns are matched by name. Rows are named by the index of a pandas frame, or by one column of
-texts, which any frame may have. Rows without names, as those of an index that only counts, are the
-classes in the order of the columns; their diagonal must be 0, or they are refused.
+A data frame of costs has a column for each true class, matched by name, and a row for each action.
+Rows are named by the index of a pandas frame, or by a text column of any frame. Rows without names
+(a default index) are the classes in the order of the columns; their diagonal must be 0.
 """
 
 from __future__ import annotations
@@ -34,19 +32,19 @@ from discriminant.table.labels import as_labels
 
 
 def is_frame(given: Any) -> bool:
-    """Whether columns can be asked for by name: pandas, Polars, Arrow and their like."""
+    """Whether `given` has named columns, as frames of pandas, Polars and Arrow do."""
     return hasattr(given, "column_names") or hasattr(given, "columns")
 
 
 def cost_rows(given: Any, labels: list[Any]) -> dict[Hashable, dict[Any, Any]]:
-    """Costs of each action by the labels of the classes.
+    """Return {action: {label: cost}} from a data frame.
 
     >>> import pandas as pd
     >>> cost_rows(pd.DataFrame({"b": [5, 0], "a": [0, 1]}, index=["a", "b"]), ["a", "b"])
     {'a': {'b': 5, 'a': 0}, 'b': {'b': 0, 'a': 1}}
     """
     columns = {name: np.asarray(given[name]).tolist() for name in _names(given)}
-    actions = _taken_actions(given, columns, labels)
+    actions = _pop_action_names(given, columns, labels)
     classes = as_labels(list(columns), labels)
     classes = list(columns) if classes is None else classes
     if len(classes) != len(labels) or set(classes) != set(labels):
@@ -66,34 +64,34 @@ def _names(given: Any) -> list[Any]:
     return list(given.column_names if hasattr(given, "column_names") else given.columns)
 
 
-def _taken_actions(
+def _pop_action_names(
     given: Any, columns: dict[Any, list[Any]], labels: list[Any]
 ) -> list[Any] | None:
-    """Names of the rows, taken out of the columns if they are there; None: they have none."""
-    called = {*labels, *map(str, labels)}
+    """Return the names of the rows, removing their column from `columns`; None without names."""
+    class_names = {*labels, *map(str, labels)}
     for name, cells in columns.items():
-        if name not in called and cells and all(isinstance(cell, str) for cell in cells):
+        if name not in class_names and cells and all(isinstance(cell, str) for cell in cells):
             del columns[name]
-            return _as_known(cells, labels)
+            return _match_labels(cells, labels)
     index = getattr(given, "index", None)
     if index is None or callable(index):
         return None
-    found = _as_known(list(index), labels)
-    return None if found == list(range(len(found))) and found != labels else found
+    names = _match_labels(list(index), labels)
+    return None if names == list(range(len(names))) and names != labels else names
 
 
-def _as_known(names: list[Any], labels: list[Any]) -> list[Any]:
-    """Labels that are no texts may be told by their texts."""
+def _match_labels(names: list[Any], labels: list[Any]) -> list[Any]:
+    """Replace the text of a label by the label itself."""
     text = {str(label): label for label in labels}
     return [name if name in labels else text.get(name, name) for name in names]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Costs:
-    """Costs of A actions where K classes may be true."""
+    """Costs of A actions for K true classes."""
 
     labels: Labels  # (K,)
-    actions: tuple[Hashable, ...]  # A names: of classes, as in `labels`, and others
+    actions: tuple[Hashable, ...]  # A names: classes, as in `labels`, and other actions
     cost: Floats  # (A, K)
 
     def __post_init__(self) -> None:
@@ -106,16 +104,15 @@ class Costs:
 
     @classmethod
     def of(cls, given: Any, labels: Labels) -> Costs:
-        """From a mapping, a square array or a data frame.
+        """Create from a mapping, a square array or a data frame.
 
         Parameters
         ----------
         given
-            {action: {class: cost}}: where nothing is said, a right decision costs 0 and a wrong one
-            1; an action that is no class says its cost for every class, and a mapping without any
-            class has no other actions than its own. Or a (K, K) array, both sides in the order of
-            `labels`. Or a data frame with classes as columns and actions as rows, in any order:
-            see `decision.frames`.
+            {action: {class: cost}}: by default a correct decision costs 0 and a wrong one 1. An
+            action that is not a class needs a cost for every class; if no key is a class, the
+            keys are all the actions. Or a (K, K) array, both axes in the order of `labels`. Or a
+            data frame with classes as columns and actions as rows, in any order.
         labels
             (K,) the classes.
 
@@ -132,24 +129,24 @@ class Costs:
         if isinstance(given, Mapping):
             return cls._of_mapping(given, labels)
         try:
-            found = np.array(given, dtype=np.float64)
+            cost = np.array(given, dtype=np.float64)
         except (TypeError, ValueError):
             raise CostError.not_costs(type(given).__name__) from None
-        if found.shape != (len(labels), len(labels)):
-            raise CostError.of_shape(found.shape, labels.tolist())
-        return cls(labels, tuple(labels.tolist()), found)
+        if cost.shape != (len(labels), len(labels)):
+            raise CostError.of_shape(cost.shape, labels.tolist())
+        return cls(labels, tuple(labels.tolist()), cost)
 
     @classmethod
     def zero_one(cls, labels: Labels) -> Costs:
-        """Every error costs 1."""
+        """Return costs of 1 for every error."""
         return cls(labels, tuple(labels.tolist()), 1.0 - np.eye(len(labels)))
 
     @classmethod
     def of_threshold(cls, given: Any, labels: Labels) -> Costs:
-        """From thresholds: the class with the largest posterior for its threshold is decided.
+        """Create from thresholds: the class with the largest posterior / threshold is decided.
 
-        A number is that of the second of two classes; else one for each class, as a mapping or in
-        the order of the labels. In a mapping of two classes, one may be left to follow.
+        A number is the threshold of the second of two classes; otherwise pass one for each class,
+        as a mapping or in the order of the labels. With two classes, a mapping may name only one.
         """
         limits = _limits(given, labels)
         if len(labels) == 2:
@@ -172,12 +169,12 @@ class Costs:
         return cls(labels, tuple(actions), cost)
 
     def over(self, places: npt.NDArray[np.intp]) -> Costs:
-        """The actions at these places alone."""
+        """Return the costs of the actions at these positions."""
         actions = tuple(self.actions[place] for place in places)
         return Costs(self.labels, actions, self.cost[places])
 
     def classes_only(self) -> Costs | None:
-        """The actions that are classes, all of them; None where they are not, so 0 and 1 hold."""
+        """Return the costs of the classes, without other actions; None if not all are actions."""
         if self.actions[: len(self.labels)] != tuple(self.labels.tolist()):
             return None
         return self.over(np.arange(len(self.labels)))
@@ -188,23 +185,23 @@ class Costs:
         return at_equal_shares > bound or self.dearest() > bound * (1 + TIE)
 
     def dearest(self) -> float:
-        """Upper bound of the least expected cost: the most that any posterior makes one pay.
+        """Return the largest least expected cost over all posteriors, or an upper bound of it.
 
-        It is the value of a game, max over p of min over actions; with 0 and 1 it is 1 - 1/K.
+        It is the value of a game, max over p of min over actions; for 0-1 costs it is 1 - 1/K.
         """
         from scipy.optimize import linprog
 
         if self.cost.size > _LARGE:
             return float(self.cost.max(axis=1).min())
         A, K = self.cost.shape
-        found = linprog(
+        solution = linprog(
             np.append(np.zeros(K), -1.0),
             A_ub=np.column_stack([-self.cost, np.ones(A)]),
             b_ub=np.zeros(A),
             A_eq=np.append(np.ones(K), 0.0)[None],
             b_eq=[1.0],
         )
-        return -float(found.fun or 0.0)
+        return -float(solution.fun or 0.0)
 
     def _by_name(self) -> dict[Hashable, dict[Any, float]]:
         names = self.labels.tolist()
@@ -212,13 +209,13 @@ class Costs:
         return {action: dict(zip(names, row, strict=True)) for action, row in rows}
 
 
-_LARGE = 1 << 16  # cells; beyond, a bound that is easier to find will do
+_LARGE = 1 << 16  # cells; above, a cheaper bound is used
 
 
 def cost_threshold(positive: float, negative: float) -> float:
-    """The threshold t for the positive class that two costs of errors make.
+    """Return the threshold of the positive class for two costs of errors.
 
-    `positive` is what a positive called negative costs, `negative` the other way round; say + where
+    `positive` is the cost of a false negative, `negative` that of a false positive. Predict + where
     p positive > (1 - p) negative, so t = negative / (positive + negative).
 
     >>> cost_threshold(9, 1)
@@ -228,7 +225,7 @@ def cost_threshold(positive: float, negative: float) -> float:
 
 
 def rescaled_odds(log_odds: Floats, *, positive: float, negative: float) -> Floats:
-    """(n,) log of y/(1-y) m-/m+: the odds that balanced classes would have (rescaling).
+    """Return the (n,) log of y/(1-y) m-/m+, the log odds for balanced classes (rescaling).
 
     >>> rescaled_odds(np.log([0.25]), positive=1.0, negative=4.0).round(12)
     array([0.])
@@ -242,7 +239,7 @@ def _diagonal(actions: Sequence[Hashable], labels: list[Any]) -> list[tuple[int,
 
 
 def _fill(row: Floats, action: Hashable, given: Any, place: dict[Any, int]) -> None:
-    """Costs of one action over the usual ones, (K,); one that is no class says them all."""
+    """Write the given costs of one action into its (K,) row of default costs."""
     names = list(place)
     if not isinstance(given, Mapping):
         raise CostError.of_row(action, given, names)
@@ -260,7 +257,7 @@ def _fill(row: Floats, action: Hashable, given: Any, place: dict[Any, int]) -> N
 
 
 def _limits(given: Any, labels: Labels) -> Floats:
-    """(K,) threshold of each class, in [0, 1]; with two classes they add up to 1 if one is told."""
+    """Return the (K,) thresholds in [0, 1]; with two classes and one given they sum to 1."""
     names = labels.tolist()
     if isinstance(given, Mapping):
         known = all(label in names for label in given)
@@ -285,11 +282,11 @@ def _limits(given: Any, labels: Labels) -> Floats:
 
 
 def unit(value: Any, name: str) -> float:
-    """A number in [0, 1], or the error that says what it is."""
+    """Return a number in [0, 1] as a float; raise ThresholdError otherwise."""
     try:
-        found = float(value)
+        number = float(value)
     except (TypeError, ValueError):
         raise ThresholdError.of_value(name, repr(value)) from None
-    if not 0.0 <= found <= 1.0:
-        raise ThresholdError.of_value(name, f"{found:g}")
-    return found
+    if not 0.0 <= number <= 1.0:
+        raise ThresholdError.of_value(name, f"{number:g}")
+    return number

@@ -1,22 +1,21 @@
-"""What deciding costs, over all thresholds at once.
+"""Risk-coverage curves and cost curves of held-out rows, over all thresholds at once.
 
-Risk and coverage: rows are decided from the least doubtful on (least expected cost). Where a share
-is rejected,
+Risk and coverage: rows are decided in the order of their least expected cost. If a share of them is
+rejected,
 
     risk = cost of the decided rows / their weight        area = integral of risk over coverage
 
-Cost curve (Drummond and Holte 2006), two classes: a threshold is a line, and the best ones
-make the lower envelope, which is the hull of the ROC curve:
+Cost curve (Drummond and Holte 2006), two classes: each threshold is a line, and the best ones form
+the lower envelope, which corresponds to the hull of the ROC curve:
 
     PC = p(+) C(-|+) / [p(+) C(-|+) + p(-) C(+|-)]
     normalised expected cost = FNR PC + FPR (1 - PC)      area = that of the lower envelope
 
-The area is 1/4 for scores that say nothing and 0 for perfect ones.
+The area is 1/4 for scores without information and 0 for perfect ones.
 
-Held-out rows at the door of curves and tuning: log posteriors, true classes, weights, costs.
-
-Codes count the columns of the posteriors, from 0. Labels do as well, where it is known which column
-is whose: by `classes`, by the names of the columns of a data frame, or by the labels of the costs.
+True classes are passed as codes, the column numbers of the posteriors from 0; or as labels, if the
+label of each column is known: from `classes`, from the column names of a data frame, or from the
+labels of the costs.
 """
 
 from __future__ import annotations
@@ -38,8 +37,8 @@ from discriminant.table.labels import classes_of_columns, code_labels, encode_la
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class HeldOut:
-    """n rows of K classes that were not fitted."""
+class HeldOutPosteriors:
+    """Validated log posteriors, true classes, weights and costs of n held-out rows."""
 
     log_posterior: Floats  # (n, K)
     codes: Codes  # (n,)
@@ -55,10 +54,11 @@ class HeldOut:
         classes: Any = None,
         sample_weight: Any = None,
         costs: Any = None,
-    ) -> HeldOut:
-        """Checked; the columns in the order of `classes`, or else as they are.
+    ) -> HeldOutPosteriors:
+        """Validate the input; the columns are put in the order of `classes`, if given.
 
-        >>> HeldOut.of(np.log([[0.9, 0.1]]), ["ill"], classes=["well", "ill"]).codes.tolist()
+        >>> classes = ["well", "ill"]
+        >>> HeldOutPosteriors.of(np.log([[0.9, 0.1]]), ["ill"], classes=classes).codes.tolist()
         [1]
         """
         known = _known(log_posterior, classes, costs)
@@ -79,21 +79,21 @@ class HeldOut:
 
 
 def _known(log_posterior: Any, classes: Any, costs: Any) -> Labels | None:
-    """(K,) labels in the order that codes have; None if nothing says them."""
+    """Return the (K,) labels in the order of the codes; None if they are not known."""
     if classes is None and isinstance(costs, Costs):
         return costs.labels
     if classes is None:
         classes = classes_of_columns(log_posterior, found=[], classes=None, what="log_posterior")
     if classes is None:
         return None
-    found, place = encode_labels(classes)
-    if len(found) < len(place):
+    labels, codes = encode_labels(classes)
+    if len(labels) < len(codes):
         raise LabelError.duplicate_classes(np.asarray(classes).tolist())
-    return np.asarray(found[place])
+    return np.asarray(labels[codes])
 
 
 def _places(log_posterior: Any, known: Labels) -> list[int]:
-    """(K,) the column of each label."""
+    """Return the (K,) column of each label."""
     names = known.tolist()
     found = classes_of_columns(log_posterior, found=names, classes=names, what="log_posterior")
     return [list(found).index(name) for name in names]
@@ -113,11 +113,11 @@ def _codes(truth: Any, known: Labels | None, classes: int, *, by_label: bool) ->
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RiskCoverage:
-    """Risk of the decided rows for every share that can be rejected, rising coverage."""
+    """Risk of the decided rows for every possible coverage, in increasing order."""
 
     coverage: Floats  # (m,) share of the weight that is decided, up to 1
-    risk: Floats  # (m,) mean cost of what is decided
-    bound: Floats  # (m,) the largest least expected cost that is still decided
+    risk: Floats  # (m,) mean cost of the decided rows
+    bound: Floats  # (m,) largest least expected cost among the decided rows
     area: float
 
     @property
@@ -128,15 +128,15 @@ class RiskCoverage:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CostCurve:
-    """Lower envelope of the normalised expected cost, a corner at a time."""
+    """Corners of the lower envelope of the normalised expected cost."""
 
     probability_cost: Floats  # (m,) from 0 to 1
     cost: Floats  # (m,) normalised expected cost
-    threshold: Floats  # (m - 1,) least posterior of the second class to say it, between corners
+    threshold: Floats  # (m - 1,) least posterior to predict the second class, between corners
     area: float
 
     def at(self, probability_cost: Floats) -> Floats:
-        """The least cost at other probability costs."""
+        """Return the least cost at other probability costs."""
         return np.interp(probability_cost, self.probability_cost, self.cost)
 
 
@@ -149,29 +149,29 @@ def risk_coverage(
     sample_weight: Any = None,
     costs: Any = None,
 ) -> RiskCoverage:
-    """Error, or cost, of the rows that are decided against their share.
+    """Return the error, or cost, of the decided rows for every coverage.
 
     Parameters
     ----------
     log_posterior
-        (n, K) logarithms of posteriors of rows that were not fitted.
+        (n, K) log posteriors of held-out rows.
     truth
-        (n,) codes of the true classes, which count the columns from 0; or, with `classes`, labels.
+        (n,) codes of the true classes, column numbers from 0; or, with `classes`, labels.
     classes
-        (K,) label of each column, such as `model.classes_`; a data frame may name its columns so.
+        (K,) label of each column, such as `model.classes_`; default: the column names of a frame.
     sample_weight
-        (n,) how often each row counts.
+        (n,) weights of the rows.
     costs
         As the cost of `Decision`, or a `Costs`; None: every error costs 1.
 
     Examples
     --------
     >>> log_posterior = np.log([[0.9, 0.1], [0.8, 0.2], [0.4, 0.6], [0.3, 0.7]])
-    >>> found = risk_coverage(log_posterior, np.array([0, 0, 0, 1]))
-    >>> found.coverage.tolist(), found.risk.tolist()
+    >>> curve = risk_coverage(log_posterior, np.array([0, 0, 0, 1]))
+    >>> curve.coverage.tolist(), curve.risk.tolist()
     ([0.25, 0.5, 0.75, 1.0], [0.0, 0.0, 0.0, 0.25])
     """
-    rows = HeldOut.of(
+    rows = HeldOutPosteriors.of(
         log_posterior, truth, classes=classes, sample_weight=sample_weight, costs=costs
     )
     best, doubt = least_cost(rows.log_posterior, rows.costs)
@@ -180,7 +180,7 @@ def risk_coverage(
     last = last_of_ties(doubt[order])
     decided = np.cumsum(weight[order])[last]
     cost = np.cumsum((weight * paid)[order])[last]
-    some = decided > 0  # rows of no weight at the start
+    some = decided > 0  # rows with weight 0 at the start
     decided, cost, bound = decided[some], cost[some], doubt[order][last][some]
     coverage, risk = decided / decided[-1], cost / decided
     area = float(np.diff(coverage, prepend=0.0) @ risk)
@@ -191,7 +191,7 @@ def risk_coverage(
 def cost_curve(
     log_posterior: Any, truth: Any, *, classes: Any = None, sample_weight: Any = None
 ) -> CostCurve:
-    """Least normalised expected cost of two classes; the second one is the positive one.
+    """Return the cost curve of two classes, of which the second is the positive one.
 
     The arguments are those of `risk_coverage`.
 
@@ -199,7 +199,7 @@ def cost_curve(
     >>> cost_curve(log_posterior, np.array([0, 0, 1, 1])).area
     0.0
     """
-    rows = HeldOut.of(log_posterior, truth, classes=classes, sample_weight=sample_weight)
+    rows = HeldOutPosteriors.of(log_posterior, truth, classes=classes, sample_weight=sample_weight)
     if rows.log_posterior.shape[1] != 2:
         raise PosteriorError.of_shape(rows.log_posterior.shape, 2)
     fpr, tpr, least = _roc(rows)
@@ -213,7 +213,7 @@ def cost_curve(
 
 
 def last_of_ties(rising: Floats) -> npt.NDArray[np.intp]:
-    """Places of the last of each run of equal costs, which are decided together or not at all.
+    """Return the last index of each run of equal costs, whose rows are decided together.
 
     >>> last_of_ties(np.array([0.1, 0.2, 0.2 + 1e-16, 0.3])).tolist()
     [0, 2, 3]
@@ -222,14 +222,14 @@ def last_of_ties(rising: Floats) -> npt.NDArray[np.intp]:
 
 
 def paid_costs(decided: Codes, codes: Codes, costs: Costs | None) -> Floats:
-    """(n,) what deciding so cost, now that the classes are known."""
+    """Return the (n,) costs of the decisions, given the true classes."""
     if costs is None:
         return np.asarray(decided != codes, dtype=np.float64)
     return np.asarray(costs.cost[decided, codes])
 
 
-def _roc(rows: HeldOut) -> tuple[Floats, Floats, Floats]:
-    """(m,) false and true positive rates from none to all, and the least posterior called +."""
+def _roc(rows: HeldOutPosteriors) -> tuple[Floats, Floats, Floats]:
+    """Return (m,) false and true positive rates, and the least posterior predicted as +."""
     log_posterior, codes, weight = rows.log_posterior, rows.codes, rows.weight
     odds = log_posterior[:, 1] - log_posterior[:, 0]
     order = np.argsort(-odds, kind="stable")
@@ -249,14 +249,14 @@ def _roc(rows: HeldOut) -> tuple[Floats, Floats, Floats]:
 
 
 def _hull(fpr: Floats, tpr: Floats) -> npt.NDArray[np.intp]:
-    """Places on the upper convex hull, from (0, 0) to (1, 1), by pooling adjacent violators.
+    """Return the indices on the upper convex hull, from (0, 0) to (1, 1).
 
     The slopes of the hull are the isotonic regression of the share of positives on the order.
     """
     from scipy.optimize import isotonic_regression
 
     across, up = np.diff(fpr), np.diff(tpr)
-    some = np.flatnonzero(across + up > 0)  # the others are rows of no weight
+    some = np.flatnonzero(across + up > 0)  # the others are rows with weight 0
     weight = (across + up)[some]
-    found = isotonic_regression(up[some] / weight, weights=weight, increasing=False)
-    return np.asarray(np.append(0, some[found.blocks[1:] - 1] + 1))
+    slopes = isotonic_regression(up[some] / weight, weights=weight, increasing=False)
+    return np.asarray(np.append(0, some[slopes.blocks[1:] - 1] + 1))

@@ -1,13 +1,14 @@
-"""Thresholds chosen by what they would have cost on held-out rows.
+"""Tune thresholds and reject bounds by their cost on held-out rows.
 
-Where posteriors are honest there is nothing to tune: the least expected cost decides, and a row is
-rejected where it exceeds the cost of rejecting. These are for posteriors that are not.
+With calibrated posteriors there is nothing to tune: the least expected cost decides, and a row is
+rejected where it exceeds the cost of rejecting. These are for posteriors that are not calibrated.
 
-    reject     the bound b of least mean (cost paid where doubt <= b, cost of rejecting elsewhere)
-    threshold  t of least mean cost of deciding the largest P(k|x) / t_k, sum t = 1
+    reject     the bound b with the least mean cost: of deciding where the least expected cost is
+               <= b, of rejecting elsewhere
+    threshold  t with the least mean cost of deciding the largest P(k|x) / t_k, sum t = 1
 
 The mean cost changes only where a row changes sides, so each search is exact: over all rows for a
-bound, and class by class for K thresholds, until no single class can be moved to advantage.
+bound, and class by class for K thresholds, until no change of a single class lowers the cost.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ import numpy.typing as npt
 
 from discriminant.decision.actions import exceeds, least_cost, reject_cost
 from discriminant.decision.costs import unit
-from discriminant.decision.curves import HeldOut, last_of_ties, paid_costs
+from discriminant.decision.curves import HeldOutPosteriors, last_of_ties, paid_costs
 from discriminant.errors import ThresholdError
 from discriminant.errors.foreign_options import named_options
 from discriminant.moments.probability_scores import TIE
@@ -31,7 +32,7 @@ _ROUNDS = 50  # over all classes
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TunedReject:
-    """Where to begin to reject."""
+    """Tuned bound of the reject option."""
 
     bound: float  # reject where the least expected cost is larger; Decision's reject={"cost": ...}
     cost: float  # mean cost on the held-out rows
@@ -39,15 +40,15 @@ class TunedReject:
 
     @property
     def threshold(self) -> float:
-        """The same as a least posterior, if every error costs 1."""
+        """Equivalent threshold on the posterior, if every error costs 1."""
         return 1.0 - self.bound
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TunedThreshold:
-    """Thresholds of K classes."""
+    """Tuned thresholds of K classes."""
 
-    threshold: Floats  # (K,) sum to 1; of two classes the second is the usual one
+    threshold: Floats  # (K,) sum to 1; with two classes the second is the usual threshold
     cost: float  # mean cost on the held-out rows
     untuned: float  # mean cost by least expected cost, for comparison
 
@@ -62,17 +63,17 @@ def tuned_reject(
     costs: Any = None,
     sample_weight: Any = None,
 ) -> TunedReject:
-    """The bound of doubt beyond which rejecting, at cost `reject`, was the cheaper.
+    """Return the bound of the expected cost above which rejecting, at cost `reject`, is cheaper.
 
     The other arguments are those of `risk_coverage`.
 
     >>> log_posterior = np.log([[0.9, 0.1], [0.8, 0.2], [0.4, 0.6], [0.3, 0.7]])
-    >>> found = tuned_reject(log_posterior, np.array([0, 0, 0, 1]), reject=0.3)
-    >>> round(found.bound, 3), round(found.cost, 3)
+    >>> tuned = tuned_reject(log_posterior, np.array([0, 0, 0, 1]), reject=0.3)
+    >>> round(tuned.bound, 3), round(tuned.cost, 3)
     (0.35, 0.075)
     """
     reject = reject_cost(reject)
-    rows = HeldOut.of(
+    rows = HeldOutPosteriors.of(
         log_posterior, truth, classes=classes, sample_weight=sample_weight, costs=costs
     )
     best, doubt = least_cost(rows.log_posterior, rows.costs)
@@ -83,9 +84,9 @@ def tuned_reject(
         paid_costs(best, rows.codes, rows.costs) - reject
     )  # of deciding rather than rejecting
     edge, total = _best_cut(doubt[order], gain[order], last_of_ties(doubt[order]))
-    taken = weight[~exceeds(doubt, edge)].sum() / weight.sum()
+    decided = weight[~exceeds(doubt, edge)].sum() / weight.sum()
     cost = max(total / float(weight.sum()) + reject, 0.0)
-    return TunedReject(max(edge, 0.0), cost, float(1.0 - taken))  # 0 rejects all
+    return TunedReject(max(edge, 0.0), cost, float(1.0 - decided))  # 0 rejects all
 
 
 @named_options
@@ -98,14 +99,14 @@ def tuned_threshold(
     sample_weight: Any = None,
     thresholds: npt.ArrayLike | None = None,
 ) -> TunedThreshold:
-    """Thresholds of least mean cost on held-out rows.
+    """Return the thresholds with the least mean cost on held-out rows.
 
     Parameters
     ----------
     log_posterior, truth, classes, sample_weight
         As in `risk_coverage`.
     costs
-        Of deciding each class (other actions are left out); None: every error costs 1.
+        Costs of deciding each class (other actions are ignored); None: every error costs 1.
     thresholds
         For two classes, increasing candidates for the second; None: all that differ.
 
@@ -115,7 +116,7 @@ def tuned_threshold(
     >>> tuned_threshold(log_posterior, np.array([0, 0, 1, 1])).threshold.round(3)
     array([0.652, 0.348])
     """
-    rows = HeldOut.of(
+    rows = HeldOutPosteriors.of(
         log_posterior, truth, classes=classes, sample_weight=sample_weight, costs=costs
     )
     n, K = rows.log_posterior.shape

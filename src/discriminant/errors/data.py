@@ -483,7 +483,7 @@ class ShapeError(InputError):
 
     @classmethod
     def not_a_table(cls, kind: str) -> ShapeError:
-        if kind in ("Parted", "PartitionedTable"):
+        if kind == "PartitionedTable":
             return cls(
                 "Expected 2D array, got a partitioned table (discriminant.rows) instead, whose "
                 "predictions need not fit into memory. Pass its files or table to "

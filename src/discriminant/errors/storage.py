@@ -164,7 +164,7 @@ class NeedsMemoryError(InputError):
 
     of = template("name, source, rows, sampled")(
         "{name} needs its rows in memory, but {source} is a partitioned table of {rows:,} rows. "
-        "Fit it to a sample (`rows.drawn` holds {sampled:,}, from all partitions), or use a "
+        "Fit it to a sample (`rows.sample` holds {sampled:,}, from all partitions), or use a "
         "model that reads partitions: LDA, QDA, RDA, NearestMean, Fisher, LeastSquares, Logistic."
     )
 

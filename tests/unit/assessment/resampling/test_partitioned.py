@@ -145,7 +145,7 @@ def test_a_model_that_needs_rows_says_so_and_takes_them_where_they_are_few(model
     from dataclasses import replace
 
     many = replace(rows, row_sample=RowSample(rows.sample.take(np.arange(100))))
-    with pytest.raises(NeedsMemoryError, match=r"300 rows in parts.*rows\.sample.*100"):
+    with pytest.raises(NeedsMemoryError, match=r"partitioned table of 300 rows.*rows\.sample.*100"):
         clone(model).fit(many)
 
 

@@ -277,5 +277,5 @@ def test_a_source_without_weights_refuses_them():
     from sklearn.neighbors import KNeighborsClassifier
 
     members = [("a", LogisticRegression(), SEPAL), ("b", KNeighborsClassifier(), PETAL)]
-    with pytest.raises(WeightError, match="KNeighborsClassifier takes no sample_weight"):
+    with pytest.raises(WeightError, match="KNeighborsClassifier does not support sample_weight"):
         Fusion(members).fit(X, SPECIES, sample_weight=np.ones(150))

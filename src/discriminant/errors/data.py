@@ -96,7 +96,7 @@ class LabelError(InputError):
     )
 
     duplicate_classes = template("labels")(
-        "classes=[{labels:list}] names a class twice. Name each class once."
+        "classes={labels!r} names a class twice. Name each class once."
     )
 
     @classmethod

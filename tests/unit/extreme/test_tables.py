@@ -154,7 +154,7 @@ def test_a_study_fits_a_classifier_of_ones_own(goods):
 
 def test_a_classifier_that_takes_no_weights_is_told_of_them(goods):
     found = dd.study(goods.assign(w=1.0), target="kind", weight="w", folds=3)
-    with pytest.raises(WeightError, match="LabelTree takes no sample_weight"):
+    with pytest.raises(WeightError, match="LabelTree does not support sample_weight"):
         found.fitted(dd.LabelTree())
 
 

@@ -153,7 +153,7 @@ def batch_passes(X, t):
 def test_batch_that_needs_more_passes_did_not_converge():
     """Two columns of iris, in centimetres: separable, but after more than 1000 passes."""
     X, y = IRIS[0][:100, :2], IRIS[1][:100]
-    with pytest.warns(NotConvergedWarning, match="did not converge: .* 1000 passes") as caught:
+    with pytest.warns(NotConvergedWarning, match="did not converge in 1000 passes") as caught:
         model = Perceptron(update="batch", standardize=False).fit(X, y)
     assert "A linear programme shows that a separating boundary exists" in str(caught[0].message)
     assert "max_passes=10000" in str(caught[0].message) and len(caught) == 1
@@ -179,7 +179,7 @@ def test_the_pocket_is_never_worse_than_the_last_weights():
 
 def test_an_average_with_rows_wrong_says_which_weights_have_none():
     rows = np.random.default_rng(6).integers(-3, 4, (8, 2)).astype(float)
-    with pytest.warns(NotConvergedWarning, match=r"average.*1 of 8 rows .*keep=\"pocket\""):
+    with pytest.warns(NotConvergedWarning, match=r"average.*1 of 8 rows.*keep=\"pocket\""):
         Perceptron(keep="average").fit(rows, rows @ [1.0, 2.0] > 0.5)
 
 

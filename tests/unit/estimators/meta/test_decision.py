@@ -749,7 +749,7 @@ HELD_OUT = [
     ("probabilities for logs", (np.exp(LOGS), [0, 1]), {}, PosteriorError, r"row 0 .*sum to 4\.21998, not 1. Pass the logarithms"),
     ("NaN", (np.where(np.isclose(LOGS, LOGS[1, 2]), np.nan, LOGS), [0, 1]), {}, PosteriorError, r"row 1 .*sum to nan.*without NaN"),
     ("no rows", (LOGS[:0], []), {}, PosteriorError, r"shape \(0, 3\)"),
-    ("labels for codes", (LOGS, ["a", "b"]), {}, LabelError, r"labels, 'a', 'b', .*pass classes=.*model\.classes_"),
+    ("labels for codes", (LOGS, ["a", "b"]), {}, LabelError, r"labels \('a', 'b'\).*Pass classes=.*model\.classes_"),
     ("labels that are numbers", (LOGS, [1, 3]), {}, LabelError, r"row 1 .* is 3, .*0 to 2.*pass classes="),
     ("an unknown label", (LOGS, ["a", "z"]), {"classes": LABELS}, LabelError, r"Unknown class\(es\) 'z'"),
     ("a class twice", (LOGS, ["a", "b"]), {"classes": ["a", "b", "b"]}, LabelError, r"'b'"),
@@ -779,10 +779,10 @@ BAD = [
     (42, {"cost": np.ones((2, 3))}, CostError, r"\(2, 3\) for 3 classes.*'setosa', 'versicolor', 'virginica'"),
     (42, {"cost": {"setosa": {"rosa": 1}}}, CostError, r"'setosa' mentions 'rosa'.*'virginica'"),
     (42, {"cost": {"setos": {"setosa": 1}, "setosa": {}}}, CostError, r"cost mentions 'setos', which is not one of the classes.*none is given for 'versicolor', 'virginica'\."),
-    (42, {"cost": pd.DataFrame(np.zeros((3, 3)), columns=list("abc"))}, CostError, r"columns of cost are 'a', 'b', 'c', the classes are 'setosa'"),
+    (42, {"cost": pd.DataFrame(np.zeros((3, 3)), columns=list("abc"))}, CostError, r"columns of cost are 'a', 'b', 'c', but the classes are 'setosa'"),
     (42, {"cost": pl.DataFrame(1 - np.eye(3))}, CostError, r"columns of cost are 'column_0', .* classes are 'setosa'"),
-    (42, {"cost": pl.DataFrame(1 - np.eye(3), schema=["virginica", "setosa", "versicolor"])[[1, 2, 0]]}, CostError, r"3 rows of cost have no names.*order of the columns, 'virginica', 'setosa', 'versicolor'.*Name the decisions"),
-    (42, {"cost": pd.DataFrame(np.ones((2, 3)), columns=["setosa", "versicolor", "virginica"])}, CostError, r"2 rows of cost have no names.*must be 3 rows"),
+    (42, {"cost": pl.DataFrame(1 - np.eye(3), schema=["virginica", "setosa", "versicolor"])[[1, 2, 0]]}, CostError, r"3 rows of cost have no names.*order of the columns \('virginica', 'setosa', 'versicolor'\).*Name the decisions"),
+    (42, {"cost": pd.DataFrame(np.ones((2, 3)), columns=["setosa", "versicolor", "virginica"])}, CostError, r"2 rows of cost have no names.*if there are 3 rows"),
     (42, {"cost": "cheap"}, CostError, r"cost is a str"),
     (43, {"cost": {"setosa": 3}}, CostError, r"cost of 'setosa' is 3: pass \{class: cost\}"),
     (43, {"cost": [[0, 1, 1], [np.nan, 0, 1], [1, 1, 0]]}, CostError, r"'versicolor' where 'setosa' is true is nan"),
@@ -838,7 +838,9 @@ def test_candidates_for_a_threshold_must_increase_in_the_unit_interval(threshold
 
 
 def test_outliers_need_rows_enough():
-    with pytest.raises(TooFewRowsError, match=r"6 row.* for 4 features and 3 classes.*from 7 rows"):
+    with pytest.raises(
+        TooFewRowsError, match=r"6 rows .*among 4 features and 3 classes: 7 or more"
+    ):
         Decision(GaussianNB(), outlier=0.01).fit(X[::25], SPECIES[::25])
 
 
@@ -881,7 +883,7 @@ def test_posteriors_that_are_no_numbers_are_refused():
 def test_weights_that_a_classifier_cannot_take_are_refused():
     from sklearn.neighbors import KNeighborsClassifier
 
-    with pytest.raises(WeightError, match="KNeighborsClassifier takes no sample_weight"):
+    with pytest.raises(WeightError, match="KNeighborsClassifier does not support sample_weight"):
         Decision(KNeighborsClassifier()).fit(X, SPECIES, sample_weight=np.ones(150))
 
 

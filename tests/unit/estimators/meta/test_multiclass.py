@@ -282,7 +282,7 @@ def test_an_option_that_cannot_be_is_named(options):
 
 
 def test_weights_that_the_classifier_does_not_take_are_refused():
-    with pytest.raises(WeightError, match="KNeighborsClassifier takes no sample_weight"):
+    with pytest.raises(WeightError, match="KNeighborsClassifier does not support sample_weight"):
         OneVsOne(KNeighborsClassifier()).fit(IRIS, SPECIES, sample_weight=np.ones(150))
 
 

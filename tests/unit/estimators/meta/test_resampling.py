@@ -1001,7 +1001,7 @@ REFUSED = [
     (Reweighted(LDA(), {"rare": -1.0}), OptionError, "weights=-1.0.*not negative"),
     (Reweighted(LDA(), [1.0, 2.0, 3.0]), OptionError, r"weights='array of shape \(3,\)'.*2 classes"),
     (Resampled(LDA(), "smote", neighbours=1, strategy={"rare": 2}), ResamplingError, "'rare' has 4.*requests 2.*'smote'.*4 or more"),
-    (Reweighted(KNeighborsClassifier()), ClassWeightError, "KNeighborsClassifier takes no sample_weight.*Resampled"),
+    (Reweighted(KNeighborsClassifier()), ClassWeightError, "KNeighborsClassifier does not support sample_weight.*Resampled"),
     (EasyEnsemble(LDA(), 0), OptionError, "subsets=0.*1 or more"),
 ]  # fmt: skip
 

@@ -1,7 +1,8 @@
-"""Basis: polynomial terms and Gaussian kernels as a scikit-learn transformer.
+"""Basis: polynomial terms and Gaussian kernels of the features, as a scikit-learn transformer.
 
-One pass over the rows gives their mean and spread, and with them the origin of the powers; centres
-are given, or found by k-means among some of the rows. What the columns are: `table.basis`.
+One pass over the rows gives means and standard deviations, and with them the origin of the powers;
+kernel centres are given, or found by k-means in a sample of the rows. The columns themselves are
+computed by `table.basis`.
 """
 
 from __future__ import annotations
@@ -28,51 +29,59 @@ from discriminant.table.basis import (
 from discriminant.table.blocks import Features, Floats, Schema, dense, is_sparse, numbered
 from discriminant.table.memory import Table, open_features
 
-_BLOCK = 1 << 17  # numbers of a block of rows: it stays in the cache while it is multiplied out
-_SAMPLE = 1 << 13  # rows that k-means looks at, at most, unless centres are many
-_EACH = 32  # rows that it looks at for each centre then
+_BLOCK = 1 << 17  # numbers in a block of rows, so that it stays in the cache
+_SAMPLE = 1 << 13  # rows in the sample for k-means
+_EACH = 32  # rows per centre in the sample, if centres are many
 
 
 class Basis(TransformerMixin, RowEstimator):
-    """Powers, products and Gaussian kernels of the features, so that linear is not straight.
+    """Polynomial terms and Gaussian kernels: curved boundaries by linear models.
 
-    Columns are, in this order: the features as they are; their powers and products, about an
-    origin; kernels exp(-|x - centre|^2 / (2 width^2)). There is no column of ones: every model
-    here has an intercept.
+    Columns are, in this order: the features themselves; their powers and products about an origin;
+    kernels exp(-|x - centre|^2 / (2 width^2)). There is no column of ones: every model of this
+    package has an intercept.
 
     Parameters
     ----------
-    degree
-        Of the polynomial. 1: the features themselves; None: not even these, kernels alone.
-    interactions
-        True: powers and products; 'only': products of different features and no powers; False:
-        powers and no products.
-    origin
-        What powers and products are taken about. 'mean': (x - origin)^2 with the mean of the
-        column, rounded to the decimal place its spread begins at, so that names can be read. The
-        coefficient of x is then the slope for a row near the mean, and squares lose no digit
-        however far from zero rows are. 'zero': x^2 itself, R's I(x^2). Or d numbers. The span is
-        the same, so fits without a penalty are the same but for rounding. Sparse rows keep their
-        zeros: there 'mean' is zero.
-    centres
-        Of the kernels. None: no kernels; a whole number: so many, by k-means; (m, d) numbers in
-        the order of the columns, or a frame with their names.
-    width
-        Of the kernels: one number, in the unit of the features (bring features of different units
-        to one scale first). None: the median distance between two centres; of a single centre the
-        root mean square distance of the rows from it.
-    max_columns
-        More columns than these are refused before any is made.
-    random_state
-        Seed of k-means, and of the rows it looks at: 8,192, or 32 a centre, if there are more.
+    degree : int or None, default 2
+        Degree of the polynomial. 1: the features themselves; None: kernels alone.
+    interactions : bool or 'only', default True
+        True: powers and products; 'only': products of different features without powers; False:
+        powers without products.
+    origin : {'mean', 'zero'} or array of shape (d,), default 'mean'
+        Origin of powers and products. 'mean': (x - origin)^2 with the mean of the column, rounded
+        to the leading decimal of its standard deviation so that names are readable; the coefficient
+        of x is then the slope near the mean, and squares lose no digits. 'zero': x^2 itself, R's
+        I(x^2). The span is the same, so that fits without a penalty agree up to rounding. For
+        sparse rows 'mean' is zero, which keeps them sparse.
+    centres : int, array of shape (m, d), data frame or None, default None
+        Kernel centres: their number, for k-means, or their coordinates. None: no kernels.
+    width : float or None, default None
+        Width of the kernels, in the unit of the features (scale features of different units first).
+        None: the median distance between centres; for a single centre the root mean square
+        distance of the rows from it.
+    max_columns : int, default 10_000
+        Raise an error before making more columns than this.
+    random_state : int or RandomState, default 0
+        Seed of k-means and of its sample: 8,192 rows, or 32 per centre, if there are more.
 
     Attributes
     ----------
-    origin_, unit_
-        (d,) powers are of (x - origin_) / unit_; the unit is 1 but for columns whose powers
-        would leave the range of float64. None without a polynomial.
-    centres_, width_
-        (m, d) and a number; None without kernels.
+    origin_, unit_ : arrays of shape (d,) or None
+        Powers are of (x - origin_) / unit_; the unit is 1 except for columns whose powers would
+        leave the range of float64. None without a polynomial.
+    centres_ : array of shape (m, d) or None
+        Kernel centres.
+    width_ : float or None
+        Kernel width.
+    basis_ : JoinedBasis
+        The basis functions.
+    n_features_in_, feature_names_in_
+        Number of features, and their names if the rows had any.
+
+    See Also
+    --------
+    LeastSquares : Has its own `degree`.
 
     Examples
     --------
@@ -107,13 +116,13 @@ class Basis(TransformerMixin, RowEstimator):
         self.random_state = random_state
 
     def __sklearn_tags__(self) -> Any:
-        """Sparse rows are taken where columns made from them are sparse too."""
+        """Sparse rows are supported without kernels."""
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = self.centres is None
         return tags
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Find the origin, the centres and their width. Labels are not looked at."""
+        """Find the origin, the centres and the width from rows X of shape (n, d); y is ignored."""
         table = _open(X)
         self._check(table)
         mean, spread = _mean_and_spread(table)
@@ -131,12 +140,12 @@ class Basis(TransformerMixin, RowEstimator):
 
     @property
     def basis_(self) -> JoinedBasis:
-        """The functions that the columns are."""
+        """The fitted basis functions."""
         self._check_is_fitted()
         return self._basis
 
     def transform(self, X: Any) -> Any:
-        """(n, columns) float64; CSR for sparse rows where zeros stay zeros."""
+        """(n, columns) float64 array of basis functions of rows X; CSR for sparse rows."""
         self._check_is_fitted()
         features = self._rows_to_score(X)
         if is_sparse(features):
@@ -153,7 +162,7 @@ class Basis(TransformerMixin, RowEstimator):
         return found
 
     def get_feature_names_out(self, input_features: Any = None) -> npt.NDArray[Any]:
-        """What the columns are, such as '(age - 40)^2', 'age × income', 'near (5.1, 3.5)'."""
+        """Names of the columns, such as '(age - 40)^2', 'age × income', 'near (5.1, 3.5)'."""
         self._check_is_fitted()
         names = tuple(str(name) for name in _check_feature_names_in(self, input_features))
         renamed = (
@@ -169,7 +178,7 @@ class Basis(TransformerMixin, RowEstimator):
     # --- inside -----------------------------------------------------------------------------------
 
     def _check(self, table: Table) -> None:
-        """Options that cannot be, and columns that are too many."""
+        """Raise for invalid options or too many columns."""
         if not (self.degree is None or (_whole(self.degree) and self.degree >= 1)):
             allowed = (
                 "a whole number, 1 (the features themselves) or more, or None for kernels alone"
@@ -256,7 +265,7 @@ class Basis(TransformerMixin, RowEstimator):
         return KernelBasis(centres, float(self.width))
 
     def _expand_sparse(self, features: Any) -> Any:
-        """Sparse columns of sparse rows, where the fit was to rows that allow it."""
+        """Sparse columns of sparse rows; raise if the fit does not allow that."""
         if self.centres_ is not None:
             raise BasisError.sparse()
         (basis,) = self._basis.parts
@@ -271,7 +280,7 @@ class Basis(TransformerMixin, RowEstimator):
         return found
 
     def _blame(self, features: Features, part: Floats, start: int) -> None:
-        """Raise the error that names the cell, or the power of it, that is no finite number."""
+        """Raise an error that names the cell, or the power of it, that is not finite."""
         codes = np.zeros(features.shape[0], dtype=np.uint8)
         Table(self._schema, features, codes).blame()
         for row, column in np.argwhere(~np.isfinite(part))[:1]:
@@ -279,7 +288,7 @@ class Basis(TransformerMixin, RowEstimator):
 
 
 def _open(X: Any) -> Table:
-    """Rows at the door; there are no labels to look at."""
+    """Validate rows without labels."""
     features, names = open_features(X)
     rows, width = features.shape
     if not rows:
@@ -298,7 +307,7 @@ def _mean_and_spread(table: Table) -> tuple[Floats, Floats]:
 
 
 def _find_centres(table: Table, count: int, mean: Floats, spread: Floats, seed: Any) -> Floats:
-    """(m, d) means of the clusters that k-means makes of the rows, the best of ten starts."""
+    """(m, d) cluster means of the rows by k-means, the best of ten starts."""
     import warnings
 
     from sklearn.cluster import KMeans
@@ -314,14 +323,16 @@ def _find_centres(table: Table, count: int, mean: Floats, spread: Floats, seed: 
     unit = np.ldexp(1.0, np.frexp(spread.max() or 1.0)[1])
     offsets = (dense(table.features[rows]).astype(np.float64) - mean) / unit
     # One thread: so few rows are not worth two, which wait long for each other on a busy machine.
-    with warnings.catch_warnings(), threadpool_limits(1):  # clusters that are one: told of below
+    with warnings.catch_warnings(), threadpool_limits(1):  # duplicate clusters raise an error below
         warnings.simplefilter("ignore")
         found = KMeans(count, n_init=10, random_state=random).fit(offsets)
     distinct = len(np.unique(found.labels_))
     if distinct < count:
         raise BasisError.more_centres(count, len(table), distinct=distinct)
     centres = found.cluster_centers_ * unit + mean
-    return np.asarray(centres[np.lexsort(centres.T[::-1])])  # their order is no accident
+    return np.asarray(
+        centres[np.lexsort(centres.T[::-1])]
+    )  # sorted, so that the order does not depend on the seed
 
 
 def _given_centres(centres: Any, schema: Schema) -> Floats:
@@ -335,7 +346,7 @@ def _given_centres(centres: Any, schema: Schema) -> Floats:
 
 
 def _typical_width(centres: Floats, mean: Floats, spread: Floats) -> float:
-    """The median distance between two centres, or of the rows from a single one."""
+    """Median distance between two centres, or of the rows from a single one."""
     from scipy.spatial.distance import pdist
 
     unit = np.ldexp(1.0, np.frexp(max(spread.max(), np.ptp(centres, axis=0).max()) or 1.0)[1])
@@ -350,7 +361,7 @@ def _typical_width(centres: Floats, mean: Floats, spread: Floats) -> float:
 
 
 def _check_names(names: tuple[str, ...]) -> None:
-    """A feature may be called what a power of another is called."""
+    """Raise if a feature has the name of a power of another."""
     if len(set(names)) == len(names):
         return
     twice = next(name for i, name in enumerate(names) if name in names[:i])

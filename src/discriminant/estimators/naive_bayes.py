@@ -1,4 +1,9 @@
-"""LaplaceNB: Laplacian classes with independent features."""
+"""LaplaceNB: naive Bayes with Laplace-distributed features, robust to outliers.
+
+    log p(x | k) = - sum_j  log(2 s_kj) + |x_j - median_kj| / s_kj
+
+with s_kj the mean absolute deviation from the median (`models.naive_bayes`).
+"""
 
 from __future__ import annotations
 
@@ -7,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from discriminant.estimators.base import MomentClassifier
+from discriminant.estimators.base import MomentClassifier, Prior
 from discriminant.models.naive_bayes import LaplaceRule, fit_laplace
 from discriminant.moments.class_moments import Detail
 from discriminant.moments.class_rows import ClassRows
@@ -15,17 +20,38 @@ from discriminant.table.blocks import Floats
 
 
 class LaplaceNB(MomentClassifier):
-    """Naive Bayes with Laplacian densities: medians and mean deviations of each class.
+    """Naive Bayes with Laplace densities: medians and mean absolute deviations of each class.
 
-    Far rows pull a median less than a mean, and a Laplacian has heavier tails than a Gaussian, so
-    outliers hardly move this classifier. Medians do not add as moments do: the fitted model keeps
-    the rows (`moments_`, a `ClassRows`), takes `partial_fit` and `forget` exactly, and grows with
-    every row. Only `fit_moments(moments(X, y, detail="rows"))` fits from moments.
+    Outliers move a median less than a mean, and a Laplace density has heavier tails than a Gaussian
+    one, so that outliers hardly affect this classifier. Medians do not add as moments do: the
+    fitted model stores the rows, updates exactly by `partial_fit` and `forget`, and grows with
+    every row. `fit_moments` needs `moments(X, y, detail="rows")`.
 
     Parameters
     ----------
-    prior
-        (K,) probabilities of the classes in sorted order; None: their shares in the rows.
+    prior : array of shape (K,), dict by label or None, default None
+        Class priors, in the order of the sorted labels. None: the class shares of the rows.
+
+    Attributes
+    ----------
+    classes_ : array of shape (K,)
+        Class labels, sorted.
+    prior_ : array of shape (K,)
+        Class priors.
+    medians_ : array of shape (K, d)
+        Class medians.
+    scales_ : array of shape (K, d)
+        Mean absolute deviations from the medians; infinite for a constant column, which is ignored.
+    means_ : array of shape (K, d)
+        Class means.
+    moments_ : ClassRows
+        The rows of each class.
+    n_features_in_, feature_names_in_
+        Number of features, and their names if the rows had any.
+
+    See Also
+    --------
+    LDA : Gaussian classes; `LDA(shrinkage=1.0)` also treats features as independent.
 
     Examples
     --------
@@ -34,16 +60,16 @@ class LaplaceNB(MomentClassifier):
     [0.5, 5.0]
     """
 
-    def __init__(self, *, prior: Any = None) -> None:
+    def __init__(self, *, prior: Prior | None = None) -> None:
         self.prior = prior
 
     @property
     def detail(self) -> Detail:
-        """Medians need the rows."""
+        """Detail that the moments must contain: medians need the rows."""
         return "rows"
 
     def rule_from(self, moments: ClassRows) -> LaplaceRule:
-        """The fitted rule, from the rows held."""
+        """Return the rule fitted to stored rows; nothing else is stored."""
         return fit_laplace(moments, prior=self.prior_from(moments))
 
     @property
@@ -54,14 +80,13 @@ class LaplaceNB(MomentClassifier):
 
     @property
     def scales_(self) -> Floats:
-        """(K, d) mean deviations from the median; infinite where a constant column is left out."""
+        """(K, d) mean absolute deviations from the median; infinite for a constant column."""
         rule = self._laplace()
         return np.asarray(rule.scale * rule.anchor.unit)
 
     def log_density(self, X: Any, by_class: bool = False) -> Floats:
-        """(n,) log p(x); with `by_class` (n, K) log p(x | class)."""
+        """(n,) log density log p(x) of rows; with `by_class` (n, K) log p(x | class)."""
         rule = self._laplace()
-        X = self._open_features(X)
         units = float(np.log(rule.anchor.unit).sum())
         inside = self._score_rows(rule.log_densities, X) - units
         if by_class:
@@ -70,12 +95,12 @@ class LaplaceNB(MomentClassifier):
         return np.asarray(np.logaddexp.reduce(joint, axis=1))
 
     def sample(self, n: int, seed: int | np.random.Generator) -> tuple[Floats, npt.NDArray[Any]]:
-        """Draw n rows and their labels from the fitted model."""
+        """Draw n random rows and their labels from the fitted model."""
         rng = np.random.default_rng(seed)
         rule = self._laplace()
         codes = rng.choice(len(rule.labels), size=n, p=np.exp(rule.log_prior))
-        spread = np.where(np.isfinite(rule.scale), rule.scale, 0.0)[codes]
-        offsets = rule.median[codes] + spread * rng.laplace(size=spread.shape)
+        scale = np.where(np.isfinite(rule.scale), rule.scale, 0.0)[codes]
+        offsets = rule.median[codes] + scale * rng.laplace(size=scale.shape)
         return rule.anchor.values(offsets), rule.labels[codes]
 
     def _laplace(self) -> LaplaceRule:

@@ -1,4 +1,9 @@
-"""LeastSquares: classes by regression on their codes, and which of them are masked."""
+"""LeastSquares: classification by least-squares regression on class codes, and masked classes.
+
+The regression is `models.linear.least_squares`. Moments are enough unless columns are nearly
+collinear; then the rows are read again for their triangular factor, which does not square the
+condition number.
+"""
 
 from __future__ import annotations
 
@@ -25,6 +30,7 @@ from discriminant.models.gaussian.wide import is_wide
 from discriminant.models.linear.least_squares import (
     CODINGS,
     SAME,
+    Coding,
     IndicatorRule,
     LeastSquaresProblem,
     anchor_with_codes,
@@ -43,57 +49,68 @@ from discriminant.table.basis import Expanded, PolynomialBasis
 from discriminant.table.blocks import Floats, Labels
 from discriminant.table.memory import Table
 
-_ENOUGH = 8.0  # digits of a fit from moments: decisions need no more
+_ENOUGH = 8.0  # correct digits of a fit from moments that decisions need
 
 
 class LeastSquares(LinearMomentClassifier):
-    """Classes by least squares: regression on codes of the classes, the largest fitted value wins.
+    """Classification by least squares: regress class codes on the features; the largest value wins.
 
-    Quick and simple, and with two classes the direction is Fisher's; with three or more a class
-    may be masked by others. A warning names the classes that no training row is predicted as
-    (`masked_`); `masked_everywhere_` are those with no region in the whole feature space. LDA
-    has no such fault.
+    Fast and simple; with two classes the direction is Fisher's. With three or more a class may be
+    masked by others: a warning names the classes that no training row is predicted as (`masked_`).
+    LDA has no such fault.
 
     Parameters
     ----------
-    coding
-        'indicator': 0 and 1, fitted values sum to one. 'sign': -1 and 1, the same decisions.
-        'fisher': N/N_1 and -N/N_2, for two classes, both counted alike.
-    degree
-        2: regress on products of two features too, which can unmask a class; 3: of three as well.
-        The columns are named in `moments_.features` and counted from an origin near the rows, as
-        `coef_` and `ridge` are.
-    ridge
-        Penalty on the sum of squares, as in `LinearRegression`.
-    precision
+    coding : {'indicator', 'sign', 'fisher'}, default 'indicator'
+        Codes of the classes. 'indicator': 0 and 1, fitted values sum to one. 'sign': -1 and 1, the
+        same decisions. 'fisher': N/N_1 and -N/N_2, for two classes, both with equal weight.
+    degree : {1, 2, 3}, default 1
+        2 adds products of two features as regressors, which can unmask a class; 3 also of three.
+        `moments_.features` names the columns; `coef_` and `ridge` refer to an origin near the rows.
+    ridge : float, default 0.0
+        Penalty on the sum of squared coefficients, as in `LinearRegression`.
+    precision : {'auto', 'standard', 'high'}, default 'auto'
         'standard': from moments. 'high': from the triangular factor of the rows, which
-        `partial_fit` then keeps. 'auto': that only where columns almost depend on one another and
-        rows are at hand.
+        `partial_fit` then stores. 'auto': 'high' only if columns are nearly collinear and the rows
+        are available.
 
     Attributes
     ----------
-    masked_
-        Labels that no training row is predicted as; None after `fit_moments` or `partial_fit`,
-        where there are no rows to predict.
-    masked_everywhere_
-        Labels that have the largest fitted value, alone, at no point x of the feature space, near
-        the rows or far. Some of `masked_`; often none: with K - 1 or more features in general
-        position every class has a region, if only a wedge far from all rows. Decided by one linear
-        programme for each class when it is first asked for; None if `degree` is 2 or 3, where
-        regions are not polyhedra.
-    beta_, threshold_
-        The coefficients of the regression as textbooks write them, (X'X)^-1 X'y with the intercept
-        first, and where two classes are cut; see `fitted_values`.
+    classes_ : array of shape (K,)
+        Class labels, sorted.
+    prior_, means_ : arrays of shape (K,) and (K, d)
+        Class shares and class means.
+    coef_, intercept_ : arrays of shape (K, d) and (K,); (1, d) and (1,) for two classes
+        Coefficients of `decision_function` in the user's units.
+    beta_ : array of shape (d + 1,), or (d + 1, K) for more than two classes
+        Coefficients of `fitted_values` as textbooks write them, (X'X)^-1 X'y, intercept first.
+    threshold_ : float or None
+        Threshold on `fitted_values` between two classes; None for more classes.
+    masked_ : array or None
+        Labels that no training row is predicted as; None after `fit_moments` or `partial_fit`.
+    masked_everywhere_ : array or None
+        Labels that have the largest fitted value nowhere in the feature space. A subset of
+        `masked_`, often empty: with K - 1 or more features in general position every class has a
+        region, if only far from all rows. Decided by one linear programme per class when first
+        used; None if `degree` is 2 or 3.
+    moments_ : ClassMoments
+        Moments of the fit; `partial_fit` and `forget` update them.
+    n_features_in_, feature_names_in_
+        Number of features, and their names if the rows had any.
+
+    See Also
+    --------
+    LDA : Linear boundaries without masking, with probabilities.
+    LinearRegression : Regression of numeric responses.
 
     Notes
     -----
-    Fitted values are `decision_function`'s. With two classes that is the difference of the two,
-    as `coef_` and `intercept_` are: 2 f - 1, where f is the regression on 0 and 1, and twice the
-    regression on -1 and 1. The regression itself is `fitted_values` and `beta_`. Fitted values are
-    not probabilities: `predict_proba` sets what is negative to zero and divides by the sum, so a
-    probability of zero means no more than a fitted value below zero. Therefore `prior=` is refused
-    when predicting, `Decision` and `Fusion` refuse this model unless it is calibrated, and it has
-    no log loss.
+    With two classes `decision_function`, `coef_` and `intercept_` are the difference of the two
+    fitted values: 2 f - 1, where f is the regression on 0 and 1, and twice the regression on -1 and
+    1. `fitted_values` and `beta_` are the regression itself. Fitted values are not probabilities:
+    `predict_proba` sets negative values to zero and divides by the sum. Therefore `prior=` is
+    refused when predicting, `Decision` and `Fusion` refuse this model unless it is calibrated, and
+    it has no log loss.
 
     Examples
     --------
@@ -110,7 +127,7 @@ class LeastSquares(LinearMomentClassifier):
     def __init__(
         self,
         *,
-        coding: Any = "indicator",
+        coding: Coding = "indicator",
         degree: Any = 1,
         ridge: Any = 0.0,
         precision: Any = "auto",
@@ -122,31 +139,31 @@ class LeastSquares(LinearMomentClassifier):
 
     @property
     def detail(self) -> Detail:
-        """One scatter for all classes."""
+        """Sums that the moments must contain: one scatter for all classes."""
         return "pooled"
 
     @property
     def needs_rows(self) -> bool:
-        """Moments of the features have neither products of them nor the digits of a factor."""
+        """Whether moments are not enough: for products of features, or for high precision."""
         return bool(self.degree != 1 or self.precision == "high")
 
     def needs_rows_for(self, moments: Any) -> bool:
-        """Whether these moments hold too few digits to say what a fit to their rows says."""
+        """Whether moments are too inexact to replace their rows."""
         return self._problem(moments).solver.digits < SAME
 
     def detail_for(self, rows: int, width: int) -> Detail:
-        """The rows themselves where features outnumber them."""
+        """Detail to read: the rows themselves if there are fewer of them than features."""
         return "rows" if is_wide(rows, width) else "pooled"
 
     def prior_from(self, moments: ClassMoments | ClassRows) -> Floats:
-        """(K,) shares of the classes, which least squares takes for priors; Fisher's are equal."""
+        """(K,) class shares, the implicit priors of least squares; equal for 'fisher' coding."""
         if self.coding == "fisher":
             return np.full(len(moments.labels), 1.0 / len(moments.labels))
         return class_prior(moments, None)
 
     def rule_from(self, moments: Any) -> IndicatorRule:
-        """The fitted rule, from moments alone."""
-        self._checked()
+        """Return the rule fitted to moments; nothing is stored."""
+        self._check_options()
         if self.precision == "high" and moments.detail != "rows":
             raise OptionError.of(
                 "precision", "high", "'auto' or 'standard' where there are no rows"
@@ -154,11 +171,11 @@ class LeastSquares(LinearMomentClassifier):
         return self._rule(moments, self._problem(moments))
 
     def rule_from_table(self, table: AnyTable) -> IndicatorRule:
-        """The fitted rule, from rows: what `fit` finds."""
-        self._checked()
-        table = _only_present(table)
+        """Return the rule fitted to the rows of a table, as `fit` does; nothing is stored."""
+        self._check_options()
+        table = _drop_empty_classes(table)
         moments = read_classes(table, self.detail_for(len(table), table.width))
-        return self._sharpened(moments, table)[0]
+        return self._refine(moments, table)[0]
 
     @property
     def rule_(self) -> Rule:
@@ -169,30 +186,37 @@ class LeastSquares(LinearMomentClassifier):
         return super().rule_
 
     def leave_one_out_scores(self, moments: Any, table: Table) -> Floats | None:
-        """(N, K) log memberships of each row by the fit to all others, by its leverage."""
+        """(N, K) log memberships of each row by the fit to all other rows, from its leverage."""
         return least_squares_left_out_scores(
             self.rule_from(moments), moments, table, ridge=self.ridge
         )
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Read the rows once and fit, then look whether a class is masked.
+        """Fit the model, then check whether a class is masked.
 
-        Rows in parts (`discriminant.rows`, without y) are read once more for that only if a class
-        is masked among those drawn, and for products of features with `degree`.
+        Parameters
+        ----------
+        X, y, sample_weight
+            As in `LDA.fit`. A partitioned table is read once more for products of features, and if
+            a class is masked in its sample.
+
+        Returns
+        -------
+        self
         """
         self._basis = None
         return super().fit(X, y, sample_weight)
 
     def fit_moments(self, moments: Any) -> Self:
-        """Fit from moments; those of products of features are to be read with degree=1."""
+        """Fit the model from moments; with `degree` above 1 rows are needed."""
         if self.degree != 1:
-            allowed = "1 where there are no rows: moments say nothing of products of features"
+            allowed = "1 without rows: moments do not include products of features"
             raise OptionError.of("degree", self.degree, allowed)
         self._basis = None
         return super().fit_moments(moments)
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
-        """Add rows; 'high' precision keeps their factor too. Classes may come at any time."""
+        """Add rows to the fit; high precision also stores their factor. As `LDA.partial_fit`."""
         held, factor = getattr(self, "moments_", None), getattr(self, "_factor", None)
         high = self.precision == "high"
         if high and held is not None and held.detail != "rows" and factor is None:
@@ -208,7 +232,7 @@ class LeastSquares(LinearMomentClassifier):
         return self
 
     def forget(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Remove rows that were fitted before, as if they had never been there."""
+        """Remove rows from the fit, as if they had never been included."""
         self._check_is_fitted()
         if self._factor is not None:
             allowed = "'auto' or 'standard' for rows to be removed: a factor keeps them"
@@ -216,18 +240,18 @@ class LeastSquares(LinearMomentClassifier):
         return super().forget(X, y, sample_weight)
 
     def predict(self, X: Any, prior: Prior | None = None) -> npt.NDArray[Any]:
-        """The class of the largest fitted value; there are no posteriors to change a `prior` of."""
+        """Predict the class with the largest fitted value; `prior` is refused."""
         if prior is not None:
             raise PosteriorError.not_probabilities("LeastSquares", "prior=")
-        return np.asarray(self.rule_.labels[self._bounded(X).argmax(axis=1)])
+        return np.asarray(self.rule_.labels[self._finite_values(X).argmax(axis=1)])
 
     def decision_function(self, X: Any) -> Floats:
-        """Fitted values (n, K); with two classes second less first, (n,)."""
+        """(n, K) fitted values; with two classes (n,), second minus first."""
         fitted = self._values(X)
         return np.asarray(fitted[:, 1] - fitted[:, 0]) if fitted.shape[1] == 2 else fitted
 
     def fitted_values(self, X: Any) -> Floats:
-        """f(x) = b0 + x'b of the regression: (n,) with two classes, (n, K) of all with more.
+        """Compute f(x) = b0 + x'b of the regression: (n,) with two classes, else (n, K).
 
         With two classes, in sorted order, y is 0 and 1 for coding='indicator', -1 and 1 for 'sign',
         N/N_1 and -N/N_2 for 'fisher'. `predict` gives the second class where f is above
@@ -248,21 +272,21 @@ class LeastSquares(LinearMomentClassifier):
 
     @property
     def threshold_(self) -> float | None:
-        """Where `fitted_values` of two classes are cut: 0.5 for 0 and 1, else 0; None for more."""
+        """Threshold on `fitted_values` of two classes: 0.5 for 0 and 1, else 0; None for more."""
         if len(self.rule_.labels) > 2:
             return None
         return 0.5 if self._asked.coding == "indicator" else 0.0
 
     @property
     def masked_everywhere_(self) -> npt.NDArray[Any] | None:
-        """Labels with the largest fitted value at no point of the feature space; see the class."""
+        """Labels that have the largest fitted value nowhere in the feature space."""
         labels: npt.NDArray[Any] | None = self._cached("masked_everywhere", self._without_region)
         return labels
 
     # --- inside -----------------------------------------------------------------------------------
 
     def _response(self) -> int:
-        """Which of two fitted values is the regression: of the class whose code is positive."""
+        """Index of the class whose code is positive: its fitted value is the regression."""
         return 0 if self._asked.coding == "fisher" else 1
 
     def _without_region(self) -> npt.NDArray[Any] | None:
@@ -276,7 +300,7 @@ class LeastSquares(LinearMomentClassifier):
         level = line.intercept + line.coef @ ((mean - line.anchor.origin) / line.anchor.unit)
         return np.asarray(rule.labels[masked_everywhere(slope, level)])
 
-    def _checked(self) -> None:
+    def _check_options(self) -> None:
         check_ridge(self.ridge)
         for name, allowed in (("coding", CODINGS), ("precision", PRECISIONS)):
             if getattr(self, name) not in allowed:
@@ -287,7 +311,7 @@ class LeastSquares(LinearMomentClassifier):
     def _open_table(
         self, X: Any, y: Any, weight: Any, labels: Any = None, *, more: bool = False
     ) -> AnyTable:
-        self._checked()
+        self._check_options()
         table = super()._open_table(X, y, weight, labels, more=more)
         if self.degree == 1:
             return table
@@ -303,16 +327,14 @@ class LeastSquares(LinearMomentClassifier):
 
     def _fit_table(self, table: AnyTable) -> Self:
         moments = read_classes(table, self.detail_for(len(table), table.width))
-        rule, factor = self._sharpened(moments, table)
+        rule, factor = self._refine(moments, table)
         self._set_state(moments, rule, named=table.schema.named)
         self._factor = factor if self.precision == "high" else None
         self.masked_ = _masked(table, rule)
         return self
 
-    def _sharpened(
-        self, moments: Any, table: AnyTable
-    ) -> tuple[IndicatorRule, ScatterFactor | None]:
-        """The rule of moments, or of the factor of their rows if those leave too few digits."""
+    def _refine(self, moments: Any, table: AnyTable) -> tuple[IndicatorRule, ScatterFactor | None]:
+        """The rule from moments, or from the factor of the rows if moments are too inexact."""
         problem = self._problem(moments)
         few = problem.solver.digits < _ENOUGH and self.precision == "auto"
         if moments.detail == "rows" or not (few or self.precision == "high"):
@@ -345,7 +367,7 @@ class LeastSquares(LinearMomentClassifier):
             self._set_features(basis.features, named)
 
     def _reduce_rows(self, moments: Any) -> Any:
-        """Rows stay rows where their digits are asked for."""
+        """Rows are not reduced to moments for high precision."""
         return moments if self.precision == "high" else super()._reduce_rows(moments)
 
     def _linear_rule(self) -> LinearRule:
@@ -354,10 +376,10 @@ class LeastSquares(LinearMomentClassifier):
         return rule.line
 
     def _rule_scores(self, X: Any) -> Floats:
-        """Logs of memberships, which may well be -inf: the fitted values are to be finite."""
+        """Logs of memberships, which may be -inf; the fitted values must be finite."""
         rule = self.rule_
         assert isinstance(rule, IndicatorRule)
-        return rule.log_memberships(self._bounded(X))
+        return rule.log_memberships(self._finite_values(X))
 
     def _scores(self, X: Any, prior: Prior | None) -> Floats:
         if prior is not None:
@@ -369,14 +391,14 @@ class LeastSquares(LinearMomentClassifier):
         assert isinstance(rule, IndicatorRule)
         return self._score_rows(rule.fitted, X)
 
-    def _bounded(self, X: Any) -> Floats:
+    def _finite_values(self, X: Any) -> Floats:
         rule = self.rule_
         assert isinstance(rule, IndicatorRule)
         return self._score_rows(rule.finite_fitted, X)
 
 
 def _basis_of(table: AnyTable, degree: int) -> PolynomialBasis:
-    """Products about the mean of the rows: weights and repeated rows give the same."""
+    """Polynomial terms about the mean of the rows."""
     mean, deviation = _column_moments(read_moments(table, detail="diagonal"))
     return PolynomialBasis.about(mean, deviation, table.schema.features, degree=degree)
 
@@ -391,7 +413,7 @@ def _column_moments(moments: ClassMoments | ClassRows) -> tuple[Floats, Floats]:
 
 
 def _factor_of(table: AnyTable, labels: Labels) -> ScatterFactor:
-    """Factor of the features and of the indicators of these classes, the table's among them."""
+    """Triangular factor of the features and of the indicators of these classes."""
     K = len(labels)
     anchor = anchor_with_codes(anchor_of(table), K)
     coding = np.zeros((len(table.schema.labels), K))
@@ -412,7 +434,7 @@ def _columns(features: tuple[str, ...], classes: int) -> tuple[str, ...]:
     return (*features, *(f"class {k}" for k in range(classes)))
 
 
-def _only_present(table: AnyTable) -> AnyTable:
+def _drop_empty_classes(table: AnyTable) -> AnyTable:
     """The rows of positive weight and the classes they have."""
     if isinstance(table, PartitionedTable):
         return table  # its training parts know only classes that they have
@@ -424,21 +446,23 @@ def _only_present(table: AnyTable) -> AnyTable:
 
 
 def _masked(table: AnyTable, rule: IndicatorRule) -> Labels:
-    """Classes that no row of positive weight is predicted as.
+    """Classes that no row of positive weight is predicted as; warns if there are any.
 
-    A row or two of each class usually show that there are none. If not, a class is looked for among
-    its own rows, and only if it is not found there, among all.
+    Two rows of each class usually suffice to show that there are none. Otherwise a class is looked
+    for among its own rows, and only then among all rows.
     """
     line = rule.line
     reading = PredictedCountsReading(table.schema.features, line.anchor, line.coef, line.intercept)
-    some = table.sample if isinstance(table, PartitionedTable) else table.take(_two_of_each(table))
-    told = fold(some, reading).counts
-    if not told.all() and isinstance(table, Table):
-        own = np.flatnonzero((told == 0)[table.codes])
-        told = told + fold(table.take(own), reading).counts
-    if not told.all():
-        told = fold(table, reading).counts
-    masked: Labels = rule.labels[told == 0]
+    sample = (
+        table.sample if isinstance(table, PartitionedTable) else table.take(_two_of_each(table))
+    )
+    predicted = fold(sample, reading).counts
+    if not predicted.all() and isinstance(table, Table):
+        own = np.flatnonzero((predicted == 0)[table.codes])
+        predicted = predicted + fold(table.take(own), reading).counts
+    if not predicted.all():
+        predicted = fold(table, reading).counts
+    masked: Labels = rule.labels[predicted == 0]
     if len(masked):
         warn(MaskedClassWarning.of_classes(masked.tolist()))
     return masked

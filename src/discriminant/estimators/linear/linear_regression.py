@@ -1,8 +1,10 @@
-"""LinearRegression: numbers by least squares, read once, or once more for the last digits.
+"""LinearRegression: least-squares regression of one or several numeric responses.
 
-Moments answer first. Where they leave too few digits, because columns almost depend on one
-another, and rows are at hand, the rows are read again: as a triangular factor, which does not
-square the condition, and for the residuals, which correct the fit.
+    minimise  sum of weight (y - x'w - b)^2  +  ridge |w|^2
+
+Moments answer first. If columns are nearly collinear and the rows are available, the rows are read
+again: for a triangular factor, which does not square the condition number, and for the residuals,
+which correct the fit. The solver is `models.linear.least_squares`.
 """
 
 from __future__ import annotations
@@ -40,12 +42,12 @@ from discriminant.table.blocks import Floats
 from discriminant.table.memory import Table, open_table
 
 PRECISIONS = ("auto", "standard", "high")
-_ENOUGH = 10.0  # digits from moments that one plain look at the residuals completes
-_LOOKS = 3  # passes over the residuals, at most
+_ENOUGH = 10.0  # correct digits from moments that one correction by residuals completes
+_CORRECTIONS = 3  # maximum number of corrections by residuals
 
 
 class RegressionFit(NamedTuple):
-    """A fit in all its shapes."""
+    """Stored fit; the names of the fields are part of the file format."""
 
     rule: LinearRule
     slope: Floats  # (m, d)
@@ -54,34 +56,41 @@ class RegressionFit(NamedTuple):
 
 
 class LinearRegression(RegressorMixin, RowEstimator):
-    """Linear regression on one or many features of one or many responses.
+    """Least-squares regression of one or several numeric responses.
 
-    Minimises  sum of weight (y - x'w - b)^2 + ridge |w|^2.  Where columns depend on one another
-    the shortest w is taken, with a warning that names them.
+    Minimises  sum of weight (y - x'w - b)^2 + ridge |w|^2.  If columns are linearly dependent the
+    shortest w is used, with a warning that names them.
 
     Parameters
     ----------
-    ridge
-        Penalty on the sum of squares, not on their mean; the intercept is free. It is the alpha of
-        scikit-learn's Ridge.
-    fit_intercept
-        False: through the origin.
-    precision
-        'standard': from moments alone, one pass. 'high': from the triangular factor of the rows,
-        corrected by residuals in twice the digits; `partial_fit` then keeps the factor. 'auto':
-        moments and one look at the residuals, or 'high' where the columns need it and rows are
-        at hand.
+    ridge : float, default 0.0
+        Penalty on the sum (not the mean) of squares, as alpha of scikit-learn's Ridge; the
+        intercept is not penalised.
+    fit_intercept : bool, default True
+        Whether to fit an intercept.
+    precision : {'auto', 'standard', 'high'}, default 'auto'
+        'standard': from moments, one pass. 'high': from the triangular factor of the rows,
+        corrected by residuals in twice the precision; `partial_fit` then stores the factor.
+        'auto': moments and one correction, or 'high' if the columns are nearly collinear and the
+        rows are available.
 
     Attributes
     ----------
-    coef_, intercept_
-        (d,) and a number; with responses (n, m), (m, d) and (m,). `predict` does not use
-        `intercept_`: it counts from an origin near the rows.
-    rank_
-        Of the columns, standardised.
-    moments_
-        Moments of the features and responses; None after a fit to more features than rows, where
-        they would be larger than the rows.
+    coef_ : array of shape (d,), or (m, d) for m responses
+        Coefficients in the user's units.
+    intercept_ : float, or array of shape (m,)
+        Fitted value at x = 0; `predict` uses an origin near the rows instead.
+    rank_ : int
+        Rank of the standardised columns.
+    moments_ : ClassMoments or None
+        Moments of the features and responses; None if features outnumber rows.
+    n_features_in_, feature_names_in_
+        Number of features, and their names if the rows had any.
+
+    See Also
+    --------
+    GLM : Standard errors, other families and links.
+    LogLinear : Regression of the logarithm of a positive response.
 
     Examples
     --------
@@ -102,7 +111,7 @@ class LinearRegression(RegressorMixin, RowEstimator):
         self.precision = precision
 
     def __sklearn_tags__(self) -> Any:
-        """Several responses are taken."""
+        """Several responses are supported."""
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = True
         return tags
@@ -110,27 +119,49 @@ class LinearRegression(RegressorMixin, RowEstimator):
     # --- fitting ----------------------------------------------------------------------------------
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Read the rows and fit."""
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n, d)
+            Rows.
+        y : array of shape (n,) or (n, m)
+            Responses.
+        sample_weight : array of shape (n,), default None
+            Weight of each row.
+
+        Returns
+        -------
+        self
+        """
         table, flat = self._open(X, y, sample_weight)
         anchor = self._anchor(table)
         if is_wide(len(table), table.width):
-            self._hold(None, table.schema.features, flat)
-            self._settle(self._wide(table, anchor))
+            self._set_state(None, table.schema.features, flat)
+            self._set_fit(self._wide(table, anchor))
             return self
         moments = read_moments(table, detail="pooled", anchor=anchor)
-        self._hold(moments, table.schema.features, flat)
+        self._set_state(moments, table.schema.features, flat)
         if self.precision == "standard":
-            self._settle(self._problem())
+            self._set_fit(self._problem())
         else:
-            self._settle(*self._sharpened(table, self._problem()))
+            self._set_fit(*self._refine(table, self._problem()))
         return self
 
     def fit_moments(self, moments: ClassMoments, responses: int | None = None) -> Self:
-        """Fit from moments of features and, as the last columns, responses; no rows are needed.
+        """Fit the model from moments of the features and, as last columns, the responses.
 
-        `responses` says how many there are; None: those that `fit` has named 'response 0' and
-        so on, or else the last column alone. Moments of several classes are taken as one table;
-        there `responses` is to be given, lest a feature be taken for one.
+        Parameters
+        ----------
+        moments : ClassMoments
+            Moments; those of several classes are used as one table.
+        responses : int or None, default None
+            Number of responses. None: the columns that `fit` named 'response 0' and so on, or else
+            the last column. Required for moments of several classes.
+
+        Returns
+        -------
+        self
         """
         if moments.detail == "diagonal":
             raise MomentsMismatchError.needs_detail(type(self).__name__, "pooled", "diagonal")
@@ -145,82 +176,82 @@ class LinearRegression(RegressorMixin, RowEstimator):
         if not 0 < count < len(moments.features):
             most = len(moments.features) - 1
             raise OptionError.of("responses", count, f"from 1 to {most}, the columns less one")
-        self._checked()
-        self._hold(moments, moments.features[:-count], count == 1)
-        self._settle(self._problem())
+        self._check_options()
+        self._set_state(moments, moments.features[:-count], count == 1)
+        self._set_fit(self._problem())
         return self
 
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Add rows; the fit is worked out when it is asked for."""
+        """Add rows to the fit, which is computed when it is next used; arguments as in `fit`."""
         table, flat = self._open(X, y, sample_weight, more=True)
-        self._need_moments()
+        self._check_has_moments()
         held = getattr(self, "moments_", None)
         if held is not None:
-            self._same_shape(table)
+            self._check_same_shape(table)
         more = read_moments(table, detail="pooled", anchor=self._anchor(table))
         factor = self._factor_with(table, more)
-        self._hold(more if held is None else held + more, table.schema.features, flat, factor)
+        self._set_state(more if held is None else held + more, table.schema.features, flat, factor)
         return self
 
     def forget(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Remove rows that were fitted before, as if they had never been there."""
+        """Remove rows from the fit, as if they had never been included; arguments as in `fit`."""
         self._check_is_fitted()
-        self._need_moments()
+        self._check_has_moments()
         if self._factor is not None:
             allowed = "'auto' or 'standard' for rows to be removed: a factor keeps them"
             raise OptionError.of("precision", self.precision, allowed)
         table, flat = self._open(X, y, sample_weight, more=True)
-        self._same_shape(table)
+        self._check_same_shape(table)
         assert self.moments_ is not None
         gone = read_moments(table, detail="pooled", anchor=self._anchor(table))
-        self._hold(self.moments_ - gone, table.schema.features, flat)
+        self._set_state(self.moments_ - gone, table.schema.features, flat)
         return self
 
     # --- using ------------------------------------------------------------------------------------
 
     def predict(self, X: Any) -> Floats:
-        """(n,) or (n, m) fitted values."""
-        rule = self._fit_().rule
+        """(n,) or (n, m) predicted responses of rows X."""
+        rule = self._current_fit().rule
         found = self._score_rows(rule.values, X)
         return found[:, 0] if self._flat else found
 
     @property
     def rule_(self) -> LinearRule:
-        """The line itself: a score for each response."""
-        return self._fit_().rule
+        """Fitted linear rule with one score per response."""
+        return self._current_fit().rule
 
     @property
     def coef_(self) -> Floats:
-        """Slopes in the user's numbers."""
-        slope = self._fit_().slope
+        """(d,) or (m, d) coefficients in the user's units."""
+        slope = self._current_fit().slope
         return slope[0] if self._flat else slope
 
     @property
     def intercept_(self) -> Any:
         """Fitted value at x = 0."""
-        at_zero = self._fit_().at_zero
+        at_zero = self._current_fit().at_zero
         return float(at_zero[0]) if self._flat else at_zero
 
     @property
     def rank_(self) -> int:
         """Rank of the standardised columns."""
-        return self._fit_().rank
+        return self._current_fit().rank
 
     # --- inside -----------------------------------------------------------------------------------
 
-    def _need_moments(self) -> None:
-        """Rows can be added to or removed from moments, and a wide fit has kept none."""
+    def _check_has_moments(self) -> None:
+        """Raise if the fit stored no moments, because features outnumber rows."""
         if getattr(self, "moments_", self) is None:
             raise MomentsMismatchError.not_stored(self.n_features_in_)
 
-    def _checked(self) -> None:
+    def _check_options(self) -> None:
         check_ridge(self.ridge)
         if self.precision not in PRECISIONS:
             raise OptionError.of("precision", self.precision, f"one of {', '.join(PRECISIONS)}")
 
     def _open(self, X: Any, y: Any, weight: Any, *, more: bool = False) -> tuple[Table, bool]:
-        """Rows at the door; `more` of them go by the column names of those before."""
-        self._checked()
+        """Validate rows and responses; with `more`, match the column names of earlier rows."""
+        self._check_options()
         responses = open_responses(y, type(self).__name__)
         flat = responses.ndim == 1
         columns = responses[:, None] if flat else responses
@@ -236,7 +267,7 @@ class LinearRegression(RegressorMixin, RowEstimator):
         anchor = anchor_of(table)
         return anchor if self.fit_intercept else Anchor(np.zeros(len(anchor.unit)), anchor.unit)
 
-    def _same_shape(self, table: Table) -> None:
+    def _check_same_shape(self, table: Table) -> None:
         if table.width != self.n_features_in_:
             raise ShapeError.of_width(table.width, self.n_features_in_, type(self).__name__)
         assert self.moments_ is not None and table.responses is not None
@@ -244,7 +275,7 @@ class LinearRegression(RegressorMixin, RowEstimator):
         if table.responses.shape[1] != fitted:
             raise ResponseError.of_width(table.responses.shape[1], fitted)
 
-    def _hold(
+    def _set_state(
         self,
         moments: ClassMoments | None,
         features: tuple[str, ...],
@@ -254,22 +285,22 @@ class LinearRegression(RegressorMixin, RowEstimator):
         self.moments_, self._factor, self._flat, self._fitted = moments, factor, flat, None
         self._set_features(features)
 
-    def _settle(self, problem: LeastSquaresProblem, line: LinearFit | None = None) -> None:
+    def _set_fit(self, problem: LeastSquaresProblem, line: LinearFit | None = None) -> None:
         problem.warn()
         line = problem.solve() if line is None else line
         slope, at_zero = line.slopes(problem.anchor)
         rule = line.rule(problem, np.arange(len(at_zero)))
         self._fitted = RegressionFit(rule, slope, at_zero, problem.solver.rank)
 
-    def _fit_(self) -> RegressionFit:
+    def _current_fit(self) -> RegressionFit:
         self._check_is_fitted()
         if self._fitted is None:
-            self._settle(self._problem())
+            self._set_fit(self._problem())
         assert self._fitted is not None
         return self._fitted
 
     def _problem(self) -> LeastSquaresProblem:
-        """What moments, or the factor where one is kept, say is to be solved."""
+        """Problem from the moments, or from the factor if one is stored."""
         assert self.moments_ is not None
         count = len(self.moments_.features) - self.n_features_in_
         if self._factor is not None:
@@ -284,7 +315,7 @@ class LinearRegression(RegressorMixin, RowEstimator):
         )
 
     def _factor_with(self, table: Table, more: ClassMoments) -> ScatterFactor | None:
-        """The factor of the rows so far and of these; only 'high' precision keeps one."""
+        """Factor of the earlier rows and these; only for high precision."""
         if self.precision != "high":
             return None
         kept = getattr(self, "_factor", None)
@@ -310,21 +341,21 @@ class LinearRegression(RegressorMixin, RowEstimator):
             intercept=bool(self.fit_intercept),
         )
 
-    def _sharpened(
+    def _refine(
         self, table: Table, problem: LeastSquaresProblem
     ) -> tuple[LeastSquaresProblem, LinearFit]:
-        """Read the rows again: for a factor where moments are too few digits, and for residuals."""
+        """Read the rows again: for a factor if moments are too inexact, and for residuals."""
         assert self.moments_ is not None
         exact = self.precision == "high" or problem.solver.digits < _ENOUGH
         if exact:
             factor = fold(table, ScatterFactorReading(self.moments_.features, self.moments_.anchor))
             self._factor = factor if self.precision == "high" else None
             problem = self._from_factor(factor, len(self.moments_.features) - table.width)
-        return problem, _refined(table, problem, exact=exact)
+        return problem, _correct_by_residuals(table, problem, exact=exact)
 
 
 def _named_responses(columns: tuple[str, ...]) -> int:
-    """How many of the last columns are named as `fit` names responses; at least one.
+    """Number of last columns that are named as `fit` names responses; at least one.
 
     >>> _named_responses(("response time", "response 0", "response 1"))
     2
@@ -336,10 +367,10 @@ def _named_responses(columns: tuple[str, ...]) -> int:
     return 1
 
 
-def _refined(table: Table, problem: LeastSquaresProblem, *, exact: bool) -> LinearFit:
-    """The fit corrected by its residuals until that changes nothing, or makes nothing better."""
+def _correct_by_residuals(table: Table, problem: LeastSquaresProblem, *, exact: bool) -> LinearFit:
+    """Correct the fit by its residuals until that changes or improves nothing."""
     line, last = problem.solve(), 0.5
-    for _ in range(_LOOKS if exact else 1):
+    for _ in range(_CORRECTIONS if exact else 1):
         reading = ResidualReading(
             problem.features, problem.anchor, line.coef, line.intercept, exact
         )
@@ -353,18 +384,18 @@ def _refined(table: Table, problem: LeastSquaresProblem, *, exact: bool) -> Line
 
 
 def open_responses(y: Any, name: str) -> npt.NDArray[Any]:
-    """Numbers to regress on, (n,) or (n, m), each finite."""
+    """Validate responses: finite numbers of shape (n,) or (n, m)."""
     if y is None:
         raise LabelError.absent(name)
-    found = np.asarray(y)
-    if found.ndim not in (1, 2) or not found.size:
-        raise ResponseError.of_shape(found.shape)
-    if found.dtype.kind == "c":
+    values = np.asarray(y)
+    if values.ndim not in (1, 2) or not values.size:
+        raise ResponseError.of_shape(values.shape)
+    if values.dtype.kind == "c":
         raise ResponseError.not_numbers("complex")
     try:
-        numbers = found.astype(np.float64)
+        numbers = values.astype(np.float64)
     except (TypeError, ValueError):
-        raise ResponseError.not_numbers(f"values such as {type(found.flat[0]).__name__}") from None
+        raise ResponseError.not_numbers(f"values such as {type(values.flat[0]).__name__}") from None
     wrong = np.argwhere(~np.isfinite(numbers))
     if len(wrong):
         row, *column = (int(i) for i in wrong[0])
@@ -376,6 +407,6 @@ def open_responses(y: Any, name: str) -> npt.NDArray[Any]:
 
 
 def check_ridge(ridge: Any) -> None:
-    """A finite number, not negative."""
+    """Raise OptionError unless ridge is a finite number, 0 or more."""
     if not (isinstance(ridge, Real) and 0.0 <= float(ridge) < np.inf):
         raise OptionError.of("ridge", ridge, "a number that is not negative")

@@ -1,6 +1,7 @@
-"""Decision: costs, priors and a reject option around any classifier that gives probabilities.
+"""Decision: costs, priors, a reject option and outliers around any classifier with probabilities.
 
-Log posteriors of anybody's classifier, and the priors that they are under.
+Also here: the log posteriors of any fitted classifier, and the class priors that they assume. The
+decision theory is in `decision`, the change of priors in `posterior`.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ _PRIORS = ("prior_", "priors_", "class_prior_")  # ours, and scikit-learn's
 
 
 def log_posterior_of(model: Any, X: Any) -> Floats:
-    """(n, K) normalised log posteriors of a fitted classifier."""
+    """(n, K) normalised log posteriors of any fitted classifier."""
     name = type(model).__name__
     with np.errstate(divide="ignore"):  # a posterior of 0 has the log -inf, and that is meant
         if hasattr(model, "predict_log_proba"):
@@ -84,7 +85,7 @@ def log_posterior_of(model: Any, X: Any) -> Floats:
 
 
 def declared_prior(model: Any, labels: Labels) -> Floats | None:
-    """(K,) the priors that a fitted classifier says its posteriors are under, if it does."""
+    """(K,) class priors that a fitted classifier declares, or None."""
     model = final_estimator(model)
     if hasattr(model, "class_log_prior_"):  # scikit-learn's naive Bayes for counts
         found = np.exp(np.asarray(model.class_log_prior_, dtype=np.float64))
@@ -97,10 +98,10 @@ def declared_prior(model: Any, labels: Labels) -> Floats | None:
 
 
 def training_shares(model: Any, y: Any, sample_weight: Any, labels: Labels) -> Floats:
-    """(K,) share of each class in the rows of a fit, as the classifier was told to count them.
+    """(K,) class shares of the rows of a fit, including the `class_weight` of the classifier.
 
-    With `class_weight`, classifiers of scikit-learn weigh rows, so that posteriors are those of a
-    population with other shares. A class that has no weight at all is refused.
+    With `class_weight`, classifiers of scikit-learn weight rows, so that posteriors are those of a
+    population with other shares. Raises WeightError for a class without weight.
     """
     codes = code_labels(np.ravel(np.asarray(y)), labels)
     given = 1.0 if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
@@ -108,15 +109,14 @@ def training_shares(model: Any, y: Any, sample_weight: Any, labels: Labels) -> F
     total = np.bincount(codes, weights=weight, minlength=len(labels))
     for k in np.flatnonzero(total == 0):
         raise WeightError.zero_class(labels[k])
-    told = total * _factors(final_estimator(model), codes, weight, labels)
-    return np.asarray(told / told.sum())
+    weighted = total * _class_weight_of(final_estimator(model), codes, weight, labels)
+    return np.asarray(weighted / weighted.sum())
 
 
-def _factors(model: Any, codes: Codes, weight: Floats, labels: Labels) -> Floats:
-    """(K,) what `class_weight` multiplies the weight of a row by.
+def _class_weight_of(model: Any, codes: Codes, weight: Floats, labels: Labels) -> Floats:
+    """(K,) factors of the row weights by the `class_weight` of a scikit-learn classifier.
 
-    'balanced' is by the number of rows; in logistic regression, since scikit-learn has it so, by
-    their weights.
+    'balanced' counts rows; in newer versions, logistic regression sums their weights.
     """
     counted = getattr(model, "class_weight", None)
     if counted is None:
@@ -131,7 +131,7 @@ def _factors(model: Any, codes: Codes, weight: Floats, labels: Labels) -> Floats
 
 
 def final_estimator(model: Any) -> Any:
-    """The classifier at the end of a pipeline, or found by a search."""
+    """The last step of a pipeline, or the best estimator of a search."""
     while True:
         if hasattr(model, "best_estimator_"):
             model = model.best_estimator_
@@ -145,42 +145,59 @@ _CALIBRATIONS = {"platt": "sigmoid", "isotonic": "isotonic"}
 
 
 class Decision(ClassifierMixin, MetaEstimatorMixin, EstimatorMixin, BaseEstimator):
-    """Decide by least expected cost, or not at all, on the posteriors of any classifier.
+    """Decide by least expected cost, or reject, on the posteriors of any classifier.
+
+        action(x) = argmin_a  sum_k cost[a, k] P(k|x),  or REJECT if that costs more than rejecting
 
     All options but `estimator` and `calibrate` are read when they are used: change them with
-    `set_params` after the fit, as often as you like.
+    `set_params` after the fit, without refitting.
 
     Parameters
     ----------
-    estimator
-        A classifier with predict_proba or predict_log_proba. Cloned and fitted; a fitted one stays
-        as it is inside scikit-learn's FrozenEstimator, or by `Decision.of_fitted`. With one whose
-        outputs are no probabilities (LeastSquares, and one-vs-rest or a pipeline of it), all
-        options but `outlier` are refused unless `calibrate` is given.
-    cost
-        What each action costs where each class is true: {action: {class: cost}}, a square array in
-        the order of the classes, or a data frame; see `decision.Costs.of`. If none of the actions
-        named is a class, `decide` says no class. None: an error costs 1.
-    prior
-        (K,) priors to decide under, in the order of the classes, or {class: prior}; None: those of
-        the fit. Exact where p(x|class) is as it was.
-    reject
-        The cost of rejecting (0 rejects every row, infinity none), or {"threshold": t}: reject
-        where the most probable class has a posterior below t. Costs, and
-        values of 1 - posterior, that differ by a relative 1e-9 or less are equal: a posterior of
-        0.7999999999999999 is not below 0.8.
-    threshold
-        Say the second of two classes where its posterior exceeds this; or one for each class, and
-        the largest posterior for its threshold is said. It stands in place of `cost`.
-    outlier
-        A row is an outlier where its largest p-value over the classes is below this level, by
-        Mahalanobis distance in the pooled covariance, with the F law of finitely many rows.
-    calibrate
-        'platt' or 'isotonic': by scikit-learn's CalibratedClassifierCV, for scores that are no
-        probabilities.
-    fitted_prior
-        (K,) the priors that the posteriors of `estimator` are under, where it does not say; None:
-        its own `prior_`, or the shares of the classes in the rows of the fit.
+    estimator : classifier
+        A classifier with predict_proba or predict_log_proba; cloned and fitted. A fitted one is
+        used as it is inside scikit-learn's FrozenEstimator, or by `Decision.of_fitted`. With one
+        whose outputs are not probabilities (LeastSquares), all options but `outlier` are refused
+        unless `calibrate` is given.
+    cost : dict, array of shape (K, K), data frame or None, default None
+        Cost of each action for each true class: {action: {class: cost}}, a square array in the
+        order of the classes, or a data frame. Actions need not be classes. None: an error costs 1.
+    prior : array of shape (K,), dict by label or None, default None
+        Class priors to decide under. None: those of the fit. Exact if p(x|class) is unchanged.
+    reject : float, dict or None, default None
+        Cost of rejecting (0 rejects every row, infinity none), or {"threshold": t}: reject if the
+        most probable class has a posterior below t. Values that differ by a relative 1e-9 or less
+        are equal: a posterior of 0.7999999999999999 is not below 0.8.
+    threshold : float, array of shape (K,), dict or None, default None
+        Predict the second of two classes if its posterior exceeds this; or one threshold per
+        class, and the largest ratio of posterior to threshold wins. Replaces `cost`.
+    outlier : float or None, default None
+        A row is an outlier if its largest p-value over the classes is below this level, by
+        Mahalanobis distance in the pooled covariance, with the F distribution of finite samples.
+    calibrate : {None, 'platt', 'isotonic'}, default None
+        Calibrate scores that are not probabilities, by scikit-learn's CalibratedClassifierCV.
+    fitted_prior : array of shape (K,), dict by label or None, default None
+        Class priors that the posteriors of `estimator` assume, if it does not declare them. None:
+        its own `prior_`, or the class shares of the rows.
+
+    Attributes
+    ----------
+    estimator_ : classifier
+        The fitted classifier.
+    classes_ : array of shape (K,)
+        Class labels, sorted.
+    actions_ : tuple
+        Actions of `expected_cost`: the classes, then any others.
+    fitted_prior_ : array of shape (K,) or None
+        Class priors of the fit; None if they are unknown.
+    moments_ : ClassMoments or None
+        Class moments for `outlier`.
+    n_features_in_, feature_names_in_
+        As those of the classifier.
+
+    See Also
+    --------
+    Reweighted : Class weights during the fit.
 
     Examples
     --------
@@ -223,7 +240,19 @@ class Decision(ClassifierMixin, MetaEstimatorMixin, EstimatorMixin, BaseEstimato
 
     @classmethod
     def of_fitted(cls, estimator: Any, **options: Any) -> Decision:
-        """Around a classifier that is fitted already; no rows are needed."""
+        """Wrap a classifier that is already fitted; no rows are needed.
+
+        Parameters
+        ----------
+        estimator : classifier
+            A fitted classifier.
+        **options
+            As in the constructor.
+
+        Returns
+        -------
+        Decision
+        """
         made = cls(FrozenEstimator(estimator), **options)
         made._copy_options()
         made._hold(estimator)
@@ -232,14 +261,24 @@ class Decision(ClassifierMixin, MetaEstimatorMixin, EstimatorMixin, BaseEstimato
         return made
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Fit a clone of the classifier; read the class shares, and for `outlier` the moments."""
+        """Fit a clone of the classifier; for `outlier`, also read the class moments.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            Rows, labels and weights, as the classifier accepts them; or a partitioned table alone.
+
+        Returns
+        -------
+        self
+        """
         require_classifier(self.estimator, "Decision", "weighs probabilities of classes")
         model = self._to_fit()
-        found = as_partitioned(X, y, sample_weight)
+        table = as_partitioned(X, y, sample_weight)
         if self.calibrate is not None:
             X, y, sample_weight = to_memory(X, y, sample_weight, "Decision(calibrate=...)")
-        if found is not None and self.calibrate is None:
-            model.fit(found)
+        if table is not None and self.calibrate is None:
+            model.fit(table)
         elif sample_weight is None:
             model.fit(X, y)
         elif has_fit_parameter(model, "sample_weight"):
@@ -247,10 +286,10 @@ class Decision(ClassifierMixin, MetaEstimatorMixin, EstimatorMixin, BaseEstimato
         else:
             raise WeightError.not_supported(type(model).__name__)
         self._hold(model)
-        told = (y, sample_weight)
-        if found is not None:
-            told = (found.schema.labels, found.moments.weight)  # of all rows of a class together
-        self.fitted_prior_ = self._prior_of_fit(*told)
+        counted = (y, sample_weight)
+        if table is not None:
+            counted = (table.schema.labels, table.moments.weight)  # one total per class
+        self.fitted_prior_ = self._prior_of_fit(*counted)
         self.moments_ = None if self.outlier is None else self._read(X, y, sample_weight)
         self._classes = None
         self.check_options()
@@ -259,7 +298,7 @@ class Decision(ClassifierMixin, MetaEstimatorMixin, EstimatorMixin, BaseEstimato
     # --- using ------------------------------------------------------------------------------------
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
-        """The class of least expected cost; the most probable where no action is a class."""
+        """Predict the class of least expected cost; the most probable if no action is a class."""
         self._check_is_fitted()
         costs = self._costs()
         log_posterior = self._log_posterior(X)
@@ -267,10 +306,10 @@ class Decision(ClassifierMixin, MetaEstimatorMixin, EstimatorMixin, BaseEstimato
         return np.asarray(self.classes_[best])
 
     def decide(self, X: Any) -> npt.NDArray[np.object_]:
-        """(n,) the action of least expected cost, or REJECT, or OUTLIER."""
+        """(n,) action of least expected cost of each row, or REJECT, or OUTLIER."""
         self._check_is_fitted()
         costs = self._costs()
-        self._tell_of_actions(costs)
+        self._warn_if_no_class(costs)
         reject = self._reject(costs)
         outliers = None
         if self.outlier is not None:
@@ -295,7 +334,7 @@ class Decision(ClassifierMixin, MetaEstimatorMixin, EstimatorMixin, BaseEstimato
 
     @property
     def actions_(self) -> tuple[Any, ...]:
-        """The actions that the columns of `expected_cost` stand for: classes, then any others."""
+        """Actions in the columns of `expected_cost`: the classes, then any others."""
         self._check_is_fitted()
         costs = self._costs()
         return tuple(self.classes_.tolist()) if costs is None else costs.actions
@@ -310,13 +349,13 @@ class Decision(ClassifierMixin, MetaEstimatorMixin, EstimatorMixin, BaseEstimato
         return np.asarray(np.exp(self.predict_log_proba(X)))
 
     def estimate_prior(self, X: Any) -> EstimatedPrior:
-        """Class shares of new rows without labels, by EM; to be passed as `prior`."""
+        """Estimate the class shares of unlabelled rows by EM, for use as `prior`."""
         self._check_is_fitted()
         self._need_posterior("estimate_prior")
         return estimated_prior(log_posterior_of(self.estimator_, X), self._known_prior())
 
     def typicality(self, X: Any) -> Floats:
-        """(n, K) p-value of the distance of each row from each class mean."""
+        """(n, K) p-values of the Mahalanobis distances of rows from the class means."""
         self._check_is_fitted()
         moments, rule, width = self._gaussian()
         schema = Schema(moments.features, moments.labels, hasattr(self, "feature_names_in_"))
@@ -331,7 +370,7 @@ class Decision(ClassifierMixin, MetaEstimatorMixin, EstimatorMixin, BaseEstimato
         return typicality(distances, width=width, weight=moments.weight, degrees=degrees)
 
     def __sklearn_tags__(self) -> Any:
-        """Whatever rows the classifier takes."""
+        """Tags of the classifier."""
         tags = super().__sklearn_tags__()
         inner = get_tags(self.estimator)
         tags.input_tags = inner.input_tags
@@ -357,12 +396,12 @@ class Decision(ClassifierMixin, MetaEstimatorMixin, EstimatorMixin, BaseEstimato
         self._copy_input_names(model)
 
     def _prior_of_fit(self, y: Any, sample_weight: Any) -> Floats | None:
-        """(K,) what is known of the priors that the posteriors are under."""
+        """(K,) class priors that the posteriors assume, or None if unknown."""
         found = declared_prior(self.estimator_, self.classes_)
         if found is not None or y is None or isinstance(self.estimator, FrozenEstimator):
             return found  # the rows of a frozen classifier's fit were others
-        told = self.estimator_ if self.calibrate is None else None
-        return training_shares(told, y, sample_weight, self.classes_)
+        model = self.estimator_ if self.calibrate is None else None
+        return training_shares(model, y, sample_weight, self.classes_)
 
     def _read(self, X: Any, y: Any, sample_weight: Any) -> ClassMoments:
         table = as_partitioned(X) or open_table(
@@ -377,7 +416,7 @@ class Decision(ClassifierMixin, MetaEstimatorMixin, EstimatorMixin, BaseEstimato
         return moments
 
     def _moments(self) -> ClassMoments:
-        """Those read at the fit, or those that the classifier itself keeps."""
+        """Moments read by the fit, or those of the classifier."""
         for found in (self.moments_, getattr(self.estimator_, "moments_", None)):
             if isinstance(found, ClassMoments) and found.holds("pooled"):
                 return found
@@ -388,23 +427,23 @@ class Decision(ClassifierMixin, MetaEstimatorMixin, EstimatorMixin, BaseEstimato
     # --- its parts, as an export writes them down ------------------------------------------------
 
     def known_prior(self) -> Floats:
-        """(K,) the prior that the posteriors of the classifier have in them."""
+        """(K,) class priors that the posteriors of the classifier assume."""
         self._check_is_fitted()
         return self._known_prior()
 
     def costs(self) -> Costs | None:
-        """What actions cost, by `cost` or `threshold`; None where every error costs the same."""
+        """Costs of the actions, by `cost` or `threshold`; None if every error costs the same."""
         self._check_is_fitted()
         self._check_posterior()
         return self._costs()
 
     def gaussian_classes(self) -> tuple[ClassMoments, QuadraticRule, int]:
-        """What outliers are judged by: moments, classes of one covariance, and its rank."""
+        """Model for outliers: moments, classes with one covariance, and its rank."""
         self._check_is_fitted()
         return self._gaussian()
 
     def _gaussian(self) -> tuple[ClassMoments, QuadraticRule, int]:
-        """Classes as Gaussians of one covariance, and how many directions that has."""
+        """Gaussian classes with one covariance, and its rank."""
         if self._classes is None:
             moments = self._moments()
             metric, K = pooled_metric(moments, GaussianFamily()), len(moments.labels)
@@ -414,7 +453,7 @@ class Decision(ClassifierMixin, MetaEstimatorMixin, EstimatorMixin, BaseEstimato
 
     @property
     def probabilistic(self) -> bool:
-        """Whether `predict_proba` gives probabilities: calibrated, or those of the classifier."""
+        """Whether `predict_proba` returns probabilities: calibrated, or those of the classifier."""
         if self.calibrate is not None:
             return True
         return not_probabilistic(getattr(self, "estimator_", self.estimator)) is None
@@ -425,7 +464,7 @@ class Decision(ClassifierMixin, MetaEstimatorMixin, EstimatorMixin, BaseEstimato
             raise PosteriorError.not_probabilities(name, what)
 
     def _check_posterior(self) -> None:
-        """Refuse every option that takes the classifier's outputs for probabilities."""
+        """Raise for every option that needs probabilities if the classifier has none."""
         for option in ("cost", "threshold", "prior", "reject"):
             if getattr(self, option) is not None:
                 self._need_posterior(f"Decision({option}=...)")
@@ -450,8 +489,8 @@ class Decision(ClassifierMixin, MetaEstimatorMixin, EstimatorMixin, BaseEstimato
             return Costs.of_threshold(self._option("threshold"), self.classes_)
         return None if self.cost is None else Costs.of(self._option("cost"), self.classes_)
 
-    def _tell_of_actions(self, costs: Costs | None) -> None:
-        """Where `decide` can say no class, which a few names too few may not have meant."""
+    def _warn_if_no_class(self, costs: Costs | None) -> None:
+        """Warn if none of the actions is a class."""
         labels = self.classes_.tolist()
         if (
             costs is not None
@@ -461,7 +500,7 @@ class Decision(ClassifierMixin, MetaEstimatorMixin, EstimatorMixin, BaseEstimato
             warn(NoClassDecidedWarning.of_actions(costs.actions, labels))
 
     def _reject(self, costs: Costs | None) -> Reject | None:
-        """When to reject; where that is never, it is told."""
+        """The reject option; warn if it never applies."""
         if self.reject is None:
             return None
         reject = Reject.of(self._option("reject"))
@@ -474,10 +513,10 @@ class Decision(ClassifierMixin, MetaEstimatorMixin, EstimatorMixin, BaseEstimato
         return reject
 
     def check_options(self) -> None:
-        """Say now, as `fit` does, if an option cannot be, and not only when it is used."""
+        """Raise now, as `fit` does, if an option is invalid."""
         self._check_posterior()
         costs = self._costs()
-        self._tell_of_actions(costs)
+        self._warn_if_no_class(costs)
         self._reject(costs)
         if self.prior is not None:
             validate_prior(self._option("prior"), self.classes_)

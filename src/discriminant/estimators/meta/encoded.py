@@ -1,8 +1,8 @@
-"""Encoded: any classifier or regressor for tables of numbers, categories, dates and gaps.
+"""Encoded: any classifier or regressor on tables with categories, dates and missing values.
 
-Rows with columns of several kinds: opened on their way in, features on their way to a model.
-
-What a classifier has that passes rows on to another which projects them.
+Columns of a frame become features by an encoding that is learnt at the fit (`table.encoding`) and
+applied by column name when predicting. `WrappedProjection` forwards `transform` to a wrapped
+classifier that projects on discriminant directions.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from discriminant.table.open import dropped, is_path, read_frame, unlabelled
 
 
 def has_columns(X: Any) -> bool:
-    """Whether rows come with columns that may be of several kinds."""
+    """Whether rows are a frame, whose columns may have several types."""
     if isinstance(X, np.ndarray) or is_sparse(X) or isinstance(X, list | tuple):
         return False
     known = hasattr(X, "columns") and hasattr(X, "shape")
@@ -56,7 +56,7 @@ def has_columns(X: Any) -> bool:
 
 
 def to_frame(X: Any) -> Any:
-    """Rows of any kind as a frame, or as columns."""
+    """Return rows of any kind as a frame."""
     if is_path(X):
         return read_frame(X)[0]
     if has_columns(X):
@@ -70,19 +70,19 @@ def to_frame(X: Any) -> Any:
 
 
 def array_cells(features: Features, names: Sequence[str]) -> Frame:
-    """The columns of an array, under names that are not the user's."""
+    """Return an array as a frame with default column names."""
     rows = dense(features[:] if not is_sparse(features) else features)
     cells = tuple(Cells(name, "number", rows[:, j]) for j, name in enumerate(names))
     return Frame(cells, len(rows), named=False)
 
 
 def count_rows(X: Any) -> int:
-    """How many rows there are."""
+    """Number of rows."""
     return int(X.shape[0]) if hasattr(X, "shape") else len(X)
 
 
 def features_for(model: Any, rows: EncodedRows, encoding: Encoding) -> Any:
-    """Features as the classifier takes them: ours with their names, others as an array."""
+    """Features for the estimator: with names for ours, as an array for others."""
     if not (isinstance(model, RowEstimator) and encoding.named):
         return rows.matrix()
     import pyarrow as pa
@@ -91,7 +91,7 @@ def features_for(model: Any, rows: EncodedRows, encoding: Encoding) -> Any:
 
 
 def fit_with_weight(model: Any, X: Any, y: Any, weight: Any) -> None:
-    """Fit a classifier that may take no weights."""
+    """Fit an estimator; raise WeightError if it does not support the weights given."""
     if weight is None:
         model.fit(X, y)
     elif has_fit_parameter(model, "sample_weight"):
@@ -105,7 +105,7 @@ def _projects(model: Any) -> bool:
 
 
 class WrappedProjection:
-    """The discriminant space of `estimator_`, if it has one."""
+    """Forward the discriminant projection of `estimator_`, if it has one."""
 
     estimator: Any
     estimator_: Any
@@ -113,22 +113,22 @@ class WrappedProjection:
 
     @available_if(_projects)
     def transform(self, X: Any) -> Floats:
-        """(n, r) rows along the discriminant directions of the classifier."""
+        """(n, r) projection of rows on the discriminant directions of the classifier."""
         return np.asarray(self.estimator_.transform(self._as_given(X)))
 
     @available_if(_projects)
     def fit_transform(self, X: Any, y: Any = None, **fitting: Any) -> Floats:
-        """Fit, and the same rows along the directions."""
+        """Fit, and return the projection of the same rows."""
         return np.asarray(self.fit(X, y, **fitting).transform(X))
 
     @property
     def scalings_(self) -> Floats:
-        """(d, r) the directions, in the features of the classifier."""
+        """(d, r) discriminant directions in the features of the classifier."""
         return np.asarray(self.estimator_.scalings_)
 
     @property
     def centre_(self) -> Floats:
-        """(d,) where these are counted from."""
+        """(d,) origin of the projection."""
         return np.asarray(self.estimator_.centre_)
 
     @property
@@ -142,7 +142,7 @@ class WrappedProjection:
         return np.asarray(self.estimator_.explained_variance_ratio_)
 
     def _as_given(self, X: Any) -> Any:
-        """Rows as the classifier takes them."""
+        """Rows as the classifier needs them."""
         raise NotImplementedError
 
 
@@ -164,46 +164,63 @@ def _classifies(self: Any) -> bool:
 
 
 def check_unseen(unseen: Any) -> None:
-    """Raise OptionError if a regressor is to reject rows."""
+    """Raise OptionError for unseen='reject' with a regressor."""
     if unseen == "reject":
         allowed = "'error' or 'ignore' for a regressor, which rejects no rows"
         raise OptionError.of("unseen", unseen, allowed)
 
 
 class Encoded(MetaEstimatorMixin, WrappedProjection, EstimatorMixin, BaseEstimator):
-    """Turn the columns of a frame into features, and give them to a classifier or regressor.
+    """Encode the columns of a frame as numeric features for any classifier or regressor.
 
-    Numbers, truth values and dates are used as they are; texts become indicators, or with
-    `ordered` places from 0 to 1. Identifiers and constant columns are set aside: `said_` tells.
-    What was learnt about the columns is `encoding_`; columns are matched by name when predicting.
-    An array has numbers only and is passed on.
+    Numbers, booleans and dates are used as they are; texts become indicators, or with `ordered`
+    positions from 0 to 1. Identifiers and constant columns are dropped; `said_` says which.
+    Columns are matched by name when predicting. An array has only numbers and is passed on.
 
     Parameters
     ----------
-    estimator
-        A classifier, or a regressor such as LinearRegression, GLM or LogLinear; cloned and fitted.
-        Around a regressor it is one: y holds numbers, `score` is the regressor's own, and there
-        are no `classes_`.
-    ordered
-        {column: levels from lowest to highest}.
-    categories
-        Columns that are categories though they look like numbers.
-    missing
-        'error'; 'drop' rows at the fit, also those without a label; 'mean'; 'indicator': the mean,
-        and a feature that says so; 'marginal', for LDA, QDA, RDA and NearestMean: rows with missing
-        cells are dropped at the fit, and predicted exactly from the cells that they have.
-    unseen
-        A level that the fit did not have: 'error'; 'ignore': no indicator is 1, as for the
-        reference level where there is one; 'reject', for classifiers: as 'ignore', but `decide`
-        rejects the row.
-    reference
-        The level of each category without an indicator: the most 'frequent', the 'first' in the
-        order of its categories (of texts in that of the alphabet), or None.
-        Without one, indicators sum to one, and models that cannot have that warn of it.
-    exclude
+    estimator : classifier or regressor
+        Cloned and fitted. Around a regressor such as LinearRegression or GLM, y holds numbers,
+        `score` is that of the regressor, and there are no `classes_`.
+    ordered : dict or None, default None
+        {column: categories from lowest to highest}.
+    categories : sequence of str, default ()
+        Columns of numbers to treat as categories.
+    missing : {'error', 'drop', 'mean', 'indicator', 'marginal'}, default 'error'
+        Treatment of missing cells. 'drop': drop rows at the fit, also those without a label;
+        'mean'; 'indicator': the mean, and a feature that marks the cell; 'marginal', for LDA, QDA,
+        RDA and NearestMean: drop rows at the fit, and predict exactly from the cells present.
+    unseen : {'error', 'ignore', 'reject'}, default 'error'
+        Treatment of categories not seen during fitting. 'ignore': no indicator is 1, as for the
+        reference category; 'reject', for classifiers: as 'ignore', but `decide` rejects the row.
+    reference : {'frequent', 'first', None}, default 'frequent'
+        Category without an indicator: the most frequent, the first in the order of the categories,
+        or none. Without one, indicators sum to one, and some models warn of collinear columns.
+    exclude : sequence of str, default ()
         Columns not to use.
-    max_levels
-        A category of more levels is set aside.
+    max_levels : int, default 100
+        Drop a text column with more categories than this.
+
+    Attributes
+    ----------
+    estimator_ : classifier or regressor
+        The fitted estimator.
+    encoding_ : Encoding
+        What was learnt about each column; `encoding_.features` names the features.
+    classes_ : array of shape (K,)
+        Class labels of a classifier, sorted.
+    said_ : tuple of str
+        Notes on the columns and rows: what was dropped, and why.
+    rows_dropped_ : int
+        Rows dropped at the fit.
+    n_features_out_ : int
+        Number of features after encoding.
+    n_features_in_, feature_names_in_
+        Number of columns, and their names if the rows had any.
+
+    See Also
+    --------
+    open_source : Read a file with the same options.
 
     Examples
     --------
@@ -276,11 +293,11 @@ class Encoded(MetaEstimatorMixin, WrappedProjection, EstimatorMixin, BaseEstimat
 
     @classmethod
     def of_fitted(cls, estimator: Any, encoding: Encoding, **options: Any) -> Encoded:
-        """Around an estimator that was fitted to the features of an encoding."""
-        made = cls(estimator, missing=encoding.missing, unseen=encoding.unseen, **options)
-        made._hold(estimator, encoding, (), 0)
-        made._remember_names(encoding)
-        return made
+        """Wrap an estimator that was fitted to the features of an encoding."""
+        model = cls(estimator, missing=encoding.missing, unseen=encoding.unseen, **options)
+        model._set_state(estimator, encoding, (), 0)
+        model._set_column_names(encoding)
+        return model
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Learn the encoding of each column, and fit a clone of the estimator.
@@ -296,8 +313,8 @@ class Encoded(MetaEstimatorMixin, WrappedProjection, EstimatorMixin, BaseEstimat
             raise ResponseError.of_classes(type(model).__name__)
         if found is not None:
             model.fit(found)
-            self._hold(model, found.plan.encoding, found.notes, found.rows_read - len(found))
-            self._remember_names(found.plan.encoding)
+            self._set_state(model, found.plan.encoding, found.notes, found.rows_read - len(found))
+            self._set_column_names(found.plan.encoding)
             return self
         wishes.check()
         if wishes.missing == "marginal" and not getattr(model, "can_marginalise", False):
@@ -317,29 +334,29 @@ class Encoded(MetaEstimatorMixin, WrappedProjection, EstimatorMixin, BaseEstimat
         weight, read = open_weight(sample_weight, len(frame)), len(frame)
         notes: list[str] = []
         if wishes.missing == "drop" and (gone := missing_labels(y)).any():
-            frame, y, weight = self._labelled(frame, np.asarray(y), weight, ~gone)
+            frame, y, weight = self._drop_unlabelled(frame, np.asarray(y), weight, ~gone)
             notes = unlabelled(read, len(frame))
         encoding, said = learn(frame, wishes, weight=weight)
         said = [*notes, *said]
         rows = encoding.rows(frame, fitting=True)
-        rows, y, weight, said = self._complete(rows, y, weight, said, encoding)
+        rows, y, weight, said = self._drop_incomplete(rows, y, weight, said, encoding)
         fit_with_weight(model, features_for(model, rows, encoding), y, weight)
         if encoding.missing == "marginal" and model.moments_.detail == "rows":
             allowed = "'mean' or 'indicator' where features outnumber rows"
             raise OptionError.of("missing", "marginal", allowed)
-        self._hold(model, encoding, tuple(said), read - len(rows.gaps))
-        self._remember_names(encoding)
+        self._set_state(model, encoding, tuple(said), read - len(rows.gaps))
+        self._set_column_names(encoding)
         return self
 
     # --- using ------------------------------------------------------------------------------------
 
     def encode(self, X: Any) -> Floats:
-        """(n, d) the features that the classifier is given."""
+        """(n, d) encoded features of rows X."""
         self._check_is_fitted()
         return self._rows(X).matrix()
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
-        """The class that the classifier decides for, or the number that the regressor predicts."""
+        """Predict the class, or the number of a regressor, for each row of X."""
         self._check_is_fitted()
         if self._passes(X):
             return np.asarray(self.estimator_.predict(X))
@@ -351,7 +368,7 @@ class Encoded(MetaEstimatorMixin, WrappedProjection, EstimatorMixin, BaseEstimat
         )
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Accuracy of a classifier; of a regressor what its own `score` is, R2 or D2."""
+        """Accuracy of a classifier; R2 or D2 of a regressor, by its own `score`."""
         self._check_is_fitted()
         if not is_regressor(self.estimator_):
             return float(accuracy_score(y, self.predict(X), sample_weight=sample_weight))
@@ -377,7 +394,7 @@ class Encoded(MetaEstimatorMixin, WrappedProjection, EstimatorMixin, BaseEstimat
 
     @available_if(_inner_has("decision_function"))
     def decision_function(self, X: Any) -> Floats:
-        """Scores (n, K), or (n,) of two classes, as the classifier gives them."""
+        """(n, K) scores of the classifier, or (n,) with two classes."""
         self._check_is_fitted()
         return self._answer(
             X, "decision_function", lambda s: s[:, 1] - s[:, 0] if s.shape[1] == 2 else s
@@ -385,7 +402,7 @@ class Encoded(MetaEstimatorMixin, WrappedProjection, EstimatorMixin, BaseEstimat
 
     @available_if(_inner_has("predict_topk"))
     def predict_topk(self, X: Any, k: int = 5, beam: int | None = None) -> Any:
-        """Codes (n, k) and scores (n, k) of the best labels of each row, of a label tree."""
+        """(n, k) codes and (n, k) scores of the best labels of each row, by a label tree."""
         self._check_is_fitted()
         if self._passes(X):
             return self.estimator_.predict_topk(X, k=k, beam=beam)
@@ -394,7 +411,7 @@ class Encoded(MetaEstimatorMixin, WrappedProjection, EstimatorMixin, BaseEstimat
 
     @available_if(_classifies)
     def rejected(self, X: Any) -> npt.NDArray[np.bool_]:
-        """(n,) rows with a level that the fit did not have, where these are to be rejected."""
+        """(n,) whether a row has an unseen category and unseen='reject'."""
         self._check_is_fitted()
         if self._passes(X) or (self.encoding_.unseen != "reject" and not is_path(X)):
             return np.zeros(count_rows(X), dtype=bool)
@@ -402,7 +419,7 @@ class Encoded(MetaEstimatorMixin, WrappedProjection, EstimatorMixin, BaseEstimat
 
     @available_if(_classifies)
     def decide(self, X: Any) -> npt.NDArray[np.object_]:
-        """(n,) the class of each row, or what the classifier decides; REJECT as `rejected` says."""
+        """(n,) class or decision of each row; REJECT for rows that `rejected` marks."""
         self._check_is_fitted()
         if self._passes(X):
             how = getattr(self.estimator_, "decide", self.estimator_.predict)
@@ -418,16 +435,16 @@ class Encoded(MetaEstimatorMixin, WrappedProjection, EstimatorMixin, BaseEstimat
 
     @property
     def prior_(self) -> Floats:
-        """(K,) the priors of the classifier."""
+        """(K,) class priors of the classifier."""
         return np.asarray(self.estimator_.prior_)
 
     @property
     def n_features_out_(self) -> int:
-        """How many features there are."""
+        """Number of features after encoding."""
         return len(self.encoding_.features)
 
     def __sklearn_tags__(self) -> Any:
-        """The kind and the rows of the estimator, and missing cells if a policy handles them."""
+        """Tags of the estimator; missing cells are allowed if an option handles them."""
         tags = super().__sklearn_tags__()
         inner = get_tags(self.estimator)
         tags.estimator_type = inner.estimator_type
@@ -453,20 +470,20 @@ class Encoded(MetaEstimatorMixin, WrappedProjection, EstimatorMixin, BaseEstimat
         )
 
     def _fit_array(self, model: Any, X: Any, y: Any, sample_weight: Any) -> Self:
-        """An array has numbers only: the estimator takes it as it is."""
+        """Fit an array, which has only numbers, without encoding."""
         fit_with_weight(model, X, y, sample_weight)
         width = getattr(model, "n_features_in_", None)
         width = np.shape(X)[1] if width is None else int(width)
         columns = tuple(Column(n, "number", features=(n,)) for n in numbered(width))
         encoding = Encoding(columns, None, self.missing, self.unseen, named=False)
-        self._hold(model, encoding, (), 0)
-        self._remember_names(encoding)
+        self._set_state(model, encoding, (), 0)
+        self._set_column_names(encoding)
         return self
 
-    def _labelled(
+    def _drop_unlabelled(
         self, frame: Frame, y: npt.NDArray[Any], weight: Floats | None, known: npt.NDArray[np.bool_]
     ) -> tuple[Frame, npt.NDArray[Any], Floats | None]:
-        """The rows that have a label."""
+        """Drop rows without a label."""
         if len(y) != len(frame):
             raise ShapeError.of_lengths("y", len(y), len(frame))
         keep = np.flatnonzero(known)
@@ -474,10 +491,10 @@ class Encoded(MetaEstimatorMixin, WrappedProjection, EstimatorMixin, BaseEstimat
             raise LabelError.missing(range(len(y)))
         return frame.take(keep), y[keep], None if weight is None else weight[keep]
 
-    def _complete(
+    def _drop_incomplete(
         self, rows: EncodedRows, y: Any, weight: Any, said: list[str], encoding: Encoding
     ) -> tuple[EncodedRows, Any, Any, list[str]]:
-        """The rows without missing cells, where such are dropped."""
+        """Drop rows with missing cells, if the option says so."""
         if encoding.missing not in ("drop", "marginal") or not rows.gaps.any():
             return rows, y, weight, said
         keep = np.flatnonzero(~rows.gaps)
@@ -493,7 +510,7 @@ class Encoded(MetaEstimatorMixin, WrappedProjection, EstimatorMixin, BaseEstimat
             raise ShapeError.of_lengths("y", len(y), len(rows.gaps))
         return kept, y[keep], weight, told
 
-    def _hold(self, model: Any, encoding: Encoding, said: tuple[str, ...], lost: int) -> None:
+    def _set_state(self, model: Any, encoding: Encoding, said: tuple[str, ...], lost: int) -> None:
         self.estimator_, self.encoding_ = model, encoding
         self.said_, self.rows_dropped_ = said, lost
         if not is_regressor(model):
@@ -501,12 +518,12 @@ class Encoded(MetaEstimatorMixin, WrappedProjection, EstimatorMixin, BaseEstimat
         elif hasattr(self, "classes_"):
             del self.classes_
 
-    def _remember_names(self, encoding: Encoding) -> None:
+    def _set_column_names(self, encoding: Encoding) -> None:
         names = [c.name for c in encoding.columns if c.kind not in ("target", "weight")]
         self._set_input_names(names, named=encoding.named)
 
     def _passes(self, X: Any) -> bool:
-        """Whether rows are passed on as they are, as those of the fit were."""
+        """Whether rows are passed on unchanged, as those of the fit were."""
         return self.encoding_.missing == "error" and not self.encoding_.named
 
     def _rows(self, X: Any) -> EncodedRows:
@@ -524,7 +541,7 @@ class Encoded(MetaEstimatorMixin, WrappedProjection, EstimatorMixin, BaseEstimat
         return encoding.rows(array_cells(features, known))
 
     def _answer(self, X: Any, name: str, of_scores: Any) -> Floats:
-        """What the classifier says, or what follows from scores by the features there are."""
+        """Answer of the classifier, or from marginal scores of rows with missing features."""
         if self._passes(X):
             return np.asarray(getattr(self.estimator_, name)(X))
         rows = self._rows(X)

@@ -1,4 +1,7 @@
-"""Fusion: classifiers on different columns, fused as independent within each class."""
+"""Fusion: combine classifiers on different columns that are independent within each class.
+
+P(k|x) ~ prior_k  prod_i  P_i(k|x_i) / prior_ik
+"""
 
 from __future__ import annotations
 
@@ -30,22 +33,39 @@ from discriminant.table.blocks import Floats, Labels, canonical_rows, is_sparse,
 
 
 class Fusion(ClassifierMixin, EstimatorMixin, _BaseComposition):
-    """One posterior from several classifiers, each on columns of its own.
+    """Combine the posteriors of several classifiers, each on its own columns.
 
         P(k|x) ~ prior_k  prod_i  P_i(k|x_i) / prior_ik
 
-    which holds where the groups of columns are independent within each class, as a blood test and
-    an X-ray may be. Each source needs posteriors, nothing else: models of any kind can be mixed.
-    One whose outputs are no probabilities (LeastSquares, SVM) is refused unless it is calibrated.
+    which holds if the groups of columns are independent within each class, as a blood test and an
+    X-ray may be. Classifiers of any kind can be mixed; one whose outputs are not probabilities
+    (LeastSquares, SVM) is refused unless it is calibrated.
 
     Parameters
     ----------
-    estimators
-        List of (name, classifier, columns); columns are names of a data frame, positions, a slice
-        or a mask. Each classifier is cloned and fitted to its columns.
-    prior
-        (K,) priors of the answer, in the order of the classes, or {class: prior}; None: shares of
-        the fit. It is read when it is used, so it may be changed after the fit.
+    estimators : list of (name, classifier, columns)
+        Columns are names in a data frame, positions, a slice or a mask. Each classifier is cloned
+        and fitted to its columns.
+    prior : array of shape (K,), dict by label or None, default None
+        Class priors of the combined posterior. None: the class shares of the rows. Read when it is
+        used, so that it may be changed after the fit.
+
+    Attributes
+    ----------
+    estimators_ : list
+        The fitted classifiers.
+    named_estimators_ : dict
+        The fitted classifiers by name.
+    columns_ : list of arrays
+        Positions of the columns of each classifier.
+    classes_ : array of shape (K,)
+        Class labels, sorted.
+    fitted_prior_, prior_ : arrays of shape (K,)
+        Class shares of the rows, and the priors in use.
+    estimator_priors_ : list of arrays of shape (K,)
+        Priors that the posteriors of each classifier assume.
+    n_features_in_, feature_names_in_
+        Number of columns, and their names if the rows had any.
 
     Examples
     --------
@@ -66,41 +86,41 @@ class Fusion(ClassifierMixin, EstimatorMixin, _BaseComposition):
         self.prior = prior
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Fit each classifier to its columns."""
-        members = self._members()
-        for _, model, _ in members:
+        """Fit each classifier to its columns of X, with labels y and optional sample_weight."""
+        sources = self._checked_estimators()
+        for _, model, _ in sources:
             require_classifier(model, "Fusion", "multiplies probabilities of classes")
         X, y, sample_weight = to_memory(X, y, sample_weight, "Fusion")
-        X, names = _opened(X)
+        X, names = _open_columns(X)
         width = int(X.shape[1])
-        places = [_places(name, columns, names, width) for name, _, columns in members]
-        _tell_of_shared(places, names)
+        places = [_column_positions(name, columns, names, width) for name, _, columns in sources]
+        _warn_of_shared_columns(places, names)
         if y is None:
             raise LabelError.absent("Fusion")
         fitted = []
-        for (name, model, _), chosen in zip(members, places, strict=True):
+        for (name, model, _), chosen in zip(sources, places, strict=True):
             part = _safe_indexing(X, chosen, axis=1)
-            fitted.append(_fitted(name, clone(model), part, y, sample_weight))
+            fitted.append(_fit_source(name, clone(model), part, y, sample_weight))
         self.estimators_, self.columns_ = fitted, places
         self._set_input_names(names or numbered(width), named=names is not None)
-        self._agree([name for name, _, _ in members])
+        self._check_same_classes([name for name, _, _ in sources])
         self._priors = [self._prior_of(model, y, sample_weight) for model in fitted]
         self.fitted_prior_ = training_shares(None, y, sample_weight, self.classes_)
         return self
 
     @property
     def estimator_priors_(self) -> list[Floats]:
-        """(K,) of each member: the prior that its posteriors have in them."""
+        """(K,) class priors that the posteriors of each classifier assume."""
         self._check_is_fitted()
         return self._priors
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
-        """The most probable class of each row."""
+        """Predict the most probable class of each row."""
         best = self.predict_log_proba(X).argmax(axis=1)
         return np.asarray(self.classes_[best])
 
     def predict_log_proba(self, X: Any) -> Floats:
-        """(n, K) log posteriors."""
+        """(n, K) combined log posteriors."""
         self._check_is_fitted()
         prior = self.fitted_prior_
         if self.prior is not None:
@@ -114,16 +134,18 @@ class Fusion(ClassifierMixin, EstimatorMixin, _BaseComposition):
             prior,
         )
         for row in np.flatnonzero(np.isnan(found[:, 0])):
-            raise PosteriorError.all_zero(int(row), [name for name, _, _ in self._members()])
+            raise PosteriorError.all_zero(
+                int(row), [name for name, _, _ in self._checked_estimators()]
+            )
         return found
 
     def predict_proba(self, X: Any) -> Floats:
-        """(n, K) posteriors."""
+        """(n, K) combined posteriors."""
         return np.asarray(np.exp(self.predict_log_proba(X)))
 
     @property
     def prior_(self) -> Floats:
-        """(K,) the priors that the posteriors are under."""
+        """(K,) class priors of the combined posterior."""
         self._check_is_fitted()
         if self.prior is None:
             return self.fitted_prior_
@@ -133,13 +155,13 @@ class Fusion(ClassifierMixin, EstimatorMixin, _BaseComposition):
     def named_estimators_(self) -> dict[str, Any]:
         """The fitted classifiers by name."""
         self._check_is_fitted()
-        names = [name for name, _, _ in self._members()]
+        names = [name for name, _, _ in self._checked_estimators()]
         return dict(zip(names, self.estimators_, strict=True))
 
     def __sklearn_tags__(self) -> Any:
-        """Sparse rows where every source takes them."""
+        """Sparse rows and missing values are supported if every classifier supports them."""
         tags = super().__sklearn_tags__()
-        inner = [get_tags(model) for _, model, _ in self._members()]
+        inner = [get_tags(model) for _, model, _ in self._checked_estimators()]
         tags.input_tags.sparse = all(found.input_tags.sparse for found in inner)
         tags.input_tags.allow_nan = all(found.input_tags.allow_nan for found in inner)
         return tags
@@ -158,7 +180,7 @@ class Fusion(ClassifierMixin, EstimatorMixin, _BaseComposition):
 
     @property
     def _sources(self) -> Any:
-        """Pairs of name and classifier, as scikit-learn wants them to set options by name."""
+        """Pairs of name and classifier, for scikit-learn to set options by name."""
         try:
             return [(name, model) for name, model, _ in self.estimators]
         except (TypeError, ValueError):
@@ -169,7 +191,7 @@ class Fusion(ClassifierMixin, EstimatorMixin, _BaseComposition):
         columns = [columns for _, _, columns in self.estimators]
         self.estimators = [(*pair, one) for pair, one in zip(pairs, columns, strict=True)]
 
-    def _members(self) -> list[tuple[str, Any, Any]]:
+    def _checked_estimators(self) -> list[tuple[str, Any, Any]]:
         try:
             found = [
                 (str(name), model, columns) for name, model, columns in self._option("estimators")
@@ -180,8 +202,8 @@ class Fusion(ClassifierMixin, EstimatorMixin, _BaseComposition):
             raise FusionError.of_members(self.estimators)
         return found
 
-    def _agree(self, names: list[str]) -> None:
-        """All sources know the same classes."""
+    def _check_same_classes(self, names: list[str]) -> None:
+        """Raise unless all classifiers have the same classes."""
         self.classes_ = np.asarray(self.estimators_[0].classes_)
         for name, model in zip(names, self.estimators_, strict=True):
             if not np.array_equal(model.classes_, self.classes_):
@@ -192,8 +214,8 @@ class Fusion(ClassifierMixin, EstimatorMixin, _BaseComposition):
         return training_shares(model, y, sample_weight, self.classes_) if found is None else found
 
     def _parts(self, X: Any) -> list[Any]:
-        """The columns of each source, by name where there are names, and else by place."""
-        X, names = _opened(X)
+        """The columns of each classifier, by name if there are names, else by position."""
+        X, names = _open_columns(X)
         width = int(X.shape[1])
         fitted = getattr(self, "feature_names_in_", None)
         if names is None or fitted is None:
@@ -209,7 +231,7 @@ class Fusion(ClassifierMixin, EstimatorMixin, _BaseComposition):
         return [_safe_indexing(X, now[places], axis=1) for places in self.columns_]
 
 
-def _fitted(source: str, model: Any, part: Any, y: Any, sample_weight: Any) -> Any:
+def _fit_source(source: str, model: Any, part: Any, y: Any, sample_weight: Any) -> Any:
     if not (hasattr(model, "predict_proba") or hasattr(model, "predict_log_proba")):
         raise PosteriorError.not_fused(source, type(model).__name__)
     if (clipped := not_probabilistic(model)) is not None:
@@ -221,10 +243,10 @@ def _fitted(source: str, model: Any, part: Any, y: Any, sample_weight: Any) -> A
     return model.fit(part, y, sample_weight=sample_weight)
 
 
-def _opened(X: Any) -> tuple[Any, list[str] | None]:
-    """Rows whose columns can be chosen by place, and the names of the columns, if they have any.
+def _open_columns(X: Any) -> tuple[Any, list[str] | None]:
+    """Rows whose columns can be selected by position, and the names of the columns or None.
 
-    Cells are not looked at: columns of text may belong to a source that reads text.
+    Cells are not checked: a column of text may belong to a classifier of text.
     """
     if hasattr(X, "columns"):
         found = list(X.columns)
@@ -242,8 +264,10 @@ def _opened(X: Any) -> tuple[Any, list[str] | None]:
     return X, None
 
 
-def _places(name: str, columns: Any, names: list[str] | None, width: int) -> npt.NDArray[np.intp]:
-    """Positions of the columns of one source."""
+def _column_positions(
+    name: str, columns: Any, names: list[str] | None, width: int
+) -> npt.NDArray[np.intp]:
+    """Positions of the columns of one classifier."""
     wanted: Any = [columns] if isinstance(columns, str) else columns
     try:
         if not isinstance(wanted, slice) and any(isinstance(one, str) for one in wanted):
@@ -256,7 +280,7 @@ def _places(name: str, columns: Any, names: list[str] | None, width: int) -> npt
     return found
 
 
-def _tell_of_shared(places: list[npt.NDArray[np.intp]], names: list[str] | None) -> None:
+def _warn_of_shared_columns(places: list[npt.NDArray[np.intp]], names: list[str] | None) -> None:
     columns, times = np.unique(np.concatenate(places), return_counts=True)
     shared = columns[times > 1].tolist()
     if shared:

@@ -1,17 +1,14 @@
-"""Options that can be changed in place (arrays, lists, dicts), copied when a model is fitted.
+"""Wrappers around the methods of every estimator: copies of mutable options, underflow ignored.
 
-scikit-learn's contract is that a constructor stores what it is given, as it is. The caller's own
-array therefore stays the value of the option, and a change to it must not change a fitted model:
-each fit copies such options, and a model uses the copy for as long as the option is the same
-object. An option that is replaced, with `set_params` or by assignment, is copied when it is first
-used.
+Options: scikit-learn's contract is that a constructor stores its arguments unchanged. The caller's
+own array stays the value of the option, and a change to it must not change a fitted model:
+each fit copies mutable options (arrays, lists, dicts), and the model uses the copy as long as the
+option is the same object. An option that is replaced, by `set_params` or assignment, is copied when
+it is first used.
 
-Estimators work alike under every floating-point error state of NumPy's.
-
-A posterior of exp(-800) is zero: that underflow is part of the arithmetic and no reason to raise,
-whatever the caller chose with `np.seterr(under="raise")`. Public methods and properties of every
-estimator therefore ignore underflow; overflow, division by zero and invalid operations are left to
-the caller's state wherever a formula does not expect them.
+Underflow: a posterior of exp(-800) is zero, whatever the caller chose with
+`np.seterr(under="raise")`. Public methods and properties therefore ignore underflow; overflow,
+division by zero and invalid operations follow the caller's settings.
 """
 
 from __future__ import annotations
@@ -28,7 +25,7 @@ _FITS = ("fit", "fit_moments", "partial_fit", "forget")
 
 
 class OptionCopies:
-    """An estimator whose fit does not change when the objects given as options do."""
+    """Mixin that protects a fitted model from changes to the objects given as options."""
 
     _copied: dict[str, tuple[Any, Any]]  # by option: the object that was given, and its copy
 
@@ -39,17 +36,17 @@ class OptionCopies:
                 setattr(cls, name, _copying_first(vars(cls)[name]))
 
     def options_in_effect(self) -> dict[str, Any]:
-        """All options by name: the copies of those that were copied, the others as they are."""
+        """All options by name, with the copies of mutable ones."""
         kind: Any = type(self)
         copied = self.__dict__.get("_copied", {})
-        found = {name: getattr(self, name) for name in _option_names(kind)}
+        options = {name: getattr(self, name) for name in _option_names(kind)}
         for name, (given, copy) in copied.items():
-            if found[name] is given:
-                found[name] = copy
-        return found
+            if options[name] is given:
+                options[name] = copy
+        return options
 
     def _option(self, name: str) -> Any:
-        """An option that is read after the fit; one that was replaced since is copied now."""
+        """An option that is read after the fit; a replaced one is copied now."""
         given = getattr(self, name)
         if not _is_mutable(given):
             return given
@@ -59,7 +56,7 @@ class OptionCopies:
         return copied[name][1]
 
     def _copy_options(self) -> None:
-        """Copy mutable options together, so that shared objects stay shared."""
+        """Copy mutable options in one go, so that shared objects stay shared."""
         self.__dict__.pop("_copied", None)
         options = self.options_in_effect().items()
         given = {name: value for name, value in options if _is_mutable(value)}
@@ -83,31 +80,31 @@ def _option_names(kind: Any) -> tuple[str, ...]:
 
 
 def _is_mutable(value: Any) -> bool:
-    """Whether a value can change in place; estimators are cloned, functions are called."""
+    """Whether a value can change in place; estimators and functions do not count."""
     if isinstance(value, list | tuple | dict | set | np.ndarray):
         return True
     return hasattr(value, "shape") or hasattr(value, "__array__")  # frames, series, sparse matrices
 
 
 def _models_within(value: Any) -> dict[int, Any]:
-    """Estimators and functions within lists, such as those of `Fusion`, for `deepcopy` to keep."""
-    found: dict[int, Any] = {}
+    """Estimators and functions within lists, such as those of `Fusion`, which are not copied."""
+    models: dict[int, Any] = {}
     waiting, seen = [value], set()
     while waiting:
-        one = waiting.pop()
-        if hasattr(one, "fit") or callable(one):
-            found[id(one)] = one
-        elif isinstance(one, list | tuple) and id(one) not in seen:
-            seen.add(id(one))
-            waiting.extend(one)
-    return found
+        item = waiting.pop()
+        if hasattr(item, "fit") or callable(item):
+            models[id(item)] = item
+        elif isinstance(item, list | tuple) and id(item) not in seen:
+            seen.add(id(item))
+            waiting.extend(item)
+    return models
 
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
 def ignore_underflow(function: F) -> F:
-    """The function, run with underflow ignored."""
+    """Wrap a function to run with underflow ignored."""
 
     @wraps(function)
     def run(*args: Any, **options: Any) -> Any:
@@ -118,7 +115,7 @@ def ignore_underflow(function: F) -> F:
 
 
 class IgnoresUnderflow:
-    """Public methods and properties of all subclasses ignore underflow."""
+    """Mixin whose public methods and properties ignore underflow."""
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)

@@ -1,8 +1,8 @@
-"""Options of scikit-learn's estimators, and what does the same here.
+"""Hints for scikit-learn's option names: what to pass here instead.
 
-An estimator is made with options by name; one that it does not have is refused at once, and where
-it is an option of scikit-learn's with what is meant by it here. Nothing is translated silently:
-scales and defaults differ. Functions answer in the same way: `errors.foreign_options`.
+A constructor raises at once for an option that it does not have; for an option of scikit-learn the
+message says what to use here. Nothing is translated silently, because scales and defaults differ.
+Functions do the same by `errors.foreign_options`.
 """
 
 from __future__ import annotations
@@ -104,25 +104,25 @@ _EVERYWHERE = {
 
 
 class OptionHints:
-    """An estimator that says which option is meant where it is made with one it does not have."""
+    """Mixin that raises a helpful error for an unknown constructor option."""
 
     def __new__(cls, *_: Any, **options: Any) -> Self:
-        """Only look at the names: what they are set to is stored by the class itself."""
+        """Check the names of the options; `__init__` stores their values."""
         if options:
             _check(cls, options)
         return super().__new__(cls)
 
 
 def _check(kind: Any, options: Iterable[str]) -> None:
-    """That the class has these options, unless it takes any."""
-    found = list(inspect.signature(kind.__init__).parameters.values())[1:]
-    if any(one.kind is one.VAR_KEYWORD for one in found):
+    """Raise if the class does not have these options."""
+    parameters = list(inspect.signature(kind.__init__).parameters.values())[1:]
+    if any(each.kind is each.VAR_KEYWORD for each in parameters):
         return
-    known = [one.name for one in found]
+    known = [each.name for each in parameters]
     check_names(kind.__name__, options, known, lambda option: _instead(kind, option))
 
 
 def _instead(kind: Any, option: str) -> str | None:
-    """What is said of the option, of the class or of one that it is made from."""
-    said = [_INSTEAD.get(one.__name__, {}).get(option) for one in kind.__mro__]
-    return next(filter(None, said), _EVERYWHERE.get(option))
+    """Hint for an option of the class or of one of its bases."""
+    hints = [_INSTEAD.get(base.__name__, {}).get(option) for base in kind.__mro__]
+    return next(filter(None, hints), _EVERYWHERE.get(option))

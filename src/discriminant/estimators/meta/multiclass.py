@@ -1,16 +1,11 @@
-"""OneVsRest, OneVsOne and OutputCodes: many classes by any two-class classifier.
+"""OneVsRest, OneVsOne and OutputCodes: many classes by any two-class classifier or regressor.
 
-Two-class estimators of any kind, fitted to the sides of a code one by one, on several cores.
-
-A classifier is fitted to the classes 0 and 1, a regressor to the numbers 0 and 1. The score of a
-classifier is its decision function or log odds; that of a regressor with output f is 2 f - 1, as if
-it had been fitted to -1 and 1: positive above one half, and of the same order as f.
-
-Many classes from two: what one-vs-rest, one-vs-one and output codes share.
-
-A classifier made from moments is not fitted row by row: the rows are read once, and every member is
-a function of merged moments. Any other classifier, or a regressor, is cloned and fitted once for
-each column of the code.
+Each column of a code (K, M) of -1, 0 and 1 is a two-class problem; a class is predicted by matching
+its row of the code with the M scores (`models.multiclass`). A classifier from moments is not fitted
+row by row: the rows are read once, and every two-class rule is a function of merged moments. Any
+other estimator is cloned and fitted once per column, in parallel: a classifier to the classes 0 and
+1, a regressor to the numbers 0 and 1. The score of a classifier is its decision function or log
+odds; that of a regressor with output f is 2 f - 1, as if it had been fitted to -1 and 1.
 """
 
 from __future__ import annotations
@@ -93,13 +88,16 @@ _FURTHEST = 745.0  # log odds of the least probability that is not zero
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FittedBinaryEstimators:
-    """M classifiers of the classes 0 and 1, or M regressors on the numbers 0 and 1."""
+    """M fitted classifiers of the classes 0 and 1, or M regressors on the numbers 0 and 1.
+
+    The name of the field is part of the file format.
+    """
 
     fitted: tuple[Any, ...]
 
     def scores(self, X: Any) -> Floats:
-        """(n, M) what each says of each row: positive for its positive side."""
-        found = np.column_stack([_said(model, X) for model in self.fitted])
+        """(n, M) scores of rows, positive for the positive side."""
+        found = np.column_stack([_binary_score(model, X) for model in self.fitted])
         if len(self.fitted) > 1:  # infinite scores cannot be compared
             for row in np.flatnonzero(np.isinf(found).any(axis=1)):
                 raise InfiniteValueError.of_row(int(row), type(self.fitted[0]).__name__)
@@ -110,8 +108,8 @@ class FittedBinaryEstimators:
         return np.column_stack([_log_odds(model, X) for model in self.fitted])
 
 
-def classes_of(X: Any, y: Any, name: str) -> tuple[Labels, Codes]:
-    """Labels and the code of each row."""
+def encode_binary_labels(X: Any, y: Any, name: str) -> tuple[Labels, Codes]:
+    """Class labels, and the class code of each row."""
     if y is None:
         raise LabelError.absent(name)
     labels, codes = encode_labels(y)
@@ -131,7 +129,7 @@ def fit_binary_estimators(
     n_jobs: int | None,
     progress: Callable[[int, int], object] | None,
 ) -> FittedBinaryEstimators:
-    """A clone of the classifier for each column, fitted to the rows of its two sides."""
+    """Fit a clone of the estimator for each column to the rows of its two sides."""
     weight = open_weight(sample_weight, len(codes))
     if weight is not None and not has_fit_parameter(base, "sample_weight"):
         raise WeightError.not_supported(type(base).__name__)
@@ -151,7 +149,7 @@ def fit_binary_estimators(
 
 
 def binary_table(table: Table, column: npt.NDArray[np.int8]) -> Table:
-    """The rows of the two sides of a column, as rows of the classes 0 and 1."""
+    """Rows of the two sides of a column, with the classes 0 and 1."""
     side = column[table.codes]
     if not column.all():
         table, side = table.take(np.flatnonzero(side)), side[side != 0]
@@ -175,7 +173,7 @@ def _fit_one(
         raise OptionError.of("estimator", type(model).__name__, allowed) from fault
 
 
-def _said(model: Any, X: Any) -> Floats:
+def _binary_score(model: Any, X: Any) -> Floats:
     if is_regressor(model):
         return 2.0 * np.ravel(np.asarray(model.predict(X), dtype=np.float64)) - 1.0
     if hasattr(model, "decision_function"):
@@ -198,11 +196,11 @@ def _log_odds(model: Any, X: Any) -> Floats:
     return np.clip(logs[:, 1] - logs[:, 0], -_FURTHEST, _FURTHEST)
 
 
-Odds = Callable[[], Floats]  # (n, M) log odds of the positive sides, worked out when asked
+Odds = Callable[[], Floats]  # (n, M) log odds of the positive sides, computed when called
 
 
 def _by_moments(model: Any) -> bool:
-    """Whether the two-class classifier is a function of moments."""
+    """Whether the two-class estimator is fitted from moments."""
     base = model.estimator
     return isinstance(base, MomentClassifier) and is_moment_based(base)
 
@@ -233,7 +231,7 @@ def _has_posterior(estimator: Any) -> bool:
 
 
 class Decomposition(ClassifierMixin, MetaEstimatorMixin, RowEstimator):
-    """K classes by two-class classifiers, one for each column of a code."""
+    """Classification of K classes by two-class estimators, one for each column of a code."""
 
     _fitted_attribute = "_code"
     _fit_methods = "fit, or fit_moments with a classifier made from moments"
@@ -245,27 +243,38 @@ class Decomposition(ClassifierMixin, MetaEstimatorMixin, RowEstimator):
     _members: BinaryRules | FittedBinaryEstimators
     _base: Any  # the classifier as it was at the fit
 
-    # --- what a class adds ------------------------------------------------------------------------
+    # --- defined by subclasses --------------------------------------------------------------------
 
-    def _made(self, labels: Labels, read: Callable[[], Any]) -> OutputCode:
-        """The code of these classes."""
+    def _make_code(self, labels: Labels, read: Callable[[], Any]) -> OutputCode:
+        """Code of these classes; `read` returns moments for a code that needs them."""
         raise NotImplementedError
 
     def _leaves_out(self) -> bool:
         """Whether some column may leave a class out."""
         raise NotImplementedError
 
-    def _decoded(self, said: Floats, code: OutputCode, odds: Odds | None) -> Floats:
-        """(n, K) scores of the classes, the largest of which wins; log odds, if there are any."""
+    def _decode(self, scores: Floats, code: OutputCode, odds: Odds | None) -> Floats:
+        """(n, K) scores of the classes from the (n, M) two-class scores, or log odds."""
         raise NotImplementedError
 
     # --- fitting ----------------------------------------------------------------------------------
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Fit the two-class classifiers: from moments read once, or one by one.
+        """Fit the two-class estimators: from moments read once, or one by one.
 
-        Rows in parts (`discriminant.rows`) come without y, and are many only of a classifier that
-        is made from moments.
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n, d), or partitioned table
+            Rows. A partitioned table (`discriminant.rows`) must fit into memory unless the
+            estimator is fitted from moments.
+        y : array of shape (n,)
+            Class labels.
+        sample_weight : array of shape (n,), default None
+            Weight of each row.
+
+        Returns
+        -------
+        self
         """
         name = type(self).__name__
         if not _by_moments(self):
@@ -281,7 +290,7 @@ class Decomposition(ClassifierMixin, MetaEstimatorMixin, RowEstimator):
 
     @available_if(_needs_moments)
     def fit_moments(self, moments: Any) -> Self:
-        """Fit from moments: read earlier, merged, weighted or regrouped; no rows are needed."""
+        """Fit from class moments, perhaps merged, weighted or regrouped; no rows are needed."""
         if not isinstance(moments, ClassMoments | ClassRows):
             allowed = "what discriminant.moments(X, y) returns; for rows there is fit(X, y)"
             raise OptionError.of("moments", type(moments).__name__, allowed)
@@ -291,7 +300,7 @@ class Decomposition(ClassifierMixin, MetaEstimatorMixin, RowEstimator):
 
     @property
     def detail(self) -> Detail:
-        """What moments must hold: pooled ones cannot leave a class out."""
+        """Sums that the moments must contain: pooled ones cannot leave a class out."""
         needed: Detail = self.estimator.detail
         return "class" if needed == "pooled" and self._leaves_out() else needed
 
@@ -302,19 +311,19 @@ class Decomposition(ClassifierMixin, MetaEstimatorMixin, RowEstimator):
 
     @available_if(_needs_moments)
     def rule_from(self, moments: Any) -> OutputCodeRule:
-        """The fitted rule, from moments alone; nothing is stored."""
+        """Return the rule fitted to moments; nothing is stored."""
         code = self._code_for(moments.labels, lambda: moments)
-        return OutputCodeRule(code, self._members_from(moments, code))
+        return OutputCodeRule(code, self._rules_from_moments(moments, code))
 
     @available_if(_needs_moments)
     def rule_from_table(self, table: AnyTable) -> OutputCodeRule:
-        """The fitted rule, from rows: where moments hold too few digits."""
+        """Return the rule fitted to the rows of a table; nothing is stored."""
         moments = read_classes(table, self.detail)
         code = self._code_for(table.schema.labels, lambda: moments)
-        return OutputCodeRule(code, self._members_of(table, code, moments))
+        return OutputCodeRule(code, self._rules_from_table(table, code, moments))
 
     def needs_rows_for(self, moments: Any) -> bool:
-        """Whether moments hold too few digits to stand in for their rows."""
+        """Whether moments are too inexact to replace their rows."""
         base = self.estimator
         if type(base).needs_rows_for is MomentClassifier.needs_rows_for:
             return False
@@ -325,22 +334,22 @@ class Decomposition(ClassifierMixin, MetaEstimatorMixin, RowEstimator):
     def predict_with_rule(
         self, rule: OutputCodeRule, features: Features
     ) -> tuple[Floats, npt.NDArray[np.intp]]:
-        """(n, K) log posteriors, and (n,) codes of the classes that `predict` says, by a rule."""
+        """(n, K) log posteriors and (n,) codes of the predicted classes, by any fitted rule."""
         scores = self._class_scores(features, rule.members, rule.code, sure=True)
         return log_posterior(rule.scores(features)), scores.argmax(axis=1)
 
     def leave_one_out_scores(self, moments: Any, table: Table) -> None:
-        """No closed form: a row left out is taken from the moments."""
+        """None: there is no closed form."""
         return None
 
     # --- using ------------------------------------------------------------------------------------
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
-        """The class whose code word is nearest to what the classifiers say."""
+        """Predict the class whose code word is nearest to the two-class scores."""
         return np.asarray(self.classes_[self._all_scores(X).argmax(axis=1)])
 
     def decision_function(self, X: Any) -> Floats:
-        """(n, K) scores of the classes; with two classes what the one classifier says, (n,)."""
+        """(n, K) scores of the classes; with two classes (n,) scores of the one classifier."""
         scores = self._all_scores(X)
         if scores.shape[1] > 2:
             return scores
@@ -359,11 +368,11 @@ class Decomposition(ClassifierMixin, MetaEstimatorMixin, RowEstimator):
         return np.asarray(np.exp(self.predict_log_proba(X)))
 
     def binary_scores(self, X: Any) -> Floats:
-        """(n, M) what each two-class classifier says: positive for the classes of sign +1."""
+        """(n, M) scores of the two-class classifiers, positive for the classes of sign +1."""
         return self._over_rows(lambda rows: self._members.scores(rows), X)
 
     def ambiguous(self, X: Any) -> Ambiguity:
-        """How many classes claim each row, and the shares of rows that none or several claim."""
+        """Number of classes that claim each row, and shares of rows claimed by none or several."""
         return measure_ambiguity(
             self.binary_scores(X), self._code.signs, rest=is_rest(self._code.signs)
         )
@@ -376,37 +385,37 @@ class Decomposition(ClassifierMixin, MetaEstimatorMixin, RowEstimator):
 
     @property
     def code_(self) -> Signs:
-        """(K, M) the side of each class in each two-class problem; 0: left out."""
+        """(K, M) side of each class in each two-class problem: -1, 1, or 0 if left out."""
         self._check_is_fitted()
         return self._code.signs
 
     @property
     def binary_rules_(self) -> BinaryRules | FittedBinaryEstimators:
-        """The two-class rules as they were fitted: what an export writes down."""
+        """Fitted two-class rules, for export."""
         self._check_is_fitted()
         return self._members
 
     @property
     def base_(self) -> Any:
-        """The classifier of two classes, not fitted, as it was at the fit."""
+        """The unfitted two-class estimator, as it was at the fit."""
         self._check_is_fitted()
         return self._base
 
     @property
     def distance_(self) -> float:
-        """Least distance between the code words of two classes."""
+        """Smallest distance between the code words of two classes."""
         self._check_is_fitted()
         return self._code.distance
 
     @property
     def corrects_(self) -> int:
-        """How many classifiers may err about a row without changing its class, whichever do."""
+        """Number of wrong two-class predictions that never change the predicted class."""
         self._check_is_fitted()
         return self._code.corrects
 
     @property
     def estimators_(self) -> list[Any]:
-        """M fitted estimators of the classes, or numbers, 0 and 1; from moments when asked."""
+        """M fitted two-class estimators; from moments they are made when first used."""
         self._check_is_fitted()
         if isinstance(self._members, FittedBinaryEstimators):
             return list(self._members.fitted)
@@ -418,7 +427,7 @@ class Decomposition(ClassifierMixin, MetaEstimatorMixin, RowEstimator):
             ]
 
     def __sklearn_tags__(self) -> Any:
-        """Whatever rows the two-class classifier takes."""
+        """Tags of the two-class estimator."""
         tags = super().__sklearn_tags__()
         inner = get_tags(self.estimator)
         tags.input_tags = inner.input_tags
@@ -433,13 +442,13 @@ class Decomposition(ClassifierMixin, MetaEstimatorMixin, RowEstimator):
         return "rows" if kept == "rows" else self.detail
 
     def _code_for(self, labels: Labels, read: Callable[[], Any]) -> OutputCode:
-        """The code; `read` gives moments of the rows to a code that is designed from them."""
+        """Code of the classes; raise if there are fewer than two."""
         if len(labels) < 2:
             raise LabelError.one_class(labels[0] if len(labels) else "none")
-        return self._made(labels, read)
+        return self._make_code(labels, read)
 
     def _fit_from(self, moments: Any, table: AnyTable | None) -> Self:
-        """Members from moments, or from the table where these leave too few digits."""
+        """Fit from moments, or from the table if these are too inexact."""
         if not moments.holds(self.detail):
             name = type(self).__name__
             raise MomentsMismatchError.needs_detail(name, self.detail, moments.detail)
@@ -448,16 +457,16 @@ class Decomposition(ClassifierMixin, MetaEstimatorMixin, RowEstimator):
             raise WeightError.zero_class(moments.labels[k])
         with merge_warnings(), blas_context(len(moments.features)):
             if table is not None and self.needs_rows_for(moments):
-                self._members = self._members_of(table, code, moments)
+                self._members = self._rules_from_table(table, code, moments)
             else:
-                self._members = self._members_from(moments, code)
-        self._hold(code, moments)
+                self._members = self._rules_from_moments(moments, code)
+        self._set_state(code, moments)
         self._set_features(moments.features, None if table is None else table.schema.named)
         return self
 
-    def _members_from(self, moments: Any, code: OutputCode) -> BinaryRules:
+    def _rules_from_moments(self, moments: Any, code: OutputCode) -> BinaryRules:
         base, anchor = self.estimator, moments.anchor.shift(moments.centre)[0]
-        if not _plain_line(base, moments):
+        if not _is_plain_lda(base, moments):
             return BinaryRules.from_rules(
                 fit_binary_rules(moments, code, rule_from=base.rule_from), anchor
             )
@@ -469,7 +478,7 @@ class Decomposition(ClassifierMixin, MetaEstimatorMixin, RowEstimator):
             rule_from=base.rule_from,
         )
 
-    def _members_of(self, table: AnyTable, code: OutputCode, moments: Any) -> BinaryRules:
+    def _rules_from_table(self, table: AnyTable, code: OutputCode, moments: Any) -> BinaryRules:
         table = table_in_memory(table, f"{type(self).__name__} of columns that nearly depend")
         rules = [
             self.estimator.rule_from_table(binary_table(table, column)) for column in code.signs.T
@@ -482,7 +491,7 @@ class Decomposition(ClassifierMixin, MetaEstimatorMixin, RowEstimator):
             require_classifier(
                 self.estimator, name, "fits it to two classes at a time; a regressor is taken too"
             )
-        labels, codes = classes_of(X, y, name)
+        labels, codes = encode_binary_labels(X, y, name)
 
         def read() -> ClassMoments:
             return read_moments(open_table(X, y, weight=sample_weight, name=name), detail="pooled")
@@ -499,24 +508,24 @@ class Decomposition(ClassifierMixin, MetaEstimatorMixin, RowEstimator):
             progress=self.progress,
         )
         self._members = fitted
-        self._hold(code, None)
+        self._set_state(code, None)
         self._copy_input_names(fitted.fitted[0])
         return self
 
-    def _hold(self, code: OutputCode, moments: Any) -> None:
+    def _set_state(self, code: OutputCode, moments: Any) -> None:
         self._code = code
         self.moments_ = moments
         self._base = clone(self.estimator)
 
     def _over_rows(self, scoring: Callable[[Any], Floats], X: Any) -> Floats:
-        """By blocks of rows where members are rules; others take rows as they are given."""
+        """Score rows in blocks by rules; fitted estimators get the rows unchanged."""
         self._check_is_fitted()
         if isinstance(self._members, FittedBinaryEstimators):
             return scoring(X)
         return self._score_rows(scoring, X)
 
     def _all_scores(self, X: Any) -> Floats:
-        """(n, K) scores, also of two classes: what the classifier says, halved to each side."""
+        """(n, K) scores; with two classes half the score of the classifier for each side."""
 
         def scoring(rows: Features) -> Floats:
             sure = _has_posterior(self._base)
@@ -532,15 +541,15 @@ class Decomposition(ClassifierMixin, MetaEstimatorMixin, RowEstimator):
         *,
         sure: bool,
     ) -> Floats:
-        """(n, K) scores of the classes by these members; `sure` ones have probabilities."""
-        said = members.scores(rows)
-        if said.shape[1] == 1:
-            return np.asarray(0.5 * said * code.signs[:, 0])
-        return self._decoded(said, code, (lambda: members.log_odds(rows)) if sure else None)
+        """(n, K) scores of the classes; `sure` if the two-class rules have probabilities."""
+        scores = members.scores(rows)
+        if scores.shape[1] == 1:
+            return np.asarray(0.5 * scores * code.signs[:, 0])
+        return self._decode(scores, code, (lambda: members.log_odds(rows)) if sure else None)
 
 
-def _plain_line(base: Any, moments: Any) -> bool:
-    """Whether members are LDA by products, of a shrinkage that is known beforehand."""
+def _is_plain_lda(base: Any, moments: Any) -> bool:
+    """Whether all two-class rules are LDA with a given shrinkage, to be fitted together."""
     if not isinstance(base, LinearGaussianClassifier) or not isinstance(moments, ClassMoments):
         return False
     return base.detail == "pooled" and not isinstance(base.family.shrinkage, str)
@@ -550,28 +559,41 @@ Progress = Callable[[int, int], object]
 
 
 class OneVsRest(Decomposition):
-    """One classifier for each class, against all others; the most confident yes wins.
+    """Many classes by one two-class classifier per class, against all others.
 
-    Probabilities are coupled by the generalised Bradley-Terry model, so that they sum to one.
+    The class with the highest score is predicted. Probabilities are coupled by the generalised
+    Bradley-Terry model, so that they sum to one.
 
     Parameters
     ----------
-    estimator
-        A classifier of two classes, 0 and 1. One made from moments (LDA, QDA, RDA, LeastSquares,
-        Fisher ...) is fitted from moments that are read once; any other is cloned and fitted anew.
-    n_jobs
-        How many are fitted at a time, where it is not made from moments; as in joblib.
-    progress
-        Called after each such fit with how many are done, and of how many.
+    estimator : classifier or regressor
+        Two-class estimator. One from moments (LDA, QDA, RDA, LeastSquares, Fisher ...) is fitted
+        from moments that are read once; any other is cloned and fitted once per problem.
+    n_jobs : int or None, default None
+        Number of parallel fits of an estimator that is not fitted from moments; as in joblib.
+    progress : callable or None, default None
+        Called after each such fit with the number done and the total.
 
     Attributes
     ----------
-    classes_, code_, distance_, corrects_
-        Labels; the code (K, M); its least distance; the errors of classifiers it always corrects.
-    estimators_
-        The fitted two-class classifiers; from moments they are made when they are asked for.
-    moments_
-        Where the classifier is made from moments, those of the fit; else None.
+    classes_ : array of shape (K,)
+        Class labels, sorted.
+    code_ : array of shape (K, M)
+        Side of each class in each two-class problem: -1, 1, or 0 if it is left out.
+    estimators_ : list of length M
+        The fitted two-class estimators; from moments they are made when first used.
+    distance_ : float
+        Smallest distance between the code words of two classes.
+    corrects_ : int
+        Number of wrong two-class predictions that never change the predicted class.
+    moments_ : ClassMoments or None
+        Moments of the fit, if `estimator` is fitted from moments.
+    n_features_in_, feature_names_in_
+        Number of features, and their names if the rows had any.
+
+    See Also
+    --------
+    OneVsOne, OutputCodes : Other decompositions.
 
     Examples
     --------
@@ -591,26 +613,53 @@ class OneVsRest(Decomposition):
         self.n_jobs = n_jobs
         self.progress = progress
 
-    def _made(self, labels: Labels, read: Callable[[], Any]) -> OutputCode:
+    def _make_code(self, labels: Labels, read: Callable[[], Any]) -> OutputCode:
         return OutputCode(labels, one_vs_rest_code(len(labels)))
 
     def _leaves_out(self) -> bool:
         return False
 
-    def _decoded(self, said: Floats, code: OutputCode, odds: Odds | None) -> Floats:
-        return said
+    def _decode(self, scores: Floats, code: OutputCode, odds: Odds | None) -> Floats:
+        return scores
 
 
 class OneVsOne(Decomposition):
-    """One classifier for each pair of classes; each votes, and ties go by confidence.
+    """Many classes by one two-class classifier per pair of classes; ties are broken by confidence.
 
-    Probabilities are coupled as Wu, Lin and Weng (2004) do. `decision_function` has the votes, less
-    what is the same for all classes, with a part below 1/6 for confidence.
+    Probabilities are coupled by the method of Wu, Lin and Weng (2004). `decision_function` returns
+    the votes up to a constant, with a fraction below 1/6 for confidence.
 
     Parameters
     ----------
-    estimator, n_jobs, progress
-        As in `OneVsRest`; there are K (K - 1) / 2 classifiers. The later class of a pair is 1.
+    estimator : classifier or regressor
+        Two-class estimator. One from moments (LDA, QDA, RDA, LeastSquares, Fisher ...) is fitted
+        from moments that are read once; any other is cloned and fitted once per problem.
+        There are K (K - 1) / 2 of them; the later class of a pair is 1.
+    n_jobs : int or None, default None
+        Number of parallel fits of an estimator that is not fitted from moments; as in joblib.
+    progress : callable or None, default None
+        Called after each such fit with the number done and the total.
+
+    Attributes
+    ----------
+    classes_ : array of shape (K,)
+        Class labels, sorted.
+    code_ : array of shape (K, M)
+        Side of each class in each two-class problem: -1, 1, or 0 if it is left out.
+    estimators_ : list of length M
+        The fitted two-class estimators; from moments they are made when first used.
+    distance_ : float
+        Smallest distance between the code words of two classes.
+    corrects_ : int
+        Number of wrong two-class predictions that never change the predicted class.
+    moments_ : ClassMoments or None
+        Moments of the fit, if `estimator` is fitted from moments.
+    n_features_in_, feature_names_in_
+        Number of features, and their names if the rows had any.
+
+    See Also
+    --------
+    OneVsRest, OutputCodes : Other decompositions.
 
     Examples
     --------
@@ -628,39 +677,66 @@ class OneVsOne(Decomposition):
         self.n_jobs = n_jobs
         self.progress = progress
 
-    def _made(self, labels: Labels, read: Callable[[], Any]) -> OutputCode:
+    def _make_code(self, labels: Labels, read: Callable[[], Any]) -> OutputCode:
         return OutputCode(labels, one_vs_one_code(len(labels)))
 
     def _leaves_out(self) -> bool:
         return True
 
-    def _decoded(self, said: Floats, code: OutputCode, odds: Odds | None) -> Floats:
-        return hamming_scores(said, code.signs)
+    def _decode(self, scores: Floats, code: OutputCode, odds: Odds | None) -> Floats:
+        return hamming_scores(scores, code.signs)
 
 
 class OutputCodes(Decomposition):
-    """Error-correcting output codes: each classifier takes sides between groups of classes.
+    """Many classes by error-correcting output codes.
 
-    A class is a word of sides; a row goes to the class whose word is nearest to what the
-    classifiers say, so that a few of them may err. Probabilities are coupled by the generalised
-    Bradley-Terry model, or where the code has zeros by least squares, as pairs are.
+    Each two-class classifier separates two groups of classes; a class is a word of sides, and the
+    class with the word nearest to the scores is predicted, so that a few classifiers may err.
+    Probabilities are coupled by the generalised Bradley-Terry model, or, if the code has zeros, by
+    least squares as for pairs.
 
     Parameters
     ----------
-    estimator, n_jobs, progress
-        As in `OneVsRest`.
-    code
-        'one-vs-rest', 'one-vs-one', 'exhaustive' (every way to take sides), 'dense' or 'sparse'
-        (random; sparse leaves classes out), 'designed' (sides that a linear rule can separate, from
-        moments), or a matrix (K, M) of -1, 0 (left out) and 1, classes in sorted order.
-    columns
-        How many classifiers for 'dense', 'sparse' and 'designed'; None: 10 log2 K, for 'sparse'
-        15 log2 K, or as many as there are.
-    decoding
-        'loss', 'hamming' or 'euclidean': see `models.decoding`. It is read when it is used, so that
-        it can be changed after the fit.
-    random_state
-        Of the random codes.
+    estimator : classifier or regressor
+        Two-class estimator. One from moments (LDA, QDA, RDA, LeastSquares, Fisher ...) is fitted
+        from moments that are read once; any other is cloned and fitted once per problem.
+    code : str or array of shape (K, M), default 'dense'
+        'one-vs-rest', 'one-vs-one', 'exhaustive' (every division of the classes), 'dense' or
+        'sparse' (random; sparse leaves classes out), 'designed' (divisions that a linear rule can
+        separate, from moments), or a matrix of -1, 0 (left out) and 1, classes in sorted order.
+    columns : int or None, default None
+        Number of classifiers for 'dense', 'sparse' and 'designed'. None: 10 log2 K, for 'sparse'
+        15 log2 K, or as many as exist.
+    decoding : {'loss', 'hamming', 'euclidean'}, default 'loss'
+        Distance between words and scores (`models.multiclass.decode`); read when it is used, so
+        that it can be changed after the fit.
+    random_state : int or RandomState, default 0
+        Seed of the random codes.
+    n_jobs : int or None, default None
+        Number of parallel fits of an estimator that is not fitted from moments; as in joblib.
+    progress : callable or None, default None
+        Called after each such fit with the number done and the total.
+
+    Attributes
+    ----------
+    classes_ : array of shape (K,)
+        Class labels, sorted.
+    code_ : array of shape (K, M)
+        Side of each class in each two-class problem: -1, 1, or 0 if it is left out.
+    estimators_ : list of length M
+        The fitted two-class estimators; from moments they are made when first used.
+    distance_ : float
+        Smallest distance between the code words of two classes.
+    corrects_ : int
+        Number of wrong two-class predictions that never change the predicted class.
+    moments_ : ClassMoments or None
+        Moments of the fit, if `estimator` is fitted from moments.
+    n_features_in_, feature_names_in_
+        Number of features, and their names if the rows had any.
+
+    See Also
+    --------
+    OneVsRest, OneVsOne : Fixed codes.
 
     Examples
     --------
@@ -690,7 +766,7 @@ class OutputCodes(Decomposition):
         self.n_jobs = n_jobs
         self.progress = progress
 
-    def _made(self, labels: Labels, read: Callable[[], Any]) -> OutputCode:
+    def _make_code(self, labels: Labels, read: Callable[[], Any]) -> OutputCode:
         self._check_options()
         K, many = len(labels), self.columns
         if not isinstance(self.code, str):
@@ -708,7 +784,7 @@ class OutputCodes(Decomposition):
         if isinstance(self.code, str) and self.code not in CODES:
             allowed = f"one of {', '.join(CODES)}, or a matrix of -1, 0 and 1"
             raise OptionError.of("code", self.code, allowed)
-        _checked_decoding(self.decoding)
+        _check_decoding(self.decoding)
         many = self.columns
         if many is None:
             return
@@ -723,18 +799,18 @@ class OutputCodes(Decomposition):
             return self.code in ("one-vs-one", "sparse")
         return not np.asarray(self.code).all()
 
-    def _decoded(self, said: Floats, code: OutputCode, odds: Odds | None) -> Floats:
+    def _decode(self, scores: Floats, code: OutputCode, odds: Odds | None) -> Floats:
         signs = code.signs
-        decoding = _checked_decoding(self.decoding)
+        decoding = _check_decoding(self.decoding)
         if decoding == "hamming":
-            return hamming_scores(said, signs)
+            return hamming_scores(scores, signs)
         if decoding == "loss":
-            return loss_scores(said, signs, logistic=odds is not None)
-        word = np.clip(said, -1.0, 1.0) if odds is None else np.tanh(odds() / 2)
+            return loss_scores(scores, signs, logistic=odds is not None)
+        word = np.clip(scores, -1.0, 1.0) if odds is None else np.tanh(odds() / 2)
         return euclidean_scores(word, signs)
 
 
-def _checked_decoding(decoding: Any) -> Any:
+def _check_decoding(decoding: Any) -> Any:
     if decoding not in DECODINGS:
         raise OptionError.of("decoding", decoding, f"one of {', '.join(DECODINGS)}")
     return decoding

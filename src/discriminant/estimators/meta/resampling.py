@@ -1,28 +1,17 @@
-"""Reweighted and Resampled: rare classes brought up for the fit, probabilities brought back.
+"""Reweighted, Resampled and EasyEnsemble: classifiers for imbalanced classes.
 
-`predict` decides as the weights ask, and `predict_proba` stays honest: `estimators.rebalanced`.
-Resampling is done in `fit` alone: rows that are held out are never drawn, nor made up from.
-
-What Reweighted, Resampled and EasyEnsemble share: decisions as fitted, honest probabilities.
-
-A classifier fitted to weighed or resampled rows has posteriors of another population, one in which
-the rare class is not rare. Bayes brings them back, with the class shares q of that population and
-p of the rows as they came,
+Rare classes get more weight, or more rows, in the fit; decisions follow that, while probabilities
+are corrected to the class shares p of the original rows. With class shares q of the rows as fitted,
 
     P(k|x) ~ P_q(k|x) p_k / q_k
 
-EasyEnsemble: many under-samples, a classifier for each, and their mean.
+Resampling happens in `fit` alone: held-out rows are never drawn, nor used for synthetic rows.
 
-Liu, Wu and Zhou (2009). One under-sample of m of the n rows of a frequent class throws most of
-them away; T of them, each drawn anew, see the share 1 - (1 - m/n)^T in the mean: of n = T m rows
-more than a third are never used. Divided into n/m disjoint parts, every row is used once, as
-lecture 5 has it ("divides negative samples into several smaller subsets").
-
-Each under-sample has all rows of the rarest class and as many of every other; the posteriors of the
-T classifiers are averaged, and where all are linear that is one product (`models.averaged`).
-
-Moments add, so a classifier made from them reads the rows once for all T: what the under-samples
-share is summed once, what they do not once for each, in the same pass (`imbalance.subsets`).
+EasyEnsemble (Liu, Wu and Zhou 2009) averages classifiers on many undersamples. One undersample of m
+of the n rows of a frequent class discards most of them; T independent ones use the share
+1 - (1 - m/n)^T on average: of n = T m rows more than a third are never used. Divided into n/m
+disjoint parts, every row is used once. Moments add: a classifier from moments reads the rows only
+once for all T: what the undersamples share is summed once, the rest once for each, in one pass.
 """
 
 from __future__ import annotations
@@ -96,7 +85,7 @@ from discriminant.table.memory import Table, open_table, open_weight
 
 
 def has_posterior(self: Any) -> bool:
-    """Whether there are any: to bring posteriors back, the classifier must give probabilities."""
+    """Whether there are posteriors; raise AttributeError if they cannot be corrected."""
     model = getattr(self, "estimator_", self.estimator)
     if self.keep_probabilities and (name := not_probabilistic(model)) is not None:
         what = f"{type(self).__name__}(keep_probabilities=True).predict_proba"
@@ -109,7 +98,7 @@ def _has_decision(self: Any) -> bool:
 
 
 class RebalancingClassifier(ClassifierMixin, MetaEstimatorMixin, EstimatorMixin, BaseEstimator):
-    """What all share: decisions as fitted, probabilities of the rows as they came."""
+    """Common base: decisions as fitted, probabilities of the original class shares."""
 
     _fitted_attribute = "classes_"
     estimator: Any
@@ -122,19 +111,19 @@ class RebalancingClassifier(ClassifierMixin, MetaEstimatorMixin, EstimatorMixin,
     # --- using ------------------------------------------------------------------------------------
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
-        """The class that the classifier decides for, as it was fitted."""
+        """Predict the class of each row by the classifier as it was fitted."""
         self._check_is_fitted()
         return np.asarray(self.estimator_.predict(X))
 
     @available_if(_has_decision)
     def decision_function(self, X: Any) -> Floats:
-        """What the classifier decides by, as it was fitted: (n, K), with two classes (n,)."""
+        """(n, K) scores of the classifier as it was fitted; with two classes (n,)."""
         self._check_is_fitted()
         return np.asarray(self.estimator_.decision_function(X), dtype=np.float64)
 
     @available_if(has_posterior)
     def predict_log_proba(self, X: Any) -> Floats:
-        """(n, K) log posteriors: of the rows as they came, or with the classes as fitted."""
+        """(n, K) log posteriors for the original class shares, or the classes as fitted."""
         self._check_is_fitted()
         found = self._fitted_log_posterior(X)
         if not self.keep_probabilities:
@@ -144,17 +133,17 @@ class RebalancingClassifier(ClassifierMixin, MetaEstimatorMixin, EstimatorMixin,
 
     @available_if(has_posterior)
     def predict_proba(self, X: Any) -> Floats:
-        """(n, K) posteriors: of the rows as they came, or with the classes as fitted."""
+        """(n, K) posteriors for the original class shares, or the classes as fitted."""
         return map_rows(np.exp, self.predict_log_proba(X))
 
     @property
     def prior_(self) -> Floats:
-        """(K,) the priors that the posteriors are under."""
+        """(K,) class priors of the posteriors."""
         self._check_is_fitted()
         return self.class_shares_ if self.keep_probabilities else self.fitted_prior_
 
     def __sklearn_tags__(self) -> Any:
-        """Whatever rows the classifier takes."""
+        """Tags of the classifier."""
         tags = super().__sklearn_tags__()
         inner = get_tags(self.estimator)
         tags.input_tags = inner.input_tags
@@ -167,29 +156,29 @@ class RebalancingClassifier(ClassifierMixin, MetaEstimatorMixin, EstimatorMixin,
     def _fitted_log_posterior(self, X: Any) -> Floats:
         return log_posterior_of(self.estimator_, X)
 
-    def _hold(self, model: Any, before: Floats, after: Floats) -> None:
-        """Keep a fitted classifier, and the weight of each class as it came and as it was fitted.
+    def _set_state(self, model: Any, before: Floats, after: Floats) -> None:
+        """Set the class shares before and after rebalancing from those of the fitted classifier.
 
-        Where the classifier states the priors that its posteriors are under, these are what is
-        brought back, whether they come from the rows or not. Priors of the user stay.
+        If the classifier declares the priors of its posteriors, these are corrected, whether they
+        come from the rows or not. Priors that are an option of the classifier stay.
         """
         self.classes_ = np.asarray(model.classes_)
         stated = declared_prior(model, self.classes_)
         self.fitted_prior_ = after / after.sum() if stated is None else stated
-        given = _says_prior(model)
+        given = _has_prior_option(model)
         self.class_shares_ = self.fitted_prior_ if given else before / before.sum()
         self._copy_input_names(model)
 
 
 def as_indexable(X: Any) -> Any:
-    """Rows whose number is known and that can be taken by their numbers."""
+    """Return rows that have a shape and can be indexed by row number."""
     if is_sparse(X):
         return canonical_rows(X) if X.ndim == 2 else X
     return X if hasattr(X, "shape") else np.asarray(X)
 
 
 def encode_classes(X: Any, y: Any) -> tuple[Labels, Codes]:
-    """Labels and codes of rows, of which there must be as many, of two classes or more."""
+    """Class labels, and the class code of each row; two classes or more."""
     if len(X.shape) != 2:
         raise ShapeError.not_two_dimensional(len(X.shape))
     if y is None:
@@ -204,7 +193,7 @@ def encode_classes(X: Any, y: Any) -> tuple[Labels, Codes]:
 
 
 def reject_sample_weight(model: Any, others: dict[str, Any]) -> None:
-    """Refuse sample_weight, which drawing rows has no use for, by name."""
+    """Raise if sample_weight is given, which resampling cannot use."""
     if others.pop("sample_weight", None) is not None:
         raise ResamplingError.of_sample_weight(type(model).__name__)
     if others:
@@ -212,14 +201,14 @@ def reject_sample_weight(model: Any, others: dict[str, Any]) -> None:
 
 
 def check_positive_int(name: str, value: Any) -> None:
-    """Refuse what is no whole number of 1 or more."""
+    """Raise OptionError unless value is a whole number, 1 or more."""
     whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
     if not whole or value < 1:
         raise OptionError.of(name, value, "a whole number, 1 or more")
 
 
 def posterior_or_vote(model: Any, X: Any) -> Floats:
-    """(n, K) posteriors; of a classifier without them, one for the class that it says."""
+    """(n, K) posteriors; of a classifier without them, 1 for the predicted class."""
     if hasattr(model, "predict_proba") or hasattr(model, "predict_log_proba"):
         return np.asarray(np.exp(log_posterior_of(model, X)))
     chosen = np.asarray(model.predict(X))[:, None] == np.asarray(model.classes_)
@@ -227,9 +216,9 @@ def posterior_or_vote(model: Any, X: Any) -> Floats:
 
 
 def class_ranking(model: Any, X: Any) -> Floats:
-    """(n, K) `decision_function`, of two classes with its negative for the first.
+    """(n, K) `decision_function`; with two classes its negative for the first.
 
-    Of pairs of classes (one against one) it is the sum of what they say for each class.
+    Scores of pairs of classes (one against one) are summed for each class.
     """
     found = np.asarray(model.decision_function(X), dtype=np.float64)
     if found.ndim == 1 or found.shape[1] == 1:
@@ -245,7 +234,7 @@ def class_ranking(model: Any, X: Any) -> Floats:
 
 
 def safe_log(posterior: Floats) -> Floats:
-    """(n, K) logs of probabilities; of 0 it is -inf."""
+    """(n, K) logs of probabilities; -inf for 0."""
 
     def logs(part: Floats) -> Floats:
         with np.errstate(divide="ignore"):
@@ -254,58 +243,71 @@ def safe_log(posterior: Floats) -> Floats:
     return map_rows(logs, posterior)
 
 
-def _says_prior(model: Any) -> bool:
-    """Whether an option of the classifier, or of the one it ends in, sets its priors."""
+def _has_prior_option(model: Any) -> bool:
+    """Whether an option of the classifier, or of the last step of a pipeline, sets its priors."""
     found = prior_option(final_estimator(model))
     return found is not None and found[1] is not None
 
 
 def _ranks(self: Any) -> bool:
-    """Whether there are no posteriors, but votes or fitted values that rank the rows."""
+    """Whether there are votes or fitted values, but no posteriors."""
     return _votes(self) or not_probabilistic(self) is not None
 
 
 def _votes(self: Any) -> bool:
-    """Whether there are no posteriors, but something that says how sure a vote is."""
+    """Whether there are votes with a confidence, but no posteriors."""
     model = self.estimators_[0] if hasattr(self, "estimators_") else self.estimator
     likely = hasattr(model, "predict_proba") or hasattr(model, "predict_log_proba")
     return not likely and hasattr(model, "decision_function")
 
 
-_SURE = 1e300  # scores beyond it are bounded, so that means of them are finite
+_SURE = 1e300  # scores are clipped to this, so that their means are finite
 
 
 class EasyEnsemble(RebalancingClassifier):
-    """The mean of classifiers fitted to under-samples; probabilities stay honest.
+    """Average of classifiers, each fitted to an undersample; probabilities stay calibrated.
+
+    Each undersample has all rows of the rarest class and as many of every other class.
 
     Parameters
     ----------
-    estimator
-        Any classifier; cloned and fitted to each under-sample. One made from moments (LDA, QDA,
-        RDA, NearestMean, Fisher, LeastSquares) reads the rows once for all. One without
-        probabilities votes, and `decision_function` breaks ties.
-    subsets
-        How many under-samples, each drawn anew; some rows are then in none of them. Or 'divide':
-        the rows of each frequent class are shuffled and divided into disjoint parts of the size
-        of the rarest class, so that every row is used. Parts are as equal as can be: where the
-        sizes do not divide they differ by one row, and the fitted prior is the mean over parts.
-    strategy
-        How many rows of each class they have; see `Resampled`.
-    keep_probabilities
-        As in `Reweighted`.
-    random_state
+    estimator : classifier
+        Cloned and fitted to each undersample. One from moments (LDA, QDA, RDA, NearestMean, Fisher,
+        LeastSquares) reads the rows once for all. One without probabilities votes, and
+        `decision_function` breaks ties.
+    subsets : int or 'divide', default 10
+        Number of undersamples, drawn independently, so that some rows may be in none. 'divide':
+        the rows of each frequent class are shuffled and divided into disjoint parts of the size of
+        the rarest class, so that every row is used. Part sizes may differ by one row, and the
+        fitted prior is the mean over parts.
+    strategy : str, float or dict, default 'auto'
+        Number of rows of each class in an undersample; see `Resampled`.
+    keep_probabilities : bool, default True
+        Whether probabilities are those of the original class shares; False: of the classes as
+        fitted. Read when it is used; `predict` does not depend on it.
+    random_state : int or RandomState, default 0
         Seed of the draws.
 
     Attributes
     ----------
-    estimators_
+    estimators_ : list
         The fitted classifiers.
-    subset_rows_
-        The numbers of the rows of each under-sample.
-    n_unused_
-        How many rows are in no under-sample; 0 if they are divided.
-    class_shares_, fitted_prior_
-        (K,) priors of the rows as they came, and of the under-samples; see `Reweighted`.
+    subset_rows_ : list of arrays
+        Row numbers of each undersample.
+    n_unused_ : int
+        Number of rows in no undersample; 0 if they are divided.
+    classes_ : array of shape (K,)
+        Class labels, sorted.
+    class_shares_, fitted_prior_ : arrays of shape (K,)
+        Class priors of the original rows, and of the fit. Equal if the priors are an option of the
+        classifier.
+    n_features_in_, feature_names_in_
+        As those of the classifier.
+
+    See Also
+    --------
+    Resampled : A single under- or oversample.
+    compare_imbalance : Compare strategies on held-out rows.
 
     Examples
     --------
@@ -339,7 +341,7 @@ class EasyEnsemble(RebalancingClassifier):
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None, **others: Any) -> Self:
-        """Draw the under-samples and fit a classifier to each; rows have no weights."""
+        """Draw the undersamples of rows X with labels y, and fit a classifier to each."""
         require_classifier(self.estimator, "EasyEnsemble", "draws rows of each class")
         reject_sample_weight(self, others)
         X, y, weight = to_memory(X, y, None, "EasyEnsemble")
@@ -366,7 +368,7 @@ class EasyEnsemble(RebalancingClassifier):
         self.estimators_, self.subset_rows_ = models, drawn
         self.n_unused_ = len(codes) - len(np.unique(np.concatenate(drawn)))
         fitted = training_shares(models[0], labels[codes[drawn[0]]], None, labels)
-        self._hold(models[0], count.astype(np.float64), fitted)
+        self._set_state(models[0], count.astype(np.float64), fitted)
         if divide:
             self.fitted_prior_ = np.mean(
                 [
@@ -378,14 +380,14 @@ class EasyEnsemble(RebalancingClassifier):
         return self
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
-        """The class of the largest mean posterior, as fitted, or of most votes."""
+        """Predict the class with the largest mean posterior, as fitted, or with most votes."""
         self._check_is_fitted()
         scores = self._votes(X) if _votes(self) else self._mean_posterior(X)
         return np.asarray(self.classes_[scores.argmax(axis=1)])
 
     @available_if(has_posterior)
     def predict_proba(self, X: Any) -> Floats:
-        """(n, K) posteriors: of the rows as they came, or with the classes as fitted."""
+        """(n, K) posteriors for the original class shares, or the classes as fitted."""
         self._check_is_fitted()
         found = self._mean_posterior(X)
         if self.keep_probabilities:
@@ -395,9 +397,9 @@ class EasyEnsemble(RebalancingClassifier):
 
     @available_if(_ranks)
     def decision_function(self, X: Any) -> Floats:
-        """Votes, ties broken by how sure they are, or the mean of outputs that are no posteriors.
+        """(n, K) votes with ties broken by confidence, or mean outputs that are not posteriors.
 
-        (n, K), with two classes (n,), second less first.
+        With two classes (n,), second minus first.
         """
         self._check_is_fitted()
         scores = self._votes(X) if _votes(self) else self._mean_posterior(X)
@@ -409,21 +411,21 @@ class EasyEnsemble(RebalancingClassifier):
         return safe_log(self._mean_posterior(X))
 
     def _votes(self, X: Any) -> Floats:
-        """(n, K) votes, and less than half of one by the mean of what decides them."""
+        """(n, K) votes, plus less than half a vote for the mean confidence."""
         votes = sum(posterior_or_vote(model, X) for model in self.estimators_)
         each = [np.clip(class_ranking(model, X), -_SURE, _SURE) for model in self.estimators_]
         sure = np.mean(each, axis=0)
         return np.asarray(votes + sure / (3.0 * (np.abs(sure) + 1.0)))
 
     def _mean_posterior(self, X: Any) -> Floats:
-        if (rule := self._one_product()) is not None:
+        if (rule := self._linear_ensemble()) is not None:
             first = self.estimators_[0]
             return np.asarray(first._score_rows(rule.posterior, X))
         total = sum(posterior_or_vote(model, X) for model in self.estimators_)
         return np.asarray(total / len(self.estimators_))
 
-    def _one_product(self) -> MeanRule | None:
-        """All members as one, where each is a linear rule and its posterior that of its scores."""
+    def _linear_ensemble(self) -> MeanRule | None:
+        """All classifiers as one rule, if all are linear with posteriors of their scores."""
         plain = MomentClassifier.predict_log_proba
         if any(getattr(type(m), "predict_log_proba", None) is not plain for m in self.estimators_):
             return None
@@ -441,7 +443,7 @@ class EasyEnsemble(RebalancingClassifier):
     def _from_moments(
         self, X: Any, y: Any, drawn: list[RowNumbers], own: npt.NDArray[np.bool_]
     ) -> list[Any] | None:
-        """The classifiers from one reading; None where they need the rows themselves."""
+        """Fit all classifiers in one pass; None if they need the rows themselves."""
         if not is_moment_based(self.estimator):
             return None
         table = open_table(X, y, name=type(self.estimator).__name__)
@@ -464,7 +466,7 @@ class EasyEnsemble(RebalancingClassifier):
 
 
 def _prior_of(model: Any, y: Labels, labels: Labels) -> Floats:
-    """(K,) the priors that a member's posteriors are under."""
+    """(K,) class priors of the posteriors of one classifier."""
     stated = declared_prior(model, labels)
     return training_shares(model, y, None, labels) if stated is None else stated
 
@@ -472,37 +474,46 @@ def _prior_of(model: Any, y: Labels, labels: Labels) -> Floats:
 def _disjoint(
     drawn: list[RowNumbers], own: npt.NDArray[np.bool_], table: Table
 ) -> tuple[RowNumbers, ...]:
-    """The rows that all under-samples share, and then those of each that they do not."""
+    """Rows that all undersamples share, and then the other rows of each."""
     differ = own[table.codes]
     return (np.flatnonzero(~differ), *(rows[differ[rows]] for rows in drawn))
 
 
 class Reweighted(RebalancingClassifier):
-    """Weigh classes for the fit, so that a rare one counts; probabilities stay honest.
+    """Fit a classifier with class weights; probabilities stay calibrated.
 
     Parameters
     ----------
-    estimator
-        A classifier whose fit takes sample_weight; cloned and fitted.
-    weights
-        'balanced', n / (K n_k): all classes weigh the same; 'inverse', ~ 1 / n_k, with mean 1 over
-        classes; 'effective', ~ (1 - beta) / (1 - beta^n_k), with mean 1 over classes: the
-        class-balanced loss; {label: weight}, 1 where not named; or (K,) weights.
-    beta
-        Of 'effective': 0 is no weights, towards 1 it becomes 'inverse'.
-    keep_probabilities
-        Whether probabilities are those of the rows as they came. False: those of a population with
-        the weighed classes. Read when it is used; `predict` does not depend on it.
+    estimator : classifier
+        A classifier whose fit accepts sample_weight; cloned and fitted.
+    weights : {'balanced', 'inverse', 'effective'}, dict or array of shape (K,), default 'balanced'
+        Weight of a row of each class. 'balanced': n / (K n_k), all classes count the same;
+        'inverse': ~ 1 / n_k, with mean 1 over classes; 'effective': ~ (1 - beta) / (1 - beta^n_k),
+        with mean 1 over classes (the class-balanced loss); {label: weight}, 1 if not named.
+    beta : float, default 0.999
+        Parameter of 'effective': 0 means no weights, towards 1 it becomes 'inverse'.
+    keep_probabilities : bool, default True
+        Whether probabilities are those of the original class shares; False: of the classes as
+        fitted. Read when it is used; `predict` does not depend on it.
 
     Attributes
     ----------
-    estimator_
+    estimator_ : classifier
         The fitted classifier.
-    weights_
-        (K,) weight of a row of each class.
-    class_shares_, fitted_prior_
-        (K,) priors of the rows as they came, and as weighed. The same where the priors are an
-        option of the classifier and do not come from the rows.
+    weights_ : array of shape (K,)
+        Weight of a row of each class.
+    classes_ : array of shape (K,)
+        Class labels, sorted.
+    class_shares_, fitted_prior_ : arrays of shape (K,)
+        Class priors of the original rows, and of the fit. Equal if the priors are an option of the
+        classifier.
+    n_features_in_, feature_names_in_
+        As those of the classifier.
+
+    See Also
+    --------
+    Resampled, EasyEnsemble : Resampling in place of weights.
+    Decision : Costs after the fit.
 
     Examples
     --------
@@ -529,14 +540,14 @@ class Reweighted(RebalancingClassifier):
         self.keep_probabilities = keep_probabilities
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Fit a clone of the classifier to the rows, each with the weight of its class."""
+        """Fit a clone of the classifier, each row with the weight of its class times its own."""
         require_classifier(self.estimator, "Reweighted", "weights the classes")
         model = clone(self.estimator)
         if not has_fit_parameter(model, "sample_weight"):
             raise ClassWeightError.not_supported(type(model).__name__)
         found = as_partitioned(X, y, sample_weight)
         if found is not None:
-            return self._fit_parted(model, found)
+            return self._fit_partitioned(model, found)
         X = as_indexable(X)
         labels, codes = encode_classes(X, y)
         weight = open_weight(sample_weight, len(codes))
@@ -547,70 +558,81 @@ class Reweighted(RebalancingClassifier):
         row = factor[codes] if weight is None else weight * factor[codes]
         model.fit(X, y, sample_weight=row)
         self.estimator_, self.weights_ = model, factor
-        self._hold(model, count, training_shares(model, labels[codes], row, labels))
+        self._set_state(model, count, training_shares(model, labels[codes], row, labels))
         return self
 
-    def _fit_parted(self, model: Any, rows: PartitionedTable) -> Self:
+    def _fit_partitioned(self, model: Any, rows: PartitionedTable) -> Self:
         count = rows.moments.weight
         for k in np.flatnonzero(count == 0):
             raise WeightError.zero_class(rows.schema.labels[k])
         factor = class_weights(count, rows.schema.labels, self.weights, beta=self.beta)
         model.fit(rows.reweight(factor))
         self.estimator_, self.weights_ = model, factor
-        self._hold(model, count, count * factor)
+        self._set_state(model, count, count * factor)
         return self
 
     def fit_moments(self, moments: ClassMoments) -> Self:
-        """Fit from moments, of which each class is scaled; no rows are needed."""
+        """Fit from class moments, scaled by the class weights; no rows are needed."""
         model = _moment_clone(self.estimator)
         moments = drop_empty_classes(moments)
         factor = class_weights(moments.weight, moments.labels, self.weights, beta=self.beta)
         model.fit_moments(moments.scale(factor))
         self.estimator_, self.weights_ = model, factor
-        self._hold(model, moments.weight, moments.weight * factor)
+        self._set_state(model, moments.weight, moments.weight * factor)
         return self
 
 
 class Resampled(RebalancingClassifier):
-    """Draw rows of each class for the fit, or make some up; probabilities stay honest.
+    """Fit a classifier to over- or undersampled rows, or with SMOTE; probabilities stay calibrated.
 
     Parameters
     ----------
-    estimator
-        A classifier; cloned and fitted.
-    method
-        'under': drop rows of frequent classes; 'over': repeat rows of rare ones; 'smote': make up
-        rows on the segments between rows of a rare class and their neighbours.
-    strategy
+    estimator : classifier
+        Cloned and fitted.
+    method : {'over', 'under', 'smote'}, default 'over'
+        'under': drop rows of frequent classes; 'over': repeat rows of rare ones; 'smote': add
+        synthetic rows on the segments between rows of a rare class and their neighbours.
+    strategy : str, float or dict, default 'auto'
         'auto': equal numbers of rows; or, as in imbalanced-learn, 'minority', 'majority',
         'not minority', 'not majority', 'all'; a ratio in (0, 1] of rare to frequent rows, for two
         classes; or {label: rows}.
-    neighbours
-        Of SMOTE: how many of the nearest rows of the same class a row may be joined to.
-    nominal
-        Names or places of the columns that are categories, for SMOTE: they are voted on. None:
-        the columns of a data frame that are neither numbers nor booleans.
-    expected
-        True: no draw, but a fit to the moments that draws have in the mean, which are known:
-        weight, mean and scatter of each class. None: so where `estimator` is made from these
-        (LDA, QDA, RDA, NearestMean, Fisher, LeastSquares; not with a shrinkage that is found from
-        the rows, nor with fewer rows than columns), and as `expected_` says. False: draw.
-    keep_probabilities
-        As in `Reweighted`.
-    random_state
-        Seed of the draws; of one seed rows are those that imbalanced-learn draws. Rows kept by
+    neighbours : int, default 5
+        Number of nearest rows of the same class for SMOTE.
+    nominal : sequence of str or int, or None, default None
+        Names or positions of the categorical columns, for SMOTE: their values are chosen by a vote
+        of the neighbours. None: the columns of a data frame that are neither numbers nor booleans.
+    expected : bool or None, default None
+        True: instead of drawing, fit to the expected moments of the draws. None: do so if
+        `estimator` is fitted from class moments (LDA, QDA, RDA, NearestMean, Fisher, LeastSquares;
+        not with a shrinkage estimated from the rows, nor with fewer rows than columns). False:
+        draw rows.
+    keep_probabilities : bool, default True
+        Whether probabilities are those of the original class shares; False: of the classes as
+        fitted. Read when it is used; `predict` does not depend on it.
+    random_state : int or RandomState, default 0
+        Seed of the draws; with the same seed imbalanced-learn draws the same rows. Rows kept by
         'under' stay in their order, while imbalanced-learn sorts them by class.
 
     Attributes
     ----------
-    estimator_
+    estimator_ : classifier
         The fitted classifier.
-    rows_
-        (K,) rows of each class after resampling.
-    expected_
-        Whether there was no draw.
-    class_shares_, fitted_prior_
-        (K,) priors of the rows as they came, and as resampled; see `Reweighted`.
+    rows_ : array of shape (K,)
+        Number of rows of each class after resampling.
+    expected_ : bool
+        Whether expected moments were used instead of a draw.
+    classes_ : array of shape (K,)
+        Class labels, sorted.
+    class_shares_, fitted_prior_ : arrays of shape (K,)
+        Class priors of the original rows, and of the fit. Equal if the priors are an option of the
+        classifier.
+    n_features_in_, feature_names_in_
+        As those of the classifier.
+
+    See Also
+    --------
+    EasyEnsemble : The mean over many undersamples.
+    Reweighted : Weights in place of resampling.
 
     Examples
     --------
@@ -646,17 +668,26 @@ class Resampled(RebalancingClassifier):
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None, **others: Any) -> Self:
-        """Resample, and fit a clone of the classifier to what there is then; rows have no weights.
+        """Resample the rows and fit a clone of the classifier.
 
-        What is not drawn is fitted as `expected` says. Rows in parts must be few; of many there is
-        `fit_moments(rows.moments)`.
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n, d), or partitioned table
+            Rows; those of a partitioned table must fit into memory (for more there is
+            `fit_moments(rows.moments)`).
+        y : array of shape (n,)
+            Class labels.
+
+        Returns
+        -------
+        self
         """
         require_classifier(self.estimator, "Resampled", "draws rows of each class")
         reject_sample_weight(self, others)
         X, y, weight = to_memory(X, y, None, "Resampled")
         if weight is not None:
             reject_sample_weight(self, {"sample_weight": weight})
-        X, labels, codes, target = self._asked(X, y)
+        X, labels, codes, target = self._open_rows(X, y)
         model, fitted = clone(self.estimator), target.wanted.astype(np.float64)
         self.expected_ = self._without_draw(model, X) and self._fit_expected(model, X, y, target)
         if not self.expected_:
@@ -664,13 +695,13 @@ class Resampled(RebalancingClassifier):
             model.fit(rows, labels[drawn])
             fitted = training_shares(model, labels[drawn], None, labels)
         self.estimator_, self.rows_ = model, target.wanted
-        self._hold(model, np.bincount(codes).astype(np.float64), fitted)
+        self._set_state(model, np.bincount(codes).astype(np.float64), fitted)
         return self
 
     def fit_moments(self, moments: ClassMoments) -> Self:
-        """Fit to what draws from the rows of these moments have for moments in the mean.
+        """Fit to the expected moments of resampled rows; not for SMOTE, which needs the rows.
 
-        Rows must have had no weights; SMOTE, which needs to know who is near whom, has its own.
+        The rows of the moments must have had no weights.
         """
         model = _moment_clone(self.estimator)
         self._check_method()
@@ -682,19 +713,19 @@ class Resampled(RebalancingClassifier):
         target = target_of(moments.rows, moments.labels, self.strategy, self.method)
         model.fit_moments(drawn_in_the_mean(moments, target, self.method))
         self.estimator_, self.rows_, self.expected_ = model, target.wanted, True
-        self._hold(model, moments.weight, target.wanted.astype(np.float64))
+        self._set_state(model, moments.weight, target.wanted.astype(np.float64))
         return self
 
     def resample(self, X: Any, y: Any) -> tuple[Any, npt.NDArray[Any]]:
-        """Rows and labels as they are drawn or made up for a fit; nothing is fitted."""
-        X, labels, codes, target = self._asked(X, y)
+        """Return the rows and labels that `fit` draws or synthesises; nothing is fitted."""
+        X, labels, codes, target = self._open_rows(X, y)
         rows, codes = self._draw(X, codes, labels, target)
         return rows, np.asarray(labels[codes])
 
     # --- inside -----------------------------------------------------------------------------------
 
-    def _asked(self, X: Any, y: Any) -> tuple[Any, Labels, Codes, Target]:
-        """Rows, labels, codes, and how many rows of each class there shall be."""
+    def _open_rows(self, X: Any, y: Any) -> tuple[Any, Labels, Codes, Target]:
+        """Rows, labels, codes, and the target number of rows of each class."""
         self._check_method()
         check_positive_int("neighbours", self.neighbours)
         X = as_indexable(X)
@@ -707,7 +738,7 @@ class Resampled(RebalancingClassifier):
             raise OptionError.of("method", self.method, "'under', 'over' or 'smote'")
 
     def _without_draw(self, model: Any, X: Any) -> bool:
-        """Whether moments take the place of draws."""
+        """Whether expected moments replace a draw."""
         if self.expected is not None and not self.expected:
             return False
         able = is_moment_based(model)
@@ -729,10 +760,10 @@ class Resampled(RebalancingClassifier):
         return _safe_indexing(X, rows), codes[rows]
 
     def _fit_expected(self, model: Any, X: Any, y: Any, target: Target) -> bool:
-        """Fit to the moments of draws in the mean, unless these have too few digits."""
+        """Fit to the expected moments of draws, unless these are too inexact."""
         table = open_table(X, y, name=type(model).__name__)
         detail = model.detail_for(len(table), table.width)
-        found = (self._with_synthetic if self.method == "smote" else self._kept)(
+        found = (self._with_synthetic if self.method == "smote" else self._expected_draw)(
             table, detail, target
         )
         if self.expected is None and model.needs_rows_for(found):
@@ -741,8 +772,8 @@ class Resampled(RebalancingClassifier):
         model._set_features(table.schema.features, table.schema.named)
         return True
 
-    def _kept(self, table: Table, detail: Detail, target: Target) -> ClassMoments:
-        """Mean moments of rows dropped or repeated at random."""
+    def _expected_draw(self, table: Table, detail: Detail, target: Target) -> ClassMoments:
+        """Expected moments of rows dropped or repeated at random."""
         share = scatter_shares(np.bincount(table.codes), target, self.method)
         if detail != "pooled" or not share.all():  # a class brought to one row keeps its mean
             found = read_moments(table, detail="class" if detail == "pooled" else detail)
@@ -751,7 +782,7 @@ class Resampled(RebalancingClassifier):
         return with_rows(read_moments(weighed, detail=detail), target)
 
     def _with_synthetic(self, table: Table, detail: Detail, target: Target) -> ClassMoments:
-        """Moments of the rows, with those that synthetic rows have in the mean."""
+        """Moments of the rows plus the expected moments of synthetic rows."""
         found = read_moments(table, detail=detail)
         whole, count = found, np.bincount(table.codes)
         for k in np.flatnonzero(target.wanted > count):
@@ -770,7 +801,7 @@ class Resampled(RebalancingClassifier):
 
 
 def _moment_clone(estimator: Any) -> Any:
-    """A clone of a classifier made from moments."""
+    """Clone of a classifier that can be fitted from moments."""
     if not is_moment_based(estimator):
         allowed = "a classifier made from moments, such as LDA; for rows there is fit(X, y)"
         raise OptionError.of("estimator", type(estimator).__name__, allowed)

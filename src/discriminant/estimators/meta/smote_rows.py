@@ -1,4 +1,8 @@
-"""SMOTE for whatever kind of rows the user has: arrays, sparse matrices, data frames."""
+"""SMOTE for arrays, sparse matrices and data frames: synthetic rows of the type of the input.
+
+Rows are split into numbers, which are interpolated, and categories, which are chosen by a vote of
+the neighbours; the algorithm is in `imbalance.smote`.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +40,7 @@ from discriminant.table.memory import open_features
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SmoteTable:
-    """Rows of the user, taken apart into numbers and categories."""
+    """Rows split into numeric and categorical columns."""
 
     X: Any  # (N, d) as given
     names: tuple[str, ...] | None  # d, of a frame
@@ -46,7 +50,7 @@ class SmoteTable:
 
     @classmethod
     def of(cls, X: Any, nominal: Any) -> SmoteTable:
-        """Take rows apart; cells that are to be numbers must be finite."""
+        """Split rows into columns; numeric cells must be finite."""
         frame = not is_sparse(X) and not isinstance(X, np.ndarray)
         if is_sparse(X) and nominal is not None:
             raise ResamplingError.nominal_sparse()
@@ -69,7 +73,7 @@ class SmoteTable:
         neighbours: int,
         random: np.random.RandomState,
     ) -> tuple[Any, Codes]:
-        """The rows and then the synthetic ones, of the kind they came in; and all their codes."""
+        """Return the rows followed by synthetic ones, of the same type, and all class codes."""
         each = rows_by_class(codes, len(labels))
         more = np.maximum(target.wanted - np.array([len(rows) for rows in each]), 0)
         room, filled = self._room(int(more.sum())), len(codes)
@@ -95,7 +99,7 @@ class SmoteTable:
         return self._joined(whole, np.concatenate(donors)), np.concatenate([codes, new])
 
     def _near(self, rows: Places, differences: Any, neighbours: int, label: object) -> Places:
-        """(n, k) neighbours of the rows of one class."""
+        """(n, k) nearest neighbours of the rows of one class."""
         numbers, nominal = self.numbers[rows], self.nominal[rows]
         if differences is not None:
             return nominal_neighbours(nominal, differences, neighbours, label)
@@ -106,7 +110,7 @@ class SmoteTable:
             return neighbours_of(numbers, neighbours, label, threads=threads)
 
     def _room(self, more: int) -> npt.NDArray[Any] | None:
-        """The rows, and place for others after them; None for sparse rows."""
+        """Array with the rows and room for more; None for sparse rows."""
         if is_sparse(self.numbers):
             return None
         N, p = self.numbers.shape
@@ -115,7 +119,7 @@ class SmoteTable:
         return room
 
     def _joined(self, numbers: Any, donors: Nominal) -> Any:
-        """Rows of the kind they came in; `donors` are rows that have the categories wanted."""
+        """Rows of the type of the input; `donors` are rows with the chosen categories."""
         if self.names is not None:
             return self._frame(numbers, donors)
         if not self.nominal.shape[1]:
@@ -146,7 +150,7 @@ class SmoteTable:
             else:
                 donor = donors[:, others.index(j)]
                 columns[name] = given[:, j][np.concatenate([rows, donor])]
-        if backend.is_pandas():  # its rows have names of their own, which synthetic ones lack
+        if backend.is_pandas():  # synthetic rows have no index
             native = {
                 name: column.to_native().reset_index(drop=True) for name, column in columns.items()
             }
@@ -174,7 +178,7 @@ def _nominal_places(X: Any, nominal: Any, names: tuple[str, ...] | None) -> Plac
 
 
 def _numbers(X: Any, numeric: Places, names: tuple[str, ...] | None) -> Features:
-    """(N, p) float32 or float64, each of them finite; or CSR."""
+    """(N, p) finite float32 or float64 numbers, or CSR."""
     if is_sparse(X):
         X = canonical_rows(X)
         found = X if X.dtype.kind == "f" else X.astype(np.float64)
@@ -198,7 +202,7 @@ def _numbers(X: Any, numeric: Places, names: tuple[str, ...] | None) -> Features
 
 
 def _categories(X: Any, place: int, names: tuple[str, ...] | None) -> npt.NDArray[np.intp]:
-    """(N,) the category of each row in one column, whatever its cells are."""
+    """(N,) category code of each row in one column of any type."""
     called, absent = f"x{place}", 0
     if names is None:
         column = np.asarray(X[:, place])
@@ -219,7 +223,7 @@ def _categories(X: Any, place: int, names: tuple[str, ...] | None) -> npt.NDArra
 
 
 def _donors(nominal: Nominal, wanted: Nominal) -> Nominal:
-    """(m, q) for each synthetic row and column a row that has the category wanted."""
+    """(m, q) for each synthetic row and column, a row with the chosen category."""
     found = np.empty_like(wanted)
     for j, column in enumerate(nominal.T):
         first = np.zeros(int(column.max()) + 1, dtype=np.intp)

@@ -58,8 +58,7 @@ from discriminant.models.gaussian.covariance import (
     target_diagonal,
 )
 from discriminant.models.gaussian.family import GaussianFamily, check_classes, class_prior
-from discriminant.models.gaussian.fit import family_shrinkage, fit_family
-from discriminant.models.gaussian.wide import is_wide
+from discriminant.models.gaussian.wide import family_shrinkage, fit_family, is_wide
 from discriminant.models.rules import Rule
 from discriminant.moments.class_moments import ClassMoments, Detail
 from discriminant.moments.class_rows import ClassRows

@@ -25,8 +25,7 @@ from discriminant.models.gaussian.fisher import (
     ProjectionOptions,
     Threshold,
 )
-from discriminant.models.gaussian.fit import fit_fisher_rule
-from discriminant.models.gaussian.wide import is_wide
+from discriminant.models.gaussian.wide import fit_fisher_rule, is_wide
 from discriminant.moments.class_moments import ClassMoments, Detail
 from discriminant.moments.class_rows import ClassRows
 from discriminant.table.blocks import Floats

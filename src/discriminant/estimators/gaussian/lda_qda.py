@@ -41,16 +41,16 @@ from discriminant.models.gaussian.family import (
     check_shrinkage,
     class_prior,
     quadratic_rule,
+    scores_with_missing,
 )
 from discriminant.models.gaussian.fisher import FisherRule, ProjectionOptions
-from discriminant.models.gaussian.fit import (
+from discriminant.models.gaussian.wide import (
     family_metric,
     family_shrinkage,
     fit_family,
     fit_fisher_rule,
-    scores_with_missing,
+    is_wide,
 )
-from discriminant.models.gaussian.wide import is_wide
 from discriminant.models.rules import QuadraticRule, Rule
 from discriminant.moments.class_moments import ClassMoments, Detail
 from discriminant.moments.class_rows import ClassRows

@@ -10,6 +10,7 @@ With weighting="friedman" (Friedman 1989) scatters and weights are mixed instead
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -17,7 +18,14 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from discriminant.errors import LabelError, OptionError, PriorError, TooFewRowsError, WeightError
+from discriminant.errors import (
+    DiscriminantWarning,
+    LabelError,
+    OptionError,
+    PriorError,
+    TooFewRowsError,
+    WeightError,
+)
 from discriminant.models.gaussian.covariance import (
     Denominator,
     Metric,
@@ -39,7 +47,7 @@ from discriminant.models.gaussian.covariance import (
 from discriminant.models.rules import LinearRule, QuadraticRule
 from discriminant.moments.class_moments import ClassMoments
 from discriminant.moments.class_rows import ClassRows
-from discriminant.table.blocks import Floats, Labels
+from discriminant.table.blocks import Floats, Labels, Places
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,3 +268,74 @@ def _mixtures(moments: ClassMoments, family: GaussianFamily) -> Floats:
     below = (1 - pooling) * degrees + pooling * pooled_degrees(moments, family.denominator)
     mixed = (1 - pooling) * moments.scatter + pooling * moments.pooled
     return np.asarray(mixed / below[:, None, None])
+
+
+# --- rows with missing features -----------------------------------------------------------------
+
+
+def scores_with_missing(
+    rows: Floats, *, moments: ClassMoments, family: GaussianFamily, prior: Floats
+) -> Floats:
+    """(n, K) scores of rows (n, d) with NaN where a feature is missing.
+
+    A class that is Gaussian in all d features is Gaussian in any o of them, with the same means and
+    the corresponding block of its covariance, so a row is scored exactly by the features it has:
+
+        score_k(x) = log p(x_o | k) + log prior_k,    x_o ~ N(mean_k[o], S_k[o, o])
+
+    S_k is the covariance the model uses for all features, shrunk and pooled as it is. A row without
+    any feature gets the prior. Rows are grouped by the features they have, so that each block is
+    factorised once. Nothing is imputed; values are assumed to be missing at random, so that being
+    missing says nothing about the class. Terms common to all classes are left out, so scores are
+    comparable within a row only.
+    """
+    gone = np.isnan(rows)
+    patterns, which = np.unique(gone, axis=0, return_inverse=True)
+    covariance = _shared_or_class_covariance(moments, family)
+    found = np.empty((len(rows), len(prior)))
+    for code, pattern in enumerate(patterns):
+        some = np.flatnonzero(which.ravel() == code)
+        kept = np.flatnonzero(~pattern)
+        if len(kept):
+            rule = _rule_on_features(moments, covariance, kept, family=family, prior=prior)
+            found[some] = rule.scores(rows[np.ix_(some, kept)])
+        else:
+            found[some] = np.log(prior)
+    return found
+
+
+def _shared_or_class_covariance(moments: ClassMoments, family: GaussianFamily) -> Floats:
+    """(d, d) that classes share, or (K, d, d), or (d,) variances, as the family says."""
+    if not family.linear:
+        return family_covariances(moments, family)
+    amount = float(shrinkage_amount(moments, family))
+    pooled = pooled_covariance(moments, family.denominator)
+    if amount == 1.0 or pooled.ndim == 1:
+        diagonal = pooled if pooled.ndim == 1 else np.diagonal(pooled)
+        return target_diagonal(diagonal, family.target, moments.anchor.unit)
+    return shrink(pooled, amount, family.target, moments.anchor.unit)
+
+
+def _rule_on_features(
+    moments: ClassMoments,
+    covariance: Floats,
+    kept: Places,
+    *,
+    family: GaussianFamily,
+    prior: Floats,
+) -> LinearRule | QuadraticRule:
+    """Rule on some of the features, without repeating the warnings of the fit."""
+    part = moments.select(kept.tolist())
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DiscriminantWarning)
+        if covariance.ndim == 1:
+            metric = diagonal_metric(floor_variances(part, covariance[kept]))
+            return linear_rule(part, metric=metric, prior=prior)
+        block = covariance[..., kept[:, None], kept]
+        if family.linear:
+            degrees = max_pooled_rank(moments, float(shrinkage_amount(moments, family)))
+            metric = shared_metric(part, block, degrees=degrees)
+            return linear_rule(part, metric=metric, prior=prior)
+        each = enumerate(zip(block, max_class_ranks(moments, family), strict=True))
+        metrics = tuple(class_metric(part, own, k, degrees=most) for k, (own, most) in each)
+        return quadratic_rule(part, metrics=metrics, prior=prior)

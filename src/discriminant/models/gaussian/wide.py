@@ -27,6 +27,7 @@ So a model is fitted to N columns, and no d x d matrix is ever formed.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -55,9 +56,13 @@ from discriminant.models.gaussian.family import (
     check_classes,
     check_rows_for_family,
     check_shrinkage,
+    fit_gaussian,
     linear_rule,
+    pooled_metric,
     quadratic_rule,
+    shrinkage_amount,
 )
+from discriminant.models.gaussian.fisher import FisherRule, ProjectionOptions, fit_fisher
 from discriminant.models.rules import LinearRule, QuadraticRule
 from discriminant.moments.class_moments import ClassMoments
 from discriminant.moments.class_rows import ClassRows
@@ -379,3 +384,42 @@ def _warn_of_dependence(
         involved, rank=rank, features=len(names), condition=1.0 / _EPS
     )
     warn(found)
+
+
+# --- moments or rows ----------------------------------------------------------------------------
+
+Classes = ClassMoments | ClassRows
+
+
+def fit_family(
+    classes: Classes, *, family: GaussianFamily, prior: Floats
+) -> LinearRule | QuadraticRule:
+    """Fit the Gaussian family to class moments, or in their row space to wide rows."""
+    if isinstance(classes, ClassRows):
+        return fit_wide(classes, family=family, prior=prior)
+    return fit_gaussian(classes, family=family, prior=prior)
+
+
+def family_metric(classes: Classes, family: GaussianFamily) -> Metric:
+    """Metric of the covariance that all classes of a linear family share."""
+    if isinstance(classes, ClassRows):
+        return wide_metric(classes, family)
+    return pooled_metric(classes, family)
+
+
+def family_shrinkage(classes: Classes, family: GaussianFamily) -> Any:
+    """Shrinkage as a number, estimated if the family asks for that; for QDA (K,), one per class."""
+    if isinstance(classes, ClassRows):
+        return wide_shrinkage(classes, family)
+    return shrinkage_amount(classes, family)
+
+
+def fit_fisher_rule(
+    classes: Classes, *, family: GaussianFamily, prior: Floats, projection: ProjectionOptions
+) -> FisherRule:
+    """Fit Fisher's discriminant directions in the metric of a linear family."""
+    if not isinstance(classes, ClassRows):
+        return fit_fisher(classes, family=family, prior=prior, projection=projection)
+    variances: ClassMoments = classes.reduce("diagonal")
+    metric = wide_metric(classes, family)
+    return fit_fisher(variances, family=family, prior=prior, projection=projection, metric=metric)

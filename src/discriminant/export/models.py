@@ -1,16 +1,13 @@
-"""Fitted models to steps: scores, posteriors and the class decided for.
+"""Expressions of fitted estimators: scores, posteriors and the predicted class.
 
-A posterior is held as  exp(logs) shares / sum,  either of which may be left out: most models know
-its logarithm; least squares and averages know it itself, and may say zero.
+A posterior is stored as  exp(logs) shares / sum,  either factor of which may be absent: most models
+compute its logarithm; least squares and averages compute it directly, and may be zero.
 
-A model is looked up by its package and class name, so that this module need not import the
-estimators; only fitted attributes are read. What cannot be said in steps is
-named in an `ExportError`.
-
-Many classes from two, in steps: what members say, and how that is decoded.
-
-See `models.decomposition` and `models.decoding` for the formulas. Coupled probabilities of three or
-more classes are a search for each row, which no step can say.
+An estimator is looked up by its package and class name, or those of its nearest base class, so that
+this module need not import the estimators; only fitted attributes are read, and rules give their
+own expressions (`Rule.expression`). A model without a formula raises an `ExportError`. Coupled
+probabilities of three or more classes are the result of an iteration for each row, so they have
+none (`multiclass.decode` has the formulas of decoding).
 """
 
 from __future__ import annotations

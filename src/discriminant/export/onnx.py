@@ -1,14 +1,14 @@
-"""A plan as an ONNX graph: one node a step, all numbers double, opset 17.
+"""Export to ONNX: one node per expression, all numbers double, opset 17.
 
-Nodes are those that onnxruntime has for doubles on a CPU: no Erf, no Atan, no Softmax of a library.
+Only nodes that onnxruntime implements for doubles on a CPU are used: no Erf, no Atan, no Softmax.
 Inputs are the columns, one tensor (N, 1) each (numbers double, categories text), or one matrix
-(N, d). Where a number is NaN and nothing stands in for it, all numbers that come out are NaN and
-the label is '' (for integers the least int64, for floats NaN).
+(N, d). Where a number is NaN and nothing replaces it, all numeric outputs are NaN and the label is
+'' (for integers the least int64, for floats NaN).
 
-Optimisers of onnxruntime look at constants of one number as float32: they drop `x - 1e-60` as
-`x - 0`, and put a factor of 1e-100 into the attribute of a product, where it is 0. So a constant of
-one number that float32 does not hold exactly is looked up in a table, by a place that depends on
-the row: no optimiser can then know its value.
+Optimisers of onnxruntime treat scalar constants as float32: they drop `x - 1e-60` as `x - 0`, and
+move a factor of 1e-100 into the attribute of a product, where it is 0. So a scalar constant that
+float32 does not represent exactly is looked up in a table, by an index that depends on the row: no
+optimiser can then know its value.
 """
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
-"""A fitted model as a plan: where features come from, the steps, and what comes out.
+"""Plan of an export: where features come from, their expressions, and the outputs.
 
-    encode      columns to features                        `features`
-    affine      (x - origin) / unit, then W u + b          `rules`
-    quadratic   sums of squares of affine forms            `rules`
-    link        a score to two log probabilities           `links`
-    normalise   exp(log - largest) over its sum            `answers`
+    encode      columns to features                        `export.features`
+    affine      (x - origin) / unit, then W u + b          `Rule.expression`
+    quadratic   sums of squares of affine forms            `Rule.expression`
+    link        a score to two log probabilities           `models.expressions`
+    normalise   exp(log - largest) over its sum            `export.models`
     choose      the largest; the least expected cost; reject; outlier
 
 Outputs of a classifier: score, log_odds (of the second of two classes), log_p, p, label; of a
-`Decision` also cost and action. Of a regression: value.
+`Decision` also cost and action. Output of a regression: value.
 """
 
 from __future__ import annotations

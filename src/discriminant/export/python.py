@@ -1,8 +1,8 @@
-"""A plan as one file of Python that needs nothing but Python.
+"""Export to one Python file that needs only the standard library.
 
-The file has `predict(row)`, which takes a dict of columns and gives the label and the probability
-of each class (of a regression, the number), and `answer(row)`, which gives everything. Steps are
-lines with the names that they have in the plan; matrices are tuples above them.
+The file has `predict(row)`, which takes a dict of columns and returns the label and the probability
+of each class (for a regression, the number), and `answer(row)`, which returns all outputs.
+Expressions are lines with the names they have in the plan; matrices are tuples above them.
 """
 
 from __future__ import annotations

@@ -1,17 +1,15 @@
-"""A plan as one SELECT: every step is a named column, worked out once.
+"""Export to SQL: one SELECT in which every expression is a named column, computed once.
 
     WITH "features" AS (SELECT CAST(s."age" AS DOUBLE) AS "age" FROM "loans" AS s),
          "step_1"   AS (SELECT (s."age" - 4.1E1) AS "u_age", ... FROM "features" AS s),
          ...
     SELECT ..., p_no, p_yes, label FROM "step_5" AS s
 
-A step stands after what it is made from, and carries along only what is still needed. Names and
-texts are quoted (`table.database`), never pasted; long sums are trees, for parsers go only so deep.
+A step follows the steps it uses, and passes on only the columns still needed. Names and texts are
+quoted (`table.sql_dialect`); long sums are balanced trees, since parsers limit the depth.
 
-A row with a cell that is missing, or no number, where the model has nothing to put in its place
-has NULL in every column: databases cannot refuse a row as Python does.
-
-Pieces of SQL: cells of a table as numbers, long sums, the largest of many.
+A row with a cell that is missing or not a number, and for which the model has no replacement, has
+NULL in every output column: a database cannot raise an error for one row as Python does.
 """
 
 from __future__ import annotations

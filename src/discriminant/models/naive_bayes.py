@@ -1,4 +1,4 @@
-"""Laplacian classes with independent features (lecture 4): medians where a Gaussian has means.
+"""Naive Bayes with Laplace-distributed features: medians where a Gaussian model has means.
 
     p(x_j | k) = exp(-|x_j - m_kj| / b_kj) / (2 b_kj)
 
@@ -6,9 +6,9 @@
     b_kj = weighted mean of |x_j - m_kj| over them
     score_k(x) = log prior_k - sum_j |x_j - m_kj| / b_kj - sum_j log 2 b_kj
 
-The score is piecewise linear: it bends where a feature passes a median and nowhere else. A median
-is half way between the two middle values when the weight below and above is equal, so that an
-integer weight is a repeated row. Medians do not add, so this model needs the rows: `ClassRows`.
+The score is piecewise linear, with kinks where a feature crosses a median (lecture 4). A median is
+half way between the two middle values when the weights below and above are equal, so that an
+integer weight equals repeated rows. Medians do not add, so this model needs the rows: `ClassRows`.
 """
 
 from __future__ import annotations

@@ -1,23 +1,22 @@
-"""What a fitted model is: a rule that scores rows, class by class.
+"""Rules: fitted models that score the classes of a row.
 
     LinearRule     score_k(u) = u . w_k + b_k
     QuadraticRule  score_k(u) = log prior_k - (logdet_k + distance_k(u)^2) / 2  [- d/2 log 2 pi]
+    MeanRule       mean of the posteriors of T linear rules, computed by one product
 
-with u = (x - origin) / unit. Scores are logs up to what is common to all classes; `posterior`
-turns them into log posteriors.
+with u = (x - origin) / unit. Scores are logs up to a term common to all classes; `posterior` turns
+them into log posteriors.
 
 If the scores of a row overflow float64, its offsets are scaled by a power of two and its scores are
 returned relative to the largest, on which alone posteriors depend. A score that is lower by more
 than 1.8e308 is -inf. No finite row has NaN for a score.
 
-The mean of several linear classifiers' posteriors, by one product.
-
-T rules of K classes have T K rows of slopes, all counted from one origin near the rows; of two
-classes T rows are enough, the second score less the first,
+T rules of K classes have T K rows of slopes, all about one origin near the rows; for two classes T
+rows are enough, the second score minus the first:
 
     f_t(u) = u . w_t + b_t        P(2|x) = mean_t 1 / (1 + exp(-f_t)),  P(1|x) = mean_t of the other
 
-each side worked out for itself, so that neither loses its digits where it is small.
+Both sides are computed separately, so that neither loses digits where it is small.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""Models and moments in one file: numbers and text only, whole or not at all, the same for ever.
+"""Save and load models and moments as one file of numbers and text, without code.
 
-    save(model, path)    written beside and renamed: killed at any moment, nothing is lost
-    load(path)           the same model, to the last bit; a damaged or changed file is refused
-    look(path)           what a file holds, without making it
+    save(model, path)    written to a temporary file and renamed: a crash loses nothing
+    load(path)           the same model, to the last bit; damaged or modified files are rejected
+    look(path)           contents of a file, without constructing it
 
-The format is that of safetensors with a manifest in JSON: docs/file_format.md. Nothing in a file is
-run or imported: `store.kinds` is the table of what one may hold.
+The format is safetensors with a manifest in JSON: docs/file_format.md. Nothing in a file is run or
+imported: `store.kinds` lists what a file may hold.
 """
 
 from __future__ import annotations

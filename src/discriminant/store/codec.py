@@ -1,25 +1,24 @@
-"""From Python values to JSON and arrays: a flat list of objects, each after all it holds.
+"""Encoding of Python objects as JSON and arrays, and decoding.
 
-A value in JSON is itself if it is null, true, a whole or finite number, a text or a list; any other
-is an object of JSON with a tag:
+The manifest is a flat list of objects, each after all it holds. A JSON value is itself if it is
+null, a boolean, an integer or finite number, a text or a list; anything else is a tagged object:
 
-    {"float": "nan"}                    a float that JSON has no number for
-    {"numpy": "<f8", "value": 1.5}      a scalar of NumPy
+    {"float": "nan"}                    a float that JSON cannot represent
+    {"numpy": "<f8", "value": 1.5}      a NumPy scalar
     {"tuple": [..]}  {"dict": [[k, v], ..]}  {"slice": [a, b, c]}
     {"texts": 3}                        a tuple of texts: the fourth of the manifest's "texts"
-    {"array": "rule_.coef"}             a numeric array of the file; "axes" where its axes lie in
-                                        another order in memory, "dtype" where it is no plain number
+    {"array": "rule_.coef"}             a numeric array of the file; "axes" where its axes have
+                                        another order in memory, "dtype" where it is not numeric
     {"objects": [3], "of": value}       an array of Python objects, of that shape
     {"object": 7}                       the eighth of the manifest's "objects"
 
-What is shared is written once and is shared again after loading. Order in memory is kept, because
-the last bit of a product can depend on it. Anything else is refused, by its place in the model.
+Shared objects are written once and are shared again after loading. The order in memory is kept,
+because the last bit of a product can depend on it. Anything else is rejected, by its path in the
+model.
 
-From JSON and arrays back to Python values; the other way round of `store.encoding`.
-
-Objects are made in the order of the list, each from those before it, so that nothing refers to
-itself and no file can be nested without end. What does not fit the classes of this package is
-refused; their constructors see only values of the declared types.
+Objects are decoded in the order of the list, each from those before it, so that there are no cycles
+and no unbounded nesting. Parts that are not valid for their class (`store.kinds`) are rejected;
+constructors see only values of the declared types.
 """
 
 from __future__ import annotations

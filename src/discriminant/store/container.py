@@ -1,4 +1,4 @@
-"""The bytes of a file: a safetensors container, which any reader of that format opens.
+"""The file container: header, arrays and digest of a safetensors file, read and written safely.
 
     8 bytes   length n of the header, little-endian
     n bytes   JSON, ASCII, padded with spaces:
@@ -7,27 +7,20 @@
                name: {"dtype": "F64", "shape": [..], "data_offsets": [from, to]}, ...}
     the rest  the arrays, little-endian, in the order of the header, without gaps
 
-The digest is SHA-256 of the whole file with its own 64 digits as zeros, so that no bit can change
-unseen. Everything here is arithmetic on a header; arrays are neither read nor written. A header is
-believed in nothing: lengths, offsets, types and names are held to the size of the file before
-anything is made of them.
+The digest is SHA-256 of the whole file with its own 64 digits as zeros, so that every change is
+detected. Reading trusts nothing:
 
-Bytes of a file that may be anybody's, up to arrays of a known size and a digest that is right.
+    file type  a regular file whose first bytes are ours; other formats are named in the error
+    header     lengths, offsets, types and names are checked against the size of the file
+    digest     of every byte, while the arrays are read or mapped
 
-    what it is      a regular file; its first bytes say what wrote it, and only ours are read on
-    what it claims  every length and offset, held to the size of the file (`store.container`)
-    its digest      of every byte, while the arrays are read or mapped
+Objects are constructed only after that. No array is larger than the file, and none is read twice.
 
-Only then is anything made from it. No array is larger than the file, and none is read twice.
-
-A model is written whole or not at all, by one writer at a time.
-
-How a file takes the place of another is `table.replacing`. Room is taken before the first byte is
-written, so that a full disk is told with what was needed.
-
-Two writers of one name: the first holds a lock on a small file beside it, `.name.lock`; the second
-is told who holds it. The lock is the system's, and ends with its process, however that ends. What a
-killed writer leaves, `.name.tmp` and `.name.lock`, the next one uses and removes.
+Writing is atomic, by one writer at a time (`table.files.atomic`). Disk space is allocated before
+the first byte is written, so that a full disk is reported with the space needed. The first of two
+writers of one name locks a small file beside it, `.name.lock`; the second raises an error that
+names the first. The operating system releases the lock when its process ends. Files left by a
+killed writer, `.name.tmp` and `.name.lock`, are reused and removed by the next one.
 """
 
 from __future__ import annotations

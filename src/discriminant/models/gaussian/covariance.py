@@ -1,4 +1,4 @@
-"""Scatters to covariances: denominators, pooling, shrinkage and its targets.
+"""Covariances from scatter matrices: denominators, shrinkage, factorisation and rank deficiency.
 
     unbiased     W / (n - K)             W_k / (n_k - 1)           weights count rows
     reliability  W / sum(n_k - q_k/n_k)  W_k / (n_k - q_k/n_k)     q_k the sum of squared weights
@@ -6,13 +6,12 @@
 
     S(s) = (1 - s) S + s T,   T = diag S, or (tr S / d) I, or I
 
-Priors never come in here. A best s by Ledoit and Wolf (2004, "A well-conditioned estimator for
+Priors never enter here. The best s by Ledoit and Wolf (2004, "A well-conditioned estimator for
 large-dimensional covariance matrices", eq. 14) or by OAS (Chen et al. 2010, eq. 23) follows from
 sums: see `ledoit_wolf` and `oas`.
 
-A covariance, factorised: what it takes to measure distances and to solve.
-
-With u = offset * root and the columns of `basis` b_i:
+A `Metric` is a factorised covariance, which measures distances and solves. With u = offset * root
+and the columns of `basis` b_i:
 
     distance^2 = rest * (|u|^2 - |u B|^2)  +  sum_i gain_i (u . b_i)^2
 
@@ -20,25 +19,21 @@ With u = offset * root and the columns of `basis` b_i:
     diagonal  no basis, rest 1, root 1/sd
     wide      rest 1, B orthonormal: a diagonal plus a few directions, never a d x d matrix
 
-Rank is judged on standardised columns, relative to the largest eigenvalue, so that the unit of a
-column never matters. What is found deficient is named by the caller; here it is only measured.
-
-What to do where a covariance has no inverse; nothing of it is done silently.
+Rank is determined on standardised columns, relative to the largest eigenvalue, so that the unit of
+a column never matters. Where a covariance has no inverse, a warning names the columns:
 
     a column constant in all rows              left out
     a column that varies only between classes  kept, with a small floor of variance: it decides
-    a column constant in one class             takes the pooled variance there: what one class does
-                                               not show is no reason to be sure of it
+    a column constant in one class             takes the pooled variance there, since one class
+                                               alone is no evidence that it never varies
     a dependence that no class mean breaks     its direction is left out, as MASS does; where each
                                                class has a covariance, a column for all classes
     one direction that only means break        kept with a floor, as for a column
-    many of them, or fewer rows than it takes  shrunk toward the diagonal, as much as OAS says
-    fewer than two rows a column               used as it is
+    many of them, or too few rows              shrunk toward the diagonal by OAS
+    fewer than two rows per column             used as it is
 
-The rank that rows allow is known: a scatter about class means of n rows in K classes has n - K at
-most. Directions beyond it are no finding about the columns, however few they are.
-
-Each is told in a warning that names the columns, so that a user can do better.
+The scatter about class means of n rows in K classes has rank n - K at most. Directions beyond it
+say nothing about the columns, however few they are.
 """
 
 from __future__ import annotations

@@ -6,6 +6,9 @@
 with C the pooled covariance and C_k that of class k. pooling=1 is linear (LDA), pooling=0 is QDA.
 With weighting="friedman" (Friedman 1989) scatters and weights are mixed instead of covariances:
 [(1 - pooling) W_k + pooling W] / [(1 - pooling) n_k + pooling n].
+
+Priors are validated here, and rows with missing features are scored by the features they have
+(`scores_with_missing`).
 """
 
 from __future__ import annotations

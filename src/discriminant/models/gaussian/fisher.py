@@ -1,4 +1,4 @@
-"""Fisher's discriminant: directions along which class means are far apart and classes narrow.
+"""Fisher's discriminant: directions with class means far apart and little variance within classes.
 
 With S_w the scatter within classes and S_b that of their means, S_b = sum n prior_k a_k a_k' and
 a_k = mean_k - centre, centre = sum prior_k mean_k (n prior_k = weight_k unless a prior is given):
@@ -8,33 +8,32 @@ a_k = mean_k - centre, centre = sum prior_k mean_k (n prior_k = weight_k unless 
 
 Neither S_w^-1 S_b nor S_b is formed: C = S_w / degrees is factorised (a `Metric`), the rows
 sqrt(n prior_k) a_k are whitened by it, and their right singular vectors are the directions. Each is
-scaled so that the within-class covariance of projected rows is the identity, as in R's MASS, and
-turned so that the last class it tells from the centre lies on its positive side: with two classes
-w is C^-1 (m_2 - m_1), scaled. That sign does not depend on the units of the columns.
+scaled so that the within-class covariance of projected rows is the identity, as in R's MASS, with
+the sign that puts the last class that differs from the centre on the positive side: with two
+classes w is C^-1 (m_2 - m_1), scaled. That sign does not depend on the units of the columns.
 
-Other ways to choose r directions W (trace ratio, mean difference) give a space; in it the same is
-done once more, so that what is said above of the directions holds for every choice.
+Other criteria for r directions W (trace ratio, mean difference) give a subspace; canonical
+directions within it are then computed in the same way, so the above holds for every criterion.
 
-A direction only projects; to classify takes a threshold. Along z, with projected means z_k:
+To classify, a threshold is added. Along z, with projected means z_k:
 
     score_k = z . z_k - |z_k|^2 / 2 + log prior_k     'gaussian': LDA in the space (reduced rank)
     without log prior_k                               'midpoint': the nearest projected mean
-    border at (z_1 s_2 + z_2 s_1) / (s_1 + s_2)       'equal_error': two classes of projected sd s_k
-                                                      err equally often, if they are Gaussian
+    boundary at (z_1 s_2 + z_2 s_1) / (s_1 + s_2)     'equal_error': equal error rates of two
+                                                      Gaussian classes of projected sd s_k
 
-The true trace ratio: the orthonormal W (d, r) that maximises tr(W' S_b W) / tr(W' S_w W).
-
-It is often replaced by the ratio trace tr((W' S_w W)^-1 (W' S_b W)), which has a closed form and
-does not change with the units of the columns; the two agree for r = 1 only. This one has none. But
+The trace ratio is maximised over orthonormal W (d, r): tr(W' S_b W) / tr(W' S_w W). It is often
+replaced by the ratio trace tr((W' S_w W)^-1 (W' S_b W)), which has a closed form and does not
+depend on the units of the columns; the two agree for r = 1 only. The trace ratio has no closed
+form, but
 
     f(t) = max over W of tr(W' (S_b - t S_w) W) = the sum of the r largest eigenvalues
 
-falls and is convex, and the largest ratio is its zero. Newton's method on f (Dinkelbach 1967) sets
-t to the ratio of the W that attains f(t): from t = 0 it climbs without a step back and ends
-quadratically (Wang et al. 2007, CVPR; Jia, Nie and Zhang 2009). At the end W spans the r largest
-eigenvectors of S_b - t S_w, and t is its ratio: that is the condition for the optimum.
-
-Directions along which nothing varies at all are taken out first: they would be free to choose.
+is decreasing and convex, and its zero is the largest ratio. Newton's method on f (Dinkelbach 1967)
+sets t to the ratio of the W that attains f(t): from t = 0 it increases monotonically and converges
+quadratically (Wang et al. 2007, CVPR; Jia, Nie and Zhang 2009). At the optimum W spans the r
+leading eigenvectors of S_b - t S_w, and t is its ratio. Directions without any variance are removed
+first, since they would be arbitrary.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""The Gaussian family where features outnumber rows: a diagonal and as many directions as rows.
+"""The Gaussian family where features outnumber rows, without forming a d x d matrix.
 
 Every covariance of the family is, with z_i the rows about their class means,
 
-    S = sum_i a_i z_i z_i' + D,      a_i >= 0, D diagonal (what shrinkage adds)
+    S = sum_i a_i z_i z_i' + D,      a_i >= 0, D diagonal (added by shrinkage)
 
 for LDA   a_i = (1 - s) w_i / v
 for RDA   a_i = (1 - pooling) w_i [i in k] / v_k + pooling (1 - s) w_i / v
@@ -11,17 +11,17 @@ for RDA   a_i = (1 - pooling) w_i [i in k] / v_k + pooling (1 - s) w_i / v
 
     S = D^1/2 (I + V diag(e^2) V') D^1/2,      log det S = sum log D + sum log(1 + e^2)
 
-which is a `Metric`. It costs N^2 d and never forms a d x d matrix. Where D is zero there is no
-inverse; what is then done is what `models.support` does, and it says so in the same words.
+which is a `Metric` at a cost of N^2 d. Where D is zero there is no inverse; that is handled, and
+warned about, as in `gaussian.covariance`.
 
-More features than rows: the few directions that the rows span.
-
-Rows that are centred and scaled are U S V' (thin), at most N directions of d. A penalised fit lies
-in them, for a coefficient outside costs and changes no score:
+`RowSpace` serves penalised linear models: centred and scaled rows are U S V' (thin), at most N
+directions of d, and the fit lies in their span, since a coefficient outside it is penalised and
+changes no score:
 
     score = z'gamma + b,    z = V'(x - mean) / sd,    coef = V gamma / sd,    |V gamma| = |gamma|
 
-So a model is fitted to N columns, and no d x d matrix is ever formed.
+`fit_family` and its companions accept either summary, class moments or rows, and choose the
+algebra; both give the same rules.
 """
 
 from __future__ import annotations

@@ -1,49 +1,46 @@
-"""The elastic net: logistic regression in which coefficients are small, and many are zero.
+"""Elastic net: logistic regression with a ridge and a lasso penalty.
 
     minimise  mean loss  +  ridge ( (1 - l1_ratio) / 2 sum (sd_j coef_j)^2
                                     + l1_ratio sum |sd_j coef_j| )
 
-as glmnet does: two classes have one score, K classes have K, each with its coefficients
-(symmetric, ungrouped). A score common to all classes costs nothing in the loss but something in
-the penalty, which so decides what it is: the K coefficients of a column need not sum to zero.
-Intercepts, which nothing decides, do where columns have their means.
+as glmnet does: two classes have one score, K classes have K, each with its coefficients (symmetric,
+ungrouped). A score common to all classes changes the penalty but not the loss, so the penalty
+determines it: the K coefficients of a column need not sum to zero. Intercepts, which nothing
+determines, sum to zero where columns have their means. With l1_ratio 1 and K even, the K
+coefficients of a column may be shifted from one of their two medians being zero to the other at the
+same cost. Unless several are zero, the shift with the smaller sum of squares is used.
 
-With l1_ratio 1 and K even, a column's K coefficients may be shifted from one of their two medians
-being zero to the other and cost the same. Unless several are zero, that median is made zero that
-leaves the smaller sum of squares.
-
-Columns are scaled and centred for the optimiser; the penalty is unchanged by
-that: theta_j = size_j coef_j, and sd_j becomes sd_j / size_j.
-
-The least of a quadratic plus absolute values: one step of a lasso, without rows.
-
-    minimise over x    g'(x - x0)  +  (x - x0)' H (x - x0) / 2  +  sum_i a_i |x_i|
-
-Where the signs of x are known this is a linear system; so signs are guessed, and the guess is
-bettered. A face is the set of x with given signs and given zeros. In turn:
-
-    zeros that ought to move    most do, at once: each takes its own best step, divided by how
-                                many there are, which by convexity goes down
-    Newton's step on the face   as far as signs last; who would change sign becomes zero
-
-Every turn goes down and no face has its least value twice, so there is an end, and it is exact:
-a coordinate that is out is zero and not nearly so.
-
-Ways down a convex loss that is read from rows, with corners where coefficients are zero.
+Columns are scaled and centred for the optimiser; the penalty is unchanged by that: theta_j = size_j
+coef_j, and sd_j becomes sd_j / size_j. The objective is
 
     f(theta) = loss(theta) / weight  +  sum_j steep_j |theta_j|^2 / 2  +  sum_j corner_j |theta_j|_1
 
-Every step is one pass over the rows, as in `models.descent`; what the gradient is there is here
-the smallest subgradient, zero at the least value alone, and it is held to the same goal:
+Every step is one pass over the rows, as in `linear.optimise`. In place of the gradient there is the
+smallest subgradient, zero at the minimum only, with the same criterion:
 
     theta_jk = 0     |slope_jk| - corner_j, if more than zero
     else             |slope_jk + corner_j sign theta_jk|             <= 1e-8
 
-`proximal_newton` reads the curvature and takes its step to the least of the quadratic with the
-corners on it (`models.absolute`). `orthant_lbfgs` reads gradients alone (Andrew & Gao 2007): it
-keeps to the signs of the last point, and learns the curvature of the coordinates that are not
-zero from the last passes. `proximal_gradient` is plain accelerated descent (Beck & Teboulle 2009),
-begun again when it turns back (O'Donoghue & Candes 2015).
+`proximal_newton` computes the curvature and steps to the minimum of the quadratic with the l1
+penalty (`L1Quadratic`). `orthant_lbfgs` uses gradients alone (Andrew & Gao 2007): it keeps the
+signs of the last point, and learns the curvature of the non-zero coordinates from the last passes.
+`proximal_gradient` is accelerated descent (Beck & Teboulle 2009) with restarts (O'Donoghue & Candes
+2015).
+
+`L1Quadratic` is one lasso step, without rows:
+
+    minimise over x    g'(x - x0)  +  (x - x0)' H (x - x0) / 2  +  sum_i a_i |x_i|
+
+Where the signs of x are known this is a linear system, so signs are guessed and the guess improved.
+A face is the set of x with given signs and given zeros. In turn:
+
+    zeros that should move      most do, at once: each takes its own best step, divided by their
+                                number, which by convexity decreases the value
+    Newton's step on the face   as far as signs are kept; a coordinate that would change sign
+                                becomes zero
+
+Every turn decreases the value and no face attains its minimum twice, so the iteration ends, and it
+is exact: an excluded coordinate is exactly zero.
 """
 
 from __future__ import annotations

@@ -1,38 +1,30 @@
-"""Generalised linear models by iterated least squares: Fisher's scoring in white coordinates.
+"""Generalised linear models by Fisher scoring (iteratively reweighted least squares).
 
     mean loss = sum w d(y, mu) / 2 sum w  +  ridge/2 sum_j (sd_j coef_j)^2
 
-with d the deviance of a row (`moments.families`). The first step is R's: least squares to the
-link of means near the responses. From there on every step is a Newton step by the expected
-curvature, which is the weighted least squares of the working response; a step that leads where
-there is no mean is halved (`models.scoring`). Of many rows, some are fitted first: that is a start
-from which few passes over all of them are left.
+with d the deviance of a row (`moments.glm_families`), in white coordinates. The first step is R's:
+least squares to the link of means near the responses. Every later step is a Newton step with the
+expected curvature, which is weighted least squares of the working response; a step to where some
+row has no mean is halved. With many rows a sample is fitted first, as a start from which few passes
+over all rows remain. The units of theta and of the loss are chosen so that the curvature begins at
+about one, so that the convergence criteria mean the same in any unit of the response.
 
-The unit of theta and of the loss is chosen so that the curvature begins at about one. So the tests
-for the end mean the same whatever the unit of the response.
+After the criteria of `linear.optimise` are met, steps go on until the gradient is rounding: with a
+link that is not canonical each gains only some digits, and where responses are far from their means
+almost none; then L-BFGS corrects the curvature.
 
-The least of a deviance on the edge of what its means can be, by a path inside.
+Where means are bounded by a value that responses attain (a share of 1 with the log link, a count of
+0 with the identity) the minimum may lie on that boundary, where the gradient does not vanish. What
+holds there (Karush, Kuhn, Tucker) is
 
-At a least on the edge the gradient does not vanish. What holds there (Karush, Kuhn, Tucker) is
+    gradient = sum of multipliers times the rows at their boundary,    multipliers >= 0
 
-    gradient = sum of multipliers times the rows at their edge,    multipliers >= 0
+and on the path of a barrier it holds with multipliers push / distance, up to a gap of push for
+every row. Its points converge to the minimum as a smooth function of push, so the last three are
+extrapolated.
 
-and on the path of a barrier (`moments.barrier`) it holds with multipliers push / distance, up to a
-gap of push for every row. Its places go to the least as a smooth function of push, so the last
-three tell where it ends.
-
-Fisher's scoring: Newton's steps by the expected curvature, to an end that can be told.
-
-After the tests of `models.descent` are met, steps go on until the gradient is rounding: with a link
-that is not canonical they only gain some digits each, and where responses are far from their means
-next to none: then L-BFGS corrects the curvature. Where means end at a value that responses
-have (a share of 1 by the log link, a count of 0 by the identity) the least may lie on that edge,
-and steps stop short of it: `models.edge` leads there.
-
-Generalised linear models of more sparse features than their products can be kept of.
-
-The loss of `models.glm` with a ridge, in the coordinates of `models.scaled`: columns of variance
-one, L-BFGS that begins each step from the mean curvature of the scores.
+`fit_glm_scaled` fits sparse rows with more features than products of them can be stored: a ridge,
+columns of variance one, and L-BFGS whose steps begin from the mean curvature of the scores.
 """
 
 from __future__ import annotations

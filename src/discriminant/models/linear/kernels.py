@@ -1,12 +1,13 @@
-"""Loops over rows that cannot be said as matrix products: each step needs the one before.
+"""Compiled loops over rows in which each step depends on the one before.
 
-This file is imported only when such a loop is about to run. A loop is compiled on first use, for
-float32 and for float64 rows, and kept on disk for the next process: so they are few, small and
-flat.
+This module is imported only when such a loop is about to run. A loop is compiled on first use, for
+float32 and for float64 rows, and cached on disk for the next process; so there are few of them, and
+they are short.
 
-`walk_dense` and `walk_sparse` are the perceptron's. A row stands in the units z = (x - origin)
-scale; sparse rows keep their zeros, their origin is 0. W is (1, d) for two classes, whose sign
-decides, or (K, d), and b goes with it; `one` is what the intercept's feature holds, 0 for none.
+`perceptron_dense` and `perceptron_sparse` train the perceptron on rows z = (x - origin) scale;
+sparse rows have origin 0. W is (1, d) for two classes, decided by the sign, or (K, d), with
+intercepts b; `one` is the value of the intercept's feature, 0 for none. `dual_sweep` is one
+sweep of dual coordinate descent for the SVM.
 """
 
 from __future__ import annotations
@@ -114,7 +115,7 @@ def perceptron_sparse(
     longest: Any,
     goal: Any,
 ) -> int:
-    """`walk_dense` over sparse rows, whose entries are starts[i] to starts[i + 1].
+    """`perceptron_dense` over sparse rows, whose entries are starts[i] to starts[i + 1].
 
     W holds the weights times `scale`, so that rows are scored as they are, and moves by `square`,
     which is scale^2.

@@ -1,4 +1,4 @@
-"""Least squares from sums: the problem, its solution, and how the rows correct it.
+"""Least squares from sums: linear regression, and classification by regression on class codes.
 
     minimise  sum of weight |v - b - u'W|^2  +  ridge |W|^2        u, v offsets of x and y
 
@@ -7,21 +7,19 @@
 S comes as a root, S = root'root, C = root'target: from moments by Cholesky, which has half the
 digits; from a `ScatterFactor` as it is; from wide rows as the centred rows themselves. The penalty
 is on the sum of squares, and the intercept is free: `ridge` is the alpha of scikit-learn's Ridge.
-How classes are told by least squares is `models.indicator`.
 
-Solve root w = target in the least-squares sense, whatever its rank.
-
-With the columns of the root brought to length one, root / scale = U s V':
+`RootSolver` solves root w = target in the least-squares sense, whatever the rank. With the columns
+of the root scaled to length one, root / scale = U s V':
 
     rank       singular values above a tolerance relative to the largest
     w          V s^-1 U' target / scale                if the rank is full
     w          the shortest w in the user's units      if not: w = Q T'^-1 s^-1 U' target,
                                                        where (scale V) = Q T spans the rows
 
-Standardised columns decide the rank, so units never do; the length that is made least is that of
-the coefficients as the user reads them. A well-conditioned triangle is solved as it stands.
+Standardised columns determine the rank, so units never do; the norm that is minimised is that of
+the coefficients as the user reads them. A well-conditioned triangle is solved directly.
 
-Classes by least squares: regression on codes of the classes, from class moments.
+Classification regresses codes of the classes on the features, from class moments:
 
     C = sum of weight_k (mean_k - mean) code_k'        the scatter of features with codes
 
@@ -29,14 +27,14 @@ Classes by least squares: regression on codes of the classes, from class moments
     sign       code_k = 2 e_k - 1   the same decisions
     fisher     N/N_1 and -N/N_2     two classes: W is Fisher's direction, the cut at the mean of all
 
-A row goes to the class of the largest fitted value. A class may be masked by others, in one of two
-senses: on the training rows, none of which has its fitted value as the largest; or everywhere, so
-that no point x of the whole feature space does (`masked_everywhere`). The second implies the first.
+The largest fitted value decides. A class may be masked by others: on the training rows, none of
+which has its fitted value as the largest; or everywhere, so that no point x of the feature space
+does (`masked_everywhere`). The second implies the first.
 
-Fitted values estimate posteriors, E(indicator | x), but not within [0, 1]. As memberships, what is
-negative is set to zero and the rest divided by its sum: the order of the classes stays, nothing
-else is claimed. (A softmax would take numbers that are shares for logs.) Fisher's coding counts
-both classes alike, so its memberships are under equal priors.
+Fitted values estimate posteriors, E(indicator | x), but not within [0, 1]. As memberships, negative
+values are set to zero and the rest divided by their sum: the order of the classes is preserved,
+nothing else is claimed. (A softmax would treat shares as logs.) Fisher's coding weights both
+classes equally, so its memberships are under equal priors.
 """
 
 from __future__ import annotations

@@ -1,22 +1,22 @@
-"""Logistic regression: the most likely scores of K classes, or of two by a link.
+"""Logistic regression: maximum likelihood for K classes, or for two classes with another link.
 
     minimise  mean loss  +  ridge / 2 sum_j (sd_j coef_j)^2
 
-over white coordinates (`models.coordinates`), from where the linear discriminant is. A maximum of
-the likelihood is proved, not believed. With g the gradient and H the curvature of the summed loss,
+in white coordinates (`linear.whitening`), starting from the linear discriminant. That the
+likelihood has a maximum is proved. With g the gradient and H the curvature of the summed loss,
 
     sqrt(g' H^-1 g) R <= 1/2        R = sqrt(2) / sqrt(least weight times probability of any row)
 
-says that there is one, and near (Bach 2010, proposition 2: |l'''| <= R l'' along any direction that
-H measures as one, for no row's own curvature exceeds H). For separated classes this can never
-hold. Where it does not, `models.separation` decides.
+implies a maximum nearby (Bach 2010, proposition 2: |l'''| <= R l'' along any direction of unit
+length in H, since no row's own curvature exceeds H). For separated classes this never holds; where
+it does not hold, `linear.separation` decides.
 
-Logistic regression with Jeffreys' prior (Firth 1993): finite whatever separates the classes.
+With Jeffreys' prior (Firth 1993) estimates are finite even for separated classes:
 
     minimise  loss / weight  -  log det H / (2 weight)
 
-with H the curvature of the summed loss. The determinant needs one pass, its gradient another one;
-a step is taken by H alone, as is usual, which ends at the same place.
+with H the curvature of the summed loss. The determinant needs one pass, its gradient another; steps
+use H alone, as is usual, which leads to the same minimum.
 """
 
 from __future__ import annotations

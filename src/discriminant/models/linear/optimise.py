@@ -1,16 +1,15 @@
-"""Ways down a convex loss that is read from rows: Newton, L-BFGS, plain gradient descent.
+"""Minimisers of a convex loss that is summed over rows: Newton, L-BFGS and gradient descent.
 
     f(theta) = loss(theta) / weight  +  theta' Q theta / 2
 
-Every step is one pass over the rows (`models.coordinates` says what theta is). All ways end at
-the same place and are held to the same two tests, in coordinates where every feature has variance
-one:
+Every step is one pass over the rows (`linear.whitening` defines theta). All minimisers reach the
+same point and stop by the same two criteria, in coordinates where every feature has variance one:
 
     largest |gradient| <= 1e-8      and      Newton decrement  g' H^-1 g / 2 <= 1e-10
 
-Newton takes H as it is read. L-BFGS (Nocedal & Wright, algorithm 7.4) builds it up from the
-passes, each step beginning from a sketch (`models.sketch`), and gradient descent takes a bound of
-it: their decrement is by that H.
+Newton uses the exact H. L-BFGS (Nocedal & Wright, algorithm 7.4) builds it up from the passes, each
+step beginning from a sketch (`linear.whitening`), and gradient descent uses an upper bound; their
+decrement is computed with that H.
 """
 
 from __future__ import annotations

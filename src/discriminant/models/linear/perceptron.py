@@ -1,26 +1,25 @@
-"""The perceptron: a row that is wrong moves the border by itself, a row that is right never does.
+"""The perceptron: each misclassified row moves the boundary, correctly classified rows never do.
 
 With z = (x - origin) scale and a 1 for the intercept, and the true class t of a row:
 
     two classes   wrong if  sign z.w <= 0           w   += sign z
     K classes     wrong if  z.w_t <= z.w_r          w_t += z,  w_r -= z     r the best of the others
 
-The second is the first for Kesler's long vectors (+z in place t, -z in place r, else 0). A row on
-the border is wrong, so that w = 0 is a start. The batch descends the criterion of all wrong rows,
+The second is the first for Kesler's long vectors (+z in block t, -z in block r, else 0). A row on
+the boundary is wrong, so that w = 0 is a valid start. Batch training descends the criterion of all
+wrong rows,
 
-    J_p(w) = - sum over the wrong of (their lead)        w += mean of their moves,
+    J_p(w) = - sum over the wrong of (their lead)        w += mean of their updates,
 
-whose step is the mean and not the sum, so that the theorem holds for its steps as it does for
-rows: if any w* leads on every row by gamma |w*| and no long vector is longer than R, then
+with the mean and not the sum, so that the convergence theorem holds for its steps as for rows: if
+any w* leads on every row by gamma |w*| and no long vector is longer than R, then
 
-    number of moves <= R^2 / gamma^2.
+    number of updates <= R^2 / gamma^2.
 
-If there is no such w* it goes on for ever. The pocket (Gallant 1990, with ratchet) then holds the
-best rule met: whenever a run of right rows longer than any before ends, all rows are judged; and
-after each of the first few hundred moves, so that a small table which lets no run begin has a good
-rule too.
-
-Sparse rows as compiled loops take them.
+If there is no such w*, training never ends. The pocket algorithm (Gallant 1990, with ratchet) then
+returns the best rule: whenever a run of correct rows longer than any before ends, the rule is
+evaluated on all rows; and after each of the first few hundred updates, so that a small table in
+which no run begins gets a good rule too.
 """
 
 from __future__ import annotations

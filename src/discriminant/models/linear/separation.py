@@ -1,42 +1,37 @@
-"""Whether classes are separated by linear scores, so that no maximum-likelihood fit is finite.
+"""Detection of separated classes, for which no maximum-likelihood fit is finite.
 
 Scores s = [u, 1] B of K classes, or without an intercept s = u B; a row of class y has margins
-s_y - s_c, one for each other class. The scores that are nowhere wrong form a cone,
+s_y - s_c, one for each other class. The scores without a negative margin form a cone,
 
     cone = { B : no margin is negative }
 
-and the likelihood has a finite maximum if and only if all margins are zero all over the cone
+and the likelihood has a finite maximum if and only if all margins are zero on the whole cone
 (Albert & Anderson 1984):
 
     complete   some B has only positive margins
     quasi      some B of the cone has a positive margin, but none has only positive ones
     none       all margins of the cone are zero: the classes overlap
 
-`models.cone` finds, by a linear programme (Konis 2007), a B with as many positive margins as there
-can be, and what the cone spans. Columns that are zero in its span have finite coefficients; all
-others have not.
-
-Rows are read by cutting planes. A B that some rows allow is held against all of them; the rows it
-wrongs most are added, and so on. If the rows looked at overlap and span what all rows span, then
-all rows overlap, for the whole cone is within theirs; if no row is wronged, B is the certificate.
-The programme is solved in coordinates in which the rows looked at are white (relative rank
-1e-9), so that units, offsets and collinear columns change nothing. A margin of less than 1e-9 of
-its terms counts as zero.
-
-The cone of linear scores that are wrong of no row, in coordinates in which the rows are white.
-
-A linear programme (after Konis 2007) finds a b of the cone with as many positive margins as there
-can be. With a margin a'b for each row of A and caps c >= 1,
+A linear programme (after Konis 2007) finds a B with as many positive margins as possible, and the
+span of the cone. Columns that are zero in its span have finite coefficients; all others do not.
+With a margin a'b for each row of A and caps c >= 1,
 
     max  sum_i min(a_i'b, c_i)   over   a_i'b >= 0     =     min  c'm   over   A'(m - n) = A'1,
                                                              0 <= m <= 1,  0 <= n
 
 A cone can be scaled, so at the maximum every margin that can be positive is at its cap or above:
-the others, the tight ones, are zero all over the cone, and the cone spans their null space.
+the others, the tight ones, are zero on the whole cone, and the cone spans their null space.
 
-A margin of a row of class a to class c is one of the scores of these two alone. So two classes that
-overlap, and whose rows span all there is, have the same scores all over the cone: they are one
+A margin of a row of class a to class c involves the scores of these two only. So two classes that
+overlap, and whose rows span the whole space, have the same scores on the whole cone: they form one
 group, and the programme is one of groups.
+
+Rows are read by cutting planes. A B that some rows allow is checked against all of them; the rows
+it violates most are added, and so on. If the active rows overlap and span what all rows span, then
+all rows overlap, since the whole cone is within theirs; if no row is violated, B is the
+certificate. The programme is solved in coordinates in which the active rows are white (relative
+rank 1e-9), so that units, offsets and collinear columns change nothing. A margin of less than 1e-9
+of its terms counts as zero.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Linear support vectors from products of rows: few passes, exact, for more rows than features.
+"""Linear support vector machines: primal solvers from products of rows, dual for sparse rows.
 
 For rows u with sign t = +-1 and cost c, and margins m = t (u.w + b), minimise over w and a free b
 
@@ -8,42 +8,36 @@ For rows u with sign t = +-1 and cost c, and margins m = t (u.w + b), minimise o
 with P diagonal. Divided by the sum of weights this is mean loss + ridge / 2 |w|^2 for costs
 c = weight / (ridge sum of weights).
 
-`newton` serves the first. It is quadratic between borders where rows become active (m < 1), so a
-Newton step on the active rows, with an exact search along it, ends after a few steps, and ends
-exactly. `interior` serves the second: a primal-dual path (Mehrotra; Ferris and Munson 2002) for
+`fit_squared_hinge` minimises the first, which is quadratic between the points where rows become
+active (m < 1), so that Newton steps on the active rows, with an exact line search, end after a few
+steps, exactly. `fit_hinge` minimises the second by a primal-dual interior-point method (Mehrotra;
+Ferris and Munson 2002) for
 
     P w = sum alpha t u    sum alpha t = 0    0 <= alpha <= c    slack >= 0
 
-Both say how far they are from the least at most, by duality: any alpha with 0 <= alpha (<= c for
-the hinge) and, for a free b, sum alpha t = 0 proves that the objective exceeds the least by no more
-than
+Both bound their distance from the minimum by duality: any alpha with 0 <= alpha (<= c for the
+hinge) and, for a free b, sum alpha t = 0 proves that the objective exceeds the minimum by at most
 
-    sum of what rows add (`row_gaps`)  +  lag' P^-1 lag / 2        lag = P w - sum alpha t u
+    sum of `row_duality_gaps`  +  lag' P^-1 lag / 2        lag = P w - sum alpha t u
 
-A point under way has such an alpha, but for its sum: the heavier side is scaled down (`balanced`).
+An intermediate point has such an alpha except for its sum: the heavier side is scaled down
+(`balance_dual`). Both need only products of the rows: scores u.w, sums of weight u u' and of
+weight u. An engine computes these, so rows may be anywhere.
 
-Either asks of the rows only products: scores u.w, sums of weight u u' and of weight u. An engine
-makes these, so rows may lie anywhere. Sparse rows have `models.dual`.
-
-Linear support vectors of sparse rows, by descent along one dual coordinate at a time.
-
-The least of  w'P w / 2 + sum c loss(t (x.w + b))  is the most of
+`fit_dual` fits sparse rows by dual coordinate descent. The minimum of
+w'P w / 2 + sum c loss(t (x.w + b)) is the maximum of
 
     sum alpha  -  w'P w / 2  -  sum soft alpha^2 / 2        P w = sum alpha t x,  0 <= alpha <= most
 
     hinge            most = c          soft = 0
     squared hinge    most = infinity   soft = 1 / (2 c)
 
-One alpha at a time is set to its best, in a random order, while w follows (Hsieh et al. 2008);
-rows that stay at a border are put aside until the end. A free intercept asks for sum alpha t = 0,
-held by multipliers:  b = b0 + B^2 sum alpha t,  and after each sweep b0 = b. With a bias instead,
-b0 stays 0 and b is one more weight, of a feature that is always `bias`, penalised as the others
-are (as liblinear does it).
-
-What is reported is the gap between the two sides above, relative: it bounds the error,
-|w - w*|^2 <= 2 gap (for P = 1). It is summed row by row, from terms that are never negative, and
-so to full precision however small it is (`row_gaps`). For a free intercept the other side is that
-of the alpha scaled down to sum alpha t = 0 (`balanced`), for only such an alpha proves anything.
+One alpha at a time is set to its optimum, in random order, while w follows (Hsieh et al. 2008);
+rows that stay at a bound are set aside until the end. A free intercept requires sum alpha t = 0,
+enforced by multipliers:  b = b0 + B^2 sum alpha t,  and after each sweep b0 = b. With a bias
+instead, b0 stays 0 and b is one more weight, of a constant feature `bias`, penalised like the
+others (as in liblinear). The relative duality gap bounds the error, |w - w*|^2 <= 2 gap (for
+P = 1). It is summed row by row from terms that are never negative, and so to full precision.
 """
 
 from __future__ import annotations

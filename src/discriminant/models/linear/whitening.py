@@ -1,36 +1,34 @@
-"""Coordinates in which every unit and every correlation of the features is the same.
+"""White coordinates of coefficients, and sketches of the curvature for L-BFGS.
 
-Coefficients for offsets u, [coef; intercept], are a linear map of what is sought:
+Coefficients for offsets u, [coef; intercept], are a linear map of theta:
 
     [coef; intercept] = A theta C'        A = [[0, T], [1, -mean'T]]        T' S T = I
 
-with S the covariance of the features. In theta the features are white and centred: an iteration
-there takes the same path whatever the columns were multiplied by or mixed with, and what does not
-vary has no coordinate. T comes from the moments. Where columns nearly depend on one another S, a
-square, has too few digits for it; then T comes from the factor of the rows (`moments.factor`), and
-rows are turned by A before anything is summed (`moments.turned`). C (K, K-1) has orthonormal
-columns that sum to zero: K scores are known up to a common one, and |theta C'| = |theta|, so that
-a penalty means the same in both.
+with S the covariance of the features. In theta the features are white and centred: an optimiser
+takes the same path however the columns are scaled or mixed, and constant directions have no
+coordinate. T comes from the moments. Where columns are nearly collinear S, a square, has too few
+digits for it; then T comes from the triangular factor of the rows (`moments.scatter_factor`), and
+rows are transformed by A before anything is summed. C (K, K-1) has orthonormal columns that sum to
+zero: K scores are determined up to a common term, and |theta C'| = |theta|, so that a penalty means
+the same in both.
 
-Coordinates and a sketch of the curvature for more features than their products can be kept of.
-
-    coef = scale theta,    intercept = theta_0 - mean'coef        scale = 1 / sd
-
-Columns have variance one but stay correlated. The curvature is sketched as the mean curvature of
-the scores of some rows, the same for every column, plus the penalty: a step takes no product of
-columns, and what they have in common is learnt by L-BFGS.
-
-A sketch of the curvature of a loss, from some rows: what L-BFGS starts every step from.
-
-Rows z are white and centred, scores are s = z'theta C'. Along what is orthogonal to the columns of
-theta, z tells nothing of s (exactly so if the features are Gaussian), so the curvature there is
+`WhiteSample` sketches the curvature from some rows. Rows z are white and centred, scores are
+s = z'theta C'. Orthogonal to the columns of theta, z is uninformative about s (exactly so if the
+features are Gaussian), so the curvature there is
 
     E[C' l''(s) C]  (x)  I        plus the penalty  I (x) Q
 
-and only in the few directions B that scores depend on, the intercept among them, is it anything
-else: there it is summed as it is, (r m, r m) with r <= m + 1. The sketch is the sum of both, so
-its inverse takes two small ones however many features there are. It needs no truth, only
-scores: a few thousand rows will do, and an error in it costs passes, never digits.
+and only in the few directions B on which scores depend, including the intercept, is it summed
+exactly, (r m, r m) with r <= m + 1. The sketch is the sum of both, so its inverse takes two small
+ones however many features there are. It needs scores but no labels: a few thousand rows suffice,
+and an error in it costs passes, never digits.
+
+`ScaledCoordinates` are for more features than products of them can be stored:
+
+    coef = scale theta,    intercept = theta_0 - mean'coef        scale = 1 / sd
+
+Columns have variance one but stay correlated; the curvature is sketched as the mean curvature of
+the scores, the same for every column, plus the penalty, and L-BFGS learns the correlations.
 """
 
 from __future__ import annotations

@@ -1,23 +1,21 @@
-"""Many classes from two, out of moments: every two-class rule of a code, and one rule of them all.
+"""Two-class rules of an output code, fitted from class moments.
 
-The moments of a side are those of its classes merged, which is addition: no row is read again,
-whether the code has K columns or thousands. Where every member is linear,
+The moments of a side are the sum of those of its classes, so no row is read again, whether the code
+has K columns or thousands. Where every two-class rule is linear,
 
     f_m(x) = u . (w_m1 - w_m0) + (b_m1 - b_m0)
 
-are the rows of one matrix, so that all members are one product. Each counts from an origin of its
-own, near its rows; the product counts from one near all rows.
+are the rows of one matrix, so that all rules are one product, about an origin near all rows.
 
-All two-class LDA members of a code at once, from the moments of the K classes.
-
-For a column with sides s of weights n_s, means m_s and scatter W within its classes:
+For LDA all columns are fitted at once. For a column with sides s of weights n_s, means m_s and
+scatter W within its classes:
 
     S = W + sum over its classes of n_k (m_k - m_s)(m_k - m_s)'      the scatter within the sides
     w = C^-1 (m_1 - m_0),   f(u) = w . (u - (m_0 + m_1) / 2) + log prior_1 / prior_0
 
-with C = S over its degrees, shrunk as the family says. Sides and scatters of many columns are a few
-products; each C is factorised once. A column whose C has no clear inverse is left to the two-class
-rule itself, which says what it does about that.
+with C = S over its degrees of freedom, shrunk as the family says. The scatters of many columns are
+a few products; each C is factorised once. A column whose C is nearly singular is left to the
+two-class rule itself, which warns about it.
 """
 
 from __future__ import annotations

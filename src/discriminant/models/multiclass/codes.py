@@ -1,41 +1,39 @@
-"""Codes: which classes each of M two-class problems puts on which side.
+"""Output codes: which classes each of M two-class problems puts on which side.
 
     signs[k, m] = +1   class k is on the positive side of problem m
                   -1   on the negative side
                    0   left out
 
-A row's word is what the M classifiers say of it; it goes to the class with the nearest signs. Two
-classes differ in a column that puts them on two sides; a column that leaves one of them out counts
-a half (Allwein, Schapire & Singer 2000):
+The M classifiers give a row a code word; it is assigned to the class with the nearest signs. Two
+classes differ in a column that puts them on opposite sides; a column that leaves one of them out
+counts a half (Allwein, Schapire & Singer 2000):
 
     distance(j, k) = sum_m (1 - signs[j, m] signs[k, m]) / 2
 
-The least of these is the distance of the code. With no zeros it is Hamming's, and a code of
-distance D corrects any floor((D - 1) / 2) errors. A classifier that leaves out the class of a row
-may say anything of it, so that with zeros fewer errors are sure to be corrected: `corrects`.
+The smallest of these is the distance of the code. With no zeros it is the Hamming distance, and a
+code of distance D corrects any floor((D - 1) / 2) errors. A classifier that leaves out the class of
+a row may predict either side, so with zeros fewer errors are sure to be corrected: `corrects`.
 
     one-vs-rest  K columns          each class against all others
     one-vs-one   K (K - 1) / 2      each pair, the others left out
-    exhaustive   2^(K - 1) - 1      every way to take sides
-    dense        10 log2 K          at random, the most distant of several draws
-    sparse       15 log2 K          at random with every other entry 0
+    exhaustive   2^(K - 1) - 1      every partition into two sides
+    dense        10 log2 K          random, the most distant of several draws
+    sparse       15 log2 K          random, with half of the entries 0 on average
+    designed     10 log2 K          from moments: sides that a linear rule can separate
 
-No column is another or its complement, which would be the same classifier; of a matrix given by
-the user that is told, and two classes that no column puts on two sides are refused. A code designed
-from moments is in `models.code_design`; how words are read is in `models.decoding`.
-
-A code designed from moments: columns that a linear rule can separate, and rows far apart.
+No column equals another or its complement, which would be the same classifier; a matrix given by
+the user warns about that, and is rejected if two classes are never on opposite sides.
 
 How well a linear rule separates the two sides of a column is the squared correlation of its
 indicator with its best linear prediction. With T the scatter of all rows (within and between), q
-the share of the positive side, and a_k the share times the mean of class k less the centre:
+the share of the positive side, and a_k the share times the mean of class k minus the centre:
 
     R^2(column) = n |T^-1/2 sum of a_k over the positive side|^2 / (q (1 - q))
 
-which is one product for all columns, since T is the same for all of them. Columns are chosen one
-after the other, each by the largest
+which is one product for all columns, since T is the same for all of them. A designed code chooses
+columns greedily, each by the largest
 
-    R^2(column) * sum over pairs of classes that it tells apart of 2^-(times told apart before)
+    R^2(column) * sum over pairs of classes that it separates of 2^-(times separated before)
 
 so that pairs that are still near each other count most (as in boosting with output codes,
 Schapire 1997). Candidates are random columns and cuts of the classes along random directions.

@@ -1,23 +1,20 @@
-"""From what M two-class classifiers say of a row to its class.
+"""Decoding: classes and class probabilities from the outputs of M two-class classifiers.
 
-With f_m what classifier m says (positive for its positive side) and s = sign f the row's word:
+With f_m the output of classifier m (positive for its positive side) and s = sign f the code word:
 
     hamming    distance_k = sum_m (1 - s_m signs[k, m]) / 2; ties by sum_m f_m signs[k, m]
-    euclidean  distance_k = |v - signs_k|,  v = 2 P(positive) - 1, or f cut to [-1, 1]
-    loss       loss_k = sum_m loss(f_m signs[k, m]): what the row would cost if k were true
+    euclidean  distance_k = |v - signs_k|,  v = 2 P(positive) - 1, or f clipped to [-1, 1]
+    loss       loss_k = sum_m loss(f_m signs[k, m]): the loss of the row if k were its class
 
-A classifier that leaves out class k is half wrong about it in the first. The loss is logistic,
-log(1 + exp -z), for classifiers with probabilities, and else that of support vectors,
-max(0, 1 - z). All are read so that the largest score wins.
+In the Hamming distance a classifier that leaves out class k counts a half. The loss is logistic,
+log(1 + exp -z), for classifiers with probabilities, and else the hinge, max(0, 1 - z). All are
+returned as scores, of which the largest wins. A code word is ambiguous if it belongs to no class:
+with one against the rest, none or several classifiers are positive; with pairs, no class wins
+against all others (the regions drawn in lecture 4).
 
-A word is ambiguous where it is no class's own. With one against the rest, none or several say yes;
-with pairs, no class wins against all others; those are the regions that lecture 4 draws.
-
-Probabilities of K classes from those of M two-class problems.
-
-With r_m the probability that problem m gives its positive side (among the classes it knows), and
-q+_m, q-_m the sums of p over its two sides, r_m should be q+_m / (q+_m + q-_m). There are more
-problems than classes, so no p fits all of them.
+Probabilities are coupled. With r_m the probability that problem m gives its positive side (among
+the classes it includes), and q+_m, q-_m the sums of p over its two sides, r_m should equal
+q+_m / (q+_m + q-_m). There are more problems than classes, so no p fits all of them.
 
     pairs  Wu, Lin & Weng (2004), their second method:
            min over p of  sum over pairs of (r_kj p_j - r_jk p_k)^2,  sum of p = 1
@@ -25,15 +22,16 @@ problems than classes, so no p fits all of them.
 
     codes  without zeros: generalised Bradley-Terry (Zadrozny 2002; Huang, Weng & Lin 2006),
            max over p of  sum_m  r_m log q+_m + (1 - r_m) log q-_m
-           with zeros that is not concave, so that its steps end where they happen to; then as for
-           pairs  min over p of  sum_m ((1 - r_m) q+_m - r_m q-_m)^2,  p >= 0
-           both by Newton steps inside p > 0 (primal and dual: p_k z_k = mu, mu falling), all rows
-           at once, to a mu at which no class is quite impossible: log p is finite.
+           with zeros that is not concave and has local maxima; then as for pairs
+           min over p of  sum_m ((1 - r_m) q+_m - r_m q-_m)^2,  p >= 0
+           both by primal-dual Newton steps inside p > 0 (p_k z_k = mu, mu decreasing), all rows
+           at once, to a mu that leaves every class possible: log p is finite.
 
-    rest   Bradley-Terry where each class stands against all others: with the price a of a sum of
-           one, a p_k^2 - (1 + a) p_k + r_k = 0, and a is the root of one equation for each row.
+    rest   Bradley-Terry where each class is against all others: with the multiplier a of the
+           constraint sum p = 1, a p_k^2 - (1 + a) p_k + r_k = 0, and a is the root of one
+           equation for each row.
 
-All give back p where r comes from a p, and are r itself where there are two classes.
+All return p where r comes from a p, and r itself where there are two classes.
 """
 
 from __future__ import annotations

@@ -43,15 +43,15 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ClassifierExpressions:
-    """What a classifier says of a row."""
+    """Expressions of a classifier: scores, predicted class and posterior."""
 
     labels: tuple[Any, ...]  # K
     score: Expression | None  # (K,), or (1,) for two classes: what `predict` compares
-    code: Expression  # (1,) the place of the class decided for
+    code: Expression  # (1,) index of the predicted class
     logs: Expression | None = None  # (K,) of the posterior, up to what is common to all classes
     shares: Expression | None = None  # (K,) factors of the posterior, of any sum
     why_no_probabilities: tuple[str, str] | None = (
-        None  # whose probabilities cannot be said, and why
+        None  # model without a formula of probabilities, and why
     )
 
     @property
@@ -79,7 +79,7 @@ class ClassifierExpressions:
         ), p
 
     def with_prior(self, old: Floats, new: Floats) -> ClassifierExpressions:
-        """The same under other priors; the class decided for stays."""
+        """The same with other priors; the predicted class is unchanged."""
         if self.logs is not None:
             return replace(self, logs=self.logs + (np.log(new) - np.log(old)))
         assert self.shares is not None
@@ -97,12 +97,12 @@ def label_texts(labels: tuple[Any, ...]) -> tuple[str, ...]:
 
 
 def classifier_expressions(model: Any, x: Expression) -> ClassifierExpressions:
-    """Steps of a fitted classifier for features `x`."""
+    """Expressions of a fitted classifier for features `x`."""
     return _exporter(model, _ANSWERS)(model, x)
 
 
 def regressor_expression(model: Any, x: Expression) -> Expression:
-    """(m,) what a fitted regressor predicts from features `x`, for each of its m responses."""
+    """(m,) prediction of a fitted regressor for each of its m responses."""
     return _exporter(model, _VALUES)(model, x)
 
 
@@ -112,7 +112,7 @@ def class_name(model: Any) -> str:
 
 
 def model_title(model: Any) -> str:
-    """What a model is called: itself rather than what reads its columns, and who decides by it."""
+    """Name of a model without its encoding; of a `Decision`, with that of its classifier."""
     if class_name(model) not in ("Encoded", "Decision") or not hasattr(model, "estimator_"):
         return class_name(model)
     inner = model_title(model.estimator_)
@@ -120,7 +120,7 @@ def model_title(model: Any) -> str:
 
 
 def is_regressor(model: Any) -> bool:
-    """Whether it is a regressor, or ends in one."""
+    """Whether a model is a regressor, or a pipeline that ends in one."""
     tagged = hasattr(model, "__sklearn_tags__")
     return tagged and bool(get_tags(model).estimator_type == "regressor")
 
@@ -153,7 +153,7 @@ def score_expression(x: Expression, rule: Any, names: tuple[str, ...]) -> Expres
 
 
 def _least_squares(model: Any, x: Expression) -> ClassifierExpressions:
-    """Fitted values decide; memberships are what is positive of them."""
+    """Fitted values decide; memberships are their positive parts, normalised."""
     labels, rule = tuple(model.classes_.tolist()), model.rule_
     assert isinstance(rule, IndicatorRule)
     score = rule.expression(x, label_texts(labels))
@@ -169,14 +169,14 @@ def _linear(model: Any, x: Expression) -> ClassifierExpressions:
 
 
 def class_code(score: Expression) -> Expression:
-    """(1,) the place of the largest score; of one score alone, the second class where it is > 0."""
+    """(1,) index of the largest score; of a single score, 1 where it is positive."""
     if score.width > 1:
         return score.first_max().with_name("code")
     return greater(score, 0.0, 1.0, 0.0).with_name("code")
 
 
 def _logistic(model: Any, x: Expression) -> ClassifierExpressions:
-    """Posteriors by the link; what errors cost is minded by the decision alone."""
+    """Posteriors by the link; class costs affect the decision only."""
     labels, link = tuple(model.classes_.tolist()), model.link_
     plain = link == "logit" and not np.any(model.cost_lift_)
     line = model.rule_.expression(x, label_texts(labels), name="score" if plain else "linear")
@@ -193,7 +193,7 @@ def _logistic(model: Any, x: Expression) -> ClassifierExpressions:
 
 
 def _rebalanced(model: Any, x: Expression) -> ClassifierExpressions:
-    """Decisions as fitted, posteriors of the rows as they came."""
+    """Decisions as fitted, posteriors for the original class shares."""
     return _as_they_came(model, classifier_expressions(model.estimator_, x))
 
 
@@ -223,7 +223,7 @@ def _easy_ensemble(model: Any, x: Expression) -> ClassifierExpressions:
 
 
 def _votes(votes: Expression, members: list[ClassifierExpressions]) -> Expression:
-    """(K,) votes, and less than half of one by the mean of what decides them."""
+    """(K,) votes, plus less than half a vote from the mean scores."""
     K, many = votes.width, len(members)
     each = [_ranking(member, K) for member in members if member.score is not None]
     if len(each) < many:
@@ -243,7 +243,7 @@ def _ranking(member: ClassifierExpressions, classes: int) -> Expression:
 
 
 def _vote(code: Expression, classes: int) -> Expression:
-    """(K,) one for the class said."""
+    """(K,) one for the predicted class."""
     each = [greater((code - float(k)).abs(), 0.5, 0.0, 1.0) for k in range(classes)]
     return stack(each)
 
@@ -283,7 +283,7 @@ def _need_probabilities(found: ClassifierExpressions, name: str) -> None:
 
 
 def _decision(model: Any, x: Expression) -> ClassifierExpressions:
-    """Posteriors under the priors to decide under; the class of least expected cost."""
+    """Posteriors under the decision's priors; the class of least expected cost."""
     found = classifier_expressions(model.estimator_, x)
     _need_probabilities(found, class_name(model.estimator_))
     if model.prior is not None:
@@ -303,7 +303,7 @@ def expected_costs(p: Expression, cost: Floats) -> Expression:
 
 
 def argmin_cost(cost: Expression) -> Expression:
-    """(1,) place of the first action whose cost is within `TIE` of the least, as `least_cost`."""
+    """(1,) index of the first action whose cost is within `TIE` of the least, as `least_cost`."""
     bound = (cost * -1.0).max() * -(1.0 + TIE)
     return greater(cost, bound.with_name("bound"), 0.0, 1.0).first_max()
 
@@ -313,7 +313,7 @@ def _pipeline(model: Any, x: Expression) -> ClassifierExpressions:
 
 
 def _through(model: Any, x: Expression) -> Expression:
-    """Features as the transformers of a pipeline leave them."""
+    """Features after the transformers of a pipeline."""
     for _, stage in model.steps[:-1]:
         if stage is None or stage == "passthrough":
             continue
@@ -345,7 +345,7 @@ def _encoded(model: Any, x: Expression) -> ClassifierExpressions:
 
 
 def _encoding_of(model: Any, x: Expression) -> Expression:
-    """The features are those of its encoding, where it stands around or inside all else."""
+    """Return the features; raise if they are not those of the encoding."""
     if x.components != model.encoding_.features:
         raise ExportError.of_part(
             "Encoded, inside another model that gives it some of the columns",
@@ -415,7 +415,7 @@ _VALUES: dict[tuple[str, str], Callable[..., Expression]] = {
 
 
 def decomposed(model: Any, x: Expression) -> ClassifierExpressions:
-    """What members say, decoded; coupled probabilities of three or more classes are a search."""
+    """Decoded outputs of the two-class classifiers."""
     labels, base = tuple(model.classes_.tolist()), model.base_
     signs = model.code_.astype(np.float64)
     said, pairs = _said(model.binary_rules_, x)
@@ -431,7 +431,7 @@ def decomposed(model: Any, x: Expression) -> ClassifierExpressions:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _TwoSides:
-    """What a member says of its two sides: log odds of the second, or shares of both."""
+    """Output of a two-class classifier: log odds of the second side, or shares of both."""
 
     odds: Expression | None  # (1,)
     shares: Expression | None = None  # (2,)
@@ -452,7 +452,7 @@ def _two_sided(found: ClassifierExpressions, pair: _TwoSides, side: float) -> Cl
 
 
 def _said(members: Any, x: Expression) -> tuple[Expression, list[_TwoSides]]:
-    """(M,) what members say, and what each says of its sides."""
+    """(M,) decision values of the two-class classifiers, and their two sides."""
     if not isinstance(members, BinaryRules):
         both = [_said_by(member, x) for member in members.fitted]
         return stack([said for said, _ in both]), [pair for _, pair in both]
@@ -471,7 +471,7 @@ def _pair_of(x: Expression, rule: Any, member: int) -> _TwoSides:
 
 
 def _said_by(member: Any, x: Expression) -> tuple[Expression, _TwoSides]:
-    """What a fitted member says of rows; as `estimators.members` has it."""
+    """Decision value and sides of a fitted two-class classifier."""
     if is_regressor(member):
         return regressor_expression(member, x) * 2.0 - 1.0, _TwoSides(None)
     found = classifier_expressions(member, x)
@@ -487,13 +487,13 @@ def _said_by(member: Any, x: Expression) -> tuple[Expression, _TwoSides]:
 
 
 def _between(score: Expression) -> Expression:
-    """(1,) second less first, cut where no probability is left."""
+    """(1,) second minus first, clipped where a probability underflows."""
     odds = score if score.width == 1 else score[1] - score[0]
     return odds.smaller(745.0).larger(-745.0)
 
 
 def _decode(model: Any, said: Expression, pairs: list[_TwoSides], signs: Floats) -> Expression:
-    """(K,) scores; see `models.decoding`."""
+    """(K,) scores; see `multiclass.decode`."""
     kind = class_name(model)
     if kind == "OneVsRest":
         return said

@@ -50,27 +50,27 @@ from discriminant.table.blocks import numbered
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Output:
-    """One thing that comes out."""
+    """One output of an exported model."""
 
     name: str
     expression: Expression
-    components: tuple[str, ...] = ()  # names of its numbers, where there are several
-    choices: tuple[Any, ...] = ()  # where it is one of these, and the step its place
+    components: tuple[str, ...] = ()  # names of its numbers, if several
+    choices: tuple[Any, ...] = ()  # its possible values, if the expression is an index into them
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ExportPlan:
-    """All that a target needs to know."""
+    """Features, expressions and outputs of a model, for any target."""
 
     title: str
     sources: tuple[FeatureSource, ...]  # of the numbers of `x`
-    checks: tuple[FeatureSource, ...]  # that must be known too
+    checks: tuple[FeatureSource, ...]  # categories that must be known
     x: Expression  # the features
     named: bool  # whether the columns have names of their own
     outputs: tuple[Output, ...]
 
     def steps(self) -> list[Expression]:
-        """All steps, each after what it is made from."""
+        """All expressions, each after its operands."""
         return topological_order([output.expression for output in self.outputs])
 
     def __getitem__(self, name: str) -> Output:
@@ -81,7 +81,7 @@ class ExportPlan:
 
 
 def make_plan(model: Any, outputs: Sequence[str] | None = None) -> ExportPlan:
-    """The plan of a fitted model, for the outputs asked for; None: all that it has."""
+    """Plan of a fitted model with these outputs; None is all that it has."""
     if hasattr(model, "__sklearn_is_fitted__") and not model.__sklearn_is_fitted__():
         raise ExportError.not_fitted(class_name(model))
     sources = _sources(model)
@@ -103,7 +103,7 @@ def make_plan(model: Any, outputs: Sequence[str] | None = None) -> ExportPlan:
 
 
 def _sources(model: Any) -> FeatureSources:
-    """What the features of a row are made from: an encoding inside says so, or the columns do."""
+    """Sources of the features: the encoding inside the model, or its columns."""
     inside = model
     while inside is not None:
         if hasattr(inside, "encoding_"):
@@ -167,7 +167,7 @@ def _actions(
     found: ClassifierExpressions,
     features: Expression,
 ) -> list[Output]:
-    """What is done, where that is more than to say the label."""
+    """Outputs of a decision: costs and the action, unless that is just the label."""
     deciding = model
     while class_name(deciding) in ("Encoded", "FrozenEstimator"):
         deciding = getattr(deciding, "estimator_", None) or deciding.estimator
@@ -222,7 +222,7 @@ def _decision(model: Any, x: Expression, found: ClassifierExpressions) -> list[O
 
 
 def _verdicts(actions: tuple[Any, ...], used: dict[str, bool]) -> tuple[str, ...]:
-    """What stands for a row that is not decided; a class may not be called so."""
+    """Names of the verdicts on undecided rows; raise if a class has such a name."""
     for name, asked in used.items():
         if asked and name in label_texts(actions):
             raise ExportError.reserved_class(name)
@@ -245,7 +245,7 @@ def _rejected(
 def _outlying(
     code: Expression, model: Any, x: Expression, parts: Sequence[str], place: float
 ) -> Expression:
-    """Outliers are where every squared distance is beyond what its p-value allows."""
+    """Mark rows as outliers where every squared distance exceeds the limit of its p-value."""
     from scipy.stats import f
 
     moments, rule, width = model.gaussian_classes()

@@ -64,22 +64,22 @@ Op = (
     | Elementwise
 )
 ELEMENTWISE: frozenset[str] = frozenset(get_args(Elementwise))
-FLOOR = -700.0  # exp of less is no normal number, and some databases refuse it
+FLOOR = -700.0  # exp of less is subnormal, and some databases reject it
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Expression:
-    """`width` numbers of a row."""
+    """`width` numbers of a row, computed from `operands` by `op`."""
 
     op: Op
-    operands: tuple[Expression, ...]  # what they are made from
+    operands: tuple[Expression, ...]
     width: int
     constants: tuple[npt.NDArray[Any], ...] = ()
-    name: str = ""  # none: it is seen by nobody, and written inside another where that is possible
+    name: str = ""  # if empty it is written inside its user where possible
     components: tuple[str, ...] = ()  # (width,) names of the numbers, or none
 
     def with_name(self, name: str, parts: Sequence[str] = ()) -> Expression:
-        """The same step with a name that a reader can use; features have the names of columns."""
+        """The same expression with a readable name; features keep the names of columns."""
         if self.op == "features":
             return self
         return replace(self, name=name, components=tuple(parts))
@@ -107,7 +107,7 @@ class Expression:
         return _both("smaller", self, other)
 
     def exp(self) -> Expression:
-        """e to the power; nothing below exp(-700)."""
+        """Exponential, of -700 at least."""
         return Expression("exp", (self.larger(FLOOR),), self.width)
 
     def log(self) -> Expression:
@@ -115,7 +115,7 @@ class Expression:
         return Expression("log", (self,), self.width)
 
     def abs(self) -> Expression:
-        """Without its sign."""
+        """Absolute value."""
         return Expression("abs", (self,), self.width)
 
     def sqrt(self) -> Expression:
@@ -145,11 +145,11 @@ class Expression:
         return Expression("max", (self,), 1)
 
     def first_max(self) -> Expression:
-        """The place of the largest, the first of equal ones."""
+        """Index of the largest, the first of equal ones."""
         return Expression("first_max", (self,), 1)
 
     def pick(self, places: Any) -> Expression:
-        """The numbers at these places."""
+        """The numbers at these indices."""
         chosen = np.asarray(places, dtype=np.intp)
         if np.array_equal(chosen, np.arange(self.width)):
             return self
@@ -167,7 +167,7 @@ def constant(values: Any) -> Expression:
 
 
 def stack(parts: Sequence[Expression]) -> Expression:
-    """Steps side by side."""
+    """Concatenated expressions."""
     if len(parts) == 1:
         return parts[0]
     return Expression("stack", tuple(parts), sum(part.width for part in parts))
@@ -188,7 +188,7 @@ def polynomial(x: Expression, coefs: Sequence[float]) -> Expression:
 
 
 def share_subexpressions(outputs: Sequence[Expression]) -> list[Expression]:
-    """The same outputs, with what is worked out twice worked out once."""
+    """The same outputs, with common subexpressions computed once."""
     known: dict[Any, Expression] = {}
     same: dict[int, Expression] = {}
     for step in topological_order(outputs):
@@ -200,7 +200,7 @@ def share_subexpressions(outputs: Sequence[Expression]) -> list[Expression]:
 
 
 def topological_order(outputs: Sequence[Expression]) -> list[Expression]:
-    """All steps that the outputs need, each after what it is made from."""
+    """All expressions that the outputs need, each after its operands."""
     found: dict[int, Expression] = {}
 
     def visit(step: Expression) -> None:
@@ -220,9 +220,9 @@ def topological_order(outputs: Sequence[Expression]) -> list[Expression]:
 
 
 def stored_ids(steps: Sequence[Expression]) -> set[int]:
-    """Ids of the steps to be worked out once and kept; others are written inside their only user.
+    """Ids of the expressions to compute once and store; others are written inside their only user.
 
-    That is what has a name, what is used more than once, and what is no formula of one number.
+    Stored are those with a name, those used more than once, and those that are not elementwise.
     """
     users: dict[int, list[Expression]] = {}
     for step in steps:
@@ -250,7 +250,7 @@ def _both(op: Op, a: Expression, b: Any) -> Expression:
 
 
 def _idle(op: str, values: Floats) -> bool:
-    """Whether it changes nothing."""
+    """Whether the operation with these constants changes nothing."""
     if op in ("add", "sub"):
         return not values.any()
     return op in ("mul", "div") and bool((values == 1.0).all())

@@ -35,8 +35,8 @@ from discriminant.table.blocks import Features, Floats, Labels, is_sparse
 
 _LARGEST = 1000  # scores are bounded by 2^1000, so that sums of them are finite
 _ROWS = 4096  # rows scored at a time, so that a block stays in the cache
-_FEW = 8  # up to so many rows, all classes are done in one product
-_STACKED = 1 << 20  # numbers that may be kept twice for that
+_FEW = 8  # up to this many rows, all classes are scored by one product
+_STACKED = 1 << 20  # largest stack of bases stored for that
 
 
 class Rule(Protocol):
@@ -58,7 +58,7 @@ class Rule(Protocol):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LinearRule:
-    """K linear scores; of two classes perhaps one alone, the second's less the first's."""
+    """K linear scores, or for two classes one: the second score minus the first."""
 
     labels: Labels  # (K,)
     anchor: Anchor
@@ -82,7 +82,7 @@ class LinearRule:
         return found
 
     def finite_values(self, features: Features) -> Floats:
-        """(n, m) the same, rows that overflow divided by a power of two so that they are finite."""
+        """(n, m) linear predictors; rows that overflow are divided by a power of two."""
         found = self._lines(features)
         for rows in overflow_rows(found):
             scaled, power = self._scaled(features[rows])
@@ -103,14 +103,14 @@ class LinearRule:
         rows, above = features.shape[0], self.intercept[:, None]
         if rows <= _ROWS:
             return np.asarray((self.coef @ self.anchor.offsets(features[:]).T + above).T)
-        found = np.empty((len(above), rows))  # the scores of a class side by side
+        found = np.empty((len(above), rows))  # the scores of a class are contiguous
         for lo, hi in _spans(rows):
             np.matmul(self.coef, self.anchor.offsets(features[lo:hi]).T, out=found[:, lo:hi])
         found += above
         return found.T
 
     def _sparse_scores(self, features: Features) -> Floats:
-        """Rows that keep their zeros, none of them made dense."""
+        """Scores of sparse rows, without making them dense."""
         rows = features
         if not self.anchor.plain:
             rows = features.astype(np.float64)
@@ -136,7 +136,7 @@ class LinearRule:
         return non_finite_reason("coef", coef)
 
     def slopes(self) -> tuple[Floats, Floats]:
-        """(K, d) slopes and (K,) intercepts for x itself, in the user's numbers."""
+        """(K, d) slopes and (K,) intercepts for x itself, in the user's units."""
         slope = self.coef / self.anchor.unit
         return slope, self.intercept - slope @ self.anchor.origin
 
@@ -214,7 +214,7 @@ class QuadraticRule:
             apart = self.anchor.offsets(features[:]) - self.mean[:, None]
             along = np.matmul(apart, self.stack)
             return np.asarray(np.vecdot(along, along).T)
-        found = np.empty((len(self.metrics), rows))  # the distances from a class side by side
+        found = np.empty((len(self.metrics), rows))  # the distances from a class are contiguous
         for lo, hi in _spans(rows):
             offsets = np.ascontiguousarray(self.anchor.offsets(features[lo:hi]).T)  # (d, n)
             for k, metric in enumerate(self.metrics):
@@ -223,7 +223,7 @@ class QuadraticRule:
 
 
 def overflow_rows(scores: Floats) -> Iterator[npt.NDArray[np.intp]]:
-    """The rows of (n, K) whose scores are not all finite, together, if there are any."""
+    """Yield the indices of the rows of (n, K) whose scores are not all finite, if any."""
     finite = np.isfinite(scores)
     if not finite.all():
         yield np.flatnonzero(~finite.all(axis=1))
@@ -237,12 +237,12 @@ def scale_by_power(scaled: Floats, power: Powers) -> Floats:
 
 @np.errstate(over="ignore", invalid="ignore")
 def relative_to_largest(scaled: Floats, power: Powers) -> Floats:
-    """(n, K) scores less the largest of their row, from scores divided by 2^power (n,)."""
+    """(n, K) scores minus the largest of their row, from scores divided by 2^power (n,)."""
     return scale_by_power(scaled - scaled.max(axis=1, keepdims=True), power)
 
 
 def _stacked(metrics: tuple[Metric, ...]) -> Floats | None:
-    """Bases with their gains put in, if all classes have alike ones and they take little room."""
+    """(K, d, r) bases times root gains, if all have one shape and fit in little memory."""
     shape = metrics[0].basis.shape
     alike = all(metric.basis.shape == shape and not metric.rest for metric in metrics)
     if not alike or len(metrics) * shape[0] * shape[1] > _STACKED:
@@ -264,7 +264,7 @@ class MeanRule:
 
     @classmethod
     def average(cls, rules: Sequence[LinearRule]) -> MeanRule:
-        """All counted from the origin of the first, in its units."""
+        """Stack rules, all relative to the origin and in the units of the first."""
         anchor, labels = rules[0].anchor, rules[0].labels
         parts = [_counted_from(rule, anchor) for rule in rules]
         coef = np.concatenate([part for part, _ in parts])
@@ -272,7 +272,7 @@ class MeanRule:
         return cls(labels, LinearRule(np.arange(len(coef)), anchor, coef, intercept))
 
     def posterior(self, features: Features) -> Floats:
-        """(n, K) mean posteriors; NaN where a score is no number."""
+        """(n, K) mean posteriors; NaN where a score is NaN."""
         scores = self.line.finite_values(features)
         found = _two(scores) if len(self.labels) == 2 else _many(scores, len(self.labels))
         found[np.isnan(scores).any(axis=1)] = np.nan
@@ -280,7 +280,7 @@ class MeanRule:
 
 
 def _counted_from(rule: LinearRule, anchor: Anchor) -> tuple[Floats, Floats]:
-    """Slopes and intercepts about another origin; of two classes second less first."""
+    """Slopes and intercepts about another origin; for two classes second minus first."""
     coef = rule.coef * (anchor.unit / rule.anchor.unit)
     intercept = rule.intercept - coef @ ((rule.anchor.origin - anchor.origin) / anchor.unit)
     if len(coef) == len(rule.labels) == 2:
@@ -289,7 +289,7 @@ def _counted_from(rule: LinearRule, anchor: Anchor) -> tuple[Floats, Floats]:
 
 
 def _two(scores: Floats) -> Floats:
-    """(n, 2) from log odds (n, T); one rule at a time stays in the cache."""
+    """(n, 2) mean posteriors from log odds (n, T); one rule at a time fits in the cache."""
     total = np.zeros((2, len(scores)))
     for odds in scores.T:
         small = np.exp(-np.abs(odds))
@@ -303,7 +303,7 @@ def _two(scores: Floats) -> Floats:
 
 
 def _many(scores: Floats, classes: int) -> Floats:
-    """(n, K) from scores (n, T K)."""
+    """(n, K) mean posteriors from scores (n, T K)."""
     each = scores.reshape(len(scores), -1, classes)
     powers = np.exp(each - each.max(axis=2, keepdims=True))
     powers /= powers.sum(axis=2, keepdims=True)

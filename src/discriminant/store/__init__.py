@@ -70,7 +70,7 @@ def save(thing: Any, path: str | os.PathLike[str]) -> None:
 def load(
     path: str | os.PathLike[str], *, mmap: bool | None = None, max_bytes: int | None = None
 ) -> Any:
-    """What `save` has put into a file.
+    """Load a model or moments from a file.
 
     Parameters
     ----------
@@ -97,9 +97,9 @@ def load(
 
 
 def look(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """What a file says it holds: format version, package, kind, options, arrays and their shapes.
+    """Describe a file: format version, package, kind, options, arrays and their shapes.
 
-    The digest is not worked out: this is what the file says, quickly.
+    The digest is not verified, so this is fast.
     """
     with open_regular(path) as file:
         head, _ = _head(file, path, None)
@@ -117,7 +117,7 @@ def look(path: str | os.PathLike[str]) -> dict[str, Any]:
 
 
 def check_writable(path: str | os.PathLike[str]) -> None:
-    """Say now if `save` could not write there: before a long fit, not after it."""
+    """Raise now if `save` could not write there: before a long fit, not after it."""
     with lock_for_writing(Path(path)):
         pass
 

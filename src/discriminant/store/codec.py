@@ -53,7 +53,7 @@ _LETTERS = 0x10FFFF
 
 
 class InvalidPartError(Exception):
-    """What cannot be, and where; told to the user with the name of the file."""
+    """An invalid part of a file, and why."""
 
     def __init__(self, part: str, why: str) -> None:
         super().__init__(f"{part}: {why}")
@@ -61,12 +61,12 @@ class InvalidPartError(Exception):
 
 
 class UnknownKindError(Exception):
-    """A kind that the table does not have."""
+    """A kind that is not in the table."""
 
 
 @dataclass(slots=True, eq=False)
 class Decoder:
-    """What has been made so far."""
+    """Objects decoded so far."""
 
     arrays: Mapping[str, npt.NDArray[Any]]
     texts: list[tuple[str, ...]] = field(default_factory=list)
@@ -75,7 +75,7 @@ class Decoder:
     part: str = "the manifest"
 
     def decode(self, manifest: Any) -> Any:
-        """The last object, which holds all others."""
+        """Decode the manifest; return its last object, which holds all others."""
         if not isinstance(manifest, dict) or set(manifest) != {"texts", "objects"}:
             raise InvalidPartError(self.part, "it must have texts and objects")
         texts, objects = manifest["texts"], manifest["objects"]
@@ -151,7 +151,7 @@ class Decoder:
     # --- values -------------------------------------------------------------------------------
 
     def value(self, value: Any) -> Any:
-        """A value from JSON."""
+        """Decode a JSON value."""
         if isinstance(value, list):
             return [self.value(item) for item in value]
         if not isinstance(value, dict):
@@ -203,7 +203,7 @@ class Decoder:
         return self._dtype(value["numpy"]).type(self.value(value["value"]))
 
     def _dtype(self, text: Any) -> np.dtype[Any]:
-        """A type of plain values only: NumPy's own words for types can say far more."""
+        """A dtype of plain values; NumPy's dtype strings allow far more."""
         if not isinstance(text, str) or len(text) > 20 or text[1:2] not in tuple(_DTYPES):
             self._refuse("it has an array of no known type")
         found = np.dtype(text)
@@ -226,7 +226,7 @@ class Decoder:
         return found
 
     def _typed(self, values: npt.NDArray[Any], value: dict[str, Any]) -> npt.NDArray[Any]:
-        """Plain numbers as dates, as text, or in the other order of bytes."""
+        """Convert stored numbers to dates, text or the other byte order."""
         if "dtype" not in value:
             return values
         dtype = self._dtype(value["dtype"])
@@ -245,7 +245,7 @@ class Decoder:
         return values.view(dtype).reshape(values.shape[:-1])
 
     def _turned(self, values: npt.NDArray[Any], value: dict[str, Any]) -> npt.NDArray[Any]:
-        """Axes in the order they had, over memory in the order it has."""
+        """Restore the order of the axes without moving memory."""
         axes = value.get("axes", list(range(values.ndim)))
         whole = isinstance(axes, list) and all(type(axis) is int for axis in axes)
         if not whole or sorted(axes) != list(range(values.ndim)):
@@ -284,7 +284,7 @@ _LEFT_OUT = ("progress", "checkpoint")  # options that only say what to show or 
 
 @dataclass(slots=True, eq=False)
 class Encoder:
-    """What has been met so far."""
+    """Objects encoded so far."""
 
     arrays: dict[str, npt.NDArray[Any]] = field(default_factory=dict)  # as they are to be written
     texts: dict[tuple[str, ...], int] = field(default_factory=dict)
@@ -293,11 +293,11 @@ class Encoder:
     within: list[int] = field(default_factory=list)
 
     def manifest(self) -> dict[str, Any]:
-        """All but the arrays."""
+        """Everything except the arrays."""
         return {"texts": [list(texts) for texts in self.texts], "objects": self.objects}
 
     def value(self, value: Any, path: str) -> Any:
-        """A value as JSON."""
+        """Encode a value as JSON."""
         kind = type(value)
         if kind in _PLAIN:
             return value
@@ -422,14 +422,14 @@ class Encoder:
         return {name: self.value(value, start + name) for name, value in values.items()}
 
     def _enter(self, thing: Any, path: str) -> None:
-        """A thing that holds itself has no end."""
+        """Raise if an object contains itself."""
         if id(thing) in self.within:
             raise StateError.of_part(path, f"{type(thing).__name__} that holds itself")
         self.within.append(id(thing))
 
 
 def _hold(wrong: str | None, path: str) -> None:
-    """What could not be loaded is not saved."""
+    """Raise if a part is invalid: it could not be loaded."""
     if wrong is not None:
         raise StateError.invalid(path, wrong)
 

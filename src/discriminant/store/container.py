@@ -73,7 +73,7 @@ NAMES = {np.dtype(dtype): name for name, dtype in DTYPES.items()}
 
 @dataclass(frozen=True, slots=True)
 class ArrayEntry:
-    """Where an array lies."""
+    """Location of an array in the file."""
 
     name: str
     dtype: np.dtype[Any]
@@ -84,7 +84,7 @@ class ArrayEntry:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Header:
-    """What the header of a file says."""
+    """Parsed header of a file."""
 
     version: int
     package: str  # the version that wrote it
@@ -141,7 +141,7 @@ def _longest(arrays: int) -> int:
 
 
 def header_length(first: bytes, size: int, path: object) -> int:
-    """Bytes of the header, by the first bytes of a file of that size."""
+    """Length of the header, from the first bytes of a file of that size."""
     length = int.from_bytes(first[:8], "little")
     if len(first) < 8:
         raise StoredFileError.damaged(path, size, f"it ends there, after {size} bytes")
@@ -158,7 +158,7 @@ def header_length(first: bytes, size: int, path: object) -> int:
 
 
 def parse_header(text: bytes, size: int, path: object) -> Header:
-    """What a header says, held to the size of the file."""
+    """Parse a header and check it against the size of the file."""
     entries = _parsed(text, path)
     told = entries.pop("__metadata__", None)
     keys = ["format", "version", "sha256", "package", "kind", "manifest"]
@@ -307,7 +307,7 @@ _OTHERS = (
 
 
 def open_regular(path: str | os.PathLike[str]) -> BinaryIO:
-    """A regular file, open to be read; a pipe or a device is refused and not waited for."""
+    """Open a regular file for reading; reject pipes and devices without blocking."""
     check_file_name(path)
     try:
         handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
@@ -324,7 +324,7 @@ def open_regular(path: str | os.PathLike[str]) -> BinaryIO:
 
 
 def read_header(file: BinaryIO, path: object) -> tuple[Header, bytes]:
-    """What the file says of itself, and its bytes up to the arrays."""
+    """Read the header, and return it with the bytes up to the arrays."""
     size = os.fstat(file.fileno()).st_size
     first = _exactly(file, min(8 + len(MAGIC), size), path)
     if not MAGIC.startswith(first[8:]):
@@ -335,7 +335,7 @@ def read_header(file: BinaryIO, path: object) -> tuple[Header, bytes]:
 
 
 def read_arrays(file: BinaryIO, head: Header, first: bytes, path: object) -> dict[str, Any]:
-    """The arrays, each in memory of its own; the digest is right."""
+    """Read the arrays into memory and verify the digest."""
     digest = _begun(head, first)
     found = {}
     for place in head.places:
@@ -350,7 +350,7 @@ def read_arrays(file: BinaryIO, head: Header, first: bytes, path: object) -> dic
 
 
 def map_arrays(file: BinaryIO, head: Header, first: bytes, path: object) -> dict[str, Any]:
-    """The arrays where they lie in the file; what is changed in them stays in this process."""
+    """Map the arrays copy-on-write and verify the digest."""
     bytes_of = mmap.mmap(file.fileno(), head.size, access=mmap.ACCESS_COPY)
     digest = _begun(head, first)
     with memoryview(bytes_of) as whole:
@@ -415,7 +415,7 @@ def _stranger(first: bytes, path: object) -> StoredFileError:
 
 @contextmanager
 def lock_for_writing(path: Path) -> Iterator[Path]:
-    """Hold a name for writing; says at once if it cannot be written. Links lead to their file."""
+    """Lock a path for writing; raise at once if it cannot be written. Follows links."""
     path = real_place(path)
     kind = kind_of_file(path)
     if kind not in (None, "file"):
@@ -446,7 +446,7 @@ def kind_of_file(path: Path) -> str | None:
 def write_file(
     path: Path, header: bytes, digest_at: int, arrays: Sequence[npt.NDArray[Any]]
 ) -> str:
-    """Write a claimed file; returns its digest."""
+    """Write a locked file; return its digest."""
     size = len(header) + sum(values.nbytes for values in arrays)
     try:
         with replacing(path, size=size, alone=True) as file:
@@ -481,7 +481,7 @@ def _put(handle: int, part: memoryview, digest: Any) -> None:
 
 
 def _locked(lock: Path, path: Path) -> int:
-    """An open lock, held; the error says who holds it otherwise."""
+    """Acquire a lock file; the error names the process that holds it otherwise."""
     while True:
         try:
             held = os.open(lock, os.O_RDWR | os.O_CREAT | NOT_LINKED, 0o600)

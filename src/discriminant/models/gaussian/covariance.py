@@ -71,7 +71,7 @@ _EPS = float(np.finfo(np.float64).eps)
 
 
 def class_degrees(moments: ClassMoments, denominator: Denominator) -> Floats:
-    """(K,) what each class scatter is divided by; zero or less where a class is too light."""
+    """(K,) divisor of each class scatter; zero or less where a class has too little weight."""
     weight = moments.weight
     if denominator == "ml":
         return weight
@@ -82,7 +82,7 @@ def class_degrees(moments: ClassMoments, denominator: Denominator) -> Floats:
 
 
 def pooled_degrees(moments: ClassMoments, denominator: Denominator) -> float:
-    """What the pooled scatter is divided by; the rounding of the weights is no degree."""
+    """Divisor of the pooled scatter; an error if only rounding of the weights is left."""
     total = float(class_degrees(moments, denominator)[moments.weight > 0].sum())
     weight = float(moments.weight.sum())
     if total <= 64 * _EPS * weight:
@@ -163,7 +163,7 @@ def _best(
 
 
 def shrinkage_terms(covariance: Floats) -> tuple[float, float, int]:
-    """All that a best shrinkage asks of a covariance: |S|^2, tr S and d."""
+    """Terms of a covariance in the formulas of shrinkage: |S|^2, tr S and d."""
     return float((covariance**2).sum()), float(np.trace(covariance)), len(covariance)
 
 
@@ -186,7 +186,7 @@ def oas(squares: float, trace: float, d: int, weight: float) -> float:
 
 
 def shrinkage_scale(variance: Floats, target: Target, unit: Floats) -> Floats:
-    """What columns are divided by: toward the diagonal is toward I once they are standardised."""
+    """Scale of the columns; on standardised columns the diagonal target is I."""
     if target == "diagonal":
         sd = np.sqrt(variance)
         return np.asarray(np.where(sd > 0, sd, 1.0))
@@ -238,7 +238,7 @@ class Metric:
         return np.asarray((self.rest * outside + (along * self.gain) @ self.basis.T) * self.root)
 
     def whiten(self, offsets: Floats) -> Floats:
-        """(n, m) numbers whose plain distances are the distances of the offsets (n, d)."""
+        """(n, m) whitened offsets (n, d): Euclidean distances between them are distances here."""
         u = self._rooted(offsets)
         along = u @ self.basis
         if not self.rest:
@@ -253,7 +253,7 @@ class Metric:
         return np.asarray((whitened + self.basis @ along) * self.root[:, None])
 
     def covariance(self) -> Floats:
-        """(d, d) the covariance itself, as far as it counts."""
+        """(d, d) the covariance itself."""
         spread = self.sample(np.eye(len(self.root)))
         return np.asarray(spread.T @ spread)
 
@@ -309,7 +309,7 @@ def non_finite_reason(name: str, values: Floats) -> str | None:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RankDeficiency:
-    """How far a covariance is from having an inverse."""
+    """Rank, condition and null directions of a nearly singular covariance."""
 
     rank: int
     condition: float  # of the standardised columns
@@ -319,7 +319,7 @@ class RankDeficiency:
 
 
 def diagonal_metric(variance: Floats) -> Metric:
-    """Metric of independent features; a feature of no variance counts for nothing."""
+    """Metric of independent features; a feature without variance is ignored."""
     some = variance > 0
     root = np.divide(1.0, np.sqrt(variance), out=np.zeros_like(variance), where=some)
     logdet = float(np.log(variance[some]).sum())
@@ -327,9 +327,9 @@ def diagonal_metric(variance: Floats) -> Metric:
 
 
 def factorise(covariance: Floats) -> tuple[Metric | None, RankDeficiency | None]:
-    """Metric of a (d, d) covariance with a positive diagonal, or what stands in the way.
+    """Metric of a (d, d) covariance with a positive diagonal, or its rank deficiency.
 
-    Both come back when it can be solved, but with fewer than six digits.
+    Both are returned if it can be solved, but with fewer than six digits.
     """
     d = len(covariance)
     sd = np.sqrt(np.diagonal(covariance))
@@ -379,7 +379,7 @@ def independent_columns(standard: Floats) -> npt.NDArray[np.bool_]:
 
 
 def embed_columns(metric: Metric, columns: npt.NDArray[np.bool_]) -> Metric:
-    """A metric of some columns as one of all: the other columns count for nothing."""
+    """Extend a metric of some columns to all columns; the others are ignored."""
     if columns.all():
         return metric
     basis = np.zeros((len(columns), metric.basis.shape[1]))
@@ -468,21 +468,18 @@ def class_metric(
 
 
 def _rank(lost: RankDeficiency | None, most: float) -> int:
-    """The rank that was found, or if rounding hides that it is less, the one that rows allow."""
+    """The numerical rank, or the rank that the rows allow if that is less."""
     return int(most if lost is None else min(lost.rank, most))
 
 
 def _warn_few_rows(what: str, rows: int, degrees: float, features: int) -> None:
-    """Tell of a covariance that has an inverse, but from too few rows to be of use.
-
-    One feature is spared: its variance alone moves no direction.
-    """
+    """Warn about an invertible covariance from too few rows; a single feature is exempt."""
     if features > 1 and degrees < _PER_FEATURE * features:
         warn(ScarceRowsWarning.of(what, rows=rows, degrees=int(degrees), features=features))
 
 
 def _without_copies(moments: ClassMoments, covariance: Floats, moving: Columns) -> Metric:
-    """Metric of the columns that are left when those made from others are dropped.
+    """Metric without the columns that depend on others.
 
     They are chosen by the pooled covariance, so that all classes drop the same: determinants of
     other columns could not be compared.
@@ -499,15 +496,15 @@ def _without_copies(moments: ClassMoments, covariance: Floats, moving: Columns) 
 
 
 def rounding_variance(mean: Floats) -> Floats:
-    """(d,) variance that rows with no spread may seem to have, by the rounding of means (K, d)."""
+    """(d,) apparent variance of constant columns due to the rounding of means (K, d)."""
     return np.asarray((16 * _EPS * np.abs(mean).max(axis=0, initial=0.0)) ** 2)
 
 
 def floor_variances(moments: ClassMoments, variance: Floats, code: int | None = None) -> Floats:
-    """Variances with zero for columns constant everywhere and more for those constant within.
+    """Variances, zero for constant columns and floored for those constant within classes.
 
-    'Constant' is up to the rounding of the class means: of all, or if these are variances of one
-    class, of that one. A column that varies in other classes takes the pooled variance.
+    'Constant' is up to the rounding of the class means: of all classes, or of the class `code`. A
+    column that varies in other classes takes the pooled variance.
     """
     still = variance <= rounding_variance(
         moments.mean if code is None else moments.mean[code][None]

@@ -55,7 +55,7 @@ from discriminant.table.blocks import Floats, Labels, Places
 
 @dataclass(frozen=True, slots=True)
 class GaussianFamily:
-    """Which member of the Gaussian family."""
+    """Covariance structure of Gaussian classes: pooling, shrinkage and denominator."""
 
     pooling: float = 1.0
     shrinkage: Shrinkage = 0.0
@@ -78,7 +78,7 @@ class GaussianFamily:
 def class_prior(
     moments: ClassMoments | ClassRows, prior: npt.ArrayLike | Mapping[Any, Any] | None
 ) -> Floats:
-    """(K,) checked prior; None is the share of each class in the weight."""
+    """(K,) validated prior; None is the share of each class in the total weight."""
     if prior is None:
         for k in np.flatnonzero(moments.weight <= 0):
             raise WeightError.zero_class(moments.labels[k])
@@ -87,7 +87,7 @@ def class_prior(
 
 
 def validate_prior(prior: npt.ArrayLike | Mapping[Any, Any], labels: Labels) -> Floats:
-    """(K,) a positive prior for each label, brought to a sum of exactly one.
+    """(K,) a positive prior for each label, normalised to a sum of one.
 
     `prior`: in the order of the labels, or by label.
     """
@@ -138,7 +138,7 @@ def fit_gaussian(
 
 
 def check_classes(moments: ClassMoments) -> None:
-    """Two or more classes, each with weight, and more rows than classes."""
+    """Raise unless there are two or more classes, each with weight, and more rows than classes."""
     if len(moments.labels) < 2:
         raise LabelError.one_class(moments.labels[0] if len(moments.labels) else "none")
     for k in np.flatnonzero(moments.weight <= 0):
@@ -150,7 +150,7 @@ def check_classes(moments: ClassMoments) -> None:
 
 
 def check_rows_per_class(moments: ClassMoments, denominator: Denominator) -> None:
-    """Every class heavy enough to have a covariance of its own."""
+    """Raise unless every class has enough weight for a covariance of its own."""
     for k in np.flatnonzero(class_degrees(moments, denominator) <= 0):
         if moments.rows[k] > 1:
             raise WeightError.denominator_not_positive(float(moments.weight[k]), 1)
@@ -160,7 +160,7 @@ def check_rows_per_class(moments: ClassMoments, denominator: Denominator) -> Non
 
 
 def check_rows_for_family(moments: ClassMoments, family: GaussianFamily) -> None:
-    """The same for a member of the family; scatters mixed by Friedman's weights need no rows."""
+    """Raise unless every class has the rows it needs; Friedman's mixture needs none."""
     if family.weighting != "friedman" or family.pooling == 0.0:
         check_rows_per_class(moments, family.denominator)
 
@@ -185,7 +185,7 @@ def quadratic_rule(
 
 
 def check_shrinkage(family: GaussianFamily) -> GaussianFamily:
-    """The family, unless its best shrinkage is one that nobody has worked out."""
+    """Return the family; raise if its optimal shrinkage has no known formula."""
     if not isinstance(family.shrinkage, str):
         return family
     if family.target == "identity":
@@ -202,7 +202,7 @@ def check_shrinkage(family: GaussianFamily) -> GaussianFamily:
 
 
 def shrinkage_amount(moments: ClassMoments, family: GaussianFamily) -> float | Floats:
-    """The shrinkage as a number, worked out if that is asked; for QDA then (K,), one a class."""
+    """Shrinkage as a number, estimated if the family asks for that; for QDA (K,), one per class."""
     check_shrinkage(family)
     if not isinstance(family.shrinkage, str):
         return float(family.shrinkage)
@@ -234,12 +234,12 @@ def class_metrics(moments: ClassMoments, family: GaussianFamily) -> tuple[Metric
 
 
 def max_pooled_rank(moments: ClassMoments, amount: float) -> float:
-    """The most that the rank of the pooled covariance can be, for its rows; shrunk, any."""
+    """Largest possible rank of the pooled covariance given its rows; unlimited if shrunk."""
     return np.inf if amount else float(moments.rows.sum() - len(moments.labels))
 
 
 def max_class_ranks(moments: ClassMoments, family: GaussianFamily) -> list[float]:
-    """The same of each class: of its own rows, or where covariances are mixed, of all."""
+    """Largest possible rank for each class: from its own rows, or if mixed, from all."""
     if family.pooling == 0.0 and not family.shrinks_mixture:  # then shrinkage has no part
         return [float(rows - 1) for rows in moments.rows]
     amounts = np.broadcast_to(shrinkage_amount(moments, family), len(moments.labels))
@@ -260,7 +260,7 @@ def family_covariances(moments: ClassMoments, family: GaussianFamily) -> Floats:
 
 
 def _mixtures(moments: ClassMoments, family: GaussianFamily) -> Floats:
-    """(K, d, d) mixtures before they are shrunk."""
+    """(K, d, d) mixtures before shrinkage."""
     pooling = family.pooling
     if pooling == 0.0:
         return class_covariances(moments, family.denominator)

@@ -83,7 +83,7 @@ class RowSpace:
     def from_rows(
         cls, offsets: Floats, *, weight: Floats | None, centred: bool, standardize: bool = True
     ) -> RowSpace:
-        """Of offsets (N, d); a feature that does not vary has no part in it.
+        """Row space of offsets (N, d), without constant features.
 
         >>> rows = np.array([[0.0, 0, 1], [2, 0, 1]])
         >>> space = RowSpace.from_rows(rows, weight=None, centred=True)
@@ -103,7 +103,7 @@ class RowSpace:
         return cls(left[:, kept] * size[kept], right[kept].T * per_unit[:, None], mean)
 
     def coefficients(self, gamma: Floats, intercept: Floats) -> tuple[Floats, Floats]:
-        """(d, m) coefficients and (m,) intercepts for offsets, of gamma (r, m) and theirs."""
+        """(d, m) coefficients and (m,) intercepts for offsets, from those in the row space."""
         coef = self.axes @ gamma
         return coef, intercept - self.mean @ coef
 
@@ -114,7 +114,7 @@ Columns = npt.NDArray[np.bool_]
 
 
 def is_wide(rows: int, features: int) -> bool:
-    """Whether rows are worth keeping in place of their products."""
+    """Whether to store the rows rather than their products."""
     return features > _LEAST and features > rows
 
 
@@ -145,7 +145,7 @@ def wide_metric(rows: ClassRows, family: GaussianFamily) -> Metric:
 
 
 def wide_shrinkage(rows: ClassRows, family: GaussianFamily) -> float | Floats:
-    """The shrinkage as a number, worked out if that is asked; for QDA then (K,), one a class."""
+    """Shrinkage as a number, estimated if the family asks for that; for QDA (K,), one per class."""
     check_shrinkage(family)
     if not isinstance(family.shrinkage, str):
         return float(family.shrinkage)
@@ -197,7 +197,7 @@ def _each(spread: _Spread, family: GaussianFamily) -> tuple[Metric, ...]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Spread:
-    """How rows lie about the means of their classes."""
+    """Rows about the means of their classes."""
 
     rows: ClassRows
     moments: ClassMoments  # of detail diagonal
@@ -233,7 +233,7 @@ def _mixture(spread: _Spread, family: GaussianFamily, amount: float, code: int) 
 
 
 def _factors(moments: ClassMoments, family: GaussianFamily, code: int) -> tuple[float, float]:
-    """What a row's weight is multiplied by as one of its class, and as one of all."""
+    """Factors of a row's weight in the covariance of its class and in the pooled one."""
     pooling = family.pooling
     degrees = class_degrees(moments, family.denominator)
     total = pooled_degrees(moments, family.denominator)
@@ -247,7 +247,7 @@ def _factors(moments: ClassMoments, family: GaussianFamily, code: int) -> tuple[
 
 
 def _metric(spread: _Spread, mixture: _Mixture) -> Metric:
-    """Metric of a mixture; columns that do not vary are left out or given a floor."""
+    """Metric of a mixture; constant columns are left out or given a floor of variance."""
     moments, code = spread.moments, mixture.code
     within = np.einsum("n,nj,nj->j", mixture.share, spread.centred, spread.centred)
     variance = floor_variances(moments, within + mixture.diagonal, code)
@@ -294,7 +294,7 @@ def _narrow(
     code: int | None,
     degrees: int,
 ) -> Metric:
-    """So many columns are constant that the others are fewer than the rows: as ever, then."""
+    """Metric where constant columns leave fewer columns than rows: by the d x d algebra."""
     moments: ClassMoments = spread.rows.select(np.flatnonzero(moving).tolist()).reduce("class")
     covariance = part.T @ part
     np.fill_diagonal(covariance, variance[moving])
@@ -311,7 +311,7 @@ def _unshrunk(
     still: Columns,
     code: int | None,
 ) -> Metric:
-    """Metric of part' part, which has no inverse: shrunk, or without the directions it lacks."""
+    """Metric of the singular part' part: shrunk, or restricted to its range."""
     sd = np.sqrt(variance[moving])
     _, length, right = thin_svd(part / sd)
     kept = length**2 > 8 * len(sd) * _EPS * length.max() ** 2
@@ -337,7 +337,7 @@ def _unshrunk(
 
 
 def _without_copies(spread: _Spread, part: Floats, sd: Floats, moving: Columns) -> Metric:
-    """Metric of the columns left when those made from others, in all classes, are dropped."""
+    """Metric without the columns that depend on others in all classes."""
     standard = spread.centred[:, moving] * np.sqrt(spread.rows.weights)[:, None]
     standard /= np.sqrt(spread.moments.pooled[moving])
     corner, pivot = qr(standard, mode="r", pivoting=True, check_finite=False)

@@ -113,7 +113,7 @@ _SLOW_GOAL = 1e-12  # largest gradient to aim at where the last step does not sq
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LogisticOptions:
-    """What is asked of a fit."""
+    """Options of a logistic fit."""
 
     link: LinkName = "logit"
     ridge: float = 0.0
@@ -123,22 +123,20 @@ class LogisticOptions:
     solver: Solver = "auto"
     max_passes: int = 1000  # passes
     progress: Progress | None = None
-    l1_ratio: float = 0.0  # share of the penalty that is on absolute values: `models.elastic`
-    min_row_weight: float = 1.0  # weight of the lightest row that counts
-    skip_confirmation: bool = (
-        False  # spare a pass that would only confirm what is proved: `foreseen`
-    )
+    l1_ratio: float = 0.0  # share of the l1 penalty: `linear.elastic_net`
+    min_row_weight: float = 1.0  # smallest positive weight of a row
+    skip_confirmation: bool = False  # stop before a pass that would only confirm convergence
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LogisticFit:
-    """What was found, and where."""
+    """Result of a logistic fit."""
 
     objective: Objective
     coordinates: Coordinates | ScaledCoordinates
     anchor: Anchor
     descent: OptimisationResult
-    overlap: bool  # proved: there is a maximum of the likelihood
+    overlap: bool  # the likelihood is proved to have a maximum
 
     def rule(self, labels: Any) -> LinearRule:
         """K scores, or one for two classes."""
@@ -154,7 +152,7 @@ def fit_logistic(
     Parameters
     ----------
     read
-        The fold over the rows, whoever does it.
+        Function that sums a reading over all rows.
     moments
         Of the same rows, in detail pooled or finer.
     sample
@@ -206,7 +204,7 @@ def fit_logistic(
 
 
 def _check_jeffreys_size(moments: ClassMoments, numbers: int) -> None:
-    """Jeffreys' prior needs the whole curvature in every pass."""
+    """Raise if Jeffreys' prior, which needs the curvature in every pass, would take too long."""
     rows = int(moments.rows.sum())
     if rows * float(numbers) ** 2 > _MOST_PRODUCTS or numbers > _MOST_NUMBERS:
         raise OptionError.of(
@@ -220,10 +218,7 @@ def _check_jeffreys_size(moments: ClassMoments, numbers: int) -> None:
 
 
 def proves_separation(point: Point, options: LogisticOptions) -> bool:
-    """Whether every row is proved to be on the side of its class: none can have lost log 2.
-
-    Then classes are completely separated, and there is no end to wait for.
-    """
+    """Whether the classes are proved to be completely separated: no row has a loss of log 2."""
     if options.ridge or options.jeffreys or options.link == "cloglog":
         return False
     return bool(point.slope.loss < 0.99 * np.log(2.0) * options.min_row_weight)
@@ -238,7 +233,7 @@ def fit_logistic_scaled(
     features: tuple[str, ...],
     options: LogisticOptions,
 ) -> LogisticFit:
-    """Fit so many features that no product of them is kept: sparse rows, and a ridge.
+    """Fit sparse rows with a ridge, for more features than products of them can be stored.
 
     Parameters
     ----------
@@ -348,14 +343,14 @@ def _descend(
 
 
 def shift_progress(progress: Progress | None, passes: int) -> Progress | None:
-    """Progress of a way that another went before."""
+    """Progress callback of a minimisation that continues after `passes` passes."""
     if progress is None:
         return None
     return lambda more, value, steepness: progress(passes + more, value, steepness)
 
 
 def reading_anchor(moments: ClassMoments, *, intercept: bool) -> Anchor:
-    """Where rows are counted from: zero where that costs no digit, for then nothing is subtracted.
+    """Anchor of the rows: zero where that costs no digit, since nothing is subtracted then.
 
     Without an intercept the scores are zero where the features are, so it must be zero.
     """
@@ -369,7 +364,7 @@ def reading_anchor(moments: ClassMoments, *, intercept: bool) -> Anchor:
 
 
 def penalty_scale(moments: ClassMoments, *, standardize: bool, intercept: bool) -> Floats:
-    """(d,) what a coefficient is multiplied by before it is squared.
+    """(d,) factor of each coefficient in the penalty.
 
     Without an intercept columns are standardised about zero, where scores are.
     """
@@ -416,7 +411,7 @@ def discriminant_start(moments: ClassMoments, coordinates: Coordinates) -> Float
 
 
 def sample_start(some: WhiteSample, start: Floats) -> Floats:
-    """A start that is the most likely one of some rows, if these are many for its numbers."""
+    """Start from the maximum likelihood on the sample, if that has enough rows."""
     if len(some.rows) < _MANY * start.size:
         return start
     q = some.rows.shape[1]
@@ -430,7 +425,7 @@ def sample_start(some: WhiteSample, start: Floats) -> Floats:
 
 
 def intercept_only_start(moments: ClassMoments, coordinates: Coordinates) -> Floats:
-    """(q, m) no slopes, and with an intercept the shares of the classes."""
+    """(q, m) zero slopes, and intercepts from the class shares."""
     contrast = coordinates.contrast
     columns = 1 if contrast is None else contrast.shape[1]
     found = np.zeros((coordinates.size, columns))
@@ -441,7 +436,7 @@ def intercept_only_start(moments: ClassMoments, coordinates: Coordinates) -> Flo
 
 
 def proves_overlap(point: Point, some: WhiteSample, *, link: LinkName = "logit") -> bool:
-    """Whether Bach's bound says that the likelihood has a maximum near a point."""
+    """Whether Bach's bound proves that the likelihood has a maximum near a point."""
     weight, least = point.slope.weight, point.slope.least
     if link != "logit" or not np.isfinite(least) or least <= 0:
         return False

@@ -37,7 +37,7 @@ Progress = Callable[[int, float, float], object]  # passes so far, loss, largest
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Point:
-    """Somewhere on the trace, and what one pass found there."""
+    """A point theta, with the value and derivatives of the objective there."""
 
     theta: Floats  # (q, m)
     value: float
@@ -52,7 +52,7 @@ class Point:
 
 
 class CurvatureModel(Protocol):
-    """A curvature, more or less."""
+    """A model of the curvature that can be inverted."""
 
     def solve(self, gradient: Floats) -> Floats:
         """(q, m) its inverse times a gradient."""
@@ -61,12 +61,12 @@ class CurvatureModel(Protocol):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ExactCurvature:
-    """A curvature as it was read."""
+    """The exact curvature at a point."""
 
     curvature: Floats  # (m q, m q)
 
     def solve(self, gradient: Floats) -> Floats:
-        """(q, m) H^-1 g, theta by column; a direction without curvature is left as it is."""
+        """(q, m) H^-1 g; directions without curvature are left out."""
         q, m = gradient.shape
         flat = gradient.T.ravel()
         try:
@@ -79,16 +79,16 @@ class ExactCurvature:
 
 
 def exact_curvature(point: Point) -> ExactCurvature:
-    """The curvature that was read at a point, as a guess of it elsewhere."""
+    """The exact curvature at a point, as a model of it elsewhere."""
     assert point.curvature is not None
     return ExactCurvature(point.curvature)
 
 
 class Objective(Protocol):
-    """What is to be made small."""
+    """A function to minimise."""
 
     def evaluate(self, theta: Floats, *, want: Want = "gradient") -> Point:
-        """One pass over the rows."""
+        """Evaluate at theta, by one pass over the rows."""
         ...
 
 
@@ -104,7 +104,7 @@ class PenalisedLoss:
     penalty: Floats | None  # (q, q) Q, or (q,) its diagonal
 
     def evaluate(self, theta: Floats, *, want: Want = "gradient") -> Point:
-        """One pass over the rows."""
+        """Evaluate at theta, by one pass over the rows."""
         slope = self.read(self._reading(theta, want))
         value = slope.loss / slope.weight
         gradient = self.coordinates.gradient(slope.gradient) / slope.weight
@@ -136,22 +136,22 @@ class PenalisedLoss:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OptimisationResult:
-    """The end of the trace, and the trace."""
+    """Result of a minimisation."""
 
     theta: Floats  # (q, m)
-    point: Point  # where the last pass was; theta may be one last Newton step further
+    point: Point  # last point evaluated; theta may be one Newton step further
     converged: bool
     decrement: float
-    path: tuple[float, ...] = field(default=())  # value of each pass, those that went too far too
+    path: tuple[float, ...] = field(default=())  # value at each pass, including rejected steps
 
     @property
     def passes(self) -> int:
-        """How often the rows were read."""
+        """Number of passes over the rows."""
         return len(self.path)
 
 
 class Trace:
-    """Passes made and what to say of them."""
+    """Evaluations of an objective, counted and reported."""
 
     def __init__(self, objective: Objective, most: int, progress: Progress | None) -> None:
         self.objective, self.most, self.progress = objective, most, progress
@@ -191,7 +191,7 @@ def newton_descent(
 
     When both tests are met one more step is taken without reading the rows again: it squares what
     is left of the error. With `foresee`, for the losses of which `foreseen` holds, it is enough
-    that they are proved to be met after that step. It goes no further where `stop` says so.
+    that they are proved to be met after that step. Iteration ends early where `stop` is true.
     """
     trace = Trace(objective, most, progress)
     point = trace.evaluate(start, want="curvature")
@@ -246,12 +246,12 @@ def lbfgs(
     memory: int = _PAIRS,
     stop: Callable[[Point], bool] | None = None,
 ) -> OptimisationResult:
-    """Steps by a sketch of the curvature, corrected by what the last few passes found.
+    """L-BFGS steps from a sketch of the curvature, corrected by the last few passes.
 
     The sketch is made at the start and once more after so many steps, where they have led; if that
     is None, before every step. Where the tests are met but `enough` says no, it goes on to a
     gradient of a hundredth, twice at most. `share`: how much of a step may be taken. `memory`: how
-    many passes correct the sketch. It goes no further where `stop` says so.
+    many passes correct the sketch. Iteration ends early where `stop` is true.
     """
     trace = Trace(objective, most, progress)
     point = trace.evaluate(start)
@@ -290,7 +290,7 @@ def gradient_descent(
     most: int = 10000,
     progress: Progress | None = None,
 ) -> OptimisationResult:
-    """Steps of 1/scale down the gradient: no more than that may be taken, so none goes wrong."""
+    """Gradient steps of length 1/scale, with `scale` an upper bound of the curvature."""
     trace = Trace(objective, most, progress)
     point = trace.evaluate(start)
     while True:

@@ -54,7 +54,7 @@ def as_compiled_csr(rows: Any) -> Any:
 
 
 def unsigned_indices(rows: Any) -> Any:
-    """Columns of the entries as unsigned numbers: loops need not ask whether they are negative."""
+    """Column indices as unsigned integers, which compiled loops need not check for sign."""
     return rows.indices.view(np.uint32)
 
 
@@ -92,7 +92,7 @@ def train_online(
     max_passes: int | None = None,
     rng: np.random.Generator | None = None,
 ) -> PerceptronFit:
-    """Row by row, in order, or with `rng` in a new order each pass."""
+    """Train row by row, in order, or with `rng` in a new order each pass."""
     if is_sparse(features) and not stand.squarable:
         features, stand = stand.rows(features), replace(stand, scale=np.ones(len(stand.scale)))
     walk = _OnlinePasses(features, codes.astype(np.int32), stand, classes, keep == "average")
@@ -117,7 +117,7 @@ def train_online(
 def train_batch(
     *, classes: int, width: int, judge: Judge, rows: int, max_passes: int | None = None
 ) -> PerceptronFit:
-    """All wrong rows at once, until there are none; the best weights met are kept."""
+    """Train on all misclassified rows at once; return the best weights seen."""
     weights, path = LinearWeights.zero(classes, width), list[int]()
     best, balanced = (weights, judge(weights, True)), False
     now = best[1]
@@ -134,7 +134,7 @@ def train_batch(
 
 
 def continues(path: list[int], *, rows: int, most: int | None) -> bool:
-    """Whether another pass is due; without a number, while it is cheap or there is progress."""
+    """Whether to make another pass; without a limit, while it is cheap or mistakes decrease."""
     done = len(path)
     if most is not None:
         return done < most
@@ -144,7 +144,7 @@ def continues(path: list[int], *, rows: int, most: int | None) -> bool:
 
 
 class _Pocket:
-    """The best weights met, judged on all rows, but not more rows than half of those walked."""
+    """The best weights seen, evaluated on at most half as many rows as were trained on."""
 
     def __init__(self, judge: Judge, *, rows: int, open: bool) -> None:
         self._judge, self._rows = judge, rows
@@ -154,7 +154,7 @@ class _Pocket:
         self.held: tuple[LinearWeights, Mistakes] | None = None
 
     def consider(self, weights: LinearWeights, *, run: int, seen: int) -> None:
-        """Judge weights that had so many rows right one after the other."""
+        """Evaluate weights that classified `run` consecutive rows correctly."""
         self._record = max(self._record, run)
         if self._judged >= self._free:
             self.longest = self._record
@@ -167,7 +167,7 @@ class _Pocket:
 
 
 class _OnlinePasses:
-    """Weights under way, moved in place by the compiled loop."""
+    """Weights during training, updated in place by the compiled loop."""
 
     def __init__(
         self, features: Features, codes: Codes, stand: RowScaling, classes: int, averaging: bool
@@ -204,7 +204,7 @@ class _OnlinePasses:
         return LinearWeights(weights.slope / scale, weights.intercept)
 
     def once(self, order: Any, pocket: _Pocket) -> bool:
-        """One pass; whether as many rows in a row were right as there are."""
+        """Make one pass; return whether a run of correct rows covered the whole table."""
         goal = len(self._codes) if order is None else _NEVER
         for features, codes in self._parts(order):
             while True:
@@ -249,7 +249,7 @@ class _OnlinePasses:
 
 
 def readable_in_place(features: Features) -> bool:
-    """Whether the loop takes the rows as they lie."""
+    """Whether the compiled loop can read the rows in place."""
     if is_sparse(features):
         return features.data.dtype.char in "fd" and features.indices.dtype == np.int32
     plain = isinstance(features, np.ndarray) and features.dtype.char in "fd"

@@ -44,14 +44,14 @@ SIDES = np.array([0, 1])  # the labels of the two-class problems: negative, posi
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BinaryRules:
-    """The rules of M two-class problems."""
+    """Rules of M two-class problems."""
 
     rules: tuple[Rule, ...]  # M, or none where all are linear and `line` is enough
     line: LinearRule | None  # M rows
 
     @classmethod
     def from_rules(cls, rules: Sequence[Rule], anchor: Anchor) -> BinaryRules:
-        """With one product for all, counted from `anchor`, where every rule is linear."""
+        """Combine rules, stacked into one about `anchor` where every rule is linear."""
         lines = [_line(rule) for rule in rules]
         whole = all(isinstance(rule, LinearRule) for rule in rules)
         found = [line for line in lines if line is not None]
@@ -59,7 +59,7 @@ class BinaryRules:
         return cls(() if whole else tuple(rules), stacked)
 
     def scores(self, features: Features) -> Floats:
-        """(n, M) what each says of each row: positive for its positive side."""
+        """(n, M) decision value of each rule: positive for its positive side."""
         if self.line is not None:
             return self.line.finite_values(features)
         return self.log_odds(features)
@@ -73,7 +73,7 @@ class BinaryRules:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OutputCodeRule:
-    """K classes by a code and its members."""
+    """Rule of K classes from an output code and its two-class rules."""
 
     code: OutputCode
     members: BinaryRules
@@ -84,7 +84,7 @@ class OutputCodeRule:
         return self.code.labels
 
     def scores(self, features: Features) -> Floats:
-        """(n, K) logs of the coupled probabilities; of two classes exact in the tails."""
+        """(n, K) logs of the coupled probabilities; exact in the tails for two classes."""
         odds = self.members.log_odds(features)
         return log_coupled_probabilities(odds, self.code)
 
@@ -100,7 +100,7 @@ def log_coupled_probabilities(odds: Floats, code: OutputCode) -> Floats:
 def fit_binary_rules(
     moments: Any, code: OutputCode, *, rule_from: Callable[[Any], Rule]
 ) -> tuple[Rule, ...]:
-    """The rule of each column, from the moments of its two sides."""
+    """Fit the rule of each column, from the moments of its two sides."""
     columns = range(code.signs.shape[1])
     return tuple(fit_column(moments, code, m, rule_from=rule_from) for m in columns)
 
@@ -108,7 +108,7 @@ def fit_binary_rules(
 def fit_column(
     moments: Any, code: OutputCode, column: int, *, rule_from: Callable[[Any], Rule]
 ) -> Rule:
-    """The rule of one column; what it has to tell is told of the classes of its sides."""
+    """Fit the rule of one column; its warnings name the classes of both sides."""
     with add_context(code.describe_column(column)):
         return rule_from(group_sides(moments, code, column))
 
@@ -124,7 +124,7 @@ def group_sides(moments: Any, code: OutputCode, column: int) -> Any:
 
 
 def stack_rules(lines: Sequence[LinearRule], anchor: Anchor) -> LinearRule:
-    """Rules of two classes as rows of one: second less first, all counted from `anchor`."""
+    """Stack two-class rules as rows of one: second minus first, all about `anchor`."""
     coef = np.stack([_between(line.coef) for line in lines])
     intercept = np.array([_between(line.intercept) for line in lines])
     away = np.stack([(line.anchor.origin - anchor.origin) / anchor.unit for line in lines])
@@ -136,19 +136,19 @@ def stack_rules(lines: Sequence[LinearRule], anchor: Anchor) -> LinearRule:
 
 
 def _between(of_class: Floats) -> Any:
-    """Second less first, where it is not that already."""
+    """Second minus first, unless there is only the difference."""
     return of_class[0] if len(of_class) == 1 else of_class[1] - of_class[0]
 
 
 def _line(rule: Rule) -> LinearRule | None:
-    """What a rule says as a line: its scores, or the fitted values of least squares."""
+    """Linear scores of a rule, or its linear fitted values; None if it has neither."""
     if isinstance(rule, IndicatorRule):
         return rule.line if rule.basis is None else None
     return rule if isinstance(rule, LinearRule) else None
 
 
 def _odds(scores: Floats) -> Floats:
-    """(n,) second less first; memberships of zero are as sure as can be."""
+    """(n,) second minus first, clipped where a membership is zero."""
     with np.errstate(invalid="ignore"):
         return np.clip(scores[:, 1] - scores[:, 0], -745.0, 745.0)
 
@@ -199,7 +199,7 @@ def fit_linear_rules(
     prior: Callable[[Floats], Floats],
     rule_from: Callable[[ClassMoments], Rule],
 ) -> BinaryRules:
-    """Members of a linear family of known shrinkage; `prior` is a function of two weights."""
+    """Fit all columns for a linear family; `prior` maps two weights to two priors."""
     anchor, moved = moments.anchor.shift(moments.centre)
     M, d = code.signs.shape[1], len(moments.features)
     coef, intercept = np.empty((M, d)), np.empty(M)
@@ -233,7 +233,7 @@ def _within(moments: ClassMoments, used: Floats) -> Floats:
 
 
 def _slopes(sides: SideMoments, family: GaussianFamily, unit: Floats) -> Floats:
-    """(C, d) C^-1 (m_1 - m_0), NaN where that is not clear."""
+    """(C, d) C^-1 (m_1 - m_0), NaN where C is nearly singular."""
     degrees = sides.degrees(family.denominator)
     found = np.full((len(degrees), sides.mean.shape[2]), np.nan)
     least = 64 * _EPS * sides.weight.sum(axis=1)  # as in `pooled_degrees`, which then refuses
@@ -249,7 +249,7 @@ def _slopes(sides: SideMoments, family: GaussianFamily, unit: Floats) -> Floats:
 
 
 def _solved(covariance: Floats, apart: Floats) -> Floats | float:
-    """C^-1 apart by way of standardised columns; NaN where digits would be lost."""
+    """C^-1 apart by standardised columns; NaN where digits would be lost."""
     sd = np.sqrt(np.diagonal(covariance))
     standard = covariance / sd[:, None] / sd
     low, fault = lapack.dpotrf(standard, lower=True)

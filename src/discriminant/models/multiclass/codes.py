@@ -68,7 +68,7 @@ class OutputCode:
 
     @classmethod
     def from_matrix(cls, matrix: npt.ArrayLike, labels: Labels) -> OutputCode:
-        """A code given by the user, or the error that names its classes and columns."""
+        """Validate a code matrix given by the user."""
         given = np.asarray(matrix)
         if given.ndim != 2 or given.shape[0] != len(labels) or not given.shape[1]:
             raise CodeError.of_shape(given.shape, labels.tolist())
@@ -79,7 +79,7 @@ class OutputCode:
         return made
 
     def check(self) -> None:
-        """Both sides taken in each column, every class told from every other, no column twice."""
+        """Raise unless columns have both sides and classes differ; warn about repeated columns."""
         for side in (-1, 1):
             for m in np.flatnonzero(~(self.signs == side).any(axis=0)):
                 raise CodeError.one_sided(int(m), side)
@@ -91,7 +91,7 @@ class OutputCode:
             warn(RepeatedColumnsWarning.of_columns(repeated))
 
     def describe_column(self, column: int) -> str:
-        """Which classes a column parts, in words."""
+        """Sentence that names the classes on each side of a column."""
         side = self.signs[:, column]
         negative, positive = (quote(self.labels[side == s].tolist(), 3) for s in (-1, 1))
         return f"(Said of a two-class problem: '0' is {negative}; '1' is {positive}.)"
@@ -108,7 +108,7 @@ class OutputCode:
 
     @property
     def corrects(self) -> int:
-        """How many errors of classifiers never change the class, whatever the others say.
+        """Number of classifier errors that never change the predicted class.
 
         Class k against j: a column that has both apart counts 1 for k, and -1 if it errs; one that
         leaves out j a half of that; one that leaves out k may count a half against it, unerring.
@@ -125,7 +125,7 @@ class OutputCode:
 
 
 def count_opposed(signs: Signs) -> npt.NDArray[np.int64]:
-    """(K, K) how many columns put two classes on two sides."""
+    """(K, K) number of columns that put two classes on opposite sides."""
     plus, minus = (signs == 1).astype(np.float64), (signs == -1).astype(np.float64)
     one_way = plus @ minus.T
     return np.asarray((one_way + one_way.T).astype(np.int64))
@@ -181,7 +181,7 @@ def ternary_code(K: int) -> Signs:
 
 
 def dense_code(K: int, columns: int | None, rng: np.random.Generator) -> Signs:
-    """(K, M) sides taken by lot."""
+    """(K, M) random sides."""
     return _drawn("dense", K, columns, rng, (-1, 1))
 
 
@@ -191,7 +191,7 @@ def sparse_code(K: int, columns: int | None, rng: np.random.Generator) -> Signs:
 
 
 def code_length(kind: str, K: int, columns: int | None) -> tuple[int, int]:
-    """How many columns are to be made, and how many different ones there are."""
+    """Number of columns of a random code, and the number of distinct columns."""
     ternary = kind == "sparse"
     all_of_them = (3**K - 2 ** (K + 1) + 1) // 2 if ternary else 2 ** (K - 1) - 1
     if columns is None:
@@ -205,7 +205,7 @@ def code_length(kind: str, K: int, columns: int | None) -> tuple[int, int]:
 def _drawn(
     kind: str, K: int, columns: int | None, rng: np.random.Generator, sides: tuple[int, ...]
 ) -> Signs:
-    """The most distant of several codes drawn at random; the first of equals."""
+    """The code with the largest distance among several random codes."""
     M, all_of_them = code_length(kind, K, columns)
     if all_of_them <= max(2 * M, 64) and (kind == "sparse" or all_of_them <= MOST):
         pool = ternary_code(K) if kind == "sparse" else exhaustive_code(K)
@@ -225,7 +225,7 @@ def _drawn(
 
 
 def random_columns(K: int, M: int, rng: np.random.Generator, sides: tuple[int, ...]) -> Signs:
-    """M different columns drawn at random; the more of all there are, the longer it takes."""
+    """M distinct random columns."""
     found = np.zeros((K, 0), dtype=np.int8)
     while found.shape[1] < M:
         more = rng.choice(np.array(sides, dtype=np.int8), size=(K, 2 * M))
@@ -234,7 +234,7 @@ def random_columns(K: int, M: int, rng: np.random.Generator, sides: tuple[int, .
 
 
 def distinct_columns(signs: Signs) -> Signs:
-    """The columns that have both sides, each once and turned so that its last side is positive."""
+    """The distinct columns with both sides, each with a positive last side."""
     signs = signs[:, (signs == 1).any(axis=0) & (signs == -1).any(axis=0)]
     turned = signs * _last_side(signs)
     _, first = np.unique(turned, axis=1, return_index=True)
@@ -308,7 +308,7 @@ def separability(signs: Signs, axes: Floats, share: Floats) -> Floats:
     positive = share[:, None] * (signs == 1)
     q = positive.sum(axis=0)
     away = positive.T @ axes
-    spread = q * (1.0 - q)  # zero where one side has no weight: nothing is to be told there
+    spread = q * (1.0 - q)  # zero where one side has no weight
     told = np.vecdot(away, away)
     return np.asarray(np.divide(told, spread, out=np.zeros_like(q), where=spread > 0))
 

@@ -187,11 +187,11 @@ def test_fewer_than_two_degrees_of_freedom_a_feature_are_told(n, expected):
     assert kinds == [ScarceRowsWarning] * expected
 
 
-def test_what_is_told_is_how_far_off_an_inverse_is_on_average():
+def test_warning_states_the_mean_inflation_of_the_inverse():
     degrees = 20 - CLASSES
     mean = invwishart.mean(df=degrees, scale=degrees * np.eye(FEATURES))[0, 0]
     with pytest.warns(
-        ScarceRowsWarning, match=rf"from 20 rows \(17 .* overestimated about {mean:.2g} on"
+        ScarceRowsWarning, match=rf"from 20 rows \(17 .* overestimated about {mean:.2g}-fold"
     ):
         LDA().fit(*wines(20))
 

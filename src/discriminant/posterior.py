@@ -19,7 +19,7 @@ from scipy.special import chdtrc, fdtrc
 
 from discriminant.errors import NotConvergedWarning, PosteriorError, PriorError, warn
 from discriminant.models.gaussian.family import validate_prior
-from discriminant.table.blocks import Floats, open_weight
+from discriminant.table.blocks import Floats, check_weight
 from discriminant.table.labels import classes_of_columns
 
 _CLOSE = 1e-4  # tolerance of sums of probabilities, wide enough for float32
@@ -191,7 +191,7 @@ def estimated_prior(
     """
     logs = checked_logs(log_posterior)
     before = _old_prior(old, log_posterior, classes, logs.shape[1])
-    weight = open_weight(sample_weight, len(logs))
+    weight = check_weight(sample_weight, len(logs))
     share = np.full(len(logs), 1.0) if weight is None else weight
     ratio = logs - np.log(before)
     top = ratio.max(axis=1)

@@ -58,7 +58,7 @@ from discriminant.moments.ranking import Ranking, RankingReading
 from discriminant.moments.scatter_factor import ScatterFactor, ScatterFactorReading
 from discriminant.moments.softmax_loss import JeffreysGradient, JeffreysReading, SoftmaxLoss
 from discriminant.moments.summary_base import FoldSums, FoldSumsReading
-from discriminant.table.hash_folds import dealt_by_row
+from discriminant.table.hash_folds import row_hash_folds
 from tests.shared.blocks import LABELS, Rows, assert_facts, expected, frame_of, near, seen
 
 
@@ -457,7 +457,9 @@ class Dealt:
 
     def read(self, block):
         codes = self.places[block.codes]
-        return self.reading.read(replace(block, codes=codes).dealt(_dealt(block.features, codes)))
+        return self.reading.read(
+            replace(block, codes=codes).with_folds(_dealt(block.features, codes))
+        )
 
 
 def _folds(rows):
@@ -468,7 +470,7 @@ def _folds(rows):
 def _dealt(features, codes):
     """A fold that the row alone says: copies too, which ByRow tells apart by their company."""
     each = zip(features, codes, strict=True)
-    found = [dealt_by_row(row[None], np.array([code]), _FOLDS)[0] for row, code in each]
+    found = [row_hash_folds(row[None], np.array([code]), _FOLDS)[0] for row, code in each]
     return np.array(found, dtype=np.intp)
 
 

@@ -19,7 +19,7 @@ from discriminant.errors import (
 from discriminant.moments import accumulate as reading_module
 from discriminant.moments.anchor import Anchor
 from discriminant.moments.class_moments import DETAILS, ClassMoments
-from discriminant.table.memory import open_table
+from discriminant.table.memory import as_table
 from tests.laws.kinds import KINDS
 from tests.shared.blocks import (
     LABELS,
@@ -148,7 +148,7 @@ def test_empty_changes_nothing_not_even_the_last_bit(kind, rows, seed, left):
 @pytest.mark.parametrize("threads", [2, 4])
 def test_the_number_of_threads_changes_no_bit(kind, threads):
     rows = random_rows(3, n=30_000, width=4, classes=3, weighted=True)
-    table = open_table(rows.features, rows.y, weight=rows.weight)
+    table = as_table(rows.features, rows.y, weight=rows.weight)
     reading = kind.reading(rows, near(rows))
     one, many = (local.fold(table, reading, threads=count) for count in (1, threads))
     assert all(map(same_bits, kind.bits(many, rows.labels), kind.bits(one, rows.labels)))
@@ -157,7 +157,7 @@ def test_the_number_of_threads_changes_no_bit(kind, threads):
 @every_kind
 def test_a_fold_over_blocks_says_what_the_formula_says(kind):
     rows = random_rows(4, n=20_000, width=3)
-    table = open_table(rows.features, rows.y)
+    table = as_table(rows.features, rows.y)
     kind.says(local.fold(table, kind.reading(rows, near(rows))), rows)
 
 
@@ -457,6 +457,6 @@ def test_moments_of_no_known_detail_cannot_be_made(detail):
 
 
 def test_rows_are_not_read_as_moments():
-    table = open_table([[0.0], [1.0]], ["a", "b"])
+    table = as_table([[0.0], [1.0]], ["a", "b"])
     with pytest.raises(OptionError, match="detail='rows'"):
         read_moments(table, detail="rows")

@@ -19,7 +19,7 @@ import numpy as np
 
 import discriminant as dd
 from discriminant.errors import DiscriminantError
-from discriminant.table.files.atomic import write_whole
+from discriminant.table.files.atomic import atomic_write_bytes
 
 SIZE = 100_000  # numbers in an array of the model: some milliseconds to write
 
@@ -39,7 +39,7 @@ def load_model(place):
 
 
 def save_text(place, value):
-    write_whole(place, str(int(value)).encode() * 8 * SIZE)
+    atomic_write_bytes(place, str(int(value)).encode() * 8 * SIZE)
 
 
 def load_text(place):

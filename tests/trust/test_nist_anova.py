@@ -17,7 +17,7 @@ from discriminant.engines.engine import anchor_of, read_moments
 from discriminant.engines.local import tree_sum
 from discriminant.moments.accumulate import MomentsReading
 from discriminant.moments.class_moments import DETAILS
-from discriminant.table.memory import open_table
+from discriminant.table.memory import as_table
 from tests.shared.paths import NIST
 
 SETS = json.loads((NIST / "anova.json").read_text())
@@ -81,7 +81,7 @@ def chunkings():
 
 @pytest.mark.parametrize(("name", "detail", "size"), list(chunkings()))
 def test_so_they_have_however_the_rows_are_cut(name, detail, size):
-    table = open_table(*rows_of(name, 1))
+    table = as_table(*rows_of(name, 1))
     reading = MomentsReading(table.schema.labels, table.schema.features, anchor_of(table), detail)
     moments = tree_sum(reading.read(block) for block in table.blocks(size))
     assert digits_lost(name, moments) <= CLOSE
@@ -94,7 +94,7 @@ def test_so_they_have_in_any_merge_tree_with_an_origin_for_each_part(name, seed)
     X, y = rows_of(name, seed)
     cuts = np.sort(rng.integers(0, len(y), size=20))
     parts = [
-        read_moments(open_table(part, label), detail="class")
+        read_moments(as_table(part, label), detail="class")
         for part, label in zip(np.split(X, cuts), np.split(y, cuts), strict=True)
         if len(label)
     ]

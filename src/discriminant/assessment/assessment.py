@@ -35,7 +35,7 @@ from discriminant.assessment.measures import (
 from discriminant.errors import LabelError, OptionError
 from discriminant.moments.confusion import Tally
 from discriminant.table.blocks import Floats
-from discriminant.table.cells import pandas
+from discriminant.table.cells import import_pandas
 
 _CLASS_MEASURES = ("precision", "recall", "f1", "specificity", "support")
 _SHOWN = 12  # classes whose confusion matrix is printed whole; of more, the largest cells
@@ -73,10 +73,10 @@ def facts_of(found: Assessment) -> dict[str, Any]:
 
 def frame_of(found: Assessment, what: str) -> Any:
     """A pandas frame of the classes, the confusion matrix, the averages or all measures."""
-    frame = pandas().DataFrame
+    frame = import_pandas().DataFrame
     if what == "confusion":
-        index = pandas().Index(list(found.actions), dtype=object, name="decided")
-        columns = pandas().Index(found.labels.tolist(), name="true")
+        index = import_pandas().Index(list(found.actions), dtype=object, name="decided")
+        columns = import_pandas().Index(found.labels.tolist(), name="true")
         return frame(found.weight, index=index, columns=columns)
     if what == "classes":
         return frame(class_records(found)).set_index("class")

@@ -17,7 +17,7 @@ import numpy as np
 from discriminant.assessment.measures import ratio
 from discriminant.errors import OptionError
 from discriminant.table.blocks import Floats
-from discriminant.table.cells import pandas
+from discriminant.table.cells import import_pandas
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -55,7 +55,7 @@ class CalibrationCurve:
         """A pandas frame with a row for each bin."""
         facts = self.to_dict()
         del facts["of"], facts["error"]
-        return pandas().DataFrame(facts)
+        return import_pandas().DataFrame(facts)
 
 
 def curve_of(of: object, sums: Floats, *, bins: int) -> CalibrationCurve:

@@ -40,19 +40,19 @@ from discriminant.errors import (
 from discriminant.moments.confusion import Tally, sort_actions
 from discriminant.moments.ranking import Ranking
 from discriminant.posterior import off_one
-from discriminant.table.blocks import Block, Codes, Floats, Labels, Places, dense, open_weight
+from discriminant.table.blocks import Block, Codes, Floats, Labels, Places, check_weight, dense
 from discriminant.table.cells import Frame
-from discriminant.table.column_types import Wishes
+from discriminant.table.column_types import ReadOptions
 from discriminant.table.labels import (
-    check_kinds,
+    as_vector,
+    check_same_kind,
     classes_of_columns,
+    encode_label_cells,
     encode_labels,
-    joined,
-    label_codes,
-    one_dimensional,
     other_spellings,
+    union_labels,
 )
-from discriminant.table.partitioned import Part, PartialSum, Source
+from discriminant.table.partitioned import PartialSum, PartitionedSource, TablePart
 
 Unseen = Literal["error", "count"]
 
@@ -116,7 +116,7 @@ def assess(
     allowed = {*actions, *(costs.actions if costs else ())}
     if classes is None and decided is not None and logs is None:
         found = [name for name in names if not isinstance(name, Verdict) and name not in allowed]
-        known = joined(known, encode_labels(found)[0]) if found else known
+        known = union_labels(known, encode_labels(found)[0]) if found else known
     _check_decisions(said, names, known, allowed)
     all_labels = _with_unseen(own, codes, known, unseen)
     others = sort_actions({*names, *allowed} - set(all_labels.tolist()))
@@ -128,7 +128,7 @@ def assess(
         labels=all_labels,
         others=others,
         log_posterior=_spread_out(logs, columns, len(all_labels)),
-        weight=open_weight(sample_weight, n),
+        weight=check_weight(sample_weight, n),
     )
 
 
@@ -157,7 +157,7 @@ def evaluate(
     if y is None:
         raise LabelError.absent("evaluate")
     said, others = decisions_of(model, X)
-    labels = one_dimensional(y)
+    labels = as_vector(y)
     if len(labels) != len(said):
         raise ShapeError.of_truth(len(labels), len(said))
     return assess(
@@ -196,7 +196,7 @@ def _known(classes: Any, own: Labels) -> tuple[Labels, npt.NDArray[np.intp]]:
     known, order = encode_labels(classes)
     if len(known) < len(order):
         raise LabelError.duplicate_classes(np.asarray(classes).tolist())
-    check_kinds(own, known)
+    check_same_kind(own, known)
     return known, order.astype(np.intp)
 
 
@@ -247,7 +247,7 @@ def _from_posteriors(
 
 def _coded(decided: Any, n: int) -> tuple[Codes, list[Any]]:
     """Places in a list of the distinct decisions."""
-    said = one_dimensional(decided)
+    said = as_vector(decided)
     if len(said) != n:
         raise ShapeError.of_lengths("decided", len(said), n)
     if said.dtype.kind != "O":
@@ -285,7 +285,7 @@ def _with_unseen(own: Labels, codes: Codes, known: Labels, unseen: Unseen) -> La
     new = {label: c for label, c in new.items() if label not in classes}
     if new and unseen == "error":
         raise LabelError.unseen(new, known.tolist())
-    return joined(known, own)
+    return union_labels(known, own)
 
 
 _RANKED = 20  # classes; of more, no ranking is kept
@@ -335,7 +335,7 @@ def evaluate_rows(
 
 def evaluate_source(
     model: Any,
-    source: Source,
+    source: PartitionedSource,
     *,
     target: str,
     weight: str | None = None,
@@ -348,8 +348,8 @@ def evaluate_source(
     """
     used = [column.name for column in _encoding_of(model).used]
     work = EvaluationWork(model, tuple(used), target, weight, unseen)
-    Wishes(target, weight, columns=tuple(used)).check_names(source.names)
-    found = source.map_reduce(work).checked()
+    ReadOptions(target, weight, columns=tuple(used)).check_names(source.names)
+    found = source.map_reduce(work).check()
     if rows is not None and found.rows != rows:
         raise SourceChangedError.of_rows(source.name, rows, found.rows)
     if found.total is None:
@@ -397,7 +397,7 @@ class EvaluationWork:
         more = [self.target, *([] if self.weight is None else [self.weight])]
         return tuple(dict.fromkeys([*self.used, *more]))
 
-    def __call__(self, part: Part) -> PartialSum[RankedAssessment]:
+    def __call__(self, part: TablePart) -> PartialSum[RankedAssessment]:
         """Of the rows of a part."""
         rows = 0
         found: list[tuple[int, RankedAssessment]] = []
@@ -408,16 +408,16 @@ class EvaluationWork:
                         tree_push(found, self._of(replace(frame, start=part.start + rows)))
                         rows += len(frame)
         except DiscriminantError as fault:
-            return PartialSum.of_fault(fault, part, rows)
+            return PartialSum.from_error(fault, part, rows)
         return PartialSum(tree_total(found) if found else None, rows)
 
     def _of(self, frame: Frame) -> RankedAssessment:
-        labels, codes = label_codes(frame[self.target], start=frame.start)
+        labels, codes = encode_label_cells(frame[self.target], start=frame.start)
         labels = as_known(labels, self.model.classes_)
         weight = None
         if self.weight is not None:
             values, start = frame[self.weight].values, frame.start
-            weight = open_weight(values, len(frame), some=False, start=start)
+            weight = check_weight(values, len(frame), some=False, start=start)
         used = tuple(frame[name] for name in self.used)
         return _assessed(
             self.model, replace(frame, columns=used), labels[codes], weight, self.unseen

@@ -11,7 +11,7 @@ from typing import Any
 from discriminant import store
 from discriminant.cli.session import DONE, Session, track_output
 from discriminant.errors import CommandError, check_file_name
-from discriminant.table.files.atomic import write_whole
+from discriminant.table.files.atomic import atomic_write_bytes
 
 _SETS = {
     "iris": ("species", "150 flowers of three species: the classic of 1936."),
@@ -40,7 +40,7 @@ def write_examples(session: Session, folder: str, *, force: bool = False) -> int
         track_output(file)
     for file, text in texts.items():
         if not _has_content(file, text):
-            write_whole(file, text)
+            atomic_write_bytes(file, text)
     examples = [_describe(name, file) for name, file in zip(_SETS, texts, strict=True)]
     lines = []
     for example in examples:

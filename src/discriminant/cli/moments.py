@@ -41,7 +41,7 @@ def moments(session: Session, source: tuple[str, ...], options: dict[str, Any]) 
         result = TableMoments.from_moments(result, taken.opened.encoding)
     store.save(result, options["out"])
     taken.complete()
-    for line in taken.opened.said:
+    for line in taken.opened.notes:
         session.log(line)
     return _print_moments(session, result, options["out"])
 

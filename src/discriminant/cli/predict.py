@@ -30,12 +30,12 @@ from discriminant.export import export as export_model
 from discriminant.report.format import count_with_noun
 from discriminant.study.predict import PredictedRows, ProgressRate, encoding_of, predict_file
 from discriminant.study.sources import is_partitioned, open_partitions, resolve_database
-from discriminant.table.column_types import Wishes
+from discriminant.table.column_types import ReadOptions
 from discriminant.table.encoding import Encoding
-from discriminant.table.files.csv_dialect import MISSING as MISSING_TEXTS
-from discriminant.table.labels import label_codes
+from discriminant.table.files.csv_dialect import MISSING_TEXTS as MISSING_TEXTS
+from discriminant.table.labels import encode_label_cells
 from discriminant.table.open import read_frame
-from discriminant.table.partitioned import reading_as
+from discriminant.table.partitioned import with_read_options
 
 _LOG_ROWS = 1_000_000  # between two lines of progress
 
@@ -152,7 +152,7 @@ def assess(session: Session, path: str, source: tuple[str, ...], options: dict[s
         return _assess_partitions(session, model, encoding, given, target, place, options)
     session.log("reading ...")
     frame, _ = read_frame(given, encoding=encoding, target=target)
-    labels, codes = label_codes(frame[target])
+    labels, codes = encode_label_cells(frame[target])
     truth = as_known(labels, model.classes_)[codes]
     assessment = evaluate(model, frame, truth, unseen=options["unknown"])
     session.result({"rows": len(frame), **assessment.to_dict()}, str(assessment))
@@ -173,9 +173,12 @@ def _assess_partitions(
         pace = ProgressRate(shown)
         pace("reading", 0, 1)
         source = open_partitions(given, progress=pace.rows, **place)
-        wishes = Wishes(target, missing_texts=encoding.missing_texts)
+        wishes = ReadOptions(target, missing_texts=encoding.missing_texts)
         assessment = evaluate_source(
-            model, reading_as(source, wishes, encoding), target=target, unseen=options["unknown"]
+            model,
+            with_read_options(source, wishes, encoding),
+            target=target,
+            unseen=options["unknown"],
         )
     area = assessment.auc
     more = {} if area is None else {"auc": area.to_dict()}

@@ -34,7 +34,7 @@ from discriminant.study.report import write_text
 from discriminant.study.sources import reject_sparse_file
 from discriminant.study.workflow import Study
 from discriminant.table.encoding import Column, Encoding
-from discriminant.table.files.formats import is_stored
+from discriminant.table.files.formats import is_model_file
 
 
 @contextmanager
@@ -55,7 +55,7 @@ def open_study(
         session.log(
             f"read {rows:,} rows in {seconds:.1f} s ({rows / max(seconds, 1e-9):,.0f} a second)"
         )
-        for line in analysis.opened.said:
+        for line in analysis.opened.notes:
             session.log(line)
         for warning in analysis.warnings:
             session.warn(warning)
@@ -159,7 +159,7 @@ def explain(session: Session, source: tuple[str, ...], options: dict[str, Any]) 
 def fit(session: Session, source: tuple[str, ...], options: dict[str, Any]) -> int:
     """Fit the named model, or the selected one, and save it."""
     check_outputs(source, options["out"])
-    if len(source) == 1 and is_stored(source[0]):
+    if len(source) == 1 and is_model_file(source[0]):
         reject_inapplicable("moments")
         return _fit_moments(session, source[0], options)
     reject_inapplicable("table")

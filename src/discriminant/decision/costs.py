@@ -28,7 +28,7 @@ import numpy.typing as npt
 from discriminant.errors import CostError, ThresholdError
 from discriminant.moments.probability_scores import TIE
 from discriminant.table.blocks import Floats, Labels
-from discriminant.table.labels import as_labels
+from discriminant.table.labels import match_labels
 
 
 def is_frame(given: Any) -> bool:
@@ -45,7 +45,7 @@ def cost_rows(given: Any, labels: list[Any]) -> dict[Hashable, dict[Any, Any]]:
     """
     columns = {name: np.asarray(given[name]).tolist() for name in _names(given)}
     actions = _pop_action_names(given, columns, labels)
-    classes = as_labels(list(columns), labels)
+    classes = match_labels(list(columns), labels)
     classes = list(columns) if classes is None else classes
     if len(classes) != len(labels) or set(classes) != set(labels):
         raise CostError.of_columns(classes, labels)

@@ -32,8 +32,8 @@ from discriminant.errors import LabelError, PosteriorError, ShapeError
 from discriminant.errors.foreign_options import named_options
 from discriminant.moments.probability_scores import TIE
 from discriminant.posterior import checked_logs
-from discriminant.table.blocks import Codes, Floats, Labels, open_weight
-from discriminant.table.labels import classes_of_columns, code_labels, encode_labels
+from discriminant.table.blocks import Codes, Floats, Labels, check_weight
+from discriminant.table.labels import classes_of_columns, encode_known_labels, encode_labels
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -68,7 +68,7 @@ class HeldOutPosteriors:
         codes = _codes(truth, known, logs.shape[1], by_label=classes is not None)
         if len(codes) != len(logs):
             raise ShapeError.of_lengths("log_posterior", len(logs), len(codes))
-        weight = open_weight(sample_weight, len(codes))
+        weight = check_weight(sample_weight, len(codes))
         labels = np.arange(logs.shape[1]) if known is None else known
         return cls(
             logs,
@@ -104,7 +104,7 @@ def _codes(truth: Any, known: Labels | None, classes: int, *, by_label: bool) ->
     if by_label or labels.dtype.kind not in "iubf":
         if known is None:
             raise LabelError.without_classes(labels.tolist())
-        return code_labels(labels[place], known)
+        return encode_known_labels(labels[place], known)
     codes = labels.astype(np.intp)[place]
     for row in np.flatnonzero((codes < 0) | (codes >= classes)):
         raise LabelError.code_out_of_range(int(row), int(codes[row]), classes)

@@ -64,11 +64,18 @@ from discriminant.errors import (
     warn,
 )
 from discriminant.table.cells import Cells, Frame
-from discriminant.table.column_types import Wishes
-from discriminant.table.encoding import Encoding, Unforeseen
-from discriminant.table.files.atomic import is_temporary_of, write_whole
-from discriminant.table.files.formats import Identity
-from discriminant.table.partitioned import Additive, Part, PartialSum, Source, Work, reading_as
+from discriminant.table.column_types import ReadOptions
+from discriminant.table.encoding import Encoding, UnknownLevel
+from discriminant.table.files.atomic import atomic_write_bytes, is_temporary_of
+from discriminant.table.files.formats import FileIdentity
+from discriminant.table.partitioned import (
+    Additive,
+    PartialSum,
+    PartitionedSource,
+    TablePart,
+    Work,
+    with_read_options,
+)
 
 Bits = npt.NDArray[np.uint64]
 _ODD = np.uint64(0x9E3779B97F4A7C15)
@@ -93,20 +100,20 @@ class FingerprintWork:
 
     columns: tuple[str, ...]
 
-    def __call__(self, part: Part) -> PartialSum[Fingerprint]:
+    def __call__(self, part: TablePart) -> PartialSum[Fingerprint]:
         """Of the rows of a part."""
         found = Fingerprint(0, 0)
         try:
             for frame in part.frames(self.columns):
                 found += Fingerprint(len(frame), _total(frame, self.columns))
         except DiscriminantError as fault:
-            return PartialSum.of_fault(fault, part, found.rows)
+            return PartialSum.from_error(fault, part, found.rows)
         return PartialSum(found, found.rows)
 
 
-def fingerprint(source: Source, columns: Sequence[str]) -> Fingerprint:
+def fingerprint(source: PartitionedSource, columns: Sequence[str]) -> Fingerprint:
     """Of all rows of a source."""
-    found = source.map_reduce(FingerprintWork(tuple(columns))).checked().total
+    found = source.map_reduce(FingerprintWork(tuple(columns))).check().total
     return found or Fingerprint(0, 0)
 
 
@@ -362,7 +369,7 @@ _SHARE = 100  # a writing takes at most this part of the time
 class Resumable(Protocol):
     """A source that can begin in the middle of its parts."""
 
-    def with_journal(self, journal: Journal) -> Source:
+    def with_journal(self, journal: Journal) -> PartitionedSource:
         """The source with its sums kept in a journal."""
         ...
 
@@ -376,7 +383,7 @@ class Journal:
     _told: bool = field(default=False, init=False)  # whether it was said that sums are not kept
 
     @classmethod
-    def open(cls, path: str | os.PathLike[str], source: Source) -> Self:
+    def open(cls, path: str | os.PathLike[str], source: PartitionedSource) -> Self:
         """A new journal, or one of the same files and versions."""
         check_file_name(path)
         folder = Path(path)
@@ -388,7 +395,7 @@ class Journal:
             raise CheckpointError.foreign(os.fspath(path))
         else:
             folder.mkdir(parents=True, exist_ok=True)
-            write_whole(head, json.dumps(now, indent=1).encode())
+            atomic_write_bytes(head, json.dumps(now, indent=1).encode())
         return cls(folder)
 
     def complete(self) -> None:
@@ -437,7 +444,7 @@ class Journal:
         try:
             with exit_on_sigterm(), closing(answers(state[0])) as found:  # type: ignore[type-var]
                 for answer in found:
-                    if getattr(answer, "fault", None) is not None:
+                    if getattr(answer, "error", None) is not None:
                         return answer
                     waiting = list(state[1])
                     tree_push(waiting, answer)
@@ -451,8 +458,8 @@ class Journal:
         return tree_total(state[1])
 
     def _done(self, name: str, answer: Any) -> Any:
-        fault = getattr(answer, "fault", None)
-        if isinstance(fault, Unforeseen):
+        fault = getattr(answer, "error", None)
+        if isinstance(fault, UnknownLevel):
             answer, fault = Met(fault.column, fault.level), None
         if fault is None:
             self._keep(f"{name}.sum", answer)
@@ -463,7 +470,7 @@ class Journal:
     def _keep(self, name: str, value: Any) -> None:
         started = time.monotonic()
         try:
-            write_whole(self.folder / name, serialize(value, {"format": _FORMAT}))
+            atomic_write_bytes(self.folder / name, serialize(value, {"format": _FORMAT}))
         except NotSerializableError as kind:
             self._tell(CheckpointWarning.of_work(os.fspath(self.folder), str(kind)))
         except OSError as fault:  # the disk is full: a pity, and no reason to lose the work too
@@ -493,7 +500,7 @@ class Met:
 class CheckpointedSource:
     """A source whose sums, once done, are kept by the rows they are of."""
 
-    source: Source
+    source: PartitionedSource
     journal: Journal
     wanted: tuple[str, ...] = ()  # columns that are looked at together
     _rows: dict[tuple[str, ...], str] = field(default_factory=dict, init=False)  # who they are
@@ -509,9 +516,9 @@ class CheckpointedSource:
         return self.source.names
 
     @property
-    def said(self) -> tuple[str, ...]:
+    def notes(self) -> tuple[str, ...]:
         """What was found out about it."""
-        return self.source.said
+        return self.source.notes
 
     def sample(self, columns: Sequence[str], rows: int) -> Frame:
         """Some rows."""
@@ -523,10 +530,14 @@ class CheckpointedSource:
             work, self._who(work.columns), lambda: self.source.map_reduce(work)
         )
 
-    def wishing(self, wishes: Wishes, fitted: Encoding | None = None) -> CheckpointedSource:
+    def with_options(
+        self, wishes: ReadOptions, fitted: Encoding | None = None
+    ) -> CheckpointedSource:
         """The source with its columns read as what is wished of them."""
-        wanted = tuple(wishes.wanted(self.names))
-        return CheckpointedSource(reading_as(self.source, wishes, fitted), self.journal, wanted)
+        wanted = tuple(wishes.columns_to_read(self.names))
+        return CheckpointedSource(
+            with_read_options(self.source, wishes, fitted), self.journal, wanted
+        )
 
     def _who(self, columns: tuple[str, ...]) -> str:
         """Who the rows are: they may have been changed since sums were kept."""
@@ -536,7 +547,7 @@ class CheckpointedSource:
         return self._rows[looked]
 
 
-def with_checkpoint(source: Source, path: str | os.PathLike[str]) -> Source:
+def with_checkpoint(source: PartitionedSource, path: str | os.PathLike[str]) -> PartitionedSource:
     """The source with its sums kept in a folder."""
     if getattr(source, "pushdown", False):  # where nothing is known of rows that may not leave
         raise EngineError.no_checkpoint(source.name)
@@ -571,13 +582,13 @@ def _is_unused(folder: Path) -> bool:
 
 def _answer(kept: Any) -> Any:
     if isinstance(kept, Met):
-        return PartialSum(None, 0, Unforeseen(kept.column, kept.level))
+        return PartialSum(None, 0, UnknownLevel(kept.column, kept.level))
     return kept
 
 
-def _origin(source: Source) -> dict[str, Any]:
+def _origin(source: PartitionedSource) -> dict[str, Any]:
     """What a journal is of."""
-    files: Sequence[Identity] = getattr(source, "identities", ())
+    files: Sequence[FileIdentity] = getattr(source, "identities", ())
     return {
         "format": _FORMAT,
         "versions": {name: _version(name) for name in VERSIONED.values()},

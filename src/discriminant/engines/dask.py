@@ -20,9 +20,9 @@ import numpy as np
 from discriminant.engines.sampling import systematic_positions
 from discriminant.engines.summation import tree_sum
 from discriminant.errors import ColumnNamesError, DiscriminantError, EngineError, ShapeError
-from discriminant.table.blocks import numbered
-from discriminant.table.cells import Cells, Frame, open_frame
-from discriminant.table.partitioned import Additive, Part, Work
+from discriminant.table.blocks import numbered_names
+from discriminant.table.cells import Cells, Frame, to_frame
+from discriminant.table.partitioned import Additive, TablePart, Work
 
 A = TypeVar("A", bound=Additive)
 _BATCH = 1 << 16  # rows of a frame
@@ -70,7 +70,7 @@ class DaskPartition:
         if len(self.columns) == 1:
             some = self.frame.iloc[rows]
             asked = set(columns)
-            return open_frame(some, wanted=lambda names: [n for n in names if n in asked])
+            return to_frame(some, wanted=lambda names: [n for n in names if n in asked])
         features = np.asarray(self.columns[0][rows])
         found = [_cells(n, features[:, j]) for j, n in enumerate(self.names[: features.shape[1]])]
         for name, values in zip(self.names[features.shape[1] :], self.columns[1:], strict=True):
@@ -86,7 +86,7 @@ class DaskSource:
     names: tuple[str, ...]
     pieces: tuple[tuple[Any, ...], ...] = ()  # delayed frame, or delayed arrays, of each partition
     frame: Any = None  # a data frame instead of pieces
-    said: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
     def sample(self, columns: Sequence[str], rows: int) -> Frame:
         """Rows of partitions all over the source, of each in proportion to its length."""
@@ -102,7 +102,7 @@ class DaskSource:
                 break
         if not frames:
             raise ShapeError.no_rows(0)
-        return open_frame(_joined(frames))
+        return to_frame(_joined(frames))
 
     def map_reduce(self, work: Work[A]) -> A:
         """One graph: work on every partition, and the tree that adds."""
@@ -149,13 +149,13 @@ def as_source(source: Any, *, y: Any = None, weight: Any = None) -> DaskSource:
     if not hasattr(source, "columns"):
         raise EngineError.of_source(f"Dask {type(source).__name__} without labels", ["dask"])
     names = _texts(source.columns)
-    return DaskSource("Dask frame", names, frame=source, said=(_said(source.npartitions),))
+    return DaskSource("Dask frame", names, frame=source, notes=(_describe(source.npartitions),))
 
 
 def _of_delayed(pieces: list[Any]) -> DaskSource:
     names = _texts(_computed([_dask().delayed(lambda frame: list(frame.columns))(pieces[0])])[0])
     made = tuple((piece,) for piece in pieces)
-    return DaskSource("delayed frames", names, made, said=(_said(len(made)),))
+    return DaskSource("delayed frames", names, made, notes=(_describe(len(made)),))
 
 
 def _of_arrays(X: Any, y: Any, weight: Any) -> DaskSource:
@@ -172,7 +172,7 @@ def _of_arrays(X: Any, y: Any, weight: Any) -> DaskSource:
             raise ShapeError.of_lengths(what, int(sum(one.chunks[0])), int(sum(X.chunks[0])))
         if known and one.chunks[0] != X.chunks[0]:
             others[k] = one.rechunk({0: X.chunks[0]})
-    features = names or numbered(X.shape[1])
+    features = names or numbered_names(X.shape[1])
     beside = (_TARGET, *([] if weight is None else [_WEIGHT]))
     for name in (name for name in beside if name in features):
         raise EngineError.duplicate_column(name)
@@ -180,7 +180,7 @@ def _of_arrays(X: Any, y: Any, weight: Any) -> DaskSource:
     if len({len(one) for one in columns}) > 1:
         raise EngineError.of_chunks([len(one) for one in columns])
     pieces = tuple(zip(*columns, strict=True))
-    return DaskSource("Dask array", (*features, *beside), pieces, said=(_said(len(pieces)),))
+    return DaskSource("Dask array", (*features, *beside), pieces, notes=(_describe(len(pieces)),))
 
 
 def _array(one: Any) -> Any:
@@ -214,7 +214,7 @@ def _dask() -> Any:
         raise EngineError.not_installed("Dask", "dask") from None
 
 
-def _do(work: Work[A], part: Part) -> A:
+def _do(work: Work[A], part: TablePart) -> A:
     return work(part)
 
 
@@ -256,9 +256,9 @@ def _cells(name: str, values: Any) -> Cells:
         return Cells(name, "number", values)
     if values.dtype.kind == "b":
         return Cells(name, "boolean", values)
-    found = open_frame({name: values})
+    found = to_frame({name: values})
     return found[name]
 
 
-def _said(pieces: int) -> str:
+def _describe(pieces: int) -> str:
     return f"Dask, {pieces} partition(s)."

@@ -39,12 +39,17 @@ from discriminant.moments.class_rows import ClassRows, RowsReading
 from discriminant.moments.summary_base import Reading, Summary
 from discriminant.table.blocks import Floats, Schema, is_sparse
 from discriminant.table.cells import Frame
-from discriminant.table.column_types import Wishes, with_long_integers
-from discriminant.table.encoding import Encoding, Unforeseen
-from discriminant.table.memory import Table, open_table
-from discriminant.table.open import dropped
-from discriminant.table.partitioned import Plan, Source, Spread, reading_as
-from discriminant.table.survey import Survey, planned, surveyed, wider
+from discriminant.table.column_types import ReadOptions, long_integers_as_categories
+from discriminant.table.encoding import Encoding, UnknownLevel
+from discriminant.table.memory import Table, as_table
+from discriminant.table.open import dropped_rows_note
+from discriminant.table.partitioned import (
+    PartitionedSource,
+    ReadPlan,
+    SystematicSource,
+    with_read_options,
+)
+from discriminant.table.survey import Survey, columns_to_resurvey, plan_reading, survey_columns
 
 M = TypeVar("M", ClassMoments, ClassRows)
 S = TypeVar("S", bound=Summary)
@@ -133,7 +138,7 @@ def moments(
         raise OptionError.of(name, options[name], "left out, or given along with target=")
     if y is None:
         raise OptionError.of("y", None, "the labels; or name their column by target=")
-    table = open_table(X, y, weight=weight)
+    table = as_table(X, y, weight=weight)
     if detail == "rows":
         return read_rows(table)
     return read_moments(table, detail=detail, threads=threads)
@@ -304,7 +309,7 @@ def rows(
             allowed = "the name of a column; an array only beside y= of Dask"
             raise OptionError.of("weight", type(weight).__name__, allowed)
         options, weight = {**options, "weight": weight}, "weight"
-    wishes = Wishes.of(
+    wishes = ReadOptions.from_arguments(
         target=target,
         weight=weight,
         columns=columns,
@@ -317,7 +322,7 @@ def rows(
         max_levels=max_levels,
         missing_texts=missing_texts,
         thousands=thousands,
-        reads_texts=(engine or engine_of(source)) != "sql",  # it sums what is written as it is
+        parse_texts=(engine or engine_of(source)) != "sql",  # it sums what is written as it is
     )
     if thousands is not None and (engine or engine_of(source)) == "files":
         options = {**options, "thousands": thousands}
@@ -329,7 +334,9 @@ def rows(
     )
 
 
-def partitioned_source(source: Any, *, engine: str | None = None, **options: Any) -> Source:
+def partitioned_source(
+    source: Any, *, engine: str | None = None, **options: Any
+) -> PartitionedSource:
     """The source in parts, by the engine that reads it."""
     if engine is not None and engine not in ENGINES:
         raise EngineError.unknown(engine, list(ENGINES))
@@ -339,7 +346,7 @@ def partitioned_source(source: Any, *, engine: str | None = None, **options: Any
     for name in [engine] if engine else ENGINES:
         room = import_module(ENGINES[name])
         if engine or room.accepts(source):
-            found: Source = room.as_source(source, **options)
+            found: PartitionedSource = room.as_source(source, **options)
             return found
     raise EngineError.of_source(type(source).__name__, list(ENGINES))
 
@@ -359,8 +366,8 @@ def is_partitioned(source: Any) -> bool:
 
 
 def open_partitioned(
-    source: Source,
-    wishes: Wishes,
+    source: PartitionedSource,
+    wishes: ReadOptions,
     *,
     max_classes: int = 1000,
     min_classes: int = 2,
@@ -369,7 +376,7 @@ def open_partitioned(
     """Plan, read once, and plan again if rows held what was not foreseen."""
     while True:
         wishes.check_names(source.names)
-        source = reading_as(source, wishes)
+        source = with_read_options(source, wishes)
         names = source.names
         found = _opened(
             source, wishes, max_classes=max_classes, min_classes=min_classes, detail=detail
@@ -379,50 +386,55 @@ def open_partitioned(
 
 
 def _opened(
-    source: Source,
-    wishes: Wishes,
+    source: PartitionedSource,
+    wishes: ReadOptions,
     *,
     max_classes: int,
     min_classes: int,
     detail: Detail | None,
 ) -> PartitionedTable:
-    look = source.sample(wishes.wanted(source.names), _LOOK)
-    look = replace(look, left_out=tuple(n for n in source.names if n not in look.places))
-    if wishes.target is not None and look[wishes.target].gaps:
+    look = source.sample(wishes.columns_to_read(source.names), _LOOK)
+    look = replace(look, excluded=tuple(n for n in source.names if n not in look.positions))
+    if wishes.target is not None and look[wishes.target].n_missing:
         if wishes.missing == "drop":
-            read, look = len(look), look.labelled(wishes.target)
+            read, look = len(look), look.drop_unlabelled(wishes.target)
             if not len(look):
                 raise LabelError.none_left(wishes.target, read)
         else:  # rows of a sample do not know where they lie, those of the source do
-            surveyed(source, wishes, wishes.aside)
-    wishes = with_long_integers(look, wishes)
+            survey_columns(source, wishes, wishes.target_and_weight)
+    wishes = long_integers_as_categories(look, wishes)
     survey: Survey | None = None
     while True:
-        found = planned(
+        found = plan_reading(
             look, wishes, survey=survey, max_classes=max_classes, min_classes=min_classes
         )
-        doubtful = found.doubtful
+        doubtful = found.columns_to_survey
         try:
             if found.plan is not None:
                 plan = replace(found.plan, encoding=_with_decimal(found.plan.encoding, source))
-                made = _read(source, look, plan, said=found.said, detail=detail)
+                made = _read(source, look, plan, said=found.notes, detail=detail)
                 return _checked(made, min_classes)
-        except Unforeseen as new:
+        except UnknownLevel as new:
             if survey is not None:  # all rows were surveyed
                 raise SourceChangedError.of_class(source.name, new.column, new.level) from None
-            doubtful = wider(look, wishes)
-        survey = surveyed(source, wishes, doubtful)
+            doubtful = columns_to_resurvey(look, wishes)
+        survey = survey_columns(source, wishes, doubtful)
 
 
 def _read(
-    source: Source, look: Frame, plan: Plan, *, said: Sequence[str], detail: Detail | None
+    source: PartitionedSource,
+    look: Frame,
+    plan: ReadPlan,
+    *,
+    said: Sequence[str],
+    detail: Detail | None,
 ) -> PartitionedTable:
     none = np.zeros(0)
     nothing = ExtentReading(none, none.astype(np.intp))
     try:
         block = plan.block(look)
     except DiscriminantError:  # some rows do not know where they lie: read on to the place
-        source.map_reduce(ReadingTask(plan, nothing)).checked()
+        source.map_reduce(ReadingTask(plan, nothing)).check()
         raise
     schema = Schema(plan.encoding.features, plan.labels, True)
     at_hand = Table(schema, block.features, block.codes, block.weight)
@@ -436,13 +448,13 @@ def _read(
                 plan.labels, schema.features, anchor, wanted, getattr(source, "rows", 0)
             ),
         )
-    ).checked()
+    ).check()
     if found.total is None:
         raise LabelError.absent(source.name)
     moments = found.total
     some = RowSample(at_hand, _draw(source, plan, schema, len(at_hand), found.rows))
     made = PartitionedTable(
-        schema, source, plan, some, moments, found.rows, notes=(*source.said, *said)
+        schema, source, plan, some, moments, found.rows, notes=(*source.notes, *said)
     )
     if plan.weight is None:
         return made
@@ -450,20 +462,20 @@ def _read(
 
 
 def _draw(
-    source: Source, plan: Plan, schema: Schema, at_hand: int, rows: int
+    source: PartitionedSource, plan: ReadPlan, schema: Schema, at_hand: int, rows: int
 ) -> Callable[[], Table] | None:
     """How rows are drawn from all over a source whose rows at hand are the first of its parts."""
-    if not isinstance(source, Spread) or at_hand >= rows:
+    if not isinstance(source, SystematicSource) or at_hand >= rows:
         return None
 
     def drawn() -> Table:
-        block = plan.block(source.drawn(plan.columns, _LOOK))
+        block = plan.block(source.systematic_sample(plan.columns, _LOOK))
         return Table(schema, block.features, block.codes, block.weight)
 
     return drawn
 
 
-def _with_decimal(encoding: Encoding, source: Source) -> Encoding:
+def _with_decimal(encoding: Encoding, source: PartitionedSource) -> Encoding:
     return replace(encoding, decimal=getattr(source, "decimal", "."))
 
 
@@ -475,5 +487,5 @@ def _checked(found: PartitionedTable, min_classes: int) -> PartitionedTable:
         raise LabelError.one_class(moments.labels[int(np.argmax(some))])
     if missing not in ("drop", "marginal") or len(found) == found.rows_read:
         return found
-    note = dropped(found.rows_read, len(found), missing, labels=True)
+    note = dropped_rows_note(found.rows_read, len(found), missing, labels=True)
     return replace(found, notes=(*found.notes, note))

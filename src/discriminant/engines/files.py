@@ -21,11 +21,11 @@ from discriminant.engines.sampling import head_sample, systematic_sample
 from discriminant.engines.summation import available_threads, one_blas_thread, ordered_map, tree_sum
 from discriminant.errors import FileError, SourceChangedError
 from discriminant.table.cells import Frame
-from discriminant.table.column_types import Wishes
+from discriminant.table.column_types import ReadOptions
 from discriminant.table.encoding import Encoding
-from discriminant.table.files.dataset import Filed, filed, listed
-from discriminant.table.files.formats import Identity
-from discriminant.table.files.splits import FilePart, Recut
+from discriminant.table.files.dataset import Dataset, list_files, open_dataset
+from discriminant.table.files.formats import FileIdentity
+from discriminant.table.files.splits import FilePart, SplitError
 from discriminant.table.partitioned import Additive, Work
 
 A = TypeVar("A", bound=Additive)
@@ -37,7 +37,7 @@ class FilesSource:
     """Files of one schema."""
 
     name: str
-    filed: Filed
+    filed: Dataset
     progress: Progress | None = None
     journal: Journal | None = None
     parts: tuple[FilePart, ...] = field(init=False)
@@ -53,7 +53,7 @@ class FilesSource:
     @property
     def rows(self) -> int:
         """How many there are, where that is known before they are read; else 0."""
-        return sum(part.share for part in self.parts) if self.filed.counted else 0
+        return sum(part.size for part in self.parts) if self.filed.knows_row_count else 0
 
     @property
     def decimal(self) -> str:
@@ -62,18 +62,18 @@ class FilesSource:
         return signs.pop() if len(signs) == 1 else "."
 
     @property
-    def said(self) -> tuple[str, ...]:
+    def notes(self) -> tuple[str, ...]:
         """Formats and number of files."""
-        return self.filed.said
+        return self.filed.notes
 
     @property
-    def identities(self) -> tuple[Identity, ...]:
+    def identities(self) -> tuple[FileIdentity, ...]:
         """What tells whether the files are still the same."""
         return self.filed.identities
 
-    def wishing(self, wishes: Wishes, fitted: Encoding | None = None) -> FilesSource:
+    def with_options(self, wishes: ReadOptions, fitted: Encoding | None = None) -> FilesSource:
         """The source with the columns of texts read as these wishes, or a fit, want them."""
-        found = self.filed.wishing(wishes, fitted)
+        found = self.filed.with_options(wishes, fitted)
         return FilesSource(self.name, found, self.progress, self.journal)
 
     def with_journal(self, journal: Journal) -> FilesSource:
@@ -84,7 +84,7 @@ class FilesSource:
         """The first rows of parts all over the files; of text that can be entered, any rows."""
         return self._some(columns, partial(head_sample, rows=rows))
 
-    def drawn(self, columns: Sequence[str], rows: int) -> Frame:
+    def systematic_sample(self, columns: Sequence[str], rows: int) -> Frame:
         """Rows from all over the files, at even distances."""
         return self._some(columns, partial(systematic_sample, rows=rows))
 
@@ -94,7 +94,7 @@ class FilesSource:
             try:
                 with one_blas_thread():  # once for all parts, not anew for each
                     return self._summed(work)
-            except Recut as recut:
+            except SplitError as recut:
                 self._cut_again(recut)
 
     @property
@@ -105,19 +105,19 @@ class FilesSource:
     def answers(self, work: Work[A], start: int = 0) -> Iterator[A]:
         """What work says of the parts from one on, in their order; a fault is the last."""
         threads = available_threads()
-        done = before = sum(part.share for part in self.parts[:start])
+        done = before = sum(part.size for part in self.parts[:start])
         told = 0
-        whole = sum(part.share for part in self.parts)
+        whole = sum(part.size for part in self.parts)
         pool = ThreadPoolExecutor(threads)
         try:
             found = ordered_map(pool, work, self.parts[start:], 2 * threads)
             for part, answer in zip(self.parts[start:], found, strict=True):
-                if getattr(answer, "fault", None) is not None:
+                if getattr(answer, "error", None) is not None:
                     answer = _again(work, part)
-                if getattr(answer, "fault", None) is not None:
+                if getattr(answer, "error", None) is not None:
                     yield answer
                     return
-                done, told = done + part.share, told + getattr(answer, "rows", 0)
+                done, told = done + part.size, told + getattr(answer, "rows", 0)
                 if self.progress is not None:
                     self.progress(*self._progress(done, told, whole, start))
                 yield answer
@@ -125,7 +125,7 @@ class FilesSource:
             pool.shutdown(cancel_futures=True)
         for identity in self.identities:
             identity.check()
-        if self.filed.counted and before + told != whole:
+        if self.filed.knows_row_count and before + told != whole:
             raise SourceChangedError.of_count(self.name, whole, before + told)
 
     # --- inside ---------------------------------------------------------------------------------
@@ -138,9 +138,9 @@ class FilesSource:
 
     def _progress(self, done: int, told: int, whole: int, start: int) -> tuple[int, int | None]:
         """Rows read, and rows in all: of text an estimate from the bytes."""
-        if self.filed.counted:
+        if self.filed.knows_row_count:
             return done, whole
-        before = sum(part.share for part in self.parts[:start])
+        before = sum(part.size for part in self.parts[:start])
         rate = told / max(done - before, 1)
         return round(done * rate), round(whole * rate)
 
@@ -148,7 +148,7 @@ class FilesSource:
         while True:
             try:
                 return self._framed(columns, draw(self.parts, columns))
-            except Recut as found:
+            except SplitError as found:
                 self._cut_again(found)
 
     def _framed(self, columns: Sequence[str], tables: Sequence[Any]) -> Frame:
@@ -161,15 +161,15 @@ class FilesSource:
         frame = self.parts[0].frame(table)  # rows of many parts, which have places of their own
         return replace(frame, line_of=None, text_of=None)
 
-    def _cut_again(self, found: Recut) -> None:
-        self.filed = self.filed.cut_again(found)
+    def _cut_again(self, found: SplitError) -> None:
+        self.filed = self.filed.split_again(found)
         self.parts = self.filed.parts()
 
 
 def _again(work: Work[A], part: FilePart) -> A:
     """The part once more: a fault may have passed, and one that stays is told with its place."""
     answer = work(part)
-    placed = part.placed() if getattr(answer, "fault", None) is not None else part
+    placed = part.with_start() if getattr(answer, "error", None) is not None else part
     return answer if placed is part else work(placed)
 
 
@@ -190,11 +190,11 @@ def as_source(
     thousands: str | None = None,
 ) -> FilesSource:
     """Parts of the files that a path, a glob, a folder or a list names."""
-    found = listed(source)
+    found = list_files(source)
     style = {
         "encoding": encoding,
         "delimiter": delimiter,
         "decimal": decimal,
         "thousands": thousands,
     }
-    return FilesSource(found.name, filed(found, style), progress)
+    return FilesSource(found.name, open_dataset(found, style), progress)

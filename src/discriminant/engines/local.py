@@ -39,12 +39,12 @@ def fold(table: Table, reading: Reading[S], *, threads: int | None = None) -> S:
     try:
         return _fold(table, reading, threads)
     except MissingValueError:
-        table.blame()  # a block knows only its own missing cells
+        table.raise_bad_cell()  # a block knows only its own missing cells
         raise
 
 
 def _fold(table: Table, reading: Reading[S], threads: int | None) -> S:
-    size = block_rows(len(table), table.held, reading.summary_size)
+    size = block_rows(len(table), table.numbers_per_row, reading.summary_size)
     blocks = table.blocks(size)
     if len(table) <= size and len(table) * table.width < _ALONE:
         return reading.read(next(blocks))

@@ -21,11 +21,11 @@ from discriminant.moments.accumulate import MomentsReading
 from discriminant.moments.anchor import Anchor
 from discriminant.moments.class_moments import ClassMoments
 from discriminant.moments.summary_base import Reading, Summary
-from discriminant.table.basis import Expanded
+from discriminant.table.basis import ExpandedFeatures
 from discriminant.table.blocks import Floats, Schema
-from discriminant.table.encoding import Unforeseen
+from discriminant.table.encoding import UnknownLevel
 from discriminant.table.memory import Table
-from discriminant.table.partitioned import Expanding, Plan, Source, Weighed
+from discriminant.table.partitioned import Expand, PartitionedSource, ReadPlan, Reweight
 
 S = TypeVar("S", bound=Summary)
 
@@ -52,8 +52,8 @@ class PartitionedTable:
     """A table that is not in memory. Made by `discriminant.rows`."""
 
     schema: Schema
-    source: Source
-    plan: Plan
+    source: PartitionedSource
+    plan: ReadPlan
     row_sample: RowSample  # of the rows
     moments: ClassMoments  # of all rows
     rows_read: int  # those dropped or of no weight too
@@ -83,8 +83,8 @@ class PartitionedTable:
         """The sum of a reading over all rows."""
         name = self.source.name
         try:
-            found = self.source.map_reduce(ReadingTask(self.plan, reading)).checked()
-        except Unforeseen as new:
+            found = self.source.map_reduce(ReadingTask(self.plan, reading)).check()
+        except UnknownLevel as new:
             raise SourceChangedError.of_class(name, new.column, new.level) from None
         if found.rows != self.rows_read:
             raise SourceChangedError.of_rows(name, self.rows_read, found.rows)
@@ -99,7 +99,7 @@ class PartitionedTable:
             each = factors[table.codes]
             return replace(table, weight=each if table.weight is None else each * table.weight)
 
-        plan = self.plan.and_then(Weighed(factors))
+        plan = self.plan.with_transforms(Reweight(factors))
         made = replace(self, plan=plan, row_sample=self.row_sample.map(weighed))
         made = replace(made, min_weight=self.min_weight * float(factors.min()))
         if self.moments.detail != "pooled":
@@ -111,11 +111,11 @@ class PartitionedTable:
         schema = replace(self.schema, features=basis.names)
 
         def expanded(table: Table) -> Table:
-            return replace(table, schema=schema, features=Expanded(table.features, basis))
+            return replace(table, schema=schema, features=ExpandedFeatures(table.features, basis))
 
         some = self.row_sample.map(expanded)
         made = replace(
-            self, schema=schema, plan=self.plan.and_then(Expanding(basis)), row_sample=some
+            self, schema=schema, plan=self.plan.with_transforms(Expand(basis)), row_sample=some
         )
         return made._read_again(Anchor.from_sample(np.asarray(some.planning_rows.sample())))
 

@@ -25,7 +25,7 @@ import numpy.typing as npt
 from discriminant.engines.summation import available_threads, ordered_map
 from discriminant.errors import DiscriminantError
 from discriminant.table.files.csv_dialect import MAX_LINE
-from discriminant.table.files.splits import CsvPart, FilePart, JsonPart, Recut
+from discriminant.table.files.splits import CsvPart, FilePart, JsonPart, SplitError
 
 _PLACES = 256  # of a text where lines are read; parts that rows are drawn from, at most
 _FEWEST = 16  # parts, however many cells these hold
@@ -55,9 +55,9 @@ def head_sample(parts: Sequence[FilePart], columns: Sequence[str], *, rows: int)
     Text that can be entered in the middle is drawn from: that is as cheap.
     """
     text = all(isinstance(part, CsvPart | JsonPart) for part in parts)
-    if text and (not _packed(parts) or sum(part.share for part in parts) <= _SHORT):
+    if text and (not _packed(parts) or sum(part.size for part in parts) <= _SHORT):
         return systematic_sample(parts, columns, rows=rows)
-    every = not text and sum(part.share for part in parts) <= rows
+    every = not text and sum(part.size for part in parts) <= rows
     some = parts if every else _evenly(parts, min(_PLACES, rows))
     each = rows if every else rows // max(len(some), 1)
     pieces = [(part, each, 1) for part in some]
@@ -106,10 +106,10 @@ def _first(piece: Piece, *, columns: Sequence[str]) -> list[Any]:
 
 def _chosen(parts: Sequence[FilePart], rows: int, *, width: int) -> list[Piece]:
     """Parts and how many rows of each."""
-    ends = np.cumsum([part.share for part in parts], dtype=np.int64)
+    ends = np.cumsum([part.size for part in parts], dtype=np.int64)
     total = int(ends[-1]) if len(ends) else 0
     if total <= rows:
-        return [(part, part.share, 1) for part in parts]
+        return [(part, part.size, 1) for part in parts]
     looks = max(_CELLS * len(parts) // (total * max(width, 1)), _FEWEST)
     looks = min(looks, _PLACES)
     if looks >= len(parts):
@@ -124,7 +124,7 @@ def _chosen(parts: Sequence[FilePart], rows: int, *, width: int) -> list[Piece]:
 def _counted(piece: Piece, *, columns: Sequence[str]) -> list[Any]:
     """Rows of one part, at even distances."""
     part, rows, _ = piece
-    wanted = systematic_positions(part.share, rows)
+    wanted = systematic_positions(part.size, rows)
     found, start = [], 0
     for table in part.tables(columns):
         lo, hi = np.searchsorted(wanted, [start, start + len(table)])
@@ -138,7 +138,7 @@ def _counted(piece: Piece, *, columns: Sequence[str]) -> list[Any]:
 
 def _to_read_through(parts: Sequence[Any]) -> bool:
     """Whether a text is short, or cannot be entered in the middle."""
-    return _packed(parts) or sum(part.share for part in parts) <= _SHORT
+    return _packed(parts) or sum(part.size for part in parts) <= _SHORT
 
 
 def _packed(parts: Sequence[Any]) -> bool:
@@ -147,7 +147,7 @@ def _packed(parts: Sequence[Any]) -> bool:
 
 def _places(parts: Sequence[FilePart], rows: int) -> list[Piece]:
     """Parts, how many rows of each, and at how many places."""
-    ends = np.cumsum([part.share for part in parts], dtype=np.int64)
+    ends = np.cumsum([part.size for part in parts], dtype=np.int64)
     hits = np.searchsorted(ends, systematic_positions(int(ends[-1]), _PLACES), side="right")
     found, many = np.unique(hits, return_counts=True)
     return [
@@ -164,7 +164,7 @@ def _lines(piece: Piece, *, columns: Sequence[str]) -> list[Any]:
         if spans is not None:
             some = (t for span in spans for t in replace(part, span=span).tables(columns))
             return thin_stream(some, rows)
-    except (DiscriminantError, Recut):  # of lines that are none: the whole part can tell
+    except (DiscriminantError, SplitError):  # of lines that are none: the whole part can tell
         pass
     return thin_stream(part.tables(columns), rows)
 

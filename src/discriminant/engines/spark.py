@@ -18,7 +18,7 @@ from typing import Any, TypeVar, cast
 
 from discriminant.engines.summation import tree_sum
 from discriminant.errors import ColumnNamesError, DiscriminantError, EngineError, ShapeError
-from discriminant.table.cells import Frame, from_arrow
+from discriminant.table.cells import Frame, columns_from_arrow
 from discriminant.table.partitioned import Additive, Work
 
 A = TypeVar("A", bound=Additive)
@@ -49,7 +49,7 @@ class SparkPartition:
         for batch in self.batches:
             if batch.num_rows:
                 table = pa.Table.from_batches([batch]).rename_columns(list(self.names))
-                yield Frame(from_arrow(table.select(list(columns))), table.num_rows)
+                yield Frame(columns_from_arrow(table.select(list(columns))), table.num_rows)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -59,7 +59,7 @@ class SparkSource:
     frame: Any
     names: tuple[str, ...]
     name: str = "Spark frame"
-    said: tuple[str, ...] = ("Spark.",)
+    notes: tuple[str, ...] = ("Spark.",)
 
     def sample(self, columns: Sequence[str], rows: int) -> Frame:
         """Rows drawn from all partitions, by the same seed every time."""
@@ -71,7 +71,7 @@ class SparkSource:
             if count > rows:
                 some = some.sample(fraction=min(1.1 * rows / count, 1.0), seed=1)
             table = some.toArrow().combine_chunks().rename_columns(list(columns))
-        return Frame(from_arrow(table), table.num_rows)
+        return Frame(columns_from_arrow(table), table.num_rows)
 
     def map_reduce(self, work: Work[A]) -> A:
         """One row for each partition or group of them, added here in their order."""

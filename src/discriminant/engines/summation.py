@@ -16,8 +16,8 @@ from discriminant.engines.threads import one_blas_thread as one_blas_thread
 from discriminant.errors import DiscriminantError, InfiniteValueError, MissingValueError
 from discriminant.moments.summary_base import Reading, Summary
 from discriminant.table.cells import Frame
-from discriminant.table.encoding import Unforeseen
-from discriminant.table.partitioned import Additive, Part, PartialSum, Plan
+from discriminant.table.encoding import UnknownLevel
+from discriminant.table.partitioned import Additive, PartialSum, ReadPlan, TablePart
 
 S = TypeVar("S", bound=Summary)
 A = TypeVar("A", bound=Additive)
@@ -28,7 +28,7 @@ T = TypeVar("T")
 class ReadingTask(Generic[S]):
     """Read a part: a pure function that travels to where the part is."""
 
-    plan: Plan
+    plan: ReadPlan
     reading: Reading[S]
 
     @property
@@ -36,7 +36,7 @@ class ReadingTask(Generic[S]):
         """The columns that the plan reads."""
         return self.plan.columns
 
-    def __call__(self, part: Part) -> PartialSum[S]:
+    def __call__(self, part: TablePart) -> PartialSum[S]:
         """The sum of the reading over the rows of a part."""
         rows, apart = 0, getattr(self.reading, "column_wise", False)
         parts: list[tuple[int, S]] = []  # sums of 1, 2, 4, ... blocks
@@ -56,8 +56,8 @@ class ReadingTask(Generic[S]):
                         found = self._read(placed, apart=apart)
                     if found is not None:
                         tree_push(parts, found)
-        except (DiscriminantError, Unforeseen) as fault:
-            return PartialSum.of_fault(fault, part, rows)
+        except (DiscriminantError, UnknownLevel) as fault:
+            return PartialSum.from_error(fault, part, rows)
         return PartialSum(tree_total(parts) if parts else None, rows)
 
     def _read(self, frame: Frame, *, apart: bool) -> S | None:

@@ -17,7 +17,7 @@ import numpy as np
 from discriminant.moments.anchor import Anchor
 from discriminant.moments.class_moments import DIGITS, ClassMoments
 from discriminant.table.blocks import Floats
-from discriminant.table.encoding import Column, Encoding, joined_encodings
+from discriminant.table.encoding import Column, Encoding, merge_encodings
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -76,7 +76,7 @@ def without_encoding(moments: ClassMoments) -> ClassMoments:
 
 def align_encodings(ours: TableMoments, theirs: TableMoments) -> tuple[TableMoments, TableMoments]:
     """Both over the same features."""
-    both = joined_encodings(ours.encoding, theirs.encoding)
+    both = merge_encodings(ours.encoding, theirs.encoding)
     names = both.encoding.features
     found = [
         TableMoments.from_moments(
@@ -138,12 +138,12 @@ def _valued(column: Column) -> tuple[str, ...]:
 def _referred(column: Column, share: Mapping[str, float]) -> Column:
     if column.kind != "category" or column.reference is not None:
         return column
-    named = dict(zip(column.kept, _valued(column), strict=True))
+    named = dict(zip(column.indicator_levels, _valued(column), strict=True))
     reference = max(column.levels, key=lambda level: share[named[level]])
-    fill = dict(zip(column.kept, column.fill, strict=False))
+    fill = dict(zip(column.indicator_levels, column.fill, strict=False))
     found = replace(column, reference=reference)
     return replace(
         found,
         features=tuple(name for name in column.features if name != named[reference]),
-        fill=tuple(fill[level] for level in found.kept) if fill else (),
+        fill=tuple(fill[level] for level in found.indicator_levels) if fill else (),
     )

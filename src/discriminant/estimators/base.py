@@ -63,8 +63,8 @@ from discriminant.moments.class_moments import ClassMoments, Detail
 from discriminant.moments.class_rows import ClassRows
 from discriminant.moments.probability_scores import max_and_argmax
 from discriminant.posterior import log_posterior, posterior
-from discriminant.table.blocks import Block, Features, Floats, Schema, dense, numbered
-from discriminant.table.memory import Table, open_features, open_table
+from discriminant.table.blocks import Block, Features, Floats, Schema, dense, numbered_names
+from discriminant.table.memory import Table, as_features, as_table
 
 F = TypeVar("F", bound=Callable[..., Any])
 Prior = npt.ArrayLike | Mapping[Any, float]  # (K,) in the order of the classes, or by label
@@ -243,7 +243,7 @@ class RowEstimator(EstimatorMixin, BaseEstimator):
     def _set_features(self, features: tuple[str, ...], named: bool | None = None) -> None:
         """Store the column names; without `named`, default names such as x0 do not count."""
         if named is None:
-            named = features != numbered(len(features))
+            named = features != numbered_names(len(features))
         self._schema = Schema(features, np.zeros(0), named)
         self._set_input_names(features, named=named)
 
@@ -261,7 +261,7 @@ class RowEstimator(EstimatorMixin, BaseEstimator):
 
     def _open_features(self, X: Any) -> Features:
         """Validate rows, and bring their columns into the order of the fit."""
-        features, names = open_features(X, match=self._schema)
+        features, names = as_features(X, match=self._schema)
         if features.shape[1] != self.n_features_in_:
             raise ShapeError.of_width(
                 features.shape[1], self.n_features_in_, self.__class__.__name__
@@ -285,7 +285,7 @@ class RowEstimator(EstimatorMixin, BaseEstimator):
         scores = map_rows(score_quietly, features, order="F")
         if not np.isfinite(scores).all():
             codes = np.zeros(features.shape[0], dtype=np.uint8)
-            Block(features[:], codes).blame(self._schema.features)
+            Block(features[:], codes).raise_bad_cell(self._schema.features)
             for row in np.flatnonzero(np.isnan(scores).reshape(len(scores), -1).any(axis=1)):
                 raise InfiniteValueError.of_row(int(row), self.__class__.__name__)
         return scores
@@ -572,7 +572,7 @@ class MomentClassifier(ClassifierMixin, RowEstimator):
         if partitioned is not None:
             return partitioned
         match = self._schema if more and hasattr(self, "_schema") else None
-        return open_table(
+        return as_table(
             X, y, weight=weight, labels=labels, name=self.__class__.__name__, match=match
         )
 
@@ -674,7 +674,7 @@ class IterativeClassifier(ClassifierMixin, IterativeEstimator):
     def _open_table(self, X: Any, y: Any, weight: Any) -> AnyTable:
         """Validate rows: two classes or more, each with rows of positive weight."""
         name = self.__class__.__name__
-        table = as_partitioned(X, y, weight) or open_table(X, y, weight=weight, name=name)
+        table = as_partitioned(X, y, weight) or as_table(X, y, weight=weight, name=name)
         if len(table) == 1:
             raise TooFewRowsError.of_one_row(name, 2)
         labels = table.schema.labels

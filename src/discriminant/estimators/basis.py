@@ -26,8 +26,8 @@ from discriminant.table.basis import (
     count_terms,
     readable_origin,
 )
-from discriminant.table.blocks import Features, Floats, Schema, dense, is_sparse, numbered
-from discriminant.table.memory import Table, open_features
+from discriminant.table.blocks import Features, Floats, Schema, dense, is_sparse, numbered_names
+from discriminant.table.memory import Table, as_features
 
 _BLOCK = 1 << 17  # numbers in a block of rows, so that it stays in the cache
 _SAMPLE = 1 << 13  # rows in the sample for k-means
@@ -289,13 +289,13 @@ class Basis(TransformerMixin, RowEstimator):
 
 def _open(X: Any) -> Table:
     """Validate rows without labels."""
-    features, names = open_features(X)
+    features, names = as_features(X)
     rows, width = features.shape
     if not rows:
         raise ShapeError.no_rows(rows)
     if not width:
         raise ShapeError.no_features(rows)
-    schema = Schema(numbered(width) if names is None else names, np.zeros(1), bool(names))
+    schema = Schema(numbered_names(width) if names is None else names, np.zeros(1), bool(names))
     return Table(schema, features, np.zeros(rows, dtype=np.uint8))
 
 
@@ -336,7 +336,7 @@ def _find_centres(table: Table, count: int, mean: Floats, spread: Floats, seed: 
 
 
 def _given_centres(centres: Any, schema: Schema) -> Floats:
-    features, _ = open_features(centres, match=schema)
+    features, _ = as_features(centres, match=schema)
     found = np.array(dense(features[:]), dtype=np.float64)
     if found.shape[1] != len(schema.features) or not len(found):
         raise BasisError.of_centres(found.shape, len(schema.features))

@@ -35,9 +35,9 @@ def export(model: Any, to: str, path: Any = None, **options: Any) -> str | bytes
     """
     made = _made(model, to, options)
     if path is not None:
-        from discriminant.table.files.atomic import write_whole
+        from discriminant.table.files.atomic import atomic_write_bytes
 
-        write_whole(path, made.encode() if isinstance(made, str) else made)
+        atomic_write_bytes(path, made.encode() if isinstance(made, str) else made)
     return made
 
 

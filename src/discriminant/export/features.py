@@ -18,7 +18,7 @@ from typing import Literal
 from discriminant.errors import ExportError
 from discriminant.models.expressions import Expression
 from discriminant.table.encoding import Column, Encoding
-from discriminant.table.files.csv_dialect import MISSING
+from discriminant.table.files.csv_dialect import MISSING_TEXTS
 from discriminant.table.labels import other_spellings
 from discriminant.table.text_values import number_signs
 
@@ -96,11 +96,11 @@ def _of_column(column: Column, encoding: Encoding) -> Iterator[FeatureSource]:
     filled = encoding.missing in ("mean", "indicator")
     fill: tuple[float | None, ...] = column.fill if filled else (None,) * len(column.features)
     signs = _signs(column, encoding)
-    absent = MISSING if encoding.missing_texts is None else encoding.missing_texts
+    absent = MISSING_TEXTS if encoding.missing_texts is None else encoding.missing_texts
     gone = () if signs is None else absent
     if column.kind == "category":
         spelled = _spelled(column)
-        for name, level, value in zip(column.features, column.kept, fill, strict=False):
+        for name, level, value in zip(column.features, column.indicator_levels, fill, strict=False):
             texts = tuple((text, 1.0) for text in spelled[level])
             yield FeatureSource(name, column.name, "text", value, texts, 0.0)
     elif column.kind == "ordered":

@@ -45,7 +45,7 @@ from discriminant.models.expressions import (
     topological_order,
 )
 from discriminant.moments.probability_scores import TIE
-from discriminant.table.blocks import numbered
+from discriminant.table.blocks import numbered_names
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -113,7 +113,7 @@ def _sources(model: Any) -> FeatureSources:
         raise ExportError.of_model(class_name(model))
     names = getattr(model, "feature_names_in_", None)
     if names is None:
-        return number_columns(numbered(int(model.n_features_in_)), named=False)
+        return number_columns(numbered_names(int(model.n_features_in_)), named=False)
     return number_columns([str(name) for name in names], named=True)
 
 

@@ -24,37 +24,39 @@ from discriminant.errors import ExportError
 from discriminant.export.features import FeatureSource
 from discriminant.export.plan import ExportPlan, Output, make_plan
 from discriminant.models.expressions import Expression, stored_ids
-from discriminant.table.sql_dialect import LARGEST, Database, database
+from discriminant.table.sql_dialect import LARGEST_DOUBLE, SqlDialect, sql_dialect
 
 _ARGUMENTS = 50  # of one function: SQLite takes 127
 
 
-def cell_sql(db: Database, source: FeatureSource) -> str:
+def cell_sql(db: SqlDialect, source: FeatureSource) -> str:
     """A feature from the cells of the table."""
     column = f"s.{db.identifier(source.column)}"
     if source.kind == "text":
         return _category(db, source, db.as_text(column))
     if source.kind == "missing":
         if source.signs is not None:
-            column = db.written_number(column, *source.signs, missing=source.missing)
-        return f"CASE WHEN {column} IS NULL THEN {db.typed(1.0)} ELSE {db.typed(0.0)} END"
-    ways = {"boolean": db.as_truth, "date": db.days}
+            column = db.parse_number(column, *source.signs, missing=source.missing)
+        one, zero = db.typed_number(1.0), db.typed_number(0.0)
+        return f"CASE WHEN {column} IS NULL THEN {one} ELSE {zero} END"
+    ways = {"boolean": db.as_boolean, "date": db.days}
     found = ways.get(source.kind, db.as_double)(column)
     if source.signs is not None:
-        found = db.written_number(column, *source.signs, missing=source.missing)
+        found = db.parse_number(column, *source.signs, missing=source.missing)
     if source.fill is None:
         return found
-    return f"CASE WHEN {db.is_missing(found)} THEN {db.typed(source.fill)} ELSE {found} END"
+    return f"CASE WHEN {db.is_missing(found)} THEN {db.typed_number(source.fill)} ELSE {found} END"
 
 
-def _category(db: Database, source: FeatureSource, column: str) -> str:
+def _category(db: SqlDialect, source: FeatureSource, column: str) -> str:
     """A number for each category."""
     whens = [
-        f"WHEN {column} IN ({', '.join(db.text(level) for level in levels)}) THEN {db.typed(value)}"
+        f"WHEN {column} IN ({', '.join(db.text(level) for level in levels)})"
+        f" THEN {db.typed_number(value)}"
         for value, levels in source.groups()
     ]
-    missing = "NULL" if source.fill is None else db.typed(source.fill)
-    other = "NULL" if source.other is None else db.typed(source.other)
+    missing = "NULL" if source.fill is None else db.typed_number(source.fill)
+    other = "NULL" if source.other is None else db.typed_number(source.other)
     return f"CASE WHEN {column} IS NULL THEN {missing} {' '.join(whens)} ELSE {other} END"
 
 
@@ -67,11 +69,11 @@ def balanced_join(terms: Sequence[str], sign: str) -> str:
     return found[0]
 
 
-def largest_sql(terms: list[str], db: Database) -> str:
+def largest_sql(terms: list[str], db: SqlDialect) -> str:
     """The largest of terms, in groups that a function takes."""
     while len(terms) > 1:
         groups = [terms[k : k + _ARGUMENTS] for k in range(0, len(terms), _ARGUMENTS)]
-        terms = [g[0] if len(g) == 1 else f"{db.larger}({', '.join(g)})" for g in groups]
+        terms = [g[0] if len(g) == 1 else f"{db.greatest}({', '.join(g)})" for g in groups]
     return terms[0]
 
 
@@ -107,7 +109,7 @@ def to_sql(
         that the model has. 'score' and 'label' of linear models need neither EXP nor LN, which
         some builds of SQLite lack.
     """
-    plan, spelled = make_plan(model, outputs), database(dialect)
+    plan, spelled = make_plan(model, outputs), sql_dialect(dialect)
     parts = (table,) if isinstance(table, str) else tuple(table)
     return _SQLWriter(plan, spelled, tuple(dict.fromkeys(keep))).select(parts)
 
@@ -124,7 +126,7 @@ class _Column:
 class _Names:
     """Names that a database keeps apart."""
 
-    def __init__(self, db: Database, taken: Sequence[str] = ()) -> None:
+    def __init__(self, db: SqlDialect, taken: Sequence[str] = ()) -> None:
         self.db = db
         self.taken = {self._folded(name) for name in (*taken, *db.reserved)}
 
@@ -143,9 +145,9 @@ class _Names:
         return name.casefold() if self.db.folds_case else name
 
     def _cut(self, name: str, suffix: str) -> str:
-        if self.db.most is None:
+        if self.db.max_name_bytes is None:
             return name
-        raw = name.encode("utf-8", "surrogatepass")[: self.db.most - len(suffix)]
+        raw = name.encode("utf-8", "surrogatepass")[: self.db.max_name_bytes - len(suffix)]
         return raw.decode("utf-8", "ignore")
 
 
@@ -154,7 +156,7 @@ class _SQLWriter:
     """The text of one SELECT, as it grows."""
 
     plan: ExportPlan
-    db: Database
+    db: SqlDialect
     keep: tuple[str, ...]
     columns: dict[Key, _Column] = field(default_factory=dict)
     refs: dict[Key, frozenset[Key]] = field(default_factory=dict)
@@ -230,7 +232,9 @@ class _SQLWriter:
         return f"CASE {code} {whens} END"
 
     def _literal(self, choice: Any) -> str:
-        return self.db.typed(choice) if isinstance(choice, float) else self.db.literal(choice)
+        return (
+            self.db.typed_number(choice) if isinstance(choice, float) else self.db.literal(choice)
+        )
 
     def _guarded(self, text: str) -> str:
         return f"CASE WHEN {self._s(self._complete_name())} THEN {text} END"
@@ -245,7 +249,7 @@ class _SQLWriter:
         used = [key for key in self.columns if key[0] == id(self.plan.x)]
         checked = [key for key in used if self.plan.sources[key[1]].kind != "missing"]
         checked += self._checks({self.plan.sources[place].column for _, place in used})
-        tests = [f"ABS({self._s(self.columns[key].name)}) <= {LARGEST}" for key in checked]
+        tests = [f"ABS({self._s(self.columns[key].name)}) <= {LARGEST_DOUBLE}" for key in checked]
         text = balanced_join(tests, " AND ") if tests else "1 = 1"
         self.columns[COMPLETE] = _Column(self._complete_name(), f"({text})", 1)
         self.refs[COMPLETE] = frozenset(checked)
@@ -365,12 +369,12 @@ class _SQLWriter:
     def _typed(self, step: Expression, place: int) -> str:
         if step.op != "constant":
             return self.text(step, place)
-        return self.db.typed(float(step.constants[0][0 if step.width == 1 else place]))
+        return self.db.typed_number(float(step.constants[0][0 if step.width == 1 else place]))
 
     def _less(self, step: Expression, place: int) -> str:
         term, constant = self.text(step.operands[0], place), step.operands[1]
         value = float(constant.constants[0][0 if constant.width == 1 else place])
-        return self.db.minus(term, value) if value else term
+        return self.db.subtract(term, value) if value else term
 
     def _affine(self, step: Expression, place: int) -> str:
         coef, intercept = step.constants[0][place], float(step.constants[1][place])
@@ -379,7 +383,7 @@ class _SQLWriter:
             for j in np.flatnonzero(coef)
         ]
         if not terms:
-            return self.db.typed(intercept)
+            return self.db.typed_number(intercept)
         if intercept:
             terms.append(self.db.number(intercept))
         return balanced_join(terms, " + ")
@@ -387,12 +391,14 @@ class _SQLWriter:
     def _squares(self, step: Expression, place: int) -> str:
         each = [self.text(step.operands[0], i) for i in range(step.operands[0].width)]
         return (
-            balanced_join([f"{one} * {one}" for one in each], " + ") if each else self.db.typed(0.0)
+            balanced_join([f"{one} * {one}" for one in each], " + ")
+            if each
+            else self.db.typed_number(0.0)
         )
 
     def _sum(self, step: Expression, place: int) -> str:
         each = [self.text(step.operands[0], i) for i in range(step.operands[0].width)]
-        return balanced_join(each, " + ") if each else self.db.typed(0.0)
+        return balanced_join(each, " + ") if each else self.db.typed_number(0.0)
 
     def _first_max(self, of: Expression) -> str:
         each = [self.text(of, i) for i in range(of.width)]

@@ -42,11 +42,11 @@ from discriminant.extreme.top_k import FrequencyBin, TopK
 from discriminant.report.format import count_range, percent, whole
 from discriminant.study.sources import label_columns, reject_table
 from discriminant.study.writers import ArrowWriter, safe_cell
-from discriminant.table.files.atomic import replacing
+from discriminant.table.files.atomic import atomic_write
 from discriminant.table.files.svmlight import (
-    First,
+    FirstFeature,
     LabelledRows,
-    pieces_of,
+    line_blocks,
     read_svmlight_sets,
     read_xmc,
     svmlight_blocks,
@@ -57,7 +57,7 @@ Progress = Callable[[int, int], object]
 _ARROW = (".parquet", ".arrow", ".feather")
 
 
-def read_labelled(source: Any, *, first: First = "auto") -> LabelledRows:
+def read_labelled(source: Any, *, first: FirstFeature = "auto") -> LabelledRows:
     """All rows of a file of sparse rows, with their label sets."""
     path = one_file(source)
     found = read_xmc(path) if is_xmc(path) else read_svmlight_sets(path, first=first)
@@ -73,7 +73,7 @@ def is_xmc(path: Any) -> bool:
 
 def head_of(path: Any) -> tuple[int, ...] | None:
     """Rows, features and labels as told by the first line of XMC text; None of other files."""
-    for piece in pieces_of(path):
+    for piece in line_blocks(path):
         words = piece.split(b"\n", 1)[0].split()
         found = len(words) == 3 and all(word.isdigit() for word in words)
         return tuple(int(word) for word in words) if found else None
@@ -100,7 +100,7 @@ def answered_labels(
     rows, counts = 0, Counter[str]()
     names = label_columns(k)
     texts = np.array([str(label) for label in model.classes_.tolist()] + [""], dtype=object)
-    with replacing(out) as file:
+    with atomic_write(out) as file:
         sheet = _sheet(file, Path(out), names, safe)
         for block, of in labelled_blocks(model, one_file(source)):
             codes, scores = model.predict_topk(block.features, k=k)
@@ -144,8 +144,8 @@ def _blocks(model: LabelTree, path: Any) -> Iterator[tuple[LabelledRows, int]]:
         yield block, head[0]
 
 
-def _first_feature(model: LabelTree) -> First:
-    first: First = getattr(model, "first_feature_", "auto")
+def _first_feature(model: LabelTree) -> FirstFeature:
+    first: FirstFeature = getattr(model, "first_feature_", "auto")
     if first not in ("auto", 0, 1):
         raise OptionError.of("first_feature_", first, "0 or 1")
     return first

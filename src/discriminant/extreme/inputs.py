@@ -41,8 +41,8 @@ from discriminant.table.blocks import (
     canonical_rows,
     dense,
     is_sparse,
-    native,
-    numbered,
+    native_numbers,
+    numbered_names,
 )
 from discriminant.table.labels import encode_labels
 
@@ -114,8 +114,8 @@ def as_rows(
         finite = finite and bool(np.isfinite(values[: rows.indptr[-1]]).all())
     if not finite:
         _blame(rows, names)
-    places, starts = native(rows.indices), native(rows.indptr)
-    return Entries(native(values), places[: len(values)], starts, rows.shape)
+    places, starts = native_numbers(rows.indices), native_numbers(rows.indptr)
+    return Entries(native_numbers(values), places[: len(values)], starts, rows.shape)
 
 
 def check_sizes(rows: sparse.csr_matrix, *, names: tuple[str, ...] | None) -> None:
@@ -184,7 +184,7 @@ def _looked_at(rows: Any) -> bool:
 
     n, width = rows.shape
     values = rows.data if rows.data.dtype in _REAL else np.empty(0, np.float32)
-    starts, places, values = (native(held) for held in (rows.indptr, rows.indices, values))
+    starts, places, values = (native_numbers(held) for held in (rows.indptr, rows.indices, values))
     fault = loops.fault_of(starts, places, values, len(rows.data), n, width)
     if fault == loops.POINTERS:
         raise LabelTreeError.invalid_sparse_rows("its row pointers do not rise from 0")
@@ -199,7 +199,9 @@ def _blame(features: Any, names: tuple[str, ...] | None) -> None:
     """Raise the error that names the cell."""
     whole = features[:] if not is_sparse(features) else features
     codes = np.zeros(features.shape[0], np.uint8)
-    Block(whole, codes).blame(numbered(features.shape[1]) if names is None else names)
+    Block(whole, codes).raise_bad_cell(
+        numbered_names(features.shape[1]) if names is None else names
+    )
     found = features.tocoo()
     at = int(np.flatnonzero(np.abs(found.data) > np.finfo(np.float32).max)[0])
     raise LabelTreeError.overflows_float32(int(found.row[at]), _named(names, int(found.col[at])))

@@ -72,8 +72,8 @@ from discriminant.extreme.model.tree import (
 )
 from discriminant.extreme.summary import ForestSummary
 from discriminant.moments.class_moments import ClassMoments
-from discriminant.table.blocks import Floats, Labels, Schema, numbered
-from discriminant.table.memory import open_features, open_table
+from discriminant.table.blocks import Floats, Labels, Schema, numbered_names
+from discriminant.table.memory import as_features, as_table
 
 TREES = ("balanced", "wide", "huffman", "one-vs-rest", "moments")
 CHOICES = {
@@ -245,7 +245,7 @@ class LabelAnswers(RowEstimator):
             features, given = X, None
         else:
             match = None if names is None else Schema(tuple(names.tolist()), np.zeros(0), True)
-            features, given = open_features(X, match=match)
+            features, given = as_features(X, match=match)
         if len(features.shape) != 2 or features.shape[1] != self.n_features_in_:
             raise ShapeError.of_width(features.shape[-1], self.n_features_in_, type(self).__name__)
         if features.shape[0] == 0:
@@ -595,7 +595,7 @@ class LabelTree(ClassifierMixin, LabelAnswers):
             raise MomentsMismatchError.needs_detail("LabelTree", "pooled", moments.detail)
         with merge_warnings():
             tree, centre = separated(moments)
-        named = moments.features != numbered(len(moments.features))
+        named = moments.features != numbered_names(len(moments.features))
         scale = np.array([centre, np.ones_like(centre)])
         self._hold((tree,), len(moments.features), moments.features if named else None, scale)
         self.classes_, self.kind_ = moments.labels, "one"
@@ -682,7 +682,7 @@ class LabelTree(ClassifierMixin, LabelAnswers):
         if table is None:
             if open_labels(y, name=type(self).__name__).kind != "one":
                 raise LabelTreeError.moments_of_sets()
-            table = open_table(X, y, name=type(self).__name__)
+            table = as_table(X, y, name=type(self).__name__)
         if len(table) == 1:
             raise TooFewRowsError.of_one_row(type(self).__name__, 3)
         if len(table.schema.labels) < 2:
@@ -714,7 +714,7 @@ class LabelTree(ClassifierMixin, LabelAnswers):
         self, X: Any, y: Any
     ) -> tuple[sparse.csr_matrix, tuple[str, ...] | None, LabelSets, Floats | None]:
         """Rows and labels at the door."""
-        features, names = open_features(X)
+        features, names = as_features(X)
         N, d = features.shape
         if not N:
             raise ShapeError.no_rows(N)

@@ -43,7 +43,7 @@ from scipy import sparse
 
 from discriminant.errors import LabelError, OptionError, RankedLabelsError
 from discriminant.table.blocks import Floats, Labels, canonical_rows
-from discriminant.table.labels import check_kinds, encode_labels
+from discriminant.table.labels import check_same_kind, encode_labels
 
 _SETS = (set, frozenset, list, tuple, np.ndarray)
 
@@ -103,7 +103,7 @@ def _of_names(names: Any, ends: Any, known: Labels) -> Any:
     if len(place) < len(known):
         raise LabelError.duplicate_classes(known.tolist())
     labels, codes = encode_labels(names) if len(names) else (known[:0], np.zeros(0, np.intp))
-    check_kinds(labels, known)
+    check_same_kind(labels, known)
     unknown = [label for label in labels.tolist() if label not in place]
     if unknown:
         raise RankedLabelsError.unknown(unknown, len(known))

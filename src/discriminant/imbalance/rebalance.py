@@ -288,7 +288,7 @@ class SubsetsReading:
         cells = block.features.data if is_sparse(block.features) else block.features
         with np.errstate(over="ignore", invalid="ignore"):
             if not np.isfinite(np.sum(cells, dtype=np.float64)):
-                block.blame(self.moments.features)
+                block.raise_bad_cell(self.moments.features)
 
 
 def _taken(block: Block, subset: Places) -> Block:

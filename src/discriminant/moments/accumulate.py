@@ -329,7 +329,7 @@ class MomentsReading:
             else:
                 gather_classes(found, block)
         if not np.isfinite(found.mean).all():
-            block.blame(self.features)
+            block.raise_bad_cell(self.features)
         return found
 
 

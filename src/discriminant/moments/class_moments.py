@@ -59,7 +59,7 @@ from numpy.linalg import eigvalsh
 from discriminant.errors import LabelError, MomentsMismatchError, OptionError, PrecisionLostError
 from discriminant.moments.anchor import Anchor
 from discriminant.table.blocks import Floats, Labels
-from discriminant.table.labels import encode_labels, joined, same_labels
+from discriminant.table.labels import encode_labels, same_labels, union_labels
 
 
 def align(ours: ClassMoments, theirs: ClassMoments) -> tuple[ClassMoments, ClassMoments]:
@@ -71,7 +71,7 @@ def align(ours: ClassMoments, theirs: ClassMoments) -> tuple[ClassMoments, Class
     if ours.detail != theirs.detail:
         raise MomentsMismatchError.of_detail(ours.detail, theirs.detail)
     if not same_labels(ours.labels, theirs.labels):
-        labels = joined(ours.labels, theirs.labels)
+        labels = union_labels(ours.labels, theirs.labels)
         ours, theirs = ours.over(labels), theirs.over(labels)
     if ours.anchor.same_as(theirs.anchor):
         return ours, theirs

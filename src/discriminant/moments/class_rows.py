@@ -32,7 +32,7 @@ from discriminant.moments.class_moments import (
     merge_labels,
 )
 from discriminant.table.blocks import Block, Floats, Labels
-from discriminant.table.labels import joined, same_labels
+from discriminant.table.labels import same_labels, union_labels
 
 _EPS = float(np.finfo(np.float64).eps)
 _HUGE, _FAINT = 1e125, 1e-125  # sums of squares beyond these overflow or vanish, squared again
@@ -256,7 +256,7 @@ class RowsReading:
         """The rows of one block that have a weight."""
         offsets = self.anchor.offsets(block.features)
         if not np.isfinite(offsets).all():
-            block.blame(self.features)
+            block.raise_bad_cell(self.features)
         weights = np.ones(len(block)) if block.weight is None else block.weight
         codes = block.codes.astype(np.intp)
         found = ClassRows(self.labels, self.features, self.anchor, codes, weights, offsets)
@@ -271,7 +271,7 @@ def _aligned(ours: ClassRows, theirs: ClassRows) -> tuple[ClassRows, ClassRows]:
         raise MomentsMismatchError.of_detail(ours.detail, theirs.detail)
     labels = ours.labels
     if not same_labels(labels, theirs.labels):
-        labels = joined(ours.labels, theirs.labels)
+        labels = union_labels(ours.labels, theirs.labels)
     ours, theirs = ours.over(labels), theirs.over(labels)
     anchor = ours.anchor
     if not len(ours.codes):

@@ -30,7 +30,7 @@ from discriminant.errors import MomentsMismatchError
 from discriminant.moments.anchor import Anchor
 from discriminant.moments.probability_scores import BINS, ProbabilityScores
 from discriminant.table.blocks import Block, Codes, Features, Floats, Labels, Places
-from discriminant.table.labels import joined
+from discriminant.table.labels import union_labels
 
 Actions = tuple[Hashable, ...]
 
@@ -126,7 +126,7 @@ class Tally:
 
     def __add__(self, other: Tally) -> Self:
         """Over the rows of both."""
-        labels = joined(self.labels, other.labels)
+        labels = union_labels(self.labels, other.labels)
         others = {*self.others, *other.others}.difference(labels.tolist())
         one, two = self.among(labels, others), other.among(labels, others)
         return replace(

@@ -88,7 +88,7 @@ class HeldOutReading:
     def read(self, block: Block) -> HeldOutSums:
         """Of the rows of one block; without folds, all rows are of fold 0."""
         if block.fold is None:
-            block = block.dealt(np.zeros(len(block), dtype=np.intp))
+            block = block.with_folds(np.zeros(len(block), dtype=np.intp))
         if not len(block):
             return self.empty()
         folds = [*split_by_fold(block)]

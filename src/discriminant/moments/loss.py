@@ -341,7 +341,7 @@ class _Running:
         scores += reading.intercept[:, None]
         local = reading.loss.at(scores, tile, want=reading.want)
         if not np.isfinite(local.loss):
-            tile.blame(reading.features)
+            tile.raise_bad_cell(reading.features)
         gradient = np.vstack([_sums(rows, local.slope), local.slope.sum(axis=1)])
         curvature = None if local.curvature is None else self._curvature(rows, local)
         weight = float(len(tile)) if tile.weight is None else float(tile.weight.sum())
@@ -429,7 +429,7 @@ class TransformedReading:
     def _turned(self, tile: Block) -> Block:
         found = np.dot(self.anchor.offsets(tile.features), self.frame[:-1]) + self.frame[-1]
         if not np.isfinite(found).all():
-            tile.blame(self.features)
+            tile.raise_bad_cell(self.features)
         return replace(tile, features=found)
 
 

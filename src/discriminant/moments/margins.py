@@ -337,7 +337,7 @@ class MarginReading:
         scores = offsets @ self.coef.T
         scores += self.intercept
         if not np.isfinite(scores).all():
-            tile.blame(self.features)
+            tile.raise_bad_cell(self.features)
         own = codes[:, None]
         margins = np.take_along_axis(scores, own, axis=1) - scores
         size = np.abs(offsets, out=offsets) @ np.abs(self.coef.T)

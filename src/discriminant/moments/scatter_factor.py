@@ -92,7 +92,7 @@ class ColumnSumsReading:
             apart = rows.data - self.centre[rows.indices]
             squares = np.bincount(rows.indices, each * apart * apart, minlength=d)
         if not np.isfinite(total).all():
-            block.blame(self.features)
+            block.raise_bad_cell(self.features)
         stored = np.bincount(rows.indices, each, minlength=d)
         squares += (weight.sum() - stored) * self.centre**2
         sums = np.asarray([total, squares], dtype=np.float64)
@@ -229,7 +229,7 @@ class ScatterFactorReading:
         u, v = row_offsets(tile, self.anchor, self.coding)
         found = np.hstack([np.ones((len(tile), 1)), u, v])
         if not np.isfinite(found).all():
-            tile.blame(self.columns)
+            tile.raise_bad_cell(self.columns)
         return found if tile.weight is None else found * np.sqrt(tile.weight)[:, None]
 
 

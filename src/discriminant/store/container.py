@@ -42,7 +42,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discriminant.errors import StateError, StoredFileError, WriteError, check_file_name
-from discriminant.table.files.atomic import NOT_LINKED, locked, real_place, replacing
+from discriminant.table.files.atomic import NO_FOLLOW, try_lock, resolve_links, atomic_write
 
 VERSION = 1
 MAGIC = b'{"__metadata__":{"format":"discriminant","version":"'  # from byte 8 on
@@ -416,7 +416,7 @@ def _stranger(first: bytes, path: object) -> StoredFileError:
 @contextmanager
 def lock_for_writing(path: Path) -> Iterator[Path]:
     """Lock a path for writing; raise at once if it cannot be written. Follows links."""
-    path = real_place(path)
+    path = resolve_links(path)
     kind = kind_of_file(path)
     if kind not in (None, "file"):
         raise WriteError.not_a_file(path, str(kind))
@@ -449,7 +449,7 @@ def write_file(
     """Write a locked file; return its digest."""
     size = len(header) + sum(values.nbytes for values in arrays)
     try:
-        with replacing(path, size=size, alone=True) as file:
+        with atomic_write(path, size=size, alone=True) as file:
             return _fill_file(file.fileno(), header, digest_at, arrays)
     except WriteError:
         raise
@@ -484,10 +484,10 @@ def _locked(lock: Path, path: Path) -> int:
     """Acquire a lock file; the error names the process that holds it otherwise."""
     while True:
         try:
-            held = os.open(lock, os.O_RDWR | os.O_CREAT | NOT_LINKED, 0o600)
+            held = os.open(lock, os.O_RDWR | os.O_CREAT | NO_FOLLOW, 0o600)
         except OSError as fault:
             raise WriteError.closed_folder(path, path.parent, fault) from None
-        if not locked(held):
+        if not try_lock(held):
             pid = os.read(held, 20).decode("ascii", "replace").strip()
             os.close(held)
             raise WriteError.locked(path, pid)

@@ -48,7 +48,7 @@ def study(
     engine
         Who reads: 'memory', 'files', 'dask', 'spark' or 'sql'. None: files of up to 256 MB, or an
         eighth of the memory that is free, are read into memory; the rest stays where it is, and
-        is read in parts (`study.opened.said` tells).
+        is read in parts (`study.opened.notes` tells).
     checkpoint
         A folder in which sums over rows in parts are kept, so that a run that was stopped goes on
         where it was; `study.complete()` removes it.

@@ -48,7 +48,7 @@ from discriminant.report.format import (
 from discriminant.report.sections.comparison import held_auc, log_odds, surface_facts
 from discriminant.study.models import StudyModel
 from discriminant.table.blocks import Floats
-from discriminant.table.cells import pandas
+from discriminant.table.cells import import_pandas
 
 LEVEL = 0.95
 
@@ -269,7 +269,7 @@ class Comparison(PrintedResult):
 
     def frame(self) -> Any:
         """A pandas frame, a row for each model."""
-        return pandas().DataFrame(self._records()).set_index("name")
+        return import_pandas().DataFrame(self._records()).set_index("name")
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers, lists and texts."""

@@ -50,13 +50,13 @@ from discriminant.posterior import gives_posterior
 from discriminant.report.format import duration
 from discriminant.study.sources import label_columns, reject_csv_options, reject_sparse_file
 from discriminant.study.writers import ArrowWriter, CsvWriter, TableWriter
-from discriminant.table.cells import Frame, from_arrow, pandas
-from discriminant.table.column_types import Wishes
+from discriminant.table.cells import Frame, columns_from_arrow, import_pandas
+from discriminant.table.column_types import ReadOptions
 from discriminant.table.encoding import Column, Encoding
-from discriminant.table.files.atomic import replacing
-from discriminant.table.files.dataset import File, Filed, filed, listed
-from discriminant.table.files.formats import Format
-from discriminant.table.files.splits import CsvPart, Recut
+from discriminant.table.files.atomic import atomic_write
+from discriminant.table.files.dataset import Dataset, DatasetFile, list_files, open_dataset
+from discriminant.table.files.formats import FileFormat
+from discriminant.table.files.splits import CsvPart, SplitError
 from discriminant.table.open import read_frame
 
 
@@ -65,7 +65,7 @@ class DatabaseRows:
     """The rows of a table, a view or a query."""
 
     source: SqlSource
-    files: tuple[File, ...] = ()
+    files: tuple[DatasetFile, ...] = ()
     counted: bool = False  # to count them may take as long as to read them
 
     @classmethod
@@ -91,12 +91,12 @@ class DatabaseRows:
         place = 0
         with closing(self.source.stream_tables(columns)) as tables:
             for table in tables:
-                yield table, Frame(from_arrow(table), table.num_rows, start=place)
+                yield table, Frame(columns_from_arrow(table), table.num_rows, start=place)
                 place += table.num_rows
 
 
 Progress = Callable[[int, int], object]
-Rows = Filed | DatabaseRows
+Rows = Dataset | DatabaseRows
 _READ_AGAIN = 1 << 28  # bytes; up to so many a fault is told as of the whole file
 
 
@@ -182,14 +182,14 @@ def predict_file(
         reject_csv_options(style)
         return answering.write(DatabaseRows.of(source), told)
     reject_sparse_file(source)
-    found = filed(listed(source), style)
-    wishes = Wishes(missing_texts=columns.missing_texts, thousands=thousands)
-    found = found.wishing(wishes, columns)
+    found = open_dataset(list_files(source), style)
+    wishes = ReadOptions(missing_texts=columns.missing_texts, thousands=thousands)
+    found = found.with_options(wishes, columns)
     while True:
         try:
             return answering.write(found, told)
-        except Recut as other:
-            found = found.cut_again(other)
+        except SplitError as other:
+            found = found.split_again(other)
 
 
 def with_encoding(model: Any) -> tuple[Any, Encoding]:
@@ -239,7 +239,7 @@ class _FilePredictor:
     def write(self, source: Rows, progress: Progress) -> PredictedRows:
         """Read, answer and write, some rows at a time."""
         self._check_names(source)
-        with replacing(self.out) as file:
+        with atomic_write(self.out) as file:
             sheet = self._sheet(file, source)
             try:
                 rows, counts = self._fill(sheet, source, progress)
@@ -280,7 +280,7 @@ class _FilePredictor:
             begun = place
             for table in part.tables(wanted):
                 frame = part.frame(table, place=place - begun)
-                yield table, replace(frame, start=place, left_out=others)
+                yield table, replace(frame, start=place, excluded=others)
                 place, others = place + len(frame), ()
             part.identity.check()
 
@@ -304,7 +304,7 @@ class _FilePredictor:
     def _sheet(self, file: Any, source: Rows) -> TableWriter:
         if self.out.suffix in (".parquet", ".arrow", ".feather"):
             return ArrowWriter(file, parquet=self.out.suffix == ".parquet")
-        formats: list[Format] = []
+        formats: list[FileFormat] = []
         if self._passes(source):
             formats = [one.format for one in source.files]
         names = [*source.names, *self._added()]
@@ -321,7 +321,7 @@ class _FilePredictor:
     def _said(self, frame: Frame) -> dict[str, Any]:
         model, prefix = self.model, self.prefix
         used = tuple(
-            frame[column.name] for column in self.encoding.used if column.name in frame.places
+            frame[column.name] for column in self.encoding.used if column.name in frame.positions
         )
         if frame.start:  # what is too much is told once
             frame = replace(frame, columns=used)
@@ -332,7 +332,7 @@ class _FilePredictor:
         found: dict[str, Any] = {
             f"{prefix}predicted": predicted if numbers else _texts(predicted),
         }
-        frame = replace(frame, columns=used, left_out=())
+        frame = replace(frame, columns=used, excluded=())
         if has_decision(model):
             found[f"{prefix}decision"] = _texts(model.decide(frame))
         if self._few:
@@ -393,9 +393,9 @@ def _name(source: Rows) -> str:
 
 def _total(source: Rows) -> int:
     """Rows in all, where they are counted; else 0."""
-    if isinstance(source, DatabaseRows) or not source.counted:
+    if isinstance(source, DatabaseRows) or not source.knows_row_count:
         return 0
-    return sum(part.share for part in source.parts())
+    return sum(part.size for part in source.parts())
 
 
 def _texts(values: Any) -> list[str]:
@@ -475,7 +475,7 @@ class _FramePredictor:
 
     def meta(self, frame: Any) -> Any:
         """No rows, but the columns and their types."""
-        frames = pandas()
+        frames = import_pandas()
         kinds = [self._labels(), *(["U"] if has_decision(self.model) else [])]
         kinds += ["f"] * (len(self.names) - len(kinds))
         made = {"f": "float64", "i": "int64", "b": "bool"}

@@ -46,10 +46,10 @@ from discriminant.report.sections.features import (
 from discriminant.report.sections.space import space_section
 from discriminant.study.compare import ComparisonRun
 from discriminant.study.comparison import Choice, Comparison
-from discriminant.table.files.atomic import write_whole
-from discriminant.table.files.csv import lines_at
+from discriminant.table.files.atomic import atomic_write_bytes
+from discriminant.table.files.csv import lines_of_rows
 from discriminant.table.memory import Table
-from discriminant.table.open import Opened
+from discriminant.table.open import EncodedTable
 
 _SQL = 40_000  # characters on a page
 _LINES = 200_000  # rows of a file that is read again to tell lines
@@ -66,7 +66,7 @@ class ReportedStudy(Protocol):
     options: dict[str, Any]  # of the decision: cost, reject
 
     @property
-    def opened(self) -> Opened: ...
+    def opened(self) -> EncodedTable: ...
 
     @property
     def rows(self) -> AnyTable: ...
@@ -97,7 +97,7 @@ def report_facts(
         columns=opened.encoding.columns,
         missing={column.name: column.missing for column in opened.encoding.columns},
         rows_read=opened.rows_read,
-        said=[*map(plain_reason, opened.said), *excluded_models(compared.left_out)],
+        said=[*map(plain_reason, opened.notes), *excluded_models(compared.left_out)],
         warnings=study.warnings,
     )
     with capture_warnings():  # what there is to know is a finding, or a note
@@ -181,7 +181,7 @@ def decision_model(study: ReportedStudy) -> Any:
 
 def write_text(path: Path, text: str) -> None:
     """A file that is there whole or not at all."""
-    write_whole(path, text.encode("utf-8"))
+    atomic_write_bytes(path, text.encode("utf-8"))
 
 
 def _space(study: ReportedStudy, comparison: Any) -> SpaceFacts | None:
@@ -281,14 +281,14 @@ def _among(study: ReportedStudy, table: Table) -> str:
 def _lines(study: ReportedStudy, table: Table) -> Lines | None:
     """What tells the lines of the file that rows begin in, of a CSV that is not too long."""
     opened = study.opened
-    format, kept = opened.format, opened.kept
+    format, kept = opened.format, opened.kept_rows
     if format is None or format.kind != "csv" or opened.rows_read > _LINES:
         return None
     if table is not opened.table:
         return None
 
     def lines(rows: Sequence[int]) -> list[int]:
-        return lines_at(format, list(rows) if kept is None else kept[list(rows)].tolist())
+        return lines_of_rows(format, list(rows) if kept is None else kept[list(rows)].tolist())
 
     return lines
 

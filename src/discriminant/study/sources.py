@@ -37,10 +37,10 @@ from discriminant.engines.sql import Query, sql
 from discriminant.errors import CommandError, EngineError, OptionError, SparseFileError
 from discriminant.moments.class_moments import Detail
 from discriminant.redaction import masked, register, split_table
-from discriminant.table.files.formats import is_stored
-from discriminant.table.files.svmlight import pieces_of
-from discriminant.table.open import Opened, is_path, open_source, read_frame
-from discriminant.table.partitioned import Source
+from discriminant.table.files.formats import is_model_file
+from discriminant.table.files.svmlight import line_blocks
+from discriminant.table.open import EncodedTable, is_path, open_source, read_frame
+from discriminant.table.partitioned import PartitionedSource
 
 SMALL = 1 << 28  # bytes of a file that is read into memory whatever there is of it
 _SHARE = 8  # of the memory that is free, for a file
@@ -54,7 +54,7 @@ class StudySource:
     """A source that was read once."""
 
     name: str  # for people
-    opened: Opened  # the rows in memory: all of them, or some
+    opened: EncodedTable  # the rows in memory: all of them, or some
     partitioned: PartitionedTable | None = None  # all of them, where these are in parts
 
     @property
@@ -75,7 +75,7 @@ class StudySource:
                 " Models that must see rows are fitted to a sample of "
                 f"{len(self.partitioned.sample):,} rows from all partitions; figures show it."
             )
-        return replace(self, opened=replace(self.opened, said=(*self.opened.said, said)))
+        return replace(self, opened=replace(self.opened, notes=(*self.opened.notes, said)))
 
     def complete(self) -> None:
         """Remove the checkpoint, if there is one: all that was to be done is done."""
@@ -133,7 +133,7 @@ def open_partitions(
     table: Any = None,
     query: Any = None,
     progress: Callable[[int, int | None], None] | None = None,
-) -> Source:
+) -> PartitionedSource:
     """The parts of a source, none of which is read yet."""
     source = resolve_database(source, table, query)
     way = choose_engine(source, engine=engine, in_parts=True)
@@ -232,10 +232,10 @@ def _same(source: PartitionedTable, target: str, reading: Mapping[str, Any]) -> 
     return source
 
 
-def _some(found: PartitionedTable, way: str) -> Opened:
+def _some(found: PartitionedTable, way: str) -> EncodedTable:
     """Some rows in memory, with what is to be said of all."""
     told = (*found.notes, f"The {len(found):,} rows are read in parts ({way}).")
-    return Opened(found.sample, found.plan.encoding, told, None, found.rows_read)
+    return EncodedTable(found.sample, found.plan.encoding, told, None, found.rows_read)
 
 
 def _fits(path: str) -> bool:
@@ -249,17 +249,17 @@ def _fits(path: str) -> bool:
     return size <= max(SMALL, free_memory() // _SHARE)
 
 
-def _column(opened: Opened, source: Any, name: str) -> Any:
+def _column(opened: EncodedTable, source: Any, name: str) -> Any:
     """Fold of each row by a column, which is read as the other columns were."""
     frame, _ = read_frame(source, format=opened.format)
     if name not in frame.names:
         raise OptionError.of("folds", name, "how many, or the name of a column")
     cells = frame[name].as_text()
-    if cells.gaps:
-        raise OptionError.of("folds", name, f"a column without gaps (there are {cells.gaps})")
+    if cells.n_missing:
+        raise OptionError.of("folds", name, f"a column without gaps (there are {cells.n_missing})")
     places = {level: f for f, level in enumerate(sorted(cells.levels))}
     folds = np.array([places[level] for level in cells.levels], dtype=np.intp)[cells.values]
-    return folds if opened.kept is None else folds[opened.kept]
+    return folds if opened.kept_rows is None else folds[opened.kept_rows]
 
 
 def _number(path: str, name: str, unit: int) -> int | None:
@@ -290,7 +290,7 @@ def reject_sparse_file(source: Any) -> None:
     """Say of a file of sparse rows that it is no table."""
     if isinstance(source, list | tuple) and len(source) == 1:
         source = source[0]
-    if is_path(source) and os.path.isfile(source) and not is_stored(source):
+    if is_path(source) and os.path.isfile(source) and not is_model_file(source):
         kind = sniff_first_line(source)
         if kind in ("XMC text", "svmlight"):
             raise CommandError.sparse_rows(source, kind)
@@ -319,7 +319,7 @@ def label_columns(k: int, prefix: str = "") -> list[str]:
 
 def _first_words(path: Any) -> list[bytes]:
     """Of the first line that holds some; none of a file without."""
-    for piece in pieces_of(path):
+    for piece in line_blocks(path):
         for line in piece.split(b"\n", 1000):
             words = line.partition(b"#")[0].split()
             if words:

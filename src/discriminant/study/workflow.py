@@ -34,7 +34,7 @@ from discriminant.study.models import StudyModel, candidate_models, resolve_mode
 from discriminant.study.predict import ProgressRate
 from discriminant.study.report import explanation, report_facts, write_report
 from discriminant.study.sources import StudySource, open_study_source, study_folds
-from discriminant.table.open import Opened
+from discriminant.table.open import EncodedTable
 
 _MOST = 50_000  # rows that a model which reads rows is fitted to, in each training part
 
@@ -115,7 +115,7 @@ class Study:
         )
 
     @property
-    def opened(self) -> Opened:
+    def opened(self) -> EncodedTable:
         """The rows in memory, what the columns became, and what was said of it."""
         return self.study_source.opened
 

@@ -17,9 +17,9 @@ from typing import Any, BinaryIO, Protocol
 
 from discriminant.errors import FileError
 from discriminant.table.cells import Cells, Frame
-from discriminant.table.files.csv_dialect import field_limit, is_number
-from discriminant.table.files.formats import Format
-from discriminant.table.files.text import Stream
+from discriminant.table.files.csv_dialect import is_number, large_field_limit
+from discriminant.table.files.formats import FileFormat
+from discriminant.table.files.text import TextStream
 
 _RISKY = ("=", "+", "-", "@", "\t", "\r", "\n", "\0", "＝", "＋", "－", "＠")
 _FIRST = frozenset(_RISKY)
@@ -56,7 +56,7 @@ class CsvWriter:
     """A CSV, in UTF-8; of rows that were a CSV with their cells as they stand there."""
 
     def __init__(
-        self, file: BinaryIO, names: Sequence[str], *, safe: bool, formats: Sequence[Format]
+        self, file: BinaryIO, names: Sequence[str], *, safe: bool, formats: Sequence[FileFormat]
     ) -> None:
         self.safe = safe
         texts = bool(formats) and formats[0].dialect is not None
@@ -168,16 +168,16 @@ def _plain(table: Any) -> Any:
     return table
 
 
-def _written(formats: Iterable[Format]) -> Generator[list[str], None, None]:
+def _written(formats: Iterable[FileFormat]) -> Generator[list[str], None, None]:
     """Rows of CSV files as they stand there."""
     for format in formats:
         dialect = format.dialect
         assert dialect is not None
-        stream = Stream(
+        stream = TextStream(
             format.path, gzip=format.gzip, encoding=format.encoding, quote=dialect.quote
         )
         with (
-            field_limit(),
+            large_field_limit(),
             io.TextIOWrapper(io.BufferedReader(stream), "utf-8", newline="") as text,
         ):
             rows = csv.reader(text, delimiter=dialect.delimiter, quotechar=dialect.quote)

@@ -75,7 +75,7 @@ class PolynomialBasis:
         object.__setattr__(self, "_runs", tuple(_runs(terms)))
 
     @classmethod
-    def about(
+    def centred_at(
         cls, mean: Floats, spread: Floats, features: tuple[str, ...], *, degree: int
     ) -> PolynomialBasis:
         """Basis of rows with this mean and spread, in about the unit of the spread."""
@@ -83,7 +83,7 @@ class PolynomialBasis:
         return cls(features, mean, np.ldexp(1.0, np.clip(power, -1000, 1000)), degree)
 
     @classmethod
-    def readable(
+    def in_user_units(
         cls,
         origin: Floats,
         reach: Floats,
@@ -247,7 +247,7 @@ class JoinedBasis:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Expanded:
+class ExpandedFeatures:
     """Features in a basis, worked out for the rows at hand only."""
 
     features: Features  # (N, d)

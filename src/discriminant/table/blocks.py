@@ -75,11 +75,13 @@ class Block:
             None if self.fold is None else self.fold[rows],
         )
 
-    def dealt(self, fold: Places) -> Block:
+    def with_folds(self, fold: Places) -> Block:
         """The same rows, with the fold of each."""
         return Block(self.features, self.codes, self.weight, self.responses, self.start, fold)
 
-    def blame(self, names: Sequence[str], *, extent: tuple[int, int] | None = None) -> None:
+    def raise_bad_cell(
+        self, names: Sequence[str], *, extent: tuple[int, int] | None = None
+    ) -> None:
         """Raise the error that names the first cell that is no finite number, if any.
 
         `extent`: rows and columns of the whole table that have missing cells.
@@ -131,7 +133,9 @@ def canonical_rows(features: Any) -> Any:
     order of the machine. The caller's matrix is never modified.
     """
     rows = features.tocsr()
-    data, indices, indptr = (native(part) for part in (rows.data, rows.indices, rows.indptr))
+    data, indices, indptr = (
+        native_numbers(part) for part in (rows.data, rows.indices, rows.indptr)
+    )
     rows = type(rows)(
         (data, indices, indptr), shape=rows.shape, copy=False
     )  # with flags of its own
@@ -146,7 +150,7 @@ def canonical_rows(features: Any) -> Any:
     return rows
 
 
-def native(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def native_numbers(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Numbers that compiled loops can read: the machine's byte order, and no other floats.
 
     float16 and long double become float64; without need nothing is copied.
@@ -171,7 +175,7 @@ def is_sparse(features: Any) -> bool:
     return bool(sparse.issparse(features))
 
 
-def numbered(width: int) -> tuple[str, ...]:
+def numbered_names(width: int) -> tuple[str, ...]:
     """Names for columns that have none, as scikit-learn gives them.
 
     >>> numbered(2)
@@ -180,7 +184,7 @@ def numbered(width: int) -> tuple[str, ...]:
     return tuple(f"x{j}" for j in range(width))
 
 
-def open_weight(weight: Any, rows: int, *, some: bool = True, start: int = 0) -> Floats | None:
+def check_weight(weight: Any, rows: int, *, some: bool = True, start: int = 0) -> Floats | None:
     """Weights as float64, each finite and not negative; None stays None.
 
     They may all be 0 where `some` need not count: in a part of the rows, which begins at `start`.

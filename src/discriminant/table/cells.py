@@ -27,7 +27,7 @@ from discriminant.errors import (
     ShapeError,
 )
 
-Kind = Literal["number", "boolean", "date", "text"]
+CellKind = Literal["number", "boolean", "date", "text"]
 
 _DAY = {"s": 86_400, "ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}
 
@@ -37,7 +37,7 @@ class Cells:
     """One column."""
 
     name: str
-    kind: Kind
+    kind: CellKind
     values: npt.NDArray[Any]  # (n,) numbers, or codes of texts
     levels: tuple[str, ...] = ()  # of texts, each once
     labels: npt.NDArray[Any] | None = None  # (k,) levels that were no texts, as they were
@@ -57,7 +57,7 @@ class Cells:
         return np.zeros(len(self.values), dtype=bool)
 
     @property
-    def gaps(self) -> int:
+    def n_missing(self) -> int:
         """How many are missing; the common case, none, is quick."""
         if self.kind == "text":
             return int((self.values < 0).sum())
@@ -95,14 +95,16 @@ class Frame:
     line_of: Callable[[int], int] | None = None  # line of the file that a row begins in
     text_of: Callable[[int, str], str] | None = None  # what is written in a cell of the file
     named: bool = True  # whether the names are the user's
-    left_out: tuple[str, ...] = ()  # columns of the source that are not here
+    excluded: tuple[str, ...] = ()  # columns of the source that are not here
     start: int = 0  # number of the first row in its source, for messages
-    numbers: npt.NDArray[np.intp] | None = None  # (n,) rows of the source, where some were dropped
-    places: dict[str, int] = field(init=False)
+    row_numbers: npt.NDArray[np.intp] | None = (
+        None  # (n,) rows of the source, where some were dropped
+    )
+    positions: dict[str, int] = field(init=False)
 
     def __post_init__(self) -> None:
         places = {cells.name: j for j, cells in enumerate(self.columns)}
-        object.__setattr__(self, "places", places)
+        object.__setattr__(self, "positions", places)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -113,39 +115,39 @@ class Frame:
         return self.rows
 
     def __getitem__(self, name: str) -> Cells:
-        return self.columns[self.places[name]]
+        return self.columns[self.positions[name]]
 
-    def line(self, row: int) -> int | None:
+    def line_number(self, row: int) -> int | None:
         """Line of the file that a row begins in, if it came from one with lines."""
         return None if self.line_of is None else self.line_of(self._number(row))
 
-    def text(self, row: int, column: str) -> str | None:
+    def cell_text(self, row: int, column: str) -> str | None:
         """What is written in a cell of the file, if it came from one with lines."""
         return None if self.text_of is None else self.text_of(self._number(row), column)
 
-    def place(self, row: int) -> int:
+    def row_number(self, row: int) -> int:
         """Number of a row in its source, for messages."""
         return self.start + self._number(row)
 
     def take(self, rows: npt.NDArray[np.intp]) -> Frame:
         """Some of the rows, which keep their numbers."""
-        numbers = rows if self.numbers is None else self.numbers[rows]
+        numbers = rows if self.row_numbers is None else self.row_numbers[rows]
         columns = tuple(cells.take(rows) for cells in self.columns)
-        return replace(self, columns=columns, rows=len(rows), numbers=numbers)
+        return replace(self, columns=columns, rows=len(rows), row_numbers=numbers)
 
-    def labelled(self, target: str) -> Frame:
+    def drop_unlabelled(self, target: str) -> Frame:
         """The rows that have a label."""
         cells = self[target]
-        return self.take(np.flatnonzero(~cells.missing)) if cells.gaps else self
+        return self.take(np.flatnonzero(~cells.missing)) if cells.n_missing else self
 
     def _number(self, row: int) -> int:
-        return row if self.numbers is None else int(self.numbers[row])
+        return row if self.row_numbers is None else int(self.row_numbers[row])
 
 
 # --- from Arrow ----------------------------------------------------------------------------------
 
 
-def from_arrow(table: Any, *, coded: Collection[str] = ()) -> tuple[Cells, ...]:
+def columns_from_arrow(table: Any, *, coded: Collection[str] = ()) -> tuple[Cells, ...]:
     """Cells of an Arrow table; each column is released as soon as it is converted.
 
     A dictionary declares the order of its levels, except in the `coded` columns: texts that the
@@ -158,7 +160,7 @@ def from_arrow(table: Any, *, coded: Collection[str] = ()) -> tuple[Cells, ...]:
         column, columns[0] = columns[0], None
         columns.pop(0)
         declared = one.name not in coded and not _has_mark(one, _POLARS_CATEGORICAL)
-        cells = arrow_cells(one.name, column, declared=declared)
+        cells = cells_from_arrow(one.name, column, declared=declared)
         found.append(replace(cells, ordered=False) if _has_mark(one, _POLARS_ENUM) else cells)
     return tuple(found)
 
@@ -171,7 +173,7 @@ def _has_mark(field: Any, mark: bytes) -> bool:
     return any(key.startswith(mark) for key in field.metadata or ())
 
 
-def arrow_cells(
+def cells_from_arrow(
     name: str, column: Any, *, missing: Collection[str] = (), declared: bool = False
 ) -> Cells:
     """Cells of one Arrow column, chunked or not; texts in `missing` are missing cells.
@@ -261,7 +263,7 @@ def _written(value: Any) -> str:
 # --- from frames ---------------------------------------------------------------------------------
 
 
-def open_frame(
+def to_frame(
     source: Any, *, wanted: Callable[[Sequence[str]], Sequence[str]] | None = None
 ) -> Frame:
     """Cells of a pandas, polars or Arrow frame, or of anything with an Arrow stream.
@@ -279,12 +281,12 @@ def open_frame(
     kept = set(names if wanted is None else wanted(names))
     others = tuple(name for name in names if name not in kept)
     if hasattr(source, "column_names"):  # Arrow, whose schema says what polars meant
-        cells = from_arrow(source.select([name for name in names if name in kept]))
-        return Frame(cells, len(source), left_out=others)
+        cells = columns_from_arrow(source.select([name for name in names if name in kept]))
+        return Frame(cells, len(source), excluded=others)
     series = nw.from_native(source, eager_only=True).iter_columns()
     pairs = [(n, one) for n, one in zip(names, series, strict=True) if n in kept]
     cells = tuple(_series_cells(name, one) for name, one in pairs)
-    return Frame(cells, len(source), left_out=others)
+    return Frame(cells, len(source), excluded=others)
 
 
 def _as_frame(source: Any) -> Any:
@@ -328,7 +330,7 @@ def _series_cells(name: str, series: Any) -> Cells:
         return _integers(name, native.to_list())
     if hasattr(native, "to_arrow"):  # polars
         declared = type(kind).__name__ == "Enum"
-        return replace(arrow_cells(name, native.to_arrow(), declared=declared), ordered=False)
+        return replace(cells_from_arrow(name, native.to_arrow(), declared=declared), ordered=False)
     try:
         found = (
             native if isinstance(native, pa.ChunkedArray) else pa.array(native, from_pandas=True)
@@ -337,7 +339,7 @@ def _series_cells(name: str, series: Any) -> Cells:
         return _integers(name, list(native))
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
         raise _mixed(name, native) from None
-    return arrow_cells(name, found, declared=True)
+    return cells_from_arrow(name, found, declared=True)
 
 
 def _integers(name: str, values: Sequence[Any]) -> Cells:
@@ -349,10 +351,10 @@ def _integers(name: str, values: Sequence[Any]) -> Cells:
         if value is not None and not isinstance(value, int | np.integer):
             raise CellTypeError.of_cell(row, name, type(value).__name__)
     try:
-        return arrow_cells(name, pa.array(known))
+        return cells_from_arrow(name, pa.array(known))
     except OverflowError:
         texts = [None if value is None else str(value) for value in known]
-        return arrow_cells(name, pa.array(texts))
+        return cells_from_arrow(name, pa.array(texts))
 
 
 def _mixed(name: str, series: Any) -> Exception:
@@ -365,7 +367,7 @@ def _mixed(name: str, series: Any) -> Exception:
     return ColumnKindError.of(name, f"object ({' and '.join(kinds)} mixed)")
 
 
-def pandas() -> Any:
+def import_pandas() -> Any:
     """The library.
 
     >>> pandas().__name__

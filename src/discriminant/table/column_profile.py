@@ -24,16 +24,16 @@ import numpy as np
 import numpy.typing as npt
 
 from discriminant.table.blocks import Floats
-from discriminant.table.cells import Cells, Kind
-from discriminant.table.text_values import Written
+from discriminant.table.cells import CellKind, Cells
+from discriminant.table.text_values import ParsedTexts
 
 Numbers: TypeAlias = npt.NDArray[Any]
 Runs: TypeAlias = tuple[tuple[float, float], ...]  # first and last of each; integers stay exact
 
-FEW = 20  # rows below which 1, 2, 3, ... may well be a measurement
+MIN_COUNTED_ROWS = 20  # rows below which 1, 2, 3, ... may well be a measurement
 
 
-def run_of(values: Numbers) -> Runs | None:
+def integer_run(values: Numbers) -> Runs | None:
     """First and last of numbers that count their rows, else None.
 
     >>> run_of(np.array([3.0, 4.0, 5.0])), run_of(np.array([3.0, 5.0])), run_of(np.array([0.5]))
@@ -46,7 +46,7 @@ def run_of(values: Numbers) -> Runs | None:
     return ((first, last),) if counting else None
 
 
-def joined_runs(left: Runs | None, right: Runs | None) -> Runs | None:
+def merge_runs(left: Runs | None, right: Runs | None) -> Runs | None:
     """Runs of two sets of rows; those that go on from one another are one. None if they overlap.
 
     >>> joined_runs(((1.0, 4.0), (9.0, 9.0)), ((5.0, 8.0),))
@@ -64,20 +64,22 @@ def joined_runs(left: Runs | None, right: Runs | None) -> Runs | None:
     return tuple(found)
 
 
-def counts_rows(runs: Runs | None, rows: int) -> bool:
+def is_row_number(runs: Runs | None, rows: int) -> bool:
     """Whether all rows are one run."""
-    return runs is not None and len(runs) == 1 and rows >= FEW
+    return runs is not None and len(runs) == 1 and rows >= MIN_COUNTED_ROWS
 
 
-def may_count(values: Numbers) -> bool:
+def may_be_row_number(values: Numbers) -> bool:
     """Whether some rows of a column leave it open that it counts all of them.
 
     >>> may_count(np.arange(5, 500, 7)), may_count(np.arange(5, 500, 7) / 2), may_count(np.ones(30))
     (True, False, False)
     """
-    if len(values) < FEW:
+    if len(values) < MIN_COUNTED_ROWS:
         return False
-    return _differ(values[:FEW]) and _differ(values)  # mostly the first few show that it does not
+    return _differ(values[:MIN_COUNTED_ROWS]) and _differ(
+        values
+    )  # mostly the first few show that it does not
 
 
 def _differ(values: Numbers) -> bool:
@@ -89,14 +91,14 @@ def _differ(values: Numbers) -> bool:
 _EXACT = 2.0**53
 
 
-class Seen(Protocol):
+class ColumnProfile(Protocol):
     """What the cells of a column are like."""
 
     @property
     def name(self) -> str: ...
 
     @property
-    def kind(self) -> Kind: ...
+    def kind(self) -> CellKind: ...
 
     @property
     def ordered(self) -> bool:
@@ -112,7 +114,7 @@ class Seen(Protocol):
     def rows(self) -> int: ...
 
     @property
-    def gaps(self) -> int:
+    def n_missing(self) -> int:
         """How many are missing."""
         ...
 
@@ -127,7 +129,7 @@ class Seen(Protocol):
         ...
 
     @property
-    def large(self) -> bool:
+    def exceeds_float64(self) -> bool:
         """Whether they are whole numbers that float64 does not hold exactly."""
         ...
 
@@ -158,7 +160,7 @@ class Seen(Protocol):
 
 
 @dataclass(eq=False)
-class CellsSeen:
+class CellsProfile:
     """Of a column in memory."""
 
     cells: Cells
@@ -172,7 +174,7 @@ class CellsSeen:
         return self.cells.name
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> CellKind:
         """Of its cells."""
         return "text" if self.as_text else self.cells.kind
 
@@ -192,9 +194,9 @@ class CellsSeen:
         return len(self.cells)
 
     @cached_property
-    def gaps(self) -> int:
+    def n_missing(self) -> int:
         """How many are missing."""
-        return self.cells.gaps
+        return self.cells.n_missing
 
     @cached_property
     def constant(self) -> str:
@@ -205,15 +207,17 @@ class CellsSeen:
             return ""
         known = values[~np.isnan(values)] if values.dtype.kind == "f" else values
         low, high = known.min(), known.max()
-        return in_every_row(low.item()) if low == high else ""
+        return describe_constant(low.item()) if low == high else ""
 
     @cached_property
     def row_numbers(self) -> bool:
         """Whether the numbers are k, k+1, k+2, ... by row."""
-        return self.rows >= FEW and counts_rows(run_of(self.cells.values), self.rows)
+        return self.rows >= MIN_COUNTED_ROWS and is_row_number(
+            integer_run(self.cells.values), self.rows
+        )
 
     @cached_property
-    def large(self) -> bool:
+    def exceeds_float64(self) -> bool:
         """Whether they are whole numbers that float64 does not hold exactly."""
         values = self.cells.values
         if values.dtype.itemsize < 8 or not len(values):
@@ -263,15 +267,15 @@ class CellsSeen:
 
 
 @dataclass(eq=False)
-class WrittenSeen:
+class ParsedTextProfile:
     """Of a column of texts that are numbers or dates; texts that mean missing are gaps."""
 
-    seen: Seen
-    written: Written
+    seen: ColumnProfile
+    written: ParsedTexts
     ordered: bool = False
     declared: bool = False
     row_numbers: bool = False  # who groups digits does not count rows
-    large: bool = False
+    exceeds_float64: bool = False
     capped: bool = False
 
     @property
@@ -280,7 +284,7 @@ class WrittenSeen:
         return self.seen.name
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> CellKind:
         """Number or date."""
         return self.written.kind
 
@@ -290,7 +294,7 @@ class WrittenSeen:
         return self.seen.rows
 
     @property
-    def gaps(self) -> int:
+    def n_missing(self) -> int:
         """How many are missing."""
         return self.rows - int(sum(self._known(self.seen.counts).values()))
 
@@ -298,7 +302,7 @@ class WrittenSeen:
     def constant(self) -> str:
         """The number that all rows have, in words, or nothing."""
         found = set(self.written.values.values())
-        return in_every_row(found.pop()) if len(found) == 1 and self.rows > 1 else ""
+        return describe_constant(found.pop()) if len(found) == 1 and self.rows > 1 else ""
 
     @property
     def mean(self) -> float:
@@ -328,7 +332,7 @@ class WrittenSeen:
         return {text: value for text, value in pairs if value and text in self.written.values}
 
 
-def in_every_row(value: float) -> str:
+def describe_constant(value: float) -> str:
     """That a column is constant, in words; beyond 2^53 float64 may have rounded it.
 
     >>> in_every_row(1.5), in_every_row(2**60)
@@ -342,6 +346,6 @@ def in_every_row(value: float) -> str:
     return f"{value:g} in every row" if isinstance(value, float) else f"{value} in every row"
 
 
-def known_levels(seen: Seen) -> Sequence[str]:
+def observed_levels(seen: ColumnProfile) -> Sequence[str]:
     """Levels that some row has, sorted."""
     return sorted(level for level, rows in zip(seen.levels, seen.counts, strict=True) if rows)

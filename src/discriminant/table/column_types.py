@@ -34,19 +34,24 @@ from discriminant.errors import (
     warn,
 )
 from discriminant.table.blocks import Floats
-from discriminant.table.cells import Cells, Frame, open_frame
-from discriminant.table.column_profile import CellsSeen, Seen, WrittenSeen, known_levels
+from discriminant.table.cells import Cells, Frame, to_frame
+from discriminant.table.column_profile import (
+    CellsProfile,
+    ColumnProfile,
+    ParsedTextProfile,
+    observed_levels,
+)
 from discriminant.table.encoding import Column, Encoding, sorted_levels
 from discriminant.table.files.csv_dialect import (
-    DOUBTFUL,
-    MISSING as MISSING_TEXTS,
-    Kind,
+    MAYBE_MISSING,
+    MISSING_TEXTS as MISSING_TEXTS,
+    CsvKind,
     check_thousands,
     is_number,
 )
-from discriminant.table.labels import lookalikes, nearest
+from discriminant.table.labels import closest_name, lookalike_pairs
 from discriminant.table.policies import MISSING, UNSEEN
-from discriminant.table.text_values import doubt, written_as
+from discriminant.table.text_values import explain_unparsed, parse_texts
 
 REFERENCES = ("frequent", "first", None)
 
@@ -54,7 +59,7 @@ _INDEX = re.compile("__index_level_[0-9]+__")  # as pandas writes one without a 
 _NAMES = re.compile(r"(?<![^\W_])(zip|zip ?code|post ?code|plz|postal|code|sku)(?![^\W_])")
 
 
-_CSV_KINDS: Mapping[str, Kind] = {
+_CSV_KINDS: Mapping[str, CsvKind] = {
     "number": "number",
     "boolean": "boolean",
     "ordered": "text",
@@ -64,7 +69,7 @@ _CSV_KINDS: Mapping[str, Kind] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Wishes:
+class ReadOptions:
     """What the user asked for."""
 
     target: str | None = None
@@ -79,10 +84,10 @@ class Wishes:
     max_levels: Any = 100
     missing_texts: tuple[str, ...] | None = None
     thousands: str | None = None  # sign between groups of three digits
-    reads_texts: bool = True  # whether texts that are numbers or dates are to be read as such
+    parse_texts: bool = True  # whether texts that are numbers or dates are to be read as such
 
     @classmethod
-    def of(
+    def from_arguments(
         cls,
         *,
         columns: Iterable[str] | None,
@@ -91,7 +96,7 @@ class Wishes:
         categories: Iterable[str],
         missing_texts: Iterable[str] | None,
         **others: Any,
-    ) -> Wishes:
+    ) -> ReadOptions:
         """As the doors take them; refuses options that cannot be."""
         found = cls(
             columns=None if columns is None else tuple(columns),
@@ -105,7 +110,7 @@ class Wishes:
         return found
 
     @property
-    def aside(self) -> tuple[str, ...]:
+    def target_and_weight(self) -> tuple[str, ...]:
         """The columns of labels and weights."""
         return tuple(name for name in (self.target, self.weight) if name is not None)
 
@@ -133,7 +138,7 @@ class Wishes:
             if name in self.exclude or name not in (self.columns or (name,)):
                 raise OptionError.of(option, name, "a column that is used, not left out")
 
-    def by_level(self, name: str) -> bool:
+    def is_category(self, name: str) -> bool:
         """Whether a column is to be read as levels, whatever it looks like."""
         return name in self.ordered or name in self.categories
 
@@ -153,31 +158,33 @@ class Wishes:
                 if name not in known:
                     if what == "target" and _values_for_names(names):
                         raise TargetError.no_header(str(name), names)
-                    raise TargetError.no_column(str(name), names, nearest(name, names), what=what)
+                    raise TargetError.no_column(
+                        str(name), names, closest_name(name, names), what=what
+                    )
 
-    def wanted(self, names: Sequence[str]) -> list[str]:
+    def columns_to_read(self, names: Sequence[str]) -> list[str]:
         """The columns to read, target and weight among them."""
         used = set(names if self.columns is None else self.columns) - set(self.exclude)
-        used |= set(self.aside)
+        used |= set(self.target_and_weight)
         return [name for name in names if name in used]
 
 
-def open_chosen(source: Any, wishes: Wishes) -> Frame:
+def frame_with_options(source: Any, wishes: ReadOptions) -> Frame:
     """The columns of a frame that are to be used."""
 
     def wanted(names: Sequence[str]) -> list[str]:
         wishes.check_names(names)
-        return wishes.wanted(names)
+        return wishes.columns_to_read(names)
 
     if not isinstance(source, Frame):
-        return open_frame(source, wanted=wanted)
+        return to_frame(source, wanted=wanted)
     kept = wanted(source.names)
     used = set(kept)
     others = tuple(name for name in source.names if name not in used)
-    return replace(source, columns=tuple(source[name] for name in kept), left_out=others)
+    return replace(source, columns=tuple(source[name] for name in kept), excluded=others)
 
 
-def with_long_integers(frame: Frame, wishes: Wishes) -> Wishes:
+def long_integers_as_categories(frame: Frame, wishes: ReadOptions) -> ReadOptions:
     """The options with integers that float64 would merge named as categories.
 
     Integers beyond 2^53 are rounded as numbers. Where two different ones become equal they are
@@ -186,7 +193,9 @@ def with_long_integers(frame: Frame, wishes: Wishes) -> Wishes:
     names = [
         cells.name
         for cells in frame.columns
-        if cells.name not in wishes.aside and not wishes.by_level(cells.name) and _merges(cells)
+        if cells.name not in wishes.target_and_weight
+        and not wishes.is_category(cells.name)
+        and _merges(cells)
     ]
     return replace(wishes, categories=(*wishes.categories, *names)) if names else wishes
 
@@ -202,11 +211,11 @@ def _merges(cells: Cells) -> bool:
     return len(np.unique(distinct.astype(np.float64))) < len(distinct)
 
 
-def csv_kinds(
-    found: Mapping[str, Kind], wishes: Wishes, fitted: Encoding | None
-) -> dict[str, Kind]:
+def csv_column_kinds(
+    found: Mapping[str, CsvKind], wishes: ReadOptions, fitted: Encoding | None
+) -> dict[str, CsvKind]:
     """What each column to be read is read as."""
-    kinds = {name: found[name] for name in wishes.wanted(list(found))}
+    kinds = {name: found[name] for name in wishes.columns_to_read(list(found))}
     for name in kinds:
         if name == wishes.weight:
             kinds[name] = "number"
@@ -223,31 +232,35 @@ def csv_kinds(
     return kinds
 
 
-def learn(
-    frame: Frame, wishes: Wishes, *, weight: Floats | None = None
+def infer_encoding(
+    frame: Frame, wishes: ReadOptions, *, weight: Floats | None = None
 ) -> tuple[Encoding, list[str]]:
     """The encoding for the rows of a fit, and what is to be said of it."""
     wishes.check()
-    wishes = with_long_integers(frame, wishes)
+    wishes = long_integers_as_categories(frame, wishes)
     seen = [
-        CellsSeen(cells, weight, cells.kind != "text" and wishes.by_level(cells.name))
+        CellsProfile(cells, weight, cells.kind != "text" and wishes.is_category(cells.name))
         for cells in frame.columns
     ]
-    return learn_seen(seen, wishes, left_out=frame.left_out, named=frame.named)
+    return encoding_from_profiles(seen, wishes, left_out=frame.excluded, named=frame.named)
 
 
-def learn_seen(
-    seen: Sequence[Seen], wishes: Wishes, *, left_out: Sequence[str] = (), named: bool = True
+def encoding_from_profiles(
+    seen: Sequence[ColumnProfile],
+    wishes: ReadOptions,
+    *,
+    left_out: Sequence[str] = (),
+    named: bool = True,
 ) -> tuple[Encoding, list[str]]:
     """The encoding from what is known of each column, and what is to be said of it."""
-    pairs = lookalikes((*(one.name for one in seen), *left_out))
+    pairs = lookalike_pairs((*(one.name for one in seen), *left_out))
     if pairs:
         warn(LookalikeWarning.of("column names", pairs))
     seen = [_as_written(one, wishes) for one in seen]
     columns = [_learn_column(one, wishes) for one in seen]
     _tell_unread(seen, columns, wishes)
     numbers = {column.name for column in columns if column.kind == "number"}
-    large = [one.name for one in seen if one.name in numbers and one.large]
+    large = [one.name for one in seen if one.name in numbers and one.exceeds_float64]
     if large:
         warn(LargeIntegerWarning.of_columns(large))
     columns += [Column(name, "dropped", note="excluded") for name in left_out]
@@ -260,45 +273,47 @@ def learn_seen(
         wishes.missing_texts,
     )
     if not encoding.features:
-        raise NoFeaturesError.of([f"'{c.name}' ({c.note or c.kind})" for c in encoding.aside])
+        raise NoFeaturesError.of([f"'{c.name}' ({c.note or c.kind})" for c in encoding.excluded])
     return encoding, [line for column in encoding.columns for line in _said(column, wishes)]
 
 
-def _as_written(seen: Seen, wishes: Wishes) -> Seen:
+def _as_written(seen: ColumnProfile, wishes: ReadOptions) -> ColumnProfile:
     """A column of texts as one of numbers or dates, if it is."""
-    aside = seen.name in (wishes.target, wishes.weight) or wishes.by_level(seen.name)
-    if aside or seen.kind != "text" or seen.ordered or not wishes.reads_texts:
+    aside = seen.name in (wishes.target, wishes.weight) or wishes.is_category(seen.name)
+    if aside or seen.kind != "text" or seen.ordered or not wishes.parse_texts:
         return seen
-    found = written_as(_texts(seen, wishes), thousands=wishes.thousands)
-    return seen if found is None else WrittenSeen(seen, found)
+    found = parse_texts(_texts(seen, wishes), thousands=wishes.thousands)
+    return seen if found is None else ParsedTextProfile(seen, found)
 
 
-def _texts(seen: Seen, wishes: Wishes) -> dict[str, int]:
+def _texts(seen: ColumnProfile, wishes: ReadOptions) -> dict[str, int]:
     """The texts of a column that do not mean missing, and how many rows have each."""
     gone = MISSING_TEXTS if wishes.missing_texts is None else wishes.missing_texts
     pairs = zip(seen.levels, seen.counts.tolist(), strict=True)
     return {text: rows for text, rows in pairs if rows and text not in gone}
 
 
-def _tell_unread(seen: Sequence[Seen], columns: Sequence[Column], wishes: Wishes) -> None:
+def _tell_unread(
+    seen: Sequence[ColumnProfile], columns: Sequence[Column], wishes: ReadOptions
+) -> None:
     """Warn of columns that look like numbers or dates and are used as something else."""
     found = []
-    for one, column in zip(seen, columns, strict=True) if wishes.reads_texts else ():
-        asked = wishes.by_level(one.name) or one.ordered or column.kind in ("target", "weight")
+    for one, column in zip(seen, columns, strict=True) if wishes.parse_texts else ():
+        asked = wishes.is_category(one.name) or one.ordered or column.kind in ("target", "weight")
         if one.kind != "text" or asked or column.kind == "constant":
             continue
-        why = doubt(_texts(one, wishes))
+        why = explain_unparsed(_texts(one, wishes))
         if why is not None:
-            found.append((one.name, why.kind, why.example, why.why, bool(column.features)))
+            found.append((one.name, why.kind, why.example, why.reason, bool(column.features)))
     if found:
         warn(UnreadTextWarning.of(found))
 
 
-def _learn_column(seen: Seen, wishes: Wishes) -> Column:
+def _learn_column(seen: ColumnProfile, wishes: ReadOptions) -> Column:
     name = seen.name
     if name in (wishes.target, wishes.weight):
         return Column(name, "target" if name == wishes.target else "weight")
-    gaps = seen.gaps
+    gaps = seen.n_missing
     if gaps == seen.rows and gaps:
         if wishes.columns and name in wishes.columns:
             raise EmptyColumnError.of(name, seen.rows)
@@ -316,7 +331,7 @@ def _learn_column(seen: Seen, wishes: Wishes) -> Column:
     return _with_fill(column, seen, wishes) if column.features else column
 
 
-def _number(seen: Seen, kept: bool) -> Column:
+def _number(seen: ColumnProfile, kept: bool) -> Column:
     if not kept:
         if seen.constant:
             return Column(seen.name, "constant", fill=(seen.mean,), note=seen.constant)
@@ -324,14 +339,14 @@ def _number(seen: Seen, kept: bool) -> Column:
             return Column(seen.name, "identifier", note="whole numbers that count the rows")
     note = "days since 1970-01-01" if seen.kind == "date" else ""
     way = ""
-    if isinstance(seen, WrittenSeen):
-        way, said = seen.written.way, seen.written.said
+    if isinstance(seen, ParsedTextProfile):
+        way, said = seen.written.format, seen.written.note
         note = ", ".join(filter(None, (note, said)))
     features = (seen.name,)
     return Column(seen.name, seen.kind, features=features, note=note, written=way)  # type: ignore[arg-type]
 
 
-def _category(seen: Seen, wishes: Wishes, kept: bool) -> Column:
+def _category(seen: ColumnProfile, wishes: ReadOptions, kept: bool) -> Column:
     rows = {level: int(n) for level, n in zip(seen.levels, seen.counts, strict=True) if n}
     order = seen.levels if seen.declared else ()
     levels, known = sorted_levels(rows, order), sum(rows.values())
@@ -349,11 +364,13 @@ def _category(seen: Seen, wishes: Wishes, kept: bool) -> Column:
         frequent = max(levels, key=lambda level: rows[level])  # the first of those
         reference = frequent if wishes.reference == "frequent" else levels[0]
     column = Column(seen.name, "category", levels, reference, order=order)
-    return replace(column, features=tuple(f"{seen.name}={level}" for level in column.kept))
+    return replace(
+        column, features=tuple(f"{seen.name}={level}" for level in column.indicator_levels)
+    )
 
 
-def _ordered(seen: Seen, wishes: Wishes) -> Column:
-    present = known_levels(seen)
+def _ordered(seen: ColumnProfile, wishes: ReadOptions) -> Column:
+    present = observed_levels(seen)
     if seen.name not in wishes.ordered and not seen.declared:
         raise CategoryError.of_orders(seen.name, present)
     levels = tuple(str(level) for level in wishes.ordered.get(seen.name, seen.levels))
@@ -367,7 +384,7 @@ def _ordered(seen: Seen, wishes: Wishes) -> Column:
     return Column(seen.name, "ordered", levels, features=(seen.name,), note=note)
 
 
-def _with_fill(column: Column, seen: Seen, wishes: Wishes) -> Column:
+def _with_fill(column: Column, seen: ColumnProfile, wishes: ReadOptions) -> Column:
     """The column with the means of its features, and the indicator of missing if it needs one."""
     filled = wishes.missing in ("mean", "indicator")
     if not filled and column.kind != "ordered":
@@ -379,12 +396,12 @@ def _with_fill(column: Column, seen: Seen, wishes: Wishes) -> Column:
     return replace(column, fill=fill, indicator=indicator, features=features)
 
 
-def _means(column: Column, seen: Seen) -> tuple[float, ...]:
+def _means(column: Column, seen: ColumnProfile) -> tuple[float, ...]:
     if column.kind not in ("ordered", "category"):
         return (seen.mean,)
     share = dict(zip(seen.levels, seen.shares.tolist(), strict=True))
     if column.kind == "category":
-        return tuple(share.get(level, 0.0) for level in column.kept)
+        return tuple(share.get(level, 0.0) for level in column.indicator_levels)
     top = len(column.levels) - 1
     return (sum(share.get(level, 0.0) * j / top for j, level in enumerate(column.levels)),)
 
@@ -408,7 +425,7 @@ def _distinct(columns: Sequence[Column]) -> list[Column]:
     return found
 
 
-def _said(column: Column, wishes: Wishes) -> list[str]:
+def _said(column: Column, wishes: ReadOptions) -> list[str]:
     name = f"Column '{column.name}'"
     if column.kind in ("identifier", "constant", "dropped"):
         return [f"{name} is set aside: {column.note}."]
@@ -426,7 +443,7 @@ def _said(column: Column, wishes: Wishes) -> list[str]:
     if column.kind == "category":
         dropped = "" if column.reference is None else f", reference '{column.reference}'"
         told = f"{name} is a category of {len(column.levels)} levels{dropped}."
-        doubtful = [level for level in column.levels if level.casefold() in DOUBTFUL]
+        doubtful = [level for level in column.levels if level.casefold() in MAYBE_MISSING]
         for level in doubtful[:1]:
             told += f" '{level}' is one of them; if it means missing, name it in missing_texts."
         return [told]

@@ -54,14 +54,14 @@ from discriminant.errors import (
     warn,
 )
 from discriminant.table.blocks import Floats
-from discriminant.table.cells import Cells, Frame, open_frame
-from discriminant.table.files.csv_dialect import MISSING as MISSING_TEXTS, is_number
+from discriminant.table.cells import Cells, Frame, to_frame
+from discriminant.table.files.csv_dialect import MISSING_TEXTS as MISSING_TEXTS, is_number
 from discriminant.table.labels import other_spellings
-from discriminant.table.memory import Columns
+from discriminant.table.memory import ColumnarFeatures
 from discriminant.table.policies import Missing, Unseen
-from discriminant.table.text_values import read_as
+from discriminant.table.text_values import text_parser
 
-Kind = Literal[
+ColumnKind = Literal[
     "number",
     "boolean",
     "date",
@@ -77,7 +77,7 @@ _UNKNOWN = -2  # code of a level that was not seen; -1 is missing
 _WORDS = {"number": "numbers", "boolean": "truth values", "date": "dates", "text": "texts"}
 
 
-class Unforeseen(Exception):  # noqa: N818 -- not a fault: whoever made the plan makes a wider one
+class UnknownLevel(Exception):  # noqa: N818 -- not a fault: whoever made the plan makes a wider one
     """Rows of a fit hold a class or a level that is not among those foreseen."""
 
     def __init__(self, column: str, level: Any) -> None:
@@ -90,7 +90,7 @@ class Column:
     """What becomes of one column."""
 
     name: str
-    kind: Kind
+    kind: ColumnKind
     levels: tuple[str, ...] = ()  # of ordered (lowest first) and unordered categories
     reference: str | None = None  # the level that has no indicator
     fill: tuple[float, ...] = ()  # one for each feature, but for the indicator of missing
@@ -120,7 +120,7 @@ class Column:
         return None if np.isfinite(fill).all() else "a number for missing cells is not finite"
 
     @property
-    def kept(self) -> tuple[str, ...]:
+    def indicator_levels(self) -> tuple[str, ...]:
         """Levels that have an indicator, in the order of the features."""
         return tuple(level for level in self.levels if level != self.reference)
 
@@ -137,12 +137,12 @@ def sorted_levels(levels: Collection[str], order: Sequence[str]) -> tuple[str, .
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Encoded:
+class EncodedRows:
     """Rows as features."""
 
-    features: Columns  # (n, d)
+    features: ColumnarFeatures  # (n, d)
     rejected: npt.NDArray[np.bool_]  # (n,) rows with a level that was not seen, to be rejected
-    gaps: npt.NDArray[np.bool_]  # (n,) rows with a missing cell
+    incomplete: npt.NDArray[np.bool_]  # (n,) rows with a missing cell
 
     def matrix(self) -> Floats:
         """(n, d) float64."""
@@ -186,16 +186,18 @@ class Encoding:
         return tuple(column for column in self.columns if column.features)
 
     @property
-    def aside(self) -> tuple[Column, ...]:
+    def excluded(self) -> tuple[Column, ...]:
         """Columns that were set aside."""
         some = ("identifier", "constant", "dropped")
         return tuple(column for column in self.columns if column.kind in some)
 
     def encode(self, frame: Any) -> Floats:
         """(n, d) features of any frame, checked by name."""
-        return self.rows(frame).matrix()
+        return self.encode_rows(frame).matrix()
 
-    def rows(self, source: Any, *, fitting: bool = False, looking: bool = True) -> Encoded:
+    def encode_rows(
+        self, source: Any, *, fitting: bool = False, looking: bool = True
+    ) -> EncodedRows:
         """Features of a frame column by column, and the rows to be rejected.
 
         Numbers need not be looked at for whoever will see in the sums that some are missing.
@@ -203,14 +205,14 @@ class Encoding:
         frame = source
         if not isinstance(frame, Frame):
             needed = {column.name for column in self.used}
-            frame = open_frame(source, wanted=lambda names: [n for n in names if n in needed])
+            frame = to_frame(source, wanted=lambda names: [n for n in names if n in needed])
         self._check_names(frame)
         if not len(frame):
             raise ShapeError.no_rows(0)
         work = _Work(self, frame, fitting, looking)
         found = [part for column in self.used for part in work.column(column)]
         work.check_missing()
-        return Encoded(Columns(tuple(found)), work.rejected, work.gaps)
+        return EncodedRows(ColumnarFeatures(tuple(found)), work.rejected, work.gaps)
 
     def to_dict(self) -> dict[str, Any]:
         """What JSON can hold; of a column only what is not the default, for there may be many."""
@@ -226,8 +228,8 @@ class Encoding:
     def _check_names(self, frame: Frame) -> None:
         wanted = [column.name for column in self.used]
         known = {column.name for column in self.columns}
-        absent = [name for name in wanted if name not in frame.places]
-        extra = [name for name in (*frame.names, *frame.left_out) if name not in known]
+        absent = [name for name in wanted if name not in frame.positions]
+        extra = [name for name in (*frame.names, *frame.excluded) if name not in known]
         if absent:
             raise ColumnNamesError.of_missing(absent, extra)
         if extra:
@@ -248,8 +250,8 @@ def _tuples(found: Mapping[str, Any]) -> dict[str, Any]:
 def _reader(column: Column) -> Callable[[str], float | None]:
     """What reads the texts of a column of numbers or dates."""
     if column.written or column.kind == "date":
-        way = read_as(column.written)
-        iso = read_as("")
+        way = text_parser(column.written)
+        iso = text_parser("")
         return way if column.kind == "number" else lambda text: _first(way(text), iso(text))
     return lambda text: float(text) if is_number(text) else None
 
@@ -304,12 +306,12 @@ class _Work:
             return
         row, column = self._first
         raise MissingCellError.of(
-            self.frame.place(row),
+            self.frame.row_number(row),
             column,
             rows=int(self.gaps.sum()),
             columns=self._columns,
             fitted=not self.fitting,
-            line=self.frame.line(row),
+            line=self.frame.line_number(row),
         )
 
     # --- inside ---------------------------------------------------------------------------------
@@ -333,18 +335,20 @@ class _Work:
         if len(rows):
             row = int(rows[0])
             text = cells.levels[cells.values[row]]
-            place = self.frame.place(row)
+            place = self.frame.row_number(row)
             raise BadNumberError.of(
-                place, column.name, text, line=self.frame.line(row), kind=_word(column)
+                place, column.name, text, line=self.frame.line_number(row), kind=_word(column)
             )
         table = [np.nan if value is None else value for value in found]
         return np.asarray(np.array([*table, np.nan])[cells.values])
 
     def _check_finite(self, column: Column, values: npt.NDArray[Any]) -> None:
         for row in np.flatnonzero(np.isinf(values))[:1].tolist():
-            text = self.frame.text(row, column.name)
-            line = self.frame.line(row)
-            raise InfiniteCellError.of(self.frame.place(row), column.name, text=text, line=line)
+            text = self.frame.cell_text(row, column.name)
+            line = self.frame.line_number(row)
+            raise InfiniteCellError.of(
+                self.frame.row_number(row), column.name, text=text, line=line
+            )
 
     def _levels(self, column: Column, cells: Cells) -> list[npt.NDArray[Any]]:
         codes = self._codes(column, cells.as_text())
@@ -353,7 +357,7 @@ class _Work:
             top = max(len(column.levels) - 1, 1)
             values = np.where(codes >= 0, codes / top, column.fill[0] if column.fill else 0.0)
             return self._filled(column, [values], gone if gone.any() else None)
-        place = [column.levels.index(level) for level in column.kept]
+        place = [column.levels.index(level) for level in column.indicator_levels]
         parts: list[npt.NDArray[Any]] = [(codes == code).view(np.uint8) for code in place]
         return self._filled(column, parts, gone if gone.any() else None)
 
@@ -372,16 +376,16 @@ class _Work:
     def _meet_unseen(self, column: Column, cells: Cells, new: npt.NDArray[np.bool_]) -> None:
         rows = np.flatnonzero(new)
         if len(rows) and self.fitting:
-            raise Unforeseen(column.name, cells.levels[cells.values[rows[0]]])
+            raise UnknownLevel(column.name, cells.levels[cells.values[rows[0]]])
         if len(rows) and self.unseen == "error":
             row = int(rows[0])
             raise CategoryError.unseen(
-                self.frame.place(row),
+                self.frame.row_number(row),
                 column.name,
                 cells.levels[cells.values[row]],
                 known=column.levels,
                 rows=len(rows),
-                line=self.frame.line(row),
+                line=self.frame.line_number(row),
             )
         if self.unseen == "reject":
             self.rejected |= new
@@ -411,7 +415,7 @@ _OUT = ("identifier", "dropped", "target", "weight")
 
 
 @dataclass(frozen=True, slots=True)
-class JoinedEncoding:
+class MergedEncoding:
     """The union of two encodings, and what features that one lacked are in all of its rows."""
 
     encoding: Encoding
@@ -419,7 +423,7 @@ class JoinedEncoding:
     theirs: Mapping[str, float]
 
 
-def joined_encodings(ours: Encoding, theirs: Encoding) -> JoinedEncoding:
+def merge_encodings(ours: Encoding, theirs: Encoding) -> MergedEncoding:
     """The union; columns as the first has them in order."""
     for what in ("target", "missing"):
         if getattr(ours, what) != getattr(theirs, what):
@@ -434,7 +438,7 @@ def joined_encodings(ours: Encoding, theirs: Encoding) -> JoinedEncoding:
     ]
     decimal = ours.decimal if ours.decimal == theirs.decimal else "."
     whole = replace(ours, columns=tuple(columns), decimal=decimal)
-    return JoinedEncoding(whole, _constants(ours, whole), _constants(theirs, whole))
+    return MergedEncoding(whole, _constants(ours, whole), _constants(theirs, whole))
 
 
 def _by_name(encoding: Encoding) -> dict[str, Column]:
@@ -463,7 +467,7 @@ def _joined(one: Column, other: Column) -> Column:
         raise SitesError.of_reference(one.name, one.reference, other.reference)
     levels = sorted_levels({*one.levels, *other.levels}, one.order)
     found = replace(one, levels=levels)
-    names = tuple(f"{one.name}={level}" for level in found.kept)
+    names = tuple(f"{one.name}={level}" for level in found.indicator_levels)
     more = one.features[-1:] if one.indicator else ()
     return _marked(replace(found, features=names + more), other)
 

@@ -40,7 +40,7 @@ _TILE = 8192  # rows at a time, so that they stay in the cache
 
 
 @dataclass(frozen=True, slots=True)
-class ByRow:
+class RowHashFolds:
     """Deal rows by what they hold: a step of a plan."""
 
     folds: int
@@ -49,11 +49,13 @@ class ByRow:
     def __call__(self, block: Block) -> Block:
         """The block with the fold of each row."""
         rows, codes, start = block.features, block.codes, block.start
-        return block.dealt(dealt_by_row(rows, codes, self.folds, seed=self.seed, start=start))
+        return block.with_folds(
+            row_hash_folds(rows, codes, self.folds, seed=self.seed, start=start)
+        )
 
 
 @dataclass(frozen=True, slots=True)
-class ByColumn:
+class ColumnFolds:
     """Deal rows by the cells of one column: rows with the same cell stay together."""
 
     column: str
@@ -61,14 +63,14 @@ class ByColumn:
     folds: int = 0
     seed: int = 0
 
-    def numbers(self, frame: Frame) -> Places:
+    def fold_numbers(self, frame: Frame) -> Places:
         """(n,) the fold of each row."""
         cells = frame[self.column].as_text()
-        if cells.gaps:
+        if cells.n_missing:
             row = int(np.argmax(cells.missing))
-            line = frame.line(row)
+            line = frame.line_number(row)
             raise MissingCellError.of(
-                row, self.column, rows=cells.gaps, columns=1, fitted=False, line=line
+                row, self.column, rows=cells.n_missing, columns=1, fitted=False, line=line
             )
         return np.asarray(self._each(cells)[cells.values], dtype=np.intp)
 
@@ -81,7 +83,7 @@ class ByColumn:
         return np.array([place.get(level, 0) for level in cells.levels], dtype=np.intp)
 
 
-def dealt_by_row(
+def row_hash_folds(
     features: Any, codes: Codes, folds: int, *, seed: int = 0, start: int = 0
 ) -> Places:
     """(n,) the fold of each row of a block, 0 to folds - 1.
@@ -169,19 +171,19 @@ def _hash_of(text: str, seed: int) -> int:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class FoldsMet:
+class ObservedFolds:
     """Which folds rows came into, by what they hold."""
 
     keys: Hashes  # (n,)
     folds: Places  # (n,)
 
-    def __add__(self, other: FoldsMet) -> FoldsMet:
+    def __add__(self, other: ObservedFolds) -> ObservedFolds:
         """Of the rows of both."""
-        return FoldsMet(
+        return ObservedFolds(
             np.concatenate([self.keys, other.keys]), np.concatenate([self.folds, other.folds])
         )
 
-    def of(self, block: Block) -> Places | None:
+    def match(self, block: Block) -> Places | None:
         """(n,) folds for the same rows in another order; None where they are not the same.
 
         Copies of a row share the folds of its copies: which of them has which makes no difference.
@@ -196,7 +198,7 @@ class FoldsMet:
 
 
 @dataclass(frozen=True, slots=True)
-class FoldsReading:
+class ObservedFoldsReading:
     """Look which folds the rows of a small table come into."""
 
     @property
@@ -204,13 +206,13 @@ class FoldsReading:
         """Of each row two."""
         return 2
 
-    def read(self, block: Block) -> FoldsMet:
+    def read(self, block: Block) -> ObservedFolds:
         """Of one block."""
         assert block.fold is not None
-        return FoldsMet(_keys(block), block.fold)
+        return ObservedFolds(_keys(block), block.fold)
 
 
-def repeats(block: Block) -> bool:
+def has_repeated_rows(block: Block) -> bool:
     """Whether some rows have the same features."""
     return len(_repeated(_hashes(block.features, block.codes, 0)[0])) > 0
 

@@ -84,10 +84,10 @@ def names_of(given: Any, labels: Sequence[Any]) -> list[Any] | None:
         names = list(given.columns)
     else:
         return None
-    return as_labels(names, labels)
+    return match_labels(names, labels)
 
 
-def as_labels(names: list[Any], labels: Sequence[Any]) -> list[Any] | None:
+def match_labels(names: list[Any], labels: Sequence[Any]) -> list[Any] | None:
     """Names as labels where they are their texts; None if they only count."""
     for called in ({label: label for label in labels}, {str(label): label for label in labels}):
         if set(names) == set(called):
@@ -109,7 +109,7 @@ def encode_labels(y: Any) -> tuple[Labels, Codes]:
     >>> labels.tolist(), codes.tolist()
     (['a', 'b'], [1, 0, 1])
     """
-    y = one_dimensional(y)
+    y = as_vector(y)
     if y.dtype.kind == "b":
         labels, codes = _count(y.view(np.uint8))
         return labels.astype(bool), codes
@@ -128,12 +128,12 @@ def encode_labels(y: Any) -> tuple[Labels, Codes]:
     return _sort(y)
 
 
-def label_codes(cells: Cells, *, start: int = 0) -> tuple[Labels, Codes]:
+def encode_label_cells(cells: Cells, *, start: int = 0) -> tuple[Labels, Codes]:
     """The classes of some rows exactly as they are written, sorted, and the code of every row.
 
     `start` is the number of the first of them, for messages.
     """
-    if cells.gaps:
+    if cells.n_missing:
         raise LabelError.missing((start + np.flatnonzero(cells.missing)).tolist())
     if cells.kind == "date":
         raise LabelError.of_dates(cells.name)
@@ -147,19 +147,19 @@ def label_codes(cells: Cells, *, start: int = 0) -> tuple[Labels, Codes]:
     place = np.empty(len(order), dtype=np.intp)
     place[order] = np.arange(len(order))
     labels = np.array([cells.levels[code] for code in order])
-    return present(labels, compact(place, len(order))[cells.values])
+    return drop_empty_classes(labels, compact_codes(place, len(order))[cells.values])
 
 
-def present(labels: Labels, codes: Codes) -> tuple[Labels, Codes]:
+def drop_empty_classes(labels: Labels, codes: Codes) -> tuple[Labels, Codes]:
     """Only the classes that have rows."""
     some: npt.NDArray[np.bool_] = np.bincount(codes, minlength=len(labels)) > 0
     if some.all():
         return labels, codes
     place = np.cumsum(some) - 1
-    return labels[some], compact(place[codes], int(some.sum()))
+    return labels[some], compact_codes(place[codes], int(some.sum()))
 
 
-def missing_labels(y: Any) -> npt.NDArray[np.bool_]:
+def is_missing_label(y: Any) -> npt.NDArray[np.bool_]:
     """(n,) whether a label is missing: None, NaN, NaT or NA.
 
     >>> missing_labels(["a", None]).tolist(), missing_labels([1, 2]).tolist()
@@ -175,18 +175,20 @@ def missing_labels(y: Any) -> npt.NDArray[np.bool_]:
     return np.array([_is_missing(value) for value in found], dtype=bool)
 
 
-def code_labels(y: Any, labels: Labels) -> Codes:
+def encode_known_labels(y: Any, labels: Labels) -> Codes:
     """Codes of rows whose classes are already known; refuses any other."""
     found, codes = encode_labels(y)
-    check_kinds(found, labels)
+    check_same_kind(found, labels)
     place = {label: code for code, label in enumerate(labels.tolist())}
     unknown = [label for label in found.tolist() if label not in place]
     if unknown:
         raise LabelError.unknown(unknown, labels.tolist())
-    return compact(np.array([place[v] for v in found.tolist()], dtype=np.intp)[codes], len(labels))
+    return compact_codes(
+        np.array([place[v] for v in found.tolist()], dtype=np.intp)[codes], len(labels)
+    )
 
 
-def check_kinds(ours: Labels, theirs: Labels) -> None:
+def check_same_kind(ours: Labels, theirs: Labels) -> None:
     """Refuse to put texts beside numbers, or booleans beside either."""
     if len(ours) and len(theirs) and _kind(ours) != _kind(theirs):
         raise LabelError.mixed(
@@ -208,9 +210,9 @@ def same_labels(ours: Labels, theirs: Labels) -> bool:
     return alike and np.array_equal(ours, theirs)
 
 
-def joined(ours: Labels, theirs: Labels) -> Labels:
+def union_labels(ours: Labels, theirs: Labels) -> Labels:
     """The labels of both, sorted, each once."""
-    check_kinds(ours, theirs)
+    check_same_kind(ours, theirs)
     if not len(ours) or not len(theirs):
         return ours if len(ours) else theirs
     both = np.concatenate([ours, theirs])
@@ -220,7 +222,7 @@ def joined(ours: Labels, theirs: Labels) -> Labels:
     return np.unique(both)
 
 
-def one_dimensional(y: Any) -> npt.NDArray[Any]:
+def as_vector(y: Any) -> npt.NDArray[Any]:
     """`y` as a vector; a single column is unrolled, as scikit-learn does, with its warning."""
     found = np.asarray(y)
     if isinstance(y, (list, tuple)) and found.ndim == 1 and found.dtype.kind in "USiufb":
@@ -242,7 +244,7 @@ def one_dimensional(y: Any) -> npt.NDArray[Any]:
     return found
 
 
-def compact(codes: Codes, classes: int) -> Codes:
+def compact_codes(codes: Codes, classes: int) -> Codes:
     """Codes in the smallest type: NumPy sorts 16-bit integers by counting."""
     kind = np.uint8 if classes <= 1 << 8 else np.uint16 if classes <= 1 << 16 else np.intp
     return codes.astype(kind, copy=False)
@@ -258,12 +260,12 @@ def _count(y: npt.NDArray[Any]) -> tuple[Labels, Codes]:
     present = np.flatnonzero(np.bincount(place))
     table = np.zeros(high - low + 1, dtype=np.intp)
     table[present] = np.arange(len(present))
-    return (present + low).astype(y.dtype), compact(table, len(present))[place]
+    return (present + low).astype(y.dtype), compact_codes(table, len(present))[place]
 
 
 def _sort(y: npt.NDArray[Any]) -> tuple[Labels, Codes]:
     labels, codes = np.unique(y, return_inverse=True)
-    return labels, compact(codes, len(labels))
+    return labels, compact_codes(codes, len(labels))
 
 
 def _check_whole(y: npt.NDArray[Any]) -> None:
@@ -315,7 +317,7 @@ def _sorted_codes(y: npt.NDArray[Any]) -> tuple[Labels, Codes]:
     distinct = sorted(set(y.tolist()))
     place = {label: code for code, label in enumerate(distinct)}
     codes = np.fromiter((place[value] for value in y), dtype=np.intp, count=len(y))
-    return _objects(distinct), compact(codes, len(distinct))
+    return _objects(distinct), compact_codes(codes, len(distinct))
 
 
 def _objects(values: Sequence[Any]) -> npt.NDArray[Any]:
@@ -330,7 +332,7 @@ def _is_missing(value: Any) -> bool:
     return value is None or type(value).__name__ in ("NAType", "NaTType") or value != value
 
 
-def lookalikes(names: Iterable[str]) -> list[tuple[str, str]]:
+def lookalike_pairs(names: Iterable[str]) -> list[tuple[str, str]]:
     """Pairs of names that differ only by case, spaces or the form of their letters.
 
     >>> lookalikes(["A", "a ", "b"])
@@ -345,7 +347,7 @@ def lookalikes(names: Iterable[str]) -> list[tuple[str, str]]:
     return pairs
 
 
-def nearest(name: str, names: Sequence[str]) -> str | None:
+def closest_name(name: str, names: Sequence[str]) -> str | None:
     """The name that was most likely meant.
 
     >>> nearest("Default", ["id", "default"])

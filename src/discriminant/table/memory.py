@@ -36,21 +36,21 @@ from discriminant.table.blocks import (
     Schema,
     bad_cells,
     canonical_rows,
+    check_weight as check_weight,
     dense,
     is_sparse,
-    native,
-    numbered,
-    open_weight as open_weight,
+    native_numbers,
+    numbered_names,
     row_slice,
 )
-from discriminant.table.labels import code_labels, encode_labels
+from discriminant.table.labels import encode_known_labels, encode_labels
 
 _LOOK = 1 << 14  # rows looked at together when a bad cell is searched
 _SAMPLE = 101  # rows looked at to place the origin; odd, so that a median is one of the values
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Columns:
+class ColumnarFeatures:
     """Columns of a data frame, kept apart until a block of rows is asked for."""
 
     columns: tuple[npt.NDArray[Any], ...]  # d arrays of n numbers
@@ -90,7 +90,7 @@ class Table:
         return int(self.features.shape[1])
 
     @property
-    def held(self) -> int:
+    def numbers_per_row(self) -> int:
         """How many numbers a row holds, zeros that are not stored left out."""
         if not is_sparse(self.features):
             return self.width
@@ -121,7 +121,7 @@ class Table:
             None if self.responses is None else self.responses[rows],
         )
 
-    def blame(self) -> None:
+    def raise_bad_cell(self) -> None:
         """Raise the error that names the first missing cell, and says how many there are."""
         rows, columns = 0, np.zeros(self.width, dtype=bool)
         for block in self.blocks(_LOOK):
@@ -129,7 +129,7 @@ class Table:
             rows += len(np.unique(wrong[missing]))
             columns[places[missing]] = True
         for block in self.blocks(_LOOK):
-            block.blame(self.schema.features, extent=(rows, int(columns.sum())))
+            block.raise_bad_cell(self.schema.features, extent=(rows, int(columns.sum())))
 
     def sample(self) -> npt.NDArray[Any]:
         """A few rows, evenly spread: enough to say where the data lie and how far they spread."""
@@ -142,7 +142,7 @@ class Table:
         return np.hstack([found, self.responses[rows]])
 
 
-def open_table(
+def as_table(
     X: Any,
     y: Any = None,
     *,
@@ -171,7 +171,7 @@ def open_table(
     match
         Columns of a frame are put into the order of this schema, by name.
     """
-    features, names = open_features(X, match=match)
+    features, names = as_features(X, match=match)
     rows = features.shape[0]
     if not rows:
         raise ShapeError.no_rows(rows)
@@ -184,16 +184,16 @@ def open_table(
     elif labels is None:
         found, codes = encode_labels(y)
     else:
-        found, codes = labels, code_labels(y, labels)
+        found, codes = labels, encode_known_labels(y, labels)
     if len(codes) != rows:
         raise ShapeError.of_lengths("y", len(codes), rows)
-    schema = Schema(numbered(features.shape[1]) if names is None else names, found, bool(names))
-    return Table(schema, features, codes, open_weight(weight, rows), responses)
+    schema = Schema(
+        numbered_names(features.shape[1]) if names is None else names, found, bool(names)
+    )
+    return Table(schema, features, codes, check_weight(weight, rows), responses)
 
 
-def open_features(
-    X: Any, *, match: Schema | None = None
-) -> tuple[Features, tuple[str, ...] | None]:
+def as_features(X: Any, *, match: Schema | None = None) -> tuple[Features, tuple[str, ...] | None]:
     """Features as something that can be sliced by rows, and their names if they have any.
 
     With `match`, columns of a frame are put into the order of that schema by name.
@@ -242,7 +242,7 @@ def _open_frame(X: Any, match: Schema | None) -> tuple[Features, tuple[str, ...]
         wanted = _match_names(given, match)
     series = dict(zip(given, nw.from_native(X, eager_only=True).iter_columns(), strict=True))
     columns = tuple(_open_series(series[name], str(name)) for name in wanted)
-    return Columns(columns), tuple(wanted) if named else None
+    return ColumnarFeatures(columns), tuple(wanted) if named else None
 
 
 def _match_names(given: list[str], match: Schema) -> list[str]:
@@ -269,13 +269,13 @@ def _open_array(X: Any) -> npt.NDArray[Any]:
     if array.ndim != 2:
         raise ShapeError.not_two_dimensional(array.ndim)
     if array.dtype.kind in "fb":
-        return native(array)
+        return native_numbers(array)
     if array.dtype.kind in "iu":
-        _warn_of_large_integers(array, numbered(array.shape[1]))
-        return native(array)
+        _warn_of_large_integers(array, numbered_names(array.shape[1]))
+        return native_numbers(array)
     if array.dtype.kind in "mM":
         raise ColumnTypeError.of_column("x0", str(array.dtype))
-    return _to_numbers(array, numbered(array.shape[1]))
+    return _to_numbers(array, numbered_names(array.shape[1]))
 
 
 def _blame_mask(X: np.ma.MaskedArray[Any, Any]) -> None:
@@ -310,7 +310,7 @@ def _open_column(column: npt.NDArray[Any], name: str) -> npt.NDArray[Any]:
     if column.dtype.kind in "iu":
         _warn_of_large_integers(column[:, None], (name,))
     if column.dtype.kind in "fbiu":
-        return native(column)
+        return native_numbers(column)
     if column.dtype.kind in "cmM":
         raise ColumnTypeError.of_column(name, str(column.dtype))
     return _to_numbers(column[:, None], (name,))[:, 0]

@@ -26,32 +26,39 @@ from discriminant.errors import (
 )
 from discriminant.table.blocks import Codes, Floats, Labels, Places, Schema
 from discriminant.table.cells import Cells, Frame
-from discriminant.table.column_types import Wishes, csv_kinds, learn, open_chosen
+from discriminant.table.column_types import (
+    ReadOptions,
+    csv_column_kinds,
+    frame_with_options,
+    infer_encoding,
+)
 from discriminant.table.encoding import Encoding
 from discriminant.table.files.arrow import arrow_names, json_frame, read_arrow, read_json
-from discriminant.table.files.csv import CsvPlan, read_csv
+from discriminant.table.files.csv import CsvColumns, read_csv
 from discriminant.table.files.csv_dialect import is_number
-from discriminant.table.files.formats import Format, Identity, sniff
+from discriminant.table.files.formats import FileFormat, FileIdentity, detect_format
 from discriminant.table.files.text import MAX_BYTES
-from discriminant.table.labels import label_codes, lookalikes, present
-from discriminant.table.memory import Columns, Table, open_weight
+from discriminant.table.labels import drop_empty_classes, encode_label_cells, lookalike_pairs
+from discriminant.table.memory import ColumnarFeatures, Table, check_weight
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Opened:
+class EncodedTable:
     """A table, what its columns became, and what there is to say of it."""
 
     table: Table
     encoding: Encoding
-    said: tuple[str, ...]
-    format: Format | None  # None of a frame
+    notes: tuple[str, ...]
+    format: FileFormat | None  # None of a frame
     rows_read: int  # before rows with missing cells were dropped
-    kept: Places | None = None  # numbers of those that were not, where some were
+    kept_rows: Places | None = None  # numbers of those that were not, where some were
 
     def __repr__(self) -> str:
         """One line: how many rows, features and classes."""
         classes = len(self.table.schema.labels)
-        return f"Opened({len(self.table)} rows, {self.table.width} features, {classes} classes)"
+        return (
+            f"EncodedTable({len(self.table)} rows, {self.table.width} features, {classes} classes)"
+        )
 
 
 def open_source(
@@ -75,7 +82,7 @@ def open_source(
     delimiter: str | None = None,
     decimal: str | None = None,
     thousands: str | None = None,
-) -> Opened:
+) -> EncodedTable:
     """Read all rows, learn what becomes of each column, and make a table of it.
 
     Parameters
@@ -112,7 +119,7 @@ def open_source(
         The sign between groups of three digits in texts, such as ',' for 1,234. None: recognised
         where it is certain; a column of 1,234 alone is refused, for it may mean 1.234.
     """
-    wishes = Wishes.of(
+    wishes = ReadOptions.from_arguments(
         target=target,
         weight=weight,
         columns=columns,
@@ -143,8 +150,8 @@ def read_frame(
     target: str | None = None,
     max_bytes: int = MAX_BYTES,
     style: Mapping[str, str | None] | None = None,
-    format: Format | None = None,
-) -> tuple[Frame, Format | None]:
+    format: FileFormat | None = None,
+) -> tuple[Frame, FileFormat | None]:
     """The cells of a source, of the kinds that an encoding was learnt from.
 
     So that a column that was text at the fit is read as text, whatever it looks like now; and
@@ -152,7 +159,7 @@ def read_frame(
     thousands of a CSV, where they should not be guessed. A known `format` is not detected again.
     """
     style = style or {}
-    wishes = Wishes(
+    wishes = ReadOptions(
         target,
         missing_texts=None if encoding is None else encoding.missing_texts,
         thousands=style.get("thousands"),
@@ -171,85 +178,87 @@ def is_path(source: Any) -> bool:
 
 def _read(
     source: Any,
-    wishes: Wishes,
+    wishes: ReadOptions,
     fitted: Encoding | None,
     max_bytes: int,
     style: Mapping[str, str | None],
-    format: Format | None = None,
-) -> tuple[Frame, Format | None]:
+    format: FileFormat | None = None,
+) -> tuple[Frame, FileFormat | None]:
     if not is_path(source):
-        return open_chosen(source, wishes), None
-    format = sniff(source, **style) if format is None else format
-    identity = Identity.of(format.path)
+        return frame_with_options(source, wishes), None
+    format = detect_format(source, **style) if format is None else format
+    identity = FileIdentity.current(format.path)
     frame, format = _read_file(format, wishes, fitted, max_bytes)
     identity.check()
     return frame, format
 
 
 def _read_file(
-    format: Format,
-    wishes: Wishes,
+    format: FileFormat,
+    wishes: ReadOptions,
     fitted: Encoding | None,
     max_bytes: int,
-) -> tuple[Frame, Format]:
+) -> tuple[Frame, FileFormat]:
     if format.kind == "csv":
         assert format.dialect is not None
         names = format.dialect.names
         wishes.check_names(names)
-        kinds = csv_kinds(dict(zip(names, format.dialect.kinds, strict=True)), wishes, fitted)
+        kinds = csv_column_kinds(
+            dict(zip(names, format.dialect.kinds, strict=True)), wishes, fitted
+        )
         texts = wishes.missing_texts
         gone = {} if texts is None else {"missing": texts, "empty": texts}
         target = wishes.target if fitted is None else fitted.target
-        return read_csv(CsvPlan(format, kinds, target=target, max_bytes=max_bytes, **gone))
+        return read_csv(CsvColumns(format, kinds, target=target, max_bytes=max_bytes, **gone))
     if format.kind == "jsonl":
         names, table, format = read_json(format, max_bytes=max_bytes)
         wishes.check_names(names)
-        return json_frame(table, names, wishes.wanted(names)), format
+        return json_frame(table, names, wishes.columns_to_read(names)), format
     names = arrow_names(format)
     wishes.check_names(names)
-    return read_arrow(format, names, wishes.wanted(names)), format
+    return read_arrow(format, names, wishes.columns_to_read(names)), format
 
 
 # --- making the table ----------------------------------------------------------------------------
 
 
 def _opened(
-    frame: Frame, format: Format | None, wishes: Wishes, max_classes: int, min_classes: int
-) -> Opened:
+    frame: Frame, format: FileFormat | None, wishes: ReadOptions, max_classes: int, min_classes: int
+) -> EncodedTable:
     assert wishes.target is not None
-    said = [] if format is None else [format.said]
+    said = [] if format is None else [format.description]
     read = len(frame)
     if wishes.missing == "drop":
-        frame = frame.labelled(wishes.target)
+        frame = frame.drop_unlabelled(wishes.target)
         if not len(frame):
             raise LabelError.none_left(wishes.target, read)
-        said += unlabelled(read, len(frame))
+        said += unlabelled_rows_note(read, len(frame))
     labels, codes = _labels(frame, frame[wishes.target], max_classes, min_classes)
     weight = _weight(frame, wishes)
-    encoding, told = learn(frame, wishes, weight=weight)
+    encoding, told = infer_encoding(frame, wishes, weight=weight)
     encoding = replace(encoding, decimal="." if format is None else format.decimal)
-    rows = encoding.rows(frame, fitting=True)
+    rows = encoding.encode_rows(frame, fitting=True)
     features: Any = rows.features
-    keep = frame.numbers
-    if rows.gaps.any() and wishes.missing in ("drop", "marginal"):
-        keep = np.flatnonzero(~rows.gaps)
-        told.append(dropped(len(frame), len(keep), wishes.missing))
+    keep = frame.row_numbers
+    if rows.incomplete.any() and wishes.missing in ("drop", "marginal"):
+        keep = np.flatnonzero(~rows.incomplete)
+        told.append(dropped_rows_note(len(frame), len(keep), wishes.missing))
         _check_left(len(keep), len(frame), encoding)
-        features = Columns(tuple(column[keep] for column in features.columns))
-        labels, codes = present(labels, codes[keep])
+        features = ColumnarFeatures(tuple(column[keep] for column in features.columns))
+        labels, codes = drop_empty_classes(labels, codes[keep])
         weight = None if weight is None else weight[keep]
-        keep = keep if frame.numbers is None else frame.numbers[keep]
+        keep = keep if frame.row_numbers is None else frame.row_numbers[keep]
     told += _filled(encoding)
     table = Table(Schema(encoding.features, labels, True), features, codes, weight)
-    return Opened(table, encoding, tuple(said + told), format, read, keep)
+    return EncodedTable(table, encoding, tuple(said + told), format, read, keep)
 
 
-def unlabelled(rows: int, kept: int) -> list[str]:
+def unlabelled_rows_note(rows: int, kept: int) -> list[str]:
     """A note on rows that were dropped for want of a label, if there are any."""
     return [f"{rows - kept} of {rows} rows have no label and are dropped."] if kept < rows else []
 
 
-def dropped(rows: int, kept: int, missing: str, *, labels: bool = False) -> str:
+def dropped_rows_note(rows: int, kept: int, missing: str, *, labels: bool = False) -> str:
     """A note on rows that were dropped for a missing cell, or also for want of a label."""
     why = "" if missing == "drop" else ": the fit is to complete rows"
     also = " or no label" if labels and missing == "drop" else ""
@@ -273,18 +282,18 @@ def _filled(encoding: Encoding) -> list[str]:
     return [f"{count} missing cells in {len(gaps)} column(s) are filled with means{also}."]
 
 
-def _weight(frame: Frame, wishes: Wishes) -> Floats | None:
+def _weight(frame: Frame, wishes: ReadOptions) -> Floats | None:
     if wishes.weight is None:
         return None
     cells = frame[wishes.weight]
     if cells.kind not in ("number", "boolean"):
         raise WeightError.not_numbers(f"{cells.kind} (column '{cells.name}')")
-    return open_weight(cells.values, len(frame))
+    return check_weight(cells.values, len(frame))
 
 
 def _labels(frame: Frame, cells: Cells, max_classes: int, min_classes: int) -> tuple[Labels, Codes]:
     """The classes, exactly as they are written, and the code of every row."""
-    labels, codes = label_codes(cells)
+    labels, codes = encode_label_cells(cells)
     check_classes(cells.name, labels, len(frame), max_classes, min_classes=min_classes)
     return labels, codes
 
@@ -318,7 +327,7 @@ def check_classes(
         raise TooFewRowsError.of_one_row("any classifier", 2)
     if classes < min_classes:
         raise LabelError.one_class(labels[0])
-    pairs = lookalikes(texts)
+    pairs = lookalike_pairs(texts)
     if pairs:
         warn(LookalikeWarning.of(f"labels (column '{name}')", pairs))
 

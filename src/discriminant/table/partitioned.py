@@ -30,13 +30,13 @@ import numpy as np
 from discriminant.errors import DiscriminantError
 from discriminant.table.blocks import Block, Codes, Floats, Labels, dense
 from discriminant.table.cells import Cells, Frame
-from discriminant.table.encoding import Encoding, Unforeseen
-from discriminant.table.hash_folds import ByColumn
-from discriminant.table.labels import compact, label_codes
-from discriminant.table.memory import Columns, open_weight
+from discriminant.table.encoding import Encoding, UnknownLevel
+from discriminant.table.hash_folds import ColumnFolds
+from discriminant.table.labels import compact_codes, encode_label_cells
+from discriminant.table.memory import ColumnarFeatures, check_weight
 
 if TYPE_CHECKING:
-    from discriminant.table.column_types import Wishes
+    from discriminant.table.column_types import ReadOptions
 
 
 class Additive(Protocol):
@@ -47,10 +47,12 @@ class Additive(Protocol):
 
 A = TypeVar("A", bound=Additive)
 B = TypeVar("B", bound=Additive, covariant=True)
-Step = Callable[[Block], Block]  # what is done to rows once they are features: `table.steps`
+BlockTransform = Callable[
+    [Block], Block
+]  # what is done to rows once they are features: `table.steps`
 
 
-class Part(Protocol):
+class TablePart(Protocol):
     """Some rows of a source that are read together: a row group, a partition, a range of lines.
 
     A part travels to a worker, so it is small and can be pickled: it says where rows are.
@@ -79,12 +81,12 @@ class Work(Protocol[B]):
         """The columns that it reads."""
         ...
 
-    def __call__(self, part: Part) -> B:
+    def __call__(self, part: TablePart) -> B:
         """What it says of a part."""
         ...
 
 
-class Source(Protocol):
+class PartitionedSource(Protocol):
     """A table in parts, and who does the work on them."""
 
     @property
@@ -98,7 +100,7 @@ class Source(Protocol):
         ...
 
     @property
-    def said(self) -> tuple[str, ...]:
+    def notes(self) -> tuple[str, ...]:
         """What was found out about it: format, number of files."""
         ...
 
@@ -115,26 +117,30 @@ class Source(Protocol):
 
 
 @runtime_checkable
-class Spread(Protocol):
+class SystematicSource(Protocol):
     """A source whose sample is the first rows of its parts, and which can do better."""
 
-    def drawn(self, columns: Sequence[str], rows: int) -> Frame:
+    def systematic_sample(self, columns: Sequence[str], rows: int) -> Frame:
         """So many rows, at even distances all over the source; all if there are no more."""
         ...
 
 
 @runtime_checkable
-class Wishful(Protocol):
+class TextSource(Protocol):
     """A source of texts, whose columns are read as what is wished of them."""
 
-    def wishing(self, wishes: Wishes, fitted: Encoding | None = None) -> Source:
+    def with_options(
+        self, wishes: ReadOptions, fitted: Encoding | None = None
+    ) -> PartitionedSource:
         """The source that reads labels and categories as texts, others as a fit had them."""
         ...
 
 
-def reading_as(source: Source, wishes: Wishes, fitted: Encoding | None = None) -> Source:
+def with_read_options(
+    source: PartitionedSource, wishes: ReadOptions, fitted: Encoding | None = None
+) -> PartitionedSource:
     """The source with its columns read as what is wished of them, or as a fit had them."""
-    return source.wishing(wishes, fitted) if isinstance(source, Wishful) else source
+    return source.with_options(wishes, fitted) if isinstance(source, TextSource) else source
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -146,10 +152,10 @@ class PartialSum(Generic[A]):
 
     total: A | None  # None of no rows
     rows: int  # read, whether they count or not
-    fault: Exception | None = None  # the first in the order of the parts
+    error: Exception | None = None  # the first in the order of the parts
 
     @classmethod
-    def of_fault(cls, fault: Exception, part: Part, rows: int) -> PartialSum[A]:
+    def from_error(cls, fault: Exception, part: TablePart, rows: int) -> PartialSum[A]:
         """Why a part could not be summed; an error says where it lies."""
         if isinstance(fault, DiscriminantError):
             fault = type(fault)(f"{fault} This was in {part.name}.")
@@ -157,46 +163,46 @@ class PartialSum(Generic[A]):
 
     def __add__(self, other: PartialSum[A]) -> PartialSum[A]:
         """Over the rows of both."""
-        if self.fault is not None or other.fault is not None:
-            return PartialSum(None, self.rows + other.rows, self.fault or other.fault)
+        if self.error is not None or other.error is not None:
+            return PartialSum(None, self.rows + other.rows, self.error or other.error)
         if self.total is None or other.total is None:
             total = other.total if self.total is None else self.total
             return PartialSum(total, self.rows + other.rows)
         return PartialSum(self.total + other.total, self.rows + other.rows)
 
-    def checked(self) -> PartialSum[A]:
+    def check(self) -> PartialSum[A]:
         """Itself, or the error."""
-        if self.fault is not None:
-            raise self.fault
+        if self.error is not None:
+            raise self.error
         return self
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Plan:
+class ReadPlan:
     """How cells become a block of rows."""
 
     encoding: Encoding
     labels: Labels  # (K,) sorted and distinct
     target: str
     weight: str | None = None
-    dealing: ByColumn | None = None  # how a column deals rows into folds
-    then: tuple[Step, ...] = ()  # done to the rows afterwards, one after the other
+    fold_column: ColumnFolds | None = None  # how a column deals rows into folds
+    transforms: tuple[BlockTransform, ...] = ()  # done to the rows afterwards, one after the other
 
     @property
     def columns(self) -> tuple[str, ...]:
         """The columns to be read."""
-        more = [self.weight, None if self.dealing is None else self.dealing.column]
+        more = [self.weight, None if self.fold_column is None else self.fold_column.column]
         used = [column.name for column in self.encoding.used]
         return tuple(dict.fromkeys([*used, self.target, *(name for name in more if name)]))
 
     @property
-    def plain(self) -> bool:
+    def is_unmodified(self) -> bool:
         """Whether rows are taken as they come: none left out, weighed again or expanded."""
-        return self.dealing is None and not self.then
+        return self.fold_column is None and not self.transforms
 
-    def and_then(self, *steps: Step) -> Plan:
+    def with_transforms(self, *steps: BlockTransform) -> ReadPlan:
         """The plan with more steps."""
-        return replace(self, then=(*self.then, *steps))
+        return replace(self, transforms=(*self.transforms, *steps))
 
     def block(self, frame: Frame, *, apart: bool = False) -> Block:
         """The rows of a frame that count.
@@ -204,8 +210,8 @@ class Plan:
         Columns may stay apart if nothing is done then; their numbers are not looked at, and a sum
         that is no number says that they should have been.
         """
-        found = self._block(frame, apart and not self.then)
-        for step in self.then:
+        found = self._block(frame, apart and not self.transforms)
+        for step in self.transforms:
             if not len(found):
                 break
             found = step(found)
@@ -213,18 +219,18 @@ class Plan:
 
     def _block(self, frame: Frame, apart: bool) -> Block:
         if self.encoding.missing == "drop":
-            frame = frame.labelled(self.target)
+            frame = frame.drop_unlabelled(self.target)
             if not len(frame):
                 none = np.zeros((0, len(self.encoding.features)))
                 return Block(none, np.zeros(0, dtype=np.uint8), start=frame.start)
         codes = self._codes(frame[self.target], frame.start)
-        rows = self.encoding.rows(frame, fitting=True, looking=not apart)
+        rows = self.encoding.encode_rows(frame, fitting=True, looking=not apart)
         weight = self._weight(frame)
-        fold = None if self.dealing is None else self.dealing.numbers(frame)
+        fold = None if self.fold_column is None else self.fold_column.fold_numbers(frame)
         features: Any = rows.features
-        if rows.gaps.any() and self.encoding.missing in ("drop", "marginal"):
-            keep = np.flatnonzero(~rows.gaps)
-            features = Columns(tuple(column[keep] for column in features.columns))
+        if rows.incomplete.any() and self.encoding.missing in ("drop", "marginal"):
+            keep = np.flatnonzero(~rows.incomplete)
+            features = ColumnarFeatures(tuple(column[keep] for column in features.columns))
             codes = codes[keep]
             weight = None if weight is None else weight[keep]
             fold = None if fold is None else fold[keep]
@@ -235,19 +241,19 @@ class Plan:
         if self.weight is None:
             return None
         values, start = frame[self.weight].values, frame.start
-        return open_weight(values, len(frame), some=False, start=start)
+        return check_weight(values, len(frame), some=False, start=start)
 
     def _codes(self, cells: Cells, start: int) -> Codes:
-        labels, codes = label_codes(cells, start=start)
+        labels, codes = encode_label_cells(cells, start=start)
         place = np.searchsorted(self.labels, labels)
         place[place == len(self.labels)] = 0
         for label in labels[self.labels[place] != labels][:1].tolist():
-            raise Unforeseen(self.target, label)
-        return compact(place, len(self.labels))[codes]
+            raise UnknownLevel(self.target, label)
+        return compact_codes(place, len(self.labels))[codes]
 
 
 @dataclass(frozen=True, slots=True)
-class Without:
+class DropFold:
     """The rows of all folds but one."""
 
     fold: int
@@ -259,7 +265,7 @@ class Without:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Weighed:
+class Reweight:
     """Every row as often as its class says."""
 
     factors: Floats  # (K,)
@@ -271,7 +277,7 @@ class Weighed:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Recoded:
+class Recode:
     """Other codes for the classes."""
 
     codes: Codes  # (K,) the new code of each class; whatever, of one without rows
@@ -282,7 +288,7 @@ class Recoded:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Expanding:
+class Expand:
     """Features of features."""
 
     basis: Any  # a basis of `table.basis`

@@ -24,19 +24,19 @@ from functools import lru_cache
 
 from discriminant.errors import ExportError
 
-LARGEST = "1.7976931348623157E308"
+LARGEST_DOUBLE = "1.7976931348623157E308"
 
 
 @dataclass(frozen=True, slots=True)
-class Database:
+class SqlDialect:
     """How a database spells things."""
 
     name: str  # as sqlglot calls it
     title: str
     double: str  # the type
-    larger: str  # the function
-    smaller: str
-    most: int | None  # bytes of a name
+    greatest: str  # the function
+    least: str
+    max_name_bytes: int | None  # bytes of a name
     folds_case: bool
     materialised: str  # what a step is declared as
     fence: str  # what it ends with
@@ -77,7 +77,7 @@ class Database:
         found = f"{mantissa if '.' in mantissa else mantissa + '.0'}E{int(exponent)}"
         return f"({found})" if found.startswith("-") else found
 
-    def minus(self, term: str, value: float) -> str:
+    def subtract(self, term: str, value: float) -> str:
         """A term less a number, exact where the two are near each other."""
         if self.name != "sqlite":
             return f"({term} - {self.number(value)})"
@@ -86,7 +86,7 @@ class Database:
         found = f"({term} - {self.number(short)})"
         return f"({found} - {self.number(rest)})" if rest else found
 
-    def typed(self, value: float) -> str:
+    def typed_number(self, value: float) -> str:
         """A double that stands alone; to PostgreSQL a literal is a decimal until it is used."""
         found = self.number(value)
         return f"CAST({found} AS {self.double})" if self.name == "postgres" else found
@@ -104,7 +104,7 @@ class Database:
             return cast
         return f"CASE WHEN TYPEOF({term}) IN ('integer', 'real') THEN {cast} END"
 
-    def written_number(
+    def parse_number(
         self, term: str, group: str, decimal: str, unit: str, *, missing: Sequence[str]
     ) -> str:
         """A cell as a double, be it a number or a text such as 7.039,00 or $1,234.
@@ -166,7 +166,7 @@ class Database:
             return f"{text} ~ {pattern}"
         return f"REGEXP_MATCHES({text}, {pattern})"
 
-    def as_truth(self, term: str) -> str:
+    def as_boolean(self, term: str) -> str:
         """A truth value as 0 or 1; PostgreSQL casts it to integers only."""
         return self.as_double(f"CAST({term} AS INTEGER)" if self.name == "postgres" else term)
 
@@ -183,26 +183,26 @@ class Database:
         return f"(EPOCH_US({term}) / 8.64E10)"
 
 
-DATABASES = {
-    "duckdb": Database(
+SQL_DIALECTS = {
+    "duckdb": SqlDialect(
         "duckdb", "DuckDB", "DOUBLE", "GREATEST", "LEAST", None, True, "AS", ""
     ),
-    "postgres": Database(
+    "postgres": SqlDialect(
         "postgres", "PostgreSQL", "DOUBLE PRECISION", "GREATEST", "LEAST", 63, False, "AS",
         " OFFSET 0",
     ),
-    "sqlite": Database(
+    "sqlite": SqlDialect(
         "sqlite", "SQLite", "REAL", "MAX", "MIN", None, True, "AS MATERIALIZED", "",
         ("true", "false"),
     ),
 }  # fmt: skip
 
 
-def database(name: object) -> Database:
+def sql_dialect(name: object) -> SqlDialect:
     """The database of that name, or the error that says which there are."""
-    found = DATABASES.get({"postgresql": "postgres"}.get(str(name), str(name)))
+    found = SQL_DIALECTS.get({"postgresql": "postgres"}.get(str(name), str(name)))
     if found is None:
-        raise ExportError.of_target(name, tuple(DATABASES))
+        raise ExportError.of_target(name, tuple(SQL_DIALECTS))
     return found
 
 

@@ -26,22 +26,22 @@ import numpy as np
 import numpy.typing as npt
 
 from discriminant.errors import DatabaseError, DiscriminantError
-from discriminant.table.blocks import Floats, Labels, open_weight
-from discriminant.table.cells import Cells, Frame, Kind
+from discriminant.table.blocks import Floats, Labels, check_weight
+from discriminant.table.cells import CellKind, Cells, Frame
 from discriminant.table.column_profile import (
-    CellsSeen,
+    CellsProfile,
+    ColumnProfile,
     Runs,
-    Seen,
-    counts_rows,
-    in_every_row,
-    joined_runs,
-    may_count,
-    run_of,
+    describe_constant,
+    integer_run,
+    is_row_number,
+    may_be_row_number,
+    merge_runs,
 )
-from discriminant.table.column_types import Wishes, learn_seen
-from discriminant.table.labels import joined, label_codes
+from discriminant.table.column_types import ReadOptions, encoding_from_profiles
+from discriminant.table.labels import encode_label_cells, union_labels
 from discriminant.table.open import check_classes
-from discriminant.table.partitioned import Part, PartialSum, Plan, Source
+from discriminant.table.partitioned import PartialSum, PartitionedSource, ReadPlan, TablePart
 
 _MOST = 100_000  # levels of a column that are kept
 _EXACT = 2.0**53
@@ -53,10 +53,10 @@ class ColumnSurvey:
     """What the cells of a column add up to."""
 
     name: str
-    kind: Kind
+    kind: CellKind
     ordered: bool
     rows: int
-    gaps: int
+    n_missing: int
     low: float = np.inf
     high: float = -np.inf
     whole: bool = True  # whether all numbers are
@@ -68,9 +68,9 @@ class ColumnSurvey:
     order: tuple[str, ...] = ()  # levels as every part with a value declares them, else empty
 
     @classmethod
-    def of(cls, cells: Cells, weight: Floats | None) -> ColumnSurvey:
+    def from_cells(cls, cells: Cells, weight: Floats | None) -> ColumnSurvey:
         """Of some rows."""
-        rows, gaps = len(cells), cells.gaps
+        rows, gaps = len(cells), cells.n_missing
         if cells.kind == "text":
             order = cells.levels if cells.declared else ()
             tally = _tally(cells, weight)
@@ -92,7 +92,7 @@ class ColumnSurvey:
             exact.min().item(),
             exact.max().item(),
             bool((values == np.floor(values)).all()),
-            run_of(exact) if not gaps else None,
+            integer_run(exact) if not gaps else None,
             mass,
             centre + float(np.average(values - centre, weights=by)) if mass else 0.0,
         )
@@ -109,17 +109,17 @@ class ColumnSurvey:
             if level in tally or len(tally) < _MOST:
                 tally[level] = before[0] + rows, before[1] + mass
         capped = self.capped or other.capped or len(tally) == _MOST
-        known = [one for one in (self, other) if one.gaps < one.rows] or [self]
+        known = [one for one in (self, other) if one.n_missing < one.rows] or [self]
         return ColumnSurvey(
             self.name,
             self._kind_with(other),
             all(one.ordered for one in known),
             self.rows + other.rows,
-            self.gaps + other.gaps,
+            self.n_missing + other.n_missing,
             min(self.low, other.low),
             max(self.high, other.high),
             self.whole and other.whole,
-            joined_runs(self.runs, other.runs),
+            merge_runs(self.runs, other.runs),
             weight,
             self.mean + share * (other.mean - self.mean),
             tally,
@@ -127,10 +127,10 @@ class ColumnSurvey:
             known[0].order if known[0].order == known[-1].order else (),
         )
 
-    def _kind_with(self, other: ColumnSurvey) -> Kind:
+    def _kind_with(self, other: ColumnSurvey) -> CellKind:
         """Of the rows of both; a part in which all is missing does not tell what the cells are."""
-        if self.gaps == self.rows or other.gaps == other.rows:
-            return other.kind if self.gaps == self.rows else self.kind
+        if self.n_missing == self.rows or other.n_missing == other.rows:
+            return other.kind if self.n_missing == self.rows else self.kind
         kinds = {self.kind, other.kind}
         if len(kinds) > 1 and "text" in kinds:
             raise DatabaseError.mixed(self.name, sorted(kinds))
@@ -139,15 +139,15 @@ class ColumnSurvey:
     @property
     def constant(self) -> str:
         """The number that all rows have, in words, or nothing."""
-        return in_every_row(self.low) if self.low == self.high else ""
+        return describe_constant(self.low) if self.low == self.high else ""
 
     @property
     def row_numbers(self) -> bool:
         """Whether the numbers are k, k+1, k+2, ... by row."""
-        return counts_rows(self.runs, self.rows)
+        return is_row_number(self.runs, self.rows)
 
     @property
-    def large(self) -> bool:
+    def exceeds_float64(self) -> bool:
         """Whether they are whole numbers that float64 does not hold exactly."""
         far = max(abs(self.low), abs(self.high))
         return self.whole and _EXACT < far < 2.0**64
@@ -184,7 +184,7 @@ class Survey:
     def __add__(self, other: Survey) -> Survey:
         """Of the rows of both."""
         columns = tuple(a + b for a, b in zip(self.columns, other.columns, strict=True))
-        return Survey(columns, joined(self.labels, other.labels))
+        return Survey(columns, union_labels(self.labels, other.labels))
 
     def __getitem__(self, name: str) -> ColumnSurvey:
         return next(column for column in self.columns if column.name == name)
@@ -194,10 +194,10 @@ class Survey:
 class SurveyWork:
     """Survey a part."""
 
-    wishes: Wishes
+    options: ReadOptions
     columns: tuple[str, ...]
 
-    def __call__(self, part: Part) -> PartialSum[Survey]:
+    def __call__(self, part: TablePart) -> PartialSum[Survey]:
         """Of the rows of a part."""
         found: Survey | None = None
         rows = 0
@@ -209,26 +209,26 @@ class SurveyWork:
                 rows += len(frame)
                 found = one if found is None else found + one
         except DiscriminantError as fault:
-            return PartialSum.of_fault(fault, part, rows)
+            return PartialSum.from_error(fault, part, rows)
         return PartialSum(found, rows)
 
     def _of(self, frame: Frame) -> Survey:
-        if self.wishes.missing == "drop" and self.wishes.target is not None:
-            frame = frame.labelled(self.wishes.target)
+        if self.options.missing == "drop" and self.options.target is not None:
+            frame = frame.drop_unlabelled(self.options.target)
         columns, start = [frame[name] for name in self.columns], frame.start
         weight = None
-        if self.wishes.weight is not None:
-            values = frame[self.wishes.weight].values
-            weight = open_weight(values, len(frame), some=False, start=start)
-        assert self.wishes.target is not None
-        labels, _ = label_codes(frame[self.wishes.target], start=start)
-        turned = (c.as_text() if self.wishes.by_level(c.name) else c for c in columns)
-        return Survey(tuple(ColumnSurvey.of(cells, weight) for cells in turned), labels)
+        if self.options.weight is not None:
+            values = frame[self.options.weight].values
+            weight = check_weight(values, len(frame), some=False, start=start)
+        assert self.options.target is not None
+        labels, _ = encode_label_cells(frame[self.options.target], start=start)
+        turned = (c.as_text() if self.options.is_category(c.name) else c for c in columns)
+        return Survey(tuple(ColumnSurvey.from_cells(cells, weight) for cells in turned), labels)
 
 
-def surveyed(source: Source, wishes: Wishes, names: Sequence[str]) -> Survey:
+def survey_columns(source: PartitionedSource, wishes: ReadOptions, names: Sequence[str]) -> Survey:
     """Read some columns of all rows, once."""
-    found = source.map_reduce(SurveyWork(wishes, tuple(names))).checked().total
+    found = source.map_reduce(SurveyWork(wishes, tuple(names))).check().total
     assert found is not None
     return found
 
@@ -245,17 +245,22 @@ def _tally(cells: Cells, weight: Floats | None) -> dict[str, tuple[int, float]]:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Planned:
+class PlanningResult:
     """A plan, and what is said of it; or the columns to be surveyed before there is one."""
 
-    plan: Plan | None
-    said: tuple[str, ...] = ()
-    doubtful: tuple[str, ...] = ()
+    plan: ReadPlan | None
+    notes: tuple[str, ...] = ()
+    columns_to_survey: tuple[str, ...] = ()
 
 
-def planned(
-    look: Frame, wishes: Wishes, *, survey: Survey | None, max_classes: int, min_classes: int = 2
-) -> Planned:
+def plan_reading(
+    look: Frame,
+    wishes: ReadOptions,
+    *,
+    survey: Survey | None,
+    max_classes: int,
+    min_classes: int = 2,
+) -> PlanningResult:
     """The plan from some rows, and a survey of the columns that these left in doubt.
 
     Parameters
@@ -266,12 +271,12 @@ def planned(
         None where there was none yet.
     """
     assert wishes.target is not None
-    labels = label_codes(look[wishes.target])[0] if survey is None else survey.labels
+    labels = encode_label_cells(look[wishes.target])[0] if survey is None else survey.labels
     if survey is None:
         doubtful = _doubtful(look, wishes, labels)
         few = isinstance(max_classes, int) and len(labels) <= max_classes
         if doubtful and few:  # else there is no need to survey all labels
-            return Planned(None, doubtful=doubtful)
+            return PlanningResult(None, columns_to_survey=doubtful)
     check_classes(
         look[wishes.target].name,
         labels,
@@ -281,15 +286,15 @@ def planned(
         min_classes=min_classes,
     )
     surveyed = {} if survey is None else {column.name: column for column in survey.columns}
-    seen: list[Seen] = [
-        surveyed.get(cells.name) or CellsSeen(cells, None, wishes.by_level(cells.name))
+    seen: list[ColumnProfile] = [
+        surveyed.get(cells.name) or CellsProfile(cells, None, wishes.is_category(cells.name))
         for cells in look.columns
     ]
-    encoding, said = learn_seen(seen, wishes, left_out=look.left_out, named=look.named)
-    return Planned(Plan(encoding, labels, wishes.target, wishes.weight), tuple(said))
+    encoding, said = encoding_from_profiles(seen, wishes, left_out=look.excluded, named=look.named)
+    return PlanningResult(ReadPlan(encoding, labels, wishes.target, wishes.weight), tuple(said))
 
 
-def _doubtful(look: Frame, wishes: Wishes, labels: Labels) -> tuple[str, ...]:
+def _doubtful(look: Frame, wishes: ReadOptions, labels: Labels) -> tuple[str, ...]:
     """Columns of which some rows do not tell enough, target and weight along with them."""
     aside = (wishes.target, wishes.weight)
     names = [c.name for c in look.columns if c.name not in aside and _in_doubt(c, wishes)]
@@ -299,16 +304,16 @@ def _doubtful(look: Frame, wishes: Wishes, labels: Labels) -> tuple[str, ...]:
     return tuple(name for name in look.names if name in surveyed)
 
 
-def _in_doubt(cells: Cells, wishes: Wishes) -> bool:
-    if cells.kind == "text" or wishes.by_level(cells.name):
+def _in_doubt(cells: Cells, wishes: ReadOptions) -> bool:
+    if cells.kind == "text" or wishes.is_category(cells.name):
         return True
-    if wishes.missing in ("mean", "indicator") or cells.gaps == len(cells):
+    if wishes.missing in ("mean", "indicator") or cells.n_missing == len(cells):
         return True
-    counting = cells.kind == "number" and not cells.gaps and may_count(cells.values)
-    return bool(CellsSeen(cells, None).constant) or counting
+    counting = cells.kind == "number" and not cells.n_missing and may_be_row_number(cells.values)
+    return bool(CellsProfile(cells, None).constant) or counting
 
 
-def wider(look: Frame, wishes: Wishes) -> tuple[str, ...]:
+def columns_to_resurvey(look: Frame, wishes: ReadOptions) -> tuple[str, ...]:
     """What to survey where rows held a class that was not foreseen."""
     assert wishes.target is not None
     doubtful = _doubtful(look, wishes, np.zeros(0))
@@ -316,21 +321,21 @@ def wider(look: Frame, wishes: Wishes) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class Levels:
+class LevelSet:
     """Texts that were met; of more than `most` the first by name, one more than that."""
 
     texts: frozenset[str]
     most: int
 
     @classmethod
-    def of(cls, texts: Iterable[str], most: int) -> Levels:
+    def limited(cls, texts: Iterable[str], most: int) -> LevelSet:
         """Of some cells."""
         found = frozenset(texts)
         return cls(found if len(found) <= most else frozenset(sorted(found)[: most + 1]), most)
 
-    def __add__(self, other: Levels) -> Levels:
+    def __add__(self, other: LevelSet) -> LevelSet:
         """Met in either."""
-        return Levels.of(self.texts | other.texts, self.most)
+        return LevelSet.limited(self.texts | other.texts, self.most)
 
 
 @dataclass(frozen=True, slots=True)
@@ -345,17 +350,17 @@ class LevelsWork:
         """That column alone."""
         return (self.column,)
 
-    def __call__(self, part: Part) -> PartialSum[Levels]:
+    def __call__(self, part: TablePart) -> PartialSum[LevelSet]:
         """The levels of its rows."""
-        found = Levels(frozenset(), self.most)
+        found = LevelSet(frozenset(), self.most)
         rows = 0
         try:
             for frame in part.frames([self.column]):
                 cells = frame[self.column].as_text()
                 rows += len(frame)
-                found += Levels.of(_present(cells), self.most)
+                found += LevelSet.limited(_present(cells), self.most)
         except DiscriminantError as fault:
-            return PartialSum.of_fault(fault, part, rows)
+            return PartialSum.from_error(fault, part, rows)
         return PartialSum(found, rows)
 
 

@@ -69,33 +69,33 @@ _DAY = 86_400.0
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class ParsedTexts:
     """Texts that are numbers or dates."""
 
     kind: Literal["number", "date"]
-    way: str  # the name of how they are written
+    format: str  # the name of how they are written
     values: Values
     example: str
 
     @property
-    def said(self) -> str:
+    def note(self) -> str:
         """How one of them was read."""
         found = self.values[self.example]
         if self.kind == "number":
             return f"written as text: {self.example!r} is {found:.12g}"
-        return f"written as {self.way}"
+        return f"written as {self.format}"
 
 
 @dataclass(frozen=True, slots=True)
-class Doubt:
+class UnparsedTexts:
     """Why texts that look like numbers or dates were not read as such."""
 
     kind: str  # numbers or dates
     example: str
-    why: str
+    reason: str
 
 
-def written_as(texts: Collection[str], *, thousands: str | None = None) -> Written | None:
+def parse_texts(texts: Collection[str], *, thousands: str | None = None) -> ParsedTexts | None:
     """What all of the texts are, if there is one answer.
 
     `thousands`: the sign that groups digits, where the user says so.
@@ -111,7 +111,7 @@ def written_as(texts: Collection[str], *, thousands: str | None = None) -> Writt
     return _as_dates(texts) or _as_numbers(texts, thousands)
 
 
-def grouped_style(thousands: str, decimal: str) -> str:
+def grouped_format(thousands: str, decimal: str) -> str:
     """How numbers with these signs are written, as `read_as` takes it.
 
     >>> grouped_style(",", "."), grouped_style(" ", ",")
@@ -132,7 +132,7 @@ def number_signs(way: str) -> tuple[str, str, str]:
     return (*_STYLES[style], unit)
 
 
-def read_as(way: str) -> Callable[[str], float | None]:
+def text_parser(way: str) -> Callable[[str], float | None]:
     """What reads a text that is written so; None where it is not. No way at all: an ISO date."""
     if not way or way in _DATES:
         return lambda text: _day(text.strip(), way or "YYYY-MM-DD")
@@ -140,7 +140,7 @@ def read_as(way: str) -> Callable[[str], float | None]:
     return lambda text: _number(text, style, unit)
 
 
-def doubt(counts: Mapping[str, int]) -> Doubt | None:
+def explain_unparsed(counts: Mapping[str, int]) -> UnparsedTexts | None:
     """Why texts, with how many rows have each, were not read, if most look as if they should be."""
     some = dict(list(counts.items())[:_LOOK])
     rows = sum(some.values())
@@ -149,14 +149,14 @@ def doubt(counts: Mapping[str, int]) -> Doubt | None:
         marked = like if kind == "dates" else [text for text in like if _marked(text)]
         if marked and sum(some[text] for text in like) >= _MOSTLY * rows and _worth(kind, like):
             odd = next((text for text in counts if not pattern.fullmatch(text.strip())), None)
-            return Doubt(kind, marked[0], _why(kind, like, odd))
+            return UnparsedTexts(kind, marked[0], _why(kind, like, odd))
     return None
 
 
 # --- numbers --------------------------------------------------------------------------------------
 
 
-def _as_numbers(texts: Collection[str], thousands: str | None) -> Written | None:
+def _as_numbers(texts: Collection[str], thousands: str | None) -> ParsedTexts | None:
     parted = _PARTED.fullmatch(next(iter(texts)).strip())
     if parted is None:
         return None
@@ -164,29 +164,29 @@ def _as_numbers(texts: Collection[str], thousands: str | None) -> Written | None
     styles = [style for style, (group, _) in _STYLES.items() if thousands in (None, *group)]
     ways = [way for style in styles if (way := _all_numbers(texts, style, unit)) is not None]
     if unit not in ("", "%"):
-        ways = [way for way in ways if not _three_decimals(texts, way.way)] or ways
+        ways = [way for way in ways if not _three_decimals(texts, way.format)] or ways
     if not ways or any(way.values != ways[0].values for way in ways):
         return None
     example = max(texts, key=_marks)
     if thousands is not None:
-        signs = _STYLES[ways[0].way.partition(";")[0]][0]
+        signs = _STYLES[ways[0].format.partition(";")[0]][0]
         grouped = next((text for text in texts if any(sign in text for sign in signs)), None)
         if grouped is None:
             return None
-        return Written("number", ways[0].way, ways[0].values, grouped)
+        return ParsedTexts("number", ways[0].format, ways[0].values, grouped)
     if not unit and (not _marks(example) or not _worth("numbers", texts)):
         return None
-    return Written("number", ways[0].way, ways[0].values, example)
+    return ParsedTexts("number", ways[0].format, ways[0].values, example)
 
 
-def _all_numbers(texts: Collection[str], style: str, unit: str) -> Written | None:
+def _all_numbers(texts: Collection[str], style: str, unit: str) -> ParsedTexts | None:
     values = {}
     for text in texts:
         found = _number(text, style, unit)
         if found is None:
             return None
         values[text] = found
-    return Written("number", f"{style};{unit}", values, "")
+    return ParsedTexts("number", f"{style};{unit}", values, "")
 
 
 def _number(text: str, style: str, unit: str) -> float | None:
@@ -235,21 +235,21 @@ def _worth(kind: str, texts: Collection[str]) -> bool:
 # --- dates ----------------------------------------------------------------------------------------
 
 
-def _as_dates(texts: Collection[str]) -> Written | None:
+def _as_dates(texts: Collection[str]) -> ParsedTexts | None:
     ways = [way for name in _DATES if (way := _all_dates(texts, name)) is not None]
     if not ways or any(way.values != ways[0].values for way in ways):
         return None
     return ways[0]
 
 
-def _all_dates(texts: Collection[str], way: str) -> Written | None:
+def _all_dates(texts: Collection[str], way: str) -> ParsedTexts | None:
     values = {}
     for text in texts:
         found = _day(text.strip(), way)
         if found is None:
             return None
         values[text] = found
-    return Written("date", way, values, next(iter(texts)))
+    return ParsedTexts("date", way, values, next(iter(texts)))
 
 
 def _day(text: str, way: str) -> float | None:

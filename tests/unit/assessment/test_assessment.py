@@ -37,7 +37,7 @@ from discriminant.errors import (
     WeightError,
 )
 from discriminant.moments.confusion import Tally, TallyReading
-from discriminant.table.memory import open_table
+from discriminant.table.memory import as_table
 
 TREES = np.array(["ash", "birch", "cedar", "date", "elm"])
 CLOSE = {"rtol": 1e-12, "atol": 1e-13}
@@ -377,7 +377,7 @@ def test_a_tally_folded_over_blocks_is_that_of_all_rows():
     read = TallyReading(model.classes_, model.predict_log_proba)
     many, codes = np.tile(X, (300, 1)), np.tile(y, 300)
     whole = assess(codes, log_posterior=np.tile(model.predict_log_proba(X), (300, 1)))
-    same(fold(open_table(many, codes), read), whole)
+    same(fold(as_table(many, codes), read), whole)
 
 
 # --- where they come from ------------------------------------------------------------------------

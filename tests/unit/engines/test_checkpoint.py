@@ -23,7 +23,7 @@ from discriminant.engines import checkpoint
 from discriminant.engines.checkpoint import NotSerializableError, deserialize, digest, serialize
 from discriminant.errors import CheckpointError, CheckpointWarning, WriteError
 from discriminant.table.files import splits
-from discriminant.table.survey import Levels
+from discriminant.table.survey import LevelSet
 from tests.laws.kinds import KINDS
 from tests.shared.blocks import random_rows
 
@@ -346,5 +346,5 @@ def test_a_full_disk_does_not_end_the_run(tmp_path, monkeypatch):
 
 
 def test_levels_of_a_column_of_folds_are_kept():
-    value = Levels(frozenset(["b", "a"]), 10)
+    value = LevelSet(frozenset(["b", "a"]), 10)
     assert deserialize(serialize(value, {}))[0] == value

@@ -8,13 +8,13 @@ import pytest
 
 import discriminant as dd
 from discriminant.errors import DatabaseError
-from discriminant.table.hash_folds import dealt_by_row
+from discriminant.table.hash_folds import row_hash_folds
 from tests.unit.engines.test_engine_laws import numbers
 
 
 def folds_of(frame, folds):
     codes = np.unique(frame["y"], return_inverse=True)[1]
-    return dealt_by_row(frame.drop(columns="y").to_numpy(), codes, folds)
+    return row_hash_folds(frame.drop(columns="y").to_numpy(), codes, folds)
 
 
 def needing_rows(engine):

@@ -10,7 +10,7 @@ import pytest
 
 import discriminant as dd
 from discriminant.engines.engine import read_moments, rows
-from discriminant.table.memory import open_table
+from discriminant.table.memory import as_table
 
 dask = pytest.importorskip("dask", reason="Dask is not installed: pip install 'discriminant[dask]'")
 import dask.array as da  # noqa: E402
@@ -167,7 +167,7 @@ def test_weights_beside_arrays_count_as_they_do_in_memory(known):
         weight=w,
         target="y",
     ).moments
-    wanted = read_moments(open_table(X, y, weight=weight), detail="class")
+    wanted = read_moments(as_table(X, y, weight=weight), detail="class")
     np.testing.assert_allclose(found.within(), wanted.within(), rtol=1e-12)
 
 

@@ -229,7 +229,7 @@ def test_a_sample_is_from_all_over_the_files(tmp_path):
     path = tmp_path / "rows.parquet"
     pd.DataFrame({"x": np.arange(10_000.0)}).to_parquet(path, row_group_size=100)
     source = as_source(path)
-    for draw, least in ((source.sample, 300), (source.drawn, 320)):
+    for draw, least in ((source.sample, 300), (source.systematic_sample, 320)):
         found = draw(["x"], 320)["x"].values
         assert least <= len(found) <= 320
         assert found.min() < 500

@@ -8,7 +8,7 @@ from discriminant.export.features import number_columns
 from discriminant.export.plan import ExportPlan, Output
 from discriminant.export.sql import _SQLWriter
 from discriminant.models.expressions import LINK_EXPRESSIONS
-from discriminant.table.sql_dialect import DATABASES
+from discriminant.table.sql_dialect import SQL_DIALECTS
 
 SCORES = [-1e6, -300.0, -40.0, -9.0, -5.7, -2.0, -0.66, -0.5, -1e-3, -1e-9, 0.0]
 SCORES += [-score for score in SCORES[:-1]] + [0.4, 0.67, 1.0, 4.0, 5.65, 6.5]
@@ -37,7 +37,7 @@ def test_log_probabilities_are_exact_in_both_tails(link):
     x = sources.as_step()
     output = Output("log_p", LINK_EXPRESSIONS[link](x), ("no", "yes"))
     spec = ExportPlan("a link", sources.features, (), x, True, (output,))
-    query = _SQLWriter(spec, DATABASES["duckdb"], ()).select(("t",))
+    query = _SQLWriter(spec, SQL_DIALECTS["duckdb"], ()).select(("t",))
     with duckdb.connect() as database:
         database.execute("CREATE TABLE t (s DOUBLE)")
         database.executemany("INSERT INTO t VALUES (?)", [(s,) for s in scores])

@@ -18,14 +18,14 @@ from discriminant.errors import (
 )
 from discriminant.table.files.svmlight import (
     Bounds,
-    joined,
-    lines_of,
+    concatenate_rows,
+    parse_each_line,
+    parse_lines,
     read_matrix,
     read_svmlight,
     read_xmc,
-    scanned,
+    scan_block,
     svmlight_blocks,
-    walked,
     write_svmlight,
     write_xmc,
     xmc_blocks,
@@ -77,7 +77,7 @@ def test_the_size_of_a_block_changes_nothing(tmp_path_factory, seed, size):
     path = tmp_path_factory.mktemp("xmc") / "rows.txt"
     write_xmc(path, x, y)
     blocks = list(xmc_blocks(path, size=size))
-    found = joined(blocks)
+    found = concatenate_rows(blocks)
     assert [block.start for block in blocks] == np.cumsum([0, *map(len, blocks)])[:-1].tolist()
     assert same(found.features, x) and same(found.labels, y)
 
@@ -149,19 +149,19 @@ def test_a_block_read_at_once_is_the_block_read_line_by_line(lines, lead):
     text = "".join(lead + line + "\n" for line in lines).encode()
     bounds = Bounds("rows.txt", labels=9, features=9)
     try:
-        slow = walked(text, bounds, line=1)
+        slow = parse_each_line(text, bounds, line=1)
     except SparseFileError as fault:
         with pytest.raises(SparseFileError) as told:
-            lines_of(text, bounds, line=1)
+            parse_lines(text, bounds, line=1)
         assert str(told.value) == str(fault)
         return
-    fast = lines_of(text, bounds, line=1)
+    fast = parse_lines(text, bounds, line=1)
     for name in ("label_ends", "label", "feature_ends", "feature", "value"):
         assert getattr(fast, name).tolist() == getattr(slow, name).tolist()
 
 
 def test_plain_lines_are_read_at_once():
-    assert len(scanned(b"3,4 0:1 7:-0.5e-3\n 2:1\n\n12\n")) == 4
+    assert len(scan_block(b"3,4 0:1 7:-0.5e-3\n 2:1\n\n12\n")) == 4
 
 
 # --- svmlight -------------------------------------------------------------------------------------
@@ -211,7 +211,7 @@ def test_svmlight_in_blocks_is_svmlight_at_once(tmp_path, first):
     write_svmlight(path, x[some], y[some], first=first)
     blocks = [block for block, _ in svmlight_blocks(path, features=30, size=200)]
     whole = read_svmlight(path, features=30, many=True, dtype=np.float32)
-    found = joined(blocks)
+    found = concatenate_rows(blocks)
     assert len(blocks) > 20 and {block.labels.shape[1] for block in blocks} == {9}
     assert (found.features != whole[0]).nnz == 0 and (found.labels != whole[1]).nnz == 0
 
@@ -278,7 +278,7 @@ def test_a_fault_far_down_is_told_with_the_line_of_the_file(file):
     lines = ["2000 5 5", *(f"{i % 5} {i % 5}:1.5" for i in range(1998)), "7 1:1", "1 1:1"]
     path = file("\n".join(lines))
     with pytest.raises(SparseFileError, match=r"line 2000: label 7"):
-        joined(xmc_blocks(path, size=100))
+        concatenate_rows(xmc_blocks(path, size=100))
 
 
 @pytest.mark.parametrize(

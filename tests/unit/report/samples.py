@@ -13,7 +13,7 @@ from discriminant.report.sections.data import read_section, use_section
 from discriminant.report.sections.decision import decision_section
 from discriminant.report.sections.features import coefficients_from, findings_of, matters_section
 from discriminant.report.sections.space import space_section
-from discriminant.table.memory import open_table
+from discriminant.table.memory import as_table
 
 
 def report_of(X, y, *, names=None, labels=None, title="A report", source="rows.csv", **options):
@@ -26,7 +26,7 @@ def report_of(X, y, *, names=None, labels=None, title="A report", source="rows.c
     y = labels[codes]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        table, moments = open_table(frame, y), dd.moments(frame, y)
+        table, moments = as_table(frame, y), dd.moments(frame, y)
         grid = dd.rda_grid(frame, y, pooling=[0, 0.5, 1], shrinkage=[0, 0.5])
         held = {
             "lda": dd.cross_validate(dd.LDA(), frame, y, grid.fold),

@@ -30,7 +30,7 @@ from discriminant.report.sections.features import (
     spreads,
 )
 from discriminant.report.sections.space import space_section
-from discriminant.table.memory import open_table
+from discriminant.table.memory import as_table
 from tests.unit.report.samples import cancer, iris
 
 IRIS = load_iris()
@@ -43,14 +43,14 @@ def held_out(X, y):
 
 
 def space_of(X, y, **options):
-    return space_section(open_table(X, y), dd.moments(X, y), **options)
+    return space_section(as_table(X, y), dd.moments(X, y), **options)
 
 
 # --- what was read ---
 
 
 def test_rows_of_classes_are_counted_by_rows_and_by_weight():
-    table = open_table(np.arange(6.0)[:, None], list("aabbbb"), weight=np.arange(6.0))
+    table = as_table(np.arange(6.0)[:, None], list("aabbbb"), weight=np.arange(6.0))
     found = read_section(table, source="s", missing={"x0": 2})
     counts = [(row["label"], row["rows"], row["weight"]) for row in found["classes"]]
     assert (counts, found["columns"][0]["missing"]) == ([("a", 2, 1.0), ("b", 4, 14.0)], 2)
@@ -277,7 +277,7 @@ def test_coefficients_of_a_logistic_model_are_its_own_for_a_typical_step():
 def test_a_row_far_from_its_class_is_found():
     X = IRIS.data.copy()
     X[70, 1] = 30.0
-    found = findings_of(open_table(X, IRIS.target), dd.moments(X, IRIS.target))
+    found = findings_of(as_table(X, IRIS.target), dd.moments(X, IRIS.target))
     assert ["row 70 " in finding["text"] for finding in found if finding["kind"] == "outliers"] == [
         True
     ]
@@ -286,7 +286,7 @@ def test_a_row_far_from_its_class_is_found():
 def test_a_rare_class_is_named_with_its_share():
     X = np.random.default_rng(0).normal(size=(200, 2))
     y = np.array(["usual"] * 190 + ["rare"] * 10)
-    (found,) = findings_of(open_table(X, y), dd.moments(X, y))
+    (found,) = findings_of(as_table(X, y), dd.moments(X, y))
     assert (found["kind"], "Class rare is rare: 5.0%" in found["text"]) == ("imbalance", True)
 
 
@@ -294,7 +294,7 @@ def test_features_that_say_the_same_are_named():
     X = np.random.default_rng(0).normal(size=(200, 3))
     X[:, 2] = X[:, 0] + 0.01 * X[:, 2]
     y = np.arange(200) % 2
-    (found,) = findings_of(open_table(X, y), dd.moments(X, y))
+    (found,) = findings_of(as_table(X, y), dd.moments(X, y))
     assert found["kind"] == "collinear" and "x0 and x2" in found["text"].replace(
         "x2 and x0", "x0 and x2"
     )

@@ -30,7 +30,7 @@ from discriminant import (
 from discriminant.errors import StateError, StoredFileError, WriteError
 from discriminant.store.container import lock_for_writing, open_regular, read_header
 from discriminant.store.kinds import KINDS
-from discriminant.table.files.atomic import write_whole
+from discriminant.table.files.atomic import atomic_write_bytes
 from tests.shared.estimators import BASES, ESTIMATORS, FRAMES, SPECIES, WRAPPERS, X, Y, answers
 from tests.shared.paths import ROOT
 from tests.shared.stored import arrays_within, differences, signed, taken_apart
@@ -415,7 +415,7 @@ def test_who_may_read_a_file_stays_as_it_was(place):
 
 
 def write_page(place):
-    write_whole(place, b"page")
+    atomic_write_bytes(place, b"page")
 
 
 @pytest.mark.parametrize("write", [LDA().save, write_page], ids=["model", "page"])

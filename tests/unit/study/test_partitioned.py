@@ -62,7 +62,7 @@ def test_a_small_file_is_read_into_memory_and_a_large_one_in_parts(tmp_path, mon
     monkeypatch.setattr(sources, "free_memory", lambda: 8000)
     found = dd.study(file, target="kind")
     assert isinstance(found.rows, PartitionedTable) and "in parts (files)" in " ".join(
-        found.opened.said
+        found.opened.notes
     )
     assert isinstance(dd.study(file, target="kind", engine="memory").rows, Table)
 

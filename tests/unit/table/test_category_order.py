@@ -21,7 +21,7 @@ from discriminant import LDA, Encoded
 from discriminant.engines.engine import read_moments
 from discriminant.engines.table_moments import TableMoments
 from discriminant.errors import CategoryError
-from discriminant.table.encoding import Encoding, joined_encodings
+from discriminant.table.encoding import Encoding, merge_encodings
 
 LEVELS = ["none", "low", "mid", "high"]
 CELLS = ["mid", "low", "high", "low", "mid", "high", "high", "low"] * 3
@@ -170,7 +170,7 @@ THREES = [
 @pytest.mark.parametrize("one, two, three", THREES)
 def test_merging_orders_is_associative_and_commutative(one, two, three):
     def merged(left, right):
-        return joined_encodings(left, right).encoding
+        return merge_encodings(left, right).encoding
 
     def facts(encoding):
         size = encoding.columns[1]
@@ -185,8 +185,8 @@ def test_merging_orders_is_associative_and_commutative(one, two, three):
 
 
 def test_merge_keeps_a_common_order_and_sorts_different_ones():
-    assert joined_encodings(ONE, TWO).encoding.columns[1].levels == ("low", "mid", "high")
-    assert joined_encodings(ONE, OTHER).encoding.columns[1].levels == ("high", "low", "mid")
+    assert merge_encodings(ONE, TWO).encoding.columns[1].levels == ("low", "mid", "high")
+    assert merge_encodings(ONE, OTHER).encoding.columns[1].levels == ("high", "low", "mid")
 
 
 def test_merged_moments_equal_a_single_pass():

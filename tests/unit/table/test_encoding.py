@@ -101,7 +101,7 @@ def test_what_says_nothing_is_set_aside_and_that_is_said():
         id=[f"n{i}" for i in range(ROWS)], row=np.arange(ROWS) + 7, same=1.5, one="x", none=None
     )
     model = Encoded(LDA()).fit(frame, Y)
-    assert {column.name: column.kind for column in model.encoding_.aside} == {
+    assert {column.name: column.kind for column in model.encoding_.excluded} == {
         "id": "identifier",
         "row": "identifier",
         "same": "constant",
@@ -205,7 +205,7 @@ def test_texts_that_look_like_one_number_are_two_levels_where_the_fit_had_two():
 def test_texts_that_mean_missing_are_remembered(tmp_path):
     path = tmp_path / "t.csv"
     FRAME.assign(colour=FRAME["colour"].replace("blue", "?"), y=Y).to_csv(path, index=False)
-    told = open_source(path, target="y").said
+    told = open_source(path, target="y").notes
     assert any("'?' is one of them; if it means missing" in line for line in told)
     opened = open_source(path, target="y", missing="drop", missing_texts=["?"])
     assert opened.rows_read - len(opened.table) == (FRAME["colour"] == "blue").sum()
@@ -386,7 +386,7 @@ def _with_factor():
 def test_numbers_that_sound_like_names_are_used_with_a_word_about_it():
     rows = pd.DataFrame({"zip": [10249.0, 10115, 10999, 80331] * 5, "area": np.arange(20.0) ** 2})
     opened = open_source(rows.assign(y=list("ab") * 10), target="y")
-    assert [line for line in opened.said if "names something" in line] == [
+    assert [line for line in opened.notes if "names something" in line] == [
         "Column 'zip' is used as a number, although it sounds like one that names something: if "
         "so, name it in categories (--category)."
     ]

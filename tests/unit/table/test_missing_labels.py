@@ -38,9 +38,9 @@ def check(model, encoding):
 
 def test_open_source_drops_rows_without_a_label(csv):
     found = dd.open_source(csv, target="y", missing="drop", reference="first")
-    assert "10 of 90 rows have no label and are dropped." in found.said
-    assert "1 of 80 rows have a missing cell and are dropped." in found.said
-    assert found.kept.tolist() == [i for i in range(ROWS) if i % 9 and i != 4]
+    assert "10 of 90 rows have no label and are dropped." in found.notes
+    assert "1 of 80 rows have a missing cell and are dropped." in found.notes
+    assert found.kept_rows.tolist() == [i for i in range(ROWS) if i % 9 and i != 4]
     table = found.table
     labels = table.schema.labels[table.codes]
     check(LDA().fit(np.asarray(table.features[:]), labels), found.encoding)

@@ -10,7 +10,7 @@ import discriminant as dd
 from discriminant.errors import BadNumberError, UnreadTextWarning
 from discriminant.table.encoding import Encoding
 from discriminant.table.open import open_source
-from discriminant.table.text_values import doubt, written_as
+from discriminant.table.text_values import explain_unparsed, parse_texts
 
 LABELS = ["a", "b", "a", "b", "b", "a"]
 
@@ -34,7 +34,7 @@ def column_of(texts, **options):
     ],
 )
 def test_a_number_is_what_a_person_reads(texts, values):
-    assert list(written_as(texts).values.values()) == values
+    assert list(parse_texts(texts).values.values()) == values
 
 
 @pytest.mark.parametrize(
@@ -45,21 +45,21 @@ def test_a_date_is_days_since_1970(text, other):
     days = [
         (datetime.date(2023, *on) - datetime.date(1970, 1, 1)).days for on in ((10, 27), (2, 1))
     ]
-    assert list(written_as([text, other]).values.values()) == days
+    assert list(parse_texts([text, other]).values.values()) == days
 
 
 def test_month_first_is_told_by_one_day_beyond_twelve():
     days = [
         (datetime.date(2023, *on) - datetime.date(1970, 1, 1)).days for on in ((10, 27), (1, 2))
     ]
-    assert list(written_as(["10/27/2023", "01/02/2023"]).values.values()) == days
+    assert list(parse_texts(["10/27/2023", "01/02/2023"]).values.values()) == days
 
 
 @pytest.mark.parametrize(
     "texts", [["1,234", "2,345"], ["1", "2"], ["10.0.0.1", "10.0.0.12"], ["555 123", "555 124"]]
 )
 def test_what_could_be_something_else_is_left_alone(texts):
-    assert written_as(texts) is None
+    assert parse_texts(texts) is None
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_what_could_be_something_else_is_left_alone(texts):
     ],
 )
 def test_what_is_not_read_is_told_with_a_reason(texts, why):
-    assert why in doubt(dict.fromkeys(texts, 1)).why
+    assert why in explain_unparsed(dict.fromkeys(texts, 1)).reason
 
 
 def test_a_column_that_may_be_dates_is_warned_of():

@@ -59,7 +59,7 @@ from discriminant.models.gaussian.covariance import rounding_variance
 from discriminant.moments.class_moments import ClassMoments, find_columns
 from discriminant.moments.class_rows import ClassRows
 from discriminant.table.blocks import Floats, Labels
-from discriminant.table.cells import pandas
+from discriminant.table.cells import import_pandas
 
 _BOX_M = "Box's M"
 
@@ -124,7 +124,7 @@ class BoxM(PrintedResult):
 
     def frame(self) -> Any:
         """The classes as a pandas frame, a row each."""
-        return pandas().DataFrame(self._records()).set_index("label")
+        return import_pandas().DataFrame(self._records()).set_index("label")
 
     def _records(self) -> list[dict[str, Any]]:
         columns = (self.labels.tolist(), self.rows.tolist(), self.logdet.tolist())
@@ -282,7 +282,7 @@ class Hotelling(PrintedResult):
 
     def frame(self) -> Any:
         """The features as a pandas frame, a row each."""
-        return pandas().DataFrame(self._records()).set_index("feature")
+        return import_pandas().DataFrame(self._records()).set_index("feature")
 
     def _records(self) -> list[dict[str, Any]]:
         return [

@@ -94,8 +94,8 @@ from discriminant.moments.anchor import Anchor
 from discriminant.moments.class_moments import ClassMoments, Detail
 from discriminant.moments.class_rows import ClassRows
 from discriminant.table.blocks import Floats, Labels
-from discriminant.table.cells import pandas
-from discriminant.table.memory import open_table
+from discriminant.table.cells import import_pandas
+from discriminant.table.memory import as_table
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,7 +245,7 @@ def moments_of(given: Any, y: Any, what: str, *, detail: Detail = "pooled") -> C
     if not isinstance(given, (ClassMoments, ClassRows)):
         if y is None:
             raise MomentsMismatchError.neither(what, type(given).__name__, detail)
-        given = read_moments(open_table(given, y, name=what), detail=detail)
+        given = read_moments(as_table(given, y, name=what), detail=detail)
     elif y is not None:
         raise OptionError.of("y", "given", "left out beside moments, which have their classes")
     if isinstance(given, ClassMoments) and given.holds(detail):
@@ -448,7 +448,7 @@ class Manova(PrintedResult):
 
     def frame(self, part: Part = "tests") -> Any:
         """One of the tables as a pandas frame."""
-        frames = pandas()
+        frames = import_pandas()
         if part in ("tests", "univariate", "canonical"):
             found = frames.DataFrame(self._records(part))
             return found.set_index(found.columns[0])

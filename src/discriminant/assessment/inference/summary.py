@@ -13,7 +13,7 @@ import numpy as np
 
 from discriminant.assessment.inference.wald import Inference
 from discriminant.table.blocks import Floats
-from discriminant.table.cells import pandas
+from discriminant.table.cells import import_pandas
 
 
 class PrintedResult:
@@ -66,7 +66,7 @@ def steps_frame(kind: Any, steps: Sequence[Any]) -> Any:
     """A pandas frame with a row for each step of a `kind`, by its number."""
     columns = [field.name for field in fields(kind)]
     rows = [asdict(step) for step in steps]
-    return pandas().DataFrame(rows, columns=columns).set_index("number")
+    return import_pandas().DataFrame(rows, columns=columns).set_index("number")
 
 
 def format_number(value: float, decimals: int = 6) -> str:
@@ -175,7 +175,7 @@ class CoefficientSummary(PrintedResult):
 
     def frame(self) -> Any:
         """The coefficients as a pandas frame, a row each."""
-        found = pandas().DataFrame(self._coefficients())
+        found = import_pandas().DataFrame(self._coefficients())
         keys = ["class", "name"] if self.inference.classes is not None else ["name"]
         return found.set_index(keys)
 

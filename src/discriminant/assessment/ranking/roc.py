@@ -44,9 +44,9 @@ from discriminant.moments.ranking import (
     score_values,
 )
 from discriminant.table.blocks import Codes, Floats, Labels
-from discriminant.table.cells import pandas
+from discriminant.table.cells import import_pandas
 from discriminant.table.labels import classes_of_columns, encode_labels
-from discriminant.table.memory import open_weight
+from discriminant.table.memory import check_weight
 
 _WORTH_THREADS = 1 << 16  # scores
 
@@ -102,7 +102,7 @@ def ranking(
     found, codes = encode_labels(labels)
     positive, code = positive_code(found, positive, absent=True)
     values = score_values(scores, len(codes), found.tolist())
-    weight = open_weight(sample_weight, len(codes), some=False)
+    weight = check_weight(sample_weight, len(codes), some=False)
     return Ranking.of(values, codes == code, positive=positive, weight=weight, bins=bins)
 
 
@@ -118,7 +118,7 @@ def ranked_rows(
     if scores is None:
         raise ScoreError.absent()
     found, codes = encode_labels(labels)
-    weight = open_weight(sample_weight, len(codes))
+    weight = check_weight(sample_weight, len(codes))
     values = as_numbers(scores)
     classes = classes_of_columns(scores, found=found.tolist(), classes=classes, what="scores")
     if values.ndim == 2:
@@ -475,7 +475,7 @@ def area_error(steps: ScoreCounts) -> float:
 
 
 def _frame(**columns: Floats) -> Any:
-    return pandas().DataFrame(columns)
+    return import_pandas().DataFrame(columns)
 
 
 def _called(steps: ScoreCounts) -> tuple[Floats, Floats]:

@@ -39,7 +39,7 @@ from discriminant.errors import (
     warn,
 )
 from discriminant.table.blocks import Floats
-from discriminant.table.cells import pandas
+from discriminant.table.cells import import_pandas
 from discriminant.table.labels import same_labels
 
 Test = Literal["resampled_t", "mcnemar", "mcnemar_chi2"]
@@ -101,7 +101,7 @@ class ModelComparison:
 
     def frame(self) -> Any:
         """The pairs as a pandas data frame."""
-        return pandas().DataFrame(self.to_dict()["pairs"])
+        return import_pandas().DataFrame(self.to_dict()["pairs"])
 
 
 _TITLES = {

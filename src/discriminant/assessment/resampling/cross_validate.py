@@ -53,7 +53,7 @@ from discriminant.models.gaussian.family import GaussianFamily
 from discriminant.posterior import gives_posterior
 from discriminant.table.blocks import Codes, Floats, Labels
 from discriminant.table.labels import encode_labels
-from discriminant.table.memory import Table, open_table, open_weight
+from discriminant.table.memory import Table, as_table, check_weight
 
 
 @overload
@@ -140,7 +140,7 @@ def cross_validate(
     if y is None:
         raise LabelError.absent("cross_validate")
     labels, codes = _classes(X, y)
-    weight = open_weight(sample_weight, len(codes))
+    weight = check_weight(sample_weight, len(codes))
     fold = fold_numbers(folds, codes, groups=groups, seed=seed, X=X)
     with merge_warnings():
         adds = can_add_moments(estimator, X)
@@ -190,7 +190,7 @@ def leave_one_out(
         raise OptionError.of("prior", prior, "'refit' or 'fixed'")
     check_classifier(estimator)
     labels, codes = _classes(X, y)
-    weight = open_weight(sample_weight, len(codes))
+    weight = check_weight(sample_weight, len(codes))
     some = codes if weight is None else codes[weight > 0]
     count = np.bincount(some, minlength=len(labels))
     for k in np.flatnonzero(count < 2):
@@ -247,7 +247,7 @@ def rda_grid(
     if isinstance(X, PartitionedTable):
         reject_separate_labels(y, sample_weight)
         return score_grid(X, tried, folds, groups=groups, seed=seed)
-    table = open_table(X, y, weight=sample_weight, name="The RDA grid")
+    table = as_table(X, y, weight=sample_weight, name="The RDA grid")
     if len(table.schema.labels) < 2:
         raise LabelError.one_class(table.schema.labels[0])
     fold = fold_numbers(folds, table.codes, groups=groups, seed=seed, X=X)
@@ -265,7 +265,7 @@ def _classes(X: Any, y: Any) -> tuple[Labels, Codes]:
 
 
 def _opened(estimator: Any, X: Any, y: Any, weight: Floats | None) -> Table:
-    return open_table(X, y, weight=weight, name=type(estimator).__name__)
+    return as_table(X, y, weight=weight, name=type(estimator).__name__)
 
 
 def _with_shares(estimator: Any, codes: Codes, weight: Floats | None) -> Any:

@@ -42,9 +42,14 @@ from discriminant.moments.accumulate import MomentsReading
 from discriminant.moments.class_moments import DETAILS, ClassMoments, Detail
 from discriminant.moments.summary_base import FoldSumsReading
 from discriminant.table.blocks import Codes, Floats, Labels, Places, Schema, dense, is_sparse
-from discriminant.table.hash_folds import ByColumn, ByRow, FoldsReading, repeats
+from discriminant.table.hash_folds import (
+    ColumnFolds,
+    ObservedFoldsReading,
+    RowHashFolds,
+    has_repeated_rows,
+)
 from discriminant.table.memory import Table
-from discriminant.table.partitioned import Recoded, Spread, Without
+from discriminant.table.partitioned import DropFold, Recode, SystematicSource
 from discriminant.table.survey import LevelsWork
 
 FoldNumbers = npt.NDArray[np.intp]  # (N,) each in 0..F-1
@@ -124,7 +129,9 @@ def fold_moments(table: Table, fold: FoldNumbers, detail: Detail) -> list[Any]:
     try:
         return [read_classes(part, detail, anchor=anchor) for part in parts]
     except (MissingValueError, InfiniteValueError):
-        table.block(0, len(table)).blame(table.schema.features)  # by its number in the table
+        table.block(0, len(table)).raise_bad_cell(
+            table.schema.features
+        )  # by its number in the table
         raise
 
 
@@ -427,14 +434,14 @@ class PartitionedFolds:
         rows, train = self.rows, self.trains[fold]
         present = train.rows > 0
         codes = np.maximum(np.cumsum(present) - 1, 0)
-        steps = (Without(fold),) if present.all() else (Without(fold), Recoded(codes))
+        steps = (DropFold(fold),) if present.all() else (DropFold(fold), Recode(codes))
         schema = replace(rows.schema, labels=rows.schema.labels[present])
         others = rows.sample.take(np.flatnonzero(self.sample_fold != fold))
         in_memory = Table(schema, others.features, codes[others.codes], others.weight)
         return replace(
             rows,
             schema=schema,
-            plan=rows.plan.and_then(*steps),
+            plan=rows.plan.with_transforms(*steps),
             row_sample=RowSample(in_memory),
             moments=drop_empty_classes(train),
         )
@@ -498,8 +505,8 @@ def _dealt(
     by = folds if isinstance(folds, str) else groups
     if by is None:
         many = _checked(folds, rows)
-        deal = ByRow(many, seed)
-        made = replace(rows, plan=rows.plan.and_then(deal))
+        deal = RowHashFolds(many, seed)
+        made = replace(rows, plan=rows.plan.with_transforms(deal))
         return made, many, _folds_drawn(made, deal)
     _check_column(by, rows, "folds" if by is folds else "groups")
     hashed = by is not folds and folds is not None
@@ -507,22 +514,22 @@ def _dealt(
     return _drawn_again(rows, dealing)
 
 
-def _folds_drawn(rows: PartitionedTable, deal: ByRow) -> Places:
+def _folds_drawn(rows: PartitionedTable, deal: RowHashFolds) -> Places:
     """The folds of the drawn rows; where these are all rows, those that they come into there."""
     block = rows.sample.block(0, len(rows.sample))
     found = None
-    if rows.sample_is_complete and repeats(block):
-        found = rows.fold(FoldsReading()).of(block)
+    if rows.sample_is_complete and has_repeated_rows(block):
+        found = rows.fold(ObservedFoldsReading()).match(block)
     if found is None:
         found = deal(block).fold
     assert found is not None
     return np.asarray(found)
 
 
-def _by_column(rows: PartitionedTable, column: str, folds: int | None, seed: int) -> ByColumn:
+def _by_column(rows: PartitionedTable, column: str, folds: int | None, seed: int) -> ColumnFolds:
     if folds is not None:
-        return ByColumn(column, folds=folds, seed=seed)
-    found = rows.source.map_reduce(LevelsWork(column, _MOST)).checked().total
+        return ColumnFolds(column, folds=folds, seed=seed)
+    found = rows.source.map_reduce(LevelsWork(column, _MOST)).check().total
     levels = () if found is None else tuple(sorted(found.texts))
     if not 2 <= len(levels) <= _MOST:
         has = len(levels) if len(levels) <= _MOST else "more"
@@ -531,14 +538,16 @@ def _by_column(rows: PartitionedTable, column: str, folds: int | None, seed: int
             "one value together there is groups=, with a number of folds"
         )
         raise OptionError.of("folds", column, allowed)
-    return ByColumn(column, levels)
+    return ColumnFolds(column, levels)
 
 
-def _drawn_again(rows: PartitionedTable, dealing: ByColumn) -> tuple[PartitionedTable, int, Places]:
+def _drawn_again(
+    rows: PartitionedTable, dealing: ColumnFolds
+) -> tuple[PartitionedTable, int, Places]:
     """Rows are drawn once more, with the column that deals them."""
-    plan = replace(rows.plan, dealing=dealing)
+    plan = replace(rows.plan, fold_column=dealing)
     source = rows.source
-    draw = source.drawn if isinstance(source, Spread) else source.sample
+    draw = source.systematic_sample if isinstance(source, SystematicSource) else source.sample
     block = plan.block(draw(plan.columns, _DRAWN))
     assert block.fold is not None
     schema = Schema(rows.schema.features, rows.schema.labels, rows.schema.named)

@@ -62,7 +62,7 @@ from discriminant.errors import (
 from discriminant.models.gaussian.covariance import floor_variances, rounding_variance
 from discriminant.posterior import gives_posterior, not_probabilistic
 from discriminant.table.blocks import dense
-from discriminant.table.memory import Table, open_table
+from discriminant.table.memory import Table, as_table
 
 Direction = Literal["forward", "backward", "both"]
 _SAME = 1e-12
@@ -278,7 +278,7 @@ def select_features(
         name = not_probabilistic(estimator) or type(estimator).__name__
         raise PosteriorError.not_probabilities(name, "criterion='log_loss'")
     check_classifier(estimator)
-    table = open_table(X, y, weight=sample_weight, name=_WHAT)
+    table = as_table(X, y, weight=sample_weight, name=_WHAT)
     table = replace(table, features=dense(table.features[:]))
     most = _checked_sizes(n_features, most, table.width)
     with merge_warnings():

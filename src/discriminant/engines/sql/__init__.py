@@ -36,11 +36,11 @@ from discriminant.engines.sql.connection import (
 from discriminant.engines.summation import available_threads, ordered_map, tree_sum
 from discriminant.errors import ColumnNamesError, DatabaseError, EngineError
 from discriminant.redaction import masked, register, split_table
-from discriminant.table.cells import Cells, Frame, Kind
-from discriminant.table.column_types import Wishes
+from discriminant.table.cells import CellKind, Cells, Frame
+from discriminant.table.column_types import ReadOptions
 from discriminant.table.encoding import Encoding
 from discriminant.table.partitioned import Additive, Work
-from discriminant.table.sql_dialect import DATABASES, Database
+from discriminant.table.sql_dialect import SQL_DIALECTS, SqlDialect
 
 A = TypeVar("A", bound=Additive)
 _QUERY = re.compile(r"\s*(\(|(select|with|values|from|table)[\s(*'\"])", re.IGNORECASE)
@@ -123,7 +123,7 @@ def as_source(
     """
     if not isinstance(source, Query):
         source = _of_url(source, table, pushdown)
-    spelled = DATABASES[kind_of(source.connection)]
+    spelled = SQL_DIALECTS[kind_of(source.connection)]
     text = source.text
     name = text if isinstance(text, str) else ".".join(text)
     rows = _rows(text, spelled)
@@ -147,12 +147,12 @@ def _of_url(source: Any, table: Any, pushdown: bool) -> Query:
 
 def _tables(url: str) -> tuple[str, str, list[str]]:
     """What a database is called, how its URLs begin, and which tables it has."""
-    database = DATABASES[kind_of(url)]
+    database = SQL_DIALECTS[kind_of(url)]
     with open_connection(url, database.title, database) as connection:
         return database.title, database.name, tables_of(connection, database)
 
 
-def _rows(text: str | tuple[str, ...], database: Database) -> str:
+def _rows(text: str | tuple[str, ...], database: SqlDialect) -> str:
     """A SELECT; names are quoted, whatever is in them."""
     if isinstance(text, str):
         query = text.strip().rstrip(";")
@@ -176,18 +176,18 @@ class SqlSource:
     names: tuple[str, ...]
     connection: Any = field(repr=False)  # or a URL
     query: str
-    database: Database
+    database: SqlDialect
     pushdown: bool = False
-    kinds: Mapping[str, Kind] = field(default_factory=dict)  # of SQLite dates alone
+    kinds: Mapping[str, CellKind] = field(default_factory=dict)  # of SQLite dates alone
     whole: frozenset[str] = frozenset()  # columns of integers
-    wishes: Wishes | None = None
+    wishes: ReadOptions | None = None
 
     def __repr__(self) -> str:
         """The table or query, and the number of columns."""
         return f"SqlSource({masked(self.name)!r}, {len(self.names)} columns)"
 
     @property
-    def said(self) -> tuple[str, ...]:
+    def notes(self) -> tuple[str, ...]:
         """Where the sums are made."""
         where = "summed inside it, no row leaves" if self.pushdown else "rows streamed out of it"
         return (f"{self.database.title}, {where}.",)
@@ -207,7 +207,7 @@ class SqlSource:
         whole = frozenset(name for name, type_ in told if type_ in ("bigint", "int", "smallint"))
         return replace(self, names=names, kinds=kinds, whole=whole)
 
-    def wishing(self, wishes: Wishes, fitted: Encoding | None = None) -> SqlSource:
+    def with_options(self, wishes: ReadOptions, fitted: Encoding | None = None) -> SqlSource:
         """The source that knows which column the classes are."""
         return replace(self, wishes=wishes)
 
@@ -306,7 +306,7 @@ class _Empty(Batch):
         return iter(())
 
 
-def _columns(connection: Any, database: Database, query: str) -> list[tuple[str, str]]:
+def _columns(connection: Any, database: SqlDialect, query: str) -> list[tuple[str, str]]:
     """Names of the columns, and what the database calls their types.
 
     Here it is seen that a query is one SELECT, before any of it is run: in parentheses nothing else
@@ -334,7 +334,7 @@ def _columns(connection: Any, database: Database, query: str) -> list[tuple[str,
 
 def _days(connection: Any, query: str, told: Sequence[tuple[str, str]]) -> list[str]:
     """Columns of which every text is a day, or a second of one, as SQLite itself writes it."""
-    database = DATABASES["sqlite"]
+    database = SQL_DIALECTS["sqlite"]
     cursor, same = (
         tuple_cursor(connection, database),
         "'+0 days'",
@@ -387,7 +387,7 @@ def _joined(frames: Sequence[Frame]) -> Frame:
 
 
 def _stacked(cells: Sequence[Cells]) -> Cells:
-    kinds = {c.kind for c in cells if c.gaps < len(c)} or {cells[0].kind}
+    kinds = {c.kind for c in cells if c.n_missing < len(c)} or {cells[0].kind}
     if "text" not in kinds:
         kind = "number" if len(kinds) > 1 else kinds.pop()
         return Cells(cells[0].name, kind, np.concatenate([c.values for c in cells]))

@@ -37,13 +37,13 @@ from discriminant.moments.anchor import Extent, ExtentReading
 from discriminant.moments.class_moments import ClassMoments
 from discriminant.moments.confusion import PredictedCounts, PredictedCountsReading
 from discriminant.table.blocks import Floats, Labels
-from discriminant.table.cells import Cells, Frame, Kind
-from discriminant.table.column_profile import FEW
-from discriminant.table.column_types import Wishes
-from discriminant.table.encoding import Column, Encoding, Unforeseen
+from discriminant.table.cells import CellKind, Cells, Frame
+from discriminant.table.column_profile import MIN_COUNTED_ROWS
+from discriminant.table.column_types import ReadOptions
+from discriminant.table.encoding import Column, Encoding, UnknownLevel
 from discriminant.table.labels import encode_labels
-from discriminant.table.partitioned import Additive, PartialSum, Plan, Work
-from discriminant.table.sql_dialect import LARGEST, Database
+from discriminant.table.partitioned import Additive, PartialSum, ReadPlan, Work
+from discriminant.table.sql_dialect import LARGEST_DOUBLE, SqlDialect
 from discriminant.table.survey import ColumnSurvey, Survey, SurveyWork
 
 MANY = 400  # terms of a statement; PostgreSQL has room for 1,664
@@ -59,9 +59,9 @@ class AggregateQuery:
 
     name: str
     query: str
-    database: Database
+    database: SqlDialect
     connection: Any
-    known: Mapping[str, Kind]  # what columns are; of SQLite only which are dates
+    known: Mapping[str, CellKind]  # what columns are; of SQLite only which are dates
     every: str = ""  # the query with the rows that are dropped for want of a label
 
     @property
@@ -92,7 +92,7 @@ class AggregateQuery:
         source = f"({self.every or self.query}) AS rows"
         return int(self.totals(["COUNT(*)"], source)[0])
 
-    def kinds(self, columns: Sequence[str]) -> dict[str, Kind]:
+    def kinds(self, columns: Sequence[str]) -> dict[str, CellKind]:
         """What the cells of each column are."""
         if self.database.name != "sqlite":
             return {name: self.known[name] for name in columns}
@@ -102,16 +102,16 @@ class AggregateQuery:
         for name, low, high in zip(columns, least, most, strict=True):
             if high == "blob" or (high == "text") != (low == "text"):
                 raise DatabaseError.mixed(name, sorted({low, high}))
-        found: dict[str, Kind] = {
+        found: dict[str, CellKind] = {
             n: "text" if t == "text" else "number" for n, t in zip(columns, most, strict=True)
         }
         return found | {name: self.known[name] for name in columns if name in self.known}
 
-    def value(self, name: str, kind: Kind) -> str:
+    def value(self, name: str, kind: CellKind) -> str:
         """A column as a number."""
         term = self.database.identifier(name)
         if kind == "boolean":
-            return self.database.as_truth(term)
+            return self.database.as_boolean(term)
         return self.database.days(term) if kind == "date" else self.database.as_double(term)
 
     def text(self, name: str) -> str:
@@ -139,7 +139,7 @@ class AggregateQuery:
         )
 
 
-def column_kind(type_: str) -> Kind:
+def column_kind(type_: str) -> CellKind:
     """What a database calls the type of a column; what is nothing else is its text."""
     word = type_.lower().partition("(")[0]
     if word.startswith("bool"):
@@ -153,7 +153,7 @@ def column_kind(type_: str) -> Kind:
 class FeatureQuery:
     """The rows that count: class y, weight w and features f0, f1, ... of them."""
 
-    def __init__(self, inside: AggregateQuery, plan: Plan) -> None:
+    def __init__(self, inside: AggregateQuery, plan: ReadPlan) -> None:
         self.inside, self.plan = inside, plan
         used = plan.encoding.used
         self.kinds = inside.kinds([column.name for column in used])
@@ -189,7 +189,7 @@ class FeatureQuery:
         self._refuse("infinite", {n: _infinite(inside, inside.value(n, "number")) for n in numbers})
         if self.plan.weight is not None:
             term = self.weight
-            bad = f"({inside.database.is_missing(term)} OR {term} < 0 OR {term} > {LARGEST})"
+            bad = f"({inside.database.is_missing(term)} OR {term} < 0 OR {term} > {LARGEST_DOUBLE})"
             self._refuse("weights", {self.plan.weight: bad})
 
     def _refuse(self, what: str, conditions: Mapping[str, str]) -> None:
@@ -218,12 +218,12 @@ class FeatureQuery:
     def _raw(self, column: Column) -> Iterator[str]:
         database = self.inside.database
         if column.kind == "category":
-            for level in column.kept:
+            for level in column.indicator_levels:
                 yield _truth(database, self._is(column, level))
         elif column.kind == "ordered":
             top = max(len(column.levels) - 1, 1)
             cases = " ".join(
-                f"WHEN {self._is(column, level)} THEN {database.typed(place / top)}"
+                f"WHEN {self._is(column, level)} THEN {database.typed_number(place / top)}"
                 for place, level in enumerate(column.levels)
             )
             yield f"CASE {cases} END"
@@ -243,16 +243,16 @@ class FeatureQuery:
 
 
 def _filled(
-    database: Database, term: str, gap: str, column: Column, j: int, encoding: Encoding
+    database: SqlDialect, term: str, gap: str, column: Column, j: int, encoding: Encoding
 ) -> str:
     if encoding.missing not in ("mean", "indicator"):
         return term
-    return f"CASE WHEN {gap} THEN {database.typed(column.fill[j])} ELSE {term} END"
+    return f"CASE WHEN {gap} THEN {database.typed_number(column.fill[j])} ELSE {term} END"
 
 
 def weight_term(inside: AggregateQuery, weight: str | None) -> str:
     """The weight of a row."""
-    return inside.database.typed(1.0) if weight is None else inside.value(weight, "number")
+    return inside.database.typed_number(1.0) if weight is None else inside.value(weight, "number")
 
 
 def label_term(inside: AggregateQuery, target: str) -> str:
@@ -264,8 +264,9 @@ def label_term(inside: AggregateQuery, target: str) -> str:
     return inside.value(target, kind) if kind == "date" else name
 
 
-def _truth(database: Database, condition: str) -> str:
-    return f"CASE WHEN {condition} THEN {database.typed(1.0)} ELSE {database.typed(0.0)} END"
+def _truth(database: SqlDialect, condition: str) -> str:
+    one, zero = database.typed_number(1.0), database.typed_number(0.0)
+    return f"CASE WHEN {condition} THEN {one} ELSE {zero} END"
 
 
 def _counted(condition: str) -> str:
@@ -273,14 +274,14 @@ def _counted(condition: str) -> str:
 
 
 def _infinite(inside: AggregateQuery, term: str) -> str:
-    return f"(NOT {inside.database.is_missing(term)} AND ABS({term}) > {LARGEST})"
+    return f"(NOT {inside.database.is_missing(term)} AND ABS({term}) > {LARGEST_DOUBLE})"
 
 
 _MOST = 100_000  # levels that are told apart by number
 
 
 def representative_rows(
-    inside: AggregateQuery, columns: Sequence[str], wishes: Wishes | None
+    inside: AggregateQuery, columns: Sequence[str], wishes: ReadOptions | None
 ) -> Frame:
     """Rows that stand for all: the mean of each class, and means a standard deviation up and down.
 
@@ -301,7 +302,7 @@ def representative_rows(
     for name in columns:
         if name == wishes.target:
             found.append(_label_cells(name, kinds[name], np.resize(labels, size)))
-        elif kinds[name] == "text" or wishes.by_level(name):
+        elif kinds[name] == "text" or wishes.is_category(name):
             found.append(_one_level(inside, name, kinds[name], size))
         elif name in counting:
             found.append(Cells(name, "number", np.full(size, np.nan)))
@@ -315,11 +316,11 @@ def representative_rows(
 
 def survey_columns(inside: AggregateQuery, work: SurveyWork) -> PartialSum[Survey]:
     """The survey of some columns."""
-    wishes, kinds, rows = work.wishes, inside.kinds(work.columns), inside.count()
+    wishes, kinds, rows = work.options, inside.kinds(work.columns), inside.count()
     weight = weight_term(inside, wishes.weight)
     columns = tuple(
         _levels(inside, name, kinds[name], rows, weight, wishes)
-        if (kinds[name] == "text" or wishes.by_level(name)) and name != wishes.target
+        if (kinds[name] == "text" or wishes.is_category(name)) and name != wishes.target
         else _numbers(inside, name, kinds[name], rows, weight)
         for name in work.columns
     )
@@ -336,7 +337,7 @@ def label_key(label: Any) -> Any:
 # --- labels ---------------------------------------------------------------------------------------
 
 
-def _labels(inside: AggregateQuery, target: str, kind: Kind) -> Labels:
+def _labels(inside: AggregateQuery, target: str, kind: CellKind) -> Labels:
     if kind == "date":
         raise LabelError.of_dates(target)
     term = label_term(inside, target)
@@ -347,7 +348,7 @@ def _labels(inside: AggregateQuery, target: str, kind: Kind) -> Labels:
     return encode_labels(_as_read(found, kind))[0]
 
 
-def _as_read(labels: Sequence[Any], kind: Kind) -> npt.NDArray[Any]:
+def _as_read(labels: Sequence[Any], kind: CellKind) -> npt.NDArray[Any]:
     """Labels of the type that rows would bring: decimals are doubles."""
     if kind == "text":
         return np.array([str(label) for label in labels])
@@ -356,7 +357,7 @@ def _as_read(labels: Sequence[Any], kind: Kind) -> npt.NDArray[Any]:
     return np.array([label_key(label) for label in labels])
 
 
-def _label_cells(name: str, kind: Kind, labels: npt.NDArray[Any]) -> Cells:
+def _label_cells(name: str, kind: CellKind, labels: npt.NDArray[Any]) -> Cells:
     if kind != "text":
         return Cells(name, kind, labels)
     levels, codes = np.unique(labels, return_inverse=True)
@@ -366,7 +367,7 @@ def _label_cells(name: str, kind: Kind, labels: npt.NDArray[Any]) -> Cells:
 # --- numbers --------------------------------------------------------------------------------------
 
 
-def _known(inside: AggregateQuery, name: str, kind: Kind) -> str:
+def _known(inside: AggregateQuery, name: str, kind: CellKind) -> str:
     """A number, NULL where it is missing."""
     term = inside.value(name, kind)
     if kind != "number" or inside.database.name == "sqlite":
@@ -375,7 +376,7 @@ def _known(inside: AggregateQuery, name: str, kind: Kind) -> str:
 
 
 def _class_means(
-    inside: AggregateQuery, columns: Sequence[str], kinds: dict[str, Kind], wishes: Wishes
+    inside: AggregateQuery, columns: Sequence[str], kinds: dict[str, CellKind], wishes: ReadOptions
 ) -> tuple[Labels, dict[str, npt.NDArray[np.float64]]]:
     """Labels, and of each number its mean in each class, and a deviation about the whole mean."""
     assert wishes.target is not None
@@ -383,7 +384,7 @@ def _class_means(
     names = [
         name
         for name in columns
-        if name != wishes.target and kinds[name] != "text" and not wishes.by_level(name)
+        if name != wishes.target and kinds[name] != "text" and not wishes.is_category(name)
     ]
     centres = _centres(inside, names, kinds)
     term, found = label_term(inside, wishes.target), {}
@@ -404,13 +405,13 @@ def _class_means(
 
 
 def _centres(
-    inside: AggregateQuery, names: Sequence[str], kinds: dict[str, Kind]
+    inside: AggregateQuery, names: Sequence[str], kinds: dict[str, CellKind]
 ) -> dict[str, tuple[float, float]]:
     """Mean and standard deviation of the cells that are there."""
     known = [_known(inside, name, kinds[name]) for name in names]
     means = [_finite(m) for m in inside.totals([f"AVG({term})" for term in known])]
     away = [
-        inside.database.minus(term, m) if np.isfinite(m) else term
+        inside.database.subtract(term, m) if np.isfinite(m) else term
         for term, m in zip((f"({t})" for t in known), means, strict=True)
     ]
     squares = [_finite(s) for s in inside.totals([f"AVG({z} * {z})" for z in away])]
@@ -427,8 +428,8 @@ def _finite(value: Any) -> float:
 def _counting(
     inside: AggregateQuery,
     columns: Sequence[str],
-    kinds: dict[str, Kind],
-    wishes: Wishes,
+    kinds: dict[str, CellKind],
+    wishes: ReadOptions,
     rows: int,
 ) -> set[str]:
     """Columns of whole numbers from k to k + rows - 1, all different, which count the rows."""
@@ -438,7 +439,7 @@ def _counting(
         for name in columns
         if kinds[name] == "number" and name not in (wishes.target, wishes.weight, *kept)
     ]
-    if rows < FEW:
+    if rows < MIN_COUNTED_ROWS:
         return set()
     terms = [inside.value(name, "number") for name in names]
     lengths = inside.totals([f"MAX({term}) - MIN({term})" for term in terms])
@@ -446,7 +447,9 @@ def _counting(
     return {n for n in some if _numbers(inside, n, "number", rows, "1").row_numbers}
 
 
-def _numbers(inside: AggregateQuery, name: str, kind: Kind, rows: int, weight: str) -> ColumnSurvey:
+def _numbers(
+    inside: AggregateQuery, name: str, kind: CellKind, rows: int, weight: str
+) -> ColumnSurvey:
     """Mean and spread; the extremes leave the database only where they are the same."""
     made = ColumnSurvey(name, kind, False, rows, 0, whole=False)
     if kind == "text":  # the target, of which labels are all
@@ -456,7 +459,7 @@ def _numbers(inside: AggregateQuery, name: str, kind: Kind, rows: int, weight: s
     if not np.isfinite(centre):
         centre = 0.0
     mass = f"CASE WHEN {known} IS NULL THEN 0.0E0 ELSE {weight} END"
-    away = inside.database.minus(f"({known})", centre)
+    away = inside.database.subtract(f"({known})", centre)
     count, total, first, same, ends = inside.totals(
         [
             f"COUNT({known})",
@@ -467,7 +470,7 @@ def _numbers(inside: AggregateQuery, name: str, kind: Kind, rows: int, weight: s
             f"COUNT(*) - 1 THEN MIN({known}) END",
         ]
     )
-    made = replace(made, gaps=rows - int(count))
+    made = replace(made, n_missing=rows - int(count))
     if not count:
         return made
     mean = centre + (_finite(first) / float(total) if total else 0.0)
@@ -490,11 +493,11 @@ def _whole(inside: AggregateQuery, known: str, first: float, rows: int) -> bool:
 # --- categories -----------------------------------------------------------------------------------
 
 
-def _level_term(inside: AggregateQuery, name: str, kind: Kind) -> str:
+def _level_term(inside: AggregateQuery, name: str, kind: CellKind) -> str:
     return inside.text(name) if kind == "text" else _known(inside, name, kind)
 
 
-def _one_level(inside: AggregateQuery, name: str, kind: Kind, size: int) -> Cells:
+def _one_level(inside: AggregateQuery, name: str, kind: CellKind, size: int) -> Cells:
     level = inside.totals([f"MIN({_level_term(inside, name, kind)})"])[0]
     if kind != "text":
         return Cells(name, "number", np.full(size, _finite(level)))
@@ -503,7 +506,7 @@ def _one_level(inside: AggregateQuery, name: str, kind: Kind, size: int) -> Cell
 
 
 def _levels(
-    inside: AggregateQuery, name: str, kind: Kind, rows: int, weight: str, wishes: Wishes
+    inside: AggregateQuery, name: str, kind: CellKind, rows: int, weight: str, wishes: ReadOptions
 ) -> ColumnSurvey:
     """Levels and their rows; of too many, only that they are."""
     term = _level_term(inside, name, kind)
@@ -525,7 +528,7 @@ def _levels(
     return ColumnSurvey(name, "text", False, rows, gaps, tally=tally)
 
 
-def _written(level: Any, kind: Kind) -> str:
+def _written(level: Any, kind: CellKind) -> str:
     """A level as it is written of rows: 1.0 and 1 are one."""
     if kind == "text":
         return str(level)
@@ -552,10 +555,10 @@ def aggregate_work(inside: AggregateQuery, asked: Work[A]) -> A:
     work: Any = asked
     if isinstance(work, SurveyWork):
         return cast(A, survey_columns(inside, work))
-    if isinstance(work, ReadingTask) and work.plan.plain:
+    if isinstance(work, ReadingTask) and work.plan.is_unmodified:
         try:
             found = _read(inside, work.plan, work.reading)
-        except Unforeseen as fault:
+        except UnknownLevel as fault:
             return cast(A, PartialSum(None, inside.count_every(), fault))
         if found is not None:
             return cast(A, PartialSum(found, inside.count_every()))
@@ -563,7 +566,7 @@ def aggregate_work(inside: AggregateQuery, asked: Work[A]) -> A:
     raise DatabaseError.must_stay(inside.name, _ASKED.get(what, f"What is asked for ({what})"))
 
 
-def _read(inside: AggregateQuery, plan: Plan, reading: Any) -> Any:
+def _read(inside: AggregateQuery, plan: ReadPlan, reading: Any) -> Any:
     """What a reading sums to; None of one that aggregates do not tell."""
     if isinstance(reading, MomentsReading) and reading.detail in _DETAILS:
         return _Sums(inside, plan, reading).read()
@@ -577,7 +580,7 @@ def _read(inside: AggregateQuery, plan: Plan, reading: Any) -> Any:
 class _Sums:
     """The two statements."""
 
-    def __init__(self, inside: AggregateQuery, plan: Plan, reading: MomentsReading) -> None:
+    def __init__(self, inside: AggregateQuery, plan: ReadPlan, reading: MomentsReading) -> None:
         self.inside, self.reading = inside, reading
         self.database = inside.database
         self.base = FeatureQuery(inside, plan)
@@ -599,7 +602,7 @@ class _Sums:
     def _means(self, found: ClassMoments) -> None:
         head = ["CASE WHEN w > 0 THEN 1 ELSE 0 END", "w", "w * w"]
         for block in _blocks(len(self.reading.features)):
-            terms = [f"w * {self.database.minus(f'f{j}', self.origin[j])}" for j in block]
+            terms = [f"w * {self.database.subtract(f'f{j}', self.origin[j])}" for j in block]
             told = self.inside.by_class([*head, *terms], self.base(block))
             for label, rows, weight, weight2, *first in told:
                 k = self._code(label)
@@ -660,12 +663,12 @@ class _Sums:
     def _place(self, place: float) -> str:
         """A centre in two parts: SQLite may read the 17th digit of a number wrong."""
         short = float(f"{place:.15g}") if self.database.name == "sqlite" else place
-        return f"{self.database.typed(short)}, {self.database.typed(place - short)}"
+        return f"{self.database.typed_number(short)}, {self.database.typed_number(place - short)}"
 
     def _code(self, label: Any) -> int:
         found = self.codes.get(label_key(label))
         if found is None:  # a class that was not there when the plan was made
-            raise Unforeseen(self.target, label)
+            raise UnknownLevel(self.target, label)
         return found
 
 
@@ -683,21 +686,24 @@ def _blocks(columns: int) -> Iterator[list[int]]:
         yield list(range(lo, min(lo + _BLOCK, columns)))
 
 
-def _lightest(inside: AggregateQuery, plan: Plan) -> Extent:
+def _lightest(inside: AggregateQuery, plan: ReadPlan) -> Extent:
     base = FeatureQuery(inside, plan)
     base.check()
     least = inside.ask(f"SELECT MIN(w) FROM ({base([])}) AS b WHERE w > 0")[0][0]
     return Extent(np.zeros(0), np.inf if least is None else float(least))
 
 
-def _told(inside: AggregateQuery, plan: Plan, reading: PredictedCountsReading) -> PredictedCounts:
+def _told(
+    inside: AggregateQuery, plan: ReadPlan, reading: PredictedCountsReading
+) -> PredictedCounts:
     """Rows given to each class: those in which its score is above the earlier, below no later."""
     base, database = FeatureQuery(inside, plan), inside.database
     columns = range(len(reading.features))
     scores = ", ".join(
-        database.typed(float(level))
+        database.typed_number(float(level))
         + "".join(
-            f" + {database.number(float(b))} * {database.minus(f'f{j}', reading.anchor.origin[j])}"
+            f" + {database.number(float(b))}"
+            f" * {database.subtract(f'f{j}', reading.anchor.origin[j])}"
             f" / {database.number(reading.anchor.unit[j])}"
             for j, b in enumerate(coef)
         )

@@ -44,9 +44,9 @@ from urllib.parse import quote
 
 from discriminant.errors import DatabaseError, EngineError
 from discriminant.redaction import parse_address, redact, redact_exception, register, shown_address
-from discriminant.table.cells import Cells, Frame, Kind, from_arrow
-from discriminant.table.labels import nearest
-from discriminant.table.sql_dialect import Database
+from discriminant.table.cells import CellKind, Cells, Frame, columns_from_arrow
+from discriminant.table.labels import closest_name
+from discriminant.table.sql_dialect import SqlDialect
 
 _ABSENT = re.compile(
     r"no such table: (?P<sqlite>.+)"
@@ -71,7 +71,7 @@ _MAGIC = (("sqlite", 0, b"SQLite format 3\0"), ("duckdb", 8, b"DUCK"))
 
 
 def translate_error(
-    fault: BaseException, reason: str, *, name: str, database: Database
+    fault: BaseException, reason: str, *, name: str, database: SqlDialect
 ) -> DatabaseError:
     """The error for what a driver raised."""
     code = str(getattr(fault, "sqlstate", None) or "")
@@ -91,16 +91,18 @@ def absent_table(fault: BaseException) -> str | None:
     return None if found is None else next(one for one in found.groups() if one is not None)
 
 
-def no_such_table(absent: str, connection: Any, *, name: str, database: Database) -> DatabaseError:
+def no_such_table(
+    absent: str, connection: Any, *, name: str, database: SqlDialect
+) -> DatabaseError:
     """The error that says which tables there are."""
     absent = name if name.endswith(absent) else absent
     known = tables_of(connection, database)
     return DatabaseError.no_such_table(
-        name, database.title, absent, known, nearest(absent.rpartition(".")[2], known)
+        name, database.title, absent, known, closest_name(absent.rpartition(".")[2], known)
     )
 
 
-def tables_of(connection: Any, database: Database) -> list[str]:
+def tables_of(connection: Any, database: SqlDialect) -> list[str]:
     """Names of tables and views; none where they cannot be had."""
     with suppress(Exception):  # it is for a message only
         cursor = connection if database.name == "duckdb" else connection.cursor()
@@ -165,7 +167,7 @@ def kind_of(connection: Any) -> DatabaseKind:
 
 
 @contextmanager
-def open_connection(connection: Any, name: str, database: Database) -> Iterator[Any]:
+def open_connection(connection: Any, name: str, database: SqlDialect) -> Iterator[Any]:
     """The user's connection, or one of our own that is closed again; faults are named."""
     given = not isinstance(connection, str)
     try:
@@ -191,7 +193,7 @@ def open_connection(connection: Any, name: str, database: Database) -> Iterator[
             found.close()
 
 
-def _unreachable(connection: str, database: Database, reason: str) -> DatabaseError:
+def _unreachable(connection: str, database: SqlDialect, reason: str) -> DatabaseError:
     if database.name == "postgres":
         return DatabaseError.not_reached(database.title, reason)
     return DatabaseError.not_opened(path_of(connection), database.title, reason)
@@ -202,7 +204,7 @@ def short_message(fault: BaseException) -> str:
     return redact(str(fault)).strip().split("\n")[0][:300].rstrip(".")
 
 
-def driver_errors(database: Database) -> tuple[type[BaseException], ...]:
+def driver_errors(database: SqlDialect) -> tuple[type[BaseException], ...]:
     """What the driver raises; of DuckDB also Arrow, which carries its answers."""
     if database.name == "sqlite":
         import sqlite3
@@ -216,7 +218,7 @@ def driver_errors(database: Database) -> tuple[type[BaseException], ...]:
     return (library.Error, pa.ArrowException, OSError)
 
 
-def tuple_cursor(connection: Any, database: Database) -> Any:
+def tuple_cursor(connection: Any, database: SqlDialect) -> Any:
     """Something that executes and fetches tuples, whatever rows the user likes."""
     if database.name == "duckdb":  # a cursor of it would not see its temporary tables and views
         return connection
@@ -229,7 +231,7 @@ def tuple_cursor(connection: Any, database: Database) -> Any:
 
 
 @contextmanager
-def _reading(connection: Any, database: Database) -> Iterator[None]:
+def _reading(connection: Any, database: SqlDialect) -> Iterator[None]:
     """A transaction that reads; it leaves no trace."""
     if database.name == "postgres":
         status = import_module("psycopg").pq.TransactionStatus.IDLE
@@ -255,7 +257,7 @@ def _reading(connection: Any, database: Database) -> Iterator[None]:
 
 
 @contextmanager
-def _not_writing(connection: Any, database: Database) -> Iterator[None]:
+def _not_writing(connection: Any, database: SqlDialect) -> Iterator[None]:
     """SQLite that refuses to write; whoever called a function of a query."""
     if database.name != "sqlite":
         yield
@@ -270,7 +272,7 @@ def _not_writing(connection: Any, database: Database) -> Iterator[None]:
             cursor.execute(f"PRAGMA query_only = {before}")
 
 
-def _begun(connection: Any, database: Database) -> bool:
+def _begun(connection: Any, database: SqlDialect) -> bool:
     """Begin a transaction, unless one is under way."""
     if database.name == "sqlite":
         if connection.in_transaction:
@@ -348,7 +350,7 @@ class Batch:
     def frames(self, columns: Sequence[str]) -> Iterator[Frame]:
         """Themselves."""
         some = self.rows.select(list(columns))
-        yield Frame(from_arrow(some, coded=columns), some.num_rows)
+        yield Frame(columns_from_arrow(some, coded=columns), some.num_rows)
 
     def table(self) -> Any:
         """Themselves, in Arrow."""
@@ -360,7 +362,7 @@ class CopyBatch:
     """Rows as PostgreSQL writes them."""
 
     text: bytes
-    kinds: Mapping[str, Kind]
+    kinds: Mapping[str, CellKind]
     whole: frozenset[str]  # columns of integers
     start: int
     count: int
@@ -373,7 +375,7 @@ class CopyBatch:
     def frames(self, columns: Sequence[str]) -> Iterator[Frame]:
         """Themselves, parsed."""
         table = self._parsed().select(list(columns))
-        found = from_arrow(table, coded=columns)
+        found = columns_from_arrow(table, coded=columns)
         cells = tuple(_dated(c) if self.kinds[c.name] == "date" else c for c in found)
         yield Frame(cells, self.count)
 
@@ -426,10 +428,10 @@ def _dated(cells: Cells) -> Cells:
 
 def stream_rows(
     connection: Any,
-    database: Database,
+    database: SqlDialect,
     query: str,
     *,
-    kinds: Mapping[str, Kind],
+    kinds: Mapping[str, CellKind],
     whole: frozenset[str],
 ) -> BatchStream:
     """The rows of a query that selects these columns, in their order; to be closed if not all are
@@ -441,7 +443,7 @@ def stream_rows(
     return _from_sqlite(connection, query, kinds)
 
 
-def select_term(database: Database, name: str, kind: Kind | None) -> str:
+def select_term(database: SqlDialect, name: str, kind: CellKind | None) -> str:
     """How a column is asked for, so that it comes out as what it is."""
     term = database.identifier(name)
     if database.name == "duckdb" and kind == "text":
@@ -470,7 +472,7 @@ def _from_duckdb(connection: Any, query: str) -> BatchStream:
 
 
 def _from_postgres(
-    connection: Any, query: str, kinds: Mapping[str, Kind], whole: frozenset[str]
+    connection: Any, query: str, kinds: Mapping[str, CellKind], whole: frozenset[str]
 ) -> BatchStream:
     waiting: list[bytes] = []
     size = start = 0
@@ -485,12 +487,12 @@ def _from_postgres(
         yield CopyBatch(b"".join(waiting), kinds, whole, start, len(waiting))
 
 
-def _from_sqlite(connection: Any, query: str, kinds: Mapping[str, Kind]) -> BatchStream:
+def _from_sqlite(connection: Any, query: str, kinds: Mapping[str, CellKind]) -> BatchStream:
     import pyarrow as pa
 
-    from discriminant.table.sql_dialect import DATABASES
+    from discriminant.table.sql_dialect import SQL_DIALECTS
 
-    cursor = tuple_cursor(connection, DATABASES["sqlite"])
+    cursor = tuple_cursor(connection, SQL_DIALECTS["sqlite"])
     cursor.execute(query)
     names = [column[0] for column in cursor.description]
     start, most = 0, min(_BATCH, max(_CELLS // len(names), 64))
@@ -501,7 +503,7 @@ def _from_sqlite(connection: Any, query: str, kinds: Mapping[str, Kind]) -> Batc
         start += len(rows)
 
 
-def _sqlite_column(name: str, cells: Sequence[Any], known: Mapping[str, Kind]) -> Any:
+def _sqlite_column(name: str, cells: Sequence[Any], known: Mapping[str, CellKind]) -> Any:
     import pyarrow as pa
 
     if known.get(name) == "date":  # which are texts here

@@ -65,8 +65,8 @@ from discriminant.moments.glm_families import (
     log_likelihood,
 )
 from discriminant.table.blocks import Floats, Schema
-from discriminant.table.labels import one_dimensional
-from discriminant.table.memory import Table, open_table, open_weight
+from discriminant.table.labels import as_vector
+from discriminant.table.memory import Table, as_table, check_weight
 
 _RANGES: dict[str, tuple[str, Callable[[Floats], Any]]] = {
     "binomial": ("a share from 0 to 1", lambda y: (y >= 0) & (y <= 1)),
@@ -102,7 +102,7 @@ def open_glm_responses(y: Any, weight: Any, *, family: str, name: str) -> Respon
             return _shares_of_trials(counts, weight)
     response = open_single_response(y, name)
     _check_range(response, family)
-    return Responses(response, open_weight(weight, len(response)))
+    return Responses(response, check_weight(weight, len(response)))
 
 
 def open_single_response(y: Any, name: str) -> Floats:
@@ -112,7 +112,7 @@ def open_single_response(y: Any, name: str) -> Floats:
     response = open_responses(y, name)
     if response.ndim == 2 and response.shape[1] > 1:
         raise ResponseError.of_columns(response.shape)
-    return one_dimensional(response)
+    return as_vector(response)
 
 
 def check_response_size(response: Floats, deviance: Deviance) -> None:
@@ -135,7 +135,7 @@ def null_loss(responses: Responses, deviance: Deviance, offset: Any) -> float:
         return responses.mean(half_deviance(response, level, deviance.family))
     offsets = np.broadcast_to(np.asarray(offset, dtype=np.float64), response.shape)
     columns = np.column_stack([response, offsets])
-    table = open_table(np.zeros((len(response), 1)), responses=columns, weight=weight)
+    table = as_table(np.zeros((len(response), 1)), responses=columns, weight=weight)
     slope = fit_null(null_problem(table, deviance)).point.slope
     return slope.loss / slope.weight
 
@@ -177,7 +177,7 @@ def _shares_of_trials(counts: Floats, weight: Any) -> Responses:
         )
     trials = counts.sum(axis=1)
     share = np.divide(counts[:, 0], trials, out=np.zeros(len(trials)), where=trials > 0)
-    given = open_weight(weight, len(trials))
+    given = check_weight(weight, len(trials))
     return Responses(share, trials if given is None else trials * given)
 
 
@@ -332,7 +332,7 @@ class GeneralisedLinearModel(RegressorMixin, LikelihoodInference, IterativeEstim
         columns = (response - level)[:, None]
         if offset is not None:
             columns = np.column_stack([columns, open_offset(offset, len(response))])
-        table = open_table(X, responses=columns, weight=weight, name=name)
+        table = as_table(X, responses=columns, weight=weight, name=name)
         if len(columns) != len(table):
             raise ShapeError.of_lengths("y", len(columns), len(table))
         if len(table) == 1:
@@ -448,7 +448,7 @@ class GeneralisedLinearModel(RegressorMixin, LikelihoodInference, IterativeEstim
         columns = (response - state.level)[:, None]
         if offset is not None:
             columns = np.column_stack([columns, open_offset(offset, len(response))])
-        table = open_table(X, responses=columns, weight=weight, match=names)
+        table = as_table(X, responses=columns, weight=weight, match=names)
         if len(columns) != len(table):
             raise ShapeError.of_lengths("y", len(columns), len(table))
         if table.width != self.n_features_in_:
@@ -739,7 +739,7 @@ class LogLinear(GeneralisedLinearModel):
         logs = self._logs(y)
         self._fit(X, logs, sample_weight, None, Deviance("gaussian", "identity"))
         residual = np.exp(logs - self.predict_linear(X))
-        weight = open_weight(sample_weight, len(residual))
+        weight = check_weight(sample_weight, len(residual))
         self.smearing_ = float(np.average(residual, weights=weight))
         return self
 

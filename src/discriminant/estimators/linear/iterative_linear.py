@@ -113,7 +113,7 @@ class RowSpaceTable:
         cls, table: Table, anchor: Anchor, *, centred: bool, standardize: bool = True
     ) -> RowSpaceTable:
         """Find the directions of a table about an anchor of its features."""
-        table.blame()
+        table.raise_bad_cell()
         offsets = anchor.offsets(table.features[:])
         space = RowSpace.from_rows(
             offsets, weight=table.weight, centred=centred, standardize=standardize
@@ -183,7 +183,7 @@ def _dense_units(table: Table, *, at_zero: bool) -> ColumnUnits:
 def _sparse_units(table: Table) -> ColumnUnits:
     features = table.features
     if not np.isfinite(features.data).all():
-        table.blame()
+        table.raise_bad_cell()
     anchor = anchor_of(table) if features.shape[1] < 1 << 12 else Anchor.zero(table.width)
     spread, sizes, columns = np.zeros(table.width), np.abs(features.data), features.indices
     if table.weight is not None and not table.weight.all():

@@ -45,7 +45,7 @@ from discriminant.moments.class_moments import ClassMoments, Detail
 from discriminant.moments.class_rows import ClassRows
 from discriminant.moments.confusion import PredictedCountsReading
 from discriminant.moments.scatter_factor import ScatterFactor, ScatterFactorReading
-from discriminant.table.basis import Expanded, PolynomialBasis
+from discriminant.table.basis import ExpandedFeatures, PolynomialBasis
 from discriminant.table.blocks import Floats, Labels
 from discriminant.table.memory import Table
 
@@ -323,7 +323,7 @@ class LeastSquares(LinearMomentClassifier):
         if isinstance(table, PartitionedTable):
             return table.expand(basis)
         schema = type(table.schema)(basis.names, table.schema.labels, table.schema.named)
-        return Table(schema, Expanded(table.features, basis), table.codes, table.weight)
+        return Table(schema, ExpandedFeatures(table.features, basis), table.codes, table.weight)
 
     def _fit_table(self, table: AnyTable) -> Self:
         moments = read_classes(table, self.detail_for(len(table), table.width))
@@ -400,7 +400,7 @@ class LeastSquares(LinearMomentClassifier):
 def _basis_of(table: AnyTable, degree: int) -> PolynomialBasis:
     """Polynomial terms about the mean of the rows."""
     mean, deviation = _column_moments(read_moments(table, detail="diagonal"))
-    return PolynomialBasis.about(mean, deviation, table.schema.features, degree=degree)
+    return PolynomialBasis.centred_at(mean, deviation, table.schema.features, degree=degree)
 
 
 def _column_moments(moments: ClassMoments | ClassRows) -> tuple[Floats, Floats]:

@@ -39,7 +39,7 @@ from discriminant.moments.class_moments import ClassMoments
 from discriminant.moments.loss import ResidualReading
 from discriminant.moments.scatter_factor import ScatterFactor, ScatterFactorReading
 from discriminant.table.blocks import Floats
-from discriminant.table.memory import Table, open_table
+from discriminant.table.memory import Table, as_table
 
 PRECISIONS = ("auto", "standard", "high")
 _ENOUGH = 10.0  # correct digits from moments that one correction by residuals completes
@@ -256,9 +256,7 @@ class LinearRegression(RegressorMixin, RowEstimator):
         flat = responses.ndim == 1
         columns = responses[:, None] if flat else responses
         match = self._schema if more and hasattr(self, "_schema") else None
-        table = open_table(
-            X, responses=columns, weight=weight, name=type(self).__name__, match=match
-        )
+        table = as_table(X, responses=columns, weight=weight, name=type(self).__name__, match=match)
         if len(columns) != len(table):
             raise ShapeError.of_lengths("y", len(columns), len(table))
         return table, flat

@@ -71,7 +71,7 @@ from discriminant.moments.scatter_factor import ColumnSums, ColumnSumsReading
 from discriminant.moments.softmax_loss import LINK_TAILS, BinaryLoss, LinkName, SoftmaxLoss
 from discriminant.posterior import log_posterior, posterior
 from discriminant.table.blocks import Block, Floats, Labels, is_sparse
-from discriminant.table.memory import Table, open_table
+from discriminant.table.memory import Table, as_table
 
 METHODS = ("wald", "profile")
 _SAME_DEVIANCE = 1e-6  # relative difference between deviances of the same rows
@@ -474,7 +474,7 @@ class Logistic(LikelihoodInference, LinearClassifier):
         assert self._kept is not None
         state = self._kept
         names = self._schema if self._schema.named else None
-        table: AnyTable = as_partitioned(X, y, weight) or open_table(
+        table: AnyTable = as_partitioned(X, y, weight) or as_table(
             X, y, weight=weight, labels=self.classes_, name="Logistic", match=names
         )
         if table.width != self.n_features_in_:
@@ -706,7 +706,7 @@ def sample_rows(table: AnyTable) -> Block:
         table = table.sample
     weighted = None if table.weight is None else np.flatnonzero(table.weight > 0)
     rows = len(table) if weighted is None else len(weighted)
-    count = min(rows, int(np.clip(_SAMPLE // table.held, 2048, 32768)))
+    count = min(rows, int(np.clip(_SAMPLE // table.numbers_per_row, 2048, 32768)))
     if count == len(table):
         return table.block(0, count)
     places = np.arange(count) + np.random.default_rng(0).random(count)

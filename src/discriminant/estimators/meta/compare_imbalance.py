@@ -46,7 +46,7 @@ from discriminant.estimators.meta.resampling import (
     encode_classes,
 )
 from discriminant.table.blocks import Codes, Floats, Labels, Places
-from discriminant.table.cells import pandas
+from discriminant.table.cells import import_pandas
 
 PLAIN, THRESHOLD = "plain", "threshold moved"  # the latter on posteriors of the former's fit
 MEASURES = (
@@ -103,7 +103,7 @@ class ImbalanceComparison(PrintedResult):
 
     def frame(self) -> Any:
         """The table as a pandas frame."""
-        frames = pandas()
+        frames = import_pandas()
         return frames.DataFrame(self.values, index=list(self.ways), columns=list(MEASURES))
 
 

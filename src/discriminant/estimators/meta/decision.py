@@ -58,8 +58,8 @@ from discriminant.posterior import (
     typicality,
 )
 from discriminant.table.blocks import Block, Codes, Floats, Labels, Schema
-from discriminant.table.labels import code_labels
-from discriminant.table.memory import open_features, open_table
+from discriminant.table.labels import encode_known_labels
+from discriminant.table.memory import as_features, as_table
 
 _BY_WEIGHT = "sample_weight" in signature(compute_class_weight).parameters
 _PRIORS = ("prior_", "priors_", "class_prior_")  # ours, and scikit-learn's
@@ -103,7 +103,7 @@ def training_shares(model: Any, y: Any, sample_weight: Any, labels: Labels) -> F
     With `class_weight`, classifiers of scikit-learn weight rows, so that posteriors are those of a
     population with other shares. Raises WeightError for a class without weight.
     """
-    codes = code_labels(np.ravel(np.asarray(y)), labels)
+    codes = encode_known_labels(np.ravel(np.asarray(y)), labels)
     given = 1.0 if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
     weight = np.broadcast_to(given, codes.shape)
     total = np.bincount(codes, weights=weight, minlength=len(labels))
@@ -359,13 +359,13 @@ class Decision(ClassifierMixin, MetaEstimatorMixin, EstimatorMixin, BaseEstimato
         self._check_is_fitted()
         moments, rule, width = self._gaussian()
         schema = Schema(moments.features, moments.labels, hasattr(self, "feature_names_in_"))
-        features, _ = open_features(X, match=schema)
+        features, _ = as_features(X, match=schema)
         if features.shape[1] != len(moments.features):
             raise ShapeError.of_width(features.shape[1], len(moments.features), "Decision")
         distances = map_rows(rule.distances, features, order="F")
         if not np.isfinite(distances).all():
             codes = np.zeros(features.shape[0], dtype=np.uint8)
-            Block(features[:], codes).blame(moments.features)
+            Block(features[:], codes).raise_bad_cell(moments.features)
         degrees = float(moments.weight.sum()) - len(moments.labels)
         return typicality(distances, width=width, weight=moments.weight, degrees=degrees)
 
@@ -404,7 +404,7 @@ class Decision(ClassifierMixin, MetaEstimatorMixin, EstimatorMixin, BaseEstimato
         return training_shares(model, y, sample_weight, self.classes_)
 
     def _read(self, X: Any, y: Any, sample_weight: Any) -> ClassMoments:
-        table = as_partitioned(X) or open_table(
+        table = as_partitioned(X) or as_table(
             X, y, weight=sample_weight, name="Decision(outlier=...)"
         )
         moments = read_moments(table, detail="pooled")

@@ -37,13 +37,13 @@ from discriminant.estimators.base import (
     is_regressor,
 )
 from discriminant.posterior import log_posterior
-from discriminant.table.blocks import Features, Floats, Labels, dense, is_sparse, numbered
+from discriminant.table.blocks import Features, Floats, Labels, dense, is_sparse, numbered_names
 from discriminant.table.cells import Cells, Frame
-from discriminant.table.column_types import Wishes, learn, open_chosen
-from discriminant.table.encoding import Column, Encoded as EncodedRows, Encoding
-from discriminant.table.labels import missing_labels
-from discriminant.table.memory import Columns, open_features, open_weight
-from discriminant.table.open import dropped, is_path, read_frame, unlabelled
+from discriminant.table.column_types import ReadOptions, infer_encoding, frame_with_options
+from discriminant.table.encoding import Column, EncodedRows as EncodedRows, Encoding
+from discriminant.table.labels import is_missing_label
+from discriminant.table.memory import ColumnarFeatures, as_features, check_weight
+from discriminant.table.open import dropped_rows_note, is_path, read_frame, unlabelled_rows_note
 
 
 def has_columns(X: Any) -> bool:
@@ -61,12 +61,12 @@ def to_frame(X: Any) -> Any:
         return read_frame(X)[0]
     if has_columns(X):
         return X
-    features, _ = open_features(X)
+    features, _ = as_features(X)
     if not features.shape[0]:
         raise ShapeError.no_rows(0)
     if not features.shape[1]:
         raise ShapeError.no_features(features.shape[0])
-    return array_cells(features, numbered(features.shape[1]))
+    return array_cells(features, numbered_names(features.shape[1]))
 
 
 def array_cells(features: Features, names: Sequence[str]) -> Frame:
@@ -330,21 +330,21 @@ class Encoded(MetaEstimatorMixin, WrappedProjection, EstimatorMixin, BaseEstimat
         source = to_frame(X)
         if isinstance(source, Frame) and not source.named:  # an array: all its columns are meant
             wishes = replace(wishes, columns=source.names)
-        frame = open_chosen(source, wishes)
-        weight, read = open_weight(sample_weight, len(frame)), len(frame)
+        frame = frame_with_options(source, wishes)
+        weight, read = check_weight(sample_weight, len(frame)), len(frame)
         notes: list[str] = []
-        if wishes.missing == "drop" and (gone := missing_labels(y)).any():
+        if wishes.missing == "drop" and (gone := is_missing_label(y)).any():
             frame, y, weight = self._drop_unlabelled(frame, np.asarray(y), weight, ~gone)
-            notes = unlabelled(read, len(frame))
-        encoding, said = learn(frame, wishes, weight=weight)
+            notes = unlabelled_rows_note(read, len(frame))
+        encoding, said = infer_encoding(frame, wishes, weight=weight)
         said = [*notes, *said]
-        rows = encoding.rows(frame, fitting=True)
+        rows = encoding.encode_rows(frame, fitting=True)
         rows, y, weight, said = self._drop_incomplete(rows, y, weight, said, encoding)
         fit_with_weight(model, features_for(model, rows, encoding), y, weight)
         if encoding.missing == "marginal" and model.moments_.detail == "rows":
             allowed = "'mean' or 'indicator' where features outnumber rows"
             raise OptionError.of("missing", "marginal", allowed)
-        self._set_state(model, encoding, tuple(said), read - len(rows.gaps))
+        self._set_state(model, encoding, tuple(said), read - len(rows.incomplete))
         self._set_column_names(encoding)
         return self
 
@@ -458,8 +458,8 @@ class Encoded(MetaEstimatorMixin, WrappedProjection, EstimatorMixin, BaseEstimat
 
     # --- inside -----------------------------------------------------------------------------------
 
-    def _wishes(self) -> Wishes:
-        return Wishes(
+    def _wishes(self) -> ReadOptions:
+        return ReadOptions(
             exclude=tuple(self.exclude),
             ordered=dict(self.ordered or {}),
             categories=tuple(self.categories),
@@ -474,7 +474,7 @@ class Encoded(MetaEstimatorMixin, WrappedProjection, EstimatorMixin, BaseEstimat
         fit_with_weight(model, X, y, sample_weight)
         width = getattr(model, "n_features_in_", None)
         width = np.shape(X)[1] if width is None else int(width)
-        columns = tuple(Column(n, "number", features=(n,)) for n in numbered(width))
+        columns = tuple(Column(n, "number", features=(n,)) for n in numbered_names(width))
         encoding = Encoding(columns, None, self.missing, self.unseen, named=False)
         self._set_state(model, encoding, (), 0)
         self._set_column_names(encoding)
@@ -495,19 +495,19 @@ class Encoded(MetaEstimatorMixin, WrappedProjection, EstimatorMixin, BaseEstimat
         self, rows: EncodedRows, y: Any, weight: Any, said: list[str], encoding: Encoding
     ) -> tuple[EncodedRows, Any, Any, list[str]]:
         """Drop rows with missing cells, if the option says so."""
-        if encoding.missing not in ("drop", "marginal") or not rows.gaps.any():
+        if encoding.missing not in ("drop", "marginal") or not rows.incomplete.any():
             return rows, y, weight, said
-        keep = np.flatnonzero(~rows.gaps)
+        keep = np.flatnonzero(~rows.incomplete)
         if not len(keep):
             gaps = [column.name for column in encoding.used if column.missing]
-            raise MissingCellError.of_all(len(rows.gaps), gaps)
-        columns = Columns(tuple(column[keep] for column in rows.features.columns))
-        kept = EncodedRows(columns, rows.rejected[keep], rows.gaps[keep])
+            raise MissingCellError.of_all(len(rows.incomplete), gaps)
+        columns = ColumnarFeatures(tuple(column[keep] for column in rows.features.columns))
+        kept = EncodedRows(columns, rows.rejected[keep], rows.incomplete[keep])
         weight = None if weight is None else weight[keep]
-        told = [*said, dropped(len(rows.gaps), len(keep), encoding.missing)]
+        told = [*said, dropped_rows_note(len(rows.incomplete), len(keep), encoding.missing)]
         y = np.asarray(y)
-        if len(y) != len(rows.gaps):
-            raise ShapeError.of_lengths("y", len(y), len(rows.gaps))
+        if len(y) != len(rows.incomplete):
+            raise ShapeError.of_lengths("y", len(y), len(rows.incomplete))
         return kept, y[keep], weight, told
 
     def _set_state(self, model: Any, encoding: Encoding, said: tuple[str, ...], lost: int) -> None:
@@ -529,16 +529,16 @@ class Encoded(MetaEstimatorMixin, WrappedProjection, EstimatorMixin, BaseEstimat
     def _rows(self, X: Any) -> EncodedRows:
         encoding = self.encoding_
         if is_path(X):
-            return encoding.rows(read_frame(X, encoding=encoding)[0])
+            return encoding.encode_rows(read_frame(X, encoding=encoding)[0])
         if encoding.named and has_columns(X):
-            return encoding.rows(X)
+            return encoding.encode_rows(X)
         if encoding.named:
             warn(NamesUncheckedWarning.given_without(type(self).__name__))
-        features, _ = open_features(X)
+        features, _ = as_features(X)
         if features.shape[1] != self.n_features_in_:
             raise ShapeError.of_width(features.shape[1], self.n_features_in_, type(self).__name__)
         known = [c.name for c in encoding.columns if c.kind not in ("target", "weight")]
-        return encoding.rows(array_cells(features, known))
+        return encoding.encode_rows(array_cells(features, known))
 
     def _answer(self, X: Any, name: str, of_scores: Any) -> Floats:
         """Answer of the classifier, or from marginal scores of rows with missing features."""
@@ -557,7 +557,7 @@ class Encoded(MetaEstimatorMixin, WrappedProjection, EstimatorMixin, BaseEstimat
         )
 
     def _by_margins(self, rows: EncodedRows) -> bool:
-        return self.encoding_.missing == "marginal" and bool(rows.gaps.any())
+        return self.encoding_.missing == "marginal" and bool(rows.incomplete.any())
 
     def _marginal(self, rows: EncodedRows) -> Floats:
         return np.asarray(self.estimator_.marginal_scores(rows.matrix()))

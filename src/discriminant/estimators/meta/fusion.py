@@ -29,7 +29,7 @@ from discriminant.estimators.base import EstimatorMixin, require_classifier, to_
 from discriminant.estimators.meta.decision import declared_prior, log_posterior_of, training_shares
 from discriminant.models.gaussian.family import validate_prior
 from discriminant.posterior import fused, not_probabilistic, reweighed
-from discriminant.table.blocks import Floats, Labels, canonical_rows, is_sparse, numbered
+from discriminant.table.blocks import Floats, Labels, canonical_rows, is_sparse, numbered_names
 
 
 class Fusion(ClassifierMixin, EstimatorMixin, _BaseComposition):
@@ -102,7 +102,7 @@ class Fusion(ClassifierMixin, EstimatorMixin, _BaseComposition):
             part = _safe_indexing(X, chosen, axis=1)
             fitted.append(_fit_source(name, clone(model), part, y, sample_weight))
         self.estimators_, self.columns_ = fitted, places
-        self._set_input_names(names or numbered(width), named=names is not None)
+        self._set_input_names(names or numbered_names(width), named=names is not None)
         self._check_same_classes([name for name, _, _ in sources])
         self._priors = [self._prior_of(model, y, sample_weight) for model in fitted]
         self.fitted_prior_ = training_shares(None, y, sample_weight, self.classes_)

@@ -81,7 +81,7 @@ from discriminant.moments.class_rows import ClassRows
 from discriminant.posterior import log_posterior
 from discriminant.table.blocks import Codes, Features, Floats, Labels, canonical_rows, is_sparse
 from discriminant.table.labels import encode_labels
-from discriminant.table.memory import Table, open_table, open_weight
+from discriminant.table.memory import Table, as_table, check_weight
 
 _FURTHEST = 745.0  # log odds of the least probability that is not zero
 
@@ -130,7 +130,7 @@ def fit_binary_estimators(
     progress: Callable[[int, int], object] | None,
 ) -> FittedBinaryEstimators:
     """Fit a clone of the estimator for each column to the rows of its two sides."""
-    weight = open_weight(sample_weight, len(codes))
+    weight = check_weight(sample_weight, len(codes))
     if weight is not None and not has_fit_parameter(base, "sample_weight"):
         raise WeightError.not_supported(type(base).__name__)
     if weight is not None:
@@ -280,7 +280,7 @@ class Decomposition(ClassifierMixin, MetaEstimatorMixin, RowEstimator):
         if not _by_moments(self):
             who = f"{name} of {type(self.estimator).__name__}"
             return self._fit_rows(*to_memory(X, y, sample_weight, who))
-        table = as_partitioned(X, y, sample_weight) or open_table(
+        table = as_partitioned(X, y, sample_weight) or as_table(
             X, y, weight=sample_weight, name=name
         )
         if len(table) == 1:
@@ -494,7 +494,7 @@ class Decomposition(ClassifierMixin, MetaEstimatorMixin, RowEstimator):
         labels, codes = encode_binary_labels(X, y, name)
 
         def read() -> ClassMoments:
-            return read_moments(open_table(X, y, weight=sample_weight, name=name), detail="pooled")
+            return read_moments(as_table(X, y, weight=sample_weight, name=name), detail="pooled")
 
         code = self._code_for(labels, read)
         fitted = fit_binary_estimators(

@@ -81,7 +81,7 @@ from discriminant.moments.class_moments import ClassMoments, Detail
 from discriminant.posterior import log_posterior, not_probabilistic, reweighed
 from discriminant.table.blocks import Codes, Floats, Labels, canonical_rows, dense, is_sparse
 from discriminant.table.labels import encode_labels
-from discriminant.table.memory import Table, open_table, open_weight
+from discriminant.table.memory import Table, as_table, check_weight
 
 
 def has_posterior(self: Any) -> bool:
@@ -446,7 +446,7 @@ class EasyEnsemble(RebalancingClassifier):
         """Fit all classifiers in one pass; None if they need the rows themselves."""
         if not is_moment_based(self.estimator):
             return None
-        table = open_table(X, y, name=type(self.estimator).__name__)
+        table = as_table(X, y, name=type(self.estimator).__name__)
         detail = self.estimator.detail_for(min(map(len, drawn)), table.width)
         if detail == "rows":
             return None
@@ -550,7 +550,7 @@ class Reweighted(RebalancingClassifier):
             return self._fit_partitioned(model, found)
         X = as_indexable(X)
         labels, codes = encode_classes(X, y)
-        weight = open_weight(sample_weight, len(codes))
+        weight = check_weight(sample_weight, len(codes))
         count = np.bincount(codes, weight, minlength=len(labels)).astype(np.float64)
         for k in np.flatnonzero(count == 0):
             raise WeightError.zero_class(labels[k])
@@ -761,7 +761,7 @@ class Resampled(RebalancingClassifier):
 
     def _fit_expected(self, model: Any, X: Any, y: Any, target: Target) -> bool:
         """Fit to the expected moments of draws, unless these are too inexact."""
-        table = open_table(X, y, name=type(model).__name__)
+        table = as_table(X, y, name=type(model).__name__)
         detail = model.detail_for(len(table), table.width)
         found = (self._with_synthetic if self.method == "smote" else self._expected_draw)(
             table, detail, target

@@ -33,9 +33,9 @@ from discriminant.table.blocks import (
     Places,
     canonical_rows,
     is_sparse,
-    numbered,
+    numbered_names,
 )
-from discriminant.table.memory import open_features
+from discriminant.table.memory import as_features
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -192,12 +192,14 @@ def _numbers(X: Any, numeric: Places, names: tuple[str, ...] | None) -> Features
             part = X[:, numeric]
         if not len(numeric):
             return np.zeros((X.shape[0], 0))
-        found = open_features(part)[0][:]
+        found = as_features(part)[0][:]
         found = found if found.dtype.kind == "f" else found.astype(np.float64)
-    called = numbered(X.shape[1]) if names is None else names
+    called = numbered_names(X.shape[1]) if names is None else names
     cells = found.data if is_sparse(found) else found
     if not np.isfinite(cells.sum(dtype=np.float64)):
-        Block(found, np.zeros(found.shape[0], dtype=np.uint8)).blame([called[j] for j in numeric])
+        Block(found, np.zeros(found.shape[0], dtype=np.uint8)).raise_bad_cell(
+            [called[j] for j in numeric]
+        )
     return found
 
 

@@ -51,7 +51,12 @@ import numpy as np
 from discriminant.errors import CheckpointError, DiscriminantError, check_file_name
 from discriminant.extreme.model.tasks import Task
 from discriminant.extreme.model.tree import Ints, Layer, Reals
-from discriminant.table.files.atomic import force_folder, is_temporary_of, locked, write_whole
+from discriminant.table.files.atomic import (
+    atomic_write_bytes,
+    is_temporary_of,
+    sync_folder,
+    try_lock,
+)
 
 LOCK_FILE = "lock"
 
@@ -61,7 +66,7 @@ class Claim:
 
     def __init__(self, folder: Path) -> None:
         self._file = os.open(folder / LOCK_FILE, os.O_RDWR | os.O_CREAT, 0o644)
-        if not locked(self._file):
+        if not try_lock(self._file):
             owner = os.read(self._file, 300).decode("utf-8", "replace")
             self.release()
             raise CheckpointError.in_use(os.fspath(folder), owner)
@@ -110,7 +115,7 @@ def seal(folder: Path, kinds: Mapping[str, str]) -> None:
     for path in folder.iterdir():
         with path.open("rb+") as file:
             os.fsync(file.fileno())
-    force_folder(folder)
+    sync_folder(folder)
 
 
 def opened(folder: Path) -> dict[str, str]:
@@ -290,7 +295,7 @@ class Spool:
             under_way.mkdir()
             kinds = self._write(under_way, children, tasks)
             under_way.rename(place)
-            force_folder(self.folder)  # before the parts go
+            sync_folder(self.folder)  # before the parts go
             self._leave()
             os.unlink(self.folder / f"level-{level}.parts")
             return _mapped(place, kinds)
@@ -412,7 +417,7 @@ def _opened(folder: Path, work: dict[str, str]) -> None:
     for name in _begun(folder):
         os.unlink(folder / name)
     if not head.exists():
-        write_whole(head, json.dumps(work, indent=1).encode())
+        atomic_write_bytes(head, json.dumps(work, indent=1).encode())
         return
     try:
         was = json.loads(head.read_text())

@@ -58,7 +58,7 @@ from discriminant.moments.class_moments import ClassMoments
 from discriminant.moments.class_rows import ClassRows
 from discriminant.moments.loss import ResidualSums, add_pairs, exact_product
 from discriminant.moments.scatter_factor import ScatterFactor, triangular_factor
-from discriminant.table.basis import Expanded, JoinedBasis, PolynomialBasis
+from discriminant.table.basis import ExpandedFeatures, JoinedBasis, PolynomialBasis
 from discriminant.table.blocks import Features, Floats, Labels
 
 _EPS = float(np.finfo(np.float64).eps)
@@ -465,7 +465,7 @@ class IndicatorRule:
         return self.line.finite_values(self._columns(features))
 
     def _columns(self, features: Features) -> Features:
-        return features if self.basis is None else Expanded(features, self.basis)
+        return features if self.basis is None else ExpandedFeatures(features, self.basis)
 
     def log_memberships(self, fitted: Floats) -> Floats:
         """(n, K) logs of what fitted values stand for; NaN stays NaN."""

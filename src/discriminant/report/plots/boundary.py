@@ -32,7 +32,7 @@ from discriminant.report.plots.canvas import (
     model_words,
 )
 from discriminant.table.blocks import Codes, Floats, Labels
-from discriminant.table.labels import code_labels, encode_labels, joined
+from discriminant.table.labels import encode_known_labels, encode_labels, union_labels
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -231,8 +231,8 @@ def known_labels(model: Any, y: Any, rows: int) -> tuple[Labels, Codes]:
     own, codes = encode_labels(y)
     if len(codes) != rows:
         raise ShapeError.of_lengths("y", len(codes), rows)
-    labels = joined(np.asarray(getattr(model, "classes_", own)), own)
-    return labels, code_labels(own[codes], labels)
+    labels = union_labels(np.asarray(getattr(model, "classes_", own)), own)
+    return labels, encode_known_labels(own[codes], labels)
 
 
 def decided_over(model: Any, plane: Plane, actions: list[Hashable]) -> Decide:

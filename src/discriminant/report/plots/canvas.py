@@ -20,8 +20,8 @@ import numpy as np
 
 from discriminant.decision.actions import OUTLIER, REJECT, Verdict
 from discriminant.errors import LibraryMissingError, OptionError, PlotError
-from discriminant.table.blocks import Floats, dense, numbered
-from discriminant.table.memory import open_features
+from discriminant.table.blocks import Floats, dense, numbered_names
+from discriminant.table.memory import as_features
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -182,10 +182,10 @@ class Plane:
         """
         if hasattr(X, "columns") or hasattr(X, "column_names"):
             return cls._of_frame(X, features)
-        table = dense(open_features(X)[0]).astype(np.float64, copy=False)
+        table = dense(as_features(X)[0]).astype(np.float64, copy=False)
         width = table.shape[1]
         named = names is not None and len(names) == width
-        told = tuple(map(str, names)) if named else numbered(width)
+        told = tuple(map(str, names)) if named else numbered_names(width)
         axes = _places(features, told)
         points = np.column_stack([_numbers(table[:, j], told[j]) for j in axes])
         return cls(told, axes, points, table.mean(axis=0), None)

@@ -18,22 +18,22 @@ from typing import Any
 import numpy as np
 
 from discriminant.errors import ColumnNamesError, FileError
-from discriminant.table.cells import Frame, from_arrow
+from discriminant.table.cells import Frame, columns_from_arrow
 from discriminant.table.files.csv_dialect import MAX_LINE
-from discriminant.table.files.formats import Format
-from discriminant.table.files.text import MAX_BYTES, Recoded, Stream
+from discriminant.table.files.formats import FileFormat
+from discriminant.table.files.text import MAX_BYTES, EncodingMismatch, TextStream
 
 _MARK = b"ARROW:extension:name"
 
 
-def arrow_names(format: Format) -> tuple[str, ...]:
+def arrow_names(format: FileFormat) -> tuple[str, ...]:
     """Names of the columns of a Parquet or Arrow file; extension types are refused."""
     return tuple(arrow_schema(format).names)
 
 
-def arrow_schema(format: Format) -> Any:
+def arrow_schema(format: FileFormat) -> Any:
     """Columns of a Parquet or Arrow file; extension types are refused."""
-    with guarded(format):
+    with translate_arrow_errors(format):
         schema = _schema(format)
         for field in schema:
             _refuse_extensions(format.path, field.name, field)
@@ -41,7 +41,7 @@ def arrow_schema(format: Format) -> Any:
         return schema
 
 
-def read_arrow(format: Format, names: Sequence[str], wanted: Sequence[str]) -> Frame:
+def read_arrow(format: FileFormat, names: Sequence[str], wanted: Sequence[str]) -> Frame:
     """Some columns of a Parquet or Arrow file, all rows."""
     table = _parquet(format, wanted) if format.kind == "parquet" else _ipc(format, wanted)
     if not table.num_rows:
@@ -49,26 +49,28 @@ def read_arrow(format: Format, names: Sequence[str], wanted: Sequence[str]) -> F
     return _frame(table, names, wanted)
 
 
-def read_json(format: Format, *, max_bytes: int = MAX_BYTES) -> tuple[tuple[str, ...], Any, Format]:
+def read_json(
+    format: FileFormat, *, max_bytes: int = MAX_BYTES
+) -> tuple[tuple[str, ...], Any, FileFormat]:
     """Names, Arrow table and format of JSON lines; they have no header, so all is read at once."""
     try:
         return *_read_json(format, max_bytes), format
-    except Recoded as found:
-        format = format.recoded(found.encoding)
+    except EncodingMismatch as found:
+        format = format.with_encoding(found.encoding)
         return *_read_json(format, max_bytes), format
 
 
-def _read_json(format: Format, max_bytes: int) -> tuple[tuple[str, ...], Any]:
+def _read_json(format: FileFormat, max_bytes: int) -> tuple[tuple[str, ...], Any]:
     import pyarrow as pa
     from pyarrow import json as arrow_json
 
-    with Stream(
+    with TextStream(
         format.path, gzip=format.gzip, encoding=format.encoding, max_bytes=max_bytes
     ) as stream:
         try:
             table = arrow_json.read_json(_Shallow(stream, format.path))
         except pa.ArrowInvalid as fault:
-            blame_json(format)
+            raise_json_error(format)
             raise FileError.damaged(format.path, "the text", str(fault)) from None
     _check_names(table.column_names)
     return tuple(table.column_names), table
@@ -83,13 +85,13 @@ def _frame(table: Any, names: Sequence[str], wanted: Sequence[str]) -> Frame:
     used = set(wanted)
     others = tuple(name for name in names if name not in used)
     rows = table.num_rows
-    return Frame(from_arrow(table), rows, left_out=others)
+    return Frame(columns_from_arrow(table), rows, excluded=others)
 
 
 # --- Parquet and Arrow ---------------------------------------------------------------------------
 
 
-def _schema(format: Format) -> Any:
+def _schema(format: FileFormat) -> Any:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -97,29 +99,29 @@ def _schema(format: Format) -> Any:
         with pq.ParquetFile(format.path, pre_buffer=False) as file:
             return file.schema_arrow
     with pa.OSFile(format.path) as source:
-        return ipc_reader(source).schema
+        return open_ipc(source).schema
 
 
-def _parquet(format: Format, names: Sequence[str]) -> Any:
+def _parquet(format: FileFormat, names: Sequence[str]) -> Any:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    with guarded(format):
+    with translate_arrow_errors(format):
         file = pq.ParquetFile(format.path, pre_buffer=False, page_checksum_verification=True)
     with file:
         try:
             return file.read(columns=list(names))
         except (pa.ArrowException, OSError, UnicodeDecodeError) as fault:
-            blame_parquet(format.path, file, names, range(file.num_row_groups))
-            raise unreadable(format.path, fault) from None
+            raise_parquet_error(format.path, file, names, range(file.num_row_groups))
+            raise unreadable_rows_error(format.path, fault) from None
 
 
-def unreadable(path: str, fault: BaseException) -> FileError:
+def unreadable_rows_error(path: str, fault: BaseException) -> FileError:
     """The error for rows that cannot be read."""
     return FileError.damaged(path, "the rows", _short(fault))
 
 
-def blame_parquet(path: str, file: Any, names: Sequence[str], groups: Iterable[int]) -> None:
+def raise_parquet_error(path: str, file: Any, names: Sequence[str], groups: Iterable[int]) -> None:
     """Name the first column and part (row group) that cannot be read."""
     import pyarrow as pa
 
@@ -132,17 +134,17 @@ def blame_parquet(path: str, file: Any, names: Sequence[str], groups: Iterable[i
                 raise FileError.damaged(path, where, _short(fault)) from None
 
 
-def _ipc(format: Format, names: Sequence[str]) -> Any:
+def _ipc(format: FileFormat, names: Sequence[str]) -> Any:
     import pyarrow as pa
 
-    with guarded(format), pa.OSFile(format.path) as source:
-        reader = ipc_reader(source)
+    with translate_arrow_errors(format), pa.OSFile(format.path) as source:
+        reader = open_ipc(source)
         table = reader.read_all()
         table.validate(full=True)
         return table.select(list(names))
 
 
-def ipc_reader(source: Any, columns: Sequence[int] = ()) -> Any:
+def open_ipc(source: Any, columns: Sequence[int] = ()) -> Any:
     """Reader of an Arrow file or stream; of some of its columns, or of all."""
     import pyarrow as pa
 
@@ -154,7 +156,7 @@ def ipc_reader(source: Any, columns: Sequence[int] = ()) -> Any:
 
 
 @contextmanager
-def guarded(format: Format) -> Iterator[None]:
+def translate_arrow_errors(format: FileFormat) -> Iterator[None]:
     """Tell a file that is cut off or damaged as such."""
     import pyarrow as pa
 
@@ -223,7 +225,7 @@ def _depth(line: bytes) -> int:
 class _Shallow(io.RawIOBase):
     """A stream of JSON lines, each of them checked for its depth before Arrow sees it."""
 
-    def __init__(self, stream: Stream, path: str) -> None:
+    def __init__(self, stream: TextStream, path: str) -> None:
         self._stream, self._path = stream, path
         self._line, self._rest = 1, b""  # the line that is being read, as far as it was read
 
@@ -250,10 +252,10 @@ def _too_deep(path: str, number: int) -> FileError:
     return FileError.of_json(path, number, f"nested more than {MAX_DEPTH} deep")
 
 
-def blame_json(format: Format) -> None:
+def raise_json_error(format: FileFormat) -> None:
     """Raise the error for the first line that is no object, or not like the first one."""
     kinds: dict[str, str] = {}
-    with Stream(format.path, gzip=format.gzip, encoding=format.encoding) as stream:
+    with TextStream(format.path, gzip=format.gzip, encoding=format.encoding) as stream:
         for number, line in enumerate(stream.read().splitlines(), start=1):
             if line.strip():
                 _check_object(format.path, number, line, kinds)

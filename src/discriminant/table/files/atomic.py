@@ -37,12 +37,12 @@ from discriminant.errors import WriteError, check_file_name
 _BEYOND = 1 << 30  # the byte that is locked where bytes are: the first ones can still be read
 
 
-def lockable() -> bool:
+def can_lock() -> bool:
     """Whether whole files can be locked here, as on every system but Windows."""
     return os.name == "posix"
 
 
-def locked(handle: int, *, if_unsupported: bool = True) -> bool:
+def try_lock(handle: int, *, if_unsupported: bool = True) -> bool:
     """Lock an open file; False if another process holds the lock.
 
     `if_unsupported` is returned on a file system without locks.
@@ -76,13 +76,13 @@ def _byte_locked(handle: int) -> bool:
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _NO_WAY = (errno.EOPNOTSUPP, errno.EINVAL)  # of disks on which room cannot be taken beforehand
-NOT_LINKED = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
+NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
 _LONGEST = 100  # characters of the old name in the name of the temporary file
 _ENDING = re.compile(r"[0-9a-f]{6}-[0-9a-f]{8}\.tmp|[0-9a-f]{8}")  # the latter until 0.1
 
 
 @contextmanager
-def replacing(
+def atomic_write(
     path: str | os.PathLike[str], *, size: int | None = None, alone: bool = False
 ) -> Iterator[BinaryIO]:
     """A file to be filled; the old one is replaced when all went well. Links lead to their file.
@@ -98,7 +98,7 @@ def replacing(
         Whether nobody else can write there meanwhile. The temporary file is then `.name.tmp`, and
         one that was left by a writer that was killed is removed.
     """
-    place = real_place(path)
+    place = resolve_links(path)
     if alone:
         beside = place.with_name(f".{place.name}.tmp")
         _remove(beside)
@@ -113,7 +113,7 @@ def replacing(
             file.flush()
             os.fsync(file.fileno())
         os.replace(beside, place)
-        force_folder(place.parent)
+        sync_folder(place.parent)
     except OSError as fault:
         told = _no_room(place, beside, size, fault) if fault.errno in _FULL else fault
         _remove(beside)
@@ -141,16 +141,16 @@ def _locked_file(place: Path) -> tuple[Path, int, int | None]:
     while True:
         beside = place.with_name(f".{place.name[:_LONGEST]}.{_host()}-{token_hex(4)}.tmp")
         handle = _new_file(beside, place)
-        if not lockable():
+        if not can_lock():
             return beside, handle, None
-        if locked(handle) and beside.exists():
+        if try_lock(handle) and beside.exists():
             return beside, handle, os.dup(handle)
         os.close(handle)  # another writer took it for abandoned before it was locked
 
 
 def _remove_abandoned(place: Path) -> None:
     """Remove temporary files for this name whose writers are gone."""
-    if not lockable():
+    if not can_lock():
         return
     ours = f".{place.name[:_LONGEST]}.{_host()}-"
     with suppress(OSError):
@@ -161,9 +161,9 @@ def _remove_abandoned(place: Path) -> None:
 
 def _remove_if_abandoned(beside: Path) -> None:
     with suppress(OSError):
-        handle = os.open(beside, os.O_RDONLY | NOT_LINKED)
+        handle = os.open(beside, os.O_RDONLY | NO_FOLLOW)
         try:
-            if locked(handle, if_unsupported=False):
+            if try_lock(handle, if_unsupported=False):
                 os.unlink(beside)
         finally:
             os.close(handle)
@@ -177,7 +177,7 @@ def _host() -> str:
 def _new_file(beside: Path, place: Path) -> int:
     """A handle of a file that was not there, open to those who may read the old one."""
     old = _mode_of(place)
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | NOT_LINKED | getattr(os, "O_BINARY", 0)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | NO_FOLLOW | getattr(os, "O_BINARY", 0)
     try:
         handle = os.open(beside, flags, 0o666 if old is None else old)
         if old is not None:
@@ -200,13 +200,13 @@ def _take_room(file: BinaryIO, size: int | None) -> None:
             raise
 
 
-def write_whole(path: str | os.PathLike[str], content: bytes) -> None:
+def atomic_write_bytes(path: str | os.PathLike[str], content: bytes) -> None:
     """Write a file of which all bytes are there."""
-    with replacing(path, size=len(content)) as file:
+    with atomic_write(path, size=len(content)) as file:
         file.write(content)
 
 
-def real_place(path: str | os.PathLike[str]) -> Path:
+def resolve_links(path: str | os.PathLike[str]) -> Path:
     """Where a file is written: links lead to their file."""
     check_file_name(path)
     try:
@@ -235,7 +235,7 @@ def _mode_of(place: Path) -> int | None:
         return None
 
 
-def force_folder(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
     """So that the new name, too, is on the disk; not every system lets a folder be opened."""
     with suppress(OSError):
         handle = os.open(folder, os.O_RDONLY)

@@ -25,43 +25,45 @@ from typing import Any, TextIO
 import numpy as np
 
 from discriminant.errors import BadNumberError, FileError
-from discriminant.table.cells import Cells, Frame, arrow_cells
+from discriminant.table.cells import Cells, Frame, cells_from_arrow
 from discriminant.table.files.csv_dialect import (
     FALSE,
     MAX_FIELD,
     MAX_LINE,
-    MISSING,
+    MISSING_TEXTS,
     TRUE,
-    Dialect,
-    Kind,
-    field_limit,
-    fits,
+    CsvDialect,
+    CsvKind,
+    fits_kind,
     is_number,
+    large_field_limit,
 )
-from discriminant.table.files.formats import Format
-from discriminant.table.files.text import MAX_BYTES, Recoded, Stream
-from discriminant.table.text_values import grouped_style, read_as
+from discriminant.table.files.formats import FileFormat
+from discriminant.table.files.text import MAX_BYTES, EncodingMismatch, TextStream
+from discriminant.table.text_values import grouped_format, text_parser
 
 _WORDS = {"boolean": "truth value", "date": "date (YYYY-MM-DD)", "time": "time (YYYY-MM-DD hh:mm)"}
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class CsvRow:
     """A row of the file as it is written."""
 
     number: int  # line that it begins in, counted from 1
     fields: list[str]
-    open: bool  # a quote is never closed
+    unclosed_quote: bool  # a quote is never closed
 
 
-def blame(format: Format, kinds: Mapping[str, Kind], missing: tuple[str, ...]) -> None:
+def raise_first_error(
+    format: FileFormat, kinds: Mapping[str, CsvKind], missing: tuple[str, ...]
+) -> None:
     """Raise the error for the first mistake, if one is found."""
     dialect = _dialect(format)
     places = [(j, name, kinds[name]) for j, name in enumerate(dialect.names) if name in kinds]
     rows = _lines(format)
     next(rows, None)  # the header
     for row, line in enumerate(rows):
-        if line.open:
+        if line.unclosed_quote:
             raise FileError.open_quote(format.path, line.number)
         if len(line.fields) != len(dialect.names):
             raise FileError.ragged(
@@ -75,14 +77,14 @@ def blame(format: Format, kinds: Mapping[str, Kind], missing: tuple[str, ...]) -
 
 
 def check_quotes(
-    format: Format, columns: Collection[str], span: tuple[int, int] | None = None
+    format: FileFormat, columns: Collection[str], span: tuple[int, int] | None = None
 ) -> None:
     """Refuse text after the closing quote of a field in one of these columns.
 
     pyarrow would join both: "1"5 would be 15.
     """
     dialect = _dialect(format)
-    with Stream(format.path, gzip=format.gzip, encoding=format.encoding, span=span) as stream:
+    with TextStream(format.path, gzip=format.gzip, encoding=format.encoding, span=span) as stream:
         text = stream.read()
     quote, delimiter = dialect.quote.encode(), dialect.delimiter.encode()
     before, after = b"\r\n" + delimiter, b"\r\n \t" + delimiter
@@ -119,20 +121,20 @@ def _line_ends(text: bytes) -> int:
     return text.count(b"\n") or text.count(b"\r")
 
 
-def _lines_before(format: Format, span: tuple[int, int] | None) -> int:
+def _lines_before(format: FileFormat, span: tuple[int, int] | None) -> int:
     if span is None or not span[0]:
         return 0
     head = (0, span[0])
-    with Stream(format.path, gzip=format.gzip, encoding=format.encoding, span=head) as stream:
+    with TextStream(format.path, gzip=format.gzip, encoding=format.encoding, span=head) as stream:
         return _line_ends(stream.read())
 
 
-def line_at(format: Format, row: int) -> int:
+def line_of_row(format: FileFormat, row: int) -> int:
     """Line of the file, counted from 1, that a row begins in."""
     return _row(format, row).number
 
 
-def lines_at(format: Format, rows: Sequence[int]) -> list[int]:
+def lines_of_rows(format: FileFormat, rows: Sequence[int]) -> list[int]:
     """The same of several rows, in one reading."""
     wanted, found = set(rows), dict[int, int]()
     with closing(_lines(format)) as lines:  # type: ignore[type-var]
@@ -142,38 +144,44 @@ def lines_at(format: Format, rows: Sequence[int]) -> list[int]:
     return [found[row] for row in rows]
 
 
-def cell_at(format: Format, row: int, column: str) -> str:
+def cell_of_row(format: FileFormat, row: int, column: str) -> str:
     """What is written in a cell."""
     return _row(format, row).fields[_dialect(format).names.index(column)]
 
 
-def rows_before(format: Format, byte: int) -> int:
+def count_rows_before(format: FileFormat, byte: int) -> int:
     """How many rows of the file end before a byte that a line begins at."""
     return max(sum(1 for _ in _lines(format, (0, byte))) - 1, 0)
 
 
-def _row(format: Format, row: int) -> Line:
+def _row(format: FileFormat, row: int) -> CsvRow:
     with closing(_lines(format)) as rows:  # type: ignore[type-var]
         return next(islice(rows, row + 1, None))
 
 
 def _check_cell(
-    format: Format, row: int, line: Line, j: int, name: str, kind: Kind, missing: tuple[str, ...]
+    format: FileFormat,
+    row: int,
+    line: CsvRow,
+    j: int,
+    name: str,
+    kind: CsvKind,
+    missing: tuple[str, ...],
 ) -> None:
     text = line.fields[j]
     if len(text) > MAX_FIELD:
         raise FileError.long_field(format.path, line.number, name, MAX_FIELD)
-    if text not in missing and not fits(text, kind, _dialect(format).decimal):
+    if text not in missing and not fits_kind(text, kind, _dialect(format).decimal):
         word = _WORDS.get(kind, kind)
         raise BadNumberError.of(row, name, text, line=line.number, kind=word)
 
 
-def _lines(format: Format, span: tuple[int, int] | None = None) -> Iterator[Line]:
+def _lines(format: FileFormat, span: tuple[int, int] | None = None) -> Iterator[CsvRow]:
     """The rows of a file, the header among them; empty lines are none."""
     dialect = _dialect(format)
     with (
-        field_limit(),
-        Stream(format.path, gzip=format.gzip, encoding=format.encoding, span=span) as stream,
+        large_field_limit(),
+        TextStream(format.path, gzip=format.gzip, encoding=format.encoding, span=span) as stream,
         io.TextIOWrapper(io.BufferedReader(stream), encoding="utf-8", newline="") as text,
     ):
         source = _Source(text, format.path, dialect.quote)
@@ -189,7 +197,7 @@ def _lines(format: Format, span: tuple[int, int] | None = None) -> Iterator[Line
                 # Only a quote that is not closed makes a field longer than the longest line.
                 raise FileError.open_quote(format.path, start) from None
             if fields:
-                yield Line(start, fields, source.ended and source.quotes % 2 == 1)
+                yield CsvRow(start, fields, source.ended and source.quotes % 2 == 1)
 
 
 class _Source:
@@ -218,7 +226,7 @@ class _Source:
         return line
 
 
-def _dialect(format: Format) -> Dialect:
+def _dialect(format: FileFormat) -> CsvDialect:
     assert format.dialect is not None
     return format.dialect
 
@@ -227,47 +235,47 @@ _BLOCK = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class CsvPlan:
+class CsvColumns:
     """What to read of a CSV, and as what."""
 
-    format: Format
-    kinds: Mapping[str, Kind]  # of the columns to read
-    missing: tuple[str, ...] = MISSING  # texts that stand for no number
+    format: FileFormat
+    kinds: Mapping[str, CsvKind]  # of the columns to read
+    missing: tuple[str, ...] = MISSING_TEXTS  # texts that stand for no number
     empty: tuple[str, ...] = ("",)  # texts that stand for no category
     target: str | None = None  # of which only an empty cell is missing
     max_bytes: int = MAX_BYTES
 
 
-def read_csv(plan: CsvPlan) -> tuple[Frame, Format]:
+def read_csv(plan: CsvColumns) -> tuple[Frame, FileFormat]:
     """All rows, and the format with the encoding that it was found to have."""
     try:
         table = _read(plan)
-    except Recoded as found:
-        plan = replace(plan, format=plan.format.recoded(found.encoding))
+    except EncodingMismatch as found:
+        plan = replace(plan, format=plan.format.with_encoding(found.encoding))
         table = _read(plan)
     if not table.num_rows:
         assert plan.format.dialect is not None
         raise FileError.no_rows(plan.format.path, len(plan.format.dialect.names))
     assert plan.format.dialect is not None
-    rows, cells = table.num_rows, csv_cells(table, plan)
+    rows, cells = table.num_rows, cells_from_csv(table, plan)
     others = tuple(name for name in plan.format.dialect.names if name not in plan.kinds)
     frame = Frame(
         cells,
         rows,
-        line_of=lambda row: line_at(plan.format, row),
-        text_of=lambda row, column: cell_at(plan.format, row, column),
-        left_out=others,
+        line_of=lambda row: line_of_row(plan.format, row),
+        text_of=lambda row, column: cell_of_row(plan.format, row, column),
+        excluded=others,
     )
     return frame, plan.format
 
 
-def _read(plan: CsvPlan) -> Any:
+def _read(plan: CsvColumns) -> Any:
     """The table, tried the quick way first."""
     import pyarrow as pa
 
     dialect = plan.format.dialect
     assert dialect is not None
-    broken, block = dialect.broken, _BLOCK
+    broken, block = dialect.multiline, _BLOCK
     while True:
         try:
             return _attempt(plan, broken=broken, block=block)
@@ -278,17 +286,17 @@ def _read(plan: CsvPlan) -> Any:
             elif "straddl" in text and block == _BLOCK:
                 block = 4 * MAX_LINE
             else:
-                blame(plan.format, plan.kinds, plan.missing)
+                raise_first_error(plan.format, plan.kinds, plan.missing)
                 raise FileError.damaged(plan.format.path, "the text", text) from None
 
 
-def _attempt(plan: CsvPlan, *, broken: bool, block: int) -> Any:
+def _attempt(plan: CsvColumns, *, broken: bool, block: int) -> Any:
     from pyarrow import csv
 
     dialect = plan.format.dialect
     assert dialect is not None
     text = plan.format.encoding
-    with Stream(
+    with TextStream(
         plan.format.path,
         gzip=plan.format.gzip,
         encoding=text,
@@ -302,16 +310,16 @@ def _attempt(plan: CsvPlan, *, broken: bool, block: int) -> Any:
             parse_options=csv.ParseOptions(
                 delimiter=dialect.delimiter, quote_char=dialect.quote, newlines_in_values=broken
             ),
-            convert_options=conversion(plan),
+            convert_options=convert_options(plan),
         )
         if stream.quotes % 2:
-            blame(plan.format, plan.kinds, plan.missing)
-        if stream.suspect:
+            raise_first_error(plan.format, plan.kinds, plan.missing)
+        if stream.text_after_quote:
             check_quotes(plan.format, plan.kinds)
     return table.rename_columns(list(plan.kinds))
 
 
-def conversion(plan: CsvPlan) -> Any:
+def convert_options(plan: CsvColumns) -> Any:
     """How pyarrow shall turn the columns to be read."""
     from pyarrow import csv
 
@@ -319,7 +327,7 @@ def conversion(plan: CsvPlan) -> Any:
     assert dialect is not None
     place = {name: j for j, name in enumerate(dialect.names)}
     types = {
-        dialect.header[place[name]]: _type(kind, dialect.varied[place[name]])
+        dialect.header[place[name]]: _type(kind, dialect.mostly_distinct[place[name]])
         for name, kind in plan.kinds.items()
     }
     return csv.ConvertOptions(
@@ -333,7 +341,7 @@ def conversion(plan: CsvPlan) -> Any:
     )
 
 
-def _type(kind: Kind, varied: bool) -> Any:
+def _type(kind: CsvKind, varied: bool) -> Any:
     import pyarrow as pa
 
     if kind in ("text", "empty", "grouped"):
@@ -342,7 +350,7 @@ def _type(kind: Kind, varied: bool) -> Any:
     return known.get(kind, pa.timestamp("us"))
 
 
-def csv_cells(table: Any, plan: CsvPlan) -> tuple[Cells, ...]:
+def cells_from_csv(table: Any, plan: CsvColumns) -> tuple[Cells, ...]:
     """Cells column by column, each let go by Arrow when it is turned."""
     assert plan.format.dialect is not None
     names, columns = table.column_names, list(table.columns)
@@ -350,7 +358,7 @@ def csv_cells(table: Any, plan: CsvPlan) -> tuple[Cells, ...]:
     found = []
     for name in names:
         gone = ("",) if name == plan.target else plan.empty
-        cells = arrow_cells(name, columns.pop(0), missing=gone)
+        cells = cells_from_arrow(name, columns.pop(0), missing=gone)
         if cells.kind == "text":
             _check_lengths(cells, plan)
             if plan.kinds[name] == "empty":
@@ -361,16 +369,16 @@ def csv_cells(table: Any, plan: CsvPlan) -> tuple[Cells, ...]:
     return tuple(found)
 
 
-def _check_lengths(cells: Cells, plan: CsvPlan) -> None:
+def _check_lengths(cells: Cells, plan: CsvColumns) -> None:
     if max(map(len, cells.levels), default=0) > MAX_FIELD:
-        blame(plan.format, plan.kinds, plan.missing)
+        raise_first_error(plan.format, plan.kinds, plan.missing)
 
 
-def _grouped_numbers(cells: Cells, plan: CsvPlan) -> Cells:
+def _grouped_numbers(cells: Cells, plan: CsvColumns) -> Cells:
     """Numbers with grouped digits, where the user named the sign and the model has a number."""
     dialect = plan.format.dialect
     assert dialect is not None and dialect.thousands is not None
-    read = read_as(grouped_style(dialect.thousands, dialect.decimal))
+    read = text_parser(grouped_format(dialect.thousands, dialect.decimal))
     values = [np.nan if text in plan.missing else read(text) for text in cells.levels]
     for code, value in enumerate(values):
         rows = np.flatnonzero(cells.values == code) if value is None else ()

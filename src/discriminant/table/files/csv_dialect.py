@@ -21,15 +21,15 @@ from datetime import datetime
 from typing import Literal
 
 from discriminant.errors import ColumnNamesError, FileError, OptionError
-from discriminant.table.text_values import written_as
+from discriminant.table.text_values import parse_texts
 
-Kind = Literal["number", "grouped", "boolean", "date", "time", "text", "empty"]
+CsvKind = Literal["number", "grouped", "boolean", "date", "time", "text", "empty"]
 
 MAX_FIELD = 10**6  # characters
 MAX_LINE = 10 * 10**6
 MAX_COLUMNS = 10**5
-MISSING = ("", "NA", "NaN", "nan", "null", "NULL")  # texts that stand for no number
-DOUBTFUL = ("na", "n/a", "nan", "null", "none", "?", "-", ".", "missing")  # perhaps missing
+MISSING_TEXTS = ("", "NA", "NaN", "nan", "null", "NULL")  # texts that stand for no number
+MAYBE_MISSING = ("na", "n/a", "nan", "null", "none", "?", "-", ".", "missing")  # perhaps missing
 DELIMITERS = ",;\t|"
 THOUSANDS = (",", ".", " ", "'")  # signs between groups of three digits
 TRUE = ("true", "True", "TRUE")
@@ -49,7 +49,7 @@ _WORDS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 
 
 @dataclass(frozen=True, slots=True)
-class Dialect:
+class CsvDialect:
     """How a CSV is written."""
 
     delimiter: str
@@ -57,13 +57,13 @@ class Dialect:
     quote: str
     names: tuple[str, ...]
     header: tuple[str, ...]  # the names as they are written, one of which may be empty
-    kinds: tuple[Kind, ...]
-    varied: tuple[bool, ...]  # texts of which most are different
-    broken: bool  # some field of the sample has a line end in it
+    kinds: tuple[CsvKind, ...]
+    mostly_distinct: tuple[bool, ...]  # texts of which most are different
+    multiline: bool  # some field of the sample has a line end in it
     thousands: str | None = None  # sign between groups of digits, where the user named one
 
     @property
-    def said(self) -> str:
+    def description(self) -> str:
         """The dialect in a few words."""
         by = _WORDS.get(self.delimiter, repr(self.delimiter))
         alone = len(self.names) == 1
@@ -72,14 +72,14 @@ class Dialect:
         return f"{'one column' if alone else f'fields separated by {by}'}{comma}{quoted}"
 
 
-def csv_dialect(
+def detect_dialect(
     path: str,
     sample: str,
     *,
     delimiter: str | None = None,
     decimal: str | None = None,
     thousands: str | None = None,
-) -> Dialect:
+) -> CsvDialect:
     """The dialect of a text that begins with `sample`, at least one line."""
     if delimiter is not None and (len(delimiter) != 1 or delimiter in "\"'\r\n"):
         raise OptionError.of("delimiter", delimiter, "one character, no quote and no line end")
@@ -101,10 +101,10 @@ def csv_dialect(
     names = tuple(name or f"column {j + 1}" for j, name in enumerate(header))
     columns = [[row[j] for row in rows if len(row) > j] for j in range(len(names))]
     decimal = decimal or ("," if _decimal_comma(columns) else ".")
-    kinds = tuple(kind_of(cells, decimal, thousands) for cells in columns)
+    kinds = tuple(infer_kind(cells, decimal, thousands) for cells in columns)
     varied = tuple(len(set(cells)) > 0.5 * len(cells) for cells in columns)
     broken = any("\n" in cell or "\r" in cell for cells in columns for cell in cells)
-    return Dialect(
+    return CsvDialect(
         delimiter, decimal, quote, names, tuple(header), kinds, varied, broken, thousands
     )
 
@@ -130,7 +130,7 @@ def is_number(text: str, decimal: str = ".") -> bool:
     return _NUMBER.fullmatch(text) is not None
 
 
-def fits(text: str, kind: Kind, decimal: str) -> bool:
+def fits_kind(text: str, kind: CsvKind, decimal: str) -> bool:
     """Whether a cell that is not missing can stand in a column of that kind."""
     if kind == "number":
         return is_number(text, decimal)
@@ -139,7 +139,7 @@ def fits(text: str, kind: Kind, decimal: str) -> bool:
     return _looks(text, kind) and (kind not in ("date", "time") or _in_calendar(text))
 
 
-def _looks(text: str, kind: Kind) -> bool:
+def _looks(text: str, kind: CsvKind) -> bool:
     """Whether a cell is written as a date or time is; whether there is such a day is not asked."""
     if kind == "date":
         return _DATE.fullmatch(text) is not None
@@ -155,7 +155,7 @@ def _in_calendar(text: str) -> bool:
     return True
 
 
-def kind_of(cells: Sequence[str], decimal: str, thousands: str | None = None) -> Kind:
+def infer_kind(cells: Sequence[str], decimal: str, thousands: str | None = None) -> CsvKind:
     """The kind of a column, from some of its cells.
 
     Integers that float64 cannot tell apart, or that need more than 64 bits, are texts.
@@ -163,16 +163,16 @@ def kind_of(cells: Sequence[str], decimal: str, thousands: str | None = None) ->
     >>> kind_of(["1", "2.5", "NA"], "."), kind_of(["a", "1"], "."), kind_of(["TRUE"], ".")
     ('number', 'text', 'boolean')
     """
-    some = [cell for cell in cells if cell not in MISSING]
+    some = [cell for cell in cells if cell not in MISSING_TEXTS]
     if not some:
         return "empty"
     numbers = [cell for cell in some if is_number(cell, decimal)]
     if len(numbers) == len(some):
         return "text" if _long_integers(some) else "number"
-    if thousands is not None and written_as(set(some), thousands=thousands) is not None:
+    if thousands is not None and parse_texts(set(some), thousands=thousands) is not None:
         return "text"  # grouped digits are read where the column is encoded
     if _meant_as_numbers(numbers, some):
-        return "number" if written_as(set(some)) is None else "text"
+        return "number" if parse_texts(set(some)) is None else "text"
     if all(cell in TRUE or cell in FALSE for cell in some):
         return "boolean"
     for kind in ("date", "time"):  # 2024-02-30 is a mistake in a column of dates
@@ -200,7 +200,7 @@ def _long_integers(cells: Sequence[str]) -> bool:
 
 def sample_rows(sample: str, delimiter: str, quote: str, most: int = _ROWS) -> list[list[str]]:
     """The first rows of a text; empty lines are none."""
-    with field_limit():
+    with large_field_limit():
         reader = csv.reader(io.StringIO(sample, newline=""), delimiter=delimiter, quotechar=quote)
         found: list[list[str]] = []
         try:
@@ -215,7 +215,7 @@ def sample_rows(sample: str, delimiter: str, quote: str, most: int = _ROWS) -> l
 
 
 @contextmanager
-def field_limit() -> Iterator[None]:
+def large_field_limit() -> Iterator[None]:
     """Let Python's reader take fields as long as lines may be; its own limit is smaller."""
     before = csv.field_size_limit(MAX_LINE)
     try:
@@ -230,7 +230,7 @@ def _meant_as_numbers(numbers: Sequence[str], some: Sequence[str]) -> bool:
     measured = len(distinct) > 10 or any("." in cell or "," in cell for cell in distinct)
     if len(numbers) >= 0.8 * len(some) and (measured or len(distinct) > 0.5 * len(some)):
         return True
-    if numbers and others <= set(DOUBTFUL):
+    if numbers and others <= set(MAYBE_MISSING):
         return True
     return all(_COMMA.fullmatch(cell) or _GROUPED.fullmatch(cell) for cell in some)
 
@@ -272,7 +272,7 @@ def _decimal_comma(columns: Sequence[Sequence[str]]) -> bool:
     """Whether numbers are written 1,5: some are, none is written 1.5, and 1,234 proves nothing."""
     proven = False
     for cells in columns:
-        some = [cell.strip() for cell in cells if cell not in MISSING]
+        some = [cell.strip() for cell in cells if cell not in MISSING_TEXTS]
         if some and all(is_number(cell) for cell in some) and any("." in cell for cell in some):
             return False
         commas = [cell for cell in some if _COMMA.fullmatch(cell)]

@@ -21,21 +21,21 @@ from typing import Any
 from urllib.parse import unquote
 
 from discriminant.errors import FileError, PartSchemaError, check_file_name
-from discriminant.table.column_types import Wishes, csv_kinds
+from discriminant.table.column_types import ReadOptions, csv_column_kinds
 from discriminant.table.encoding import Encoding
-from discriminant.table.files.arrow import arrow_schema, blame_json
-from discriminant.table.files.csv import CsvPlan
-from discriminant.table.files.csv_dialect import Kind
-from discriminant.table.files.formats import Format, Identity, sniff
+from discriminant.table.files.arrow import arrow_schema, raise_json_error
+from discriminant.table.files.csv import CsvColumns
+from discriminant.table.files.csv_dialect import CsvKind
+from discriminant.table.files.formats import FileFormat, FileIdentity, detect_format
 from discriminant.table.files.splits import (
     TEXTS,
     CsvPart,
     FilePart,
+    FolderKeys,
     JsonPart,
-    Keys,
-    Recut,
+    SplitError,
     arrow_parts,
-    first_fields,
+    first_schema,
     json_tables,
     line_ranges,
     parquet_parts,
@@ -50,17 +50,17 @@ _ENDINGS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class FileList:
     """Files in their order, and the keys of each."""
 
     name: str
     paths: tuple[str, ...]  # each file once
-    keys: tuple[Keys, ...]
-    again: tuple[str, ...] = ()  # files of a list that were named before
-    aside: tuple[str, ...] = ()  # files of a folder that are called no table, such as README.md
+    keys: tuple[FolderKeys, ...]
+    repeated: tuple[str, ...] = ()  # files of a list that were named before
+    skipped: tuple[str, ...] = ()  # files of a folder that are called no table, such as README.md
 
 
-def listed(source: Any) -> Listed:
+def list_files(source: Any) -> FileList:
     """The files that a source names."""
     if isinstance(source, str | os.PathLike):
         name = os.fspath(source)
@@ -74,7 +74,7 @@ def listed(source: Any) -> Listed:
     folder = name if os.path.isdir(name) else os.path.commonpath([_folder(p) for p in paths])
     walked = set(_walked(name)) - set(paths) if os.path.isdir(name) else set[str]()
     aside = sorted(path for path in walked if not _is_called_a_table(path))
-    return Listed(name, tuple(paths), _keys(paths, folder), tuple(again), tuple(aside))
+    return FileList(name, tuple(paths), _keys(paths, folder), tuple(again), tuple(aside))
 
 
 def _once(paths: Iterable[str]) -> tuple[list[str], list[str]]:
@@ -125,12 +125,12 @@ def _folder(path: str) -> str:
     return os.path.dirname(os.path.abspath(path))
 
 
-def _keys(paths: Sequence[str], folder: str) -> tuple[Keys, ...]:
+def _keys(paths: Sequence[str], folder: str) -> tuple[FolderKeys, ...]:
     top = os.path.abspath(folder)
     found = [_pairs(Path(os.path.relpath(_folder(path), top)).parts) for path in paths]
     whole = frozenset(name for one in found for name in one if _whole(name, found))
     return tuple(
-        Keys(tuple((name, _value(text, name in whole)) for name, text in one.items()), whole)
+        FolderKeys(tuple((name, _value(text, name in whole)) for name, text in one.items()), whole)
         for one in found
     )
 
@@ -155,24 +155,24 @@ Types = Mapping[str, str]  # of columns: an Arrow type, or the kind of a CSV
 
 
 @dataclass(frozen=True, slots=True)
-class File:
+class DatasetFile:
     """One of the files."""
 
-    format: Format
-    identity: Identity
-    keys: Keys
+    format: FileFormat
+    identity: FileIdentity
+    keys: FolderKeys
     types: Types
-    whole: bool = False  # not to be cut
-    long: bool = False  # has lines longer than a block
+    unsplittable: bool = False  # not to be cut
+    long_lines: bool = False  # has lines longer than a block
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Filed:
+class Dataset:
     """All files, and what is wished of texts."""
 
-    files: tuple[File, ...]
-    said: tuple[str, ...]
-    wishes: Wishes = field(default_factory=Wishes)
+    files: tuple[DatasetFile, ...]
+    notes: tuple[str, ...]
+    options: ReadOptions = field(default_factory=ReadOptions)
     fitted: Encoding | None = None
     fields: Any = None  # of all lines of JSON, where the first ones do not have them all
 
@@ -183,27 +183,27 @@ class Filed:
         return (*first.types, *first.keys.names)
 
     @property
-    def identities(self) -> tuple[Identity, ...]:
+    def identities(self) -> tuple[FileIdentity, ...]:
         """Of the files."""
         return tuple(file.identity for file in self.files)
 
     @property
-    def counted(self) -> bool:
+    def knows_row_count(self) -> bool:
         """Whether the number of rows is known before they are read."""
         return self.files[0].format.kind in ("parquet", "arrow")
 
-    def wishing(self, wishes: Wishes, fitted: Encoding | None) -> Filed:
+    def with_options(self, wishes: ReadOptions, fitted: Encoding | None) -> Dataset:
         """With texts read as wished; columns of all files are then of one kind."""
-        found = replace(self, wishes=wishes, fitted=fitted)
+        found = replace(self, options=wishes, fitted=fitted)
         if self.files[0].format.kind == "csv":
             kinds = found._kinds()
             for file in self.files[1:]:  # a cell of the first is named when it is read
                 _check_kinds(file, self.files[0], kinds, wishes)
         return found
 
-    def cut_again(self, found: Recut) -> Filed:
+    def split_again(self, found: SplitError) -> Dataset:
         """With a file cut another way."""
-        if found.late:
+        if found.new_fields:
             return self._with_all_fields()
         return replace(
             self,
@@ -239,46 +239,46 @@ class Filed:
                     )
                     for span in _spans(file)
                 ]
-            start += sum(part.share for part in new) if self.counted else 0
+            start += sum(part.size for part in new) if self.knows_row_count else 0
             parts += new
         return tuple(parts)
 
-    def _csv(self, file: File, kinds: Mapping[str, Kind]) -> list[CsvPart]:
-        texts = self.wishes.missing_texts
+    def _csv(self, file: DatasetFile, kinds: Mapping[str, CsvKind]) -> list[CsvPart]:
+        texts = self.options.missing_texts
         gone: Any = {} if texts is None else {"missing": texts, "empty": texts}
-        target = self.wishes.target if self.fitted is None else self.fitted.target
-        plan = CsvPlan(file.format, kinds, target=target, **gone)
+        target = self.options.target if self.fitted is None else self.fitted.target
+        plan = CsvColumns(file.format, kinds, target=target, **gone)
         return [
-            CsvPart(plan, file.identity, span, keys=file.keys, long=file.long)
+            CsvPart(plan, file.identity, span, keys=file.keys, long=file.long_lines)
             for span in _spans(file)
         ]
 
-    def _kinds(self) -> dict[str, Kind]:
+    def _kinds(self) -> dict[str, CsvKind]:
         """Of every column, from the first file in which it has a value."""
-        found: dict[str, Kind] = {}
+        found: dict[str, CsvKind] = {}
         for file in self.files:
             for name, kind in file.types.items():
                 if found.get(name, "empty") == "empty":
                     found[name] = kind  # type: ignore[assignment]
-        wishes = replace(self.wishes, columns=None, exclude=())
-        return csv_kinds(found, wishes, self.fitted)
+        wishes = replace(self.options, columns=None, exclude=())
+        return csv_column_kinds(found, wishes, self.fitted)
 
     def _json_schema(self) -> Any:
         """Numbers may have decimals in later lines; labels are taken as they are."""
         import pyarrow as pa
 
         file = self.files[0]
-        found = self.fields or first_fields(file.format, next(iter(_spans(file))))
+        found = self.fields or first_schema(file.format, next(iter(_spans(file))))
         return pa.schema(
             [
                 pa.field(one.name, pa.float64())
-                if pa.types.is_integer(one.type) and one.name != self.wishes.target
+                if pa.types.is_integer(one.type) and one.name != self.options.target
                 else one
                 for one in found
             ]
         )
 
-    def _with_all_fields(self) -> Filed:
+    def _with_all_fields(self) -> Dataset:
         """All lines are looked at: a field may be in the last one alone."""
         import pyarrow as pa
 
@@ -290,7 +290,7 @@ class Filed:
                     try:
                         found = pa.unify_schemas(both, promote_options="permissive")
                     except pa.ArrowTypeError as fault:
-                        blame_json(file.format)
+                        raise_json_error(file.format)
                         path = file.format.path
                         raise FileError.damaged(path, "the text", str(fault)) from None
         assert found is not None
@@ -300,12 +300,12 @@ class Filed:
         )
 
 
-def filed(found: Listed, style: Mapping[str, str | None]) -> Filed:
+def open_dataset(found: FileList, style: Mapping[str, str | None]) -> Dataset:
     """What each file is; empty ones among several are left out."""
     files, empty = [], []
     for path, keys in zip(found.paths, found.keys, strict=True):
         try:
-            format = sniff(path, **style)
+            format = detect_format(path, **style)
         except FileError:
             if len(found.paths) == 1 or not _is_empty(path):
                 raise
@@ -317,62 +317,68 @@ def filed(found: Listed, style: Mapping[str, str | None]) -> Filed:
     for file in files[1:]:
         _check_same(file, files[0])
     files = _alike(files)
-    said = [files[0].format.said]
+    said = [files[0].format.description]
     if len(files) > 1:
         said.append(f"{len(files)} files are read as one table.")
     if empty:
         said.append(f"{len(empty)} empty file(s) are left out: {', '.join(empty[:3])}.")
-    if found.again:
-        names = ", ".join(found.again[:3])
-        said.append(f"{len(found.again)} file(s) are named more than once and read once: {names}.")
-    if found.aside:
-        names = ", ".join(found.aside[:3])
-        said.append(f"{len(found.aside)} file(s) are left out, by their names no tables: {names}.")
-    return Filed(tuple(files), tuple(said))
+    if found.repeated:
+        names = ", ".join(found.repeated[:3])
+        said.append(
+            f"{len(found.repeated)} file(s) are named more than once and read once: {names}."
+        )
+    if found.skipped:
+        names = ", ".join(found.skipped[:3])
+        said.append(
+            f"{len(found.skipped)} file(s) are left out, by their names no tables: {names}."
+        )
+    return Dataset(tuple(files), tuple(said))
 
 
-def _alike(files: list[File]) -> list[File]:
+def _alike(files: list[DatasetFile]) -> list[DatasetFile]:
     """With a column of texts read the same way from all files of CSV."""
     varied = {
         name
         for file in files
         if file.format.dialect is not None
-        for name, many in zip(file.format.dialect.names, file.format.dialect.varied, strict=True)
+        for name, many in zip(
+            file.format.dialect.names, file.format.dialect.mostly_distinct, strict=True
+        )
         if many
     }
     return [replace(file, format=_with_varied(file.format, varied)) for file in files]
 
 
-def _with_varied(format: Format, varied: set[str]) -> Format:
+def _with_varied(format: FileFormat, varied: set[str]) -> FileFormat:
     if format.dialect is None:
         return format
     many = tuple(name in varied for name in format.dialect.names)
-    return replace(format, dialect=replace(format.dialect, varied=many))
+    return replace(format, dialect=replace(format.dialect, mostly_distinct=many))
 
 
 def _is_empty(path: str) -> bool:
     try:
-        return Identity.of(path).size == 0
+        return FileIdentity.current(path).size == 0
     except OSError:
         return False
 
 
-def _file(format: Format, keys: Keys) -> File:
-    identity = Identity.of(format.path)
+def _file(format: FileFormat, keys: FolderKeys) -> DatasetFile:
+    identity = FileIdentity.current(format.path)
     if format.kind == "csv":
         assert format.dialect is not None
         types: dict[str, str] = dict(zip(format.dialect.names, format.dialect.kinds, strict=True))
     elif format.kind == "jsonl":
         ranges = line_ranges(format, identity.size)
-        schema = first_fields(format, ranges[0] if ranges else None)
+        schema = first_schema(format, ranges[0] if ranges else None)
         types = {one.name: str(one.type) for one in schema}
     else:
         types = {one.name: str(one.type) for one in arrow_schema(format)}
     others = tuple(key for key in keys.values if key[0] not in types)
-    return File(format, identity, replace(keys, values=others), types)
+    return DatasetFile(format, identity, replace(keys, values=others), types)
 
 
-def _check_same(file: File, first: File) -> None:
+def _check_same(file: DatasetFile, first: DatasetFile) -> None:
     path, other = file.format.path, first.format.path
     if file.format.kind != first.format.kind:
         raise PartSchemaError.of_formats(path, file.format.kind, other, first.format.kind)
@@ -388,8 +394,10 @@ def _check_same(file: File, first: File) -> None:
             raise PartSchemaError.of_type(path, name, kind, other, first.types[name])
 
 
-def _check_kinds(file: File, first: File, kinds: Mapping[str, Kind], wishes: Wishes) -> None:
-    for name in wishes.wanted(list(file.types)):
+def _check_kinds(
+    file: DatasetFile, first: DatasetFile, kinds: Mapping[str, CsvKind], wishes: ReadOptions
+) -> None:
+    for name in wishes.columns_to_read(list(file.types)):
         kind = file.types[name]
         if kinds[name] not in ("text", kind) and kind != "empty":
             raise PartSchemaError.of_type(
@@ -397,14 +405,14 @@ def _check_kinds(file: File, first: File, kinds: Mapping[str, Kind], wishes: Wis
             )
 
 
-def _cut_again(file: File, found: Recut) -> File:
+def _cut_again(file: DatasetFile, found: SplitError) -> DatasetFile:
     if found.encoding is not None:
-        return replace(file, format=file.format.recoded(found.encoding))
-    if found.long:
-        return replace(file, long=True)
-    return replace(file, whole=True)
+        return replace(file, format=file.format.with_encoding(found.encoding))
+    if found.long_lines:
+        return replace(file, long_lines=True)
+    return replace(file, unsplittable=True)
 
 
-def _spans(file: File) -> list[tuple[int, int] | None]:
-    ranges = None if file.whole else line_ranges(file.format, file.identity.size)
+def _spans(file: DatasetFile) -> list[tuple[int, int] | None]:
+    ranges = None if file.unsplittable else line_ranges(file.format, file.identity.size)
     return [None] if ranges is None else list(ranges)

@@ -20,10 +20,15 @@ from pathlib import Path
 from typing import Literal
 
 from discriminant.errors import FileError, OptionError, check_file_name
-from discriminant.table.files.csv_dialect import Dialect, csv_dialect
-from discriminant.table.files.text import Encoding, Recoded, Stream, encoding_of
+from discriminant.table.files.csv_dialect import CsvDialect, detect_dialect
+from discriminant.table.files.text import (
+    EncodingMismatch,
+    TextEncoding,
+    TextStream,
+    detect_encoding,
+)
 
-Kind = Literal["csv", "parquet", "arrow", "jsonl"]
+FileKind = Literal["csv", "parquet", "arrow", "jsonl"]
 
 SAMPLE = 1 << 20  # bytes of text looked at to find out what it is
 
@@ -46,14 +51,14 @@ _FOREIGN = {  # first bytes of what people often have instead of a table
 
 
 @dataclass(frozen=True, slots=True)
-class Format:
+class FileFormat:
     """What a file was found to be."""
 
     path: str
-    kind: Kind
+    kind: FileKind
     gzip: bool = False
-    encoding: Encoding = Encoding()  # noqa: RUF009 -- frozen
-    dialect: Dialect | None = None  # of CSV
+    encoding: TextEncoding = TextEncoding()  # noqa: RUF009 -- frozen
+    dialect: CsvDialect | None = None  # of CSV
 
     @property
     def decimal(self) -> str:
@@ -61,7 +66,7 @@ class Format:
         return "." if self.dialect is None else self.dialect.decimal
 
     @property
-    def said(self) -> str:
+    def description(self) -> str:
         """The format in a sentence."""
         packed = ", packed with gzip" if self.gzip else ""
         if self.kind == "parquet":
@@ -69,16 +74,16 @@ class Format:
         if self.kind == "arrow":
             return "Read as Arrow IPC."
         if self.dialect is None:
-            return f"Read as JSON lines, {self.encoding.said}{packed}."
-        return f"Read as CSV: {self.dialect.said}, {self.encoding.said}{packed}."
+            return f"Read as JSON lines, {self.encoding.description}{packed}."
+        return f"Read as CSV: {self.dialect.description}, {self.encoding.description}{packed}."
 
-    def recoded(self, encoding: Encoding) -> Format:
+    def with_encoding(self, encoding: TextEncoding) -> FileFormat:
         """The same file in another encoding."""
         return replace(self, encoding=encoding)
 
 
 @dataclass(frozen=True, slots=True)
-class Identity:
+class FileIdentity:
     """What tells whether a file is still the one that was opened."""
 
     path: str
@@ -87,19 +92,21 @@ class Identity:
     inode: int
 
     @classmethod
-    def of(cls, path: str) -> Identity:
+    def current(cls, path: str) -> FileIdentity:
         """That of a file as it is now."""
         found = os.stat(path)
         return cls(path, found.st_size, found.st_mtime_ns, found.st_ino)
 
     def check(self) -> None:
         """Refuse a file that has changed since."""
-        now = Identity.of(self.path) if os.path.exists(self.path) else replace(self, size=0)
+        now = (
+            FileIdentity.current(self.path) if os.path.exists(self.path) else replace(self, size=0)
+        )
         if now != self:
             raise FileError.changed(self.path, self.size, now.size)
 
 
-def regular(path: str | os.PathLike[str]) -> str:
+def regular_file(path: str | os.PathLike[str]) -> str:
     """The path of a regular file, or the error that says what else it is."""
     check_file_name(path)
     path = os.fspath(path)
@@ -125,22 +132,22 @@ def regular(path: str | os.PathLike[str]) -> str:
     raise FileError.of_kind(path, kind, way_out)
 
 
-def sniff(
+def detect_format(
     path: str | os.PathLike[str],
     *,
     encoding: str | None = None,
     delimiter: str | None = None,
     decimal: str | None = None,
     thousands: str | None = None,
-) -> Format:
+) -> FileFormat:
     """Detect the format of a file; options that are given are not detected."""
-    path = regular(path)
+    path = regular_file(path)
     start = _first_bytes(path)
     binary = start[:4] == b"PAR1" or start[:6] == b"ARROW1" or start[:4] == b"\xff\xff\xff\xff"
     if binary:
         _refuse_style(encoding=encoding, delimiter=delimiter, decimal=decimal, thousands=thousands)
-        return Format(path, "parquet" if start[:4] == b"PAR1" else "arrow")
-    if is_stored(path):
+        return FileFormat(path, "parquet" if start[:4] == b"PAR1" else "arrow")
+    if is_model_file(path):
         raise FileError.stored(path)
     packed = start[:2] == b"\x1f\x8b"
     if not packed:
@@ -156,7 +163,7 @@ def _refuse_style(**given: str | None) -> None:
             raise OptionError.of(name, value, "left out: it is for CSV files")
 
 
-def is_stored(path: str | os.PathLike[str]) -> bool:
+def is_model_file(path: str | os.PathLike[str]) -> bool:
     """Whether a file is one of discriminant: a model, or moments."""
     if not os.path.isfile(path) or not os.path.getsize(path):
         return False
@@ -183,32 +190,32 @@ def _refuse_foreign(path: str, start: bytes) -> None:
             raise FileError.not_a_table(path, kind, way_out)
 
 
-def _decoded(path: str, packed: bool, encoding: Encoding) -> tuple[Encoding, str]:
+def _decoded(path: str, packed: bool, encoding: TextEncoding) -> tuple[TextEncoding, str]:
     """The first part of a text, and its encoding, should it be another one."""
     try:
-        with Stream(path, gzip=packed, encoding=encoding) as text:
+        with TextStream(path, gzip=packed, encoding=encoding) as text:
             return encoding, text.head(SAMPLE)
-    except Recoded as found:
+    except EncodingMismatch as found:
         return _decoded(path, packed, found.encoding)
 
 
 def _text_format(
     path: str, packed: bool, encoding: str | None, style: Mapping[str, str | None]
-) -> Format:
-    with Stream(path, gzip=packed, encoding=None) as raw:
+) -> FileFormat:
+    with TextStream(path, gzip=packed, encoding=None) as raw:
         start = raw.read(SAMPLE)
     if packed:
         if start[:4] == b"PAR1" or start[:6] == b"ARROW1":
             raise FileError.not_a_table(path, "a packed Parquet or Arrow file", "Unpack it.")
         _refuse_foreign(path, start)
-    found, sample = _decoded(path, packed, encoding_of(path, start, encoding))
+    found, sample = _decoded(path, packed, detect_encoding(path, start, encoding))
     first = sample.lstrip()[:1]
     if not first:
         raise FileError.empty(path)
     if first == "{":
         _refuse_style(**style)
-        return Format(path, "jsonl", packed, found)
+        return FileFormat(path, "jsonl", packed, found)
     if first == "[" and sample.lstrip()[1:].lstrip()[:1] == "{":
         raise FileError.not_a_table(path, "a JSON array", "Write one object a line instead.")
-    dialect = csv_dialect(path, sample, **style)
-    return Format(path, "csv", packed, found, dialect)
+    dialect = detect_dialect(path, sample, **style)
+    return FileFormat(path, "csv", packed, found, dialect)

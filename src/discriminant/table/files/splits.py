@@ -23,28 +23,28 @@ from itertools import pairwise
 from typing import Any, Protocol
 
 from discriminant.errors import FileError
-from discriminant.table.cells import Frame, from_arrow
+from discriminant.table.cells import Frame, columns_from_arrow
 from discriminant.table.files.arrow import (
-    blame_json,
-    blame_parquet,
     first_deep_line,
-    guarded,
-    ipc_reader,
-    unreadable,
+    open_ipc,
+    raise_json_error,
+    raise_parquet_error,
+    translate_arrow_errors,
+    unreadable_rows_error,
 )
 from discriminant.table.files.csv import (
-    CsvPlan,
-    blame,
-    cell_at,
+    CsvColumns,
+    cell_of_row,
+    cells_from_csv,
     check_quotes,
-    conversion,
-    csv_cells,
-    line_at,
-    rows_before,
+    convert_options,
+    count_rows_before,
+    line_of_row,
+    raise_first_error,
 )
 from discriminant.table.files.csv_dialect import MAX_LINE
-from discriminant.table.files.formats import Format, Identity
-from discriminant.table.files.text import Encoding, Recoded, Stream
+from discriminant.table.files.formats import FileFormat, FileIdentity
+from discriminant.table.files.text import EncodingMismatch, TextEncoding, TextStream
 
 BATCH = 1 << 17  # rows turned and summed at a time: those of a page, as pyarrow writes it
 _CELLS = 1 << 22  # of a batch, at most
@@ -63,10 +63,10 @@ class FilePart(Protocol):
     def start(self) -> int: ...
 
     @property
-    def identity(self) -> Identity: ...
+    def identity(self) -> FileIdentity: ...
 
     @property
-    def share(self) -> int:
+    def size(self) -> int:
         """How much of the source it is: rows, or bytes of text."""
         ...
 
@@ -80,13 +80,13 @@ class FilePart(Protocol):
 
     def frames(self, columns: Sequence[str]) -> Iterator[Frame]: ...
 
-    def placed(self) -> FilePart:
+    def with_start(self) -> FilePart:
         """Itself with its start, where that takes time to find."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
-class Keys:
+class FolderKeys:
     """What the folders that a file lies in say of all its rows."""
 
     values: tuple[tuple[str, int | str | None], ...] = ()
@@ -97,11 +97,11 @@ class Keys:
         """Of the columns."""
         return tuple(name for name, _ in self.values)
 
-    def apart(self, columns: Sequence[str]) -> list[str]:
+    def file_columns(self, columns: Sequence[str]) -> list[str]:
         """The columns that are in the file."""
         return [name for name in columns if name not in self.names]
 
-    def joined(self, table: Any, columns: Sequence[str]) -> Any:
+    def append_to(self, table: Any, columns: Sequence[str]) -> Any:
         """The table with the keys that are asked for."""
         import pyarrow as pa
 
@@ -117,11 +117,11 @@ class Keys:
 class ParquetPart:
     """Some row groups of a Parquet file."""
 
-    identity: Identity
+    identity: FileIdentity
     groups: tuple[int, ...]
     start: int
     rows: int
-    keys: Keys = Keys()
+    keys: FolderKeys = FolderKeys()
 
     @property
     def name(self) -> str:
@@ -131,7 +131,7 @@ class ParquetPart:
         return f"{self.identity.path}, row {which}"
 
     @property
-    def share(self) -> int:
+    def size(self) -> int:
         """Rows."""
         return self.rows
 
@@ -139,11 +139,11 @@ class ParquetPart:
         """Arrow tables of its rows; if only the first are wanted, so many of them at a time."""
         import pyarrow as pa
 
-        path, held = self.identity.path, self.keys.apart(columns)
+        path, held = self.identity.path, self.keys.file_columns(columns)
         with open_parquet(self.identity, held) as file:
             if not held:
                 empty = pa.table({"": pa.nulls(self.rows)})
-                yield self.keys.joined(empty, columns).select(list(columns))
+                yield self.keys.append_to(empty, columns).select(list(columns))
                 return
             try:
                 rows = min(BATCH, max(_CELLS // len(held), 1024), most or BATCH)
@@ -151,21 +151,21 @@ class ParquetPart:
                     rows, row_groups=list(self.groups), columns=held, use_threads=False
                 ):
                     # not pa.table(batch): codes of texts would keep all its columns alive
-                    yield self.keys.joined(pa.Table.from_batches([batch]), columns)
+                    yield self.keys.append_to(pa.Table.from_batches([batch]), columns)
             except (pa.ArrowException, OSError, UnicodeDecodeError) as fault:
                 self.identity.check()
-                blame_parquet(path, file, held, self.groups)
-                raise unreadable(path, fault) from None
+                raise_parquet_error(path, file, held, self.groups)
+                raise unreadable_rows_error(path, fault) from None
 
     def frames(self, columns: Sequence[str]) -> Iterator[Frame]:
         """Its rows, some at a time."""
-        return framed(self, columns)
+        return frames_of_part(self, columns)
 
     def frame(self, table: Any, *, place: int = 0) -> Frame:
         """Cells of an Arrow table."""
-        return Frame(from_arrow(table, coded=_texts(self.identity)), table.num_rows)
+        return Frame(columns_from_arrow(table, coded=_texts(self.identity)), table.num_rows)
 
-    def placed(self) -> ParquetPart:
+    def with_start(self) -> ParquetPart:
         """Itself."""
         return self
 
@@ -174,12 +174,12 @@ class ParquetPart:
 class ArrowPart:
     """Some record batches of an Arrow IPC file, or a whole stream."""
 
-    format: Format
-    identity: Identity
+    format: FileFormat
+    identity: FileIdentity
     batches: tuple[int, int] | None  # first and one past the last; None: all of a stream
     start: int
     rows: int
-    keys: Keys = Keys()
+    keys: FolderKeys = FolderKeys()
 
     @property
     def name(self) -> str:
@@ -189,7 +189,7 @@ class ArrowPart:
         return f"{self.identity.path}, record batches {self.batches[0]} to {self.batches[1] - 1}"
 
     @property
-    def share(self) -> int:
+    def size(self) -> int:
         """Rows."""
         return self.rows
 
@@ -198,30 +198,30 @@ class ArrowPart:
         import pyarrow as pa
 
         asked = set(columns)
-        with guarded(self.format), pa.OSFile(self.identity.path) as source:
-            for batch in self._read(source, self.keys.apart(columns)):
+        with translate_arrow_errors(self.format), pa.OSFile(self.identity.path) as source:
+            for batch in self._read(source, self.keys.file_columns(columns)):
                 batch.validate(full=True)
                 held = pa.Table.from_batches([batch])
                 for lo in range(0, batch.num_rows, BATCH):
-                    some = self.keys.joined(held.slice(lo, BATCH), columns)
+                    some = self.keys.append_to(held.slice(lo, BATCH), columns)
                     yield some.select([name for name in some.column_names if name in asked])
 
     def frames(self, columns: Sequence[str]) -> Iterator[Frame]:
         """Its rows, some at a time."""
-        return framed(self, columns)
+        return frames_of_part(self, columns)
 
     def frame(self, table: Any, *, place: int = 0) -> Frame:
         """Cells of an Arrow table."""
-        return Frame(from_arrow(table), table.num_rows)
+        return Frame(columns_from_arrow(table), table.num_rows)
 
-    def placed(self) -> ArrowPart:
+    def with_start(self) -> ArrowPart:
         """Itself."""
         return self
 
     def _read(self, source: Any, names: Sequence[str]) -> Iterator[Any]:
-        every = ipc_reader(source).schema.names
+        every = open_ipc(source).schema.names
         source.seek(0)
-        reader = ipc_reader(source, [every.index(name) for name in names] or [0])
+        reader = open_ipc(source, [every.index(name) for name in names] or [0])
         if self.batches is None:
             yield from reader
             return
@@ -229,7 +229,7 @@ class ArrowPart:
             yield reader.get_batch(number)
 
 
-def framed(part: FilePart, columns: Sequence[str]) -> Iterator[Frame]:
+def frames_of_part(part: FilePart, columns: Sequence[str]) -> Iterator[Frame]:
     """The rows of a part as cells; a file that changed meanwhile is refused."""
     part.identity.check()
     place = 0
@@ -242,7 +242,7 @@ def framed(part: FilePart, columns: Sequence[str]) -> Iterator[Frame]:
 # --- cutting files into parts --------------------------------------------------------------------
 
 
-def parquet_parts(identity: Identity, start: int, keys: Keys) -> list[ParquetPart]:
+def parquet_parts(identity: FileIdentity, start: int, keys: FolderKeys) -> list[ParquetPart]:
     """Row groups, small ones together."""
     footer = _footer(identity)
     sizes = [footer.row_group(group).num_rows for group in range(footer.num_row_groups)]
@@ -254,12 +254,17 @@ def parquet_parts(identity: Identity, start: int, keys: Keys) -> list[ParquetPar
     return parts
 
 
-def arrow_parts(format: Format, identity: Identity, start: int, keys: Keys) -> list[ArrowPart]:
+def arrow_parts(
+    format: FileFormat, identity: FileIdentity, start: int, keys: FolderKeys
+) -> list[ArrowPart]:
     """Record batches, small ones together; a stream is one part."""
     import pyarrow as pa
 
-    with guarded(format), pa.memory_map(format.path) as source:  # rows are not touched
-        reader = ipc_reader(source, [0])
+    with (
+        translate_arrow_errors(format),
+        pa.memory_map(format.path) as source,
+    ):  # rows are not touched
+        reader = open_ipc(source, [0])
         if not hasattr(reader, "num_record_batches"):
             rows = sum(batch.num_rows for batch in reader)
             return [ArrowPart(format, identity, None, start, rows, keys)] if rows else []
@@ -283,13 +288,13 @@ def _runs(sizes: Sequence[int]) -> list[tuple[int, int]]:
     return [*runs, (lo, len(sizes))] if rows else runs
 
 
-def open_parquet(identity: Identity, columns: Sequence[str]) -> Any:
+def open_parquet(identity: FileIdentity, columns: Sequence[str]) -> Any:
     """A Parquet file of which these columns are read; texts come as the codes that they are in."""
     import pyarrow.parquet as pq
 
     footer = _footer(identity)
     texts = _texts(identity)
-    with guarded(Format(identity.path, "parquet")):
+    with translate_arrow_errors(FileFormat(identity.path, "parquet")):
         return pq.ParquetFile(
             identity.path,
             metadata=footer,
@@ -301,16 +306,16 @@ def open_parquet(identity: Identity, columns: Sequence[str]) -> Any:
 
 
 @lru_cache(maxsize=64)
-def _footer(identity: Identity) -> Any:
+def _footer(identity: FileIdentity) -> Any:
     """Read once by each process."""
     import pyarrow.parquet as pq
 
-    with guarded(Format(identity.path, "parquet")):
+    with translate_arrow_errors(FileFormat(identity.path, "parquet")):
         return pq.read_metadata(identity.path)
 
 
 @lru_cache(maxsize=64)
-def _texts(identity: Identity) -> frozenset[str]:
+def _texts(identity: FileIdentity) -> frozenset[str]:
     schema = _footer(identity).schema.to_arrow_schema()
     return frozenset(one.name for one in schema if str(one.type) in TEXTS)
 
@@ -320,27 +325,27 @@ _BLOCK = 1 << 22  # bytes parsed at a time
 _PIECE = 1 << 20
 
 
-class Recut(Exception):  # noqa: N818 -- not a fault: the file is to be cut another way
+class SplitError(Exception):
     """A file cannot be read by the parts that it was cut into."""
 
     def __init__(
         self,
         path: str,
         *,
-        encoding: Encoding | None = None,
+        encoding: TextEncoding | None = None,
         long: bool = False,
         late: bool = False,
     ) -> None:
         super().__init__(path)
-        self.path, self.encoding, self.long = path, encoding, long
-        self.late = late  # a field of JSON is not among those of the first lines
+        self.path, self.encoding, self.long_lines = path, encoding, long
+        self.new_fields = late  # a field of JSON is not among those of the first lines
 
 
 class _Span:
     """Some bytes of a file of text, or all."""
 
     __slots__ = ()
-    identity: Identity
+    identity: FileIdentity
     span: tuple[int, int] | None
 
     @property
@@ -351,7 +356,7 @@ class _Span:
         return f"{self.identity.path}, bytes {self.span[0]} to {self.span[1]}"
 
     @property
-    def share(self) -> int:
+    def size(self) -> int:
         """Bytes."""
         return self.identity.size if self.span is None else self.span[1] - self.span[0]
 
@@ -360,24 +365,24 @@ class _Span:
 class CsvPart(_Span):
     """Some lines of a CSV."""
 
-    plan: CsvPlan
-    identity: Identity
+    plan: CsvColumns
+    identity: FileIdentity
     span: tuple[int, int] | None  # bytes; None: all
     start: int = 0  # in its file; known of the first part, and when `placed` is asked
     before: int = 0  # rows of the file before it, likewise
-    keys: Keys = Keys()
+    keys: FolderKeys = FolderKeys()
     long: bool = False  # lines are longer than a block
 
-    def placed(self) -> CsvPart:
+    def with_start(self) -> CsvPart:
         """Itself with its start: all lines before are counted."""
         if self.span is None or not self.span[0]:
             return self
-        before = rows_before(self.plan.format, self.span[0])
+        before = count_rows_before(self.plan.format, self.span[0])
         return replace(self, start=before, before=before)
 
     def frames(self, columns: Sequence[str]) -> Iterator[Frame]:
         """Its rows, some at a time."""
-        return framed(self, columns)
+        return frames_of_part(self, columns)
 
     def frame(self, table: Any, *, place: int = 0) -> Frame:
         """Cells of an Arrow table."""
@@ -386,14 +391,14 @@ class CsvPart(_Span):
         first = self.before + place
         also = [name for name in table.column_names if name in self.keys.names]
         cells = (
-            *csv_cells(table.select(known), self.plan),
-            *from_arrow(table.select(also)),
+            *cells_from_csv(table.select(known), self.plan),
+            *columns_from_arrow(table.select(also)),
         )
         return Frame(
             cells,
             rows,
-            line_of=lambda row: line_at(path, first + row),
-            text_of=lambda row, column: cell_at(path, first + row, column),
+            line_of=lambda row: line_of_row(path, first + row),
+            text_of=lambda row, column: cell_of_row(path, first + row, column),
         )
 
     def tables(self, columns: Sequence[str], *, most: int | None = None) -> Iterator[Any]:
@@ -401,27 +406,27 @@ class CsvPart(_Span):
         import pyarrow as pa
 
         format = self.plan.format
-        names = self.keys.apart(columns) or list(self.plan.kinds)[:1]
+        names = self.keys.file_columns(columns) or list(self.plan.kinds)[:1]
         plan = replace(self.plan, kinds={name: self.plan.kinds[name] for name in names})
         try:
             for batch in self._batches(plan):
                 table = pa.Table.from_batches([batch]).rename_columns(names)
                 for lo in range(0, table.num_rows, BATCH):
-                    yield self.keys.joined(table.slice(lo, BATCH), columns)
-        except Recoded as found:
-            raise Recut(format.path, encoding=found.encoding) from None
+                    yield self.keys.append_to(table.slice(lo, BATCH), columns)
+        except EncodingMismatch as found:
+            raise SplitError(format.path, encoding=found.encoding) from None
         except pa.ArrowInvalid as fault:
             self._explain(str(fault))
 
     # --- inside ---------------------------------------------------------------------------------
 
-    def _batches(self, plan: CsvPlan) -> Iterator[Any]:
+    def _batches(self, plan: CsvColumns) -> Iterator[Any]:
         from pyarrow import csv
 
         dialect, format = plan.format.dialect, plan.format
         assert dialect is not None
         headless = self.span is not None and self.span[0] > 0
-        with Stream(
+        with TextStream(
             format.path,
             gzip=format.gzip,
             encoding=format.encoding,
@@ -442,18 +447,18 @@ class CsvPart(_Span):
                     quote_char=dialect.quote,
                     newlines_in_values=self.span is None,
                 ),
-                convert_options=conversion(plan),
+                convert_options=convert_options(plan),
             )
             if stream.quotes % 2:
                 self._whole_or_blame()
-            if stream.suspect:
+            if stream.text_after_quote:
                 check_quotes(format, plan.kinds, self.span)
 
     def _explain(self, text: str) -> None:
         """Raise the error for what stopped pyarrow, or ask for another cut."""
         format = self.plan.format
         if "straddl" in text and not self.long:
-            raise Recut(format.path, long=True)
+            raise SplitError(format.path, long=True)
         if "Empty CSV" in text:
             return
         if "out of sync" in text or self._odd_before():
@@ -471,37 +476,37 @@ class CsvPart(_Span):
 
     def _whole_or_blame(self) -> None:
         if self.span is not None:
-            raise Recut(self.plan.format.path)
+            raise SplitError(self.plan.format.path)
         self._blame()
 
     def _blame(self) -> None:
         self.identity.check()
-        blame(self.plan.format, self.plan.kinds, self.plan.missing)
+        raise_first_error(self.plan.format, self.plan.kinds, self.plan.missing)
 
 
 @dataclass(frozen=True, slots=True)
 class JsonPart(_Span):
     """Some lines of JSON."""
 
-    format: Format
-    identity: Identity
+    format: FileFormat
+    identity: FileIdentity
     schema: Any  # of Arrow
     span: tuple[int, int] | None
     every: bool = False  # whether the schema is of all lines, and not of the first
     start: int = 0
-    keys: Keys = Keys()
+    keys: FolderKeys = FolderKeys()
 
-    def placed(self) -> JsonPart:
+    def with_start(self) -> JsonPart:
         """Itself."""
         return self
 
     def frames(self, columns: Sequence[str]) -> Iterator[Frame]:
         """Its rows, some at a time."""
-        return framed(self, columns)
+        return frames_of_part(self, columns)
 
     def frame(self, table: Any, *, place: int = 0) -> Frame:
         """Cells of an Arrow table."""
-        return Frame(from_arrow(table), table.num_rows)
+        return Frame(columns_from_arrow(table), table.num_rows)
 
     def tables(self, columns: Sequence[str], *, most: int | None = None) -> Iterator[Any]:
         """Arrow tables of its rows."""
@@ -510,21 +515,21 @@ class JsonPart(_Span):
         path = self.format.path
         try:
             for table in json_tables(self.format, self.span, self.schema, every=self.every):
-                held = table.select(self.keys.apart(columns) or table.column_names[:1])
+                held = table.select(self.keys.file_columns(columns) or table.column_names[:1])
                 for lo in range(0, table.num_rows, BATCH):
-                    yield self.keys.joined(held.slice(lo, BATCH), columns)
-        except Recoded as found:
-            raise Recut(path, encoding=found.encoding) from None
+                    yield self.keys.append_to(held.slice(lo, BATCH), columns)
+        except EncodingMismatch as found:
+            raise SplitError(path, encoding=found.encoding) from None
         except pa.ArrowInvalid as fault:
             self.identity.check()
             if "unexpected field" in str(fault) and not self.every:
-                raise Recut(path, late=True) from None
-            blame_json(self.format)
+                raise SplitError(path, late=True) from None
+            raise_json_error(self.format)
             raise FileError.damaged(path, "the text", str(fault)) from None
 
 
 def json_tables(
-    format: Format, span: tuple[int, int] | None, schema: Any = None, *, every: bool = False
+    format: FileFormat, span: tuple[int, int] | None, schema: Any = None, *, every: bool = False
 ) -> Iterator[Any]:
     """Lines as Arrow tables, some at a time: of these kinds, or of those that each has.
 
@@ -537,7 +542,7 @@ def json_tables(
     known = "ignore" if every else "error"
     for piece in _pieces(format, span):
         if first_deep_line(piece) is not None:
-            blame_json(format)
+            raise_json_error(format)
         try:
             yield json.read_json(
                 io.BytesIO(piece),
@@ -550,11 +555,11 @@ def json_tables(
         except pa.ArrowInvalid as fault:
             if schema is not None:  # the part, which knows its schema, says what is wrong
                 raise
-            blame_json(format)
+            raise_json_error(format)
             raise FileError.damaged(format.path, "the text", str(fault)) from None
 
 
-def first_fields(format: Format, span: tuple[int, int] | None) -> Any:
+def first_schema(format: FileFormat, span: tuple[int, int] | None) -> Any:
     """The schema of the first lines."""
     import pyarrow as pa
 
@@ -563,10 +568,10 @@ def first_fields(format: Format, span: tuple[int, int] | None) -> Any:
     return pa.schema([]) if first is None else first.schema
 
 
-def _pieces(format: Format, span: tuple[int, int] | None) -> Iterator[bytes]:
+def _pieces(format: FileFormat, span: tuple[int, int] | None) -> Iterator[bytes]:
     """Whole lines, as many as are read together."""
     rest = b""
-    with Stream(format.path, gzip=format.gzip, encoding=format.encoding, span=span) as stream:
+    with TextStream(format.path, gzip=format.gzip, encoding=format.encoding, span=span) as stream:
         while piece := stream.read(RANGE):
             rest += piece
             end = rest.rfind(b"\n") + 1
@@ -574,16 +579,16 @@ def _pieces(format: Format, span: tuple[int, int] | None) -> Iterator[bytes]:
                 yield rest[:end]
                 rest = rest[end:]
             if len(rest) > MAX_LINE:
-                blame_json(format)
+                raise_json_error(format)
                 raise FileError.damaged(format.path, "the text", "a line without an end")
     if rest.strip():
         yield rest
 
 
-def line_ranges(format: Format, size: int) -> list[tuple[int, int]] | None:
+def line_ranges(format: FileFormat, size: int) -> list[tuple[int, int]] | None:
     """Where a text may be cut, if it may."""
     wide = format.encoding.name.startswith("utf-16")
-    if format.gzip or wide or (format.dialect is not None and format.dialect.broken):
+    if format.gzip or wide or (format.dialect is not None and format.dialect.multiline):
         return None
     ends = [0]
     with open(format.path, "rb") as file:

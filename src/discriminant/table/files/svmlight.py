@@ -68,9 +68,9 @@ from discriminant.errors import (
     warn,
 )
 from discriminant.table.blocks import Floats
-from discriminant.table.files.atomic import replacing
-from discriminant.table.files.formats import regular
-from discriminant.table.files.text import MAX_BYTES, Stream
+from discriminant.table.files.atomic import atomic_write
+from discriminant.table.files.formats import regular_file
+from discriminant.table.files.text import MAX_BYTES, TextStream
 
 Ints = npt.NDArray[np.int64]
 
@@ -84,11 +84,11 @@ _KINDS[list(b"\n")] = _END
 _NOT_DIGIT = np.zeros(256, dtype=bool)
 _NOT_DIGIT[list(b".eE+-")] = True
 _BLANK = bytes.maketrans(b",:\n", b"   ")
-LARGEST = 2**31 - 1  # of a label or feature: they are kept as 32-bit numbers
+MAX_NUMBER = 2**31 - 1  # of a label or feature: they are kept as 32-bit numbers
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Lines:
+class SparseLines:
     """Labels and features of n lines, as they stand."""
 
     label_ends: Ints  # (n + 1,) labels of line i: label_ends[i] : label_ends[i + 1]
@@ -100,14 +100,14 @@ class Lines:
     def __len__(self) -> int:
         return len(self.label_ends) - 1
 
-    def some(self, kept: npt.NDArray[np.bool_]) -> Lines:
+    def select(self, kept: npt.NDArray[np.bool_]) -> SparseLines:
         """Without lines that hold nothing."""
         ends = np.concatenate([[True], kept])
-        return Lines(
+        return SparseLines(
             self.label_ends[ends], self.label, self.feature_ends[ends], self.feature, self.value
         )
 
-    def below(self, feature: int) -> Lines:
+    def below(self, feature: int) -> SparseLines:
         """Without the entries of features from this one on."""
         kept = self.feature < feature
         ends = np.concatenate([[0], np.cumsum(kept)])[self.feature_ends]
@@ -126,18 +126,18 @@ class Bounds:
     comments: bool = False  # what follows # is none of the row's; qid:1 is skipped
 
 
-def lines_of(text: bytes, bounds: Bounds, *, line: int) -> Lines:
+def parse_lines(text: bytes, bounds: Bounds, *, line: int) -> SparseLines:
     """Lines of a block that ends with a line end; `line` is the number of its first."""
-    found = scanned(text, whole=bounds.whole)
+    found = scan_block(text, whole=bounds.whole)
     if found is not None and not _faulty(found, bounds):
         return found
-    return walked(text, bounds, line=line)
+    return parse_each_line(text, bounds, line=line)
 
 
 # --- a block at once ------------------------------------------------------------------------------
 
 
-def scanned(text: bytes, *, whole: bool = True) -> Lines | None:
+def scan_block(text: bytes, *, whole: bool = True) -> SparseLines | None:
     """The lines, or None if they are not of the plainest kind.
 
     >>> found = scanned(b"3,4 0:1 7:0.5\\n 2:1\\n")
@@ -166,7 +166,7 @@ def scanned(text: bytes, *, whole: bool = True) -> Lines | None:
         return None
     stop = np.flatnonzero(kind == _END)
     labels, features = np.flatnonzero(is_label), np.flatnonzero(is_feature)
-    return Lines(
+    return SparseLines(
         _ends(start[labels], stop),
         number[labels],
         _ends(start[features], stop),
@@ -204,14 +204,14 @@ def _ends(start: Ints, stop: Ints) -> Ints:
     return np.concatenate([[0], np.searchsorted(start, stop)]).astype(np.int64)
 
 
-def _faulty(found: Lines, bounds: Bounds) -> bool:
+def _faulty(found: SparseLines, bounds: Bounds) -> bool:
     """Whether a label or feature is out of range or stands twice, or a value is not finite."""
-    last = bounds.first + (LARGEST if bounds.features is None else bounds.features) - 1
+    last = bounds.first + (MAX_NUMBER if bounds.features is None else bounds.features) - 1
     out = not np.isfinite(found.value).all() or not np.isfinite(found.label).all()
     out = out or found.feature.max(initial=bounds.first) > last
     out = out or found.feature.min(initial=bounds.first) < bounds.first
     if bounds.whole:
-        most = LARGEST if bounds.labels is None else bounds.labels
+        most = MAX_NUMBER if bounds.labels is None else bounds.labels
         out = out or found.label.max(initial=0) >= max(most, 1)
         out = out or (most == 0 and len(found.label) > 0)
     return bool(
@@ -235,18 +235,18 @@ def _any_twice(number: Any, ends: Ints) -> bool:
 # --- line by line ---------------------------------------------------------------------------------
 
 
-def walked(text: bytes, bounds: Bounds, *, line: int) -> Lines:
+def parse_each_line(text: bytes, bounds: Bounds, *, line: int) -> SparseLines:
     """The lines, or the error that names the first wrong one."""
     label, feature, value, label_ends, feature_ends = [], [], [], [0], [0]
     for number, row in _rows(text, line):
-        walk = _Walk(bounds, number)
+        walk = _LineParser(bounds, number)
         label += walk.labels(row)
         pairs = walk.pairs(row)
         feature += [pair[0] for pair in pairs]
         value += [pair[1] for pair in pairs]
         label_ends.append(len(label))
         feature_ends.append(len(feature))
-    return Lines(
+    return SparseLines(
         np.array(label_ends),
         np.array(label, dtype=np.float64),
         np.array(feature_ends),
@@ -261,7 +261,7 @@ def _rows(text: bytes, line: int) -> Iterator[tuple[int, str]]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Walk:
+class _LineParser:
     """One line, token by token."""
 
     bounds: Bounds
@@ -315,13 +315,13 @@ class _Walk:
 
     def _whole(self, text: str, wanted: str, *, skip: int = 0) -> int:
         digits = text[skip:]
-        if not (digits.isascii() and digits.isdigit() and int(digits) <= LARGEST):
+        if not (digits.isascii() and digits.isdigit() and int(digits) <= MAX_NUMBER):
             raise self._fault(text, wanted)
         return int(digits)
 
     def _within(self, kind: str, found: int, *, first: int, many: int | None) -> None:
         if found < first or (many is not None and found >= first + many):
-            most = LARGEST if many is None else many
+            most = MAX_NUMBER if many is None else many
             raise SparseFileError.of_range(
                 self.bounds.path, self.line, kind, found, first=first, many=most
             )
@@ -351,12 +351,12 @@ _RATIO = 1000
 _TRUSTED = 1 << 24
 
 
-def pieces_of(path: Path, *, size: int = PIECE) -> Iterator[bytes]:
+def line_blocks(path: Path, *, size: int = PIECE) -> Iterator[bytes]:
     """Bytes of whole lines, the last made to end with a line end; nothing of an empty file.
 
     The mark with which some writers begin UTF-8 is skipped.
     """
-    name, rest, lines, mark = regular(path), b"", 1, codecs.BOM_UTF8
+    name, rest, lines, mark = regular_file(path), b"", 1, codecs.BOM_UTF8
     if not os.path.getsize(name):  # also files of the kernel, whose content may never end
         return
     for piece in _unpacked(name, size):
@@ -375,10 +375,10 @@ def pieces_of(path: Path, *, size: int = PIECE) -> Iterator[bytes]:
 
 
 @contextmanager
-def written(path: Path) -> Iterator[BinaryIO]:
+def open_for_writing(path: Path) -> Iterator[BinaryIO]:
     """A file to be filled, packed as its name ends: .gz, .xz or anything else for plain text."""
     name = os.fspath(path)
-    with replacing(name) as file:
+    with atomic_write(name) as file:
         if name.endswith(".gz"):
             with gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0) as packed:
                 yield cast("BinaryIO", packed)
@@ -398,7 +398,7 @@ def _unpacked(name: str, size: int) -> Iterator[bytes]:
     if start == b"\xfd7zXZ\0":
         yield from _of_xz(name, size)
         return
-    with Stream(name, gzip=start[:2] == b"\x1f\x8b", encoding=None) as text:
+    with TextStream(name, gzip=start[:2] == b"\x1f\x8b", encoding=None) as text:
         while piece := text.read(size):
             yield piece
 
@@ -424,7 +424,7 @@ def _next(text: Any, name: str, size: int, given: int) -> bytes:
         raise FileError.damaged(name, f"xz after {given} bytes of text", str(fault)) from None
 
 
-First = Literal["auto", 0, 1]
+FirstFeature = Literal["auto", 0, 1]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -466,7 +466,7 @@ def read_xmc(
     """
     if labels is not None:
         return _of_two(path, labels, dtype)
-    return joined(xmc_blocks(path, dtype=dtype))
+    return concatenate_rows(xmc_blocks(path, dtype=dtype))
 
 
 def xmc_blocks(
@@ -494,7 +494,7 @@ def read_svmlight(
     features: int | None = None,
     labels: int | None = None,
     many: bool = False,
-    first: First = "auto",
+    first: FirstFeature = "auto",
     dtype: npt.DTypeLike = np.float64,
 ) -> tuple[Any, Any]:
     """Features (n, d) CSR, and the class of each row (n,), or with `many` an (n, L) CSR of ones.
@@ -516,7 +516,7 @@ def read_svmlight(
     return at, found.label
 
 
-def read_svmlight_sets(path: Path, *, first: First = "auto") -> LabelledRows:
+def read_svmlight_sets(path: Path, *, first: FirstFeature = "auto") -> LabelledRows:
     """All rows of svmlight with sets of labels, and what their first feature is called."""
     bounds = Bounds(str(path), whole=True, comments=True)
     at, found, low = _svmlight(path, bounds, None, first, np.float32)
@@ -528,7 +528,7 @@ def svmlight_blocks(
     *,
     features: int | None = None,
     labels: int | None = None,
-    first: First = "auto",
+    first: FirstFeature = "auto",
     more: Literal["refuse", "drop"] = "refuse",
     dtype: npt.DTypeLike = np.float32,
     size: int = PIECE,
@@ -560,7 +560,7 @@ def svmlight_blocks(
         start += len(found)
 
 
-def joined(blocks: Iterable[LabelledRows]) -> LabelledRows:
+def concatenate_rows(blocks: Iterable[LabelledRows]) -> LabelledRows:
     """Blocks that follow each other as one."""
     parts = list(blocks)
     if len(parts) == 1:
@@ -578,9 +578,9 @@ def joined(blocks: Iterable[LabelledRows]) -> LabelledRows:
 
 def _headed(
     path: Path, many: int, wanted: str, size: int
-) -> Iterator[tuple[tuple[int, ...], Lines, int]]:
+) -> Iterator[tuple[tuple[int, ...], SparseLines, int]]:
     """The counts of the header with each block of lines, and the number of its first row."""
-    pieces = pieces_of(path, size=size)
+    pieces = line_blocks(path, size=size)
     top, _, first = next(pieces, b"").partition(b"\n")
     counts = _header(str(path), top, many, wanted)
     bounds = Bounds(str(path), counts[-1] if many == 3 else 0, counts[1])
@@ -588,7 +588,7 @@ def _headed(
     for text in _first_of(first, pieces):
         text = _without_tail(text, bounds, start, counts[0])
         if text or start == 0:
-            found = lines_of(text, bounds, line=start + 2) if text else _NOTHING
+            found = parse_lines(text, bounds, line=start + 2) if text else _NOTHING
             yield counts, found, start
             start += len(found)
     if start < counts[0]:
@@ -607,8 +607,8 @@ def _header(path: str, top: bytes, many: int, wanted: str) -> tuple[int, ...]:
     if len(words) != many or not all(word.isdigit() for word in words):
         raise SparseFileError.of_header(path, top[:60].decode("utf-8", "replace"), wanted)
     counts = tuple(int(word) for word in words)
-    if max(counts) > LARGEST:
-        raise SparseFileError.of_size(path, max(counts), LARGEST)
+    if max(counts) > MAX_NUMBER:
+        raise SparseFileError.of_size(path, max(counts), MAX_NUMBER)
     return counts
 
 
@@ -625,18 +625,18 @@ def _without_tail(text: bytes, bounds: Bounds, start: int, told: int) -> bytes:
     return b"".join(row + b"\n" for row in rows[:-1])
 
 
-def _bodies(path: Path, bounds: Bounds, size: int = PIECE) -> Iterator[Lines]:
+def _bodies(path: Path, bounds: Bounds, size: int = PIECE) -> Iterator[SparseLines]:
     """Blocks of svmlight; lines that hold nothing are no rows."""
     line = 1
-    for text in pieces_of(path, size=size):
-        found = lines_of(text, bounds, line=line)
+    for text in line_blocks(path, size=size):
+        found = parse_lines(text, bounds, line=line)
         if not bounds.whole:
             _one_each(found, bounds, line)
-        yield found.some((np.diff(found.label_ends) > 0) | (np.diff(found.feature_ends) > 0))
+        yield found.select((np.diff(found.label_ends) > 0) | (np.diff(found.feature_ends) > 0))
         line += text.count(b"\n")
 
 
-def _one_each(found: Lines, bounds: Bounds, line: int) -> None:
+def _one_each(found: SparseLines, bounds: Bounds, line: int) -> None:
     labels, full = np.diff(found.label_ends), np.diff(found.feature_ends) > 0
     wrong = np.flatnonzero((labels > 1) | ((labels == 0) & full))
     if len(wrong):
@@ -644,9 +644,9 @@ def _one_each(found: Lines, bounds: Bounds, line: int) -> None:
         raise SparseFileError.one_label(bounds.path, line + row, int(labels[row]))
 
 
-def _together(parts: Iterable[Lines]) -> Lines:
+def _together(parts: Iterable[SparseLines]) -> SparseLines:
     found = list(parts) or [_NOTHING]
-    return Lines(
+    return SparseLines(
         _stacked([part.label_ends for part in found]),
         np.concatenate([part.label for part in found]),
         _stacked([part.feature_ends for part in found]),
@@ -661,8 +661,8 @@ def _stacked(ends: list[Any]) -> Any:
 
 
 def _svmlight(
-    path: Path, bounds: Bounds, features: int | None, first: First, dtype: npt.DTypeLike
-) -> tuple[Any, Lines, int]:
+    path: Path, bounds: Bounds, features: int | None, first: FirstFeature, dtype: npt.DTypeLike
+) -> tuple[Any, SparseLines, int]:
     """(n, d) CSR, the lines that it is of, and what its first feature is called."""
     found = _together(_bodies(path, bounds))
     if first == "auto":
@@ -687,7 +687,7 @@ def _first_feature(path: Path, low: int, high: int, features: int | None) -> Lit
 
 
 def _check_svmlight(
-    path: Path, found: Lines, bounds: Bounds, first: int, features: int | None
+    path: Path, found: SparseLines, bounds: Bounds, first: int, features: int | None
 ) -> None:
     """Once it is known where features start, go back for the line of one out of range."""
     last = first + features - 1 if features is not None else None
@@ -714,12 +714,12 @@ def _csr(column: Any, value: Any, ends: Any, many: int) -> Any:
     return found
 
 
-def _indicator(lines: Lines, labels: int | None, dtype: npt.DTypeLike) -> Any:
+def _indicator(lines: SparseLines, labels: int | None, dtype: npt.DTypeLike) -> Any:
     L = int(lines.label.max(initial=-1)) + 1 if labels is None else labels
     return _csr(lines.label, np.ones(len(lines.label), dtype=dtype), lines.label_ends, L)
 
 
-_NOTHING = Lines(
+_NOTHING = SparseLines(
     np.zeros(1, np.int64), np.zeros(0), np.zeros(1, np.int64), np.zeros(0, np.int64), np.zeros(0)
 )
 
@@ -730,7 +730,7 @@ _AT_ONCE = 10_000  # rows turned into text together
 def write_xmc(path: Path, features: Any, labels: Any) -> None:
     """Write rows as XMC text, packed if the name ends with .gz or .xz; reading gives the same."""
     x, y = _pair(path, features, labels)
-    with written(path) as file:
+    with open_for_writing(path) as file:
         file.write(f"{x.shape[0]} {x.shape[1]} {y.shape[1]}\n".encode())
         for lo in range(0, x.shape[0], _AT_ONCE):
             part = slice(lo, lo + _AT_ONCE)
@@ -746,7 +746,7 @@ def write_svmlight(path: Path, features: Any, labels: Any, *, first: Literal[0, 
         x, y = _finite_csr(path, features), np.asarray(labels, dtype=np.float64)
         if x.shape[0] != len(y):
             raise ShapeError.of_lengths("labels", len(y), x.shape[0])
-    with written(path) as file:
+    with open_for_writing(path) as file:
         for lo in range(0, x.shape[0], _AT_ONCE):
             part = slice(lo, lo + _AT_ONCE)
             some = [_plain(one) for one in y[part].tolist()] if y.ndim == 1 else _sets(y[part])

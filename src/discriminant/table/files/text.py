@@ -34,33 +34,33 @@ _PYTHONS_OWN = ("idna", "punycode", "undefined", "unicode-escape", "raw-unicode-
 
 
 @dataclass(frozen=True, slots=True)
-class Encoding:
+class TextEncoding:
     """How letters became bytes."""
 
     name: str = "utf-8"
-    mark: int = 0  # bytes of the byte order mark, or of several
-    wrong: tuple[int, int] | None = None  # byte and line that are no UTF-8, where it is a guess
-    given: bool = False  # named by the user, so that nothing is guessed
+    bom_length: int = 0  # bytes of the byte order mark, or of several
+    bad_byte: tuple[int, int] | None = None  # byte and line that are no UTF-8, where it is a guess
+    by_user: bool = False  # named by the user, so that nothing is guessed
 
     @property
-    def said(self) -> str:
+    def description(self) -> str:
         """The encoding in a few words."""
-        marked = " with a byte order mark" if self.mark else ""
-        if self.wrong is None:
+        marked = " with a byte order mark" if self.bom_length else ""
+        if self.bad_byte is None:
             return f"{self.name.upper()}{marked}"
-        byte, line = self.wrong
+        byte, line = self.bad_byte
         return f"{self.name} by guess, since byte {byte} (line {line}) is no UTF-8"
 
 
-class Recoded(Exception):  # noqa: N818 -- not a fault: the reader starts again
+class EncodingMismatch(Exception):  # noqa: N818 -- not a fault: the reader starts again
     """The file has another encoding than its first part showed."""
 
-    def __init__(self, encoding: Encoding) -> None:
-        super().__init__(encoding.said)
+    def __init__(self, encoding: TextEncoding) -> None:
+        super().__init__(encoding.description)
         self.encoding = encoding
 
 
-class Stream(io.RawIOBase):
+class TextStream(io.RawIOBase):
     """A file as UTF-8 bytes; with encoding None as the bytes that it holds."""
 
     def __init__(
@@ -68,7 +68,7 @@ class Stream(io.RawIOBase):
         path: str,
         *,
         gzip: bool = False,
-        encoding: Encoding | None,
+        encoding: TextEncoding | None,
         max_bytes: int = MAX_BYTES,
         quote: str = '"',
         delimiter: str | None = None,
@@ -87,13 +87,15 @@ class Stream(io.RawIOBase):
         self._most = max_bytes
         self._quote = quote.encode()
         self.quotes = 0  # quotes seen: an odd number is one that was not closed
-        self.suspect = False  # whether text may follow a closing quote: see `table.csv_faults`
+        self.text_after_quote = (
+            False  # whether text may follow a closing quote: see `table.csv_faults`
+        )
         self._after_quote = None if delimiter is None else _after_quote(quote, delimiter)
         self._tail = b"\n"  # the last bytes of the piece before
         self._ended = False
         self._rest = b""  # read and not yet given: letters may take more bytes than they took
-        if encoding is not None and encoding.mark and not self._given:
-            self._raw(encoding.mark)
+        if encoding is not None and encoding.bom_length and not self._given:
+            self._raw(encoding.bom_length)
 
     def readable(self) -> bool:
         """Yes."""
@@ -156,8 +158,8 @@ class Stream(io.RawIOBase):
             self._refuse_nul()
         if self._quote in text:
             self.quotes += text.count(self._quote)
-            if self._after_quote is not None and not self.suspect:
-                self.suspect = self._after_quote.search(self._tail + text) is not None
+            if self._after_quote is not None and not self.text_after_quote:
+                self.text_after_quote = self._after_quote.search(self._tail + text) is not None
         self._tail = text[-_TAIL:]
         return text
 
@@ -196,11 +198,11 @@ class Stream(io.RawIOBase):
     def _undecodable(self, byte: int) -> None:
         assert self._encoding is not None
         line = self._line_of(byte)
-        if self._encoding.name != "utf-8" or self._encoding.mark or self._encoding.given:
+        if self._encoding.name != "utf-8" or self._encoding.bom_length or self._encoding.by_user:
             raise FileError.undecodable(self._path, self._encoding_name, byte, line)
         with self._again(None) as raw:
             rest = raw.read(byte) and raw.read(_PIECE)
-        raise Recoded(Encoding(_single_byte(rest), 0, (byte, line)))
+        raise EncodingMismatch(TextEncoding(_single_byte(rest), 0, (byte, line)))
 
     def _refuse_nul(self) -> None:
         assert self._encoding is not None
@@ -230,8 +232,8 @@ class Stream(io.RawIOBase):
                 line, left = line + _lines_in(piece), left - len(piece)
         return line
 
-    def _again(self, encoding: Encoding | None) -> Stream:
-        return Stream(self._path, gzip=self._packed, encoding=encoding, max_bytes=self._most)
+    def _again(self, encoding: TextEncoding | None) -> TextStream:
+        return TextStream(self._path, gzip=self._packed, encoding=encoding, max_bytes=self._most)
 
 
 def _after_quote(quote: str, delimiter: str) -> re.Pattern[bytes]:
@@ -246,28 +248,28 @@ def _after_quote(quote: str, delimiter: str) -> re.Pattern[bytes]:
     return re.compile(rb"%b(?:%b|%b)(?=[^%b%b \t])" % (q, inside, empty, ends, q))
 
 
-def encoding_of(path: str, start: bytes, named: str | None) -> Encoding:
+def detect_encoding(path: str, start: bytes, named: str | None) -> TextEncoding:
     """The encoding of a text from its first bytes, if it is not named."""
     for mark, name in _MARKS:
         if start.startswith(mark) and named in (None, name, "utf-8", "utf-16", "utf-8-sig"):
             length = len(mark)
             while start.startswith(mark, length):  # joined files may begin with several
                 length += len(mark)
-            return Encoding(name, length)
+            return TextEncoding(name, length)
     if named is not None:
-        return Encoding(_known(named), given=True)
+        return TextEncoding(_known(named), by_user=True)
     zeros = [start[k : 1 << 12 : 2].count(0) for k in (0, 1)]
     half = max(len(start[: 1 << 12]) // 2, 1)
     if zeros[1] > 0.4 * half and zeros[0] < 0.1 * half:
-        return Encoding("utf-16-le")
+        return TextEncoding("utf-16-le")
     if zeros[0] > 0.4 * half and zeros[1] < 0.1 * half:
-        return Encoding("utf-16-be")
+        return TextEncoding("utf-16-be")
     try:
         _decoder("utf-8").decode(start)
     except UnicodeDecodeError as fault:
         line = _lines_in(start[: fault.start]) + 1
-        return Encoding(_single_byte(start), 0, (fault.start, line))
-    return Encoding()
+        return TextEncoding(_single_byte(start), 0, (fault.start, line))
+    return TextEncoding()
 
 
 def _known(named: str) -> str:

@@ -33,7 +33,7 @@ from discriminant.errors import (
     TargetError,
 )
 from discriminant.study.predict import predict_file
-from discriminant.table.hash_folds import dealt_by_row
+from discriminant.table.hash_folds import row_hash_folds
 from discriminant.table.survey import LevelsWork
 
 NAMES = list("pqrs")
@@ -63,7 +63,7 @@ def laid(frame, folder, groups=7, **options):
 
 def folds_of(frame, folds=FOLDS, seed=SEED):
     codes = np.unique(frame["kind"], return_inverse=True)[1]
-    return dealt_by_row(frame[NAMES].to_numpy(), codes, folds, seed=seed)
+    return row_hash_folds(frame[NAMES].to_numpy(), codes, folds, seed=seed)
 
 
 @pytest.fixture(autouse=True)
@@ -188,7 +188,7 @@ def test_the_fold_of_a_row_does_not_depend_on_order_or_company():
     whole, order = folds_of(frame), np.random.default_rng(2).permutation(len(frame))
     codes = np.unique(frame["kind"], return_inverse=True)[1]
     some = order[:100]
-    found = dealt_by_row(frame[NAMES].to_numpy()[some], codes[some], FOLDS, seed=SEED)
+    found = row_hash_folds(frame[NAMES].to_numpy()[some], codes[some], FOLDS, seed=SEED)
     assert np.array_equal(found, whole[some])
 
 
@@ -201,22 +201,22 @@ def test_folds_are_of_nearly_equal_size(kind):
         "row numbers": np.arange(20_000.0)[:, None],
         "small steps": 1e8 + np.arange(20_000)[:, None] * 2.0**-20,
     }[kind]
-    count = np.bincount(dealt_by_row(X, np.zeros(len(X), dtype=int), 10), minlength=10)
+    count = np.bincount(row_hash_folds(X, np.zeros(len(X), dtype=int), 10), minlength=10)
     spread = np.sqrt(len(X) * 0.1 * 0.9)  # binomial
     assert np.abs(count - 2000).max() < 4.5 * spread
 
 
 def test_another_seed_deals_otherwise_and_minus_zero_is_zero():
     X, codes = np.random.default_rng(4).normal(size=(2000, 2)), np.zeros(2000, dtype=int)
-    same = (dealt_by_row(X, codes, 10) == dealt_by_row(X, codes, 10, seed=1)).mean()
+    same = (row_hash_folds(X, codes, 10) == row_hash_folds(X, codes, 10, seed=1)).mean()
     assert 0.06 < same < 0.14
-    plus, minus = (dealt_by_row(np.array([[zero]]), codes[:1], 1000)[0] for zero in (0.0, -0.0))
+    plus, minus = (row_hash_folds(np.array([[zero]]), codes[:1], 1000)[0] for zero in (0.0, -0.0))
     assert plus == minus
 
 
 def test_copies_of_a_row_are_dealt_round_in_every_block():
     X, codes = np.ones((1000, 2)), np.repeat([0, 1], [990, 10])
-    count = [np.bincount(dealt_by_row(X, codes, 10)[codes == k], minlength=10) for k in (0, 1)]
+    count = [np.bincount(row_hash_folds(X, codes, 10)[codes == k], minlength=10) for k in (0, 1)]
     assert count[0].tolist() == [99] * 10 and count[1].tolist() == [1] * 10
 
 
@@ -225,7 +225,7 @@ def test_a_row_of_which_every_block_has_one_comes_into_all_folds():
     rng = np.random.default_rng(5)
     blocks = [np.append(rng.integers(0, 2, 100), 1.0)[:, None] for _ in range(200)]
     codes = np.append(np.zeros(100, dtype=int), 1)
-    found = [dealt_by_row(block, codes, 10)[-1] for block in blocks]
+    found = [row_hash_folds(block, codes, 10)[-1] for block in blocks]
     assert np.bincount(found, minlength=10).min() >= 8  # of 20; 2.8 deviations
 
 
@@ -346,7 +346,7 @@ def test_a_class_in_one_fold_alone_is_named_and_cannot_be_predicted(tmp_path):
     frame = table(400)
     frame.loc[:9, "kind"] = "rare"
     some = np.random.default_rng(8).normal([50.0, 0.0, 0.0, 0.0], size=(200, 4))
-    chosen = dealt_by_row(some, np.full(200, 3), FOLDS) == 0
+    chosen = row_hash_folds(some, np.full(200, 3), FOLDS) == 0
     frame.loc[:9, NAMES] = some[chosen][:10]
     rows = laid(frame, tmp_path)
     with pytest.warns(ClassMissingWarning, match="'rare'"):
@@ -597,7 +597,7 @@ def test_answers_never_stand_beside_other_rows(tmp_path, monkeypatch):
 def test_of_a_column_of_very_many_values_no_more_than_that_is_noticed(tmp_path):
     frame = table(3000).assign(id=lambda f: [f"row {i:05d}" for i in range(len(f))])
     rows = laid(frame, tmp_path, exclude=["w", "site", "colour", "id"])
-    met = rows.source.map_reduce(LevelsWork("id", 1000)).checked().total
+    met = rows.source.map_reduce(LevelsWork("id", 1000)).check().total
     assert met.texts == set(frame["id"][:1001])
     with pytest.raises(OptionError, match="has more"):
         dd.cross_validate(dd.LDA(), rows, folds="id")
@@ -605,6 +605,6 @@ def test_of_a_column_of_very_many_values_no_more_than_that_is_noticed(tmp_path):
 
 def test_a_target_of_too_many_classes_is_refused_before_all_rows_are_read(tmp_path, monkeypatch):
     frame = table(3000).assign(id=lambda f: [f"row {i:05d}" for i in range(len(f))])
-    monkeypatch.setattr("discriminant.engines.engine.surveyed", None)
+    monkeypatch.setattr("discriminant.engines.engine.survey_columns", None)
     with pytest.raises(TargetError, match="max_classes"):
         laid(frame, tmp_path, target="id", exclude=[])

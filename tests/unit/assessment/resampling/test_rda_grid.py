@@ -15,7 +15,7 @@ from discriminant.assessment.resampling.rda_grid import (
 from discriminant.errors import LabelError, OptionError, TooFewRowsError
 from discriminant.models.gaussian.family import GaussianFamily
 from discriminant.posterior import log_posterior
-from discriminant.table.memory import open_table
+from discriminant.table.memory import as_table
 from tests.shared.assessed_models import assert_same_logs, refitted, unequal_classes
 
 _POOLING = np.array([0.0, 0.05, 0.5, 1.0])
@@ -37,7 +37,7 @@ def model_of(family, pooling, shrinkage, prior=None):
 
 
 def losses(X, y, candidates, fold, weight=None):
-    return score_grid(open_table(X, y, weight=weight), candidates, fold)
+    return score_grid(as_table(X, y, weight=weight), candidates, fold)
 
 
 @pytest.mark.parametrize("name", _FAMILIES)
@@ -45,7 +45,7 @@ def losses(X, y, candidates, fold, weight=None):
 @pytest.mark.parametrize("pooling", _POOLING)
 def test_every_candidate_has_the_log_posterior_of_a_refit(name, shrinkage, pooling):
     X, y = unequal_classes(90)
-    table, candidates = open_table(X, y), Candidates(_FAMILIES[name], _POOLING, _SHRINKAGE)
+    table, candidates = as_table(X, y), Candidates(_FAMILIES[name], _POOLING, _SHRINKAGE)
     fold = fold_numbers(4, table.codes)
     place = _SHRINKAGE.index(shrinkage), slice(None), slice(None), list(_POOLING).index(pooling)
     found = np.empty((len(y), 3))

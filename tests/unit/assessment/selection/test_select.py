@@ -32,7 +32,7 @@ from discriminant.errors import (
     OptionError,
     TooFewRowsError,
 )
-from discriminant.table.memory import open_table
+from discriminant.table.memory import as_table
 
 SWEPT = {
     "lda": LDA(),
@@ -204,7 +204,7 @@ def test_rows_left_out_one_by_one_choose_as_by_fitting(direction, criterion, wei
 def test_a_judge_knows_the_losses_of_all_changes_after_any_turns(kind):
     rows, codes, fold, _ = overlapping(5, n=80)
     fold = fold if kind is FoldSweep else np.arange(80)
-    judge = kind(LDA(), open_table(rows, codes), fold, np.zeros(6, dtype=bool), tolerance=1e-8)
+    judge = kind(LDA(), as_table(rows, codes), fold, np.zeros(6, dtype=bool), tolerance=1e-8)
     for place in (4, 0, 2, 0, 5):  # the second turn of 0 takes it out again
         judge.toggle(place)
     ours = [

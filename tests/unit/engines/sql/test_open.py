@@ -12,7 +12,7 @@ import discriminant as dd
 from discriminant.cli import run as command_line
 from discriminant.engines.sql.connection import open_connection
 from discriminant.errors import DatabaseError
-from discriminant.table.sql_dialect import DATABASES
+from discriminant.table.sql_dialect import SQL_DIALECTS
 from tests.shared import databases
 from tests.unit.engines.sql.test_sql import server  # noqa: F401 -- a fixture
 
@@ -145,7 +145,7 @@ def test_a_file_that_is_not_there_is_told_by_its_name(scheme, tmp_path):
 
 def test_duckdb_fetches_nothing_from_a_network(tmp_path):
     pytest.importorskip("duckdb").connect(tmp_path / "x.db").close()
-    with open_connection(f"duckdb:///{tmp_path}/x.db", "x", DATABASES["duckdb"]) as connection:
+    with open_connection(f"duckdb:///{tmp_path}/x.db", "x", SQL_DIALECTS["duckdb"]) as connection:
         asked = connection.execute("SELECT current_setting('autoinstall_known_extensions')")
         assert asked.fetchall() == [(False,)]
 

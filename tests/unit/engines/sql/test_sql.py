@@ -524,9 +524,9 @@ def test_no_row_and_no_name_of_a_person_leaves(connection, monkeypatch):
 def test_a_source_does_not_show_its_password():
     source = dd.sql("postgresql://me:secret@host/name", "t")
     from discriminant.engines.sql import SqlSource
-    from discriminant.table.sql_dialect import DATABASES
+    from discriminant.table.sql_dialect import SQL_DIALECTS
 
-    made = SqlSource("t", (), source.connection, "SELECT 1", DATABASES["postgres"])
+    made = SqlSource("t", (), source.connection, "SELECT 1", SQL_DIALECTS["postgres"])
     assert "secret" not in repr(source) + repr(made)
 
 

@@ -20,7 +20,7 @@ from discriminant.models.linear.optimise import (
 )
 from discriminant.models.linear.whitening import white_coordinates
 from discriminant.moments.softmax_loss import BinaryLoss, SoftmaxLoss
-from discriminant.table.memory import open_table
+from discriminant.table.memory import as_table
 from tests.unit.models.linear.test_separation import made
 
 APART = ("dummy", "tie", "complete")
@@ -30,7 +30,7 @@ class Problem:
     """Rows, and the loss that is to be made small."""
 
     def __init__(self, X, y, *, weight=None, ridge=0.0):
-        table = open_table(X, y, weight=weight)
+        table = as_table(X, y, weight=weight)
         moments = read_moments(table, detail="pooled")
         K = len(table.schema.labels)
         self.coordinates = white_coordinates(moments, classes=K if K > 2 else 0)

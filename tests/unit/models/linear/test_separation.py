@@ -14,14 +14,14 @@ from discriminant.models.linear.separation import detect_separation
 from discriminant.moments.anchor import Anchor
 from discriminant.moments.margins import MarginReading
 from discriminant.table.blocks import Block
-from discriminant.table.memory import open_table
+from discriminant.table.memory import as_table
 
 KINDS = ("none", "dummy", "tie", "complete")
 WANTED = {"none": "none", "dummy": "quasi", "tie": "quasi", "complete": "complete"}
 
 
 def told(X, y, *, weight=None, start=None, keep=None, intercept=True):
-    table = open_table(X, y, weight=weight)
+    table = as_table(X, y, weight=weight)
     moments = read_moments(table, detail="diagonal")
     moments = moments if intercept else moments.at(Anchor.zero(table.width))
     centre = moments.centre if intercept else 0.0
@@ -179,7 +179,7 @@ def test_the_direction_is_wrong_of_no_row(kind):
         found = told(X, y)
         if kind != "none":
             codes = np.unique(y, return_inverse=True)[1]
-            origin = read_moments(open_table(X, y), detail="diagonal").anchor.origin
+            origin = read_moments(as_table(X, y), detail="diagonal").anchor.origin
             scores = (X - origin) @ found.direction[:-1] + found.direction[-1]
             margins = scores[np.arange(len(y)), codes][:, None] - scores
             assert margins.min() > -1e-9 * np.abs(scores).max()

@@ -11,15 +11,15 @@ import pytest
 import discriminant as dd
 from discriminant.errors import WriteError
 from discriminant.table.files import atomic as module
-from discriminant.table.files.atomic import is_temporary_of, replacing, write_whole
+from discriminant.table.files.atomic import atomic_write, atomic_write_bytes, is_temporary_of
 from tests.shared.estimators import FRAMES, SPECIES
 
 posix = pytest.mark.skipif(os.name != "posix", reason="files are locked as POSIX does")
 
 HOLD = """
 import sys, time
-from discriminant.table.files.atomic import replacing
-with replacing(sys.argv[1]) as file:
+from discriminant.table.files.atomic import atomic_write
+with atomic_write(sys.argv[1]) as file:
     file.write(b"half")
     file.flush()
     print(flush=True)
@@ -46,7 +46,7 @@ def test_temporary_file_of_a_killed_writer_is_removed_by_the_next(tmp_path):
     with writer(place) as process:
         process.send_signal(signal.SIGKILL)
     assert [is_temporary_of(name, "p.csv") for name in names(tmp_path)] == [True]
-    write_whole(place, b"whole")
+    atomic_write_bytes(place, b"whole")
     assert names(tmp_path) == ["p.csv"]
 
 
@@ -54,7 +54,7 @@ def test_temporary_file_of_a_killed_writer_is_removed_by_the_next(tmp_path):
 def test_temporary_file_of_a_writer_at_work_is_not_removed(tmp_path):
     place = tmp_path / "p.csv"
     with writer(place) as process:
-        write_whole(place, b"ours")
+        atomic_write_bytes(place, b"ours")
         assert len(names(tmp_path)) == 2
         process.communicate(b"\n", timeout=60)
         assert process.returncode == 0
@@ -69,7 +69,7 @@ def test_temporary_files_of_other_hosts_and_other_names_are_not_removed(tmp_path
         kept = [f".p.csv.{module._host()}-0a1b2c3d.tmp", ".p.csv.mine", ".q.csv.0a1b2c3d"]
     for name in kept:
         (tmp_path / name).write_bytes(b"half")
-    write_whole(tmp_path / "p.csv", b"whole")
+    atomic_write_bytes(tmp_path / "p.csv", b"whole")
     assert names(tmp_path) == sorted([*kept, "p.csv"])
 
 
@@ -83,13 +83,13 @@ def test_file_system_without_locks_keeps_every_temporary_file(tmp_path, monkeypa
     left = f".p.csv.{module._host()}-0a1b2c3d.tmp"
     (tmp_path / left).write_bytes(b"half")
     monkeypatch.setattr(fcntl, "flock", none)
-    write_whole(tmp_path / "p.csv", b"whole")
+    atomic_write_bytes(tmp_path / "p.csv", b"whole")
     assert names(tmp_path) == [left, "p.csv"]
 
 
 @posix
 def test_writer_whose_new_file_is_taken_for_abandoned_makes_another(tmp_path, monkeypatch):
-    place, locked, removed = tmp_path / "p.csv", module.locked, []
+    place, locked, removed = tmp_path / "p.csv", module.try_lock, []
 
     def raced(handle, **options):
         if not removed:
@@ -97,8 +97,8 @@ def test_writer_whose_new_file_is_taken_for_abandoned_makes_another(tmp_path, mo
             os.unlink(tmp_path / removed[0])
         return locked(handle, **options)
 
-    monkeypatch.setattr(module, "locked", raced)
-    write_whole(place, b"whole")
+    monkeypatch.setattr(module, "try_lock", raced)
+    atomic_write_bytes(place, b"whole")
     assert removed
     assert names(tmp_path) == ["p.csv"]
 
@@ -113,7 +113,10 @@ def test_full_disk_leaves_nothing_and_says_so(tmp_path, monkeypatch):
         return opened(path, flags, *mode)
 
     monkeypatch.setattr(os, "open", full)
-    with pytest.raises(WriteError, match=r"No space for .*p\.csv"), replacing(tmp_path / "p.csv"):
+    with (
+        pytest.raises(WriteError, match=r"No space for .*p\.csv"),
+        atomic_write(tmp_path / "p.csv"),
+    ):
         pass
     assert not names(tmp_path)
 

@@ -166,7 +166,7 @@ def test_thousands_and_decimal_are_chosen_by_options(read, option, scale, tmp_pa
     lines = [f"{cell};{i % 7};{y}" for i, (cell, y) in enumerate(zip(SINGLE, Y, strict=True))]
     path.write_text("\n".join(["n;x;y", *lines]) + "\n")
     found = read(path, target="y", **option)
-    values = found.table.features[:] if read is dd.open_source else found.drawn.features
+    values = found.table.features[:] if read is dd.open_source else found.sample.features
     want = [float(cell.replace(",", "")) * scale for cell in SINGLE]
     np.testing.assert_allclose(np.asarray(values)[:, 0], want, rtol=1e-15)
 

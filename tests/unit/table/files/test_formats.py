@@ -16,9 +16,9 @@ from hypothesis import given, strategies as st
 import discriminant as dd
 from discriminant import open_source
 from discriminant.errors import BadNumberError, ColumnNamesError, FileError
-from discriminant.table.files.csv_dialect import fits, is_number, kind_of
-from discriminant.table.files.formats import sniff
-from discriminant.table.files.svmlight import pieces_of
+from discriminant.table.files.csv_dialect import fits_kind, infer_kind, is_number
+from discriminant.table.files.formats import detect_format
+from discriminant.table.files.svmlight import line_blocks
 
 RNG = np.random.default_rng(5)
 ROWS = 50
@@ -94,7 +94,7 @@ def test_a_csv_is_read_however_it_is_written_and_that_is_said(content, said, tmp
 
     opened = open_source(written(tmp_path, content), target="label")
     check(opened)
-    assert re.search(said, opened.said[0])
+    assert re.search(said, opened.notes[0])
 
 
 def test_lines_that_end_as_on_old_machines_are_lines(tmp_path):
@@ -107,7 +107,7 @@ def test_single_quotes_are_quotes_where_the_header_has_them(tmp_path):
     path = written(tmp_path, "'a','y'\n" + "'1.5','p'\n'2.5','q, r'\n" * 10)
     opened = open_source(path, target="y")
     assert opened.table.schema.labels.tolist() == ["p", "q, r"]
-    assert "quotes are '" in opened.said[0]
+    assert "quotes are '" in opened.notes[0]
 
 
 SOURCES = {
@@ -173,14 +173,14 @@ def test_labels_of_a_frame_keep_their_kind(kind):
 def test_a_column_without_a_name_is_named_by_its_place(tmp_path):
     opened = open_source(written(tmp_path, FRAME.to_csv()), target="label")
     assert opened.encoding.columns[0].name == "column 1"
-    assert "Column 'column 1' is set aside: whole numbers that count the rows." in opened.said
+    assert "Column 'column 1' is set aside: whole numbers that count the rows." in opened.notes
 
 
 def test_the_index_that_pandas_writes_is_no_feature(tmp_path):
     frame = pd.DataFrame({"x": [1.5, 2.5, 3.5, 0.5] * 3, "y": list("aabb") * 3})
     frame[frame["x"] > 1].to_parquet(tmp_path / "some.parquet")
     opened = open_source(tmp_path / "some.parquet", target="y")
-    assert "Column '__index_level_0__' is set aside: the index of a pandas frame." in opened.said
+    assert "Column '__index_level_0__' is set aside: the index of a pandas frame." in opened.notes
 
 
 def test_columns_are_read_only_if_they_are_asked_for(tmp_path):
@@ -220,7 +220,7 @@ def test_an_encoding_that_shows_only_late_is_found(tmp_path):
         start.split(b"\n")[0] + b"\n" + body + "1,2,True,2020-01-01,grün,no\n".encode("latin-1"),
     )
     opened = open_source(path, target="label")
-    assert "latin-1 by guess" in opened.said[0]
+    assert "latin-1 by guess" in opened.notes[0]
     assert "colour=grün" in opened.encoding.features
 
 
@@ -261,7 +261,7 @@ def test_a_number_is_what_float_takes_but_for_grouped_digits(text):
     ],
 )
 def test_the_kind_of_a_column_is_judged_from_its_cells(cells, kind):
-    assert kind_of(cells, ".") == kind
+    assert infer_kind(cells, ".") == kind
 
 
 @given(st.integers(0, 9999), st.integers(0, 13), st.integers(0, 32))
@@ -271,7 +271,7 @@ def test_a_day_is_a_day_if_arrow_reads_it(year, month, day):
         read = pa.array([text]).cast(pa.date32()).is_valid()[0].as_py()
     except pa.ArrowInvalid:
         read = False
-    assert fits(text, "date", ".") is read
+    assert fits_kind(text, "date", ".") is read
 
 
 @pytest.mark.parametrize("row", [3, 2500])  # among the rows that kinds are judged by, and after
@@ -296,7 +296,7 @@ def test_a_column_that_is_empty_at_first_may_hold_numbers(tmp_path):
 def test_the_name_of_a_file_says_nothing(name, tmp_path):
     path = tmp_path / name
     path.write_text(text())
-    assert sniff(path).kind == "csv"
+    assert detect_format(path).kind == "csv"
 
 
 def test_names_that_are_twice_in_a_frame_are_refused():
@@ -306,7 +306,7 @@ def test_names_that_are_twice_in_a_frame_are_refused():
 
 def test_real_tables_are_read(shared_data):
     files = sorted(shared_data.rglob("*.csv"))[:5]
-    assert all(sniff(path).kind == "csv" for path in files)
+    assert all(detect_format(path).kind == "csv" for path in files)
 
 
 # --- content that no reader should follow ---------------------------------------------------------
@@ -339,4 +339,4 @@ def test_file_of_the_kernel_is_empty():
     """Its size is zero; some of these files end never, or wait for an event."""
     with pytest.raises(FileError, match="the file is empty"):
         open_source("/proc/self/pagemap", target="y")
-    assert list(pieces_of(Path("/proc/self/pagemap"))) == []
+    assert list(line_blocks(Path("/proc/self/pagemap"))) == []

@@ -9,9 +9,9 @@ from discriminant import LDA, Encoded
 from discriminant.cli.run import run as main
 from discriminant.errors import FileError
 from discriminant.table.blocks import Schema
-from discriminant.table.column_types import Wishes
-from discriminant.table.files.formats import sniff
-from discriminant.table.memory import open_features
+from discriminant.table.column_types import ReadOptions
+from discriminant.table.files.formats import detect_format
+from discriminant.table.memory import as_features
 
 READERS = [dd.open_source, dd.rows]
 
@@ -41,7 +41,7 @@ def test_the_kinds_of_a_wide_table_are_judged_from_several_rows(tmp_path):
     path = tmp_path / "wide.csv"
     row = ",".join(["1.5"] * len(names))
     path.write_text("\n".join([",".join([*names, "y"]), *(f"{row},{c}" for c in "ab")]) + "\n")
-    assert set(sniff(path).dialect.kinds[:-1]) == {"number"}
+    assert set(detect_format(path).dialect.kinds[:-1]) == {"number"}
 
 
 class CountedName(str):
@@ -57,10 +57,10 @@ class CountedName(str):
 
 def test_columns_are_chosen_in_linear_time():
     names = [CountedName(f"g{j}") for j in range(2000)]
-    wishes = Wishes("g5", columns=tuple(names[::2]), exclude=("g6",))
+    wishes = ReadOptions("g5", columns=tuple(names[::2]), exclude=("g6",))
     CountedName.compared = 0
     wishes.check_names(names)
-    found = wishes.wanted(names)
+    found = wishes.columns_to_read(names)
     assert len(found) == 1000 and "g5" in found and "g6" not in found
     assert CountedName.compared < 20 * len(names)  # a search in lists makes a million comparisons
 
@@ -113,5 +113,5 @@ def test_json_lines_of_mixed_types_are_refused_with_their_line(read, line, reaso
 def test_columns_of_a_wide_frame_are_matched_by_name():
     names = [f"g{j}" for j in range(20_000)]
     frame = pd.DataFrame(np.eye(4, 20_000), columns=names)
-    found = open_features(frame, match=Schema(tuple(names[::-1]), np.array(["a"]), True))
+    found = as_features(frame, match=Schema(tuple(names[::-1]), np.array(["a"]), True))
     assert found[1] == tuple(names[::-1])

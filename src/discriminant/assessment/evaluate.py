@@ -41,13 +41,12 @@ from discriminant.moments.confusion import Tally, sort_actions
 from discriminant.moments.ranking import Ranking
 from discriminant.posterior import off_one
 from discriminant.table.blocks import Block, Codes, Floats, Labels, Places, check_weight, dense
-from discriminant.table.cells import Frame
+from discriminant.table.cells import Frame, encode_label_cells
 from discriminant.table.column_types import ReadOptions
 from discriminant.table.labels import (
     as_vector,
     check_same_kind,
     classes_of_columns,
-    encode_label_cells,
     encode_labels,
     other_spellings,
     union_labels,

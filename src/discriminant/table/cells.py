@@ -23,9 +23,12 @@ from discriminant.errors import (
     CellTypeError,
     ColumnKindError,
     ColumnNamesError,
+    LabelError,
     LibraryMissingError,
     ShapeError,
 )
+from discriminant.table.blocks import Codes, Labels
+from discriminant.table.labels import compact_codes, drop_empty_classes, encode_labels
 
 CellKind = Literal["number", "boolean", "date", "text"]
 
@@ -142,6 +145,28 @@ class Frame:
 
     def _number(self, row: int) -> int:
         return row if self.row_numbers is None else int(self.row_numbers[row])
+
+
+def encode_label_cells(cells: Cells, *, start: int = 0) -> tuple[Labels, Codes]:
+    """The classes of some rows exactly as they are written, sorted, and the code of every row.
+
+    `start` is the number of the first of them, for messages.
+    """
+    if cells.n_missing:
+        raise LabelError.missing((start + np.flatnonzero(cells.missing)).tolist())
+    if cells.kind == "date":
+        raise LabelError.of_dates(cells.name)
+    if cells.kind == "boolean":
+        return encode_labels(cells.values.astype(bool))
+    if cells.kind != "text":
+        return encode_labels(cells.values)
+    if cells.labels is not None:
+        return encode_labels(cells.labels[cells.values])
+    order = sorted(range(len(cells.levels)), key=lambda code: cells.levels[code])
+    place = np.empty(len(order), dtype=np.intp)
+    place[order] = np.arange(len(order))
+    labels = np.array([cells.levels[code] for code in order])
+    return drop_empty_classes(labels, compact_codes(place, len(order))[cells.values])
 
 
 # --- from Arrow ----------------------------------------------------------------------------------

@@ -37,7 +37,6 @@ import numpy.typing as npt
 
 from discriminant.errors import ColumnNamesError, LabelError, warn
 from discriminant.table.blocks import Codes, Labels
-from discriminant.table.cells import Cells
 from discriminant.table.files.csv_dialect import FALSE, TRUE
 
 
@@ -126,28 +125,6 @@ def encode_labels(y: Any) -> tuple[Labels, Codes]:
     if y.dtype.kind in "mM" and np.isnat(y).any():
         raise LabelError.missing(np.flatnonzero(np.isnat(y)).tolist())
     return _sort(y)
-
-
-def encode_label_cells(cells: Cells, *, start: int = 0) -> tuple[Labels, Codes]:
-    """The classes of some rows exactly as they are written, sorted, and the code of every row.
-
-    `start` is the number of the first of them, for messages.
-    """
-    if cells.n_missing:
-        raise LabelError.missing((start + np.flatnonzero(cells.missing)).tolist())
-    if cells.kind == "date":
-        raise LabelError.of_dates(cells.name)
-    if cells.kind == "boolean":
-        return encode_labels(cells.values.astype(bool))
-    if cells.kind != "text":
-        return encode_labels(cells.values)
-    if cells.labels is not None:
-        return encode_labels(cells.labels[cells.values])
-    order = sorted(range(len(cells.levels)), key=lambda code: cells.levels[code])
-    place = np.empty(len(order), dtype=np.intp)
-    place[order] = np.arange(len(order))
-    labels = np.array([cells.levels[code] for code in order])
-    return drop_empty_classes(labels, compact_codes(place, len(order))[cells.values])
 
 
 def drop_empty_classes(labels: Labels, codes: Codes) -> tuple[Labels, Codes]:

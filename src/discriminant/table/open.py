@@ -25,7 +25,7 @@ from discriminant.errors import (
     warn,
 )
 from discriminant.table.blocks import Codes, Floats, Labels, Places, Schema
-from discriminant.table.cells import Cells, Frame
+from discriminant.table.cells import Cells, Frame, encode_label_cells
 from discriminant.table.column_types import (
     ReadOptions,
     csv_column_kinds,
@@ -38,7 +38,7 @@ from discriminant.table.files.csv import CsvColumns, read_csv
 from discriminant.table.files.csv_dialect import is_number
 from discriminant.table.files.formats import FileFormat, FileIdentity, detect_format
 from discriminant.table.files.text import MAX_BYTES
-from discriminant.table.labels import drop_empty_classes, encode_label_cells, lookalike_pairs
+from discriminant.table.labels import drop_empty_classes, lookalike_pairs
 from discriminant.table.memory import ColumnarFeatures, Table, check_weight
 
 

@@ -29,10 +29,10 @@ import numpy as np
 
 from discriminant.errors import DiscriminantError
 from discriminant.table.blocks import Block, Codes, Floats, Labels, dense
-from discriminant.table.cells import Cells, Frame
+from discriminant.table.cells import Cells, Frame, encode_label_cells
 from discriminant.table.encoding import Encoding, UnknownLevel
 from discriminant.table.hash_folds import ColumnFolds
-from discriminant.table.labels import compact_codes, encode_label_cells
+from discriminant.table.labels import compact_codes
 from discriminant.table.memory import ColumnarFeatures, check_weight
 
 if TYPE_CHECKING:

@@ -27,7 +27,7 @@ import numpy.typing as npt
 
 from discriminant.errors import DatabaseError, DiscriminantError
 from discriminant.table.blocks import Floats, Labels, check_weight
-from discriminant.table.cells import CellKind, Cells, Frame
+from discriminant.table.cells import CellKind, Cells, Frame, encode_label_cells
 from discriminant.table.column_profile import (
     CellsProfile,
     ColumnProfile,
@@ -39,7 +39,7 @@ from discriminant.table.column_profile import (
     merge_runs,
 )
 from discriminant.table.column_types import ReadOptions, encoding_from_profiles
-from discriminant.table.labels import encode_label_cells, union_labels
+from discriminant.table.labels import union_labels
 from discriminant.table.open import check_classes
 from discriminant.table.partitioned import PartialSum, PartitionedSource, ReadPlan, TablePart
 

@@ -222,7 +222,7 @@ class Basis(TransformerMixin, RowEstimator):
             return None
         origin = self._origin_of(table, mean, spread)
         reach = np.hypot(spread, mean - origin)
-        return PolynomialBasis.readable(
+        return PolynomialBasis.in_user_units(
             origin,
             reach,
             table.schema.features,
@@ -282,7 +282,7 @@ class Basis(TransformerMixin, RowEstimator):
     def _blame(self, features: Features, part: Floats, start: int) -> None:
         """Raise an error that names the cell, or the power of it, that is not finite."""
         codes = np.zeros(features.shape[0], dtype=np.uint8)
-        Table(self._schema, features, codes).blame()
+        Table(self._schema, features, codes).raise_bad_cell()
         for row, column in np.argwhere(~np.isfinite(part))[:1]:
             raise BasisError.overflow(start + int(row), self._basis.names[column])
 

@@ -42,7 +42,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discriminant.errors import StateError, StoredFileError, WriteError, check_file_name
-from discriminant.table.files.atomic import NO_FOLLOW, try_lock, resolve_links, atomic_write
+from discriminant.table.files.atomic import NO_FOLLOW, atomic_write, resolve_links, try_lock
 
 VERSION = 1
 MAGIC = b'{"__metadata__":{"format":"discriminant","version":"'  # from byte 8 on

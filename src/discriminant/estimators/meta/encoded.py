@@ -39,7 +39,7 @@ from discriminant.estimators.base import (
 from discriminant.posterior import log_posterior
 from discriminant.table.blocks import Features, Floats, Labels, dense, is_sparse, numbered_names
 from discriminant.table.cells import Cells, Frame
-from discriminant.table.column_types import ReadOptions, infer_encoding, frame_with_options
+from discriminant.table.column_types import ReadOptions, frame_with_options, infer_encoding
 from discriminant.table.encoding import Column, EncodedRows as EncodedRows, Encoding
 from discriminant.table.labels import is_missing_label
 from discriminant.table.memory import ColumnarFeatures, as_features, check_weight

@@ -1,4 +1,4 @@
-"""What a report says, before it says it: one dictionary of plain values.
+"""Types of the facts of a report: one dictionary of plain values.
 
     facts = {title, made, read, comparison, space, decision, matters, use}
 
@@ -19,7 +19,7 @@ import numpy as np
 
 
 class Made(TypedDict):
-    """How to make the report again."""
+    """Provenance of the report."""
 
     version: str
     date: NotRequired[str]
@@ -28,7 +28,7 @@ class Made(TypedDict):
 
 
 class ClassFacts(TypedDict):
-    """A class and how much of it there is."""
+    """A class with its rows and weight."""
 
     label: str
     rows: int
@@ -36,7 +36,7 @@ class ClassFacts(TypedDict):
 
 
 class ColumnFacts(TypedDict):
-    """A column and what became of it."""
+    """A column and its encoding."""
 
     name: str
     kind: str  # number, boolean, date, ordered, category, target, weight, identifier, ...
@@ -46,7 +46,7 @@ class ColumnFacts(TypedDict):
 
 
 class ReadFacts(TypedDict):
-    """Section 1: what was read."""
+    """Section 1: the data."""
 
     source: str
     target: str
@@ -61,7 +61,7 @@ class ReadFacts(TypedDict):
 
 
 class ModelFacts(TypedDict):
-    """How a model did on rows that it had not seen."""
+    """Measures of one model on held-out rows."""
 
     name: str
     label: str
@@ -80,7 +80,7 @@ class ModelFacts(TypedDict):
 
 
 class SurfaceFacts(TypedDict):
-    """Held-out losses of RDA over its two dials."""
+    """Held-out losses of RDA over pooling and shrinkage."""
 
     pooling: list[float]  # P
     shrinkage: list[str]  # S
@@ -90,7 +90,7 @@ class SurfaceFacts(TypedDict):
 
 
 class ComparisonFacts(TypedDict):
-    """Section 2: how the models compare."""
+    """Section 2: the comparison of models."""
 
     models: list[ModelFacts]
     why: str
@@ -102,7 +102,7 @@ class ComparisonFacts(TypedDict):
 
 
 class EllipseFacts(TypedDict):
-    """Where most rows of a class lie, in the plane of the first two directions."""
+    """Ellipse of a class in the plane of the first two directions."""
 
     code: int
     centre: list[float]  # (2,)
@@ -111,7 +111,7 @@ class EllipseFacts(TypedDict):
 
 
 class RegionFacts(TypedDict):
-    """Where a class is decided for: a convex polygon."""
+    """Region in which a class is predicted: a convex polygon."""
 
     code: int
     polygon: list[list[float]]  # (m, 2)
@@ -129,7 +129,7 @@ class TestFacts(TypedDict):
 
 
 class CanonicalFacts(TypedDict):
-    """A direction."""
+    """A discriminant direction."""
 
     correlation: float | None
     eigenvalue: float | None
@@ -146,7 +146,7 @@ class StructureFacts(TypedDict):
 
 
 class SpaceFacts(TypedDict):
-    """Section 3: the rows along the directions that tell classes apart best."""
+    """Section 3: the rows in discriminant space, and tests."""
 
     labels: list[str]  # K
     axes: list[str]  # 1 or 2 names
@@ -168,7 +168,7 @@ class SpaceFacts(TypedDict):
 
 
 class RocFacts(TypedDict):
-    """Points of the ROC curve, from nothing called positive to everything."""
+    """Points of the ROC curve, from no row predicted positive to all."""
 
     threshold: list[float | None]  # least probability that is called positive; None at first
     tp: list[float]  # weight of positive rows called positive
@@ -182,7 +182,7 @@ class RocFacts(TypedDict):
 
 
 class HeldOutFacts(TypedDict):
-    """Held-out rows with their posteriors, for a page to decide about anew."""
+    """Held-out rows with their posteriors, for the sliders of the page."""
 
     truth: list[int]  # (m,) codes
     logs: list[list[int]]  # (m, K) -1000 log posterior, rounded
@@ -190,7 +190,7 @@ class HeldOutFacts(TypedDict):
 
 
 class DecisionFacts(TypedDict):
-    """Section 4: what is decided, and what that costs."""
+    """Section 4: decisions and their cost."""
 
     labels: list[str]
     actions: list[str]  # the classes, then other actions
@@ -214,7 +214,7 @@ class DecisionFacts(TypedDict):
 
 
 class CoefficientFacts(TypedDict):
-    """How much a feature moves a class, other features held."""
+    """Standardised coefficient of a feature for a class."""
 
     feature: str
     of: str | None  # class
@@ -224,7 +224,7 @@ class CoefficientFacts(TypedDict):
 
 
 class CoefficientsFacts(TypedDict):
-    """Standardised coefficients and what they are."""
+    """Standardised coefficients with their title and unit."""
 
     title: str
     unit: str  # what a value of 1 means
@@ -235,7 +235,7 @@ class CoefficientsFacts(TypedDict):
 
 
 class FindingFacts(TypedDict):
-    """Something to know before trusting the model."""
+    """A finding of the data checks."""
 
     kind: str  # masked, separation, collinear, outliers, influential, constant, imbalance, ...
     text: str
@@ -243,7 +243,7 @@ class FindingFacts(TypedDict):
 
 
 class MattersFacts(TypedDict):
-    """Section 5: which features matter, and what is odd."""
+    """Section 5: coefficients and data checks."""
 
     coefficients: NotRequired[CoefficientsFacts]
     stepwise: NotRequired[dict[str, Any]]
@@ -251,7 +251,7 @@ class MattersFacts(TypedDict):
 
 
 class UseFacts(TypedDict, total=False):
-    """Section 6: how to use the model."""
+    """Section 6: using the model."""
 
     file: str
     python: str
@@ -260,7 +260,7 @@ class UseFacts(TypedDict, total=False):
 
 
 class Facts(TypedDict):
-    """All that a report says."""
+    """All facts of a report."""
 
     title: str
     made: Made
@@ -283,7 +283,7 @@ def facts(
     matters: MattersFacts | None = None,
     use: UseFacts | None = None,
 ) -> Facts:
-    """The sections put together, and every value made plain."""
+    """Assemble the sections and convert all values to plain Python types."""
     found: dict[str, Any] = {"title": title, "made": made, "read": read, "comparison": comparison}
     others = {"space": space, "decision": decision, "matters": matters, "use": use}
     found |= {name: section for name, section in others.items() if section is not None}
@@ -292,7 +292,7 @@ def facts(
 
 
 def plain(value: Any) -> Any:
-    """The same with NumPy's types made Python's, and None for what is not finite.
+    """Convert NumPy types to Python's, and non-finite numbers to None.
 
     >>> plain({"a": np.float64("nan"), 2: (np.int64(3), np.arange(2))})
     {'a': None, '2': [3, [0, 1]]}
@@ -311,5 +311,5 @@ def plain(value: Any) -> Any:
 
 
 def to_json(found: Facts, *, indent: int | None = 1) -> str:
-    """The facts as JSON text, ASCII only, so that no encoding can spoil a name."""
+    """Return the facts as ASCII JSON."""
     return json.dumps(found, indent=indent, allow_nan=False)

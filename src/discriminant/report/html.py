@@ -1,12 +1,12 @@
-"""Facts to one page of HTML that needs nothing else: no network, no fonts, no library.
+"""The report as one self-contained HTML page: no network, no fonts, no library.
 
 The page carries one style sheet and one script, both allowed by their hashes and nothing else:
 
     default-src 'none'; style-src 'sha256-...'; script-src 'sha256-...'; img-src data:
 
-so that even if a name could smuggle markup in, the browser would not run it. Names cannot: the
-template escapes all that it prints (autoescape; a missing fact is an error, not an empty place),
-SVG is made by `svg.element`, and what the script reads is JSON with every `<` written as \\u003c.
+so that the browser would not run markup that a name smuggles in. Names cannot do that: templates
+escape what they print (autoescape; a missing fact is an error), SVG is built by
+`svg.elements.element`, and the script reads JSON with every `<` written as \\u003c.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def render(facts: Facts) -> str:
 
 
 def framed(template: str, facts: Any, *, embedded: str, **more: Any) -> str:
-    """A page of facts by a template, with the style, the script and the policy of them all."""
+    """Render a template with style sheet, script and content security policy."""
     style, script = asset("style.css"), asset("script.js")
     page: str = _template(template).render(
         facts=facts,
@@ -88,12 +88,12 @@ def framed(template: str, facts: Any, *, embedded: str, **more: Any) -> str:
 
 
 def asset(name: str) -> str:
-    """The text of a file that comes with the package."""
+    """Return the text of a packaged asset."""
     return files("discriminant.report").joinpath("assets", name).read_text(encoding="utf-8")
 
 
 def policy(style: str, script: str) -> str:
-    """What a browser may do for this page: apply this style, run this script, and no more."""
+    """Return the content security policy: only this style sheet and this script are allowed."""
     return (
         f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(script)}'; "
         "img-src data:; base-uri 'none'; form-action 'none'"
@@ -101,7 +101,7 @@ def policy(style: str, script: str) -> str:
 
 
 def embedded(facts: Facts) -> str:
-    """What the script reads, as JSON that cannot end its element."""
+    """Return the facts that the script needs, as JSON."""
     space, decision = facts.get("space"), facts.get("decision")
     found = {
         "space": None
@@ -119,7 +119,7 @@ def embedded(facts: Facts) -> str:
 
 
 def as_script(found: dict[str, Any]) -> str:
-    """JSON that cannot end its element."""
+    """Return JSON that is safe inside a script element."""
     text = json.dumps(plain(found), separators=(",", ":"), allow_nan=False)
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
@@ -141,7 +141,7 @@ def _digest(text: str) -> str:
 
 
 def _figures(facts: Facts) -> dict[str, elements.Svg]:
-    """Every drawing that there are facts for."""
+    """Draw every figure for which there are facts."""
     comparison = facts["comparison"]
     found = {"intervals": draw_intervals(comparison, weighted=facts["read"]["weighted"])}
     if "surface" in comparison:
@@ -161,7 +161,7 @@ def _figures(facts: Facts) -> dict[str, elements.Svg]:
 
 
 def _explained() -> Callable[..., list[tuple[str, str]]]:
-    """Terms with what they mean, each the first time that it is asked for."""
+    """Return a function that defines terms, each only once per page."""
     meanings = json.loads(asset("terms.json"))
     done: set[str] = set()
 
@@ -174,7 +174,7 @@ def _explained() -> Callable[..., list[tuple[str, str]]]:
 
 
 def _used() -> Callable[..., list[str]]:
-    """Of some terms, those that are in a text."""
+    """Return a function that selects the terms that occur in a text."""
 
     def used(text: str, *terms: str) -> list[str]:
         return [term for term in terms if term in text]
@@ -183,19 +183,19 @@ def _used() -> Callable[..., list[str]]:
 
 
 def _models(facts: Facts) -> list[tuple[str, str]]:
-    """What the models are, those that there are words for."""
+    """Return the descriptions of the models."""
     meanings = {one.title: one.sentence for _, one in catalog.CANDIDATES}
     labels = [model["label"] for model in facts["comparison"]["models"]]
     return [(label, meanings[label]) for label in labels if label in meanings]
 
 
 def sentence(text: object) -> str:
-    """A sentence that may hold names: on one line, and nothing in it unseen."""
+    """Return a sentence on one line, without invisible characters."""
     return format.shown(" ".join(str(text).split()), _SENTENCE)
 
 
 def code(text: object) -> str:
-    """Lines of code, nothing in them unseen."""
+    """Return lines of code without invisible characters."""
     return "\n".join(
         format.shown(line, _SENTENCE) if line else "" for line in str(text).split("\n")
     )
@@ -203,7 +203,7 @@ def code(text: object) -> str:
 
 @cache
 def _template(name: str) -> Any:
-    """A template, compiled once."""
+    """Return a compiled template."""
     from jinja2 import Environment, FunctionLoader, StrictUndefined
 
     found = Environment(
@@ -245,7 +245,7 @@ def column_type(kind: str) -> str:
 
 
 def shade(part: float, whole: float) -> str:
-    """Class of the style sheet for a share, in eleven steps.
+    """Return the CSS class for a share, in eleven steps.
 
     >>> shade(1, 4), shade(0, 0)
     ('w3', 'w0')

@@ -1,15 +1,13 @@
-"""The regions that a classifier gives to each class, with the rows on top.
+"""Decision regions and boundaries of any classifier over two features.
 
-What a classifier decides over a plane, and the borders between.
+The classifier predicts at the nodes of a grid. Where two neighbours differ, a boundary crosses the
+edge between them; bisection locates it:
 
-Decisions are asked for at the nodes of a grid. Wherever two neighbours differ, a border crosses the
-edge between them, and is found by halving the edge:
+    24 bisections locate a crossing to within 2^-24 of the edge, for any classifier: only decisions
+    are used, not scores, so that costs, thresholds and votes have their own boundaries.
 
-    24 halvings put a crossing within 2^-24 of an edge, for any classifier at all: no scores are
-    asked for, so that costs, thresholds and votes have their own borders, not those of posteriors.
-
-In each cell the crossings of its edges are joined: two by a line, more by lines to their middle,
-which is where three regions meet, to within the cell.
+In each cell the crossings of its edges are joined: two by a line, more by lines to their centre,
+where three regions meet.
 """
 
 from __future__ import annotations
@@ -45,7 +43,7 @@ _HALVINGS = 24
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Regions:
-    """Actions over a window."""
+    """Decisions over a window."""
 
     x: Floats  # (g,) of the nodes
     y: Floats  # (g,)
@@ -55,7 +53,7 @@ class Regions:
 
     @classmethod
     def of(cls, decide: Decide, window: Window, *, nodes: int) -> Regions:
-        """Ask over the whole window."""
+        """Evaluate the decisions over a window."""
         x, y = (np.linspace(*ends, nodes) for ends in window)
         grid = np.stack(np.meshgrid(x, y), axis=-1)  # (g, g, 2)
         codes = decide(grid.reshape(-1, 2)).reshape(nodes, nodes)
@@ -64,16 +62,16 @@ class Regions:
         start = np.concatenate([grid[:, :-1][across], grid[:-1, :][up]])
         stop = np.concatenate([grid[:, 1:][across], grid[1:, :][up]])
         own = np.concatenate([codes[:, :-1][across], codes[:-1, :][up]])
-        crossings = halved(decide, start, stop, own)
-        return cls(x, y, codes, crossings, _joined(crossings, across, up))
+        crossings = bisect_edges(decide, start, stop, own)
+        return cls(x, y, codes, crossings, _join_crossings(crossings, across, up))
 
     def lines(self) -> list[Floats]:
-        """(m, 2) each: the pieces of borders end to end, so that they can be dashed."""
-        return chained(self.borders)
+        """Return the boundary as continuous lines, (m, 2) each."""
+        return chain_segments(self.borders)
 
 
-def halved(decide: Decide, start: Floats, stop: Floats, own: npt.NDArray[np.intp]) -> Floats:
-    """(c, 2) where the action ceases to be that of `start` on the way to `stop`."""
+def bisect_edges(decide: Decide, start: Floats, stop: Floats, own: npt.NDArray[np.intp]) -> Floats:
+    """Return the (c, 2) points between `start` and `stop` where the decision changes."""
     if not len(start):
         return start
     low, high = np.zeros(len(start)), np.ones(len(start))
@@ -84,8 +82,10 @@ def halved(decide: Decide, start: Floats, stop: Floats, own: npt.NDArray[np.intp
     return np.asarray(start + 0.5 * (low + high)[:, None] * (stop - start))
 
 
-def _joined(crossings: Floats, across: npt.NDArray[np.bool_], up: npt.NDArray[np.bool_]) -> Floats:
-    """(s, 2, 2) the crossings of each cell, joined."""
+def _join_crossings(
+    crossings: Floats, across: npt.NDArray[np.bool_], up: npt.NDArray[np.bool_]
+) -> Floats:
+    """Return the (s, 2, 2) segments that join the crossings of each cell."""
     number = np.full(across.shape, -1), np.full(up.shape, -1)
     number[0][across] = np.arange(across.sum())
     number[1][up] = across.sum() + np.arange(up.sum())
@@ -105,7 +105,7 @@ def _to_middle(points: Floats) -> Floats:
 
 
 def places(said: npt.NDArray[np.object_], actions: list[Hashable]) -> npt.NDArray[np.intp]:
-    """(m,) place of each action among those known, which new ones join at the end."""
+    """Return the (m,) index of each action in `actions`; new actions are appended."""
     known = {action: place for place, action in enumerate(actions)}
     for action in dict.fromkeys(said.tolist()):
         if action not in known:
@@ -114,10 +114,10 @@ def places(said: npt.NDArray[np.object_], actions: list[Hashable]) -> npt.NDArra
     return np.fromiter((known[action] for action in said.tolist()), np.intp, len(said))
 
 
-def chained(pieces: Floats) -> list[Floats]:
-    """Pieces from point to point as lines that are as long as they can be without a fork.
+def chain_segments(pieces: Floats) -> list[Floats]:
+    """Join segments to lines that end only at branch points.
 
-    >>> [line.tolist() for line in chained(np.array([[[0, 0], [1, 1]], [[2, 0], [1, 1]]]))]
+    >>> [line.tolist() for line in chain_segments(np.array([[[0, 0], [1, 1]], [[2, 0], [1, 1]]]))]
     [[[0, 0], [1, 1], [2, 0]]]
     """
     points, ends = np.unique(pieces.reshape(-1, 2), axis=0, return_inverse=True)
@@ -135,7 +135,7 @@ def chained(pieces: Floats) -> list[Floats]:
 
 
 def _walk(start: int, ends: npt.NDArray[Any], at: list[set[int]], forks: set[int]) -> list[int]:
-    """Points from one on, to the next fork or until there is no way on; pieces are used up."""
+    """Return the points from `start` to the next branch point; used segments are removed."""
     way = [start]
     while at[way[-1]] and (len(way) == 1 or way[-1] not in forks):
         piece = min(at[way[-1]])
@@ -162,7 +162,7 @@ def plot_boundary(
     most: int = 2000,
     title: str | None = None,
 ) -> Axes:
-    """Regions and borders of any fitted classifier over two features, and the rows.
+    """Plot decision regions and boundaries of a fitted classifier over two features.
 
     Parameters
     ----------
@@ -214,7 +214,7 @@ def plot_boundary(
 
 
 def plane_of(model: Any, X: Any, features: Sequence[Any], figure: str) -> Plane:
-    """Two features of the rows, or the error that says why not."""
+    """Return two features of the rows; raise an error if that is not possible."""
     names = getattr(model, "feature_names_in_", None)
     shape = X.shape if hasattr(X, "shape") else np.shape(X)
     width = shape[1] if len(shape) == 2 else 0
@@ -227,7 +227,7 @@ def plane_of(model: Any, X: Any, features: Sequence[Any], figure: str) -> Plane:
 
 
 def known_labels(model: Any, y: Any, rows: int) -> tuple[Labels, Codes]:
-    """The model's classes and those of the rows, and the code of each row."""
+    """Return the classes of the model and of the rows, and the code of each row."""
     own, codes = encode_labels(y)
     if len(codes) != rows:
         raise ShapeError.of_lengths("y", len(codes), rows)
@@ -236,7 +236,7 @@ def known_labels(model: Any, y: Any, rows: int) -> tuple[Labels, Codes]:
 
 
 def decided_over(model: Any, plane: Plane, actions: list[Hashable]) -> Decide:
-    """A function of points that gives the place of what is decided among `actions`."""
+    """Return a function from points to indices of decisions in `actions`."""
     step = max(_CELLS // len(plane.names), 1)
 
     def decide(points: Floats) -> npt.NDArray[np.intp]:
@@ -252,14 +252,14 @@ def decided_over(model: Any, plane: Plane, actions: list[Hashable]) -> Decide:
 def regions_of(
     model: Any, plane: Plane, *, nodes: int, window: Window | None = None
 ) -> tuple[Regions, list[Hashable]]:
-    """What is decided over a window, that of the rows unless given, and what codes stand for."""
+    """Return the regions over a window (default: that of the rows) and the actions."""
     actions: list[Hashable] = np.asarray(model.classes_).tolist()
     decide = decided_over(model, plane, actions)
     return Regions.of(decide, window or plane.window(), nodes=nodes), actions
 
 
 def draw_borders(canvas: Canvas, lines: list[Floats], **style: Any) -> Any:
-    """Borders as one collection of lines."""
+    """Draw the boundaries as one line collection."""
     from matplotlib.collections import LineCollection
 
     look: dict[str, Any] = {
@@ -276,7 +276,7 @@ def draw_borders(canvas: Canvas, lines: list[Floats], **style: Any) -> Any:
 def draw_rows(
     canvas: Canvas, points: Floats, codes: Codes, labels: Labels, *, most: int
 ) -> dict[Hashable, Any]:
-    """Marks of the rows of each class that has any."""
+    """Draw the rows of each class."""
     some = some_rows(len(points), most)
     points, codes = points[some], codes[some]
     return {
@@ -287,14 +287,14 @@ def draw_rows(
 
 
 def some_rows(rows: int, most: int) -> npt.NDArray[np.intp]:
-    """Numbers of all rows, or of as many drawn at random, always the same."""
+    """Return the numbers of all rows, or of a reproducible random sample."""
     if rows <= most:
         return np.arange(rows)
     return np.sort(np.random.default_rng(0).choice(rows, most, replace=False))
 
 
 def held_words(plane: Plane) -> str:
-    """What a title adds where features are held."""
+    """Return the part of the title that names fixed features."""
     if not plane.held:
         return ""
     mode = " or the most frequent value" if plane.holds_words else ""
@@ -304,7 +304,7 @@ def held_words(plane: Plane) -> str:
 def _draw_regions(
     canvas: Canvas, regions: Regions, actions: list[Hashable], shown: list[Hashable]
 ) -> dict[Hashable, Any]:
-    """A wash of colour for each action, hatched where it is a refusal; a patch for each seen."""
+    """Shade the region of each action, hatched for reject and outlier; return legend patches."""
     from matplotlib.colors import ListedColormap, to_rgba
     from matplotlib.patches import Patch
 
@@ -353,7 +353,7 @@ def _hatch(canvas: Canvas, regions: Regions, place: int, hatch: str) -> None:
 
 
 def _half_cell_out(regions: Regions) -> tuple[float, float, float, float]:
-    """So that the middle of each cell of the image is its node."""
+    """Return the image extent that centres each pixel on its node."""
     dx, dy = (0.5 * float(axis[1] - axis[0]) for axis in (regions.x, regions.y))
     return (
         float(regions.x[0]) - dx,

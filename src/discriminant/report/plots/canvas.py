@@ -1,4 +1,4 @@
-"""What all figures share: where they are drawn, and in which colours and marks.
+"""Shared elements of all plots: axes, colours and markers, and planes of features.
 
 Colours are those of the report's page, told apart by colour-blind readers too, in two sets: one for
 light paper, one for dark. Which of them is asked of the Axes themselves, as is the colour of text
@@ -57,7 +57,7 @@ _WORDS = {REJECT: "rejected", OUTLIER: "outlier"}
 
 @dataclass(frozen=True, slots=True)
 class Canvas:
-    """Axes, and how to draw on them."""
+    """Axes with colours and markers."""
 
     ax: Axes
     ink: Colour  # of text and lines that are no class's
@@ -67,7 +67,7 @@ class Canvas:
 
     @classmethod
     def of(cls, ax: Axes | None, *, size: tuple[float, float] = (6.0, 4.5)) -> Canvas:
-        """On the Axes given, or on those of a new figure of pyplot.
+        """Use the given Axes, or those of a new pyplot figure.
 
         Called when all is worked out, so that an error leaves no empty figure behind.
         """
@@ -90,22 +90,22 @@ class Canvas:
         return cls(ax, ax.xaxis.label.get_color(), paper, LIGHT if light else DARK, own)
 
     def colour(self, code: int) -> str:
-        """Of a class; the ninth has that of the first again, and another mark."""
+        """Return the colour of a class; the ninth repeats the first with another marker."""
         return self.colours[code % len(self.colours)]
 
     def mark(self, code: int) -> str:
-        """Of a class."""
+        """Return the marker of a class."""
         return MARKS[code % len(MARKS)]
 
     def name(self, *, title: str | None, x: str, y: str) -> None:
-        """Title and axes in words; a title that is there already stays if there is none."""
+        """Set title and axis labels; without a title, an existing one stays."""
         if title is not None:
             self.ax.set_title(title)
         self.ax.set_xlabel(x)
         self.ax.set_ylabel(y)
 
     def legend(self, handles: Sequence[Any], *, title: str | None = None, **where: Any) -> None:
-        """What each mark and line stands for; beside axes of our own where it is long."""
+        """Draw the legend, beside the axes if it is long."""
         if not handles:
             return
         if not where and len(handles) > _INSIDE and not self.own:  # beside it may be others
@@ -121,7 +121,7 @@ class Canvas:
         found.set_zorder(10)
 
     def rows(self, points: Floats, code: int, label: str, *, alpha: float = 0.9) -> Any:
-        """Rows of one class, each edged with the paper so that neighbours stay apart."""
+        """Draw the rows of one class, with an edge so that neighbours stay distinct."""
         return self.ax.scatter(
             points[:, 0],
             points[:, 1],
@@ -137,12 +137,12 @@ class Canvas:
 
 
 def action_words(action: object) -> str:
-    """What an action, label or refusal is called in a figure."""
+    """Return the name of an action in a plot."""
     return _WORDS[action] if isinstance(action, Verdict) else str(action)
 
 
 def model_words(model: Any) -> str:
-    """A model by its kind, and by that of the model inside.
+    """Return the name of a model, and of the model inside it.
 
     >>> from discriminant import LDA, Decision
     >>> model_words(Decision(LDA(), reject=0.1))
@@ -154,7 +154,7 @@ def model_words(model: Any) -> str:
 
 
 def check_matplotlib() -> None:
-    """The error that says how to install it, if it is not."""
+    """Raise an error with installation instructions if matplotlib is missing."""
     try:
         import matplotlib  # noqa: F401
     except ImportError:
@@ -166,7 +166,7 @@ _EDGE = 0.06  # of the range of the rows, left free around them
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Plane:
-    """Where some features vary, and all others do not."""
+    """A plane (or line) on which some features vary and all others are fixed."""
 
     names: tuple[str, ...]  # d: of all features
     axes: tuple[int, ...]  # places of those that vary
@@ -176,7 +176,7 @@ class Plane:
 
     @classmethod
     def of(cls, X: Any, features: Sequence[Any] | None, *, names: Any = None) -> Plane:
-        """Of an array or frame; features by place or by name, or None for all.
+        """Create a plane from an array or frame; features by position or name, None for all.
 
         `names` are for an array, which has none.
         """
@@ -203,24 +203,24 @@ class Plane:
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """Names of the features that vary."""
+        """Return the names of the varying features."""
         return tuple(self.names[j] for j in self.axes)
 
     @property
     def held(self) -> int:
-        """How many features do not vary."""
+        """Return the number of fixed features."""
         return len(self.names) - len(self.axes)
 
     @property
     def holds_words(self) -> bool:
-        """Whether a feature that does not vary is no number."""
+        """Whether a fixed feature is not numeric."""
         if self.frame is None:
             return False
         columns = enumerate(self.frame.iter_columns())
         return any(j not in self.axes and not one.dtype.is_numeric() for j, one in columns)
 
     def rows(self, points: Floats) -> Any:
-        """(m, len(axes)) points as rows that the model takes: a frame if it was fitted to one."""
+        """Convert (m, len(axes)) points to rows for the model: a frame if it was fitted to one."""
         if self.frame is None:
             found = np.tile(self.middle, (len(points), 1))
             found[:, list(self.axes)] = points
@@ -240,7 +240,7 @@ class Plane:
         return nw.from_dict(columns, backend=backend).to_native()
 
     def window(self) -> tuple[tuple[float, float], ...]:
-        """Least and largest value shown of each axis."""
+        """Return the limits of each axis."""
         low, high = self.points.min(axis=0), self.points.max(axis=0)
         room = np.where(high > low, _EDGE * (high - low), 1.0)
         return tuple(zip((low - room).tolist(), (high + room).tolist(), strict=True))
@@ -271,7 +271,7 @@ def _numbers(values: Any, name: str) -> Floats:
 
 
 def _frequent(series: Any) -> int:
-    """Number of the first row with the most frequent value."""
+    """Return the number of the first row with the most frequent value."""
     counts: dict[Any, list[int]] = {}
     for row, value in enumerate(series.to_list()):
         counts.setdefault(value, []).append(row)

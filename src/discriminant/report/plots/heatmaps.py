@@ -1,4 +1,4 @@
-"""Truth by decision, as counts in a table whose colours are shares.
+"""Heat maps: the confusion matrix, and the loss surface of RDA.
 
 A row of the table is what was decided, a column what is true, as in `Assessment.confusion`. A cell
 is coloured by its share of the true class, so that the diagonal is recall, however rare a class.
@@ -35,7 +35,7 @@ def plot_confusion(
     transpose: bool = False,
     title: str | None = None,
 ) -> Axes:
-    """The confusion matrix of an assessment, decisions in rows and true classes in columns.
+    """Plot the confusion matrix of an assessment: decisions in rows, true classes in columns.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ def plot_confusion(
         axis.set_ticks(np.arange(len(names)), names)
         axis.set_label_text(name)
     _lean(canvas, axes[0][1])
-    canvas.ax.set_title(_said(tally) if title is None else title)
+    canvas.ax.set_title(_default_title(tally) if title is None else title)
     return canvas.ax
 
 
@@ -100,7 +100,7 @@ def _draw_cells(canvas: Canvas, shares: Floats, cells: Floats, *, share: bool) -
 
 
 def _readable(ground: Any, ink: Any, paper: Any) -> Any:
-    """The paper's colour, as soon as it stands out from the ground; until then the ink's."""
+    """Return the text colour with enough contrast to the background."""
     from matplotlib.colors import to_rgb
 
     def light(colour: Any) -> float:  # relative luminance, as WCAG 2 has it
@@ -114,7 +114,7 @@ def _readable(ground: Any, ink: Any, paper: Any) -> Any:
 
 
 def _written(value: float, *, share: bool) -> str:
-    """Counts whole, weights to a few digits, shares in percent; nothing where there is nothing."""
+    """Format counts, weights or percentages; empty cells are blank."""
     if np.isnan(value):
         return "–"
     if share:
@@ -122,7 +122,7 @@ def _written(value: float, *, share: bool) -> str:
     return f"{value:.0f}" if value == round(value) else f"{value:.4g}"
 
 
-def _said(tally: Assessment) -> str:
+def _default_title(tally: Assessment) -> str:
     rows = int(tally.rows.sum())
     if tally.coverage == 1.0:
         return f"{rows} rows: {tally.error:.1%} in a wrong class"
@@ -131,7 +131,7 @@ def _said(tally: Assessment) -> str:
 
 
 def _lean(canvas: Canvas, names: list[str]) -> None:
-    """Names that would run into one another are written aslant."""
+    """Rotate tick labels that would overlap."""
     if sum(map(len, names)) > 36:
         canvas.ax.tick_params(axis="x", labelrotation=35)
         for label in canvas.ax.get_xticklabels():
@@ -150,7 +150,7 @@ def plot_surface(
     prior: int = 0,
     title: str | None = None,
 ) -> Axes:
-    """Held-out loss of every candidate of RDA; a ring is around the least.
+    """Plot the held-out loss of every candidate of RDA, with a ring around the lowest.
 
     Parameters
     ----------
@@ -194,7 +194,7 @@ def plot_surface(
 
 
 def least_place(loss: Floats) -> tuple[int, int]:
-    """Place of the least, as `Grid.best` breaks ties."""
+    """Return the position of the lowest loss; ties as in `Grid.best`."""
     least = float(np.nanmin(loss))
     near = np.argwhere(loss <= least + 1e-12 * (1.0 + abs(least)))
     p, s = max(near.tolist())
@@ -202,7 +202,7 @@ def least_place(loss: Floats) -> tuple[int, int]:
 
 
 def _draw_surface(canvas: Canvas, loss: Floats, name: str) -> None:
-    """Dark is low. A few huge losses must not wash out the rest: the scale ends before them."""
+    """Draw the losses, dark for low; the colour scale ends before a few huge losses."""
     finite = loss[np.isfinite(loss)]
     low = float(finite.min())
     high = float(min(finite.max(), low + 3.0 * max(np.median(finite) - low, 0.0)))
@@ -221,7 +221,7 @@ def _draw_surface(canvas: Canvas, loss: Floats, name: str) -> None:
 
 
 def _mark(canvas: Canvas, place: tuple[int, int]) -> None:
-    """A ring in two tones, seen on any colour."""
+    """Draw a ring in two tones, visible on any colour."""
     x, y = [place[1]], [place[0]]
     for size, colour, width in ((190, "black", 3.6), (190, "white", 1.6)):
         canvas.ax.scatter(

@@ -1,4 +1,6 @@
-"""What a model says of each class along the line through the class means.
+"""Plots for the lectures: masking along a line, and the path of a perceptron.
+
+Masking shows the scores of each class along the line through the class means.
 
     z = (x - m) / s          m the mean of the class means, s the spread of each feature
     u                        the direction of unit length in which the class means' z differ most
@@ -47,7 +49,7 @@ _STYLES = ("-", "--", "-.")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MeansLine:
-    """A line through many features, and where rows stand along it."""
+    """A line in feature space, with the positions of the rows along it."""
 
     start: Floats  # (d,) the point t = 0
     step: Floats  # (d,) from t to t + 1
@@ -57,7 +59,7 @@ class MeansLine:
 
     @classmethod
     def of(cls, points: Floats, codes: Codes, names: tuple[str, ...]) -> MeansLine:
-        """Through the means of the classes that have rows."""
+        """Fit the line through the class means."""
         means = np.array([points[codes == k].mean(axis=0) for k in np.unique(codes)])
         if points.shape[1] == 1:
             return cls(np.zeros(1), np.ones(1), points[:, 0], means[:, 0], names[0])
@@ -73,7 +75,7 @@ class MeansLine:
         return cls(middle, scale * u, rows, apart @ u, words)
 
     def places(self) -> Floats:
-        """(m,) as far as the rows go, and a little further."""
+        """Return (m,) positions over the range of the rows with a margin."""
         low, high = float(self.rows.min()), float(self.rows.max())
         room = 0.04 * (high - low) or 1.0
         return np.linspace(low - room, high + room, _NODES)
@@ -92,7 +94,7 @@ def plot_masking(
     most: int = 600,
     title: str | None = None,
 ) -> Axes:
-    """Fitted values, or posteriors, of all classes along the line through their means.
+    """Plot fitted values or posteriors of all classes along the line through their means.
 
     Where a line is heavy, its class is the one that is said. A class that is never said along the
     line is named: it is masked there.
@@ -135,7 +137,7 @@ def plot_masking(
 
 
 def _values(model: Any, rows: Any) -> tuple[Floats, str]:
-    """(m, K) what the model says of each class, the largest of which it takes."""
+    """Return the (m, K) values of each class; the largest is predicted."""
     if hasattr(model, "masked_"):
         return np.asarray(model.decision_function(rows)), "fitted value of each class"
     if hasattr(model, "predict_proba"):
@@ -168,7 +170,7 @@ def _draw_values(
 
 
 def _draw_feet(canvas: Canvas, line: MeansLine, codes: Codes, *, most: int) -> None:
-    """Rows below the curves, a level a class, with a cross at each mean."""
+    """Draw the rows below the curves, one level per class, with a cross at each mean."""
     low, high = canvas.ax.get_ylim()
     present = np.unique(codes)
     some, step = some_rows(len(codes), most), 0.045 * (high - low)
@@ -197,7 +199,7 @@ def plot_perceptron_path(
     most: int = 2000,
     title: str | None = None,
 ) -> Axes:
-    """Borders of a perceptron pass after pass over its rows; without rows, its moves in each pass.
+    """Plot the boundary of a perceptron after each pass; without rows, its updates per pass.
 
     Parameters
     ----------
@@ -247,7 +249,7 @@ def plot_perceptron_path(
 
 
 def stops(passes: int, most: int) -> list[int]:
-    """Passes after which a border is drawn, the last one included, at steps that grow.
+    """Return the passes after which a boundary is drawn, at growing steps, with the last.
 
     >>> stops(100, 5)
     [1, 3, 10, 32, 100]
@@ -257,7 +259,7 @@ def stops(passes: int, most: int) -> list[int]:
 
 
 def stopped(model: Any, X: Any, y: Any, passes: int) -> Any:
-    """The same perceptron after so many passes."""
+    """Return the same perceptron after a number of passes."""
     if model.shuffle and not isinstance(model.random_state, Integral):
         allowed = "a whole number where rows are shuffled, for the same walk once more"
         raise OptionError.of("random_state", model.random_state, allowed)
@@ -279,7 +281,7 @@ def _said(model: Any) -> str:
 
 
 def _draw_border(canvas: Canvas, lines: list[Floats], step: int, steps: int, label: str) -> Any:
-    """Fainter and thinner the earlier it is; a line for the legend."""
+    """Draw a boundary, fainter the earlier it is; return its legend entry."""
     from matplotlib.lines import Line2D
 
     last = step == steps - 1

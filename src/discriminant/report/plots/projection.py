@@ -1,4 +1,4 @@
-"""Rows along the directions that tell classes apart best.
+"""Rows projected on discriminant directions.
 
     z = transform(x)
 
@@ -34,7 +34,7 @@ def plot_projection(
     most: int = 2000,
     title: str | None = None,
 ) -> Axes:
-    """Rows on two discriminant directions with an ellipse a class; on one, their densities.
+    """Plot rows on two discriminant directions with class ellipses, or histograms on one.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ def plot_projection(
 
 
 def draw_ellipse(canvas: Canvas, points: Floats, code: int, *, sd: float) -> None:
-    """Ellipse of the covariance of a class's points; of a single one there is none."""
+    """Draw the covariance ellipse of a class, if it has more than one row."""
     from matplotlib.patches import Ellipse
 
     if len(points) < 2:
@@ -121,7 +121,7 @@ def _densities(
     canvas: Canvas,
     title: str | None,
 ) -> Axes:
-    """Histograms of the classes along the only direction, and the border of two."""
+    """Draw histograms of the classes along one direction, and the boundary of two."""
     from matplotlib.patches import Patch
 
     bins = np.histogram_bin_edges(along, bins=min(40, max(8, int(np.sqrt(len(along))))))
@@ -140,7 +140,7 @@ def _densities(
             canvas.ax.plot(fine, curve, style, color=colour, linewidth=2)
     border = _border(model, X, along)
     if border is not None:
-        line = canvas.ax.axvline(border, color=canvas.ink, linewidth=1.4, label="border")
+        line = canvas.ax.axvline(border, color=canvas.ink, linewidth=1.4, label="boundary")
         handles.append(line)
     name = "Rows along the discriminant direction\n(curves: normal, each with its mean and sd)"
     canvas.name(title=name if title is None else title, x="direction 1", y="density of each class")
@@ -149,7 +149,7 @@ def _densities(
 
 
 def _border(model: Any, X: Any, along: Floats) -> float | None:
-    """Where the score of two classes, a straight line along the direction, is zero."""
+    """Return the boundary of two classes along the direction."""
     if len(getattr(model, "classes_", ())) != 2 or not hasattr(model, "decision_function"):
         return None
     far = [int(along.argmin()), int(along.argmax())]

@@ -1,4 +1,4 @@
-"""The reject option: which rows are too doubtful to decide, and what that buys.
+"""The reject option: the rejected region, and error against coverage.
 
 Along a feature: posteriors of all classes, and the band where the model decides nothing. With every
 error costing 1 and rejecting costing c, that is where no posterior reaches 1 - c.
@@ -20,8 +20,8 @@ from discriminant.decision.actions import REJECT, Reject, exceeds
 from discriminant.decision.curves import RiskCoverage, risk_coverage
 from discriminant.errors import PlotError, PosteriorError, merge_warnings
 from discriminant.report.plots.boundary import (
+    bisect_edges,
     decided_over,
-    halved,
     held_words,
     known_labels,
     some_rows,
@@ -47,7 +47,7 @@ def plot_reject(
     most: int = 600,
     title: str | None = None,
 ) -> Axes:
-    """The band that a Decision rejects, or error against the share that is decided.
+    """Plot the region that a Decision rejects, or the risk-coverage curve.
 
     Parameters
     ----------
@@ -87,7 +87,7 @@ def plot_reject(
 
 
 def bands_of(model: Any, plane: Plane, places: Floats) -> list[tuple[float, float]]:
-    """Intervals of the feature within which the model rejects, ends found by halving."""
+    """Return the intervals of the feature that are rejected; ends by bisection."""
     actions: list[Any] = [REJECT]
     decide = decided_over(model, plane, actions)
 
@@ -96,7 +96,7 @@ def bands_of(model: Any, plane: Plane, places: Floats) -> list[tuple[float, floa
 
     here = rejects(places[:, None])
     turns = np.flatnonzero(np.diff(here))
-    ends = halved(rejects, places[turns, None], places[turns + 1, None], here[turns])[:, 0]
+    ends = bisect_edges(rejects, places[turns, None], places[turns + 1, None], here[turns])[:, 0]
     first, last = places[:1][here[:1] == 1], places[-1:][here[-1:] == 1]
     found = np.concatenate([first, ends, last]).reshape(-1, 2)
     return [(float(low), float(high)) for low, high in found]
@@ -151,7 +151,7 @@ def _shade(canvas: Canvas, band: tuple[float, float]) -> Any:
 
 
 def _limit(canvas: Canvas, model: Any) -> list[Any]:
-    """The posterior below which rows are rejected, where that is one number for all classes."""
+    """Return the posterior threshold of rejection, if it is the same for all classes."""
     options = [getattr(model, name, None) for name in ("reject", "cost", "threshold")]
     if options[0] is None or options[1] is not None or options[2] is not None:
         return []
@@ -176,9 +176,7 @@ def _draw_curve(
     canvas: Canvas, curve: RiskCoverage, reject: float | None, title: str | None, words: str
 ) -> Axes:
     look: dict[str, Any] = {"color": canvas.colour(0), "linewidth": 2, "where": "post"}
-    handles = canvas.ax.step(
-        curve.coverage, curve.risk, **look, label="decided, least doubtful first"
-    )
+    handles = canvas.ax.step(curve.coverage, curve.risk, **look, label="most certain rows first")
     whole = f"all rows: {curve.risk[-1]:.3g}"
     (dot,) = canvas.ax.plot(
         [1.0], curve.risk[-1:], "o", color=canvas.colour(0), label=whole, clip_on=False, zorder=4

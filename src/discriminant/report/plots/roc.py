@@ -1,4 +1,4 @@
-"""ROC curves with what is known of them.
+"""ROC curves with confidence bands, areas and thresholds.
 
 The curve is `assessment.roc`, the interval of its area DeLong's (`assessment.auc`). The band says
 how sure the curve itself is. At a threshold, of m positive rows TP are called positive, and FP of n
@@ -48,7 +48,7 @@ def plot_roc(
     sample_weight: Any = None,
     title: str | None = None,
 ) -> Axes:
-    """True against false positive rate over all thresholds, with intervals.
+    """Plot the true against the false positive rate over all thresholds, with intervals.
 
     Parameters
     ----------
@@ -104,7 +104,7 @@ def plot_roc(
 def roc_band(
     curve: Roc, weights: tuple[float, float], *, level: float
 ) -> tuple[Floats, Floats, Floats]:
-    """(m,) false positive rates, and least and largest true positive rate there."""
+    """Return (m,) false positive rates with the limits of the true positive rate."""
     P, N = weights
     each = np.sqrt(level)
     up = wilson((curve.tpr * P, np.full(len(curve.tpr), P)), each)
@@ -120,7 +120,7 @@ def roc_band(
 def _curves(
     y: Any, scores: Any, options: dict[str, Any], interval: float | None, classes: Any
 ) -> dict[str, tuple[Roc, AUC]]:
-    """Curve and area of each model, or of each class."""
+    """Return curve and area of each model, or of each class."""
     if interval is not None:
         interval = check_level(interval, "interval")
     if isinstance(scores, Mapping) and not scores:
@@ -137,7 +137,7 @@ def _curves(
 
 
 def _by_class(y: Any, scores: Any, options: dict[str, Any], classes: Any) -> dict[str, Any]:
-    """The column of each class against all others; of two classes, or where one is named, its."""
+    """Return the scores of each class against the rest; for two classes, of the positive one."""
     named = list(getattr(scores, "columns", ())) or None
     given = classes if classes is not None else encode_labels(y)[0] if named is None else named
     names, columns = np.asarray(given).tolist(), np.asarray(scores).T
@@ -157,7 +157,7 @@ def _by_class(y: Any, scores: Any, options: dict[str, Any], classes: Any) -> dic
 
 
 def _weights(y: Any, sample_weight: Any, positive: Any) -> tuple[float, float]:
-    """How many rows are positive, and how many are not."""
+    """Return the numbers of positive and negative rows."""
     if isinstance(y, Ranking):
         steps = y.steps()
         return float(steps.positive.sum()), float(steps.negative.sum())
@@ -167,7 +167,7 @@ def _weights(y: Any, sample_weight: Any, positive: Any) -> tuple[float, float]:
 
 
 def _marks(curve: Roc, thresholds: Any) -> npt.NDArray[np.intp]:
-    """Places on the curve: the last whose threshold is at least the one asked for."""
+    """Return the points of the curve at the requested thresholds."""
     if thresholds is None:
         return np.zeros(0, dtype=np.intp)
     if isinstance(thresholds, str):
@@ -195,7 +195,7 @@ def _draw_curve(canvas: Canvas, curve: Roc, code: int, label: str) -> Any:
 def _draw_marks(
     canvas: Canvas, curve: Roc, marked: npt.NDArray[np.intp], code: int, *, words: bool
 ) -> None:
-    """Points at thresholds, with the thresholds beside them."""
+    """Draw the points at thresholds with their labels."""
     ax = canvas.ax
     at = curve.fpr[marked], curve.tpr[marked]
     look = {"s": 54, "facecolor": canvas.colour(code), "edgecolor": canvas.ink, "zorder": 4}

@@ -1,13 +1,4 @@
-"""Rows in the plane of the first two directions, or along a single one.
-
-Standardised coefficients with their intervals, one line a feature and class.
-
-The ROC curve, with a point that can be moved, and the risk-coverage curve.
-
-Errors of models with their intervals, one line a model.
-
-The loss of RDA over pooling and shrinkage, as a map: strong colours are low losses.
-"""
+"""Figures of the report page: projections, coefficients, curves, intervals and the RDA surface."""
 
 from __future__ import annotations
 
@@ -49,7 +40,7 @@ _HEAD = 30.0
 
 
 def draw_coefficients(coefficients: CoefficientsFacts, codes: dict[str, int]) -> Svg:
-    """Dots with bars about zero; `codes` are the codes of classes, for their colours."""
+    """Draw coefficients with their intervals; `codes` choose the colours of classes."""
     rows = coefficients["rows"]
     features = list(dict.fromkeys(row["feature"] for row in rows))
     ends = [abs(end) for row in rows for end in (row["low"], row["high"], row["value"]) if end]
@@ -65,7 +56,7 @@ def draw_coefficients(coefficients: CoefficientsFacts, codes: dict[str, int]) ->
         own = [row for row in rows if row["feature"] == feature]
         for j, row in enumerate(own):
             parts.append(_bar(row, top + _HEAD + _LINE * (j + 0.5), scale, codes))
-    parts.append(text((WIDTH / 2, foot + 38), "for one typical step up", "middle", "axis"))
+    parts.append(text((WIDTH / 2, foot + 38), "per standard deviation", "middle", "axis"))
     title = f"Standardised coefficients of {len(features)} features"
     return figure("coefficients", foot + 48, *parts, title=title)
 
@@ -87,7 +78,7 @@ _CURVE_LEFT, _CURVE_TOP, _CURVE_RIGHT, _CURVE_FOOT = 62.0, 10.0, WIDTH - 12.0, 4
 
 
 def draw_roc(roc: RocFacts) -> Svg:
-    """Share of positives found against share of others called positive."""
+    """Draw the ROC curve."""
     across, up = (
         Scale(0.0, 1.0, _CURVE_LEFT, _CURVE_RIGHT),
         Scale(0.0, 1.0, _CURVE_FOOT, _CURVE_TOP),
@@ -102,14 +93,14 @@ def draw_roc(roc: RocFacts) -> Svg:
         path([*places, (across(1), up(0))], "under", closed=True),
         path(places, "curve"),
         _point(places[roc["start"]]),
-        *_sides("others called positive by mistake", "positives found", _CURVE_FOOT),
+        *_sides("false positive rate", "true positive rate", _CURVE_FOOT),
     ]
     drawn = figure("roc", _CURVE_FOOT + 48, *parts, title="ROC curve; the threshold can be dragged")
     return _with_frame(drawn, across, up)
 
 
 def draw_coverage(curve: dict[str, Any], at: tuple[float | None, float | None]) -> Svg:
-    """How often decided rows are wrong against the share that is decided."""
+    """Draw the risk-coverage curve."""
     foot = 250.0
     top = max([*curve["risk"], at[1] or 0.0, 1e-3])
     across, up = (
@@ -122,7 +113,7 @@ def draw_coverage(curve: dict[str, Any], at: tuple[float | None, float | None]) 
     parts += [path(area, "under", closed=True), path(places, "curve")]
     if at[0] is not None and at[1] is not None:
         parts.append(_point((across(at[0]), up(at[1]))))
-    parts += _sides("share of rows that is decided", "of these, wrong", foot)
+    parts += _sides("coverage (share of rows not rejected)", "error", foot)
     drawn = figure("coverage", foot + 48, *parts, title="Risk–coverage curve")
     return _with_frame(drawn, across, up)
 
@@ -147,7 +138,7 @@ def _sides(across: str, up: str, foot: float) -> list[Svg]:
 
 
 def _with_frame(drawn: Svg, across: Scale, up: Scale) -> Svg:
-    """Where the axes lie and what they hold, for the script that moves the point."""
+    """Return the position and range of the axes, for the script that moves the point."""
     ends = (across.low, across.high, across.start, across.stop, up.low, up.high, up.start, up.stop)
     frame = " ".join(f"{end:.6g}" for end in ends)
     return Svg(drawn.replace("<svg ", f'<svg data-frame="{frame}" ', 1))
@@ -157,7 +148,7 @@ _ROW = 40.0
 
 
 def draw_intervals(comparison: ComparisonFacts, *, weighted: bool = False) -> Svg:
-    """A dot for each error and a bar for its interval; the model taken stands out."""
+    """Draw the error of each model with its interval; the selected model is highlighted."""
     models = sorted(comparison["models"], key=lambda model: model["error"] or 0.0)
     ends = [model["error_high"] or model["error"] or 0.0 for model in models]
     base = comparison["baseline"]
@@ -173,7 +164,7 @@ def draw_intervals(comparison: ComparisonFacts, *, weighted: bool = False) -> Sv
     parts.append(
         text(
             (WIDTH / 2, foot + 38),
-            f"share of {'the weight of ' if weighted else ''}held-out rows given to a wrong class",
+            f"{'weighted ' if weighted else ''}error on held-out rows",
             "middle",
             "axis",
         )
@@ -183,7 +174,7 @@ def draw_intervals(comparison: ComparisonFacts, *, weighted: bool = False) -> Sv
 
 
 def shows_baseline(comparison: ComparisonFacts) -> bool:
-    """Whether there is room for the line of always saying the most frequent class."""
+    """Whether the baseline error fits into the plot."""
     ends = [model["error_high"] or model["error"] or 0.0 for model in comparison["models"]]
     base = comparison["baseline"]
     return base is not None and base <= 1.6 * max(ends)
@@ -208,7 +199,7 @@ _NAMED = 15  # classes whose names are written at their means
 
 
 def draw_space(space: SpaceFacts) -> Svg:
-    """The projection: a plane where there are two directions, counts along one otherwise."""
+    """Draw the projection: a scatter plot of two directions, or histograms along one."""
     return _plane(space) if len(space["axes"]) == 2 else _along(space)
 
 
@@ -225,13 +216,13 @@ def _plane(space: SpaceFacts) -> Svg:
     else:
         parts += _numbers(space, across, up)
     parts.append(text(((_LEFT + _RIGHT) / 2, foot + 36), "direction 1", "middle", "axis"))
-    parts.append(text((_LEFT, _TOP - 9), "direction 2, upwards", kind="axis"))
+    parts.append(text((_LEFT, _TOP - 9), "direction 2", kind="axis"))
     title = f"{len(space['points'])} rows in the plane of the first two directions"
     return figure("space", foot + 46, *parts, title=title)
 
 
 def _scales(space: SpaceFacts) -> tuple[Scale, Scale]:
-    """Frames of what is drawn; both directions have one unit, unless that makes a ribbon."""
+    """Return the scales of the axes; both have the same unit unless the plot would be too flat."""
     corners = np.concatenate([np.array(region["polygon"]) for region in space["regions"]])
     (left, low), (right, high) = corners.min(axis=0), corners.max(axis=0)
     wide = _RIGHT - _LEFT
@@ -258,7 +249,7 @@ def _ellipse(ellipse: EllipseFacts, across: Scale, up: Scale) -> Svg:
 
 
 def _names(space: SpaceFacts, across: Scale, up: Scale) -> list[Svg]:
-    """Names on top of the ellipses, where few rows are; one that would overlap moves down."""
+    """Draw class names above the ellipses; names that would overlap are moved down."""
     tops = [mean[1] for mean in space["means"]]
     for ellipse in space["ellipses"]:
         (_, ay), (_, by) = ellipse["axes"]
@@ -286,7 +277,7 @@ def _numbers(space: SpaceFacts, across: Scale, up: Scale) -> list[Svg]:
 
 
 def _along(space: SpaceFacts) -> Svg:
-    """A histogram for each class above the one line, and the borders."""
+    """Draw a histogram for each class and the decision boundaries."""
     bins = space.get("bins", {"edges": [0.0, 1.0], "counts": []})
     edges, counts = bins["edges"], bins["counts"]
     totals = [max(float(np.sum(count)), 1e-12) for count in counts]
@@ -318,7 +309,7 @@ _SAME = 1e-9  # relative difference of losses that are the same
 
 
 def draw_surface(surface: SurfaceFacts) -> Svg:
-    """A cell for each candidate; a ring around the one taken."""
+    """Draw a cell for each candidate, with a ring around the best."""
     P, S = len(surface["pooling"]), len(surface["shrinkage"])
     wide, tall = (WIDTH - _SURFACE_LEFT - 8) / S, min((WIDTH - _SURFACE_LEFT - 8) / P, 30.0)
     depth = _depths(surface)
@@ -369,7 +360,7 @@ def draw_surface(surface: SurfaceFacts) -> Svg:
 def _cell(
     surface: SurfaceFacts, p: int, s: int | None, box: tuple[float, ...], depth: float
 ) -> Svg:
-    """The cell of a candidate, or of all shrinkages (None)."""
+    """Draw the cell of a candidate, or of all shrinkages (None)."""
     shrinkage = "any shrinkage" if s is None else f"shrinkage {surface['shrinkage'][s]}"
     loss, error = surface["log_loss"][p][s or 0], surface["error"][p][s or 0]
     said = (
@@ -390,7 +381,7 @@ def _cell(
 
 
 def _depths(surface: SurfaceFacts) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
-    """(P, S) from 0.04 for the worst to 1 for the best, by rank: losses spread over decades.
+    """Return (P, S) colours by rank, from 0.04 (worst) to 1 (best), since losses span decades.
 
     Losses that a rounding tells apart have one rank.
     """

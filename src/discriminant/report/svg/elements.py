@@ -33,7 +33,7 @@ SHAPES = (
 
 
 class Svg(str):
-    """Markup that is done: a template takes it as it is."""
+    """Markup that templates insert without escaping."""
 
     __slots__ = ()
 
@@ -42,7 +42,7 @@ class Svg(str):
 
 
 def element(tag: str, *children: str, **attributes: object) -> Svg:
-    """One element; `_` in a name of an attribute stands for `-`, and texts are escaped.
+    """Return one element; `_` in attribute names becomes `-`, and texts are escaped.
 
     >>> element("text", "a < b", x=1.0, text_anchor="end")
     '<text x="1" text-anchor="end">a &lt; b</text>'
@@ -57,7 +57,7 @@ def element(tag: str, *children: str, **attributes: object) -> Svg:
 
 
 def figure(kind: str, height: float, *children: str, title: str, width: float = WIDTH) -> Svg:
-    """The whole drawing, with what a screen reader says of it."""
+    """Return a complete figure with its title for screen readers."""
     return element(
         "svg",
         element("title", title),
@@ -70,14 +70,14 @@ def figure(kind: str, height: float, *children: str, title: str, width: float = 
 
 
 def text(at: tuple[float, float], words: object, anchor: str = "start", kind: str = "") -> Svg:
-    """Words at a place."""
+    """Return text at a position."""
     return element("text", str(words), x=at[0], y=at[1], text_anchor=anchor, class_=kind or None)
 
 
 def name_text(
     at: tuple[float, float], name: object, anchor: str = "start", kind: str = "", longest: int = 30
 ) -> Svg:
-    """A name that somebody gave: shown safely, in full where one points at it."""
+    """Return an untrusted name, shortened, with the full name as a tooltip."""
     inside = element("tspan", shown(name, longest), class_="name")
     full = element("title", shown(name, 300))
     place = {"x": at[0], "y": at[1], "text_anchor": anchor}
@@ -85,41 +85,41 @@ def name_text(
 
 
 def line(start: tuple[float, float], end: tuple[float, float], kind: str) -> Svg:
-    """A straight line."""
+    """Return a straight line."""
     return element("line", x1=start[0], y1=start[1], x2=end[0], y2=end[1], class_=kind)
 
 
 def path(points: Sequence[tuple[float, float]], kind: str, *, closed: bool = False) -> Svg:
-    """A line through points."""
+    """Return a line through points."""
     places = "L".join(f"{_short(x)} {_short(y)}" for x, y in points)
     return element("path", d=f"M{places}{'Z' if closed else ''}", class_=kind)
 
 
 def mark(at: tuple[float, float], code: int, kind: str = "") -> Svg:
-    """The sign of a class."""
+    """Return the marker of a class."""
     names = f"{colour(code)} {kind}".strip()
     return element("use", href=f"#{shape(code)}", x=at[0], y=at[1], class_=names)
 
 
 def symbols() -> Svg:
-    """The shapes that `mark` refers to, once a page."""
+    """Return the marker shapes that `mark` refers to, once per page."""
     parts = [element("path", id=f"s{i}", d=d) for i, d in enumerate(SHAPES)]
     return element("svg", element("defs", *parts), width=0, height=0, aria_hidden="true")
 
 
 def colour(code: int) -> str:
-    """Class of the style sheet for the colour of a class."""
+    """Return the CSS class for the colour of a class."""
     return f"k{code % COLOURS}"
 
 
 def shape(code: int) -> str:
-    """Shape of a class; when colours come round again, shapes are shifted by one."""
+    """Return the marker shape of a class; shapes shift when the colours repeat."""
     return f"s{(code + code // COLOURS) % COLOURS}"
 
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """From numbers low..high to places start..stop."""
+    """Linear scale from values low..high to positions start..stop."""
 
     low: float
     high: float
@@ -132,7 +132,7 @@ class Scale:
         return self.start + part * (self.stop - self.start)
 
     def ticks(self, most: int = 6) -> list[float]:
-        """Round numbers between low and high.
+        """Return round numbers between low and high.
 
         >>> Scale(0.0, 0.37, 0.0, 1.0).ticks(4)
         [0.0, 0.1, 0.2, 0.3]
@@ -148,7 +148,7 @@ class Scale:
         return [round(i * step, 12) + 0.0 for i in range(first, last + 1)]
 
     def says(self, most: int = 6) -> Says:
-        """How to write its ticks: all with as many decimal places as the finest needs.
+        """Return a formatter that gives all ticks the same number of decimal places.
 
         >>> Scale(0.0, 1.0, 0.0, 1.0).says(4)(0.5), Scale(-9.0, 9.0, 0.0, 1.0).says(4)(-5)
         ('0.50', '−5')
@@ -161,7 +161,7 @@ class Scale:
 
 
 def as_percent(scale: Scale, most: int = 6) -> Says:
-    """How to write the ticks of shares.
+    """Return a formatter for ticks that are percentages.
 
     >>> as_percent(Scale(0.0, 0.06, 0.0, 1.0))(0.01)
     '1%'
@@ -173,7 +173,7 @@ def as_percent(scale: Scale, most: int = 6) -> Says:
 def axis_across(
     scale: Scale, top: float, bottom: float, says: Says | None = None, most: int = 6
 ) -> list[Svg]:
-    """Lines and numbers of an axis along the foot."""
+    """Return grid lines and tick labels of the horizontal axis."""
     found, says = [], says or scale.says(most)
     for value in scale.ticks(most):
         x = scale(value)
@@ -187,7 +187,7 @@ def axis_across(
 def axis_up(
     scale: Scale, left: float, right: float, says: Says | None = None, most: int = 5
 ) -> list[Svg]:
-    """Lines and numbers of an axis along the left side."""
+    """Return grid lines and tick labels of the vertical axis."""
     found, says = [], says or scale.says(most)
     for value in scale.ticks(most):
         y = scale(value)

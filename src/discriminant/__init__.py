@@ -66,25 +66,25 @@ _HOMES = {
 }
 __all__ = [*_HOMES]
 
-# Rooms that share their name with a function. Loaded now, while they are next to nothing, they do
-# not take that name later: `discriminant.moments` is the function, whatever else is imported.
-for _room in ("export", "moments", "study"):
-    import_module(f"discriminant.{_room}")
-    globals().pop(_room)
+# Packages that share their name with a function are imported now, while that costs little, so that
+# a later import does not replace the function: `discriminant.moments` is always the function.
+for _package in ("export", "moments", "study"):
+    import_module(f"discriminant.{_package}")
+    globals().pop(_package)
 
 
 def __getattr__(name: str) -> Any:
-    """Everything is imported when it is first named, so that `import discriminant` is quick."""
+    """Import a public name when it is first used, so that `import discriminant` is fast."""
     if name not in _HOMES:
         raise AttributeError(f"module 'discriminant' has no attribute {name!r}")
-    found = getattr(import_module(f"discriminant.{_HOMES[name]}"), name)
-    if isfunction(found):
+    value = getattr(import_module(f"discriminant.{_HOMES[name]}"), name)
+    if isfunction(value):
         from discriminant.errors.foreign_options import named_options
 
-        found = named_options(found)
-        found.__module__ = __name__  # where pickle finds it
-    globals()[name] = found
-    return found
+        value = named_options(value)
+        value.__module__ = __name__  # where pickle finds it
+    globals()[name] = value
+    return value
 
 
 def __dir__() -> list[str]:

@@ -1,12 +1,12 @@
-"""Every estimator of the package, once: its name, its module and what the rest needs to know of it.
+"""Every estimator of the package, once: its name, its module and what other modules need to know.
 
-`discriminant.__init__` takes the public names from here, `store` the classes that a file may hold,
+`discriminant.__init__` reads the public names from here, `store` the classes that files may hold,
 `study` and the report the models to compare and their descriptions, the tests and the documentation
-the list of estimators. The module imports nothing of the package, so that every other may read it.
+the list of estimators. This module imports nothing of the package, so that every other may read it.
 
 A new estimator is one `Estimator` in `ESTIMATORS`. `values` names the classes that its files hold
-beside those in `SHARED_VALUES`: its rule, for instance. `candidates` are the configurations that a
-study compares, with their place in the order of simplicity:
+besides those in `SHARED_VALUES`: its rule, for instance. `candidates` are the configurations that a
+study compares, with their rank in simplicity:
 
     1  one mean per class                 2  linear boundaries
     3  one scale per feature and class    4  between linear and quadratic boundaries

@@ -413,7 +413,7 @@ WIDE = np.zeros((3, 200))
             {},
             pd.DataFrame({"a": [-1.0, 1.0], "a^2": [1.0, 2.0]}),
             ColumnNamesError,
-            r"'a\^2'.*1 and",
+            r"'a\^2'.*1, ",
         ),
     ],
 )

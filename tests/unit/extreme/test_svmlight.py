@@ -219,7 +219,7 @@ def test_svmlight_in_blocks_is_svmlight_at_once(tmp_path, first):
 @pytest.mark.parametrize("size", [8, 1 << 20])
 def test_a_fault_of_svmlight_in_blocks_is_told_with_its_line(file, size):
     path = file("0 1:1\n1 2:1\n\n0 9:1\n")
-    with pytest.raises(SparseFileError, match=r"line 4: feature 9, where there are 3"):
+    with pytest.raises(SparseFileError, match=r"line 4: feature 9, but there are 3"):
         list(svmlight_blocks(path, features=3, size=size))
 
 
@@ -245,8 +245,8 @@ def test_comments_queries_and_empty_lines_are_no_part_of_svmlight_rows(file):
         ("-1 2 3\n", r"line 1: the header should be"),
         ("3 2 2\n0 0:1\n1 1:1\n", r"states 3 rows, but the file ends after 2"),
         ("1 2 2\n0 0:1\n\n1 1:1\n", r"line 4: one row more than the 1 "),
-        ("2 2 2\n0 0:1\n2 1:1\n", r"line 3: label 2, where there are 2 labels, 0 to 1"),
-        ("2 2 2\n0 0:1\n1 2:1\n", r"line 3: feature 2, where there are 2 features, 0 to 1"),
+        ("2 2 2\n0 0:1\n2 1:1\n", r"line 3: label 2, but there are 2 labels, 0 to 1"),
+        ("2 2 2\n0 0:1\n1 2:1\n", r"line 3: feature 2, but there are 2 features, 0 to 1"),
         ("", r"is empty: it should begin with a header, 'rows features labels'"),
         ("\n1 0:1\n", r"line 1: the header should be 'rows features labels'.* is ''"),
         ("1 2 2\n-1 0:1\n", r"line 2: label '-1', but labels are numbers counted from 0"),
@@ -257,7 +257,7 @@ def test_comments_queries_and_empty_lines_are_no_part_of_svmlight_rows(file):
         ("1 2 2\n1 1:1 0:2 1:1\n", r"line 2: feature 1 occurs twice"),
         ("1 2 2\n1 0:nan\n", r"line 2: feature 0 is 'nan', which is not a finite number"),
         ("1 2 2\n1 0:1e999\n", r"line 2: feature 0 is '1e999', which is not a finite"),
-        ("1 2 2\n1 0:1,5\n", r"line 2: '0:1,5' instead of feature:value should"),
+        ("1 2 2\n1 0:1,5\n", r"line 2: '0:1,5' instead of feature:value"),
         ("1 2 2\n1 0:\n", r"line 2: '0:' instead of feature:value"),
         ("1 2 2\n1, 0 0:1\n", r"line 2: '' instead of the number of a label"),
         ("1 2 2\n1 0 0:1\n", r"line 2: '0' instead of feature:value"),
@@ -265,7 +265,7 @@ def test_comments_queries_and_empty_lines_are_no_part_of_svmlight_rows(file):
         ("1 2 2\ncat 0:1\n", r"line 2: 'cat' instead of the number of a label"),
         ("1 2 2\n99999999999 0:1\n", r"line 2: '99999999999' instead of the number of a label"),
         ("1 2 2\n1 0:1\0\n", r"line 2: '0:1\\x00' instead of"),
-        ("1 2 0\n1 0:1\n", r"line 2: label 1, where there are 0 labels"),
+        ("1 2 0\n1 0:1\n", r"line 2: label 1, but there are 0 labels"),
     ],
     ids=repr,
 )
@@ -286,9 +286,9 @@ def test_a_fault_far_down_is_told_with_the_line_of_the_file(file):
     [
         ("1 1:2\n1,2 1:3\n", {}, r"line 2: 2 labels, but each row should have one.*many=True"),
         ("1 1:2\n 1:3\n", {}, r"line 2: 0 labels"),
-        ("1 1:2\n1 4:3\n", {"features": 3}, r"line 2: feature 4, where there are 3 .* 1 to 3"),
-        ("1 1:2\n1 0:3\n", {"first": 1}, r"line 2: feature 0, where there are"),
-        ("1 1:2\n4 1:3\n", {"many": True, "labels": 3}, r"line 2: label 4, where there are 3"),
+        ("1 1:2\n1 4:3\n", {"features": 3}, r"line 2: feature 4, but there are 3 .* 1 to 3"),
+        ("1 1:2\n1 0:3\n", {"first": 1}, r"line 2: feature 0, but there are"),
+        ("1 1:2\n4 1:3\n", {"many": True, "labels": 3}, r"line 2: label 4, but there are 3"),
         ("nan 1:2\n", {}, r"line 1: 'nan' instead of a label, a finite number,"),
         ("-1 1:2\n", {"many": True}, r"line 1: label '-1', but labels are numbers counted from 0"),
         ("++1 1:2\n", {"many": True}, r"line 1: '\+\+1' instead of the number of a label"),
@@ -301,7 +301,7 @@ def test_faults_of_svmlight_are_told_with_their_line(file, text, options, words)
 
 
 def test_files_of_features_and_labels_of_different_length_are_told_apart(file):
-    with pytest.raises(SparseFileError, match=r"x has 2 rows and .*y has 1"):
+    with pytest.raises(SparseFileError, match=r"x has 2 rows but .*y has 1"):
         read_xmc(file("2 3\n0:1\n1:3\n", "x"), labels=file("1 4\n1:1\n", "y"))
 
 

@@ -114,5 +114,5 @@ def test_old_priors_may_be_told_by_label():
 
 
 def test_old_priors_by_label_need_to_know_the_columns():
-    with pytest.raises(PriorError, match=r"by label, 'a', 'b', .*pass classes="):
+    with pytest.raises(PriorError, match=r"by label \('a', 'b'\).*Pass classes="):
         estimated_prior(np.log([[0.5, 0.5]]), {"a": 0.5, "b": 0.5})

@@ -95,7 +95,7 @@ def test_rows_in_messages_are_numbered_as_in_the_source(csv):
 def test_no_label_at_all_is_an_error(csv):
     FRAME.assign(y=None).to_csv(csv, index=False)
     for read in (dd.open_source, dd.rows):
-        with pytest.raises(LabelError, match="'y' is missing in all 90 rows"):
+        with pytest.raises(LabelError, match="'y', the target, is missing in all 90 rows"):
             read(csv, target="y", missing="drop")
 
 

@@ -40,11 +40,11 @@ class FeatureSource:
 
     def groups(self) -> list[tuple[float, list[str]]]:
         """Categories by their number; those that are as unseen ones are left out."""
-        found: dict[float, list[str]] = {}
+        levels_by_number: dict[float, list[str]] = {}
         for level, value in self.values:
             if value != self.other:
-                found.setdefault(value, []).append(level)
-        return list(found.items())
+                levels_by_number.setdefault(value, []).append(level)
+        return list(levels_by_number.items())
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +134,7 @@ def _signs(column: Column, encoding: Encoding) -> tuple[str, str, str] | None:
 
 def _spelled(column: Column) -> dict[str, list[str]]:
     """Every level of a column, in every way that it may be written."""
-    found = {level: [level] for level in column.levels}
+    spellings = {level: [level] for level in column.levels}
     for text, level in other_spellings(column.levels).items():
-        found[level].append(text)
-    return found
+        spellings[level].append(text)
+    return spellings

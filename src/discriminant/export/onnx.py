@@ -331,8 +331,8 @@ def _cell(source: FeatureSource, level: str | None) -> float:
     missing = level == ""
     if source.kind == "missing":
         return float(missing)
-    found = source.fill if missing else source.other
-    return float("nan") if found is None else found
+    number = source.fill if missing else source.other
+    return float("nan") if number is None else number
 
 
 def _choices(choices: tuple[Any, ...], kinds: Any) -> tuple[npt.NDArray[Any], int]:

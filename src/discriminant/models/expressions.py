@@ -162,8 +162,8 @@ class Expression:
 
 def constant(values: Any) -> Expression:
     """Numbers that are the same for every row."""
-    found = np.atleast_1d(np.asarray(values, dtype=np.float64))
-    return Expression("constant", (), len(found), (found,))
+    numbers = np.atleast_1d(np.asarray(values, dtype=np.float64))
+    return Expression("constant", (), len(numbers), (numbers,))
 
 
 def stack(parts: Sequence[Expression]) -> Expression:
@@ -201,7 +201,7 @@ def share_subexpressions(outputs: Sequence[Expression]) -> list[Expression]:
 
 def topological_order(outputs: Sequence[Expression]) -> list[Expression]:
     """All expressions that the outputs need, each after its operands."""
-    found: dict[int, Expression] = {}
+    ordered: dict[int, Expression] = {}
 
     def visit(step: Expression) -> None:
         waiting: list[tuple[Expression, Iterator[Expression]]] = [(step, iter(step.operands))]
@@ -209,14 +209,14 @@ def topological_order(outputs: Sequence[Expression]) -> list[Expression]:
             here, rest = waiting[-1]
             below = next(rest, None)
             if below is None:
-                found.setdefault(id(here), here)
+                ordered.setdefault(id(here), here)
                 waiting.pop()
-            elif id(below) not in found:
+            elif id(below) not in ordered:
                 waiting.append((below, iter(below.operands)))
 
     for output in outputs:
         visit(output)
-    return list(found.values())
+    return list(ordered.values())
 
 
 def stored_ids(steps: Sequence[Expression]) -> set[int]:

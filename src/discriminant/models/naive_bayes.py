@@ -42,12 +42,12 @@ class LaplaceRule:
 
     def scores(self, features: Features) -> Floats:
         """(n, K) score of each class."""
-        found = self._deviations(features)
-        found += self.log_prior - self._height()
-        for rows in overflow_rows(found):
+        scores = self._deviations(features)
+        scores += self.log_prior - self._height()
+        for rows in overflow_rows(scores):
             far = relative_to_largest(*self._scaled(features[rows]))
-            found[rows] = far + (self.log_prior - self._height())
-        return found
+            scores[rows] = far + (self.log_prior - self._height())
+        return scores
 
     def expression(self, x: Expression, names: Sequence[str]) -> Expression:
         """(K,) scores as an expression of the features of one row."""
@@ -62,11 +62,11 @@ class LaplaceRule:
 
     def log_densities(self, features: Features) -> Floats:
         """(n, K) log p(x | class) in units of the anchor; -inf beyond float64."""
-        found = self._deviations(features)
-        found -= self._height()
-        for rows in overflow_rows(found):
-            found[rows] = scale_by_power(*self._scaled(features[rows])) - self._height()
-        return found
+        densities = self._deviations(features)
+        densities -= self._height()
+        for rows in overflow_rows(densities):
+            densities[rows] = scale_by_power(*self._scaled(features[rows])) - self._height()
+        return densities
 
     def _height(self) -> Floats:
         """(K,) sum of log 2 b_kj over the columns that count."""
@@ -85,12 +85,12 @@ class LaplaceRule:
     @np.errstate(over="ignore", invalid="ignore")
     def _deviations(self, features: Features) -> Floats:
         """(n, K) less the sum of deviations from the medians of a class, each over its scale."""
-        found = np.empty((features.shape[0], len(self.labels)))
-        for lo in range(0, len(found), _ROWS):
+        deviations = np.empty((features.shape[0], len(self.labels)))
+        for lo in range(0, len(deviations), _ROWS):
             offsets = self.anchor.offsets(dense(features[lo : lo + _ROWS]))
             for k, (median, scale) in enumerate(zip(self.median, self.scale, strict=True)):
-                found[lo : lo + _ROWS, k] = -(np.abs(offsets - median) / scale).sum(axis=1)
-        return found
+                deviations[lo : lo + _ROWS, k] = -(np.abs(offsets - median) / scale).sum(axis=1)
+        return deviations
 
 
 def fit_laplace(rows: ClassRows, *, prior: Floats) -> LaplaceRule:

@@ -67,28 +67,28 @@ class LinearRule:
 
     def scores(self, features: Features) -> Floats:
         """(n, K) score of each class."""
-        found = self._lines(features)
-        for rows in overflow_rows(found):
+        scores = self._lines(features)
+        for rows in overflow_rows(scores):
             scaled, power = self._scaled(features[rows])
             one = len(self.intercept) == 1
-            found[rows] = (scale_by_power if one else relative_to_largest)(scaled, power)
-        return found
+            scores[rows] = (scale_by_power if one else relative_to_largest)(scaled, power)
+        return scores
 
     def values(self, features: Features) -> Floats:
         """(n, m) linear predictors; infinite on overflow."""
-        found = self._lines(features)
-        for rows in overflow_rows(found):
-            found[rows] = scale_by_power(*self._scaled(features[rows]))
-        return found
+        values = self._lines(features)
+        for rows in overflow_rows(values):
+            values[rows] = scale_by_power(*self._scaled(features[rows]))
+        return values
 
     def finite_values(self, features: Features) -> Floats:
         """(n, m) linear predictors; rows that overflow are divided by a power of two."""
-        found = self._lines(features)
-        for rows in overflow_rows(found):
+        values = self._lines(features)
+        for rows in overflow_rows(values):
             scaled, power = self._scaled(features[rows])
             largest = np.frexp(scaled)[1].max(axis=1)
-            found[rows] = scale_by_power(scaled, np.minimum(power, _LARGEST - largest))
-        return found
+            values[rows] = scale_by_power(scaled, np.minimum(power, _LARGEST - largest))
+        return values
 
     def _scaled(self, features: Features) -> tuple[Floats, Powers]:
         """(n, m) lines divided by 2^power (n,)."""
@@ -103,11 +103,11 @@ class LinearRule:
         rows, above = features.shape[0], self.intercept[:, None]
         if rows <= _ROWS:
             return np.asarray((self.coef @ self.anchor.offsets(features[:]).T + above).T)
-        found = np.empty((len(above), rows))  # the scores of a class are contiguous
+        values = np.empty((len(above), rows))  # the scores of a class are contiguous
         for lo, hi in _spans(rows):
-            np.matmul(self.coef, self.anchor.offsets(features[lo:hi]).T, out=found[:, lo:hi])
-        found += above
-        return found.T
+            np.matmul(self.coef, self.anchor.offsets(features[lo:hi]).T, out=values[:, lo:hi])
+        values += above
+        return values.T
 
     def _sparse_scores(self, features: Features) -> Floats:
         """Scores of sparse rows, without making them dense."""
@@ -160,13 +160,13 @@ class QuadraticRule:
 
     def scores(self, features: Features) -> Floats:
         """(n, K) score of each class."""
-        found = self._distances(features)
-        found *= -0.5
-        found += self.constant
-        for rows in overflow_rows(found):
+        scores = self._distances(features)
+        scores *= -0.5
+        scores += self.constant
+        for rows in overflow_rows(scores):
             scaled, power = self._scaled(features[rows])
-            found[rows] = relative_to_largest(-0.5 * scaled, 2 * power) + self.constant
-        return found
+            scores[rows] = relative_to_largest(-0.5 * scaled, 2 * power) + self.constant
+        return scores
 
     def expression(self, x: Expression, names: Sequence[str]) -> Expression:
         """(K,) scores as an expression of the features of one row."""
@@ -192,11 +192,11 @@ class QuadraticRule:
 
     def distances(self, features: Features) -> Floats:
         """(n, K) squared Mahalanobis distance from each class mean, infinite beyond float64."""
-        found = self._distances(features)
-        for rows in overflow_rows(found):
+        distances = self._distances(features)
+        for rows in overflow_rows(distances):
             scaled, power = self._scaled(features[rows])
-            found[rows] = scale_by_power(scaled, 2 * power)
-        return found
+            distances[rows] = scale_by_power(scaled, 2 * power)
+        return distances
 
     def _scaled(self, features: Features) -> tuple[Floats, Powers]:
         """(n, K) squared distances divided by 4^power (n,)."""
@@ -214,12 +214,14 @@ class QuadraticRule:
             apart = self.anchor.offsets(features[:]) - self.mean[:, None]
             along = np.matmul(apart, self.stack)
             return np.asarray(np.vecdot(along, along).T)
-        found = np.empty((len(self.metrics), rows))  # the distances from a class are contiguous
+        distances = np.empty((len(self.metrics), rows))  # the distances from a class are contiguous
         for lo, hi in _spans(rows):
             offsets = np.ascontiguousarray(self.anchor.offsets(features[lo:hi]).T)  # (d, n)
             for k, metric in enumerate(self.metrics):
-                metric.write_squared_distances(offsets - self.mean[k][:, None], out=found[k, lo:hi])
-        return found.T
+                metric.write_squared_distances(
+                    offsets - self.mean[k][:, None], out=distances[k, lo:hi]
+                )
+        return distances.T
 
 
 def overflow_rows(scores: Floats) -> Iterator[npt.NDArray[np.intp]]:
@@ -274,9 +276,9 @@ class MeanRule:
     def posterior(self, features: Features) -> Floats:
         """(n, K) mean posteriors; NaN where a score is NaN."""
         scores = self.line.finite_values(features)
-        found = _two(scores) if len(self.labels) == 2 else _many(scores, len(self.labels))
-        found[np.isnan(scores).any(axis=1)] = np.nan
-        return found
+        posterior = _two(scores) if len(self.labels) == 2 else _many(scores, len(self.labels))
+        posterior[np.isnan(scores).any(axis=1)] = np.nan
+        return posterior
 
 
 def _counted_from(rule: LinearRule, anchor: Anchor) -> tuple[Floats, Floats]:

@@ -206,10 +206,10 @@ class Decoder:
         """A dtype of plain values; NumPy's dtype strings allow far more."""
         if not isinstance(text, str) or len(text) > 20 or text[1:2] not in tuple(_DTYPES):
             self._refuse("it has an array of no known type")
-        found = np.dtype(text)
-        if found.kind not in _DTYPES or found.hasobject or found.fields or found.subdtype:
+        dtype = np.dtype(text)
+        if dtype.kind not in _DTYPES or dtype.hasobject or dtype.fields or dtype.subdtype:
             self._refuse("it has an array of no known type")
-        return found
+        return dtype
 
     def _array(self, value: dict[str, Any]) -> npt.NDArray[Any]:
         name = value["array"]
@@ -321,9 +321,9 @@ class Encoder:
 
     def _items(self, values: Any, path: str) -> list[Any]:
         self._enter(values, path)
-        found = [self.value(value, f"{path}[{i}]") for i, value in enumerate(values)]
+        items = [self.value(value, f"{path}[{i}]") for i, value in enumerate(values)]
         self.within.pop()
-        return found
+        return items
 
     def _tuple(self, values: tuple[Any, ...], path: str) -> Any:
         if values and all(type(value) is str for value in values):
@@ -371,12 +371,12 @@ class Encoder:
         if moved:
             stored = stored.transpose([*axes, *range(values.ndim, stored.ndim)])
         self.arrays[name] = np.asarray(stored, order="C")
-        found: dict[str, Any] = {"array": name}
+        reference: dict[str, Any] = {"array": name}
         if moved:
-            found["axes"] = axes
+            reference["axes"] = axes
         if values.dtype not in NAMES:
-            found["dtype"] = values.dtype.str
-        return found
+            reference["dtype"] = values.dtype.str
+        return reference
 
     # --- objects ------------------------------------------------------------------------------
 

@@ -228,20 +228,20 @@ def _parsed(text: bytes, path: object, *, inner: bool = False) -> dict[str, Any]
 
 def _places(entries: dict[str, Any], start: int, size: int, path: object) -> tuple[ArrayEntry, ...]:
     """Where the arrays lie: one after the other, to the end of the file."""
-    found, end = [], start
+    places, end = [], start
     for name, entry in entries.items():
         place = _place(name, entry, start, path)
         if place.start != end:
             _refuse(path, f"array '{name[:100]}'", f"it starts at {place.start:,}, not {end:,}")
         end = place.stop
-        found.append(place)
+        places.append(place)
     if end > size:
         raise StoredFileError.damaged(
             path, size, f"it ends there, and its arrays should end at byte {end:,}"
         )
     if end < size:
         raise StoredFileError.damaged(path, end, f"{size - end:,} bytes follow its last array")
-    return tuple(found)
+    return tuple(places)
 
 
 def _place(name: str, entry: Any, start: int, path: object) -> ArrayEntry:
@@ -337,16 +337,16 @@ def read_header(file: BinaryIO, path: object) -> tuple[Header, bytes]:
 def read_arrays(file: BinaryIO, head: Header, first: bytes, path: object) -> dict[str, Any]:
     """Read the arrays into memory and verify the digest."""
     digest = _begun(head, first)
-    found = {}
+    arrays = {}
     for place in head.places:
         values = np.empty(place.shape, place.dtype)
         flat = values.reshape(-1).view(np.uint8).data
         for chunk in _chunks(flat):
             _fill(file, chunk, place, path)
             digest.update(chunk)
-        found[place.name] = values
+        arrays[place.name] = values
     _check(digest, head, path)
-    return found
+    return arrays
 
 
 def map_arrays(file: BinaryIO, head: Header, first: bytes, path: object) -> dict[str, Any]:
@@ -392,13 +392,13 @@ def _fill(file: BinaryIO, chunk: memoryview, place: ArrayEntry, path: object) ->
 
 
 def _exactly(file: BinaryIO, count: int, path: object) -> bytes:
-    found = b""
-    while len(found) < count:
-        more = file.read(count - len(found))
+    content = b""
+    while len(content) < count:
+        more = file.read(count - len(content))
         if not more:
             raise StoredFileError.damaged(path, file.tell(), "it ends there")
-        found += more
-    return found
+        content += more
+    return content
 
 
 def _stranger(first: bytes, path: object) -> StoredFileError:

@@ -94,17 +94,17 @@ def validate_prior(prior: npt.ArrayLike | Mapping[Any, Any], labels: Labels) -> 
     if isinstance(prior, Mapping):
         prior = _by_label(prior, labels.tolist())
     try:
-        found = np.asarray(prior, dtype=np.float64)
+        values = np.asarray(prior, dtype=np.float64)
     except (TypeError, ValueError):
         kind = f"of type {type(prior).__name__}"
         raise PriorError.not_numbers(kind, labels.tolist()) from None
-    if found.shape != labels.shape:
-        raise PriorError.of_length(found.size, labels.tolist())
-    for k in np.flatnonzero(~(np.isfinite(found) & (found > 0))):
-        raise PriorError.of_class(labels[k], float(found[k]))
-    if abs(found.sum() - 1.0) > 1e-6:
-        raise PriorError.of_sum(float(found.sum()))
-    return np.asarray(found / found.sum())
+    if values.shape != labels.shape:
+        raise PriorError.of_length(values.size, labels.tolist())
+    for k in np.flatnonzero(~(np.isfinite(values) & (values > 0))):
+        raise PriorError.of_class(labels[k], float(values[k]))
+    if abs(values.sum() - 1.0) > 1e-6:
+        raise PriorError.of_sum(float(values.sum()))
+    return np.asarray(values / values.sum())
 
 
 def _by_label(prior: Mapping[Any, Any], labels: list[Any]) -> list[Any]:
@@ -295,16 +295,16 @@ def scores_with_missing(
     gone = np.isnan(rows)
     patterns, which = np.unique(gone, axis=0, return_inverse=True)
     covariance = _shared_or_class_covariance(moments, family)
-    found = np.empty((len(rows), len(prior)))
+    scores = np.empty((len(rows), len(prior)))
     for code, pattern in enumerate(patterns):
         some = np.flatnonzero(which.ravel() == code)
         kept = np.flatnonzero(~pattern)
         if len(kept):
             rule = _rule_on_features(moments, covariance, kept, family=family, prior=prior)
-            found[some] = rule.scores(rows[np.ix_(some, kept)])
+            scores[some] = rule.scores(rows[np.ix_(some, kept)])
         else:
-            found[some] = np.log(prior)
-    return found
+            scores[some] = np.log(prior)
+    return scores
 
 
 def _shared_or_class_covariance(moments: ClassMoments, family: GaussianFamily) -> Floats:

@@ -172,9 +172,9 @@ def _to_edge(x: Floats, step: Floats, turned: npt.NDArray[np.bool_]) -> Floats:
     """Along a step to where the first of those that would change sign is zero."""
     places = np.flatnonzero(turned)
     shares = -x[places] / step[places]
-    found = x + shares.min() * step
-    found[places[shares == shares.min()]] = 0.0
-    return np.asarray(found)
+    edge = x + shares.min() * step
+    edge[places[shares == shares.min()]] = 0.0
+    return np.asarray(edge)
 
 
 _ARMIJO = 1e-4
@@ -199,10 +199,10 @@ class L1PenalisedLoss:
 
     def evaluate(self, theta: Floats, *, want: Want = "gradient") -> SubgradientPoint:
         """One pass over the rows."""
-        found = self.plain.evaluate(theta, want=want)
-        value = found.value + float((self.corner * np.abs(theta)).sum())
-        pull = subgradient(found.gradient, theta, self.corner)
-        return SubgradientPoint(theta, value, pull, found.curvature, found.slope, found.gradient)
+        point = self.plain.evaluate(theta, want=want)
+        value = point.value + float((self.corner * np.abs(theta)).sum())
+        pull = subgradient(point.gradient, theta, self.corner)
+        return SubgradientPoint(theta, value, pull, point.curvature, point.slope, point.gradient)
 
 
 class _ProximalTrace(Trace):
@@ -356,20 +356,20 @@ def _two_loops(
     pull: Floats, pairs: list[_Pair], scale: Floats, on: npt.NDArray[np.bool_]
 ) -> Floats:
     """(q, m) L-BFGS among some coordinates, as if there were no others."""
-    found, used, ratio = pull.copy(), list[tuple[Floats, Floats, float, float]](), 1.0
+    direction, used, ratio = pull.copy(), list[tuple[Floats, Floats, float, float]](), 1.0
     for pair in reversed(pairs):
         move, change = np.where(on, pair.move, 0.0), np.where(on, pair.change, 0.0)
         product, steep = float((move * change).sum()), float((change * change / scale).sum())
         if not product > 1e-10 * steep:
             continue
         ratio = ratio if used else product / steep
-        share = float((move * found).sum()) / product
-        found -= share * change
+        share = float((move * direction).sum()) / product
+        direction -= share * change
         used.append((move, change, product, share))
-    found *= ratio / scale
+    direction *= ratio / scale
     for move, change, product, share in reversed(used):
-        found += (share - float((change * found).sum()) / product) * move
-    return found
+        direction += (share - float((change * direction).sum()) / product) * move
+    return direction
 
 
 def _within_orthant(
@@ -530,18 +530,18 @@ def _descend(
         return proximal_gradient(objective, start, scale=scale, most=most, progress=progress)
     some = solver == "auto" and start.size <= _SOME
     patience = min(most, int(np.clip(start.size // 2, *_PATIENCE))) if some else most
-    found = orthant_lbfgs(objective, start, scale=scale, most=patience, progress=progress)
-    left = most - found.passes
-    if found.converged or not some or left < 1:
-        return found
+    first = orthant_lbfgs(objective, start, scale=scale, most=patience, progress=progress)
+    left = most - first.passes
+    if first.converged or not some or left < 1:
+        return first
     rest = proximal_newton(
         objective,
-        found.theta,
+        first.theta,
         most=left,
-        progress=shift_progress(progress, found.passes),
+        progress=shift_progress(progress, first.passes),
         goal=goal,
     )
-    return replace(rest, path=found.path + rest.path)
+    return replace(rest, path=first.path + rest.path)
 
 
 def _steepness(objective: L1PenalisedLoss, share: Floats) -> Floats:
@@ -567,12 +567,12 @@ def _settled(theta: Floats, free: int, *, lasso: bool) -> Floats:
     m = theta.shape[1]
     if m == 1:
         return theta
-    found = theta.copy()
-    found[:free] -= found[:free].mean(axis=1, keepdims=True)
+    shifted_theta = theta.copy()
+    shifted_theta[:free] -= shifted_theta[:free].mean(axis=1, keepdims=True)
     if lasso and m % 2 == 0:
-        middle = np.sort(found[free:], axis=1)[:, m // 2 - 1 : m // 2 + 1]
-        loose = (middle[:, 0] < middle[:, 1]) & ((found[free:] == 0).sum(axis=1) < 2)
+        middle = np.sort(shifted_theta[free:], axis=1)[:, m // 2 - 1 : m // 2 + 1]
+        loose = (middle[:, 0] < middle[:, 1]) & ((shifted_theta[free:] == 0).sum(axis=1) < 2)
         for j in np.flatnonzero(loose):
-            shifted = [found[free + j] - median for median in middle[j]]
-            found[free + j] = min(shifted, key=lambda row: float(row @ row))
-    return found
+            shifted = [shifted_theta[free + j] - median for median in middle[j]]
+            shifted_theta[free + j] = min(shifted, key=lambda row: float(row @ row))
+    return shifted_theta

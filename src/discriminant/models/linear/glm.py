@@ -100,10 +100,10 @@ def minimise_on_boundary(
         if not last.converged:
             return BoundaryResult(last, touched=False, passes=passes)
     if last.point.slope.least > _NEAR:
-        found = least(0.0)
-        passes += found.passes
-        if found.converged:
-            return BoundaryResult(found, touched=False, passes=passes)
+        inside = least(0.0)
+        passes += inside.passes
+        if inside.converged:
+            return BoundaryResult(inside, touched=False, passes=passes)
     return _end(objective, places[-3:], last, passes)
 
 
@@ -138,12 +138,12 @@ class RescaledObjective:
 
     def evaluate(self, theta: Floats, *, want: Want = "gradient") -> Point:
         """One pass over the rows."""
-        found = self.objective.evaluate(theta, want=want)
-        curvature = None if found.curvature is None else found.curvature / self.unit
+        point = self.objective.evaluate(theta, want=want)
+        curvature = None if point.curvature is None else point.curvature / self.unit
         return replace(
-            found,
-            value=found.value / self.unit,
-            gradient=found.gradient / self.unit,
+            point,
+            value=point.value / self.unit,
+            gradient=point.gradient / self.unit,
             curvature=curvature,
         )
 
@@ -192,16 +192,16 @@ def _by_pairs(
 ) -> OptimisationResult:
     """Where the expected curvature is far from the observed one: corrected by what passes find."""
     guess, done = exact_curvature(first.point), first.passes
-    found = lbfgs(
+    corrected = lbfgs(
         objective,
         first.point.theta,
         sketch=lambda point: guess,
         most=most - done,
         progress=shift_progress(progress, done),
     )
-    told = shift_progress(progress, done + found.passes)
-    rest = newton_descent(objective, found.theta, most=1, progress=told)
-    return replace(rest, path=found.path + rest.path)
+    told = shift_progress(progress, done + corrected.passes)
+    rest = newton_descent(objective, corrected.theta, most=1, progress=told)
+    return replace(rest, path=corrected.path + rest.path)
 
 
 def _edged(objective: PenalisedLoss) -> bool:
@@ -470,10 +470,10 @@ def fit_null(problem: GLMProblem) -> OptimisationResult:
     up = -1.0 if problem.deviance.link == "log" else 1.0  # where every row has a mean
     for step in (0.0, 1.0, 2.0, 4.0, 8.0, 16.0):
         start = np.full((1, 1), begin + up * step * spread)
-        found = newton_descent(RescaledObjective(objective, unit), start)
-        if np.isfinite(found.path[0]):
+        fit = newton_descent(RescaledObjective(objective, unit), start)
+        if np.isfinite(fit.path[0]):
             break
-    return refine(RescaledObjective(objective, unit), found)[0]
+    return refine(RescaledObjective(objective, unit), fit)[0]
 
 
 def _from_null(null: OptimisationResult, coordinates: Coordinates) -> Floats:
@@ -487,8 +487,8 @@ def _from_null(null: OptimisationResult, coordinates: Coordinates) -> Floats:
 def _least(point: Point) -> Floats:
     """Where a quadratic loss, seen at zero, is least."""
     assert point.curvature is not None
-    found = np.linalg.lstsq(point.curvature, -point.gradient[:, 0], rcond=1e-14)[0]
-    return np.asarray(found)[:, None]
+    theta = np.linalg.lstsq(point.curvature, -point.gradient[:, 0], rcond=1e-14)[0]
+    return np.asarray(theta)[:, None]
 
 
 def _units(problem: GLMProblem, point: Point) -> tuple[float, float]:
@@ -555,6 +555,6 @@ def fit_glm_scaled(
         start[0] = null.point.theta[0]
     some = _Sketches(ScaledSample(sample, loss, coordinates, penalty), problem.unit)
     with np.errstate(invalid="ignore"):  # where there is no mean, neither is there a gradient
-        found = lbfgs(objective, start, sketch=some.at, most=most, progress=progress)
-    way = ScoringResult(found, found.path, found.passes, found.converged)
+        result = lbfgs(objective, start, sketch=some.at, most=most, progress=progress)
+    way = ScoringResult(result, result.path, result.passes, result.converged)
     return make_fit(objective, way, null, passes=1)

@@ -322,7 +322,7 @@ def _descend(
         if solver == "lbfgs" or size > _SOME
         else min(options.max_passes, _PATIENCE)
     )
-    found = lbfgs(
+    first = lbfgs(
         objective,
         start,
         sketch=lambda point: some.sketch(point.theta),
@@ -333,13 +333,13 @@ def _descend(
         else lambda point: proves_overlap(point, some, link=options.link),
         stop=stop,
     )
-    left = options.max_passes - found.passes
-    settled = found.converged or stop(found.point)
+    left = options.max_passes - first.passes
+    settled = first.converged or stop(first.point)
     if settled or solver == "lbfgs" or size > _SOME or left < 1:
-        return found
-    progress = shift_progress(options.progress, found.passes)
-    rest = newton_descent(objective, found.theta, most=left, progress=progress, stop=stop)
-    return replace(rest, path=found.path + rest.path)
+        return first
+    progress = shift_progress(options.progress, first.passes)
+    rest = newton_descent(objective, first.theta, most=left, progress=progress, stop=stop)
+    return replace(rest, path=first.path + rest.path)
 
 
 def shift_progress(progress: Progress | None, passes: int) -> Progress | None:
@@ -404,10 +404,10 @@ def discriminant_start(moments: ClassMoments, coordinates: Coordinates) -> Float
     within += 0.01 * np.eye(len(within))
     slope = np.linalg.solve(within, means.T)
     level = np.log(share) - 0.5 * np.einsum("kr,rk->k", means, slope)
-    found = np.vstack([level[None], slope]) if coordinates.free else slope
+    theta = np.vstack([level[None], slope]) if coordinates.free else slope
     if coordinates.contrast is None:
-        return np.asarray(found[:, 1:] - found[:, :1])
-    return np.asarray(found @ coordinates.contrast)
+        return np.asarray(theta[:, 1:] - theta[:, :1])
+    return np.asarray(theta @ coordinates.contrast)
 
 
 def sample_start(some: WhiteSample, start: Floats) -> Floats:
@@ -428,11 +428,11 @@ def intercept_only_start(moments: ClassMoments, coordinates: Coordinates) -> Flo
     """(q, m) zero slopes, and intercepts from the class shares."""
     contrast = coordinates.contrast
     columns = 1 if contrast is None else contrast.shape[1]
-    found = np.zeros((coordinates.size, columns))
+    start = np.zeros((coordinates.size, columns))
     if coordinates.free:
         level = np.log(moments.weight / moments.weight.sum())
-        found[0] = level[1] - level[0] if contrast is None else level @ contrast
-    return found
+        start[0] = level[1] - level[0] if contrast is None else level @ contrast
+    return start
 
 
 def proves_overlap(point: Point, some: WhiteSample, *, link: LinkName = "logit") -> bool:

@@ -173,8 +173,8 @@ class Trace:
     ) -> OptimisationResult:
         met = point.max_gradient <= GRADIENT and decrement <= DECREMENT
         converged = met and bool(np.isfinite(point.value))
-        found = point.theta if theta is None else theta
-        return OptimisationResult(found, point, converged, decrement, tuple(self.path))
+        end = point.theta if theta is None else theta
+        return OptimisationResult(end, point, converged, decrement, tuple(self.path))
 
 
 def newton_descent(
@@ -313,14 +313,14 @@ class CorrectionPair:
 
 
 def _two_loops(gradient: Floats, pairs: list[CorrectionPair], guess: CurvatureModel) -> Floats:
-    found, shares = gradient.copy(), []
+    direction, shares = gradient.copy(), []
     for pair in reversed(pairs):
-        shares.append(float((pair.move * found).sum()) / pair.product)
-        found -= shares[-1] * pair.change
-    found = guess.solve(found)
+        shares.append(float((pair.move * direction).sum()) / pair.product)
+        direction -= shares[-1] * pair.change
+    direction = guess.solve(direction)
     for pair, share in zip(pairs, reversed(shares), strict=True):
-        found += (share - float((pair.change * found).sum()) / pair.product) * pair.move
-    return -found
+        direction += (share - float((pair.change * direction).sum()) / pair.product) * pair.move
+    return -direction
 
 
 def _halved(trace: Trace, point: Point, step: Floats, *, want: Want) -> Point | None:

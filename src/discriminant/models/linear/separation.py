@@ -130,8 +130,8 @@ def _descended(rows: Floats, codes: Places, classes: int) -> Floats | None:
 
     begin = np.zeros(rows.shape[1] * classes)
     options: Any = {"maxiter": _STEPS, "gtol": 0.0, "ftol": 0.0}
-    found = minimize(loss, begin, jac=True, method="L-BFGS-B", callback=stop, options=options)  # type: ignore[call-overload]
-    last = np.asarray(found.x)
+    result = minimize(loss, begin, jac=True, method="L-BFGS-B", callback=stop, options=options)  # type: ignore[call-overload]
+    last = np.asarray(result.x)
     return last.reshape(-1, classes) if apart(last) > 10 * SLACK else None
 
 
@@ -470,8 +470,10 @@ class _WhiteFrame:
 
     def coefficients(self, inside: Floats) -> Floats:
         """(d + 1, K) coefficients for offsets, from those for white coordinates."""
-        found = np.column_stack([_sparsest(self.basis @ column, self.null) for column in inside.T])
-        return self.unscaled(found / np.abs(found).max())
+        standardised = np.column_stack(
+            [_sparsest(self.basis @ column, self.null) for column in inside.T]
+        )
+        return self.unscaled(standardised / np.abs(standardised).max())
 
     def unscaled(self, found: Floats) -> Floats:
         """(d + 1, K) coefficients for offsets, from those for standardised columns; no dust."""
@@ -484,8 +486,10 @@ class _WhiteFrame:
 
     def moving(self, inside: Floats) -> npt.NDArray[np.bool_]:
         """(d,) features with a coefficient that is not zero, relative to another class."""
-        found = np.column_stack([_sparsest(self.basis @ column, self.null) for column in inside.T])
-        size = np.abs(found - found[:, :1]).max(axis=1)
+        coefficients = np.column_stack(
+            [_sparsest(self.basis @ column, self.null) for column in inside.T]
+        )
+        size = np.abs(coefficients - coefficients[:, :1]).max(axis=1)
         return np.asarray(size[:-1] > 1e-7 * size.max())
 
 

@@ -283,9 +283,9 @@ class _Path:
     def _spread(self, values: Floats) -> Floats:
         if self.some.all():
             return values
-        found = np.zeros((len(self.some), *values.shape[1:]))
-        found[self.some] = values
-        return found
+        spread = np.zeros((len(self.some), *values.shape[1:]))
+        spread[self.some] = values
+        return spread
 
 
 def balance_dual(alpha: Floats, sign: Floats) -> Floats:

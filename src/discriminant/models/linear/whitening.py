@@ -75,10 +75,10 @@ class Coordinates:
 
     def coefficients(self, theta: Floats) -> tuple[Floats, Floats]:
         """(d, K) coefficients and (K,) intercepts for offsets."""
-        found = self.frame @ theta
+        coefficients = self.frame @ theta
         if self.contrast is not None:
-            found = found @ self.contrast.T
-        return found[:-1], found[-1]
+            coefficients = coefficients @ self.contrast.T
+        return coefficients[:-1], coefficients[-1]
 
     @property
     def summed(self) -> Coordinates:
@@ -98,8 +98,8 @@ class Coordinates:
 
     def gradient(self, gradient: Floats) -> Floats:
         """(q, m) by theta, of a gradient as it is summed, (d+1, K) by coefficients."""
-        found = self.summed.frame.T @ gradient
-        return found if self.contrast is None else found @ self.contrast
+        transformed = self.summed.frame.T @ gradient
+        return transformed if self.contrast is None else transformed @ self.contrast
 
     def curvature(self, curvature: Floats) -> Floats:
         """(m q, m q) by theta, of a curvature as it is summed, (K (d+1))^2 by coefficients."""
@@ -107,13 +107,13 @@ class Coordinates:
         p, q = frame.shape
         scores = len(curvature) // p
         blocks = curvature.reshape(scores, p, scores, p)
-        found = np.einsum("pq,apbr,rs->aqbs", frame, blocks, frame, optimize=True)
+        transformed = np.einsum("pq,apbr,rs->aqbs", frame, blocks, frame, optimize=True)
         if self.contrast is not None:
-            found = np.einsum(
-                "am,aqbs,bn->mqns", self.contrast, found, self.contrast, optimize=True
+            transformed = np.einsum(
+                "am,aqbs,bn->mqns", self.contrast, transformed, self.contrast, optimize=True
             )
-        side = found.shape[0] * q
-        return np.asarray(found.reshape(side, side))
+        side = transformed.shape[0] * q
+        return np.asarray(transformed.reshape(side, side))
 
     def penalty(self, scale: Floats) -> Floats:
         """(q, q) Q with theta' Q theta = sum_j (scale_j coef_j)^2."""

@@ -235,7 +235,7 @@ def _within(moments: ClassMoments, used: Floats) -> Floats:
 def _slopes(sides: SideMoments, family: GaussianFamily, unit: Floats) -> Floats:
     """(C, d) C^-1 (m_1 - m_0), NaN where C is nearly singular."""
     degrees = sides.degrees(family.denominator)
-    found = np.full((len(degrees), sides.mean.shape[2]), np.nan)
+    slopes = np.full((len(degrees), sides.mean.shape[2]), np.nan)
     least = 64 * _EPS * sides.weight.sum(axis=1)  # as in `pooled_degrees`, which then refuses
     enough = np.flatnonzero((sides.rows > 2) & (degrees > least))
     scatter = np.broadcast_to(sides.scatter, (len(degrees), *sides.scatter.shape[-2:]))
@@ -244,8 +244,8 @@ def _slopes(sides: SideMoments, family: GaussianFamily, unit: Floats) -> Floats:
         covariance = shrink(scatter[m] / degrees[m], amount, family.target, unit)
         sure = (16 * _EPS * np.abs(sides.mean[m]).max(axis=0)) ** 2
         if (np.diagonal(covariance) > sure).all():
-            found[m] = _solved(covariance, sides.mean[m, 1] - sides.mean[m, 0])
-    return found
+            slopes[m] = _solved(covariance, sides.mean[m, 1] - sides.mean[m, 0])
+    return slopes
 
 
 def _solved(covariance: Floats, apart: Floats) -> Floats | float:

@@ -216,9 +216,9 @@ def _drawn(
     best, far = None, 0.0
     for _ in range(int(np.clip(_WORK / (K * K * M), 2, _DRAWS))):
         signs = pool[:, rng.choice(pool.shape[1], M, replace=False)]
-        found = code_distance(signs)
-        if found > far and count_opposed(signs)[np.triu_indices(K, 1)].all():
-            best, far = signs, found
+        distance = code_distance(signs)
+        if distance > far and count_opposed(signs)[np.triu_indices(K, 1)].all():
+            best, far = signs, distance
     if best is None:
         raise CodeError.too_short(kind, M, K)
     return best
@@ -226,11 +226,11 @@ def _drawn(
 
 def random_columns(K: int, M: int, rng: np.random.Generator, sides: tuple[int, ...]) -> Signs:
     """M distinct random columns."""
-    found = np.zeros((K, 0), dtype=np.int8)
-    while found.shape[1] < M:
+    columns = np.zeros((K, 0), dtype=np.int8)
+    while columns.shape[1] < M:
         more = rng.choice(np.array(sides, dtype=np.int8), size=(K, 2 * M))
-        found = distinct_columns(np.hstack([found, more]))
-    return found[:, :M]
+        columns = distinct_columns(np.hstack([columns, more]))
+    return columns[:, :M]
 
 
 def distinct_columns(signs: Signs) -> Signs:
@@ -319,10 +319,10 @@ def _candidates(axes: Floats, M: int, rng: np.random.Generator) -> Signs:
     lot = rng.choice(np.array([-1, 1], dtype=np.int8), size=(K, many))
     along = axes @ rng.standard_normal((r, many))
     cut = np.take_along_axis(np.sort(along, axis=0), rng.integers(1, K, size=(1, many)), axis=0)
-    found = distinct_columns(np.hstack([lot, np.where(along >= cut, 1, -1).astype(np.int8)]))
-    if found.shape[1] >= M:
-        return found
-    return distinct_columns(np.hstack([found, random_columns(K, M, rng, (-1, 1))]))
+    candidates = distinct_columns(np.hstack([lot, np.where(along >= cut, 1, -1).astype(np.int8)]))
+    if candidates.shape[1] >= M:
+        return candidates
+    return distinct_columns(np.hstack([candidates, random_columns(K, M, rng, (-1, 1))]))
 
 
 def _greedy(tried: Signs, good: Floats, M: int) -> list[int]:

@@ -62,10 +62,10 @@ def couple_probabilities(one: Floats, signs: Signs) -> Floats:
     work = _pairs if is_pairs(signs) else _rest if is_rest(signs) else _sides
     size = max(_NUMBERS // max(K * K, M), 1)
     one = np.clip(one, _SURE, 1.0 - _SURE)
-    found = np.empty((len(one), K))
+    probabilities = np.empty((len(one), K))
     for lo in range(0, len(one), size):
-        found[lo : lo + size] = work(one[lo : lo + size], signs)
-    return found
+        probabilities[lo : lo + size] = work(one[lo : lo + size], signs)
+    return probabilities
 
 
 def is_pairs(signs: Signs) -> bool:
@@ -101,15 +101,15 @@ def _rest(one: Floats, signs: Signs) -> Floats:
     price = np.zeros((len(one), 1))
     low, high = np.full_like(price, -np.inf), np.full_like(price, np.inf)
     for _ in range(_STEPS):
-        found, spread = _root(one, price)
-        over = found.sum(axis=1, keepdims=True) - 1.0
+        roots, spread = _root(one, price)
+        over = roots.sum(axis=1, keepdims=True) - 1.0
         if (np.abs(over) <= 1e-14).all():
             break
         low, high = np.where(over > 0, price, low), np.where(over > 0, high, price)
-        step = price + over / (found * (1.0 - found) / spread).sum(axis=1, keepdims=True)
+        step = price + over / (roots * (1.0 - roots) / spread).sum(axis=1, keepdims=True)
         between = np.where(np.isfinite(low + high), 0.5 * (low + high), 2.0 * price + np.sign(over))
         price = np.where((step > low) & (step < high), step, between)
-    return np.asarray(found / found.sum(axis=1, keepdims=True))
+    return np.asarray(roots / roots.sum(axis=1, keepdims=True))
 
 
 def _root(one: Floats, price: Floats) -> tuple[Floats, Floats]:
@@ -234,20 +234,20 @@ def _sides(one: Floats, signs: Signs) -> Floats:
     """The best p of each row."""
     n, K = len(one), len(signs)
     fit: _CouplingObjective = _Likelihood.of(one, signs) if signs.all() else _Squares.of(one, signs)
-    found, rows, went = np.empty((n, K)), np.arange(n), np.full(n, np.inf)
+    probabilities, rows, went = np.empty((n, K)), np.arange(n), np.full(n, np.inf)
     state = _InteriorState(np.full((n, K), 1.0 / K), np.full((n, K), float(signs.shape[1])))
     for _ in range(_STEPS):
         state, went = state.step(fit)
-        found[rows] = state.p
+        probabilities[rows] = state.p
         left = went > _TOLERANCE
         if not left.any():
-            return found
+            return probabilities
         if not left.all():
             rows, state, fit = rows[left], state.take(left), fit.take(left)
     worst = float(np.nanmax(went))
     if worst > _ENOUGH:
         warn(CouplingWarning.of(len(rows), n, _STEPS, worst))
-    return found
+    return probabilities
 
 
 Decoding = Literal["hamming", "euclidean", "loss"]

@@ -13,6 +13,7 @@ __version__ = "0.1.0.dev0"
 _HOMES = {
     **catalog.HOMES,
     "compare_imbalance": "estimators.meta.compare_imbalance",
+    "imbalance_strategies": "estimators.meta.compare_imbalance",
     "imbalance_ways": "estimators.meta.compare_imbalance",
     "REJECT": "decision.actions",
     "OUTLIER": "decision.actions",

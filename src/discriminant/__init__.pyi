@@ -87,6 +87,7 @@ from discriminant.estimators.linear.svm import (
 )
 from discriminant.estimators.meta.compare_imbalance import (
     compare_imbalance as compare_imbalance,
+    imbalance_strategies as imbalance_strategies,
     imbalance_ways as imbalance_ways,
 )
 from discriminant.estimators.meta.decision import (

@@ -320,7 +320,7 @@ class ComparisonRun:
                     max_rows=self.max_rows,
                     seed=self.seed,
                     progress=self._fold_progress(model),
-                    ranks=True,
+                    ranks=lambda fitted: not hasattr(fitted, "predict_log_proba"),
                 )
             if not model.tuned:
                 if not whole.holds(estimator.detail):

@@ -85,7 +85,9 @@ class FoldModel:
     seed: int = 0  # of the sample of training rows
     progress: Callable[[int], object] = id  # called with the fold that is being fitted
     decide: bool = True  # measure `decide` where the model has it; else always `predict`
-    ranks: bool = False  # return `decision_function` of a model without probabilities
+    ranks: Callable[[Any], bool] = lambda fitted: (
+        False
+    )  # whether to return `decision_function` of a fitted model
 
     def without(self, fold: int) -> Any:
         """The estimator of one fold, not fitted."""
@@ -209,7 +211,7 @@ def _score_in_memory(
             able = hasattr(fitted, "predict_log_proba") or hasattr(fitted, "predict_proba")
             with nullcontext() if able else merge_warnings():
                 collector.add(fitted, X, folded.rows[f], decide=model.decide)
-            ranks = model.ranks and not able and hasattr(fitted, "decision_function")
+            ranks = model.ranks(fitted) and hasattr(fitted, "decision_function")
             scores = class_scores(fitted, X, labels) if ranks else None
             return bool(getattr(fitted, "converged_", True)), scores
 

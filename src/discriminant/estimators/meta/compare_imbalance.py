@@ -1,29 +1,30 @@
-"""What helps where a class is rare: every way on the same folds, by the same measures.
+"""Compare strategies for rare classes on the same folds and by the same measures.
 
-Rows are weighed, drawn and made up inside the training part of each fold alone. What a way says of
-the held-out rows becomes an `Assessment`, and AUC and average precision beside it. These two, log
-loss, Brier score and calibration are of the probabilities; F1, balanced error and cost are of the
-decisions. So a way that only moves the threshold cannot change the first, and one that leaves
-probabilities wrong shows it in the last three of them.
+Rows are reweighted, resampled and synthesised within the training set of each fold only. The
+held-out predictions of a strategy give an `Assessment`, and AUC and average precision beside it.
+These two, log loss, Brier score and calibration measure the probabilities; F1, balanced error and
+cost measure the decisions. So a strategy that only moves the threshold cannot change the former,
+and one that distorts the probabilities shows it in log loss, Brier score and calibration.
 """
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone, is_classifier
-from sklearn.utils import _safe_indexing
+from sklearn.base import is_classifier
 from sklearn.utils.validation import has_fit_parameter
 
 from discriminant.assessment.assessment import Assessment
 from discriminant.assessment.inference.summary import PrintedResult, format_number, text_table
 from discriminant.assessment.ranking.auc import auc
 from discriminant.assessment.ranking.roc import average_precision
-from discriminant.assessment.resampling.folds import FoldNumbers, fold_numbers, rows_by_fold
-from discriminant.assessment.scorers import log_posterior_or_none
+from discriminant.assessment.resampling.folds import MemoryFolds, fold_numbers
+from discriminant.assessment.resampling.held_out import FoldModel, HeldOutScores, score_folds
 from discriminant.decision.actions import least_cost
 from discriminant.decision.costs import Costs
 from discriminant.errors import (
@@ -42,10 +43,10 @@ from discriminant.estimators.meta.resampling import (
     Resampled,
     Reweighted,
     as_indexable,
-    class_ranking,
     encode_classes,
 )
-from discriminant.table.blocks import Codes, Floats, Labels, Places
+from discriminant.posterior import gives_posterior
+from discriminant.table.blocks import Codes, Floats, Labels
 from discriminant.table.cells import import_pandas
 
 PLAIN, THRESHOLD = "plain", "threshold moved"  # the latter on posteriors of the former's fit
@@ -65,11 +66,11 @@ _TOO_FEW = (ResamplingError, TooFewRowsError, WeightError)  # of a class, in a t
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class ImbalanceComparison(PrintedResult):
-    """What `compare_imbalance` found: `print` it, or ask for `frame()` or `to_dict()`."""
+    """Result of `compare_imbalance`: print it, or call `frame()` or `to_dict()`."""
 
-    ways: tuple[str, ...]  # W
-    values: Floats  # (W, 8) in the order of MEASURES; NaN where there is none
-    assessments: dict[str, Assessment]  # all else of the ways that could be fitted
+    strategies: tuple[str, ...]  # S
+    values: Floats  # (S, 8) in the order of MEASURES; NaN where there is none
+    assessments: dict[str, Assessment]  # of the strategies that could be fitted
     labels: Labels  # (K,)
     rows: tuple[int, ...]  # (K,) of each class
     positive: Any  # the class that F1, AUC, AP and calibration are of; None: of all classes
@@ -77,21 +78,26 @@ class ImbalanceComparison(PrintedResult):
 
     @property
     def text(self) -> str:
-        """A table: a line for each way."""
+        """Table with a line for each strategy."""
         counts = ", ".join(
             f"{n:,} of '{label}'" for n, label in zip(self.rows, self.labels, strict=True)
         )
         of = "means over classes" if self.positive is None else f"of '{self.positive}'"
         title = f"{counts}; {self.folds} folds; AUC, AP and F1 {of}"
-        lines = zip(self.ways, self.values.tolist(), strict=True)
+        lines = zip(self.strategies, self.values.tolist(), strict=True)
         cells = [[way, *(_cell(value) for value in line)] for way, line in lines]
         return "\n".join(text_table(title, ["", *_HEAD], cells))
+
+    @property
+    def ways(self) -> tuple[str, ...]:
+        """Deprecated name of `strategies`."""
+        return self.strategies
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers, lists and texts."""
         measured = {
             way: dict(zip(MEASURES, line, strict=True))
-            for way, line in zip(self.ways, self.values.tolist(), strict=True)
+            for way, line in zip(self.strategies, self.values.tolist(), strict=True)
         }
         return {
             "ways": measured,
@@ -104,39 +110,28 @@ class ImbalanceComparison(PrintedResult):
     def frame(self) -> Any:
         """The table as a pandas frame."""
         frames = import_pandas()
-        return frames.DataFrame(self.values, index=list(self.ways), columns=list(MEASURES))
+        return frames.DataFrame(self.values, index=list(self.strategies), columns=list(MEASURES))
 
 
 def _cell(value: float) -> str:
     return "-" if np.isnan(value) else format_number(value, 4)
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False)
 class _StrategyPredictions:
-    """What one way says of rows that were held out."""
+    """Held-out predictions of one strategy."""
 
     decided: Codes  # (N,)
-    ranking: Floats  # (N, K) the higher the likelier; NaN if there is no such thing
-    log_posterior: Floats | None  # (N, K)
-    fitted: bool = True  # in every fold
+    ranking: Floats | None  # (N, K) larger for likelier classes, where a model ranks rows
+    log_posterior: Floats | None  # (N, K) of a model with probabilities
 
     @classmethod
-    def blank(cls, rows: int, classes: int) -> _StrategyPredictions:
-        ranking, logs = np.full((2, rows, classes), -np.inf)
-        return cls(np.zeros(rows, dtype=np.intp), ranking, logs)
-
-    def put(self, model: Any, X: Any, rows: Places, labels: Labels) -> None:
-        """Ask a fitted classifier about rows X, which have these numbers."""
-        columns = np.searchsorted(labels, model.classes_)
-        cells = np.ix_(rows, columns)
-        self.decided[rows] = np.searchsorted(labels, model.predict(X))
-        logs = log_posterior_or_none(model, X)
-        if logs is not None and self.log_posterior is not None:
-            self.log_posterior[cells] = self.ranking[cells] = logs
-            return
-        self.log_posterior = None
-        decides = hasattr(model, "decision_function")
-        self.ranking[cells] = class_ranking(model, X) if decides else np.nan
+    def of(cls, scores: HeldOutScores, *, probabilistic: bool) -> _StrategyPredictions:
+        predictions = scores.predictions
+        assert predictions is not None
+        logs = predictions.log_posterior if probabilistic else None
+        ranking = logs if probabilistic else scores.class_scores
+        return cls(predictions.decided, ranking, logs)
 
 
 @np.errstate(under="ignore")
@@ -148,9 +143,10 @@ def compare_imbalance(
     *,
     positive: Any = None,
     cost: Any = None,
-    ways: Mapping[str, Any] | None = None,
+    strategies: Mapping[str, Any] | None = None,
     groups: Any = None,
     seed: Any = 0,
+    ways: Mapping[str, Any] | None = None,
 ) -> ImbalanceComparison:
     """Held-out measures of a classifier, plain and with each treatment of rare classes.
 
@@ -168,14 +164,17 @@ def compare_imbalance(
         What decisions cost where each class is true, as in `Decision`; actions must be classes.
         The moved threshold then is that of the least expected cost. None: an error costs 1, and
         the threshold of each class is its share in the training rows, y/(1-y) > m+/m-.
-    ways
-        {name: classifier}, to be compared with the plain fit and its moved threshold. None: the
-        usual ones, which are `imbalance_ways(estimator)`; `imbalance_ways(estimator) | {...}` adds
-        to them.
+    strategies : dict of str to classifier, optional
+        Strategies to compare with the plain fit and its moved threshold. None:
+        `imbalance_strategies(estimator)`; `imbalance_strategies(estimator) | {...}` adds to them.
     folds, groups, seed
-        As in `cross_validate`; the seed is that of draws too.
+        As in `cross_validate`; the seed is also that of the resampling.
+    ways
+        Deprecated name of `strategies`.
 
-    A way that a fold leaves too few rows for is not measured, and a warning says so. Without
+    Notes
+    -----
+    A strategy for which a fold leaves too few rows is not measured, and a warning says so. Without
     probabilities AUC and average precision are those of `decision_function`.
 
     Examples
@@ -197,27 +196,33 @@ def compare_imbalance(
     if costs.actions != tuple(labels.tolist()):
         raise OptionError.of("cost", list(costs.actions), "of actions that are classes")
     fold = fold_numbers(folds, codes, groups=groups, seed=seed, X=X)
-    models = {
-        PLAIN: estimator,
-        **_checked(imbalance_ways(estimator, seed) if ways is None else ways),
-    }
+    if ways is not None:
+        warnings.warn("ways= is deprecated: use strategies=.", FutureWarning, stacklevel=2)
+        strategies = ways if strategies is None else strategies
+    if strategies is None:
+        strategies = imbalance_strategies(estimator, seed)
+    models = {PLAIN: estimator, **_check_strategies(strategies)}
     with merge_warnings():
-        held = _held_out(models, X, codes, labels, fold, cost)
-    assessed = {
-        way: Assessment.from_decisions(
-            codes, said.decided, labels=labels, log_posterior=said.log_posterior
+        folded = MemoryFolds.of_rows(X, labels, codes, None, fold)
+        predictions = _held_out(models, folded, cost)
+    assessments = {
+        name: Assessment.from_decisions(
+            codes, one.decided, labels=labels, log_posterior=one.log_posterior
         )
-        for way, said in held.items()
-        if said.fitted
+        for name, one in predictions.items()
+        if one is not None
     }
-    values = np.full((len(held), len(MEASURES)), np.nan)
-    for w, (way, said) in enumerate(held.items()):
-        if said.fitted:
-            values[w] = [*_ranked(said, codes, one), *_measured(assessed[way], one, costs)]
+    values = np.full((len(predictions), len(MEASURES)), np.nan)
+    for s, (name, held_out) in enumerate(predictions.items()):
+        if held_out is not None:
+            values[s] = [
+                *_ranking_measures(held_out.ranking, codes, one),
+                *_measured(assessments[name], one, costs),
+            ]
     return ImbalanceComparison(
-        tuple(held),
+        tuple(predictions),
         values,
-        assessed,
+        assessments,
         labels,
         tuple(np.bincount(codes).tolist()),
         None if one is None else labels[one : one + 1].tolist()[0],
@@ -226,10 +231,18 @@ def compare_imbalance(
 
 
 def imbalance_ways(estimator: Any, seed: Any = 0) -> dict[str, Any]:
-    """The usual treatments of rare classes, by name, each around the classifier.
+    """Return the usual strategies for rare classes: deprecated name of `imbalance_strategies`."""
+    warnings.warn(
+        "imbalance_ways is deprecated: use imbalance_strategies.", FutureWarning, stacklevel=2
+    )
+    return imbalance_strategies(estimator, seed)
+
+
+def imbalance_strategies(estimator: Any, seed: Any = 0) -> dict[str, Any]:
+    """Return the usual strategies for rare classes, each around the classifier, by name.
 
     >>> from discriminant import LDA
-    >>> list(imbalance_ways(LDA()))
+    >>> list(imbalance_strategies(LDA()))
     ['reweighted', 'under-sampled', 'over-sampled', 'SMOTE', 'EasyEnsemble']
     """
     found: dict[str, Any] = {}
@@ -240,23 +253,24 @@ def imbalance_ways(estimator: Any, seed: Any = 0) -> dict[str, Any]:
     return found | {"EasyEnsemble": EasyEnsemble(estimator, random_state=seed)}
 
 
-def _checked(ways: Any) -> dict[str, Any]:
-    """Ways by names that are free."""
-    if not isinstance(ways, Mapping):
-        raise OptionError.of("ways", ways, "{name: classifier}")
-    taken = [name for name in ways if name in (PLAIN, THRESHOLD)]
-    if taken:
+def _check_strategies(strategies: Any) -> dict[str, Any]:
+    if not isinstance(strategies, Mapping):
+        raise OptionError.of("strategies", strategies, "{name: classifier}")
+    reserved = [name for name in strategies if name in (PLAIN, THRESHOLD)]
+    if reserved:
         allowed = f"of other names: '{PLAIN}' and '{THRESHOLD}' are always there"
-        raise OptionError.of("ways", taken, allowed)
-    return dict(ways)
+        raise OptionError.of("strategies", reserved, allowed)
+    return dict(strategies)
 
 
-def _ranked(held: _StrategyPredictions, codes: Codes, positive: int | None) -> tuple[float, float]:
-    """AUC and average precision: of one class, or the mean over all."""
-    if np.isnan(held.ranking).any():
+def _ranking_measures(
+    ranking: Floats | None, codes: Codes, positive: int | None
+) -> tuple[float, float]:
+    """AUC and average precision of one class, or their means over all classes."""
+    if ranking is None or np.isnan(ranking).any():
         return np.nan, np.nan
-    chosen = range(held.ranking.shape[1]) if positive is None else [positive]
-    pairs = [(codes == k, held.ranking[:, k]) for k in chosen]
+    classes = range(ranking.shape[1]) if positive is None else [positive]
+    pairs = [(codes == k, ranking[:, k]) for k in classes]
     areas = [auc(*pair, None, positive=True).value for pair in pairs]
     precisions = [average_precision(*pair, positive=True) for pair in pairs]
     return float(np.mean(areas)), float(np.mean(precisions))
@@ -285,46 +299,59 @@ def _positive(labels: Labels, codes: Codes, positive: Any) -> int | None:
 
 
 def _held_out(
-    models: Mapping[str, Any], X: Any, codes: Codes, labels: Labels, fold: FoldNumbers, cost: Any
-) -> dict[str, _StrategyPredictions]:
-    """Every way's answers about every row, by classifiers that have not seen its fold."""
-    order = [PLAIN, THRESHOLD, *(name for name in models if name != PLAIN)]
-    found = {name: _StrategyPredictions.blank(len(codes), len(labels)) for name in order}
-    for f, test in enumerate(rows_by_fold(fold)):
-        train = np.setdiff1d(np.arange(len(codes)), test, assume_unique=True)
-        rows, held, truth = _safe_indexing(X, train), _safe_indexing(X, test), labels[codes[train]]
-        for name, model in models.items():
-            if found[name].fitted and (fitted := _fitted(name, model, rows, truth, f)) is not None:
-                found[name].put(fitted, held, test, labels)
-            else:
-                found[name].fitted = False
-        _move(found, np.bincount(codes[train], minlength=len(labels)), test, labels, cost)
-    unlikely = [name for name in order if found[name].fitted and found[name].log_posterior is None]
-    if unlikely:
-        warn(NoPosteriorWarning.of_measures(", ".join(f"'{name}'" for name in unlikely)))
-    return found
+    models: Mapping[str, Any], folded: MemoryFolds, cost: Any
+) -> dict[str, _StrategyPredictions | None]:
+    """Held-out predictions of every strategy; None of one that could not be fitted."""
 
+    def make(estimator: Any) -> FoldModel:
+        ranks = partial(_lacks_posterior, estimator)
+        return FoldModel(estimator, from_moments=False, decide=False, ranks=ranks)
 
-def _fitted(name: str, model: Any, rows: Any, truth: Any, fold: int) -> Any:
-    """A fitted clone; None, and a warning, where a treatment finds too few rows of a class."""
-    try:
-        return clone(model).fit(rows, truth)
-    except _TOO_FEW as why:
+    makers = {name: partial(make, model) for name, model in models.items()}
+    predictions: dict[str, _StrategyPredictions | None] = {}
+    for scores in score_folds(folded, makers):
+        name = scores.name
+        predictions[name] = None
+        if scores.error is None:
+            probabilistic = gives_posterior(models[name])
+            predictions[name] = _StrategyPredictions.of(scores, probabilistic=probabilistic)
+        elif name == PLAIN or not isinstance(scores.error, _TOO_FEW):
+            raise scores.error
+        else:
+            fold = scores.failed_fold
+            warn(WayLeftOutWarning.of(name, 0 if fold is None else fold, str(scores.error)))
+        for warning in scores.warnings:
+            if not isinstance(warning, NoPosteriorWarning):  # one warning below names them all
+                warn(warning)
         if name == PLAIN:
-            raise
-        warn(WayLeftOutWarning.of(name, fold, str(why)))
+            predictions[THRESHOLD] = _move_threshold(predictions[PLAIN], folded, cost)
+    without = [
+        f"'{name}'"
+        for name, one in predictions.items()
+        if one is not None and one.log_posterior is None
+    ]
+    if without:
+        warn(NoPosteriorWarning.of_measures(", ".join(without)))
+    return predictions
+
+
+def _lacks_posterior(estimator: Any, fitted: Any) -> bool:
+    return not gives_posterior(estimator)
+
+
+def _move_threshold(
+    plain: _StrategyPredictions | None, folded: MemoryFolds, cost: Any
+) -> _StrategyPredictions | None:
+    """The plain fit with its threshold moved, which needs probabilities."""
+    if plain is None or plain.log_posterior is None:
         return None
-
-
-def _move(
-    found: dict[str, _StrategyPredictions], count: Codes, test: Places, labels: Labels, cost: Any
-) -> None:
-    """The threshold of the plain fit, on its posteriors of some rows."""
-    plain, moved = found[PLAIN], found[THRESHOLD]
-    moved.ranking, moved.log_posterior = plain.ranking, plain.log_posterior
-    moved.fitted = plain.log_posterior is not None
-    if plain.log_posterior is not None:
-        moved.decided[test] = _moved(plain.log_posterior[test], count, labels, cost)
+    K = len(folded.labels)
+    decided = np.zeros(len(folded.codes), dtype=np.intp)
+    every = np.bincount(folded.codes, minlength=K)
+    for rows in folded.rows:
+        training = every - np.bincount(folded.codes[rows], minlength=K)
+        decided[rows] = _moved(plain.log_posterior[rows], training, folded.labels, cost)
+    return _StrategyPredictions(decided, plain.ranking, plain.log_posterior)
 
 
 def _moved(log_posterior: Floats, count: Codes, labels: Labels, cost: Any) -> Codes:

@@ -897,7 +897,7 @@ def test_with_a_cost_the_moved_threshold_is_the_cheapest(compared):
 
 def test_of_three_classes_measures_are_means_over_them():
     found = compare_imbalance(
-        LDA(), X3, Y3, folds=3, ways={"weighed": Reweighted(LDA(), "inverse")}
+        LDA(), X3, Y3, folds=3, strategies={"weighed": Reweighted(LDA(), "inverse")}
     )
     assert list(found.ways) == ["plain", "threshold moved", "weighed"] and found.positive is None
     held = cross_validate(LDA(), X3, Y3, 3)
@@ -907,7 +907,7 @@ def test_of_three_classes_measures_are_means_over_them():
 
 @pytest.mark.parametrize("positive", [None, "rare"])
 def test_of_three_classes_losses_are_of_all_of_them(positive):
-    found = compare_imbalance(LDA(), X3, Y3, folds=3, ways={}, positive=positive)
+    found = compare_imbalance(LDA(), X3, Y3, folds=3, strategies={}, positive=positive)
     p = np.exp(cross_validate(LDA(), X3, Y3, 3).log_posterior)
     measured = found.frame().loc["plain"]
     truth = np.eye(3)[np.unique(Y3, return_inverse=True)[1]]
@@ -952,13 +952,13 @@ def test_without_probabilities_rows_are_ranked_by_what_decides():
 
 @pytest.mark.parametrize("name", ["plain", "threshold moved"])
 def test_names_that_are_always_there_are_refused(name):
-    with pytest.raises(OptionError, match=f"ways=.*{name}.*always there"):
-        compare_imbalance(LDA(), X, Y, folds=2, ways={name: QDA()})
+    with pytest.raises(OptionError, match=f"strategies=.*{name}.*always there"):
+        compare_imbalance(LDA(), X, Y, folds=2, strategies={name: QDA()})
 
 
 def test_the_usual_ways_can_be_added_to():
-    ways = discriminant.imbalance_ways(LDA()) | {"heavier": Reweighted(LDA(), {"rare": 50.0})}
-    assert compare_imbalance(LDA(), X, Y, folds=2, ways=ways).ways[-1] == "heavier"
+    more = discriminant.imbalance_strategies(LDA()) | {"heavier": Reweighted(LDA(), {"rare": 50.0})}
+    assert compare_imbalance(LDA(), X, Y, folds=2, strategies=more).strategies[-1] == "heavier"
 
 
 def test_without_weights_that_way_is_left_out():
@@ -1146,3 +1146,12 @@ def test_smote_with_categories_returns_the_dtype_that_smote_returns(dtype):
     y = np.repeat([0, 1], [45, 15])
     plain = Resampled(LDA(), "smote").resample(X, y)[0]
     assert Resampled(LDA(), "smote", nominal=[1]).resample(X, y)[0].dtype == plain.dtype
+
+
+def test_old_names_of_strategies_warn_and_give_the_same_result():
+    with pytest.warns(FutureWarning, match="use imbalance_strategies"):
+        names = list(discriminant.imbalance_ways(LDA()))
+    assert names == list(discriminant.imbalance_strategies(LDA()))
+    with pytest.warns(FutureWarning, match="use strategies="):
+        found = compare_imbalance(LDA(), X, Y, folds=2, ways={})
+    assert found.ways == found.strategies == ("plain", "threshold moved")

@@ -1,4 +1,4 @@
-"""Weight, mean and scatter of each class: all that a Gaussian or least-squares rule needs.
+"""Weight, mean and scatter of each class: the input of every Gaussian and least-squares rule.
 
 For class k with rows x of weight w, as offsets u = (x - origin) / unit:
 
@@ -6,44 +6,36 @@ For class k with rows x of weight w, as offsets u = (x - origin) / unit:
     mean_k    = sum w u / weight_k
     scatter_k = sum w (u - mean_k)(u - mean_k)'
 
-Scatter stays a sum; whoever asks for a covariance divides it. So parts merge without knowing how
-they will be normalised. `+` is associative and commutative up to rounding and moments of no rows
-are its identity: tests/laws/test_summaries.py holds every summary to that.
+The scatter stays a sum; a covariance is computed from it by dividing. So parts merge without
+knowing how they will be normalised. `+` is associative and commutative up to rounding, and empty
+moments are its identity: tests/laws/test_summaries.py checks this for every summary.
 
-How much of the scatter is kept is the `detail`:
+How much of the scatter is stored is the `detail`:
 
     diagonal   (K, d)     variances of each class
     pooled     (d, d)     the sum of the class scatters, W
     class      (K, d, d)  the scatter of each class
     fourth     as class, and sum w z_j^2 z_l and sum w z_j^2 z_l^2 of each class (z = u - mean_k),
-               from which a best shrinkage follows exactly
+               from which the optimal shrinkage follows exactly
     rows       the rows themselves, where they are few: `moments.class_rows`
 
-Reading rows is not done here: see `moments.reading`.
-
-Two class moments brought to the same columns, classes and origin, so that they can be added.
-
-Third and fourth moments about a mean, and what they become about another point.
-
-With z = u - mean_k, S = sum w z z', C_jl = sum w z_j^2 z_l, Q_jl = sum w z_j^2 z_l^2, moving the
-mean away so that z becomes z + t (sum w z = 0 drops the odd terms):
+Third and fourth moments about another point: with S = sum w z z', C_jl = sum w z_j^2 z_l and
+Q_jl = sum w z_j^2 z_l^2, if z becomes z + t (sum w z = 0 drops the odd terms):
 
     C'_jl = C_jl + t_l S_jj + 2 t_j S_jl + n t_j^2 t_l
     Q'_jl = Q_jl + 2 t_l C_jl + 2 t_j C_lj + t_l^2 S_jj + t_j^2 S_ll + 4 t_j t_l S_jl
             + n t_j^2 t_l^2
 
-Classes by label and columns by name: what every summary that knows both has to look up.
-
-Taking rows out of class moments again, and refusing where too few digits would be left.
-
-With n the weight of ours, w that of theirs and m = n - w what remains of a class,
+Removing rows: with n the weight of ours, w that of theirs and m = n - w the remainder of a class,
 
     mean'    = mean + w/m (mean - their mean)
     scatter' = scatter - their scatter - w n/m (mean - their mean)(mean - their mean)'
 
-Both are differences, so digits can be lost: `lost` bounds what each variance has lost so far. What
-remains must be possible, too: a scatter that is not positive means that their rows were not among
-ours.
+Both are differences, so digits can be lost: `lost` bounds the loss of each variance so far, and a
+removal that leaves too few digits raises an error. So does one that leaves a scatter that is not
+positive semidefinite, because then their rows were not among ours.
+
+Computing moments from rows is not done here: see `moments.accumulate`.
 """
 
 from __future__ import annotations
@@ -58,12 +50,13 @@ from numpy.linalg import eigvalsh
 
 from discriminant.errors import LabelError, MomentsMismatchError, OptionError, PrecisionLostError
 from discriminant.moments.anchor import Anchor
-from discriminant.table.blocks import Floats, Labels
+from discriminant.moments.summary_base import Summable
+from discriminant.table.blocks import Floats, Labels, Places
 from discriminant.table.labels import encode_labels, same_labels, union_labels
 
 
 def align(ours: ClassMoments, theirs: ClassMoments) -> tuple[ClassMoments, ClassMoments]:
-    """Both over the same classes, about the same origin."""
+    """Return both over the same classes, about the same origin."""
     if ours.features != theirs.features:
         if sorted(ours.features) != sorted(theirs.features):
             raise MomentsMismatchError.of_features(ours.features, theirs.features)
@@ -100,7 +93,7 @@ class HasFourthMoments(Protocol):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FourthMoments:
-    """Moments of one class up to the fourth, as a stack of one."""
+    """Moments of one class up to the fourth, with a leading axis of length one."""
 
     weight: Floats  # (1,)
     scatter: Floats  # (1, d, d)
@@ -114,7 +107,7 @@ class FourthMoments:
 
 
 def shift_third(moments: HasFourthMoments, step: Floats) -> Floats:
-    """C of each class after a step (K, d) away from its mean."""
+    """Return C of each class after a step (K, d) away from its mean."""
     scatter, weight, third = moments.scatter, moments.weight[:, None, None], moments.third
     assert third is not None
     variance = np.einsum("kjj->kj", scatter)
@@ -123,7 +116,7 @@ def shift_third(moments: HasFourthMoments, step: Floats) -> Floats:
 
 
 def shift_fourth(moments: HasFourthMoments, step: Floats) -> Floats:
-    """Q of each class after a step (K, d) away from its mean."""
+    """Return Q of each class after a step (K, d) away from its mean."""
     scatter, weight, third = moments.scatter, moments.weight[:, None, None], moments.third
     assert third is not None and moments.fourth is not None
     variance = np.einsum("kjj->kj", scatter)
@@ -137,118 +130,121 @@ def shift_fourth(moments: HasFourthMoments, step: Floats) -> Floats:
     )
 
 
-Places = npt.NDArray[np.intp]
-
-
 def find_labels(labels: Labels, wanted: Sequence[Any]) -> Places:
-    """The place of each label wanted among `labels`."""
-    place = {label: code for code, label in enumerate(labels.tolist())}
-    unknown = [label for label in wanted if label not in place]
+    """Return the code of each wanted label."""
+    code_of = {label: code for code, label in enumerate(labels.tolist())}
+    unknown = [label for label in wanted if label not in code_of]
     if unknown:
         raise LabelError.unknown(unknown, labels.tolist())
     if len(set(wanted)) < len(wanted):
         raise OptionError.of("labels", list(wanted), "named once each")
-    return np.array([place[label] for label in wanted], dtype=np.intp)
+    return np.array([code_of[label] for label in wanted], dtype=np.intp)
 
 
 def find_columns(features: Sequence[str], wanted: Sequence[str] | Sequence[int]) -> Places:
-    """The place of each feature wanted, by name, by place, or by a truth value for each of all."""
-    asked: list[Any] = list(wanted)
-    if asked and all(isinstance(f, (bool, np.bool_)) for f in asked):
-        if len(asked) != len(features):
+    """Return the index of each wanted feature, by name, index or boolean mask."""
+    features_wanted: list[Any] = list(wanted)
+    if features_wanted and all(isinstance(f, (bool, np.bool_)) for f in features_wanted):
+        if len(features_wanted) != len(features):
             allowed = f"one for each of the {len(features)} features"
-            raise OptionError.of("features", f"{len(asked)} truth values", allowed)
-        return np.flatnonzero(asked)
-    place: dict[Any, int] = {name: j for j, name in enumerate(features)}
+            raise OptionError.of("features", f"{len(features_wanted)} truth values", allowed)
+        return np.flatnonzero(features_wanted)
+    index_of: dict[Any, int] = {name: j for j, name in enumerate(features)}
     d = len(features)
-    whole = {j: j % d for j in range(-d, d)}
-    wrong = [f for f in asked if f not in (place if isinstance(f, str) else whole)]
-    wrong += [f for f in asked if isinstance(f, (bool, np.bool_))]
-    if wrong:
+    valid_index = {j: j % d for j in range(-d, d)}
+    unknown = [
+        f for f in features_wanted if f not in (index_of if isinstance(f, str) else valid_index)
+    ]
+    unknown += [f for f in features_wanted if isinstance(f, (bool, np.bool_))]
+    if unknown:
         allowed = f"among {list(features)[:20]} or their places 0 to {d - 1}"
-        raise OptionError.of("features", wrong, allowed)
-    chosen = [place[f] if isinstance(f, str) else whole[int(f)] for f in asked]
-    if len(set(chosen)) < len(chosen):
-        twice = sorted({features[j] for j in chosen if chosen.count(j) > 1})
-        raise OptionError.of("features", twice, "named once each")
-    return np.array(chosen, dtype=np.intp)
+        raise OptionError.of("features", unknown, allowed)
+    columns = [index_of[f] if isinstance(f, str) else valid_index[int(f)] for f in features_wanted]
+    if len(set(columns)) < len(columns):
+        repeated = sorted({features[j] for j in columns if columns.count(j) > 1})
+        raise OptionError.of("features", repeated, "named once each")
+    return np.array(columns, dtype=np.intp)
 
 
 def class_factors(
     labels: Labels, factors: Mapping[Any, float] | npt.ArrayLike, *, option: str = "factors"
 ) -> Floats:
-    """(K,) a factor for each class; one that a mapping does not name is 1. `option`: its name."""
+    """Return (K,) factors of the classes, 1 if a mapping omits one; `option` is for errors."""
     if isinstance(factors, Mapping):
         find_labels(labels, list(factors))
         factors = [float(factors.get(label, 1.0)) for label in labels.tolist()]
-    found = np.array(factors, dtype=np.float64)  # a copy: the caller may change the array later
-    if found.shape != labels.shape:
+    values = np.array(factors, dtype=np.float64)  # a copy: the caller may change the array later
+    if values.shape != labels.shape:
         raise OptionError.of(
-            option, f"array of shape {found.shape}", f"one number for {len(labels)} classes"
+            option, f"array of shape {values.shape}", f"one number for {len(labels)} classes"
         )
-    for wrong in found[~(np.isfinite(found) & (found >= 0))]:
-        raise OptionError.of(option, float(wrong), "finite and not negative")
-    return found
+    for invalid in values[~(np.isfinite(values) & (values >= 0))]:
+        raise OptionError.of(option, float(invalid), "finite and not negative")
+    return values
 
 
 def merge_labels(labels: Labels, groups: Mapping[Any, Sequence[Any]]) -> tuple[Labels, Places]:
-    """Labels after merging, sorted, and the new code of each old class; unnamed classes stay."""
-    taken = [label for members in groups.values() for label in members]
-    find_labels(labels, taken)
-    whole = {label: [label] for label in labels.tolist() if label not in set(taken)}
+    """Return the sorted labels after merging, and the new code of each old class; others stay."""
+    merged = [label for members in groups.values() for label in members]
+    find_labels(labels, merged)
+    unmerged = {label: [label] for label in labels.tolist() if label not in set(merged)}
     for name in groups:
-        if name in whole:
+        if name in unmerged:
             raise OptionError.of("groups", name, "a name no class that stays apart already has")
-    wanted = {**whole, **groups}
-    names = np.empty(len(wanted), dtype=object)
-    names[:] = list(wanted)
-    labels_after, places = encode_labels(names)
+    members_of = {**unmerged, **groups}
+    names = np.empty(len(members_of), dtype=object)
+    names[:] = list(members_of)
+    labels_after, new_codes = encode_labels(names)
     code = np.zeros(len(labels), dtype=np.intp)
-    for new, members in zip(places, wanted.values(), strict=True):
+    for new, members in zip(new_codes, members_of.values(), strict=True):
         code[find_labels(labels, members)] = new
     return labels_after, code
 
 
-DIGITS = 6.0  # fewer than this and a removal is refused
+DIGITS = 6.0  # a removal that leaves fewer digits is an error
 _EPS = float(np.finfo(np.float64).eps)
-_DUST = 1e-9  # of a weight: less than this is rounding
+_ROUNDING = 1e-9  # relative to a weight: smaller differences are rounding
 
 
 def subtract(ours: ClassMoments, theirs: ClassMoments, *, digits: float) -> ClassMoments:
-    """Our moments without theirs; both have the same classes and origin."""
+    """Return our moments without theirs; both have the same classes and origin."""
     _check_removal(ours, theirs)
     rows = ours.rows - theirs.rows
-    left = rows > 0
-    weight = np.where(left, ours.weight - theirs.weight, 0.0)
-    share = np.divide(theirs.weight, weight, out=np.zeros_like(weight), where=left & (weight > 0))
+    remaining = rows > 0
+    weight = np.where(remaining, ours.weight - theirs.weight, 0.0)
+    share = np.divide(
+        theirs.weight, weight, out=np.zeros_like(weight), where=remaining & (weight > 0)
+    )
     step = ours.mean - theirs.mean
-    moved = share[:, None] * step
-    mean = np.where(left[:, None], ours.mean + moved, 0.0)
-    mean[np.abs(mean) <= 4 * _EPS * (np.abs(ours.mean) + np.abs(moved))] = 0.0  # dust
-    spread = ours.drift(theirs.weight * (1 + share), step)
-    scatter = ours.scatter - theirs.scatter - spread
-    cost = 4 * _EPS * (np.abs(ours.diagonal(ours.scatter)) + np.abs(ours.diagonal(spread)))
+    shift = share[:, None] * step
+    mean = np.where(remaining[:, None], ours.mean + shift, 0.0)
+    mean[np.abs(mean) <= 4 * _EPS * (np.abs(ours.mean) + np.abs(shift))] = 0.0  # rounding
+    between = ours.drift(theirs.weight * (1 + share), step)
+    scatter = ours.scatter - theirs.scatter - between
+    cost = 4 * _EPS * (np.abs(ours.diagonal(ours.scatter)) + np.abs(ours.diagonal(between)))
     result = replace(
         ours,
         rows=rows,
         weight=weight,
-        weight2=np.where(left, ours.weight2 - theirs.weight2, 0.0),
+        weight2=np.where(remaining, ours.weight2 - theirs.weight2, 0.0),
         mean=mean,
         scatter=scatter,
         lost=ours.lost + theirs.lost + cost,
     )
     if ours.third is not None and theirs.third is not None:
-        back, apart = mean - ours.mean, mean - theirs.mean
+        our_step, their_step = mean - ours.mean, mean - theirs.mean
         result = replace(
             result,
-            third=shift_third(ours, -back) - shift_third(theirs, -apart),
-            fourth=shift_fourth(ours, -back) - shift_fourth(theirs, -apart),
+            third=shift_third(ours, -our_step) - shift_third(theirs, -their_step),
+            fourth=shift_fourth(ours, -our_step) - shift_fourth(theirs, -their_step),
         )
-    result = _still(_clear_rounding(result), ours, theirs)
-    return _possible(_checked(result, digits))
+    result = _clear_constant(_clear_rounding(result), ours, theirs)
+    _check_digits(result, digits)
+    _check_semidefinite(result)
+    return result
 
 
-def _checked(moments: ClassMoments, digits: float) -> ClassMoments:
+def _check_digits(moments: ClassMoments, digits: float) -> None:
     left = moments.digits_left()
     if left.size and left.min() < digits:
         place = np.unravel_index(int(np.argmin(left)), left.shape)
@@ -256,34 +252,29 @@ def _checked(moments: ClassMoments, digits: float) -> ClassMoments:
         raise PrecisionLostError.of_column(
             moments.features[int(place[-1])], label, float(left.min())
         )
-    return moments
 
 
-def _possible(moments: ClassMoments) -> ClassMoments:
-    """The moments, unless no rows have such a scatter: then what was removed was not in it."""
+def _check_semidefinite(moments: ClassMoments) -> None:
+    """Raise an error for a scatter that no rows have: the removed rows were not among ours."""
     if moments.detail == "diagonal":
-        return moments
+        return
     scatters = moments.scatter[None] if moments.detail == "pooled" else moments.scatter
     for k, scatter in enumerate(scatters):
         variance = np.diagonal(scatter)
-        moving = variance > 0
-        sd = np.sqrt(variance[moving])
-        least = eigvalsh(scatter[np.ix_(moving, moving)] / sd[:, None] / sd).min(initial=0.0)
-        if least < -(10.0**-DIGITS) * max(len(sd), 1):
+        varying = variance > 0
+        sd = np.sqrt(variance[varying])
+        smallest = eigvalsh(scatter[np.ix_(varying, varying)] / sd[:, None] / sd).min(initial=0.0)
+        if smallest < -(10.0**-DIGITS) * max(len(sd), 1):
             label = None if moments.detail == "pooled" else moments.labels[k]
             raise MomentsMismatchError.not_included(label)
-    return moments
 
 
 def _clear_rounding(moments: ClassMoments) -> ClassMoments:
-    """Scatter that must be zero made zero: of no row, or of one."""
+    """Set the scatter of classes with at most one row to zero."""
     if moments.detail == "pooled":
-        alone = bool((moments.rows <= 1).all())
-        return (
-            replace(moments, scatter=moments.scatter * 0, lost=moments.lost * 0)
-            if alone
-            else moments
-        )
+        if (moments.rows > 1).any():
+            return moments
+        return replace(moments, scatter=moments.scatter * 0, lost=moments.lost * 0)
     keep = (moments.rows > 1).astype(np.float64)
     return replace(
         moments,
@@ -294,32 +285,33 @@ def _clear_rounding(moments: ClassMoments) -> ClassMoments:
     )
 
 
-def _still(moments: ClassMoments, ours: ClassMoments, theirs: ClassMoments) -> ClassMoments:
-    """Variances that are zero up to what the removal has cost made zero, where that is sure.
+def _clear_constant(
+    moments: ClassMoments, ours: ClassMoments, theirs: ClassMoments
+) -> ClassMoments:
+    """Set variances that are zero up to the loss of the removal to zero, where that is certain.
 
-    It is sure of whole numbers counted once each: if they vary at all, their scatter is at
-    least 1/2. Columns are taken for whole numbers if their origin and what remains of their
-    means are, up to rounding.
+    It is certain for integers of weight one: if they vary at all, their scatter is at least 1/2.
+    Columns are taken for integers if their origin and their remaining means are, up to rounding.
     """
     diagonal = moments.diagonal(moments.scatter)
-    none = (moments.lost > 0) & (diagonal <= 2 * moments.lost) & (moments.lost < 1 / 16)
-    if not none.any():
+    constant = (moments.lost > 0) & (diagonal <= 2 * moments.lost) & (moments.lost < 1 / 16)
+    if not constant.any():
         return moments
     value = moments.anchor.values(moments.mean)
     size = np.abs(ours.mean) + np.abs(theirs.mean) + np.abs(moments.anchor.origin) + 1.0
-    whole = np.abs(value - np.rint(value)) <= 64 * _EPS * size
-    whole &= (moments.anchor.unit == 1.0) & (
+    integers = np.abs(value - np.rint(value)) <= 64 * _EPS * size
+    integers &= (moments.anchor.unit == 1.0) & (
         moments.anchor.origin == np.rint(moments.anchor.origin)
     )
-    whole &= (moments.weight == moments.rows)[:, None]
-    whole |= (moments.rows == 0)[:, None]
-    none &= whole.all(axis=0) if moments.detail == "pooled" else whole
-    return _without(moments, none)
+    integers &= (moments.weight == moments.rows)[:, None]
+    integers |= (moments.rows == 0)[:, None]
+    constant &= integers.all(axis=0) if moments.detail == "pooled" else integers
+    return _clear_variances(moments, constant)
 
 
-def _without(moments: ClassMoments, none: npt.NDArray[np.bool_]) -> ClassMoments:
-    """The same moments with no spread at all in some columns, or columns of some classes."""
-    keep = np.where(none, 0.0, 1.0)
+def _clear_variances(moments: ClassMoments, constant: npt.NDArray[np.bool_]) -> ClassMoments:
+    """Return the same moments with zero variance in some columns, or columns of some classes."""
+    keep = np.where(constant, 0.0, 1.0)
     square = keep if moments.detail == "diagonal" else keep[..., :, None] * keep[..., None, :]
     return replace(
         moments,
@@ -331,70 +323,107 @@ def _without(moments: ClassMoments, none: npt.NDArray[np.bool_]) -> ClassMoments
 
 
 def _check_removal(ours: ClassMoments, theirs: ClassMoments) -> None:
-    """Refuse to remove more rows of a class, or more weight, than there is."""
+    """Raise an error for removing more rows of a class, or more weight, than there are."""
     for k in np.flatnonzero(theirs.rows > ours.rows):
         raise MomentsMismatchError.of_removal(
             ours.labels[k], int(ours.rows[k]), int(theirs.rows[k])
         )
     surplus = theirs.weight - ours.weight
-    all_gone = (theirs.rows == ours.rows) & (np.abs(surplus) > _DUST * ours.weight)
-    for k in np.flatnonzero((surplus > _DUST * ours.weight) | all_gone):
+    all_gone = (theirs.rows == ours.rows) & (np.abs(surplus) > _ROUNDING * ours.weight)
+    for k in np.flatnonzero((surplus > _ROUNDING * ours.weight) | all_gone):
         raise MomentsMismatchError.of_weight_removal(
             ours.labels[k], float(ours.weight[k]), float(theirs.weight[k])
         )
 
 
 def scale_classes(factor: Any, values: Floats) -> Floats:
-    """Each class's block by its factor."""
+    """Return the block of each class times its factor."""
     factor = np.asarray(factor)
     return np.asarray(values * factor.reshape(factor.shape + (1,) * (values.ndim - factor.ndim)))
 
 
 Detail = Literal["diagonal", "pooled", "class", "fourth", "rows"]
 DETAILS: tuple[Detail, ...] = ("diagonal", "pooled", "class", "fourth")
-_HUGE, _FAINT = 1e125, 1e-125  # sums of squares beyond these overflow or vanish, squared again
-_SMALL = 1e-40  # values larger than this that differ at all do so by more than a faint square
+_HUGE, _FAINT = 1e125, 1e-125  # squares of sums beyond these overflow or underflow
+_SMALL = 1e-40  # larger values that differ at all have a variance above _FAINT
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ClassMoments:
-    """Moments of K classes in d features."""
+class ClassMoments(Summable):
+    """Weight, mean and scatter of K classes in d features.
 
-    labels: Labels  # (K,) sorted
-    features: tuple[str, ...]  # d names
-    anchor: Anchor  # origin and unit of the columns
+    Made by `discriminant.moments`. Moments of disjoint sets of rows add (`+`), rows can be removed
+    (`-`), and every estimator with `fit_moments` is fitted from them without reading rows.
+
+    Parameters
+    ----------
+    labels : array of shape (K,)
+        Class labels, sorted.
+    features : tuple of str
+        Names of the d features.
+    anchor : Anchor
+        Origin and unit of the columns.
+    detail : {'diagonal', 'pooled', 'class', 'fourth'}
+        How much of the scatter is stored.
+    rows : integer array of shape (K,)
+        Number of rows of positive weight.
+    weight, weight2 : array of shape (K,)
+        Sums of the weights and of their squares.
+    mean : array of shape (K, d)
+        Means as offsets from the origin, zero for a class without rows.
+    scatter : array
+        By detail (K, d), (d, d) or (K, d, d).
+    lost : array of shape (K, d), for 'pooled' (d,)
+        Bound of the error that removals have caused in each variance.
+    third, fourth : array of shape (K, d, d), optional
+        Third and fourth moments, with detail 'fourth'.
+
+    See Also
+    --------
+    discriminant.moments : Compute moments from rows.
+
+    Examples
+    --------
+    >>> from discriminant import moments
+    >>> morning = moments([[0.0], [2.0]], ["a", "b"])
+    >>> evening = moments([[2.0], [4.0]], ["a", "b"])
+    >>> (morning + evening).means.ravel().tolist()
+    [1.0, 3.0]
+    """
+
+    labels: Labels
+    features: tuple[str, ...]
+    anchor: Anchor
     detail: Detail
-    rows: npt.NDArray[np.int64]  # (K,) how many rows of positive weight
-    weight: Floats  # (K,) sum of weights
-    weight2: Floats  # (K,) sum of squared weights
-    mean: Floats  # (K, d) offsets, zero where a class has no rows
-    scatter: Floats  # by detail: (K, d), (d, d), (K, d, d)
-    lost: Floats  # (K, d), for pooled (d,): bound of what removals have cost each variance
-    third: Floats | None = None  # (K, d, d) with detail fourth
-    fourth: Floats | None = None  # (K, d, d) with detail fourth
+    rows: npt.NDArray[np.int64]
+    weight: Floats
+    weight2: Floats
+    mean: Floats
+    scatter: Floats
+    lost: Floats
+    third: Floats | None = None
+    fourth: Floats | None = None
 
     def __post_init__(self) -> None:
         if self.detail not in DETAILS:
             raise OptionError.of("detail", self.detail, f"one of {', '.join(DETAILS)}")
         K, d = len(self.labels), len(self.features)
-        each, square = (K, d), (K, d, d)
-        wanted = {
+        by_class, square = (K, d), (K, d, d)
+        shapes = {
             "rows": (K,),
             "weight": (K,),
             "weight2": (K,),
-            "mean": each,
-            "scatter": {"diagonal": each, "pooled": (d, d)}.get(self.detail, square),
-            "lost": (d,) if self.detail == "pooled" else each,
+            "mean": by_class,
+            "scatter": {"diagonal": by_class, "pooled": (d, d)}.get(self.detail, square),
+            "lost": (d,) if self.detail == "pooled" else by_class,
         }
         if self.detail == "fourth":
-            wanted |= {"third": square, "fourth": square}
-        for name, shape in wanted.items():
+            shapes |= {"third": square, "fourth": square}
+        for name, shape in shapes.items():
             if np.shape(getattr(self, name)) != shape:
                 raise MomentsMismatchError.of_shape(name, np.shape(getattr(self, name)), shape)
         if len(self.anchor.origin) != d:
             raise MomentsMismatchError.of_shape("anchor", self.anchor.origin.shape, (d,))
-
-    # --- making --------------------------------------------------------------------------
 
     @classmethod
     def empty(
@@ -405,7 +434,7 @@ class ClassMoments:
         detail: Detail = "class",
         anchor: Anchor | None = None,
     ) -> ClassMoments:
-        """Moments of no rows: added to any others they change nothing, not even the last bit."""
+        """Return moments of zero rows, the exact identity of addition."""
         K, d = len(labels), len(features)
         shape = {"diagonal": (K, d), "pooled": (d, d)}.get(detail, (K, d, d))
         third, fourth = (
@@ -426,10 +455,8 @@ class ClassMoments:
             fourth,
         )
 
-    # --- adding and removing ----------------------------------------------------------------
-
     def __add__(self, other: ClassMoments) -> ClassMoments:
-        """Moments of the rows of both; classes are the union of both, columns go by name."""
+        """Return moments of all rows, over the union of the classes; columns match by name."""
         if not isinstance(other, ClassMoments):
             return NotImplemented
         ours, theirs = align(self, other)
@@ -453,53 +480,47 @@ class ClassMoments:
             fourth=fourth,
         )
 
-    def __radd__(self, other: object) -> ClassMoments:
-        """So that `sum(parts)` works: it starts from 0."""
-        return self if isinstance(other, int) and other == 0 else NotImplemented
-
     def __sub__(self, other: ClassMoments) -> ClassMoments:
-        """Moments of our rows without theirs, which must be among ours."""
+        """Return moments of our rows without theirs, which must be among ours."""
         return self.remove(other)
 
     def remove(self, other: ClassMoments, *, digits: float = DIGITS) -> ClassMoments:
-        """Moments without the rows of `other`; refuses when fewer than `digits` would be left."""
+        """Return moments without the rows of `other`; raise if fewer than `digits` remain."""
         return subtract(*align(self, other), digits=digits)
-
-    # --- regrouping -------------------------------------------------------------------------
 
     def scale(self, factors: Mapping[Any, float] | npt.ArrayLike) -> ClassMoments:
         """Multiply the weight of each class: class weights, or resampling in expectation."""
         factor = class_factors(self.labels, factors)
         if self.detail == "pooled" and not (factor == factor[0]).all():
             raise MomentsMismatchError.needs_detail("Weighting classes apart", "class", self.detail)
-        each = factor[0] if self.detail == "pooled" else factor
-        some = factor > 0  # a class of weight zero is a class of no rows
+        scatter_factor = factor[0] if self.detail == "pooled" else factor
+        positive = factor > 0  # a class of weight zero has no rows
         return replace(
             self,
-            rows=np.where(some, self.rows, 0),
-            mean=np.where(some[:, None], self.mean, 0.0),
+            rows=np.where(positive, self.rows, 0),
+            mean=np.where(positive[:, None], self.mean, 0.0),
             weight=self.weight * factor,
             weight2=self.weight2 * factor**2,
-            scatter=scale_classes(each, self.scatter),
-            lost=scale_classes(each, self.lost),
-            third=None if self.third is None else scale_classes(each, self.third),
-            fourth=None if self.fourth is None else scale_classes(each, self.fourth),
+            scatter=scale_classes(scatter_factor, self.scatter),
+            lost=scale_classes(scatter_factor, self.lost),
+            third=None if self.third is None else scale_classes(scatter_factor, self.third),
+            fourth=None if self.fourth is None else scale_classes(scatter_factor, self.fourth),
         )
 
     def group(self, groups: Mapping[Any, Sequence[Any]]) -> ClassMoments:
-        """Merge classes: `{"new": ["a", "b"]}`. Classes that no group names stay as they are."""
+        """Merge classes: `{"new": ["a", "b"]}`. Classes that no group names stay."""
         return self._merged(*merge_labels(self.labels, groups))
 
     def classes(self, labels: Sequence[Any]) -> ClassMoments:
-        """Moments of some classes only; pooled ones can leave out only classes without rows."""
+        """Return moments of some classes; pooled ones can only leave out classes without rows."""
         codes = np.sort(find_labels(self.labels, labels))
         if self.detail == "pooled" and self.rows[codes].sum() < self.rows.sum():
             raise MomentsMismatchError.needs_detail("Keeping some classes", "class", self.detail)
-        kept = self._each_class(lambda values: values[codes])
-        return replace(self, labels=self.labels[codes], **kept)
+        arrays = self._each_class(lambda values: values[codes])
+        return replace(self, labels=self.labels[codes], **arrays)
 
     def select(self, features: Sequence[str] | Sequence[int]) -> ClassMoments:
-        """Moments of some features, by name or by place, in that order."""
+        """Return moments of some features, by name, index or mask, in that order."""
         columns = find_columns(self.features, features)
         square = (..., columns[:, None], columns[None, :])
         return replace(
@@ -520,7 +541,7 @@ class ClassMoments:
         return DETAILS.index(detail) <= DETAILS.index(self.detail)
 
     def reduce(self, detail: Detail) -> ClassMoments:
-        """The same moments in less detail."""
+        """Return the same moments in less detail."""
         if detail == self.detail:
             return self
         if not self.holds(detail):
@@ -533,16 +554,14 @@ class ClassMoments:
         lost = self.lost.sum(axis=0) if detail == "pooled" else self.lost
         return replace(self, detail=detail, scatter=scatter, lost=lost, third=None, fourth=None)
 
-    # --- looking ------------------------------------------------------------------------------
-
     @property
     def means(self) -> Floats:
-        """(K, d) class means in the user's numbers."""
+        """(K, d) class means in data units."""
         return self.anchor.values(self.mean)
 
     @property
     def pooled(self) -> Floats:
-        """(d, d) within-class scatter in units of the anchor; (d,) if only variances are kept."""
+        """(d, d) within-class scatter in units of the anchor; (d,) with detail diagonal."""
         return self.scatter if self.detail == "pooled" else self.scatter.sum(axis=0)
 
     @property
@@ -553,37 +572,37 @@ class ClassMoments:
 
     @property
     def digits(self) -> float:
-        """Correct digits of the worst variance, as far as removals have cost any."""
+        """Correct digits of the least accurate variance after removals."""
         return float(self.digits_left().min(initial=16.0))
 
     def within(self) -> Floats:
-        """S_w = sum of the class scatters, (d, d), in the user's numbers."""
+        """Return S_w, the sum of the class scatters, (d, d), in data units."""
         self._need_products("The within-class scatter")
-        return self._valued(self.pooled)
+        return self._in_data_units(self.pooled)
 
     def between(self) -> Floats:
-        """S_b = sum of weight_k (mean_k - mean)(mean_k - mean)', (d, d), in the user's numbers."""
-        return self._valued(self.spread_of_means())
+        """Return S_b = sum of weight_k (mean_k - mean)(mean_k - mean)', (d, d), in data units."""
+        return self._in_data_units(self.spread_of_means())
 
     def total(self) -> Floats:
-        """S_t = S_w + S_b, scatter of all rows about their mean, (d, d), in the user's numbers."""
+        """Return S_t = S_w + S_b, the scatter of all rows about their mean, in data units."""
         self._need_products("The total scatter")
-        return self._valued(self.pooled + self.spread_of_means())
+        return self._in_data_units(self.pooled + self.spread_of_means())
 
     def spread_of_means(self) -> Floats:
-        """S_b in units of the anchor."""
+        """Return S_b in units of the anchor."""
         apart = np.sqrt(self.weight)[:, None] * (self.mean - self.centre)
         return np.asarray(apart.T @ apart)
 
     def overflown(self) -> npt.NDArray[np.bool_]:
-        """(d,) columns whose sums of squares are not finite."""
+        """Return (d,) whether the sum of squares of a column is not finite."""
         squares = np.atleast_2d(self.diagonal(self.scatter))
         return np.asarray(~np.isfinite(squares.max(axis=0, initial=0.0)))
 
     def strained(self) -> npt.NDArray[np.bool_]:
-        """(d,) columns whose sums are so large, or so small, that another unit would suit better.
+        """Return (d,) whether the sums of a column are too large or small for its unit.
 
-        No variance at all strains nothing unless the mean shows that there were values: tiny ones.
+        A column without variance is well scaled, unless its mean shows that its values are tiny.
         """
         squares = np.atleast_2d(self.diagonal(self.scatter))
         if squares.size and squares.min() >= _FAINT and squares.max() <= _HUGE:
@@ -596,20 +615,17 @@ class ClassMoments:
         return np.asarray(~(total <= _HUGE) | vanished)
 
     def __repr__(self) -> str:
-        """One line: how many rows, classes and features, and in what detail."""
         return (
             f"{type(self).__name__}({int(self.rows.sum())} rows, {len(self.labels)} classes, "
             f"{len(self.features)} features, detail='{self.detail}')"
         )
 
-    # --- inside -------------------------------------------------------------------------------
-
     def at(self, anchor: Anchor) -> ClassMoments:
-        """The same moments about another origin and in other units."""
+        """Return the same moments about another origin and in other units."""
         if anchor.same_as(self.anchor):
             return self
-        still = self.zero_columns() | (not self.rows.any())
-        ratio = np.where(still, 1.0, self.anchor.unit / anchor.unit)
+        any_unit = self.zero_columns() | (not self.rows.any())
+        ratio = np.where(any_unit, 1.0, self.anchor.unit / anchor.unit)
         mean = np.where(
             self.rows[:, None] > 0, self.mean * ratio + self.anchor.shift_to(anchor), 0.0
         )
@@ -625,20 +641,20 @@ class ClassMoments:
         )
 
     def over(self, labels: Labels) -> ClassMoments:
-        """The same moments over more classes, of which the new ones are empty."""
+        """Return the same moments over more classes, of which the new ones are empty."""
         if np.array_equal(labels, self.labels):
             return self
         place = np.searchsorted(labels, self.labels)
 
-        def spread(values: Any) -> Any:
-            wide = np.zeros((len(labels), *values.shape[1:]), dtype=values.dtype)
-            wide[place] = values
-            return wide
+        def widen(values: Any) -> Any:
+            wider = np.zeros((len(labels), *values.shape[1:]), dtype=values.dtype)
+            wider[place] = values
+            return wider
 
-        return replace(self, labels=labels, **self._each_class(spread))
+        return replace(self, labels=labels, **self._each_class(widen))
 
     def _each_class(self, change: Callable[[Any], Any]) -> dict[str, Any]:
-        """Every array that has a row for each class, changed."""
+        """Return every array with a class axis, changed by a function."""
         names = ["rows", "weight", "weight2", "mean"]
         if self.detail != "pooled":
             names += ["scatter", "lost"]
@@ -647,7 +663,7 @@ class ClassMoments:
         return {name: change(getattr(self, name)) for name in names}
 
     def drift(self, weight: Floats, step: Floats) -> Floats:
-        """sum over classes, or each class's, weight * step step', in the shape of the scatter."""
+        """Return weight * step step' in the shape of the scatter: of each class, or their sum."""
         if self.detail == "diagonal":
             return weight[:, None] * step**2
         if self.detail == "pooled":
@@ -656,13 +672,13 @@ class ClassMoments:
         return (weight[:, None] * step)[:, :, None] * step[:, None, :]
 
     def diagonal(self, scatter: Floats) -> Floats:
-        """Variances of something in the shape of the scatter."""
+        """Return the variances of an array in the shape of the scatter."""
         if self.detail == "diagonal":
             return scatter
         return np.diagonal(scatter, axis1=-2, axis2=-1)
 
     def digits_left(self) -> Floats:
-        """Of each variance, what removals have left."""
+        """Return the correct digits of each variance after removals."""
         diagonal = self.diagonal(self.scatter)
         known = self.lost > 0
         if self.detail != "pooled":
@@ -671,41 +687,43 @@ class ClassMoments:
         return np.asarray(np.log10(np.maximum(ratio, 1e-16)))
 
     def _merged(self, labels: Labels, code: Places) -> ClassMoments:
-        join = np.zeros((len(labels), len(self.labels)))
-        join[code, np.arange(len(self.labels))] = 1.0
-        weight = join @ self.weight
+        membership = np.zeros((len(labels), len(self.labels)))
+        membership[code, np.arange(len(self.labels))] = 1.0
+        weight = membership @ self.weight
         share = self.weight / np.where(weight > 0, weight, 1.0)[code]
-        mean = join @ (share[:, None] * self.mean)
+        mean = membership @ (share[:, None] * self.mean)
         step = self.mean - mean[code]
-        moved = self.drift(self.weight, step)
+        between = self.drift(self.weight, step)
         pooled = self.detail == "pooled"
-        both = self.scatter + moved
+        about_new_means = self.scatter + between
         return replace(
             self,
             labels=labels,
-            rows=(join @ self.rows).astype(np.int64),
+            rows=(membership @ self.rows).astype(np.int64),
             weight=weight,
-            weight2=join @ self.weight2,
+            weight2=membership @ self.weight2,
             mean=mean,
-            scatter=both if pooled else np.tensordot(join, both, axes=1),
-            lost=self.lost if pooled else join @ self.lost,
+            scatter=about_new_means
+            if pooled
+            else np.tensordot(membership, about_new_means, axes=1),
+            lost=self.lost if pooled else membership @ self.lost,
             third=None
             if self.third is None
-            else np.tensordot(join, shift_third(self, step), axes=1),
+            else np.tensordot(membership, shift_third(self, step), axes=1),
             fourth=None
             if self.fourth is None
-            else np.tensordot(join, shift_fourth(self, step), axes=1),
+            else np.tensordot(membership, shift_fourth(self, step), axes=1),
         )
 
     def zero_columns(self) -> npt.NDArray[np.bool_]:
-        """(d,) whether a column is zero in every row."""
-        spread = np.atleast_2d(self.diagonal(self.scatter)).any(axis=0)
-        return np.asarray((self.anchor.origin == 0) & ~self.mean.any(axis=0) & ~spread)
+        """Return (d,) whether a column is zero in every row."""
+        varies = np.atleast_2d(self.diagonal(self.scatter)).any(axis=0)
+        return np.asarray((self.anchor.origin == 0) & ~self.mean.any(axis=0) & ~varies)
 
     def _need_products(self, what: str) -> None:
         if self.detail == "diagonal":
             raise MomentsMismatchError.needs_detail(what, "pooled", self.detail)
 
-    def _valued(self, scatter: Floats) -> Floats:
+    def _in_data_units(self, scatter: Floats) -> Floats:
         unit = self.anchor.unit
         return scatter if self.anchor.plain else scatter * unit[:, None] * unit

@@ -1,14 +1,13 @@
-"""The rows themselves, class by class: the smallest summary where features outnumber rows.
+"""Rows of each class, stored as they are: the smallest summary if features outnumber rows.
 
-With N rows in d > N features a scatter (d x d) is larger than the rows it was made from, so the
-rows are kept: as offsets u = (x - origin) / unit, with their codes and weights. All that
-`ClassMoments` says follows from them,
+With N rows in d > N features a scatter (d x d) is larger than the rows, so the rows are stored: as
+offsets u = (x - origin) / unit, with their codes and weights. All of `ClassMoments` follows,
 
     weight_k = sum w,   mean_k = sum w u / weight_k,   scatter_k = sum w (u - mean_k)(u - mean_k)'
 
-and so does what no moments say, such as a median. `+` puts rows together and `-` takes out rows
-that are there, to the last bit of their offsets when both count from one anchor. Rows of no weight
-are not kept. What is held are the user's rows: whoever saves it saves them.
+and so do statistics that are not moments, such as medians. `+` concatenates rows and `-` removes
+rows that are present, compared bit by bit if both have the same anchor. Rows of zero weight are not
+stored. A file that holds this summary holds the user's rows.
 """
 
 from __future__ import annotations
@@ -25,22 +24,22 @@ from discriminant.moments.accumulate import MomentsReading
 from discriminant.moments.anchor import Anchor
 from discriminant.moments.class_moments import (
     Detail,
-    Places,
     class_factors,
     find_columns,
     find_labels,
     merge_labels,
 )
-from discriminant.table.blocks import Block, Floats, Labels
+from discriminant.moments.summary_base import Summable
+from discriminant.table.blocks import Block, Floats, Labels, Places
 from discriminant.table.labels import same_labels, union_labels
 
 _EPS = float(np.finfo(np.float64).eps)
-_HUGE, _FAINT = 1e125, 1e-125  # sums of squares beyond these overflow or vanish, squared again
-_FEW = 16  # columns compared first when a row is looked for
+_HUGE, _FAINT = 1e125, 1e-125  # squares of sums beyond these overflow or underflow
+_FIRST = 16  # columns compared first to find a row
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ClassRows:
+class ClassRows(Summable):
     """N rows of K classes in d features."""
 
     labels: Labels  # (K,) sorted
@@ -70,8 +69,8 @@ class ClassRows:
         weight = np.bincount(self.codes, self.weights, minlength=K).astype(np.float64)
         mean = np.zeros((K, len(self.features)))
         for k in np.flatnonzero(weight):
-            own = self.codes == k
-            mean[k] = self.weights[own] @ self.offsets[own] / weight[k]
+            of_class = self.codes == k
+            mean[k] = self.weights[of_class] @ self.offsets[of_class] / weight[k]
         count = np.bincount(self.codes, minlength=K).astype(np.int64)
         object.__setattr__(self, "rows", count)
         object.__setattr__(self, "weight", weight)
@@ -83,17 +82,15 @@ class ClassRows:
     def empty(
         cls, labels: Labels, features: Sequence[str], *, anchor: Anchor | None = None
     ) -> ClassRows:
-        """No rows: added to any others they change nothing, not even the last bit."""
+        """Return the summary of zero rows, the exact identity of addition."""
         d = len(features)
         anchor = Anchor.zero(d) if anchor is None else anchor
         none = np.zeros(0, dtype=np.intp)
         return cls(np.asarray(labels), tuple(features), anchor, none, np.zeros(0), np.zeros((0, d)))
 
-    # --- adding and removing ------------------------------------------------------------------
-
     def __add__(self, other: ClassRows) -> ClassRows:
-        """The rows of both; classes are the union of both."""
-        ours, theirs = _aligned(self, other)
+        """Return the rows of both, over the union of the classes."""
+        ours, theirs = _align(self, other)
         return replace(
             ours,
             codes=np.concatenate([ours.codes, theirs.codes]),
@@ -101,50 +98,48 @@ class ClassRows:
             offsets=np.concatenate([ours.offsets, theirs.offsets]),
         )
 
-    def __radd__(self, other: object) -> ClassRows:
-        """So that `sum(parts)` works: it starts from 0."""
-        return self if isinstance(other, int) and other == 0 else NotImplemented
-
     def __sub__(self, other: ClassRows) -> ClassRows:
-        """Our rows without theirs, each of which must be among ours with the same weight."""
-        ours, theirs = _aligned(self, other)
-        slack = _slack(self, other)
-        stay = np.ones(len(ours.codes), dtype=np.bool_)
+        """Return our rows without theirs, each of which must be among ours with the same weight."""
+        ours, theirs = _align(self, other)
+        tolerance = _tolerance(self, other)
+        remaining = np.ones(len(ours.codes), dtype=np.bool_)
         missing = np.zeros(len(ours.labels), dtype=np.int64)
         for i, code in enumerate(theirs.codes):
-            place = _find(ours, theirs.offsets[i], float(theirs.weights[i]), code, stay, slack)
-            if place is None:
+            index = _find_row(
+                ours, theirs.offsets[i], float(theirs.weights[i]), code, remaining, tolerance
+            )
+            if index is None:
                 missing[code] += 1
             else:
-                stay[place] = False
+                remaining[index] = False
         for k in np.flatnonzero(missing):
             raise MomentsMismatchError.of_rows(
                 ours.labels[k], int(missing[k]), int(theirs.rows[k]), int(ours.rows[k])
             )
-        return ours._keep(stay)
-
-    # --- regrouping -----------------------------------------------------------------------------
+        return ours._take(remaining)
 
     def scale(self, factors: Mapping[Any, float] | npt.ArrayLike) -> ClassRows:
         """Multiply the weight of each class."""
         weights = self.weights * class_factors(self.labels, factors)[self.codes]
-        return replace(self, weights=weights)._keep(weights > 0)
+        return replace(self, weights=weights)._take(weights > 0)
 
     def group(self, groups: Mapping[Any, Sequence[Any]]) -> ClassRows:
-        """Merge classes: `{"new": ["a", "b"]}`. Classes that no group names stay as they are."""
+        """Merge classes: `{"new": ["a", "b"]}`. Classes that no group names stay."""
         labels, code = merge_labels(self.labels, groups)
         return replace(self, labels=labels, codes=code[self.codes])
 
     def classes(self, labels: Sequence[Any]) -> ClassRows:
-        """The rows of some classes only."""
+        """Return the rows of some classes."""
         codes = np.sort(find_labels(self.labels, labels))
         if len(codes) == len(self.labels):
             return self
-        kept = self._keep(np.isin(self.codes, codes))
-        return replace(kept, labels=self.labels[codes], codes=np.searchsorted(codes, kept.codes))
+        chosen = self._take(np.isin(self.codes, codes))
+        return replace(
+            chosen, labels=self.labels[codes], codes=np.searchsorted(codes, chosen.codes)
+        )
 
     def select(self, features: Sequence[str] | Sequence[int]) -> ClassRows:
-        """Some features, by name or by place, in that order."""
+        """Return some features, by name, index or mask, in that order."""
         columns = find_columns(self.features, features)
         return replace(
             self,
@@ -154,41 +149,39 @@ class ClassRows:
         )
 
     def at(self, anchor: Anchor) -> ClassRows:
-        """The same rows from another origin and in other units."""
+        """Return the same rows about another origin and in other units."""
         if anchor.same_as(self.anchor):
             return self
-        moved = self.offsets * (self.anchor.unit / anchor.unit) + self.anchor.shift_to(anchor)
-        return replace(self, anchor=anchor, offsets=moved)
+        offsets = self.offsets * (self.anchor.unit / anchor.unit) + self.anchor.shift_to(anchor)
+        return replace(self, anchor=anchor, offsets=offsets)
 
     def over(self, labels: Labels) -> ClassRows:
-        """The same rows over more classes, of which the new ones are empty."""
+        """Return the same rows over more classes, of which the new ones are empty."""
         if np.array_equal(labels, self.labels):
             return self
         return replace(self, labels=labels, codes=np.searchsorted(labels, self.labels)[self.codes])
 
     def holds(self, detail: Detail) -> bool:
-        """Whether moments of that detail follow from these rows: they all do."""
+        """Whether moments of that detail follow from these rows: always."""
         return True
 
     def reduce(self, detail: Detail) -> Any:
-        """Moments of these rows; with detail 'rows' these rows."""
+        """Return moments of these rows; with detail 'rows' the rows."""
         if detail == "rows":
             return self
         block = Block(self.offsets, self.codes, self.weights)
-        inner = Anchor.zero(len(self.features))
-        found = MomentsReading(self.labels, self.features, inner, detail).read(block)
-        return replace(found, anchor=self.anchor)
-
-    # --- looking --------------------------------------------------------------------------------
+        zero = Anchor.zero(len(self.features))
+        moments = MomentsReading(self.labels, self.features, zero, detail).read(block)
+        return replace(moments, anchor=self.anchor)
 
     @property
     def detail(self) -> Literal["rows"]:
-        """All there is to know."""
+        """Always 'rows'."""
         return "rows"
 
     @property
     def means(self) -> Floats:
-        """(K, d) class means in the user's numbers."""
+        """(K, d) class means in data units."""
         return self.anchor.values(self.mean)
 
     @property
@@ -199,35 +192,34 @@ class ClassRows:
 
     @property
     def centred(self) -> Floats:
-        """(N, d) rows counted from the mean of their class."""
+        """(N, d) rows about the mean of their class."""
         return np.asarray(self.offsets - self.mean[self.codes])
 
     def overflown(self) -> npt.NDArray[np.bool_]:
-        """(d,) columns whose sums of squares are not finite."""
+        """Return (d,) whether the sum of squares of a column is not finite."""
         with np.errstate(over="ignore"):
             return np.asarray(~np.isfinite(np.einsum("nj,nj->j", self.offsets, self.offsets)))
 
     def strained(self) -> npt.NDArray[np.bool_]:
-        """(d,) columns whose squares are so large, or so small, that another unit suits better."""
+        """Return (d,) whether the squares of a column are too large or small for its unit."""
         with np.errstate(over="ignore"):
             size = np.einsum("nj,nj->j", self.offsets, self.offsets)
-        found = np.asarray(~(size <= _HUGE))
+        badly_scaled = np.asarray(~(size <= _HUGE))
         for j in np.flatnonzero(size < _FAINT):
-            found[j] = self.offsets[:, j].any()
-        return found
+            badly_scaled[j] = self.offsets[:, j].any()
+        return badly_scaled
 
     def __repr__(self) -> str:
-        """One line: how many rows, classes and features."""
         return (
             f"ClassRows({int(self.rows.sum())} rows, {len(self.labels)} classes, "
             f"{len(self.features)} features)"
         )
 
     def _zero(self) -> npt.NDArray[np.bool_]:
-        """(d,) whether a column is zero in every row."""
+        """Return (d,) whether a column is zero in every row."""
         return np.asarray((self.anchor.origin == 0) & ~self.offsets.any(axis=0))
 
-    def _keep(self, chosen: npt.NDArray[np.bool_]) -> ClassRows:
+    def _take(self, chosen: npt.NDArray[np.bool_]) -> ClassRows:
         if chosen.all():
             return self
         return replace(
@@ -240,7 +232,7 @@ class ClassRows:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RowsReading:
-    """Read the rows of K classes in d columns as they are."""
+    """Store the rows of K classes in d columns."""
 
     labels: Labels  # (K,)
     features: tuple[str, ...]  # d names
@@ -249,22 +241,22 @@ class RowsReading:
 
     @property
     def summary_size(self) -> int:
-        """Size of the summary: that of the table, so that an engine reads it in one block."""
+        """Size of the table, so that an engine reads it in one block."""
         return self.count * len(self.features)
 
     def read(self, block: Block) -> ClassRows:
-        """The rows of one block that have a weight."""
+        """Return the rows of one block that have positive weight."""
         offsets = self.anchor.offsets(block.features)
         if not np.isfinite(offsets).all():
             block.raise_bad_cell(self.features)
         weights = np.ones(len(block)) if block.weight is None else block.weight
         codes = block.codes.astype(np.intp)
-        found = ClassRows(self.labels, self.features, self.anchor, codes, weights, offsets)
-        return found._keep(weights > 0)
+        rows = ClassRows(self.labels, self.features, self.anchor, codes, weights, offsets)
+        return rows._take(weights > 0)
 
 
-def _aligned(ours: ClassRows, theirs: ClassRows) -> tuple[ClassRows, ClassRows]:
-    """Both over the same classes, about the same origin."""
+def _align(ours: ClassRows, theirs: ClassRows) -> tuple[ClassRows, ClassRows]:
+    """Return both over the same classes, about the same origin."""
     if ours.features != theirs.features:
         raise MomentsMismatchError.of_features(ours.features, theirs.features)
     if ours.detail != theirs.detail:
@@ -282,27 +274,27 @@ def _aligned(ours: ClassRows, theirs: ClassRows) -> tuple[ClassRows, ClassRows]:
     return ours.at(anchor), theirs.at(anchor)
 
 
-def _slack(ours: ClassRows, theirs: ClassRows) -> Floats:
-    """(d,) how far apart offsets of one row may be: nothing, unless they had another anchor."""
+def _tolerance(ours: ClassRows, theirs: ClassRows) -> Floats:
+    """Return (d,) largest difference of the offsets of equal rows: 0 unless the anchors differ."""
     if ours.anchor.same_as(theirs.anchor):
         return np.zeros(len(ours.features))
     size = np.abs(ours.anchor.origin) + np.abs(theirs.anchor.origin)
     unit = np.maximum(ours.anchor.unit, theirs.anchor.unit)
-    most = np.abs(ours.offsets).max(axis=0, initial=0.0) * ours.anchor.unit
-    return np.asarray(4 * _EPS * (size + most) / unit)
+    largest = np.abs(ours.offsets).max(axis=0, initial=0.0) * ours.anchor.unit
+    return np.asarray(4 * _EPS * (size + largest) / unit)
 
 
-def _find(
+def _find_row(
     ours: ClassRows,
     row: Floats,
     weight: float,
     code: int,
     free: npt.NDArray[np.bool_],
-    slack: Floats,
+    tolerance: Floats,
 ) -> int | None:
-    """The place of a row among ours that are still free, looked for in a few columns first."""
-    places = np.flatnonzero(free & (ours.codes == code) & (ours.weights == weight))
-    for columns in (slice(_FEW), slice(_FEW, None)):
-        apart = np.abs(ours.offsets[places, columns] - row[columns])
-        places = places[(apart <= slack[columns]).all(axis=1)]
-    return int(places[0]) if len(places) else None
+    """Return the index of a row among ours that are still free, comparing a few columns first."""
+    candidates = np.flatnonzero(free & (ours.codes == code) & (ours.weights == weight))
+    for columns in (slice(_FIRST), slice(_FIRST, None)):
+        difference = np.abs(ours.offsets[candidates, columns] - row[columns])
+        candidates = candidates[(difference <= tolerance[columns]).all(axis=1)]
+    return int(candidates[0]) if len(candidates) else None

@@ -1,7 +1,8 @@
-"""What a score costs where the truth is a number: the families of generalised linear models.
+"""Families and links of generalised linear models: deviance, derivatives and log likelihood.
 
-The mean of a response is mu = g^-1(s), with s the score plus the offset of the row. A row costs
-half its deviance, and its curvature is the expected one (McCullagh & Nelder 1989, section 2.3):
+The mean of a response is mu = g^-1(s), with s the score plus the offset of the row. The loss of a
+row is half its deviance, and its curvature is the expected one (McCullagh & Nelder 1989, section
+2.3):
 
     gaussian  V = 1          l = (y - mu)^2 / 2
     poisson   V = mu         l = y log(y / mu) - (y - mu)
@@ -10,31 +11,28 @@ half its deviance, and its curvature is the expected one (McCullagh & Nelder 198
 
     l' = -(y - mu) mu' / V          E l'' = mu'^2 / V
 
-Of a binomial row y is the share of successes and the weight the number of trials; its links are
-two-sided, as in `moments.losses`. A score for which there is no mean (a negative one where 1 / s
-is to be positive) costs infinity, so that a step that leads there is taken back.
+For a binomial row, y is the share of successes and the weight the number of trials; its links are
+computed in both tails, as in `moments.softmax_loss`. A score without a mean (a negative one where
+1 / s must be positive) has infinite loss, so that a step that leads there is undone. The response
+is column 0 of `Block.responses`, the offset column 1, if there is one.
 
-The response is column 0 of `Block.responses`, the offset column 1, if there is one.
-
-A loss with a wall at the edge of its means, for fits whose least lies on that edge.
-
-Means of some links end where rows may be fitted without cost:
+The means of some links end where rows may be fitted without loss:
 
     binomial  log              a share of 1 at the score 0, scores below it
     poisson   identity, sqrt   a count of 0 at the score 0, scores above it
 
-Such a row, at a distance a > 0 from its edge, costs -push log a more. The least of the whole is
-inside, and as push shrinks it goes to the least there is, on the edge or not: rows then pull at
-their edge by push / a, which are the multipliers of that least (Boyd & Vandenberghe 2004, 11.2).
-Curvature is the observed one, which is convex here. The expected one is infinite at the edge, and
-steps by it stop short of it.
+If the optimum lies on such a boundary, `BarrierLoss` adds -strength log a for these rows, at a
+distance a > 0 from their boundary. The optimum is then in the interior, and as the strength
+decreases it converges to the constrained one; strength / a converges to the multipliers (Boyd &
+Vandenberghe 2004, 11.2). The curvature is the observed one, which is convex here. The expected one
+is infinite at the boundary, and steps with it stop short of it.
 
-What a log likelihood has of the responses alone: that of means which are the responses.
+`SaturatedLikelihood` is the log likelihood of means equal to the responses, from which
 
-    log likelihood = that, less half the deviance over the dispersion
+    log likelihood = saturated log likelihood - deviance / (2 dispersion)
 
-So a fit needs only its deviance. As R's `logLik`, the dispersion is deviance / n where a family has
-one to be estimated, and it counts as one more number in AIC and BIC.
+so a fit needs only its deviance. As in R's `logLik`, the dispersion is deviance / n where a family
+estimates one, and it counts as one more parameter in AIC and BIC.
 """
 
 from __future__ import annotations
@@ -48,20 +46,24 @@ from scipy.special import gammaln, ndtri, xlog1py, xlogy
 
 from discriminant.moments.loss import ScoreDerivatives, Want
 from discriminant.moments.softmax_loss import LINK_TAILS, LinkTails
+from discriminant.moments.summary_base import Summable
 from discriminant.table.blocks import Block, Floats
 
-# For each family its links, the canonical one first; as R's.
+# Links of each family, the default of R first.
 LINKS: dict[str, tuple[str, ...]] = {
     "gaussian": ("identity", "log", "inverse"),
     "binomial": ("logit", "probit", "cloglog", "cauchit", "log"),
     "poisson": ("log", "identity", "sqrt"),
     "gamma": ("inverse", "log", "identity"),
 }
-FREE_DISPERSION = ("gaussian", "gamma")  # its dispersion is estimated; that of the others is one
+FREE_DISPERSION = (
+    "gaussian",
+    "gamma",
+)  # families whose dispersion is estimated; it is one for the others
 
 
 class RowDerivatives(NamedTuple):
-    """A loss and its derivatives by the score, row by row, before weights."""
+    """Loss of each row and its derivatives by the score, before weights."""
 
     loss: Floats  # (n,)
     slope: Floats  # (n,)
@@ -70,34 +72,34 @@ class RowDerivatives(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Deviance:
-    """Half the deviance of responses of one family, whose mean is tied to the score by a link."""
+    """Half the deviance of responses of one family with one link."""
 
     family: str
     link: str
 
     @property
     def columns(self) -> int:
-        """One score."""
+        """Number of scores: one."""
         return 1
 
     def at(self, scores: Floats, tile: Block, *, want: Want) -> ScoreDerivatives:
-        """Loss and derivatives."""
+        """Return loss and derivatives."""
         response, offset = response_and_offset(tile)
-        told = self.rows(scores[0] if offset is None else scores[0] + offset, response)
-        return weighted_sums(told, tile.weight, want)
+        derivatives = self.rows(scores[0] if offset is None else scores[0] + offset, response)
+        return weighted_sums(derivatives, tile.weight, want)
 
     def rows(self, scores: Floats, response: Floats) -> RowDerivatives:
-        """Loss and derivatives of each row."""
+        """Return loss and derivatives of each row."""
         with np.errstate(all="ignore"):
             if self.family == "binomial":
                 return _binomial(scores, response, self.link)
-            return _told(scores, response, self.family, self.link)
+            return _row_derivatives(scores, response, self.family, self.link)
 
     def mean(self, scores: Floats) -> Floats:
-        """Mean of the response at scores that hold the offset."""
+        """Return the mean of the response at scores that include the offset."""
         with np.errstate(all="ignore"):
             if self.family == "binomial":
-                return np.asarray(np.exp(_two_sided(scores, self.link).log_one))
+                return np.asarray(np.exp(_link_tails(scores, self.link).log_one))
             return MEANS[self.link](scores)[0]
 
 
@@ -107,37 +109,41 @@ class StartingFit:
 
         l = v (s - g(mu_0))^2 / 2        v = mu'^2 / V at mu_0
 
-    It is quadratic, so that one pass leads to its end.
+    It is quadratic, so that one pass leads to its minimum.
     """
 
     deviance: Deviance
-    level: float  # a mean that stands in where a response has no link
+    level: float  # mean used where the link of a response is undefined
 
     @property
     def columns(self) -> int:
-        """One score."""
+        """Number of scores: one."""
         return 1
 
     def at(self, scores: Floats, tile: Block, *, want: Want) -> ScoreDerivatives:
-        """Loss and derivatives."""
+        """Return loss and derivatives."""
         response, offset = response_and_offset(tile)
-        near = self._near(response, tile.weight)
-        curve = self.deviance.rows(near, response).curvature
-        curve = np.where(np.isfinite(curve), curve, 0.0)
-        apart = scores[0] - near if offset is None else scores[0] + offset - near
-        told = RowDerivatives(0.5 * curve * apart * apart, curve * apart, curve)
-        return weighted_sums(told, tile.weight, want)
+        target = self._target_scores(response, tile.weight)
+        curvature = self.deviance.rows(target, response).curvature
+        curvature = np.where(np.isfinite(curvature), curvature, 0.0)
+        residual = scores[0] - target if offset is None else scores[0] + offset - target
+        derivatives = RowDerivatives(
+            0.5 * curvature * residual * residual, curvature * residual, curvature
+        )
+        return weighted_sums(derivatives, tile.weight, want)
 
-    def _near(self, response: Floats, weight: Floats | None) -> Floats:
-        """Scores of means near the responses."""
+    def _target_scores(self, response: Floats, weight: Floats | None) -> Floats:
+        """Return scores of means near the responses."""
         if self.deviance.family == "binomial":
             trials = 1.0 if weight is None else weight
             mean = (trials * response + 0.5) / (trials + 1.0)
         else:
             mean = response + 0.1 if self.deviance.family == "poisson" else response
             if self.deviance.link != "identity":
-                least = 1e-3 * abs(self.level)  # nearer to zero the link would outweigh all else
-                mean = np.where(np.sign(self.level) * mean > least, mean, self.level)
+                smallest = 1e-3 * abs(
+                    self.level
+                )  # nearer to zero, one row would outweigh all others
+                mean = np.where(np.sign(self.level) * mean > smallest, mean, self.level)
         return SCORES[self.deviance.link](mean)
 
 
@@ -149,17 +155,21 @@ class Pearson:
 
     @property
     def columns(self) -> int:
-        """One score."""
+        """Number of scores: one."""
         return 1
 
     def at(self, scores: Floats, tile: Block, *, want: Want) -> ScoreDerivatives:
-        """The loss alone; its derivatives are not asked for, and are zero."""
+        """Return the loss; its derivatives are not needed, and are zero."""
         response, offset = response_and_offset(tile)
-        told = self.deviance.rows(scores[0] if offset is None else scores[0] + offset, response)
+        derivatives = self.deviance.rows(
+            scores[0] if offset is None else scores[0] + offset, response
+        )
         with np.errstate(all="ignore"):
-            squares = np.where(told.curvature > 0, told.slope**2 / told.curvature, 0.0)
-        none = np.zeros_like(squares)
-        return weighted_sums(RowDerivatives(0.5 * squares, none, none), tile.weight, want)
+            squares = np.where(
+                derivatives.curvature > 0, derivatives.slope**2 / derivatives.curvature, 0.0
+            )
+        zero = np.zeros_like(squares)
+        return weighted_sums(RowDerivatives(0.5 * squares, zero, zero), tile.weight, want)
 
 
 # --- links ------------------------------------------------------------------------------------
@@ -183,14 +193,14 @@ def _square(scores: Floats) -> tuple[Floats, Floats]:
     return np.where(scores > 0, scores * scores, -1.0), 2.0 * scores
 
 
-def log_share(scores: Floats) -> LinkTails:
+def log_link(scores: Floats) -> LinkTails:
     """mu = exp(s) for s < 0."""
     rest = -np.expm1(scores)
     return LinkTails(scores, np.log(rest), np.ones_like(scores), np.exp(scores) / rest)
 
 
-def _two_sided(scores: Floats, link: str) -> LinkTails:
-    return log_share(scores) if link == "log" else LINK_TAILS[link](scores)
+def _link_tails(scores: Floats, link: str) -> LinkTails:
+    return log_link(scores) if link == "log" else LINK_TAILS[link](scores)
 
 
 # mu(s) and mu'(s)
@@ -217,17 +227,17 @@ SCORES: dict[str, Callable[[Floats], Floats]] = {
 # --- families ---------------------------------------------------------------------------------
 
 
-def _told(scores: Floats, response: Floats, family: str, link: str) -> RowDerivatives:
+def _row_derivatives(scores: Floats, response: Floats, family: str, link: str) -> RowDerivatives:
     mean, rate = MEANS[link](scores)
-    bad = ~np.isfinite(mean)
+    invalid = ~np.isfinite(mean)
     if family != "gaussian" or link == "sqrt":
-        bad |= mean <= 0
-    if bad.any():
-        mean, rate = np.where(bad, 1.0, mean), np.where(bad, 0.0, rate)
-    apart = response - mean
-    pull = rate / _variance(mean, family)
-    loss = np.where(bad, np.inf, half_deviance(response, mean, family))
-    return RowDerivatives(loss, -apart * pull, rate * pull)
+        invalid |= mean <= 0
+    if invalid.any():
+        mean, rate = np.where(invalid, 1.0, mean), np.where(invalid, 0.0, rate)
+    residual = response - mean
+    rate_over_variance = rate / _variance(mean, family)
+    loss = np.where(invalid, np.inf, half_deviance(response, mean, family))
+    return RowDerivatives(loss, -residual * rate_over_variance, rate * rate_over_variance)
 
 
 def _variance(mean: Floats, family: str) -> Floats:
@@ -237,50 +247,58 @@ def _variance(mean: Floats, family: str) -> Floats:
 
 
 def half_deviance(response: Floats, mean: Floats, family: str) -> Floats:
-    """(n,) half the deviance of each response from a mean."""
+    """Return (n,) half the deviance of each response from a mean."""
     if family == "binomial":
         rest = 1.0 - response
-        apart = xlogy(response, response) + xlogy(rest, rest)
-        return np.asarray(apart - xlogy(response, mean) - xlog1py(rest, -mean))
-    apart = response - mean
+        residual = xlogy(response, response) + xlogy(rest, rest)
+        return np.asarray(residual - xlogy(response, mean) - xlog1py(rest, -mean))
+    residual = response - mean
     if family == "gaussian":
-        return 0.5 * apart * apart
+        return 0.5 * residual * residual
     if family == "gamma":
-        return _beyond(apart / mean, response / mean)
-    some = response > 0
-    safe = np.where(some, response, 1.0)
-    return np.where(some, safe * _beyond(-apart / safe, mean / safe), mean)
+        return _minus_log(residual / mean, response / mean)
+    positive = response > 0
+    safe = np.where(positive, response, 1.0)
+    return np.where(positive, safe * _minus_log(-residual / safe, mean / safe), mean)
 
 
-def _beyond(part: Floats, ratio: Floats) -> Floats:
-    """part - log ratio, where ratio = 1 + part; from what keeps its digits."""
+def _minus_log(part: Floats, ratio: Floats) -> Floats:
+    """Return part - log ratio, where ratio = 1 + part, without cancellation."""
     return part - np.where(np.abs(part) < 0.5, np.log1p(part), np.log(ratio))
 
 
 def _binomial(scores: Floats, share: Floats, link: str) -> RowDerivatives:
-    bad = ~np.isfinite(scores)
+    invalid = ~np.isfinite(scores)
     if link == "log":
-        bad |= scores >= 0
-    some = bool(bad.any())
-    scores = np.where(bad, -1.0, scores) if some else scores
+        invalid |= scores >= 0
+    any_invalid = bool(invalid.any())
+    scores = np.where(invalid, -1.0, scores) if any_invalid else scores
     rest = 1.0 - share
-    told = _logit(scores, share, rest) if link == "logit" else _linked(scores, share, rest, link)
-    loss = told.loss
+    derivatives = (
+        _logit(scores, share, rest)
+        if link == "logit"
+        else _binomial_link(scores, share, rest, link)
+    )
+    loss = derivatives.loss
     if ((share > 0) & (rest > 0)).any():  # else the saturated log likelihood is zero
         loss = loss + xlogy(share, share) + xlogy(rest, rest)
-    return RowDerivatives(np.where(bad, np.inf, loss) if some else loss, told.slope, told.curvature)
+    return RowDerivatives(
+        np.where(invalid, np.inf, loss) if any_invalid else loss,
+        derivatives.slope,
+        derivatives.curvature,
+    )
 
 
-def _linked(scores: Floats, share: Floats, rest: Floats, link: str) -> RowDerivatives:
-    found = _two_sided(scores, link)
-    gained = np.where(share > 0, share * found.log_one, 0.0)
-    gained += np.where(rest > 0, rest * found.log_zero, 0.0)
-    slope = rest * found.hazard_zero - share * found.hazard_one
-    return RowDerivatives(-gained, slope, found.hazard_one * found.hazard_zero)
+def _binomial_link(scores: Floats, share: Floats, rest: Floats, link: str) -> RowDerivatives:
+    tails = _link_tails(scores, link)
+    log_likelihood = np.where(share > 0, share * tails.log_one, 0.0)
+    log_likelihood += np.where(rest > 0, rest * tails.log_zero, 0.0)
+    slope = rest * tails.hazard_zero - share * tails.hazard_one
+    return RowDerivatives(-log_likelihood, slope, tails.hazard_one * tails.hazard_zero)
 
 
 def _logit(scores: Floats, share: Floats, rest: Floats) -> RowDerivatives:
-    """The logit, with few passes over the rows: log(1 + exp s) - y s, exact in both tails."""
+    """Return loss and derivatives of the logit: log(1 + exp s) - y s, exact in both tails."""
     small = np.exp(-np.abs(scores))
     near = 1.0 / (1.0 + small)
     far = small * near
@@ -294,27 +312,29 @@ def _logit(scores: Floats, share: Floats, rest: Floats) -> RowDerivatives:
 
 
 def response_and_offset(tile: Block) -> tuple[Floats, Floats | None]:
-    """The response of each row, and its offset."""
+    """Return the response of each row, and its offset or None."""
     assert tile.responses is not None
-    some = tile.responses.shape[1] > 1
-    return tile.responses[:, 0], tile.responses[:, 1] if some else None
+    has_offset = tile.responses.shape[1] > 1
+    return tile.responses[:, 0], tile.responses[:, 1] if has_offset else None
 
 
-def weighted_sums(told: RowDerivatives, weight: Floats | None, want: Want) -> ScoreDerivatives:
-    """Sums of rows, with their weights; `least` is the smallest curvature of a row that counts."""
-    loss, slope, curve = told
+def weighted_sums(
+    derivatives: RowDerivatives, weight: Floats | None, want: Want
+) -> ScoreDerivatives:
+    """Return weighted sums; `least` is the smallest curvature of a row of positive weight."""
+    loss, slope, curvature = derivatives
     if weight is not None:
-        counts = weight > 0
-        loss = np.where(counts, loss, 0.0) * weight
-        slope, curve = slope * weight, curve * weight
-        least = float(curve[counts].min(initial=np.inf))
+        positive = weight > 0
+        loss = np.where(positive, loss, 0.0) * weight
+        slope, curvature = slope * weight, curvature * weight
+        least = float(curvature[positive].min(initial=np.inf))
     else:
-        least = float(curve.min(initial=np.inf))
-    asked = None if want == "gradient" else curve[None]
-    return ScoreDerivatives(float(loss.sum()), slope[None], asked, None, least)
+        least = float(curvature.min(initial=np.inf))
+    wanted_curvature = None if want == "gradient" else curvature[None]
+    return ScoreDerivatives(float(loss.sum()), slope[None], wanted_curvature, None, least)
 
 
-# Where scores end, and on which side of it they are: the response there, and the sign of scores.
+# Response at the boundary of the means, and the sign of the scores inside.
 BOUNDARIES: dict[tuple[str, str], tuple[float, float]] = {
     ("binomial", "log"): (1.0, -1.0),
     ("poisson", "identity"): (0.0, 1.0),
@@ -324,56 +344,56 @@ BOUNDARIES: dict[tuple[str, str], tuple[float, float]] = {
 
 @dataclass(frozen=True, slots=True)
 class BarrierLoss:
-    """Half the deviance and a wall; `least` is how near to its edge a row comes."""
+    """Half the deviance plus a log barrier; `least` is the smallest distance from the boundary."""
 
     deviance: Deviance
     strength: float
 
     @property
     def columns(self) -> int:
-        """One score."""
+        """Number of scores: one."""
         return 1
 
     def at(self, scores: Floats, tile: Block, *, want: Want) -> ScoreDerivatives:
-        """Loss and derivatives."""
+        """Return loss and derivatives."""
         response, offset = response_and_offset(tile)
         score = scores[0] if offset is None else scores[0] + offset
-        told, away = self.rows(score, response)
+        derivatives, distance = self.rows(score, response)
         if tile.weight is not None:
-            away = away[tile.weight > 0]
+            distance = distance[tile.weight > 0]
         return replace(
-            weighted_sums(told, tile.weight, want), least=float(away.min(initial=np.inf))
+            weighted_sums(derivatives, tile.weight, want), least=float(distance.min(initial=np.inf))
         )
 
     def rows(self, scores: Floats, response: Floats) -> tuple[RowDerivatives, Floats]:
-        """Loss and derivatives of each row, and how far it is from its edge."""
-        ends, side = BOUNDARIES[self.deviance.family, self.deviance.link]
+        """Return loss and derivatives of each row, and its distance from the boundary."""
+        boundary, side = BOUNDARIES[self.deviance.family, self.deviance.link]
         loss, slope, _ = self.deviance.rows(scores, response)
-        at_end = response == ends
-        away = np.where(at_end, side * scores, np.inf)
-        safe = np.where(away > 0, away, 1.0)
-        wall = np.where(at_end, self.strength / safe, 0.0)
-        curve = self._observed(scores, response) + wall / safe
-        loss = np.where(at_end, loss - self.strength * np.log(safe), loss)
-        return RowDerivatives(loss, slope - side * wall, curve), away
+        at_boundary = response == boundary
+        distance = np.where(at_boundary, side * scores, np.inf)
+        safe = np.where(distance > 0, distance, 1.0)
+        barrier_slope = np.where(at_boundary, self.strength / safe, 0.0)
+        curvature = self._observed(scores, response) + barrier_slope / safe
+        loss = np.where(at_boundary, loss - self.strength * np.log(safe), loss)
+        return RowDerivatives(loss, slope - side * barrier_slope, curvature), distance
 
     def _observed(self, scores: Floats, response: Floats) -> Floats:
-        """(n,) second derivative of the loss; zero where there is no mean."""
+        """Return (n,) the second derivative of the loss; zero where there is no mean."""
         with np.errstate(all="ignore"):
             if self.deviance.family == "binomial":
                 rest = -np.expm1(scores)
-                found = (1.0 - response) * np.exp(scores) / (rest * rest)
+                curvature = (1.0 - response) * np.exp(scores) / (rest * rest)
             else:
                 share = response / (scores * scores)
-                found = share if self.deviance.link == "identity" else 2.0 + 2.0 * share
-        return np.where(np.isfinite(found), found, 0.0)
+                curvature = share if self.deviance.link == "identity" else 2.0 + 2.0 * share
+        return np.where(np.isfinite(curvature), curvature, 0.0)
 
 
 @dataclass(frozen=True, slots=True)
-class SaturatedLikelihood:
-    """What the log likelihood has of the responses alone."""
+class SaturatedLikelihood(Summable):
+    """Saturated log likelihood: the terms that depend on the responses alone."""
 
-    rows: int  # that count: of positive weight
+    rows: int  # of positive weight
     weight: float
     log: float  # see `_log_saturated`
 
@@ -382,33 +402,27 @@ class SaturatedLikelihood:
             self.rows + other.rows, self.weight + other.weight, self.log + other.log
         )
 
-    def __radd__(self, other: object) -> SaturatedLikelihood:
-        """So that `sum(parts)` works: it starts from 0."""
-        return self if isinstance(other, int) and other == 0 else NotImplemented
-
 
 @dataclass(frozen=True, slots=True)
 class SaturatedLikelihoodReading:
-    """Read the responses of one family."""
+    """Sum the saturated log likelihood of one family."""
 
     family: str
 
     @property
     def summary_size(self) -> int:
-        """Size of the summary."""
         return 3
 
     def read(self, block: Block) -> SaturatedLikelihood:
-        """Sums over the rows of one block."""
         response, _ = response_and_offset(block)
         weight = np.ones(len(block)) if block.weight is None else block.weight
-        some = weight > 0
-        log = _log_saturated(response[some], weight[some], self.family)
-        return SaturatedLikelihood(int(some.sum()), float(weight.sum()), float(log.sum()))
+        positive = weight > 0
+        log = _log_saturated(response[positive], weight[positive], self.family)
+        return SaturatedLikelihood(int(positive.sum()), float(weight.sum()), float(log.sum()))
 
 
 def _log_saturated(response: Floats, weight: Floats, family: str) -> Floats:
-    """Log likelihood at mu = y, as far as it does not depend on a dispersion.
+    """Return the log likelihood at mu = y, without terms of the dispersion.
 
     gaussian  log(w) / 2                 gamma     -w log y
     poisson   w (y log y - y - log y!)   binomial  log C(w, w y) + w (y log y + (1-y) log(1-y))
@@ -419,20 +433,20 @@ def _log_saturated(response: Floats, weight: Floats, family: str) -> Floats:
         return -weight * np.log(response)
     if family == "poisson":
         return weight * (xlogy(response, response) - response - gammaln(response + 1.0))
-    hits, rest = weight * response, weight * (1.0 - response)
-    ways = gammaln(weight + 1.0) - gammaln(hits + 1.0) - gammaln(rest + 1.0)
+    successes, failures = weight * response, weight * (1.0 - response)
+    log_binomial = gammaln(weight + 1.0) - gammaln(successes + 1.0) - gammaln(failures + 1.0)
     return np.asarray(
-        ways + weight * (xlogy(response, response) + xlogy(1 - response, 1 - response))
+        log_binomial + weight * (xlogy(response, response) + xlogy(1 - response, 1 - response))
     )
 
 
 def log_likelihood(family: str, deviance: float, responses: SaturatedLikelihood) -> float:
-    """Log likelihood at a deviance, with the dispersion that R's logLik takes: deviance / n."""
+    """Return the log likelihood at a deviance, with dispersion deviance / n as in R's logLik."""
     n, total = responses.rows, responses.weight
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
         if family == "gaussian":
-            spread = np.log(2 * np.pi * np.float64(deviance) / n)
-            return float(responses.log - 0.5 * n * (spread + 1.0))
+            log_variance = np.log(2 * np.pi * np.float64(deviance) / n)
+            return float(responses.log - 0.5 * n * (log_variance + 1.0))
         if family == "gamma":
             shape = np.float64(total) / deviance
             each = shape * (np.log(shape) - 1.0) - gammaln(shape) - 0.5

@@ -1,25 +1,26 @@
-"""The triangular factor of the rows: what moments are, without squaring.
+"""Triangular factor of the rows (TSQR), and column sums of sparse rows.
 
-With A the rows [1, u], offsets u of the columns, each row times the root of its weight:
+With A the rows [1, u], u the offsets of the columns, each row times the square root of its weight:
 
     A = Q R   so   R'R = A'A
 
 R has as many digits as the rows themselves; A'A, and so every moment, has half of them once columns
-depend on one another. Factors of parts, one upon the other, are rows again, and their factor is
-that of the whole (TSQR). Because the ones stand first,
+are nearly collinear. Factors of parts, stacked, are rows again, and their factor is that of the
+whole (TSQR). Because the ones come first,
 
     R = | sqrt(n)  sqrt(n) mean' |      C'C = scatter about the mean
         |    0           C       |
 
 so the rest of R is the factor of the centred rows, and a new origin changes the first row alone.
-Rows cannot be taken out of a factor again: moments can do that.
+Rows cannot be removed from a factor, only from moments.
 
-Weight, mean and spread of each column of sparse rows, zeros unread.
+`ColumnSums` has weight, mean and standard deviation of each column of sparse rows, without visiting
+the zeros:
 
     weight = sum w      total = sum w x      squares = sum w (x - centre)^2
 
-The zeros of a column are not stored; together they add their weight times centre^2. Read first
-about zero for the means and then about these, nothing is squared far from its mean.
+The zeros of a column are not stored; together they add their weight times centre^2. Summed first
+about zero for the means and then about these means, nothing is squared far from its mean.
 """
 
 from __future__ import annotations
@@ -33,12 +34,13 @@ from scipy.linalg import qr
 
 from discriminant.errors import MomentsMismatchError
 from discriminant.moments.anchor import Anchor
+from discriminant.moments.summary_base import Summable
 from discriminant.table.blocks import Block, Features, Floats
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ColumnSums:
-    """Sums over rows."""
+class ColumnSums(Summable):
+    """Sums over the rows of each column."""
 
     centre: Floats  # (d,)
     weight: float
@@ -46,7 +48,6 @@ class ColumnSums:
     squares: Floats  # (d,)
 
     def __add__(self, other: ColumnSums) -> ColumnSums:
-        """Over the rows of both, about the same centre."""
         return ColumnSums(
             self.centre,
             self.weight + other.weight,
@@ -54,80 +55,74 @@ class ColumnSums:
             self.squares + other.squares,
         )
 
-    def __radd__(self, other: object) -> ColumnSums:
-        """So that `sum(parts)` works: it starts from 0."""
-        return self if isinstance(other, int) and other == 0 else NotImplemented
-
     @property
     def mean(self) -> Floats:
-        """(d,) mean of each column."""
+        """(d,) means of the columns."""
         return self.total / self.weight
 
     @property
     def std(self) -> Floats:
-        """(d,) standard deviation of each column, with the weight as denominator."""
+        """(d,) standard deviations of the columns, with the weight as denominator."""
         variance = self.squares / self.weight - (self.mean - self.centre) ** 2
         return np.asarray(np.sqrt(np.maximum(variance, 0.0)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ColumnSumsReading:
-    """Read the sums of d columns."""
+    """Sum the columns of sparse rows."""
 
     features: tuple[str, ...]  # d names, for messages
     centre: Floats  # (d,)
 
     @property
     def summary_size(self) -> int:
-        """Size of the summary."""
         return 2 * len(self.features)
 
     def read(self, block: Block) -> ColumnSums:
-        """Sums over the rows of one block."""
         weight = np.ones(len(block)) if block.weight is None else block.weight
-        rows = _each_place_once(block.features)
-        each, d = np.repeat(weight, np.diff(rows.indptr)), len(self.centre)
-        with np.errstate(invalid="ignore", over="ignore"):  # a cell that is no number is named
-            total = np.bincount(rows.indices, each * rows.data, minlength=d)
-            apart = rows.data - self.centre[rows.indices]
-            squares = np.bincount(rows.indices, each * apart * apart, minlength=d)
+        rows = _sum_duplicates(block.features)
+        entry_weight, d = np.repeat(weight, np.diff(rows.indptr)), len(self.centre)
+        with np.errstate(
+            invalid="ignore", over="ignore"
+        ):  # missing and infinite cells are reported
+            total = np.bincount(rows.indices, entry_weight * rows.data, minlength=d)
+            deviation = rows.data - self.centre[rows.indices]
+            squares = np.bincount(rows.indices, entry_weight * deviation * deviation, minlength=d)
         if not np.isfinite(total).all():
             block.raise_bad_cell(self.features)
-        stored = np.bincount(rows.indices, each, minlength=d)
+        stored = np.bincount(rows.indices, entry_weight, minlength=d)
         squares += (weight.sum() - stored) * self.centre**2
         sums = np.asarray([total, squares], dtype=np.float64)
         return ColumnSums(self.centre, float(weight.sum()), sums[0], sums[1])
 
 
-def _each_place_once(rows: Features) -> Features:
-    """CSR whose entries at one place have been added up."""
+def _sum_duplicates(rows: Features) -> Features:
     if not rows.has_canonical_format:
         rows = rows.copy()
         rows.sum_duplicates()
     return rows
 
 
-_TILE = 512  # rows brought under the factor at a time, if columns are few
+_TILE = 512  # rows factored at a time, unless there are many columns
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ScatterFactor:
+class ScatterFactor(Summable):
     """Triangular factor of rows in p columns."""
 
     columns: tuple[str, ...]  # p names
     anchor: Anchor  # origin and unit of the columns
-    rows: int  # how many of positive weight
-    root: Floats  # (r, 1 + p), r at most 1 + p, upper triangular, no negative diagonal
+    rows: int  # number of rows of positive weight
+    root: Floats  # (r, 1 + p), r at most 1 + p, upper triangular, diagonal not negative
 
     @classmethod
     def empty(cls, columns: Sequence[str], *, anchor: Anchor | None = None) -> ScatterFactor:
-        """Factor of no rows: added to any other it changes nothing, not even the last bit."""
+        """Return the factor of zero rows, the exact identity of addition."""
         p = len(columns)
         anchor = Anchor.zero(p) if anchor is None else anchor
         return cls(tuple(columns), anchor, 0, np.zeros((0, 1 + p)))
 
     def __add__(self, other: ScatterFactor) -> ScatterFactor:
-        """Factor of the rows of both."""
         if self.columns != other.columns:
             raise MomentsMismatchError.of_features(self.columns, other.columns)
         if not other.rows:
@@ -141,12 +136,8 @@ class ScatterFactor:
         root = triangular_factor(np.vstack([self.at(anchor).root, other.at(anchor).root]))
         return replace(self, anchor=anchor, rows=self.rows + other.rows, root=root)
 
-    def __radd__(self, other: object) -> ScatterFactor:
-        """So that `sum(parts)` works: it starts from 0."""
-        return self if isinstance(other, int) and other == 0 else NotImplemented
-
     def at(self, anchor: Anchor) -> ScatterFactor:
-        """The same factor about another origin and in other units."""
+        """Return the same factor about another origin and in other units."""
         if anchor.same_as(self.anchor):
             return self
         root = self.root.copy()
@@ -155,7 +146,7 @@ class ScatterFactor:
         return replace(self, anchor=anchor, root=root)
 
     def reindex(self, columns: Sequence[str], places: npt.NDArray[np.intp]) -> ScatterFactor:
-        """The same rows among more columns, ours at rising places; the others are zero."""
+        """Return the same rows over more columns, with these at sorted places; others are zero."""
         p = len(columns)
         root, origin, unit = np.zeros((len(self.root), 1 + p)), np.zeros(p), np.ones(p)
         root[:, np.append(0, 1 + places)] = self.root
@@ -181,60 +172,58 @@ class ScatterFactor:
 
     @property
     def uncentred(self) -> Floats:
-        """(r, p) factor of the rows about zero, in the unit of the anchor."""
+        """(r, p) factor of the rows about zero, in the units of the anchor."""
         about_zero = self.at(Anchor(np.zeros(len(self.columns)), self.anchor.unit))
         return triangular_factor(about_zero.root[:, 1:])
 
     def _zero(self) -> npt.NDArray[np.bool_]:
-        """(p,) whether a column is zero in every row."""
+        """Return (p,) whether a column is zero in every row."""
         return np.asarray((self.anchor.origin == 0) & ~self.root[:, 1:].any(axis=0))
 
 
 def triangular_factor(rows: Floats) -> Floats:
-    """Triangular factor of rows, its diagonal not negative, so that it is unique.
+    """Return the triangular factor of rows; its diagonal is not negative, so that it is unique.
 
     >>> triangular_factor(np.array([[3.0, 1.0], [4.0, 2.0]])).round(3)
     array([[5. , 2.2],
            [0. , 0.4]])
     """
-    found: Floats = np.asarray(qr(rows, mode="r", check_finite=False)[0])
-    found = found[: min(found.shape)]
-    return np.asarray(found * np.where(np.diagonal(found) < 0, -1.0, 1.0)[:, None])
+    root: Floats = np.asarray(qr(rows, mode="r", check_finite=False)[0])
+    root = root[: min(root.shape)]
+    return np.asarray(root * np.where(np.diagonal(root) < 0, -1.0, 1.0)[:, None])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ScatterFactorReading:
-    """Read the factor of features and responses; these come from the rows or from their class."""
+    """Factor features and responses; responses come from the rows or from their class."""
 
     columns: tuple[str, ...]  # p = d + m names
     anchor: Anchor  # of all p columns
-    coding: Floats | None = None  # (K, m) offsets to respond with, by class
+    coding: Floats | None = None  # (K, m) response offsets of each class
 
     @property
     def summary_size(self) -> int:
-        """Size of the summary."""
         return (1 + len(self.columns)) ** 2
 
     def read(self, block: Block) -> ScatterFactor:
-        """Factor of the rows of one block."""
         p = len(self.columns)
         size, root = max(_TILE, 4 * p), np.zeros((0, 1 + p))
         for lo in range(0, len(block), size):
             tile = block.rows(lo, min(lo + size, len(block)))
             root = triangular_factor(np.vstack([root, self._weighted(tile)]))
-        seen = len(block) if block.weight is None else int((block.weight > 0).sum())
-        return ScatterFactor(self.columns, self.anchor, seen, root)
+        counted = len(block) if block.weight is None else int((block.weight > 0).sum())
+        return ScatterFactor(self.columns, self.anchor, counted, root)
 
     def _weighted(self, tile: Block) -> Floats:
         u, v = row_offsets(tile, self.anchor, self.coding)
-        found = np.hstack([np.ones((len(tile), 1)), u, v])
-        if not np.isfinite(found).all():
+        rows = np.hstack([np.ones((len(tile), 1)), u, v])
+        if not np.isfinite(rows).all():
             tile.raise_bad_cell(self.columns)
-        return found if tile.weight is None else found * np.sqrt(tile.weight)[:, None]
+        return rows if tile.weight is None else rows * np.sqrt(tile.weight)[:, None]
 
 
 def row_offsets(tile: Block, anchor: Anchor, coding: Floats | None) -> tuple[Floats, Floats]:
-    """(n, d) features and (n, m) responses of some rows, as offsets."""
+    """Return (n, d) features and (n, m) responses of some rows, as offsets."""
     d = tile.features.shape[1]
     places = np.arange(len(anchor.origin))
     features = anchor.select(places[:d]).offsets(tile.features)

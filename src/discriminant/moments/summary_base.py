@@ -1,17 +1,16 @@
-"""The two contracts of everything that is summed over rows.
+"""Summaries that add over rows, and the readings that compute them.
 
 A Reading says what to sum over a block of rows; a Summary is the sum. Summaries add:
 
-    read(rows) == read(some of the rows) + read(the others)
+    read(rows) == read(some of the rows) + read(the other rows)
 
-up to rounding, in any grouping. Engines know nothing else, so every engine can sum every reading.
-`tests/laws/test_summaries.py` holds every summary to its laws.
+up to rounding, in any grouping. Engines rely on nothing else, so every engine can sum every
+reading. `tests/laws/test_summaries.py` checks these laws for every summary.
 
-Sums over the rows of each fold, in one reading of all of them.
+`FoldSumsReading` wraps any reading and sums every cross-validation fold separately, in one pass;
+blocks carry the fold of each row (`Block.fold`):
 
-    found_f = sum of a reading over the rows of fold f          whole = found_0 + ... + found_{F-1}
-
-Blocks come with the fold of each row (`Block.fold`). Any reading can be read by fold.
+    sums_f = sum of a reading over the rows of fold f          total = sums_0 + ... + sums_{F-1}
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ class Summary(Protocol):
     """A sum over rows."""
 
     def __add__(self, other: Self) -> Self:
-        """The sum over both sets of rows."""
+        """Return the sum over both sets of rows."""
         ...
 
 
@@ -42,67 +41,69 @@ class Reading(Protocol[S_co]):
 
     @property
     def summary_size(self) -> int:
-        """How many numbers its summary holds, so that an engine can choose the size of a block."""
+        """Number of values in the summary, from which an engine chooses the block size."""
         ...
 
     def read(self, block: Block) -> S_co:
-        """Sum over the rows of one block; the block is left as it was."""
+        """Sum over the rows of one block, which is not modified."""
         ...
 
 
 S = TypeVar("S", bound=Summary)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class FoldSums(Generic[S]):
-    """A summary of each fold."""
+class Summable:
+    """Base class of summaries, so that `sum(summaries)` works: it starts from 0."""
 
-    parts: tuple[S | None, ...]  # F; None of no rows
+    __slots__ = ()
 
-    def __add__(self, other: FoldSums[S]) -> FoldSums[S]:
-        """Over the rows of both."""
-        if len(self.parts) != len(other.parts):
-            raise MomentsMismatchError.of_shape("folds", (len(other.parts),), (len(self.parts),))
-        both = zip(self.parts, other.parts, strict=True)
-        return FoldSums(tuple(_sum(one, two) for one, two in both))
-
-    def __radd__(self, other: object) -> FoldSums[S]:
-        """So that `sum(parts)` works: it starts from 0."""
+    def __radd__(self, other: object) -> Self:
         return self if isinstance(other, int) and other == 0 else NotImplemented
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class FoldSums(Summable, Generic[S]):
+    """Summaries of all folds."""
+
+    parts: tuple[S | None, ...]  # F of them; None for a fold without rows
+
+    def __add__(self, other: FoldSums[S]) -> FoldSums[S]:
+        if len(self.parts) != len(other.parts):
+            raise MomentsMismatchError.of_shape("folds", (len(other.parts),), (len(self.parts),))
+        both = zip(self.parts, other.parts, strict=True)
+        return FoldSums(tuple(_add(ours, theirs) for ours, theirs in both))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class FoldSumsReading(Generic[S]):
-    """Read each fold on its own."""
+    """Apply a reading to each fold separately."""
 
     reading: Reading[S]
     folds: int
 
     @property
     def summary_size(self) -> int:
-        """Size of the summary."""
         return self.folds * self.reading.summary_size
 
     def read(self, block: Block) -> FoldSums[S]:
-        """The folds of one block."""
-        found: list[S | None] = [None] * self.folds
+        sums: list[S | None] = [None] * self.folds
         for f, part in split_by_fold(block):
-            found[f] = self.reading.read(part)
-        return FoldSums(tuple(found))
+            sums[f] = self.reading.read(part)
+        return FoldSums(tuple(sums))
 
 
 def split_by_fold(block: Block) -> Iterator[tuple[int, Block]]:
-    """The rows of each fold that a block has rows of, side by side."""
+    """Yield each fold that a block has rows of, with a block of these rows."""
     assert block.fold is not None
     order = np.argsort(block.fold, kind="stable")
     count = np.bincount(block.fold)
     ends = np.cumsum(count).tolist()
-    together = block.take(order)
+    sorted_block = block.take(order)
     for f in np.flatnonzero(count).tolist():
-        yield f, together.rows(ends[f] - int(count[f]), ends[f])
+        yield f, sorted_block.rows(ends[f] - int(count[f]), ends[f])
 
 
-def _sum(one: S | None, two: S | None) -> S | None:
-    if one is None or two is None:
-        return two if one is None else one
-    return one + two
+def _add(ours: S | None, theirs: S | None) -> S | None:
+    if ours is None or theirs is None:
+        return theirs if ours is None else ours
+    return ours + theirs

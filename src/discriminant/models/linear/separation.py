@@ -49,9 +49,8 @@ from scipy.optimize import linprog, minimize
 from scipy.special import logsumexp
 
 from discriminant.moments.anchor import Anchor
-from discriminant.moments.class_moments import Places
 from discriminant.moments.margins import MarginReading, Margins
-from discriminant.table.blocks import Floats, Labels
+from discriminant.table.blocks import Floats, Labels, Places
 
 SLACK = 1e-9  # of the terms of a margin: what counts as zero
 RANK = 1e-9  # of the largest singular value

@@ -1,11 +1,11 @@
-"""Loops that are compiled when they are first called, and kept on disk for the next process.
+"""Numba decorators with an on-disk cache that is invalidated when any compiled module changes.
 
-Numba keeps a compiled loop beside the file of its source, and believes it until that file changes.
-A loop that calls one of another file would stay as it was when the other changes: after an upgrade
-of this library an old loop might read arrays that are laid out anew. So what is kept is believed
-only while all files of loops, and what says how they are compiled, are what they were.
+Numba caches a compiled loop beside its source file and trusts it until that file changes. A loop
+that calls a loop of another module would stay unchanged when the other changes: after an upgrade an
+old loop might read arrays with a new layout. So the cache is keyed by a digest of all modules with
+compiled loops and of this module, which sets the compiler options.
 
-Say so when loops are being compiled: some seconds, once on a machine.
+A message is logged while loops are compiled: some seconds, once per machine.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-_PATIENCE = 1.0  # seconds after which it is told
+_LOG_AFTER = 1.0  # seconds
 
 
 @contextmanager
 def log_slow_compilation(what: str) -> Iterator[None]:
-    """Say in the log that loops that do `what` are compiled, if what is inside takes long."""
+    """Log that loops that do `what` are being compiled, if the block takes long."""
     text = (
         f"Compiling the loops that {what} label trees: some 15 seconds, once for a kind of numbers."
     )
-    timer = threading.Timer(_PATIENCE, logging.getLogger("discriminant").warning, [text])
+    timer = threading.Timer(_LOG_AFTER, logging.getLogger("discriminant").warning, [text])
     timer.daemon = True
     timer.start()
     try:
@@ -39,30 +39,30 @@ def log_slow_compilation(what: str) -> Iterator[None]:
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-# Sums may be reordered, so that they run in vector registers; NaN and infinity keep their meaning.
-_REORDERED = {"reassoc", "contract", "nsz"}
-# Compiled loops, how they are compiled, and the width of a block of rows.
-_LOOPS = ("kernels*.py", "numba_cache.py", "tasks.py")
+# Sums may be reordered, so that they are vectorised; NaN and infinity keep their meaning.
+_REORDER_SUMS = {"reassoc", "contract", "nsz"}
+# Modules with compiled loops, this module, and the one with the width of a block of rows.
+_SOURCES = ("kernels*.py", "numba_cache.py", "tasks.py")
 
 
 def cached_njit(loop: F) -> F:
-    """The loop, compiled; sums are made in the order that is written."""
-    return _kept(loop)
+    """Compile a loop; sums keep the order in which they are written."""
+    return _njit(loop)
 
 
 def fastmath_njit(loop: F) -> F:
-    """The loop, compiled; sums are made in any order."""
-    return _kept(loop, fastmath=_REORDERED)
+    """Compile a loop; sums may be computed in any order."""
+    return _njit(loop, fastmath=_REORDER_SUMS)
 
 
 def inline_njit(loop: F) -> F:
-    """The loop, written into those that call it: a call with many arrays is dear."""
+    """Compile a loop inline into its callers: a call with many arrays is expensive."""
     import numba
 
     return cast(F, numba.njit(forceinline=True, error_model="numpy")(loop))
 
 
-def _kept(loop: F, **options: Any) -> F:
+def _njit(loop: F, **options: Any) -> F:
     import numba
 
     options |= {"nogil": True, "error_model": "numpy"}
@@ -71,12 +71,12 @@ def _kept(loop: F, **options: Any) -> F:
     if hasattr(file, "_source_stamp"):
         file._source_stamp = source_stamp()
         return cast(F, loop_compiled)
-    return cast(F, numba.njit(**options)(loop))  # a Numba that keeps loops in another way
+    return cast(F, numba.njit(**options)(loop))  # a Numba version with another cache
 
 
 @cache
 def source_stamp() -> str:
-    """A digest of all files of loops."""
+    """Return a digest of all modules with compiled loops."""
     package = Path(__file__).parent
-    files = sorted(file for pattern in _LOOPS for file in package.rglob(pattern))
+    files = sorted(file for pattern in _SOURCES for file in package.rglob(pattern))
     return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()

@@ -1,13 +1,12 @@
-"""Loops over rows that BLAS does not have, compiled.
+"""Compiled loop for class products of rows whose columns are separate arrays.
 
-Files of loops are imported only when such a loop is about to run, since Numba is slow to load. A
-loop is compiled on first use and kept on disk for the next process: so they are few, small and
-flat.
+Modules of compiled loops are imported only when a loop is about to run, since Numba is slow to
+load. A loop is compiled on first use and cached on disk, so loops are few, small and flat.
 
-`class_products` takes columns that lie anywhere in memory, by their addresses. A tile of rows is
-put in the order of its classes, about the place of each class, in a panel that stays in the cache.
-Products of its lines, columns of the table, are then summed class by class, 4 x 3 of them at a
-time in registers. The last line is ones, or the roots of the weights, so that products with it are
+`class_products` takes columns anywhere in memory, by their addresses. A tile of rows is sorted by
+class and centred at the reference of each class, in a panel that stays in the cache. Products of
+its lines, the columns of the table, are then summed class by class, 4 x 3 of them at a time in
+registers. The last line is ones, or the square roots of the weights, so that products with it are
 sums.
 """
 
@@ -20,20 +19,20 @@ import numba.extending
 
 from discriminant.numba_cache import fastmath_njit
 
-_numba: Any = numba  # it does not say the types of all that it has
+_numba: Any = numba  # only partly typed
 
 
-def _pointed(context: Any, address: Any) -> Any:
-    """A pointer to the numbers at an address."""
+def _float_pointer(context: Any, address: Any) -> Any:
+    """Type and code of a pointer to the float64 numbers at an address."""
     pointer = _numba.types.CPointer(_numba.types.float64)
 
-    def turned(target: Any, builder: Any, signature: Any, given: Any) -> Any:
-        return builder.inttoptr(given[0], target.get_value_type(pointer))
+    def generate(target: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.inttoptr(arguments[0], target.get_value_type(pointer))
 
-    return pointer(_numba.types.intp), turned
+    return pointer(_numba.types.intp), generate
 
 
-_floats_at = _numba.extending.intrinsic(_pointed)
+_floats_at = _numba.extending.intrinsic(_float_pointer)
 _array = _numba.carray
 
 
@@ -48,23 +47,23 @@ def class_products(
     ends: Any,
     products: Any,
 ) -> None:
-    """Add to products[k] those of the rows of class k about place[k]; its lower triangle counts.
+    """Add the products of the rows of class k about place[k] to the lower triangle of products[k].
 
     addresses (d,) of columns of n numbers; codes (n,); place (K, d); root (n,) of the weights, or
     (0,) where all are 1; panel (4 m + 2, T) whose lines after the first d are 1, 0, 0, ...; order
-    (T,) and ends (K + 1,) are room; products (K, 4 m, 4 m + 2), where 4 m > d.
+    (T,) and ends (K + 1,) are buffers; products (K, 4 m, 4 m + 2), where 4 m > d.
     """
     (K, d), n, tile = place.shape, len(codes), panel.shape[1]
     for lo in range(0, n, tile):
         some = codes[lo : min(lo + tile, n)]
-        by_class(some, order, ends)
+        sort_by_class(some, order, ends)
         for j in range(d):
             values = _array(_floats_at(addresses[j]), (n,))[lo:]
             for k in range(K):
                 first, last = ends[k], ends[k + 1]
-                moved(values, order[first:last], place[k, j], panel[j, first:last])
+                centre_values(values, order[first:last], place[k, j], panel[j, first:last])
         if len(root):
-            moved(root[lo:], order[: len(some)], 0.0, panel[d])
+            centre_values(root[lo:], order[: len(some)], 0.0, panel[d])
             for j in range(d):
                 panel[j] *= panel[d]
         for k in range(K):
@@ -73,8 +72,8 @@ def class_products(
 
 
 @fastmath_njit
-def by_class(codes: Any, order: Any, ends: Any) -> None:
-    """Rows in the order of their classes: those of class k are order[ends[k]:ends[k + 1]]."""
+def sort_by_class(codes: Any, order: Any, ends: Any) -> None:
+    """Sort rows by class: those of class k are order[ends[k]:ends[k + 1]]."""
     ends[:] = 0
     for code in codes:
         ends[code + 1] += 1
@@ -89,15 +88,15 @@ def by_class(codes: Any, order: Any, ends: Any) -> None:
 
 
 @fastmath_njit
-def moved(values: Any, rows: Any, centre: Any, out: Any) -> None:
-    """Some values about a centre."""
+def centre_values(values: Any, rows: Any, centre: Any, out: Any) -> None:
+    """Subtract a centre from some values."""
     for t in range(len(rows)):
         out[t] = values[rows[t]] - centre
 
 
 @fastmath_njit
 def add_products(panel: Any, lo: Any, hi: Any, out: Any) -> None:
-    """out[i, j] += panel[i] . panel[j] from lo to hi, for j <= i and some more."""
+    """Add panel[i] . panel[j] from lo to hi to out[i, j], for j <= i and some more."""
     for i in range(0, len(out), 4):
         a0, a1 = panel[i, lo:hi], panel[i + 1, lo:hi]
         a2, a3 = panel[i + 2, lo:hi], panel[i + 3, lo:hi]

@@ -1,18 +1,20 @@
-"""Fold a reading over rows in one pass with any engine, and compute moments that way.
+"""Open a table with any engine and sum over its rows: `rows`, `moments` and `fold`.
 
-One door to rows wherever they are: the table of engines, and how a source in parts is opened.
+    source -> engine -> partitions -> plan (from a sample) -> one pass over all rows -> table
 
-    source -> engine -> parts -> plan (from some rows) -> one reading of all -> Parted
-
-An engine is one file with two functions: `takes(source)`, whether it reads such a thing, and
-`source_of(source, **options)`, a `table.parts.Source`. It joins by its line in ENGINES.
+`choose_engine` decides whether a source is read into memory or in partitions, and by which engine;
+estimators, studies and the command line all use it. An engine is a module with two functions,
+`accepts(source)` and `as_source(source, **options)`, the latter returning a
+`table.partitioned.Source`, and one line in ENGINES. A source that is read in partitions becomes a
+`PartitionedTable`; how columns are encoded is planned from a sample, and planned again from a
+survey of all rows if these contain a class or category that the sample lacks.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from importlib import import_module
 from inspect import signature
 from typing import Any, Literal, TypeVar, overload
@@ -22,6 +24,7 @@ import numpy.typing as npt
 
 from discriminant.engines import local
 from discriminant.engines.checkpoint import with_checkpoint
+from discriminant.engines.memory_limit import fits_in_memory
 from discriminant.engines.partitioned import AnyTable, PartitionedTable, RowSample, table_in_memory
 from discriminant.engines.summation import ReadingTask
 from discriminant.errors import (
@@ -56,7 +59,7 @@ S = TypeVar("S", bound=Summary)
 
 
 def fold(table: AnyTable, reading: Reading[S], *, threads: int | None = None) -> S:
-    """The sum of a reading over all rows of a table, whoever does the summing."""
+    """Return the sum of a reading over all rows of a table, in memory or partitioned."""
     if isinstance(table, PartitionedTable):
         return table.fold(reading)
     return local.fold(table, reading, threads=threads)
@@ -98,43 +101,50 @@ def moments(
     target: str | None = None,
     **options: Any,
 ) -> ClassMoments | ClassRows:
-    """Read the rows once: weight, mean and scatter of every class.
+    """Compute weight, mean and scatter of every class, in one pass over the rows.
 
     Parameters
     ----------
-    X
-        (N, d) array of any order and number type, SciPy sparse matrix, or data frame. With a
-        `target` any source of rows: files that need not fit into memory (a path, a glob, a
-        folder, a list), a Dask or Spark frame, a database (`discriminant.sql`), a data frame.
-    y
-        (N,) labels.
-    weight
-        (N,) weight of each row: how often it counts. None is once. With a `target` the name of
-        the column.
-    detail
-        'class' for everything; 'pooled' if classes share a covariance; 'diagonal' for variances
-        only; 'fourth' also has what the best shrinkage needs; 'rows' keeps the rows themselves,
-        which is the least where there are fewer rows than features.
-    threads
+    X : array, sparse matrix, data frame or source
+        (N, d) features. With a `target` any source of rows: files that need not fit into memory (a
+        path, a glob, a folder, a list), a Dask or Spark frame, a database (`discriminant.sql`), a
+        data frame.
+    y : array of shape (N,), optional
+        Labels; not with a `target`.
+    weight : array of shape (N,) or str, optional
+        Weight of each row: how often it counts. None is once. With a `target` the name of a column.
+    detail : {'class', 'pooled', 'diagonal', 'fourth', 'rows'}, default='class'
+        'class' for the scatter of each class; 'pooled' if classes share a covariance; 'diagonal'
+        for variances only; 'fourth' adds the moments that optimal shrinkage needs; 'rows' stores
+        the rows themselves, which is smallest where there are fewer rows than features.
+    threads : int, optional
         None: all cores.
-    target
-        The column of labels.
-    options
-        With a `target`: all that `discriminant.rows` takes. With reference=None moments of tables
-        that met different levels add; `with_reference()` of the sum is what models are made from.
+    target : str, optional
+        Name of the column of labels.
+    **options
+        With a `target`: the options of `discriminant.rows`. With reference=None moments of tables
+        with different categories add; fit models to `with_reference()` of their sum.
+
+    Returns
+    -------
+    ClassMoments or ClassRows
+
+    See Also
+    --------
+    discriminant.rows : Open rows that need not fit into memory.
 
     Examples
     --------
-    >>> found = moments([[0.0], [2.0], [5.0], [7.0]], ["a", "a", "b", "b"])
-    >>> found.means.ravel().tolist(), found.within().tolist()
+    >>> both = moments([[0.0], [2.0], [5.0], [7.0]], ["a", "a", "b", "b"])
+    >>> both.means.ravel().tolist(), both.within().tolist()
     ([1.0, 6.0], [[4.0]])
     """
     if detail not in (*DETAILS, "rows"):
         raise OptionError.of("detail", detail, f"one of {', '.join(DETAILS)} or rows")
     if target is not None:
-        return _of_source(X, y, detail, target=target, weight=weight, **options)
+        return _source_moments(X, y, detail, target=target, weight=weight, **options)
     for name in options:
-        _check_reads(name)
+        _check_option(name)
         raise OptionError.of(name, options[name], "left out, or given along with target=")
     if y is None:
         raise OptionError.of("y", None, "the labels; or name their column by target=")
@@ -144,7 +154,7 @@ def moments(
     return read_moments(table, detail=detail, threads=threads)
 
 
-def _check_reads(option: str) -> None:
+def _check_option(option: str) -> None:
     """Raise a TypeError for an option that no source has, with or without target=."""
     from discriminant.table.open import open_source
 
@@ -152,16 +162,18 @@ def _check_reads(option: str) -> None:
         raise TypeError(f"moments() got an unexpected keyword argument '{option}'")
 
 
-def _of_source(source: Any, y: Any, detail: Detail, **options: Any) -> ClassMoments | ClassRows:
-    """Moments of rows that have their labels in a column, wherever they are."""
+def _source_moments(
+    source: Any, y: Any, detail: Detail, **options: Any
+) -> ClassMoments | ClassRows:
+    """Return moments of rows whose labels are in a column."""
     from discriminant.engines.table_moments import TableMoments
     from discriminant.table.open import open_source
 
     if y is not None:
         raise OptionError.of("y", "labels", "left out, since target= names their column")
-    if is_partitioned(source) and detail != "rows":
-        parts = rows(source, detail=detail, **options)
-        return TableMoments.from_moments(read_moments(parts, detail=detail), parts.plan.encoding)
+    if choose_engine(source, partitioned=True) != MEMORY and detail != "rows":
+        table = rows(source, detail=detail, **options)
+        return TableMoments.from_moments(read_moments(table, detail=detail), table.plan.encoding)
     opened = open_source(source, **options)
     if detail == "rows":
         return read_rows(opened.table)
@@ -171,15 +183,15 @@ def _of_source(source: Any, y: Any, detail: Detail, **options: Any) -> ClassMome
 def read_moments(
     table: AnyTable, *, detail: Detail, anchor: Anchor | None = None, threads: int | None = None
 ) -> ClassMoments:
-    """Class moments of an open table, about `anchor` or one placed near its rows.
+    """Return class moments of an open table, about `anchor` or one chosen near its rows.
 
-    The unit of a column is a guess from a few rows. Where the sums show that it was a bad one, the
-    rows are read again in a unit that suits them all.
+    The unit of a column is estimated from a few rows. Where the sums show that the estimate was
+    bad, the rows are read again in a unit that suits them all.
     """
     if detail not in DETAILS:
         raise OptionError.of("detail", detail, f"one of {', '.join(DETAILS)}")
     if isinstance(table, PartitionedTable) and table.moments.holds(detail) and anchor is None:
-        return table.moments.reduce(detail)  # they were read when it was opened
+        return table.moments.reduce(detail)  # computed when it was opened
     anchor = anchor_of(table) if anchor is None else anchor
     names = table.schema.features
     if isinstance(table, Table) and table.responses is not None:
@@ -188,67 +200,118 @@ def read_moments(
     def read(anchor: Anchor) -> ClassMoments:
         rows = (
             len(table) if isinstance(table, PartitionedTable) else 0
-        )  # in memory, rows lie side by side
+        )  # in memory, columns are adjacent
         reading = MomentsReading(table.schema.labels, names, anchor, detail, rows)
         return fold(table, reading, threads=threads)
 
-    return _in_units_that_suit(table, read(anchor), read)
+    return _rescale_if_needed(table, read(anchor), read)
 
 
 def read_rows(table: Table, *, anchor: Anchor | None = None) -> ClassRows:
-    """The rows of an open table as a summary, about `anchor` or one placed near them."""
+    """Return the rows of an open table as a summary, about `anchor` or one chosen near them."""
     anchor = anchor_of(table) if anchor is None else anchor
     schema = table.schema
 
     def read(anchor: Anchor) -> ClassRows:
         return fold(table, RowsReading(schema.labels, schema.features, anchor, len(table)))
 
-    return _in_units_that_suit(table, read(anchor), read)
+    return _rescale_if_needed(table, read(anchor), read)
 
 
 def read_classes(
     table: AnyTable, detail: Detail, *, anchor: Anchor | None = None
 ) -> ClassMoments | ClassRows:
-    """Moments of an open table in that detail, or its rows; about `anchor` or one of its own."""
+    """Return moments of an open table in that detail, or its rows."""
     if detail == "rows":
         return read_rows(table_in_memory(table, "A model that keeps rows"), anchor=anchor)
     return read_moments(table, detail=detail, anchor=anchor)
 
 
-def _in_units_that_suit(table: AnyTable, found: M, read: Callable[[Anchor], M]) -> M:
-    """What was read, or where sums overflow or vanish what is read in other units."""
-    columns = found.strained()
+def _rescale_if_needed(table: AnyTable, moments: M, read: Callable[[Anchor], M]) -> M:
+    """Return the moments, read again in other units where sums overflow or underflow."""
+    columns = moments.strained()
     if not columns.any():
-        return found
-    spread = np.zeros(len(columns))
-    spread[columns] = _spread(table, found.anchor, np.flatnonzero(columns))
-    anchor = found.anchor.rescale_to(spread)
-    if not anchor.same_as(found.anchor):
-        found = read(anchor)
-    for j in np.flatnonzero(found.overflown()):
-        raise InfiniteValueError.of_sums(found.features[j])
-    return found
+        return moments
+    extent = np.zeros(len(columns))
+    extent[columns] = _extent(table, moments.anchor, np.flatnonzero(columns))
+    anchor = moments.anchor.rescale_to(extent)
+    if not anchor.same_as(moments.anchor):
+        moments = read(anchor)
+    for j in np.flatnonzero(moments.overflown()):
+        raise InfiniteValueError.of_sums(moments.features[j])
+    return moments
 
 
-def _spread(table: AnyTable, anchor: Anchor, columns: npt.NDArray[np.intp]) -> Floats:
-    """How far from the origin rows of any weight go, in some columns."""
+def _extent(table: AnyTable, anchor: Anchor, columns: npt.NDArray[np.intp]) -> Floats:
+    """Return the largest distance of any row from the origin, in some columns."""
     return fold(table, ExtentReading(anchor.origin[columns], columns)).max_abs
 
 
 def anchor_of(table: AnyTable) -> Anchor:
-    """Origin and unit near the rows of a table; a sparse table keeps its zeros."""
-    some = table.row_sample.planning_rows if isinstance(table, PartitionedTable) else table
-    return Anchor.from_sample(np.asarray(some.sample()), at_zero=is_sparse(some.features))
+    """Return origin and unit near the rows of a table; a sparse table keeps its zeros."""
+    rows = table.row_sample.planning_rows if isinstance(table, PartitionedTable) else table
+    return Anchor.from_sample(np.asarray(rows.sample()), at_zero=is_sparse(rows.features))
 
 
-ENGINES: Mapping[str, str] = {  # asked in this order
-    "sql": "discriminant.engines.sql",
-    "spark": "discriminant.engines.spark",
-    "dask": "discriminant.engines.dask",
-    "files": "discriminant.engines.files",
+MEMORY = "memory"
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """An engine for partitioned tables."""
+
+    module: str  # with the functions `accepts` and `as_source`
+    parses_text: bool = True  # numbers and dates written as text are recognised
+    reads_files: bool = False  # options of CSV files apply; a small file is read into memory
+
+    def accepts(self, source: Any) -> bool:
+        """Whether the engine reads such a source."""
+        return bool(import_module(self.module).accepts(source))
+
+    def as_source(self, source: Any, **options: Any) -> Source:
+        """Return the partitions of a source, none of them read yet."""
+        partitions: Source = import_module(self.module).as_source(source, **options)
+        return partitions
+
+
+ENGINES: Mapping[str, Engine] = {  # tried in this order
+    "sql": Engine("discriminant.engines.sql", parses_text=False),
+    "spark": Engine("discriminant.engines.spark"),
+    "dask": Engine("discriminant.engines.dask"),
+    "files": Engine("discriminant.engines.files", reads_files=True),
 }
-_LOOK = 50_000  # rows that a plan is made from
-_ROOM = 1 << 29  # bytes of moments that are read when a source is opened
+_SAMPLE_ROWS = 50_000  # rows from which the encoding is planned
+_MAX_CLASS_BYTES = 1 << 29  # larger moments of detail 'class' are reduced to 'pooled' on opening
+
+
+def choose_engine(source: Any, *, engine: str | None = None, partitioned: bool = False) -> str:
+    """Return the engine that reads a source: 'memory', or one of ENGINES.
+
+    A file of at most 256 MB, or an eighth of the free memory, is read into memory, unless
+    `partitioned`. Larger files, several files, and the sources of other engines are partitioned.
+
+    Parameters
+    ----------
+    source : object
+        A path, glob, folder or list of paths, a Dask or Spark frame, a database, a data frame.
+    engine : str, optional
+        The user's choice, which is checked.
+    partitioned : bool, default=False
+        Whether to prefer partitions for a file of any size.
+    """
+    reader = engine_of(source)
+    from_file = reader is None or ENGINES[reader].reads_files
+    if engine is None:
+        small = from_file and is_path(source) and fits_in_memory(os.fspath(source))
+        return reader if reader is not None and (partitioned or not small) else MEMORY
+    if engine not in (*ENGINES, MEMORY):
+        raise EngineError.unknown(engine, [*ENGINES, MEMORY])
+    if engine == MEMORY and reader is not None and not from_file:
+        raise EngineError.other(engine, reader)
+    if engine == MEMORY and is_path(source) and not os.path.isfile(source):
+        allowed = "'files' or left out: into memory goes one file, or a data frame"
+        raise OptionError.of("engine", engine, allowed)
+    return engine
 
 
 def rows(
@@ -277,38 +340,50 @@ def rows(
 
     Parameters
     ----------
-    source
-        A file, several by a glob or a list, a folder, a Dask or Spark frame, or what
-        `discriminant.sql` returns.
-    engine
-        Who does the summing: 'files', 'dask', 'spark' or 'sql'. None: by the kind of source.
-    weight
-        The name of a column; with `y` of a Dask array, the weights beside it.
-    target, ordered, categories, missing, unseen, columns, exclude, reference
+    source : object
+        A file, several by a glob or a list, a folder, a Dask or Spark frame, or the result of
+        `discriminant.sql`.
+    target : str
+        Name of the column of labels.
+    weight : str or Dask array, optional
+        Name of the column of weights; with `y` of a Dask array, the weights.
+    engine : {'files', 'dask', 'spark', 'sql'}, optional
+        Engine that reads the source. None: by the kind of source.
+    ordered, categories, missing, unseen, columns, exclude, reference
         As for `discriminant.open_source`.
-    max_classes, max_levels
-        More classes are refused; a category of more levels is set aside.
-    min_classes
-        Fewer classes are refused. 1: for moments of a part of the rows, which are merged later.
-    detail
-        Of the moments that are read. None: 'class' if there is room for it, else 'pooled'.
-    missing_texts
-        Texts of a CSV that stand for a missing cell, as for `discriminant.open_source`.
-    thousands
-        The sign between groups of three digits, as for `discriminant.open_source`.
-    checkpoint
-        A folder in which all sums over these rows are kept, those under way too: a run that was
-        stopped and is started again goes on where it was, and gives the same to the last bit.
-        `complete()` of what is returned removes it.
-    options
-        Of the engine. Files: `progress`, called with the rows read and the rows in all (of text
-        an estimate), and of CSV `encoding`, `delimiter` and `decimal`.
+    max_classes : int, default=1000
+        Stop if the target has more classes than this.
+    min_classes : int, default=2
+        Stop if the target has fewer classes. 1 is for moments of a part of the rows, to be merged.
+    max_levels : int, default=100
+        Drop a categorical column with more categories than this.
+    detail : {'diagonal', 'pooled', 'class', 'fourth'}, optional
+        Detail of the moments. None: 'class' if they fit into memory, else 'pooled'.
+    missing_texts, thousands
+        As for `discriminant.open_source`.
+    checkpoint : path, optional
+        Folder for intermediate sums over these rows. A run that was stopped and is started again
+        resumes there, and gives bitwise the same result. `complete()` of the result removes it.
+    **options
+        Options of the engine. Files: `progress`, called with the rows read and the total number of
+        rows (for text an estimate), and for CSV `encoding`, `delimiter` and `decimal`.
+
+    Returns
+    -------
+    PartitionedTable
+        A table for `fit`, `cross_validate`, `evaluate` and `study`.
+
+    See Also
+    --------
+    discriminant.open_source : Read a table into memory.
+    discriminant.moments : Moments in one pass.
     """
     if weight is not None and not isinstance(weight, str):
         if "y" not in options:
             allowed = "the name of a column; an array only beside y= of Dask"
             raise OptionError.of("weight", type(weight).__name__, allowed)
         options, weight = {**options, "weight": weight}, "weight"
+    reader = ENGINES.get(engine or engine_of(source) or "")
     wishes = ReadOptions.from_arguments(
         target=target,
         weight=weight,
@@ -322,47 +397,36 @@ def rows(
         max_levels=max_levels,
         missing_texts=missing_texts,
         thousands=thousands,
-        parse_texts=(engine or engine_of(source)) != "sql",  # it sums what is written as it is
+        parse_texts=reader is None or reader.parses_text,
     )
-    if thousands is not None and (engine or engine_of(source)) == "files":
+    if thousands is not None and reader is not None and reader.reads_files:
         options = {**options, "thousands": thousands}
-    found = partitioned_source(source, engine=engine, **options)
+    partitions = partitioned_source(source, engine=engine, **options)
     if checkpoint is not None:
-        found = with_checkpoint(found, checkpoint)
+        partitions = with_checkpoint(partitions, checkpoint)
     return open_partitioned(
-        found, wishes, max_classes=max_classes, min_classes=min_classes, detail=detail
+        partitions, wishes, max_classes=max_classes, min_classes=min_classes, detail=detail
     )
 
 
 def partitioned_source(
     source: Any, *, engine: str | None = None, **options: Any
 ) -> PartitionedSource:
-    """The source in parts, by the engine that reads it."""
+    """Return the partitions of a source, by the given engine or the one that accepts it."""
     if engine is not None and engine not in ENGINES:
         raise EngineError.unknown(engine, list(ENGINES))
-    reader = None if engine is None else engine_of(source)
-    if engine is not None and reader is not None and not _reads(engine, source):
+    reader = engine_of(source)
+    if engine is not None and reader is not None and not ENGINES[engine].accepts(source):
         raise EngineError.other(engine, reader)
-    for name in [engine] if engine else ENGINES:
-        room = import_module(ENGINES[name])
-        if engine or room.accepts(source):
-            found: PartitionedSource = room.as_source(source, **options)
+    if engine is None and reader is None: PartitionedSource = room.as_source(source, **options)
             return found
-    raise EngineError.of_source(type(source).__name__, list(ENGINES))
+        raise EngineError.of_source(type(source).__name__, list(ENGINES))
+    return ENGINES[engine or reader or ""].as_source(source, **options)
 
 
 def engine_of(source: Any) -> str | None:
-    """The engine other than memory that reads such a thing, if there is one."""
-    return next((name for name in ENGINES if _reads(name, source)), None)
-
-
-def _reads(engine: str, source: Any) -> bool:
-    return bool(import_module(ENGINES[engine]).accepts(source))
-
-
-def is_partitioned(source: Any) -> bool:
-    """Whether some engine other than memory reads such a thing."""
-    return engine_of(source) is not None
+    """Return the name of the engine that accepts a source, or None: it is in memory."""
+    return next((name for name, engine in ENGINES.items() if engine.accepts(source)), None)
 
 
 def open_partitioned(
@@ -373,19 +437,19 @@ def open_partitioned(
     min_classes: int = 2,
     detail: Detail | None = None,
 ) -> PartitionedTable:
-    """Plan, read once, and plan again if rows held what was not foreseen."""
+    """Plan the encoding, read once, and plan again if rows contain an unknown category."""
     while True:
         wishes.check_names(source.names)
         source = with_read_options(source, wishes)
         names = source.names
-        found = _opened(
+        table = _plan_and_read(
             source, wishes, max_classes=max_classes, min_classes=min_classes, detail=detail
         )
-        if source.names == names:  # else later rows had columns that the first had not
-            return found
+        if source.names == names:  # else later rows have columns that the first ones lack
+            return table
 
 
-def _opened(
+def _plan_and_read(
     source: PartitionedSource,
     wishes: ReadOptions,
     *,
@@ -393,14 +457,14 @@ def _opened(
     min_classes: int,
     detail: Detail | None,
 ) -> PartitionedTable:
-    look = source.sample(wishes.columns_to_read(source.names), _LOOK)
+    look = source.sample(wishes.columns_to_read(source.names), _SAMPLE_ROWS)
     look = replace(look, excluded=tuple(n for n in source.names if n not in look.positions))
     if wishes.target is not None and look[wishes.target].n_missing:
         if wishes.missing == "drop":
             read, look = len(look), look.drop_unlabelled(wishes.target)
             if not len(look):
                 raise LabelError.none_left(wishes.target, read)
-        else:  # rows of a sample do not know where they lie, those of the source do
+        else:  # the source knows the positions of its rows, a sample does not
             survey_columns(source, wishes, wishes.target_and_weight)
     wishes = long_integers_as_categories(look, wishes)
     survey: Survey | None = None
@@ -413,9 +477,9 @@ def _opened(
             if found.plan is not None:
                 plan = replace(found.plan, encoding=_with_decimal(found.plan.encoding, source))
                 made = _read(source, look, plan, said=found.notes, detail=detail)
-                return _checked(made, min_classes)
+                return _check_classes(made, min_classes)
         except UnknownLevel as new:
-            if survey is not None:  # all rows were surveyed
+            if survey is not None:  # all rows were surveyed before
                 raise SourceChangedError.of_class(source.name, new.column, new.level) from None
             doubtful = columns_to_resurvey(look, wishes)
         survey = survey_columns(source, wishes, doubtful)
@@ -429,19 +493,19 @@ def _read(
     said: Sequence[str],
     detail: Detail | None,
 ) -> PartitionedTable:
-    none = np.zeros(0)
-    nothing = ExtentReading(none, none.astype(np.intp))
+    no_columns = np.zeros(0)
+    weights_only = ExtentReading(no_columns, no_columns.astype(np.intp))
     try:
         block = plan.block(look)
-    except DiscriminantError:  # some rows do not know where they lie: read on to the place
-        source.map_reduce(ReadingTask(plan, nothing)).check()
+    except DiscriminantError:  # read the source up to the error, for its position
+        source.map_reduce(ReadingTask(plan, weights_only)).check()
         raise
     schema = Schema(plan.encoding.features, plan.labels, True)
-    at_hand = Table(schema, block.features, block.codes, block.weight)
-    anchor = Anchor.from_sample(np.asarray(at_hand.sample()))
-    K, d = len(plan.labels), at_hand.width
-    wanted: Detail = detail or ("class" if 8 * K * d * d <= _ROOM else "pooled")
-    found = source.map_reduce(
+    planning_rows = Table(schema, block.features, block.codes, block.weight)
+    anchor = Anchor.from_sample(np.asarray(planning_rows.sample()))
+    K, d = len(plan.labels), planning_rows.width
+    wanted: Detail = detail or ("class" if 8 * K * d * d <= _MAX_CLASS_BYTES else "pooled")
+    result = source.map_reduce(
         ReadingTask(
             plan,
             MomentsReading(
@@ -449,43 +513,45 @@ def _read(
             ),
         )
     ).check()
-    if found.total is None:
+    if result.total is None:
         raise LabelError.absent(source.name)
-    moments = found.total
-    some = RowSample(at_hand, _draw(source, plan, schema, len(at_hand), found.rows))
-    made = PartitionedTable(
-        schema, source, plan, some, moments, found.rows, notes=(*source.notes, *said)
+    moments = result.total
+    row_sample = RowSample(
+        planning_rows, _spread_sample(source, plan, schema, len(planning_rows), result.rows)
+    )
+    table = PartitionedTable(
+        schema, source, plan, row_sample, moments, result.rows, notes=(*source.notes, *said)
     )
     if plan.weight is None:
-        return made
-    return replace(made, min_weight=made.fold(nothing).min_weight)
+        return table
+    return replace(table, min_weight=table.fold(weights_only).min_weight)
 
 
-def _draw(
+def _spread_sample(
     source: PartitionedSource, plan: ReadPlan, schema: Schema, at_hand: int, rows: int
 ) -> Callable[[], Table] | None:
-    """How rows are drawn from all over a source whose rows at hand are the first of its parts."""
+    """Return a function that samples rows spread over a source, or None if the sample is spread."""
     if not isinstance(source, SystematicSource) or at_hand >= rows:
         return None
 
-    def drawn() -> Table:
-        block = plan.block(source.systematic_sample(plan.columns, _LOOK))
+    def read_sample() -> Table:
+        block = plan.block(source.systematic_sample(plan.columns, _SAMPLE_ROWS))
         return Table(schema, block.features, block.codes, block.weight)
 
-    return drawn
+    return read_sample
 
 
 def _with_decimal(encoding: Encoding, source: PartitionedSource) -> Encoding:
     return replace(encoding, decimal=getattr(source, "decimal", "."))
 
 
-def _checked(found: PartitionedTable, min_classes: int) -> PartitionedTable:
-    """The rows, if enough classes have any, with a note on those that were dropped."""
-    moments, missing = found.moments, found.plan.encoding.missing
-    some = moments.weight > 0
-    if some.sum() < min_classes:
-        raise LabelError.one_class(moments.labels[int(np.argmax(some))])
-    if missing not in ("drop", "marginal") or len(found) == found.rows_read:
-        return found
-    note = dropped_rows_note(found.rows_read, len(found), missing, labels=True)
-    return replace(found, notes=(*found.notes, note))
+def _check_classes(table: PartitionedTable, min_classes: int) -> PartitionedTable:
+    """Raise an error if too few classes have rows; add a note on dropped rows."""
+    moments, missing = table.moments, table.plan.encoding.missing
+    present = moments.weight > 0
+    if present.sum() < min_classes:
+        raise LabelError.one_class(moments.labels[int(np.argmax(present))])
+    if missing not in ("drop", "marginal") or len(table) == table.rows_read:
+        return table
+    note = dropped_rows_note(table.rows_read, len(table), missing, labels=True)
+    return replace(table, notes=(*table.notes, note))

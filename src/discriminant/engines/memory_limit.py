@@ -1,8 +1,9 @@
-"""The memory that this process may use, and the threads that fit into it.
+"""Memory limits: threads that fit, free memory, and whether a file fits into memory.
 
-Only limits on the process itself are looked at: RLIMIT_AS (`ulimit -v`) and RLIMIT_DATA
-(`ulimit -d`) on Linux. Where one is reached, allocations fail and libraries fail with them. The
-limit of a container (a cgroup) is different: there the kernel kills the process.
+RLIMIT_AS (`ulimit -v`) and RLIMIT_DATA (`ulimit -d`) limit the process itself on Linux: where one
+is reached, allocations fail and libraries fail with them. The limit of a container (a cgroup) is
+different: there the kernel kills the process. `available_threads` considers the former,
+`free_memory` both.
 
 Each thread costs address space before it does any work: its stack, an arena of the allocator and
 two buffers in each of the two copies of OpenBLAS that NumPy and SciPy bring. Many cores and a low
@@ -15,10 +16,13 @@ from __future__ import annotations
 
 import os
 import sys
+from pathlib import Path
 
 REQUIRED = 768 << 20  # bytes of address space that one thread and the libraries need
 _SHARED = 2 << 30  # bytes for the table and one thread, before a second thread is considered
 _PER_THREAD = 256 << 20
+SMALL_FILE = 1 << 28  # bytes of a file that is always read into memory
+_FILE_SHARE = 8  # a larger file may take this fraction of the free memory
 
 
 def memory_limit() -> int | None:
@@ -37,6 +41,39 @@ def available_threads() -> int:
     cores = len(affinity(0)) if affinity else os.cpu_count() or 1
     limit = memory_limit()
     return cores if limit is None else max(1, min(cores, (limit - _SHARED) // _PER_THREAD))
+
+
+def free_memory() -> int:
+    """Bytes of memory available to this process; 0 if the system does not report them."""
+    bounds = [_system_number("/proc/meminfo", "MemAvailable:", 1024), memory_limit()]
+    limit = _system_number("/sys/fs/cgroup/memory.max", "", 1)
+    if limit is not None:
+        used = _system_number("/sys/fs/cgroup/memory.current", "", 1) or 0
+        bounds.append(max(limit - used, 0))
+    return min((bound for bound in bounds if bound is not None), default=0)
+
+
+def fits_in_memory(path: str) -> bool:
+    """Whether a file is small enough for memory; a missing file is, so that opening reports it."""
+    if os.path.isdir(path):
+        return False
+    try:
+        size = os.stat(path).st_size
+    except OSError:
+        return not any(mark in path for mark in "*?[")
+    return size <= max(SMALL_FILE, free_memory() // _FILE_SHARE)
+
+
+def _system_number(path: str, name: str, unit: int) -> int | None:
+    """Return a number in a file of the system: the one after a name, or the only one."""
+    try:
+        lines = Path(path).read_text().splitlines()
+    except OSError:
+        return None
+    for line in lines:
+        if line.startswith(name) and line.removeprefix(name).split()[0].isdigit():
+            return int(line.removeprefix(name).split()[0]) * unit
+    return None
 
 
 def ran_out(fault: BaseException) -> bool:

@@ -382,8 +382,8 @@ class _PooledAccumulator:
     def _rows(self, tile: Block, centre: Floats) -> tuple[Floats, Floats]:
         """Return the centres used, and rows of the tile about those of their classes.
 
-        The centre is rounded like the rows, so that the difference is exact in one step; the rounding is
-        accounted for in the centres returned.
+        The centre is rounded like the rows, so that the difference is exact in one step; the
+        centres returned account for the rounding.
         """
         anchor, buffer = self.moments.anchor, self.buffer[: len(tile)]
         columns = _columns(tile)

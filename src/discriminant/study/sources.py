@@ -24,17 +24,22 @@ import os
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from discriminant.assessment.resampling.folds import FoldNumbers, fold_numbers
-from discriminant.engines.engine import ENGINES, engine_of, partitioned_source, rows
-from discriminant.engines.memory_limit import memory_limit
+from discriminant.engines.engine import (
+    ENGINES,
+    MEMORY,
+    choose_engine,
+    engine_of,
+    partitioned_source,
+    rows,
+)
 from discriminant.engines.partitioned import AnyTable, PartitionedTable
 from discriminant.engines.sql import Query, sql
-from discriminant.errors import CommandError, EngineError, OptionError, SparseFileError
+from discriminant.errors import CommandError, OptionError, SparseFileError
 from discriminant.moments.class_moments import Detail
 from discriminant.redaction import masked, register, split_table
 from discriminant.table.files.formats import is_model_file
@@ -42,10 +47,7 @@ from discriminant.table.files.svmlight import line_blocks
 from discriminant.table.open import EncodedTable, is_path, open_source, read_frame
 from discriminant.table.partitioned import PartitionedSource
 
-SMALL = 1 << 28  # bytes of a file that is read into memory whatever there is of it
-_SHARE = 8  # of the memory that is free, for a file
 _OF_FILES = ("encoding", "delimiter", "decimal", "progress")  # thousands is of any text
-MEMORY = "memory"
 _ONLY_MEMORY = "left out: it limits a file that is read into memory"
 
 
@@ -106,17 +108,22 @@ def open_study_source(
     whole = MEMORY if reading.get("max_bytes") is not None else None  # what only memory knows of
     if whole is not None and engine not in (None, MEMORY):
         raise OptionError.of("max_bytes", reading["max_bytes"], _ONLY_MEMORY)
-    if whole is not None and engine_of(source) not in (None, "files"):
+    if whole is not None and not _may_be_in_memory(source):
         raise OptionError.of("max_bytes", reading["max_bytes"], _ONLY_MEMORY)
-    way = choose_engine(source, engine=engine or whole, in_parts=checkpoint is not None)
+    way = choose_engine(source, engine=engine or whole, partitioned=checkpoint is not None)
     if way == MEMORY:
         return StudySource(name, open_source(source, target=target, **reading))
     given = {**reading, "detail": detail, "progress": progress}
-    if way != "files":
+    if not ENGINES[way].reads_files:
         reject_csv_options({n: given.get(n) for n in _OF_FILES if n != "progress"})
         given = {key: value for key, value in given.items() if key not in _OF_FILES}
     found = rows(source, target=target, engine=way, checkpoint=checkpoint, **given)
     return StudySource(name, _some(found, way), found)
+
+
+def _may_be_in_memory(source: Any) -> bool:
+    reader = engine_of(source)
+    return reader is None or ENGINES[reader].reads_files
 
 
 def is_partitioned(
@@ -136,27 +143,10 @@ def open_partitions(
 ) -> PartitionedSource:
     """The parts of a source, none of which is read yet."""
     source = resolve_database(source, table, query)
-    way = choose_engine(source, engine=engine, in_parts=True)
+    way = choose_engine(source, engine=engine, partitioned=True)
     return partitioned_source(
-        source, engine=way, **({"progress": progress} if way == "files" else {})
+        source, engine=way, **({"progress": progress} if ENGINES[way].reads_files else {})
     )
-
-
-def choose_engine(source: Any, *, engine: str | None = None, in_parts: bool = False) -> str:
-    """The engine that is to read a source: 'memory', or one that reads parts."""
-    if engine is not None:
-        if engine not in (*ENGINES, MEMORY):
-            raise EngineError.unknown(engine, [*ENGINES, MEMORY])
-        reader = engine_of(source)
-        if engine == MEMORY and reader not in (None, "files"):
-            raise EngineError.other(engine, reader)
-        if engine == MEMORY and is_path(source) and not os.path.isfile(source):
-            allowed = "'files' or left out: into memory goes one file, or a data frame"
-            raise OptionError.of("engine", engine, allowed)
-        return engine
-    found = engine_of(source)
-    small = found == "files" and is_path(source) and _fits(os.fspath(source))
-    return found if found is not None and (in_parts or not small) else MEMORY
 
 
 def source_name(source: Any) -> str:
@@ -179,16 +169,6 @@ def study_folds(taken: StudySource, source: Any, folds: Any, *, seed: int) -> Fo
     if isinstance(folds, str):
         folds = _column(taken.opened, source, folds)
     return fold_numbers(folds, table.codes, seed=seed)
-
-
-def free_memory() -> int:
-    """Bytes that a process may take before others have to give way; 0 where nobody says."""
-    found = [_number("/proc/meminfo", "MemAvailable:", 1024)]
-    limit = _number("/sys/fs/cgroup/memory.max", "", 1)
-    if limit is not None:
-        found.append(max(limit - (_number("/sys/fs/cgroup/memory.current", "", 1) or 0), 0))
-    found.append(memory_limit())
-    return min((one for one in found if one is not None), default=0)
 
 
 # --- inside ---------------------------------------------------------------------------------------
@@ -240,13 +220,8 @@ def _some(found: PartitionedTable, way: str) -> EncodedTable:
 
 def _fits(path: str) -> bool:
     """Whether a file is small enough for memory; one that is not there is, and then says so."""
-    if os.path.isdir(path):
-        return False
-    try:
-        size = os.stat(path).st_size
-    except OSError:
-        return not any(mark in path for mark in "*?[")
-    return size <= max(SMALL, free_memory() // _SHARE)
+    told = (*found.notes, f"The {len(found):,} rows are read in parts ({way}).")
+    return Opened(found.sample, found.plan.encoding, told, None, found.rows_read)
 
 
 def _column(opened: EncodedTable, source: Any, name: str) -> Any:
@@ -260,18 +235,6 @@ def _column(opened: EncodedTable, source: Any, name: str) -> Any:
     places = {level: f for f, level in enumerate(sorted(cells.levels))}
     folds = np.array([places[level] for level in cells.levels], dtype=np.intp)[cells.values]
     return folds if opened.kept_rows is None else folds[opened.kept_rows]
-
-
-def _number(path: str, name: str, unit: int) -> int | None:
-    """A number in a file of the system: after a name, or the only one."""
-    try:
-        lines = Path(path).read_text().splitlines()
-    except OSError:
-        return None
-    for line in lines:
-        if line.startswith(name) and line.removeprefix(name).split()[0].isdigit():
-            return int(line.removeprefix(name).split()[0]) * unit
-    return None
 
 
 _LABELS = re.compile(rb"[-+]?[0-9.]+(,[-+]?[0-9.]+)*")

@@ -16,10 +16,10 @@ from sklearn.linear_model import LogisticRegression
 
 import discriminant as dd
 from discriminant.cli.run import run
-from discriminant.engines import engine
+from discriminant.engines import engine, memory_limit
 from discriminant.engines.partitioned import PartitionedTable
 from discriminant.errors import DrawnRowsWarning, EngineError, OptionError, TargetError
-from discriminant.study import predict, sources
+from discriminant.study import predict
 from discriminant.table.memory import Table
 
 NAMES = ["p", "q", "r"]
@@ -58,8 +58,8 @@ def test_a_small_file_is_read_into_memory_and_a_large_one_in_parts(tmp_path, mon
     file = tmp_path / "rows.csv"
     table().to_csv(file, index=False)
     assert isinstance(dd.study(file, target="kind").rows, Table)
-    monkeypatch.setattr(sources, "SMALL", 1000)
-    monkeypatch.setattr(sources, "free_memory", lambda: 8000)
+    monkeypatch.setattr(memory_limit, "SMALL_FILE", 1000)
+    monkeypatch.setattr(memory_limit, "free_memory", lambda: 8000)
     found = dd.study(file, target="kind")
     assert isinstance(found.rows, PartitionedTable) and "in parts (files)" in " ".join(
         found.opened.notes

@@ -31,7 +31,7 @@ def small_parts(monkeypatch):
     monkeypatch.setattr(splits, "BATCH", 64)
     monkeypatch.setattr(splits, "RANGE", 4000)
     monkeypatch.setattr(connection, "_BATCH", 64)
-    monkeypatch.setattr(opening, "_LOOK", 100)
+    monkeypatch.setattr(opening, "_SAMPLE_ROWS", 100)
 
 
 # What asks Spark for dozens of sums; the quick run asks the same of twelve other engines.

@@ -46,7 +46,7 @@ def laid(frame, folder, files=4):
 @pytest.fixture
 def few_drawn(monkeypatch):
     """Of a table some 400 rows are drawn."""
-    monkeypatch.setattr(engine, "_LOOK", 400)
+    monkeypatch.setattr(engine, "_SAMPLE_ROWS", 400)
     monkeypatch.setattr("discriminant.assessment.resampling.folds._DRAWN", 400)
     monkeypatch.setattr("discriminant.table.files.splits.SMALL", 1)
 

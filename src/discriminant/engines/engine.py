@@ -5,7 +5,7 @@
 `choose_engine` decides whether a source is read into memory or in partitions, and by which engine;
 estimators, studies and the command line all use it. An engine is a module with two functions,
 `accepts(source)` and `as_source(source, **options)`, the latter returning a
-`table.partitioned.Source`, and one line in ENGINES. A source that is read in partitions becomes a
+`PartitionedSource`, and one line in ENGINES. A source that is read in partitions becomes a
 `PartitionedTable`; how columns are encoded is planned from a sample, and planned again from a
 survey of all rows if these contain a class or category that the sample lacks.
 """
@@ -45,7 +45,7 @@ from discriminant.table.cells import Frame
 from discriminant.table.column_types import ReadOptions, long_integers_as_categories
 from discriminant.table.encoding import Encoding, UnknownLevel
 from discriminant.table.memory import Table, as_table
-from discriminant.table.open import dropped_rows_note
+from discriminant.table.open import dropped_rows_note, is_path
 from discriminant.table.partitioned import (
     PartitionedSource,
     ReadPlan,
@@ -268,9 +268,9 @@ class Engine:
         """Whether the engine reads such a source."""
         return bool(import_module(self.module).accepts(source))
 
-    def as_source(self, source: Any, **options: Any) -> Source:
+    def as_source(self, source: Any, **options: Any) -> PartitionedSource:
         """Return the partitions of a source, none of them read yet."""
-        partitions: Source = import_module(self.module).as_source(source, **options)
+        partitions: PartitionedSource = import_module(self.module).as_source(source, **options)
         return partitions
 
 
@@ -418,8 +418,7 @@ def partitioned_source(
     reader = engine_of(source)
     if engine is not None and reader is not None and not ENGINES[engine].accepts(source):
         raise EngineError.other(engine, reader)
-    if engine is None and reader is None: PartitionedSource = room.as_source(source, **options)
-            return found
+    if engine is None and reader is None:
         raise EngineError.of_source(type(source).__name__, list(ENGINES))
     return ENGINES[engine or reader or ""].as_source(source, **options)
 

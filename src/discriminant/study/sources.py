@@ -218,12 +218,6 @@ def _some(found: PartitionedTable, way: str) -> EncodedTable:
     return EncodedTable(found.sample, found.plan.encoding, told, None, found.rows_read)
 
 
-def _fits(path: str) -> bool:
-    """Whether a file is small enough for memory; one that is not there is, and then says so."""
-    told = (*found.notes, f"The {len(found):,} rows are read in parts ({way}).")
-    return Opened(found.sample, found.plan.encoding, told, None, found.rows_read)
-
-
 def _column(opened: EncodedTable, source: Any, name: str) -> Any:
     """Fold of each row by a column, which is read as the other columns were."""
     frame, _ = read_frame(source, format=opened.format)

@@ -1,16 +1,17 @@
-"""Schema and Block: the two shapes of data that the other rooms ever see.
+"""Block, Schema and the array types that all rooms share.
 
-A Schema says what the columns and classes are called; a Block is some consecutive rows of a table
-with the codes of their classes. A code is the place of a label in `Schema.labels`. Reading files,
-frames and arrays into blocks is not done here: see `table.source`.
+A Schema names the columns and classes of a table. A Block holds some consecutive rows with the code
+of the class of each; a code is the position of a label in `Schema.labels`. The functions below
+handle the features of a block, dense or sparse, and check sample weights.
 
-Weights of rows at the door: numbers, one for each row, none negative, not all zero.
+Turning files, data frames and arrays into blocks is not done here: see `table.open` and
+`table.memory`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -44,90 +45,87 @@ class Block:
     weight: Floats | None = None  # (n,) None is one for every row
     responses: Floats | None = None  # (n, m) numbers to regress on, read as m more columns
     start: int = 0  # number of the first row in its table, for messages
-    fold: Places | None = None  # (n,) the fold that holds a row out, where rows are dealt
+    fold: Places | None = None  # (n,) the fold that holds each row out, in cross-validation
 
     def __len__(self) -> int:
         return len(self.codes)
 
     def rows(self, lo: int, hi: int) -> Block:
-        """Rows lo to hi, as views."""
+        """Return rows lo to hi as views."""
         if lo == 0 and hi == len(self):
             return self
-        return Block(
-            row_slice(self.features, lo, hi),
-            self.codes[lo:hi],
-            None if self.weight is None else self.weight[lo:hi],
-            None if self.responses is None else self.responses[lo:hi],
-            self.start + lo,
-            None if self.fold is None else self.fold[lo:hi],
-        )
+        some = slice(lo, hi)
+        return self._subset(row_slice(self.features, lo, hi), some, self.start + lo)
 
     def take(self, rows: npt.NDArray[np.intp]) -> Block:
-        """The rows named, in that order."""
+        """Return the given rows, in that order."""
         if len(rows) == len(self) and bool((rows == np.arange(len(rows))).all()):
             return self
-        return Block(
-            self.features[rows],
-            self.codes[rows],
-            None if self.weight is None else self.weight[rows],
-            None if self.responses is None else self.responses[rows],
-            self.start,
-            None if self.fold is None else self.fold[rows],
-        )
+        return self._subset(self.features[rows], rows, self.start)
 
     def with_folds(self, fold: Places) -> Block:
-        """The same rows, with the fold of each."""
-        return Block(self.features, self.codes, self.weight, self.responses, self.start, fold)
+        """Return the same rows with the fold of each."""
+        return replace(self, fold=fold)
 
     def raise_bad_cell(
         self, names: Sequence[str], *, extent: tuple[int, int] | None = None
     ) -> None:
-        """Raise the error that names the first cell that is no finite number, if any.
+        """Raise the error for the first cell that is not a finite number, if there is one.
 
-        `extent`: rows and columns of the whole table that have missing cells.
+        `extent` is the number of rows and columns of the whole table that have missing cells.
         """
-        wrong, columns, missing = bad_cells(self.features)
-        if not len(wrong):
+        rows, columns, missing = bad_cells(self.features)
+        if not len(rows):
             return
-        row, column = self.start + int(wrong[0]), names[int(columns[0])]
+        row, column = self.start + int(rows[0]), names[int(columns[0])]
         if not missing[0]:
             raise InfiniteValueError.of_cell(row, column)
-        here = len(np.unique(wrong[missing])), len(np.unique(columns[missing]))
-        rows, width = here if extent is None else extent
-        raise MissingValueError.of_cell(row, column, rows=rows, columns=width)
+        here = len(np.unique(rows[missing])), len(np.unique(columns[missing]))
+        n_rows, n_columns = here if extent is None else extent
+        raise MissingValueError.of_cell(row, column, rows=n_rows, columns=n_columns)
+
+    def _subset(self, features: Features, rows: Any, start: int) -> Block:
+        return Block(
+            features,
+            self.codes[rows],
+            None if self.weight is None else self.weight[rows],
+            None if self.responses is None else self.responses[rows],
+            start,
+            None if self.fold is None else self.fold[rows],
+        )
 
 
 def bad_cells(features: Features) -> tuple[Places, Places, npt.NDArray[np.bool_]]:
-    """Rows and columns of the cells that are no finite number, in order, and which are missing."""
+    """Return rows and columns of cells that are not finite, in order, and which are missing."""
     if is_sparse(features):  # a sparse table may be too wide to be made dense
-        found = features.tocoo()
-        some = np.flatnonzero(~np.isfinite(found.data.astype(np.float64, copy=False)))
-        some = some[np.lexsort((found.col[some], found.row[some]))]
-        return found.row[some], found.col[some], np.isnan(found.data[some])
+        entries = features.tocoo()
+        bad = np.flatnonzero(~np.isfinite(entries.data.astype(np.float64, copy=False)))
+        bad = bad[np.lexsort((entries.col[bad], entries.row[bad]))]
+        return entries.row[bad], entries.col[bad], np.isnan(entries.data[bad])
     values = dense(features).astype(np.float64, copy=False)
     rows, columns = np.nonzero(~np.isfinite(values))
     return rows, columns, np.isnan(values[rows, columns])
 
 
 def dense(features: Features) -> npt.NDArray[Any]:
-    """The block's features as an array; only a block is ever made dense, never a table."""
-    if isinstance(features, np.ndarray):  # asked first: it is quick, and nearly always so
+    """Return the features of a block as an array; a whole table is never made dense."""
+    if isinstance(features, np.ndarray):  # tested first: quick, and nearly always true
         return features
     return np.asarray(features.toarray() if is_sparse(features) else features)
 
 
 def row_slice(features: Features, lo: int, hi: int) -> Features:
-    """Rows lo to hi; of CSR too without a copy, which SciPy's own slices make."""
+    """Return rows lo to hi without a copy, also of CSR, whose own slices copy."""
     if not is_sparse(features):
         return features[lo:hi]
-    ends = features.indptr[lo : hi + 1]
-    some = slice(ends[0], ends[-1])
-    parts = features.data[some], features.indices[some], ends - ends[0]
-    return type(features)(parts, shape=(len(ends) - 1, features.shape[1]), copy=False)
+    indptr = features.indptr[lo : hi + 1]
+    entries = slice(indptr[0], indptr[-1])
+    arrays = features.data[entries], features.indices[entries], indptr - indptr[0]
+    return type(features)(arrays, shape=(len(indptr) - 1, features.shape[1]), copy=False)
 
 
 def canonical_rows(features: Any) -> Any:
-    """A sparse matrix of any format as CSR that stores each cell once, and zeros not at all.
+    """Return a sparse matrix of any format as CSR that stores each cell once and no zeros.
 
     Entries of the same cell are summed, column indices sorted, and numbers brought to the byte
     order of the machine. The caller's matrix is never modified.
@@ -136,9 +134,8 @@ def canonical_rows(features: Any) -> Any:
     data, indices, indptr = (
         native_numbers(part) for part in (rows.data, rows.indices, rows.indptr)
     )
-    rows = type(rows)(
-        (data, indices, indptr), shape=rows.shape, copy=False
-    )  # with flags of its own
+    # A new matrix: its flags (has_canonical_format) must not be those of the caller's.
+    rows = type(rows)((data, indices, indptr), shape=rows.shape, copy=False)
     if not rows.has_canonical_format:
         if (np.diff(indptr) < 0).any() or indptr[-1] > len(indices):
             raise ShapeError.of_pointers()
@@ -151,15 +148,15 @@ def canonical_rows(features: Any) -> Any:
 
 
 def native_numbers(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Numbers that compiled loops can read: the machine's byte order, and no other floats.
+    """Return numbers that compiled loops can read, in the machine's byte order.
 
-    float16 and long double become float64; without need nothing is copied.
+    float16 and long double become float64; nothing is copied without need.
     """
-    kind = values.dtype
-    if kind.kind == "f" and kind.itemsize not in (4, 8):
-        with np.errstate(over="ignore", under="ignore"):  # beyond float64: told of as infinite
+    dtype = values.dtype
+    if dtype.kind == "f" and dtype.itemsize not in (4, 8):
+        with np.errstate(over="ignore", under="ignore"):  # beyond float64: reported as infinite
             return values.astype(np.float64)
-    return values if kind.isnative else values.astype(kind.newbyteorder("="))
+    return values if dtype.isnative else values.astype(dtype.newbyteorder("="))
 
 
 def holds_throughout(
@@ -176,38 +173,39 @@ def is_sparse(features: Any) -> bool:
 
 
 def numbered_names(width: int) -> tuple[str, ...]:
-    """Names for columns that have none, as scikit-learn gives them.
+    """Return names for columns that have none, as scikit-learn gives them.
 
-    >>> numbered(2)
+    >>> numbered_names(2)
     ('x0', 'x1')
     """
     return tuple(f"x{j}" for j in range(width))
 
 
 def check_weight(weight: Any, rows: int, *, some: bool = True, start: int = 0) -> Floats | None:
-    """Weights as float64, each finite and not negative; None stays None.
+    """Return sample weights as float64, each finite and not negative; None stays None.
 
-    They may all be 0 where `some` need not count: in a part of the rows, which begins at `start`.
+    With `some` at least one weight must be positive. Weights of one part of a table, which begins
+    at row `start`, may all be zero.
     """
     if weight is None:
         return None
     try:
-        found = np.array(weight, dtype=np.float64)
+        weights = np.array(weight, dtype=np.float64)
     except (TypeError, ValueError):
-        kind = np.asarray(weight, dtype=object).ravel()[:1]
-        raise WeightError.not_numbers(f"a {type(kind[0]).__name__}") from None
-    if found.ndim == 0:
-        found = np.full(rows, float(found))
-    if found.ndim != 1:
-        raise WeightError.wrong_shape(found.shape, rows)
-    if len(found) != rows:
-        raise ShapeError.of_lengths("sample_weight", len(found), rows)
-    if not np.isfinite(found).all():
-        row = int(np.argmin(np.isfinite(found)))
-        raise WeightError.not_finite(start + row, float(found[row]))
-    if (found < 0).any():
-        row = int(np.argmax(found < 0))
-        raise WeightError.negative(start + row, float(found[row]))
-    if some and not found.any():
+        first = np.asarray(weight, dtype=object).ravel()[:1]
+        raise WeightError.not_numbers(f"a {type(first[0]).__name__}") from None
+    if weights.ndim == 0:
+        weights = np.full(rows, float(weights))
+    if weights.ndim != 1:
+        raise WeightError.wrong_shape(weights.shape, rows)
+    if len(weights) != rows:
+        raise ShapeError.of_lengths("sample_weight", len(weights), rows)
+    if not np.isfinite(weights).all():
+        row = int(np.argmin(np.isfinite(weights)))
+        raise WeightError.not_finite(start + row, float(weights[row]))
+    if (weights < 0).any():
+        row = int(np.argmax(weights < 0))
+        raise WeightError.negative(start + row, float(weights[row]))
+    if some and not weights.any():
         raise WeightError.all_zero()
-    return found
+    return weights

@@ -1,8 +1,9 @@
-"""Open a file, a frame or a stream of Arrow batches as a Table, and say what was done to it.
+"""Open a file, a data frame or an Arrow stream as a Table in memory.
 
-    source -> cells (of each column) -> encoding (what becomes of each) -> Table
+    source -> cells of each column -> encoding of each column -> Table
 
-The columns stay apart, as they were read: no matrix is made of them here.
+Columns stay separate arrays, as they were read: no matrix is formed here. Sources that are not read
+into memory at once are opened by `engines.engine.rows`.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ from discriminant.errors import (
     WeightError,
     warn,
 )
-from discriminant.table.blocks import Codes, Floats, Labels, Places, Schema
-from discriminant.table.cells import Cells, Frame, encode_label_cells
+from discriminant.table.blocks import Floats, Labels, Places, Schema, check_weight
+from discriminant.table.cells import Frame, encode_label_cells
 from discriminant.table.column_types import (
     ReadOptions,
     csv_column_kinds,
@@ -39,22 +40,38 @@ from discriminant.table.files.csv_dialect import is_number
 from discriminant.table.files.formats import FileFormat, FileIdentity, detect_format
 from discriminant.table.files.text import MAX_BYTES
 from discriminant.table.labels import drop_empty_classes, lookalike_pairs
-from discriminant.table.memory import ColumnarFeatures, Table, check_weight
+from discriminant.table.memory import ColumnarFeatures, Table
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class EncodedTable:
-    """A table, what its columns became, and what there is to say of it."""
+    """A table with the encoding of its columns and notes on how it was read.
+
+    Attributes
+    ----------
+    table : Table
+        Features, class codes and weights of the rows.
+    encoding : Encoding
+        How each column became features; it encodes new rows in the same way.
+    notes : tuple of str
+        What was done: format, dropped rows, excluded columns, filled cells.
+    format : FileFormat or None
+        Format of the file; None for a data frame.
+    rows_read : int
+        Number of rows before rows with missing cells were dropped.
+    kept_rows : array of int or None
+        Numbers of the rows that were kept, if some were dropped.
+    """
 
     table: Table
     encoding: Encoding
     notes: tuple[str, ...]
-    format: FileFormat | None  # None of a frame
-    rows_read: int  # before rows with missing cells were dropped
-    kept_rows: Places | None = None  # numbers of those that were not, where some were
+    format: FileFormat | None
+    rows_read: int
+    kept_rows: Places | None = None
 
     def __repr__(self) -> str:
-        """One line: how many rows, features and classes."""
+        """Return one line with the number of rows, features and classes."""
         classes = len(self.table.schema.labels)
         return (
             f"EncodedTable({len(self.table)} rows, {self.table.width} features, {classes} classes)"
@@ -83,43 +100,60 @@ def open_source(
     decimal: str | None = None,
     thousands: str | None = None,
 ) -> EncodedTable:
-    """Read all rows, learn what becomes of each column, and make a table of it.
+    """Read all rows of a source into memory and encode its columns as features.
 
     Parameters
     ----------
-    source
-        The path of a file, a data frame, or anything with an Arrow stream.
-    target, weight
-        The columns of labels, and of weights.
-    columns, exclude
-        The columns to use (then even if they would be set aside), or not to use.
-    ordered
-        {column: levels from lowest to highest}.
-    categories
-        Columns that are categories though they look like numbers, such as postal codes.
-    missing
-        'error', 'drop' (the row; also one without a label), 'mean', 'indicator' or 'marginal'; see
-        `table.encoding`.
-    unseen
-        What a level not seen here shall be when predicting: 'error', 'ignore' or 'reject'.
-    reference
-        The level of a category that has no indicator: the most 'frequent' one, the 'first' in the
-        order of its categories (of texts in that of the alphabet), or None: then all levels have
-        one, and they sum to one.
-    max_classes, max_levels, max_bytes
-        Limits: more classes are refused, a category of more levels is set aside, reading stops.
-    min_classes
-        Fewer classes are refused. 1: for moments of a part of the rows, which are merged later.
-    missing_texts
-        Texts of a CSV that stand for a missing cell. None: the empty one, and in columns of
-        numbers also NA, NaN, nan, null and NULL. Of labels only an empty one is missing.
-    encoding, delimiter, decimal
-        How a CSV is written, where it should not be guessed.
-    thousands
-        The sign between groups of three digits in texts, such as ',' for 1,234. None: recognised
-        where it is certain; a column of 1,234 alone is refused, for it may mean 1.234.
+    source : path, data frame or Arrow stream
+        A file (CSV, Parquet, Arrow IPC or JSON lines), a pandas, Polars or Arrow table, or any
+        object with an Arrow stream.
+    target : str
+        Name of the column of labels.
+    weight : str, optional
+        Name of the column of sample weights.
+    ordered : dict of str to list of str, optional
+        Ordered categories: {column: levels from lowest to highest}.
+    categories : iterable of str, default=()
+        Columns that are categories although they look like numbers, such as postal codes.
+    missing : {'error', 'drop', 'mean', 'indicator', 'marginal'}, default='error'
+        Treatment of missing cells; see `table.encoding`. 'drop' also drops rows without a label.
+    unseen : {'error', 'ignore', 'reject'}, default='error'
+        Treatment, at prediction, of levels that do not occur here.
+    columns : iterable of str, optional
+        The columns to use, even if they would be excluded otherwise.
+    exclude : iterable of str, default=()
+        Columns not to use.
+    reference : {'frequent', 'first', None}, default='frequent'
+        Level of a category that has no indicator: the most frequent one, or the first (in the
+        declared order, else alphabetically). With None all levels have one, and they sum to one.
+    max_classes : int, default=1000
+        Raise an error if the target has more classes.
+    min_classes : {1, 2}, default=2
+        Raise an error if the target has fewer classes. Use 1 for moments of some of the rows that
+        are merged later.
+    max_levels : int, default=100
+        Exclude categories with more levels.
+    max_bytes : int, default=2**36
+        Stop reading text beyond this size.
+    missing_texts : iterable of str, optional
+        Texts of a CSV that stand for a missing cell. By default the empty text, and in numeric
+        columns also NA, NaN, nan, null and NULL. A label is missing only if it is empty.
+    encoding, delimiter, decimal : str, optional
+        Text encoding, field delimiter and decimal sign of a CSV; detected by default.
+    thousands : str, optional
+        Sign between groups of three digits, such as ',' in 1,234. By default it is recognised where
+        it is certain; a column of texts such as 1,234 alone is not parsed, for it may mean 1.234.
+
+    Returns
+    -------
+    EncodedTable
+        The table, the encoding of its columns, and notes on what was done.
+
+    See Also
+    --------
+    discriminant.rows : Open rows that need not fit into memory.
     """
-    wishes = ReadOptions.from_arguments(
+    options = ReadOptions.from_arguments(
         target=target,
         weight=weight,
         columns=columns,
@@ -139,8 +173,8 @@ def open_source(
         "decimal": decimal,
         "thousands": thousands,
     }
-    frame, format = _read(source, wishes, None, max_bytes, style)
-    return _opened(frame, format, wishes, max_classes, min_classes)
+    frame, format = _read_cells(source, options, None, max_bytes, style)
+    return _encode_table(frame, format, options, max_classes, min_classes)
 
 
 def read_frame(
@@ -152,20 +186,21 @@ def read_frame(
     style: Mapping[str, str | None] | None = None,
     format: FileFormat | None = None,
 ) -> tuple[Frame, FileFormat | None]:
-    """The cells of a source, of the kinds that an encoding was learnt from.
+    """Read the cells of a source into memory, with columns of the kinds that an encoding expects.
 
-    So that a column that was text at the fit is read as text, whatever it looks like now; and
-    labels, if a `target` is named, as they are written. `style`: encoding, delimiter, decimal and
-    thousands of a CSV, where they should not be guessed. A known `format` is not detected again.
+    A column that was text at the fit is read as text, whatever it looks like now; labels, if a
+    `target` is named, are read exactly as they are written. `style` gives encoding, delimiter,
+    decimal and thousands of a CSV where they should not be detected. A known `format` is not
+    detected again.
     """
     style = style or {}
-    wishes = ReadOptions(
+    options = ReadOptions(
         target,
         missing_texts=None if encoding is None else encoding.missing_texts,
         thousands=style.get("thousands"),
     )
-    wishes.check()
-    return _read(source, wishes, encoding, max_bytes, style, format)
+    options.check()
+    return _read_cells(source, options, encoding, max_bytes, style, format)
 
 
 def is_path(source: Any) -> bool:
@@ -173,129 +208,119 @@ def is_path(source: Any) -> bool:
     return isinstance(source, str | os.PathLike)
 
 
-# --- reading -------------------------------------------------------------------------------------
+# --- cells ----------------------------------------------------------------------------------------
 
 
-def _read(
+def _read_cells(
     source: Any,
-    wishes: ReadOptions,
+    options: ReadOptions,
     fitted: Encoding | None,
     max_bytes: int,
     style: Mapping[str, str | None],
     format: FileFormat | None = None,
 ) -> tuple[Frame, FileFormat | None]:
     if not is_path(source):
-        return frame_with_options(source, wishes), None
+        return frame_with_options(source, options), None
     format = detect_format(source, **style) if format is None else format
     identity = FileIdentity.current(format.path)
-    frame, format = _read_file(format, wishes, fitted, max_bytes)
+    frame, format = _read_file(format, options, fitted, max_bytes)
     identity.check()
     return frame, format
 
 
 def _read_file(
-    format: FileFormat,
-    wishes: ReadOptions,
-    fitted: Encoding | None,
-    max_bytes: int,
+    format: FileFormat, options: ReadOptions, fitted: Encoding | None, max_bytes: int
 ) -> tuple[Frame, FileFormat]:
+    names: Sequence[str]
     if format.kind == "csv":
         assert format.dialect is not None
         names = format.dialect.names
-        wishes.check_names(names)
+        options.check_names(names)
         kinds = csv_column_kinds(
-            dict(zip(names, format.dialect.kinds, strict=True)), wishes, fitted
+            dict(zip(names, format.dialect.kinds, strict=True)), options, fitted
         )
-        texts = wishes.missing_texts
-        gone = {} if texts is None else {"missing": texts, "empty": texts}
-        target = wishes.target if fitted is None else fitted.target
-        return read_csv(CsvColumns(format, kinds, target=target, max_bytes=max_bytes, **gone))
+        texts = options.missing_texts
+        absent = {} if texts is None else {"missing": texts, "empty": texts}
+        target = options.target if fitted is None else fitted.target
+        return read_csv(CsvColumns(format, kinds, target=target, max_bytes=max_bytes, **absent))
     if format.kind == "jsonl":
         names, table, format = read_json(format, max_bytes=max_bytes)
-        wishes.check_names(names)
-        return json_frame(table, names, wishes.columns_to_read(names)), format
+        options.check_names(names)
+        return json_frame(table, names, options.columns_to_read(names)), format
     names = arrow_names(format)
-    wishes.check_names(names)
-    return read_arrow(format, names, wishes.columns_to_read(names)), format
+    options.check_names(names)
+    return read_arrow(format, names, options.columns_to_read(names)), format
 
 
-# --- making the table ----------------------------------------------------------------------------
+# --- table ----------------------------------------------------------------------------------------
 
 
-def _opened(
-    frame: Frame, format: FileFormat | None, wishes: ReadOptions, max_classes: int, min_classes: int
+def _encode_table(
+    frame: Frame,
+    format: FileFormat | None,
+    options: ReadOptions,
+    max_classes: int,
+    min_classes: int,
 ) -> EncodedTable:
-    assert wishes.target is not None
-    said = [] if format is None else [format.description]
-    read = len(frame)
-    if wishes.missing == "drop":
-        frame = frame.drop_unlabelled(wishes.target)
+    assert options.target is not None
+    notes = [] if format is None else [format.description]
+    rows_read = len(frame)
+    if options.missing == "drop":
+        frame = frame.drop_unlabelled(options.target)
         if not len(frame):
-            raise LabelError.none_left(wishes.target, read)
-        said += unlabelled_rows_note(read, len(frame))
-    labels, codes = _labels(frame, frame[wishes.target], max_classes, min_classes)
-    weight = _weight(frame, wishes)
-    encoding, told = infer_encoding(frame, wishes, weight=weight)
+            raise LabelError.none_left(options.target, rows_read)
+        notes += unlabelled_rows_note(rows_read, len(frame))
+    labels, codes = encode_label_cells(frame[options.target])
+    check_classes(options.target, labels, len(frame), max_classes, min_classes=min_classes)
+    weight = _weight(frame, options)
+    encoding, column_notes = infer_encoding(frame, options, weight=weight)
+    notes += column_notes
     encoding = replace(encoding, decimal="." if format is None else format.decimal)
     rows = encoding.encode_rows(frame, fitting=True)
     features: Any = rows.features
-    keep = frame.row_numbers
-    if rows.incomplete.any() and wishes.missing in ("drop", "marginal"):
-        keep = np.flatnonzero(~rows.incomplete)
-        told.append(dropped_rows_note(len(frame), len(keep), wishes.missing))
-        _check_left(len(keep), len(frame), encoding)
-        features = ColumnarFeatures(tuple(column[keep] for column in features.columns))
-        labels, codes = drop_empty_classes(labels, codes[keep])
-        weight = None if weight is None else weight[keep]
-        keep = keep if frame.row_numbers is None else frame.row_numbers[keep]
-    told += _filled(encoding)
+    kept_rows = frame.row_numbers
+    if rows.incomplete.any() and options.missing in ("drop", "marginal"):
+        complete = np.flatnonzero(~rows.incomplete)
+        notes.append(dropped_rows_note(len(frame), len(complete), options.missing))
+        if not len(complete):
+            with_missing = [column.name for column in encoding.used if column.missing]
+            raise MissingCellError.of_all(len(frame), with_missing)
+        features = ColumnarFeatures(tuple(column[complete] for column in features.columns))
+        labels, codes = drop_empty_classes(labels, codes[complete])
+        weight = None if weight is None else weight[complete]
+        kept_rows = complete if kept_rows is None else kept_rows[complete]
+    notes += _filled_cells_note(encoding)
     table = Table(Schema(encoding.features, labels, True), features, codes, weight)
-    return EncodedTable(table, encoding, tuple(said + told), format, read, keep)
+    return EncodedTable(table, encoding, tuple(notes), format, rows_read, kept_rows)
 
 
 def unlabelled_rows_note(rows: int, kept: int) -> list[str]:
-    """A note on rows that were dropped for want of a label, if there are any."""
+    """Return a note on rows that were dropped because they have no label, if there are any."""
     return [f"{rows - kept} of {rows} rows have no label and are dropped."] if kept < rows else []
 
 
 def dropped_rows_note(rows: int, kept: int, missing: str, *, labels: bool = False) -> str:
-    """A note on rows that were dropped for a missing cell, or also for want of a label."""
+    """Return a note on rows that were dropped for a missing cell, or also for a missing label."""
     why = "" if missing == "drop" else ": the fit is to complete rows"
     also = " or no label" if labels and missing == "drop" else ""
     return f"{rows - kept} of {rows} rows have a missing cell{also} and are dropped{why}."
 
 
-def _check_left(kept: int, rows: int, encoding: Encoding) -> None:
-    if not kept:
-        gaps = [column.name for column in encoding.used if column.missing]
-        raise MissingCellError.of_all(rows, gaps)
-
-
-def _filled(encoding: Encoding) -> list[str]:
-    if encoding.missing not in ("mean", "indicator"):
+def _filled_cells_note(encoding: Encoding) -> list[str]:
+    counts = [column.missing for column in encoding.used if column.missing]
+    if encoding.missing not in ("mean", "indicator") or not counts:
         return []
-    gaps = [column for column in encoding.used if column.missing]
-    count = sum(column.missing for column in gaps)
     also = ", and marked by a feature of their own" if encoding.missing == "indicator" else ""
-    if not count:
-        return []
-    return [f"{count} missing cells in {len(gaps)} column(s) are filled with means{also}."]
+    return [f"{sum(counts)} missing cells in {len(counts)} column(s) are filled with means{also}."]
 
 
-def _weight(frame: Frame, wishes: ReadOptions) -> Floats | None:
-    if wishes.weight is None:
+def _weight(frame: Frame, options: ReadOptions) -> Floats | None:
+    if options.weight is None:
         return None
-    cells = frame[wishes.weight]
+    cells = frame[options.weight]
     if cells.kind not in ("number", "boolean"):
         raise WeightError.not_numbers(f"{cells.kind} (column '{cells.name}')")
     return check_weight(cells.values, len(frame))
-
-
-def _labels(frame: Frame, cells: Cells, max_classes: int, min_classes: int) -> tuple[Labels, Codes]:
-    """The classes, exactly as they are written, and the code of every row."""
-    labels, codes = encode_label_cells(cells)
-    check_classes(cells.name, labels, len(frame), max_classes, min_classes=min_classes)
-    return labels, codes
 
 
 def check_classes(
@@ -307,15 +332,15 @@ def check_classes(
     whole: bool = True,
     min_classes: int = 2,
 ) -> None:
-    """Refuse labels that are no classes: one for each row, too many, only one, or numbers.
+    """Raise an error for labels that are not classes: all different, too many, one, continuous.
 
-    Unless the rows are the `whole` table, one label for each is no reason.
+    Labels that are all different are an error only if the rows are the `whole` table.
     """
     if not isinstance(max_classes, int) or max_classes < 2:
         raise OptionError.of("max_classes", max_classes, "a whole number, 2 or more")
     classes = len(labels)
     texts = [label for label in labels.tolist() if isinstance(label, str)]
-    if len(texts) == classes > 20 and _continuous(texts):
+    if len(texts) == classes > 20 and _has_decimals(texts):
         raise TargetError.continuous_text(name, classes, rows)
     if whole and classes == rows > 2:
         raise TargetError.all_unique(name, rows)
@@ -332,7 +357,7 @@ def check_classes(
         warn(LookalikeWarning.of(f"labels (column '{name}')", pairs))
 
 
-def _continuous(texts: Sequence[str]) -> bool:
-    """Whether labels are numbers with decimals."""
+def _has_decimals(texts: Sequence[str]) -> bool:
+    """Whether labels are numbers, not all of them integers."""
     whole = [text.strip("+-").isdigit() for text in texts]
     return not all(whole) and all(is_number(text) for text in texts)

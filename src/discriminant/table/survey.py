@@ -1,19 +1,14 @@
-"""A survey of all rows: what the columns of a table in parts are like, summed over the parts.
+"""Survey the columns of a partitioned table over all rows, and plan how to read it.
 
-Only columns about which some rows leave a doubt need it: categories, whose levels must all be known
-before rows become features, columns that looked constant, and means that fill what is missing.
-
-What becomes of the columns of a table in parts, before all of its rows are read.
-
-Some rows show what most columns are: numbers. Columns that they leave in doubt are surveyed first,
-those columns alone:
+A sample of rows shows what most columns are: numbers. Columns that the sample leaves open are
+surveyed first, and only those:
 
     categories               all of their levels, and how frequent they are
-    what looked constant     whether it is
-    what may count the rows  whether it does
-    means that fill gaps     of all rows
+    constant in the sample   whether they are constant in all rows
+    possible row numbers     whether they number all rows
+    means that fill gaps     means over all rows
 
-So the plan is the same as if all rows had been in memory.
+So the plan is the same as if all rows had been in memory. Surveys of two sets of rows add.
 """
 
 from __future__ import annotations
@@ -43,14 +38,95 @@ from discriminant.table.labels import union_labels
 from discriminant.table.open import check_classes
 from discriminant.table.partitioned import PartialSum, PartitionedSource, ReadPlan, TablePart
 
-_MOST = 100_000  # levels of a column that are kept
-_EXACT = 2.0**53
+_MAX_LEVELS = 100_000  # levels of a column that are counted
+_EXACT = 2.0**53  # float64 does not represent every larger integer
 _NONE = (0, 0.0)  # rows and weight of a level without rows
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class PlanningResult:
+    """A plan with notes on it, or the columns to survey before one can be made."""
+
+    plan: ReadPlan | None
+    notes: tuple[str, ...] = ()
+    columns_to_survey: tuple[str, ...] = ()
+
+
+def plan_reading(
+    sample: Frame,
+    options: ReadOptions,
+    *,
+    survey: Survey | None,
+    max_classes: int,
+    min_classes: int = 2,
+) -> PlanningResult:
+    """Plan from a sample of rows and a survey of the columns that the sample left open.
+
+    Parameters
+    ----------
+    sample
+        Some rows, from all over the source.
+    survey
+        None if there is none yet.
+    """
+    assert options.target is not None
+    target = sample[options.target]
+    labels = encode_label_cells(target)[0] if survey is None else survey.labels
+    if survey is None:
+        undecided = _undecided_columns(sample, options, labels)
+        few = isinstance(max_classes, int) and len(labels) <= max_classes
+        if undecided and few:  # else an error follows: no need to survey all labels
+            return PlanningResult(None, columns_to_survey=undecided)
+    check_classes(
+        target.name, labels, len(sample), max_classes, whole=False, min_classes=min_classes
+    )
+    surveyed = {} if survey is None else {column.name: column for column in survey.columns}
+    profiles: list[ColumnProfile] = [
+        surveyed.get(cells.name) or CellsProfile(cells, None, options.is_category(cells.name))
+        for cells in sample.columns
+    ]
+    encoding, notes = encoding_from_profiles(
+        profiles, options, left_out=sample.excluded, named=sample.named
+    )
+    plan = ReadPlan(encoding, labels, options.target, options.weight)
+    return PlanningResult(plan, tuple(notes))
+
+
+def columns_to_resurvey(sample: Frame, options: ReadOptions) -> tuple[str, ...]:
+    """Return the columns to survey after rows had a class or level that the plan lacks."""
+    assert options.target is not None
+    return _undecided_columns(sample, options, np.zeros(0)) or (options.target,)
+
+
+def survey_columns(source: PartitionedSource, options: ReadOptions, names: Sequence[str]) -> Survey:
+    """Read some columns of all rows, once."""
+    survey = source.map_reduce(SurveyWork(options, tuple(names))).check().total
+    assert survey is not None
+    return survey
+
+
+def _undecided_columns(sample: Frame, options: ReadOptions, labels: Labels) -> tuple[str, ...]:
+    """Return columns that the sample does not decide, with target and weight."""
+    roles = (options.target, options.weight)
+    names = [c.name for c in sample.columns if c.name not in roles and _is_undecided(c, options)]
+    if not names and len(labels) > 1:
+        return ()
+    undecided = {*names, *roles}
+    return tuple(name for name in sample.names if name in undecided)
+
+
+def _is_undecided(cells: Cells, options: ReadOptions) -> bool:
+    if cells.kind == "text" or options.is_category(cells.name):
+        return True
+    if options.missing in ("mean", "indicator") or cells.n_missing == len(cells):
+        return True
+    counting = cells.kind == "number" and not cells.n_missing and may_be_row_number(cells.values)
+    return bool(CellsProfile(cells, None).constant) or counting
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class ColumnSurvey:
-    """What the cells of a column add up to."""
+    """Profile of a column, summed over parts; see `column_profile.ColumnProfile`."""
 
     name: str
     kind: CellKind
@@ -59,9 +135,9 @@ class ColumnSurvey:
     n_missing: int
     low: float = np.inf
     high: float = -np.inf
-    whole: bool = True  # whether all numbers are
-    runs: Runs | None = None  # if they count the rows
-    weight: float = 0.0  # of the cells that are there
+    whole: bool = True  # whether all numbers are integers
+    runs: Runs | None = None  # runs of consecutive integers, if the numbers are such
+    weight: float = 0.0  # total weight of the cells that are not missing
     mean: float = 0.0
     tally: dict[str, tuple[int, float]] = field(default_factory=dict)  # rows and weight of levels
     capped: bool = False
@@ -69,18 +145,18 @@ class ColumnSurvey:
 
     @classmethod
     def from_cells(cls, cells: Cells, weight: Floats | None) -> ColumnSurvey:
-        """Of some rows."""
-        rows, gaps = len(cells), cells.n_missing
+        """Return the survey of some rows."""
+        rows, n_missing = len(cells), cells.n_missing
         if cells.kind == "text":
             order = cells.levels if cells.declared else ()
             tally = _tally(cells, weight)
-            return cls(cells.name, "text", cells.ordered, rows, gaps, tally=tally, order=order)
+            return cls(cells.name, "text", cells.ordered, rows, n_missing, tally=tally, order=order)
         known = ~cells.missing
-        exact = cells.values[known]  # integers, which float64 may not tell apart
+        exact = cells.values[known]  # integers, which float64 may not distinguish
         values = exact.astype(np.float64)
         by = None if weight is None else weight[known]
         if not len(values):
-            return cls(cells.name, cells.kind, cells.ordered, rows, gaps)
+            return cls(cells.name, cells.kind, cells.ordered, rows, n_missing)
         mass = float(len(values) if by is None else by.sum())
         centre = float(values[0]) if np.isfinite(values[0]) else 0.0
         return cls(
@@ -88,27 +164,27 @@ class ColumnSurvey:
             cells.kind,
             cells.ordered,
             rows,
-            gaps,
+            n_missing,
             exact.min().item(),
             exact.max().item(),
             bool((values == np.floor(values)).all()),
-            integer_run(exact) if not gaps else None,
+            integer_run(exact) if not n_missing else None,
             mass,
             centre + float(np.average(values - centre, weights=by)) if mass else 0.0,
         )
 
     def __add__(self, other: ColumnSurvey) -> ColumnSurvey:
-        """Of the rows of both, the other's after these."""
+        """Return the survey of the rows of both, the other's after these."""
         if not self.rows or not other.rows:
             return other if not self.rows else self
         weight = self.weight + other.weight
         share = other.weight / weight if weight else 0.0
         tally = dict(self.tally)
         for level, (rows, mass) in other.tally.items():
-            before = tally.get(level, (0, 0.0))
-            if level in tally or len(tally) < _MOST:
+            before = tally.get(level, _NONE)
+            if level in tally or len(tally) < _MAX_LEVELS:
                 tally[level] = before[0] + rows, before[1] + mass
-        capped = self.capped or other.capped or len(tally) == _MOST
+        capped = self.capped or other.capped or len(tally) == _MAX_LEVELS
         known = [one for one in (self, other) if one.n_missing < one.rows] or [self]
         return ColumnSurvey(
             self.name,
@@ -128,7 +204,7 @@ class ColumnSurvey:
         )
 
     def _kind_with(self, other: ColumnSurvey) -> CellKind:
-        """Of the rows of both; a part in which all is missing does not tell what the cells are."""
+        """Return the kind of the rows of both; a part with no value does not determine it."""
         if self.n_missing == self.rows or other.n_missing == other.rows:
             return other.kind if self.n_missing == self.rows else self.kind
         kinds = {self.kind, other.kind}
@@ -138,7 +214,7 @@ class ColumnSurvey:
 
     @property
     def constant(self) -> str:
-        """The number that all rows have, in words, or nothing."""
+        """Description of the number that all rows have, or the empty text."""
         return describe_constant(self.low) if self.low == self.high else ""
 
     @property
@@ -148,7 +224,7 @@ class ColumnSurvey:
 
     @property
     def exceeds_float64(self) -> bool:
-        """Whether they are whole numbers that float64 does not hold exactly."""
+        """Whether the numbers are integers that float64 does not represent exactly."""
         far = max(abs(self.low), abs(self.high))
         return self.whole and _EXACT < far < 2.0**64
 
@@ -164,73 +240,14 @@ class ColumnSurvey:
 
     @property
     def counts(self) -> npt.NDArray[np.integer[Any]]:
-        """Rows of each level."""
+        """Number of rows of each level."""
         return np.array([self.tally.get(k, _NONE)[0] for k in self.levels], dtype=np.int64)
 
     @property
     def shares(self) -> Floats:
-        """Share of each level in the weight."""
-        found = np.array([self.tally.get(level, _NONE)[1] for level in self.levels])
-        return np.asarray(found / found.sum())
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Survey:
-    """Of all columns, and the classes."""
-
-    columns: tuple[ColumnSurvey, ...]
-    labels: Labels
-
-    def __add__(self, other: Survey) -> Survey:
-        """Of the rows of both."""
-        columns = tuple(a + b for a, b in zip(self.columns, other.columns, strict=True))
-        return Survey(columns, union_labels(self.labels, other.labels))
-
-    def __getitem__(self, name: str) -> ColumnSurvey:
-        return next(column for column in self.columns if column.name == name)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class SurveyWork:
-    """Survey a part."""
-
-    options: ReadOptions
-    columns: tuple[str, ...]
-
-    def __call__(self, part: TablePart) -> PartialSum[Survey]:
-        """Of the rows of a part."""
-        found: Survey | None = None
-        rows = 0
-        try:
-            for frame in part.frames(self.columns):
-                if not len(frame):
-                    continue
-                one = self._of(replace(frame, start=part.start + rows))
-                rows += len(frame)
-                found = one if found is None else found + one
-        except DiscriminantError as fault:
-            return PartialSum.from_error(fault, part, rows)
-        return PartialSum(found, rows)
-
-    def _of(self, frame: Frame) -> Survey:
-        if self.options.missing == "drop" and self.options.target is not None:
-            frame = frame.drop_unlabelled(self.options.target)
-        columns, start = [frame[name] for name in self.columns], frame.start
-        weight = None
-        if self.options.weight is not None:
-            values = frame[self.options.weight].values
-            weight = check_weight(values, len(frame), some=False, start=start)
-        assert self.options.target is not None
-        labels, _ = encode_label_cells(frame[self.options.target], start=start)
-        turned = (c.as_text() if self.options.is_category(c.name) else c for c in columns)
-        return Survey(tuple(ColumnSurvey.from_cells(cells, weight) for cells in turned), labels)
-
-
-def survey_columns(source: PartitionedSource, wishes: ReadOptions, names: Sequence[str]) -> Survey:
-    """Read some columns of all rows, once."""
-    found = source.map_reduce(SurveyWork(wishes, tuple(names))).check().total
-    assert found is not None
-    return found
+        """Share of each level in the total weight."""
+        weights = np.array([self.tally.get(level, _NONE)[1] for level in self.levels])
+        return np.asarray(weights / weights.sum())
 
 
 def _tally(cells: Cells, weight: Floats | None) -> dict[str, tuple[int, float]]:
@@ -245,125 +262,102 @@ def _tally(cells: Cells, weight: Floats | None) -> dict[str, tuple[int, float]]:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class PlanningResult:
-    """A plan, and what is said of it; or the columns to be surveyed before there is one."""
+class Survey:
+    """Surveys of some columns, and the labels of the rows."""
 
-    plan: ReadPlan | None
-    notes: tuple[str, ...] = ()
-    columns_to_survey: tuple[str, ...] = ()
+    columns: tuple[ColumnSurvey, ...]
+    labels: Labels
 
+    def __add__(self, other: Survey) -> Survey:
+        """Return the survey of the rows of both."""
+        columns = tuple(a + b for a, b in zip(self.columns, other.columns, strict=True))
+        return Survey(columns, union_labels(self.labels, other.labels))
 
-def plan_reading(
-    look: Frame,
-    wishes: ReadOptions,
-    *,
-    survey: Survey | None,
-    max_classes: int,
-    min_classes: int = 2,
-) -> PlanningResult:
-    """The plan from some rows, and a survey of the columns that these left in doubt.
-
-    Parameters
-    ----------
-    look
-        Some rows, from all over the source.
-    survey
-        None where there was none yet.
-    """
-    assert wishes.target is not None
-    labels = encode_label_cells(look[wishes.target])[0] if survey is None else survey.labels
-    if survey is None:
-        doubtful = _doubtful(look, wishes, labels)
-        few = isinstance(max_classes, int) and len(labels) <= max_classes
-        if doubtful and few:  # else there is no need to survey all labels
-            return PlanningResult(None, columns_to_survey=doubtful)
-    check_classes(
-        look[wishes.target].name,
-        labels,
-        len(look),
-        max_classes,
-        whole=False,
-        min_classes=min_classes,
-    )
-    surveyed = {} if survey is None else {column.name: column for column in survey.columns}
-    seen: list[ColumnProfile] = [
-        surveyed.get(cells.name) or CellsProfile(cells, None, wishes.is_category(cells.name))
-        for cells in look.columns
-    ]
-    encoding, said = encoding_from_profiles(seen, wishes, left_out=look.excluded, named=look.named)
-    return PlanningResult(ReadPlan(encoding, labels, wishes.target, wishes.weight), tuple(said))
+    def __getitem__(self, name: str) -> ColumnSurvey:
+        return next(column for column in self.columns if column.name == name)
 
 
-def _doubtful(look: Frame, wishes: ReadOptions, labels: Labels) -> tuple[str, ...]:
-    """Columns of which some rows do not tell enough, target and weight along with them."""
-    aside = (wishes.target, wishes.weight)
-    names = [c.name for c in look.columns if c.name not in aside and _in_doubt(c, wishes)]
-    if not names and len(labels) > 1:
-        return ()
-    surveyed = {*names, *aside}
-    return tuple(name for name in look.names if name in surveyed)
+@dataclass(frozen=True, slots=True, eq=False)
+class SurveyWork:
+    """Survey some columns of a part."""
 
+    options: ReadOptions
+    columns: tuple[str, ...]
 
-def _in_doubt(cells: Cells, wishes: ReadOptions) -> bool:
-    if cells.kind == "text" or wishes.is_category(cells.name):
-        return True
-    if wishes.missing in ("mean", "indicator") or cells.n_missing == len(cells):
-        return True
-    counting = cells.kind == "number" and not cells.n_missing and may_be_row_number(cells.values)
-    return bool(CellsProfile(cells, None).constant) or counting
+    def __call__(self, part: TablePart) -> PartialSum[Survey]:
+        """Return the survey of the rows of a part."""
+        total: Survey | None = None
+        rows = 0
+        try:
+            for frame in part.frames(self.columns):
+                if not len(frame):
+                    continue
+                survey = self._survey(replace(frame, start=part.start + rows))
+                rows += len(frame)
+                total = survey if total is None else total + survey
+        except DiscriminantError as error:
+            return PartialSum.from_error(error, part, rows)
+        return PartialSum(total, rows)
 
-
-def columns_to_resurvey(look: Frame, wishes: ReadOptions) -> tuple[str, ...]:
-    """What to survey where rows held a class that was not foreseen."""
-    assert wishes.target is not None
-    doubtful = _doubtful(look, wishes, np.zeros(0))
-    return doubtful or (wishes.target,)
+    def _survey(self, frame: Frame) -> Survey:
+        options = self.options
+        assert options.target is not None
+        if options.missing == "drop":
+            frame = frame.drop_unlabelled(options.target)
+        columns, start = [frame[name] for name in self.columns], frame.start
+        weight = None
+        if options.weight is not None:
+            values = frame[options.weight].values
+            weight = check_weight(values, len(frame), some=False, start=start)
+        labels, _ = encode_label_cells(frame[options.target], start=start)
+        cells = (c.as_text() if options.is_category(c.name) else c for c in columns)
+        return Survey(tuple(ColumnSurvey.from_cells(each, weight) for each in cells), labels)
 
 
 @dataclass(frozen=True, slots=True)
 class LevelSet:
-    """Texts that were met; of more than `most` the first by name, one more than that."""
+    """Distinct texts of a column; if there are more than `most`, the first `most` + 1 by name."""
 
     texts: frozenset[str]
     most: int
 
     @classmethod
     def limited(cls, texts: Iterable[str], most: int) -> LevelSet:
-        """Of some cells."""
-        found = frozenset(texts)
-        return cls(found if len(found) <= most else frozenset(sorted(found)[: most + 1]), most)
+        """Return the set of some texts, truncated to `most` + 1."""
+        distinct = frozenset(texts)
+        if len(distinct) > most:
+            distinct = frozenset(sorted(distinct)[: most + 1])
+        return cls(distinct, most)
 
     def __add__(self, other: LevelSet) -> LevelSet:
-        """Met in either."""
+        """Return the union."""
         return LevelSet.limited(self.texts | other.texts, self.most)
 
 
 @dataclass(frozen=True, slots=True)
 class LevelsWork:
-    """Look at one column of a part."""
+    """Collect the levels of one column of a part."""
 
     column: str
-    most: int  # levels that are wanted; it is no more than noticed that there are others
+    most: int  # largest number of levels collected; it is only detected that there are more
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """That column alone."""
+        """The column that is read."""
         return (self.column,)
 
     def __call__(self, part: TablePart) -> PartialSum[LevelSet]:
-        """The levels of its rows."""
-        found = LevelSet(frozenset(), self.most)
+        """Return the levels of the rows of a part."""
+        levels = LevelSet(frozenset(), self.most)
         rows = 0
         try:
             for frame in part.frames([self.column]):
                 cells = frame[self.column].as_text()
                 rows += len(frame)
-                found += LevelSet.limited(_present(cells), self.most)
-        except DiscriminantError as fault:
-            return PartialSum.from_error(fault, part, rows)
-        return PartialSum(found, rows)
-
-
-def _present(cells: Cells) -> Iterable[str]:
-    some = np.unique(cells.values)
-    return (cells.levels[code] for code in some.tolist() if code >= 0)
+                codes = np.unique(cells.values).tolist()
+                levels += LevelSet.limited(
+                    (cells.levels[code] for code in codes if code >= 0), self.most
+                )
+        except DiscriminantError as error:
+            return PartialSum.from_error(error, part, rows)
+        return PartialSum(levels, rows)

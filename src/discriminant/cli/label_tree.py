@@ -18,12 +18,12 @@ from discriminant.cli.session import DONE, Session
 from discriminant.cli.study_commands import check_outputs, open_study, output_stem, with_decision
 from discriminant.errors import CommandError
 from discriminant.extreme.files import (
-    LabelsAssessed,
-    assessed_labels,
-    check_widths,
+    FileAssessment,
+    assess_file,
+    check_same_width,
     is_xmc,
-    one_file,
-    read_labelled,
+    read_labelled_rows,
+    single_file,
 )
 from discriminant.extreme.label_tree import LabelTree, check_options
 from discriminant.extreme.report import label_page_facts, labels_to_markdown, write_label_page
@@ -76,13 +76,13 @@ def train(
         shown("reading", 0, 1)
         began = time.perf_counter()
         first = first_feature(source, options)
-        read = read_labelled(one_or_all(source), first="auto" if first is None else first)
+        read = read_labelled_rows(one_or_all(source), first="auto" if first is None else first)
         reading = time.perf_counter() - began
         shown("training", 0, 1)
         if sys.stderr.isatty():
             model.progress = lambda done, of: shown("training", done, of)
         model.fit(read.features, read.labels)
-    if not is_xmc(one_file(one_or_all(source))):
+    if not is_xmc(single_file(one_or_all(source))):
         model.first_feature_ = read.first
         if first is None and read.first == 1:
             session.log(_FROM_ONE)
@@ -94,7 +94,7 @@ def first_feature(source: tuple[str, ...], options: dict[str, Any]) -> Any:
     """Return the value of --first, 0 or 1, or None."""
     if options["first"] is None:
         return None
-    path = one_file(one_or_all(source))
+    path = single_file(one_or_all(source))
     if is_xmc(path):
         raise CommandError(
             f"--first applies only to svmlight, and {path} is XMC text, which numbers them from "
@@ -181,7 +181,7 @@ def report(session: Session, source: tuple[str, ...], options: dict[str, Any]) -
     check_outputs(read_from, page, file, *extra.values())
     settings = dict(setting(text) for text in options["settings"])
     if options["test"] is not None:
-        check_widths(one_file(one_or_all(source)), one_file(options["test"]))
+        check_same_width(single_file(one_or_all(source)), single_file(options["test"]))
     model, _, seconds = train(session, source, options, settings)
     measured = None
     if file is not None:
@@ -192,7 +192,7 @@ def report(session: Session, source: tuple[str, ...], options: dict[str, Any]) -
         seconds["measuring"] = time.perf_counter() - began
     facts = label_page_facts(
         model,
-        source=Path(one_file(one_or_all(source))).name,
+        source=Path(single_file(one_or_all(source))).name,
         title=options["title"],
         measured=measured,
         test=Path(options["test"] or "").name,
@@ -217,7 +217,7 @@ def assess(
         model,
         source=Path(path).name,
         measured=measured,
-        test=Path(one_file(one_or_all(source))).name,
+        test=Path(single_file(one_or_all(source))).name,
         file=Path(path).name,
         command=session.command,
     )
@@ -226,11 +226,11 @@ def assess(
 
 def _assess(
     session: Session, model: LabelTree, source: Any, options: dict[str, Any]
-) -> LabelsAssessed:
+) -> FileAssessment:
     with session.progress() as shown:
         pace = ProgressRate(shown)
         pace("measuring", 0, 1)
-        return assessed_labels(
+        return assess_file(
             model, source, k=options["top"], unknown=options["unknown"], told=pace.rows
         )
 
@@ -238,7 +238,7 @@ def _assess(
 def _write_report(
     session: Session,
     model: LabelTree,
-    measured: LabelsAssessed | None,
+    measured: FileAssessment | None,
     facts: Any,
     page: Path,
     written: dict[str, Any],

@@ -57,9 +57,9 @@ Progress = Callable[[int, int], object]
 _ARROW = (".parquet", ".arrow", ".feather")
 
 
-def read_labelled(source: Any, *, first: FirstFeature = "auto") -> LabelledRows:
+def read_labelled_rows(source: Any, *, first: First = "auto") -> LabelledRows:
     """All rows of a file of sparse rows, with their label sets."""
-    path = one_file(source)
+    path = single_file(source)
     found = read_xmc(path) if is_xmc(path) else read_svmlight_sets(path, first=first)
     if not len(found):
         raise SparseFileError.without_rows(os.fspath(path))
@@ -68,10 +68,10 @@ def read_labelled(source: Any, *, first: FirstFeature = "auto") -> LabelledRows:
 
 def is_xmc(path: Any) -> bool:
     """Whether a file begins as XMC text does."""
-    return head_of(path) is not None
+    return xmc_header(path) is not None
 
 
-def head_of(path: Any) -> tuple[int, ...] | None:
+def xmc_header(path: Any) -> tuple[int, ...] | None:
     """Rows, features and labels as told by the first line of XMC text; None of other files."""
     for piece in line_blocks(path):
         words = piece.split(b"\n", 1)[0].split()
@@ -80,14 +80,14 @@ def head_of(path: Any) -> tuple[int, ...] | None:
     return None
 
 
-def check_widths(path: Any, other: Any) -> None:
+def check_same_width(path: Any, other: Any) -> None:
     """Refuse two files of XMC text whose headers tell of different numbers of features."""
-    ours, theirs = head_of(path), head_of(other)
+    ours, theirs = xmc_header(path), xmc_header(other)
     if ours is not None and theirs is not None and ours[1] != theirs[1]:
         raise SparseFileError.of_width(os.fspath(other), theirs[1], ours[1])
 
 
-def answered_labels(
+def write_predictions(
     model: LabelTree,
     source: Any,
     out: str | os.PathLike[str],
@@ -102,7 +102,7 @@ def answered_labels(
     texts = np.array([str(label) for label in model.classes_.tolist()] + [""], dtype=object)
     with atomic_write(out) as file:
         sheet = _sheet(file, Path(out), names, safe)
-        for block, of in labelled_blocks(model, one_file(source)):
+        for block, of in read_blocks(model, single_file(source)):
             codes, scores = model.predict_topk(block.features, k=k)
             sheet.add(texts[codes], scores)  # -1 is the last: no label
             counts.update(texts[codes[:, 0]].tolist())
@@ -112,7 +112,7 @@ def answered_labels(
     return rows, dict(counts), tuple(names)
 
 
-def one_file(source: Any) -> Any:
+def single_file(source: Any) -> Any:
     """The file that is meant: there can only be one."""
     if isinstance(source, list | tuple) and len(source) == 1:
         source = source[0]
@@ -122,7 +122,7 @@ def one_file(source: Any) -> Any:
     return source
 
 
-def labelled_blocks(model: LabelTree, path: Any) -> Iterator[tuple[LabelledRows, int]]:
+def read_blocks(model: LabelTree, path: Any) -> Iterator[tuple[LabelledRows, int]]:
     """Rows as wide as the model's with their label numbers, and how many there are in all."""
     some = False
     for block, of in _blocks(model, path):
@@ -134,7 +134,7 @@ def labelled_blocks(model: LabelTree, path: Any) -> Iterator[tuple[LabelledRows,
 
 
 def _blocks(model: LabelTree, path: Any) -> Iterator[tuple[LabelledRows, int]]:
-    d, head = model.n_features_in_, head_of(path)
+    d, head = model.n_features_in_, xmc_header(path)
     if head is None:
         yield from svmlight_blocks(path, features=d, first=_first_feature(model), more="drop")
         return
@@ -209,10 +209,10 @@ EDGES = (0, 1, 2, 5, 20, 100, 500, 2000, 10_000, 100_000)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class LabelsAssessed:
+class FileAssessment:
     """A label tree measured on a file."""
 
-    found: TopK
+    top_k: TopK
     bins: tuple[FrequencyBin, ...] | None  # those that have labels; None: frequency is not known
     pairs: int  # labels of all rows
     unknown: int  # those that the model does not know
@@ -220,7 +220,7 @@ class LabelsAssessed:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers by name."""
-        told = self.found.to_dict() | {"labels_a_row": self.pairs / max(self.found.rows, 1)}
+        told = self.top_k.to_dict() | {"labels_a_row": self.pairs / max(self.top_k.rows, 1)}
         told |= {"unknown": self.unknown, "seconds": self.seconds}
         if self.bins is not None:
             told["by_frequency"] = [
@@ -230,7 +230,7 @@ class LabelsAssessed:
         return told
 
     def __str__(self) -> str:
-        lines = [str(self.found)]
+        lines = [str(self.top_k)]
         if self.bins:
             lines += ["", "Means over labels, by the rows that they had in training:"]
             lines.append(f"{'rows':>16}{'labels':>10}{'recall':>9}{'precision':>11}{'F1':>8}")
@@ -245,14 +245,14 @@ class LabelsAssessed:
         return "\n".join(lines)
 
 
-def assessed_labels(
+def assess_file(
     model: LabelTree,
     source: Any,
     *,
     k: int = 5,
     unknown: str = "error",
     told: Progress = lambda done, of: None,
-) -> LabelsAssessed:
+) -> FileAssessment:
     """Measure a label tree on a file of sparse rows, XMC text or svmlight.
 
     Parameters
@@ -265,7 +265,7 @@ def assessed_labels(
     total: TopK | None = None
     pairs, strange, seconds = 0, 0, 0.0
     frequency = getattr(model, "label_rows_", None)
-    for block, of in labelled_blocks(model, one_file(source)):
+    for block, of in read_blocks(model, single_file(source)):
         truth, missed = _coded(model, block.labels, unknown)
         if total is None:
             model.predict_topk(block.features[:1], k=k)  # loads the loops: no part of the search
@@ -279,7 +279,7 @@ def assessed_labels(
         told(total.rows, of)
     assert total is not None  # a file without rows was refused
     bins = None if frequency is None else _bins(total, frequency)
-    return LabelsAssessed(total, bins, pairs, strange, seconds)
+    return FileAssessment(total, bins, pairs, strange, seconds)
 
 
 def _bins(total: TopK, frequency: Any) -> tuple[FrequencyBin, ...]:

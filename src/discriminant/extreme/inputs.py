@@ -51,7 +51,7 @@ _REAL = (np.float32, np.float64)
 _BLOCK = 1 << 14  # rows of a dense table looked at together
 
 
-class Entries(NamedTuple):
+class CsrArrays(NamedTuple):
     """What a CSR matrix holds, without its checks, which take longer than to search for a row."""
 
     data: Any
@@ -59,12 +59,12 @@ class Entries(NamedTuple):
     indptr: Any
     shape: tuple[int, int]
 
-    def matrix(self) -> sparse.csr_matrix:
+    def to_matrix(self) -> sparse.csr_matrix:
         """As a matrix."""
         return sparse.csr_matrix((self.data, self.indices, self.indptr), shape=self.shape)
 
 
-def scale_of(features: Any) -> Floats:
+def column_scale(features: Any) -> Floats:
     """(2, d) mean and standard deviation of each column of dense rows; 1 where it is constant."""
     if is_sparse(features):
         raise LabelTreeError.sparse_to_standardize()
@@ -82,14 +82,14 @@ def scale_of(features: Any) -> Floats:
     return np.array([centre, np.where(constant, 1.0, spread)])
 
 
-def as_rows(
+def as_csr_rows(
     features: Any,
     kind: Any,
     *,
     names: tuple[str, ...] | None = None,
     scale: Floats | None = None,
     unit: bool = False,
-) -> Entries:
+) -> CsrArrays:
     """(n, d) CSR of `kind`, float32 or float64, its columns in order; NaN and infinity refused."""
     if scale is not None and is_sparse(features):
         features = features.toarray()
@@ -114,11 +114,11 @@ def as_rows(
         finite = finite and bool(np.isfinite(values[: rows.indptr[-1]]).all())
     if not finite:
         _blame(rows, names)
-    places, starts = native_numbers(rows.indices), native_numbers(rows.indptr)
-    return Entries(native_numbers(values), places[: len(values)], starts, rows.shape)
+    places, starts = native(rows.indices), native(rows.indptr)
+    return CsrArrays(native(values), places[: len(values)], starts, rows.shape)
 
 
-def check_sizes(rows: sparse.csr_matrix, *, names: tuple[str, ...] | None) -> None:
+def check_magnitudes(rows: sparse.csr_matrix, *, names: tuple[str, ...] | None) -> None:
     """Refuse numbers whose squares are none of their kind: training sums them."""
     most = float(np.sqrt(np.finfo(rows.dtype).max) / 1e3)
     if float(np.abs(rows.data).max(initial=0.0)) > most:
@@ -128,7 +128,7 @@ def check_sizes(rows: sparse.csr_matrix, *, names: tuple[str, ...] | None) -> No
         raise LabelTreeError.squares_overflow(row, named, str(rows.dtype), most)
 
 
-def tell_long_rows(model: Any, rows: sparse.csr_matrix) -> None:
+def warn_long_rows(model: Any, rows: sparse.csr_matrix) -> None:
     """Say so where rows are so long that weights that matter are below the threshold."""
     if model.standardize or not model.threshold:
         return
@@ -184,15 +184,15 @@ def _looked_at(rows: Any) -> bool:
 
     n, width = rows.shape
     values = rows.data if rows.data.dtype in _REAL else np.empty(0, np.float32)
-    starts, places, values = (native_numbers(held) for held in (rows.indptr, rows.indices, values))
-    fault = loops.fault_of(starts, places, values, len(rows.data), n, width)
-    if fault == loops.POINTERS:
-        raise LabelTreeError.invalid_sparse_rows("its row pointers do not rise from 0")
-    if fault == loops.SHORT:
-        raise LabelTreeError.invalid_sparse_rows("its row pointers lead beyond its entries")
-    if fault == loops.COLUMNS:
-        raise LabelTreeError.invalid_sparse_rows(f"it has columns outside of 0 to {width - 1}")
-    return fault != loops.NUMBERS
+    starts, places, values = (native(held) for held in (rows.indptr, rows.indices, values))
+    fault = loops.check_csr(starts, places, values, len(rows.data), n, width)
+    if fault == loops.BAD_POINTERS:
+        raise LabelTreeError.unsound_rows("its row pointers do not rise from 0")
+    if fault == loops.TOO_SHORT:
+        raise LabelTreeError.unsound_rows("its row pointers lead beyond its entries")
+    if fault == loops.BAD_COLUMNS:
+        raise LabelTreeError.unsound_rows(f"it has columns outside of 0 to {width - 1}")
+    return fault != loops.NOT_FINITE
 
 
 def _blame(features: Any, names: tuple[str, ...] | None) -> None:
@@ -211,7 +211,7 @@ def _named(names: tuple[str, ...] | None, column: int) -> str:
     return f"x{column}" if names is None else names[column]
 
 
-Kind = Literal["one", "indicator", "sets"]
+LabelKind = Literal["one", "indicator", "sets"]
 _SETS = (set, frozenset, list, tuple, np.ndarray)
 
 
@@ -219,11 +219,11 @@ _SETS = (set, frozenset, list, tuple, np.ndarray)
 class LabelSets:
     """The labels of N rows, L in all."""
 
-    kind: Kind
+    kind: LabelKind
     labels: Labels  # (L,) sorted
     members: sparse.csr_matrix  # (N, L) of ones, float32
 
-    def tell(self) -> None:
+    def warn_missing(self) -> None:
         """Say which labels have no rows, and how many rows have no labels."""
         count = np.bincount(self.members.indices, minlength=len(self.labels))
         unseen = np.flatnonzero(count == 0)
@@ -235,7 +235,7 @@ class LabelSets:
             warn(UnlabelledRowsWarning.of(without, self.members.shape[0]))
 
 
-def open_labels(y: Any, *, name: str) -> LabelSets:
+def as_label_sets(y: Any, *, name: str) -> LabelSets:
     """The labels of rows at the door, of whatever kind."""
     if y is None:
         raise LabelError.absent(name)
@@ -244,7 +244,7 @@ def open_labels(y: Any, *, name: str) -> LabelSets:
     if _are_sets(y):
         return _of_sets(y)
     if hasattr(y, "columns") and len(getattr(y, "shape", ())) == 2 and y.shape[1] > 1:
-        found = open_labels(np.asarray(y), name=name)  # a data frame, a column for each label
+        found = as_label_sets(np.asarray(y), name=name)  # a data frame, a column for each label
         return replace(found, labels=np.array(list(y.columns)))
     if isinstance(y, np.ndarray) and y.ndim == 2 and y.shape[1] > 1 and y.dtype.kind in "biuf":
         return _of_matrix(sparse.csr_matrix(y))

@@ -40,35 +40,40 @@ from discriminant.errors import (
 )
 from discriminant.estimators.base import RowEstimator, as_partitioned, to_memory
 from discriminant.extreme.inputs import (
-    Kind,
+    LabelKind,
     LabelSets,
-    as_rows,
-    check_sizes,
-    open_labels,
-    scale_of,
-    tell_long_rows,
+    as_csr_rows,
+    as_label_sets,
+    check_magnitudes,
+    column_scale,
+    warn_long_rows,
 )
-from discriminant.extreme.model.layer_store import make
+from discriminant.extreme.model.layer_store import make_folder
 from discriminant.extreme.model.partition import (
-    balanced,
-    given,
-    huffman,
+    balanced_partition,
+    hierarchy_partition,
+    huffman_partition,
     label_means,
-    one_vs_rest,
-    rare_first,
-    separated,
-    wide,
+    one_vs_rest_partition,
+    sort_by_frequency,
+    tree_from_moments,
+    wide_partition,
 )
 from discriminant.extreme.model.propensity import inverse_propensity
-from discriminant.extreme.model.search import top
-from discriminant.extreme.model.train import Estimate, Settings, estimate, train
+from discriminant.extreme.model.search import search_top_k
+from discriminant.extreme.model.train import (
+    TrainingSettings,
+    TreeEstimate,
+    estimate_tree,
+    train_tree,
+)
 from discriminant.extreme.model.tree import (
     Forest,
+    LabelPartition,
     Layer,
-    Partition,
     Tree,
     forest_statistics,
-    model_fault,
+    invalid_model,
 )
 from discriminant.extreme.summary import ForestSummary
 from discriminant.moments.class_moments import ClassMoments
@@ -82,7 +87,7 @@ CHOICES = {
     "path": ("hinge", "logistic", None),
     "weighting": ("propensity", None),
 }
-LEAST = {"trees": 1, "arity": 2, "leaf": 2, "max_sweeps": 1, "beam": 1, "threads": 1}
+MINIMUM = {"trees": 1, "arity": 2, "leaf": 2, "max_sweeps": 1, "beam": 1, "threads": 1}
 OPTIONAL = ("arity", "threads")
 
 
@@ -91,14 +96,14 @@ def check_options(model: Any) -> None:
     if isinstance(model.tree, str) and model.tree not in TREES:
         words = ", ".join(f"'{tree}'" for tree in TREES)
         raise OptionError.of("tree", model.tree, f"{words} or a hierarchy of the labels")
-    if from_moments(model) and model.unit_rows:
+    if uses_moments(model) and model.unit_rows:
         raise OptionError.of("unit_rows", True, "False with tree='moments', made of rows as given")
     for name, choices in CHOICES.items():
         value = getattr(model, name)
         if not (value is None or isinstance(value, str)) or value not in choices:
             raise OptionError.of(name, value, " or ".join(repr(choice) for choice in choices))
-    for name, least in LEAST.items():
-        check_whole(name, getattr(model, name), least, optional=name in OPTIONAL)
+    for name, least in MINIMUM.items():
+        check_integer(name, getattr(model, name), least, optional=name in OPTIONAL)
     for name in ("standardize", "unit_rows"):
         if not isinstance(getattr(model, name), bool | np.bool_):
             raise OptionError.of(name, getattr(model, name), "True or False")
@@ -106,12 +111,12 @@ def check_options(model: Any) -> None:
         _check_number(name, getattr(model, name), zero=name == "threshold")
 
 
-def from_moments(model: Any) -> bool:
+def uses_moments(model: Any) -> bool:
     """Whether the tree is made of class moments."""
     return isinstance(model.tree, str) and model.tree == "moments"
 
 
-def check_whole(name: str, value: Any, least: int, *, optional: bool = False) -> None:
+def check_integer(name: str, value: Any, least: int, *, optional: bool = False) -> None:
     """Refuse what is not a whole number from `least` on."""
     if optional and value is None:
         return
@@ -120,7 +125,7 @@ def check_whole(name: str, value: Any, least: int, *, optional: bool = False) ->
         raise OptionError.of(name, value, f"a whole number of {least} or more{more}")
 
 
-def seed_of(state: Any) -> int:
+def as_seed(state: Any) -> int:
     """A whole number from whatever scikit-learn takes as a seed."""
     if _is_whole(state) and 0 <= state < 1 << 62:
         return int(state)
@@ -148,12 +153,12 @@ _REACHED = 1000  # labels of a row, at most, that have a probability
 _HALF = {"hinge": -1.0, "logistic": np.log(0.5)}  # what a margin of 0 adds to a score
 
 
-class LabelAnswers(RowEstimator):
+class LabelTreePredictor(RowEstimator):
     """Rows, and a forest that is asked about them."""
 
     forest_: Forest
     classes_: Labels
-    kind_: Kind
+    kind_: LabelKind
     beam: int
     threads: int | None
     scale_: Floats | None = None
@@ -181,9 +186,9 @@ class LabelAnswers(RowEstimator):
             probabilities.
         """
         beam = self.beam if beam is None else beam
-        check_whole("k", k, 1)
-        check_whole("beam", beam, 1)
-        return self._top(self._rows(X), int(k), int(beam))
+        check_integer("k", k, 1)
+        check_integer("beam", beam, 1)
+        return self._search(self._validate_rows(X), int(k), int(beam))
 
     def predict(self, X: Any) -> Any:
         """The best label of each row; of label sets, all labels more likely than not.
@@ -191,12 +196,12 @@ class LabelAnswers(RowEstimator):
         These are as y was: a sparse matrix of ones, or a list of lists of labels, best first.
         """
         if self._kind() == "one":
-            codes, _ = self._top(self._rows(X), 1, self.beam)
+            codes, _ = self._search(self._validate_rows(X), 1, self.beam)
             return np.asarray(self.classes_[codes[:, 0]])
-        codes, scores = self._reached(self._rows(X))
+        codes, scores = self._search_all(self._validate_rows(X))
         kept = scores >= _HALF[self.forest_.path]
         if self.kind_ == "indicator":
-            found = self._sparse(codes, kept.astype(np.float64), kept)
+            found = self._to_sparse(codes, kept.astype(np.float64), kept)
             return found.astype(np.int8)
         return [self.classes_[row[some]].tolist() for row, some in zip(codes, kept, strict=True)]
 
@@ -208,36 +213,40 @@ class LabelAnswers(RowEstimator):
         that is chosen by the log loss of rows held out.
         """
         if k is None:
-            codes, scores = self._log_probabilities(self._few(self._rows(X)))
-            return self._dense(codes, np.exp(scores), 0.0)
-        check_whole("k", k, 1)
-        codes, scores = self._log_probabilities(self._rows(X))
+            codes, scores = self._log_probabilities(self._check_dense_size(self._validate_rows(X)))
+            return self._to_dense(codes, np.exp(scores), 0.0)
+        check_integer("k", k, 1)
+        codes, scores = self._log_probabilities(self._validate_rows(X))
         codes, scores = codes[:, :k], scores[:, :k]
-        return self._sparse(codes, np.exp(scores), codes >= 0)
+        return self._to_sparse(codes, np.exp(scores), codes >= 0)
 
     def predict_log_proba(self, X: Any) -> Floats:
         """(n, L) log probability of each label, -inf of those that were not reached."""
-        return self._dense(*self._log_probabilities(self._few(self._rows(X))), -np.inf)
+        return self._to_dense(
+            *self._log_probabilities(self._check_dense_size(self._validate_rows(X))), -np.inf
+        )
 
     def decision_function(self, X: Any) -> Floats:
         """(n, L) scores, -inf of labels that were not reached; with two (n,), their difference."""
-        found = self._dense(*self._reached(self._few(self._rows(X))), -np.inf)
+        found = self._to_dense(
+            *self._search_all(self._check_dense_size(self._validate_rows(X))), -np.inf
+        )
         if len(self.classes_) == 2 and self.kind_ == "one":
             return np.asarray(found[:, 1] - found[:, 0])
         return found
 
     # --- inside -----------------------------------------------------------------------------------
 
-    def _kind(self) -> Kind:
+    def _kind(self) -> LabelKind:
         self._check_is_fitted()
         return self.kind_
 
-    def _real(self) -> Any:
+    def _dtype(self) -> Any:
         """What rows are searched in: as weights are."""
         double = self.forest_.trees[0].layers[0].weight.dtype == np.float64
         return np.float64 if double else np.float32
 
-    def _rows(self, X: Any) -> Any:
+    def _validate_rows(self, X: Any) -> Any:
         """Rows to search for, as those of the fit."""
         self._check_is_fitted()
         names = getattr(self, "feature_names_in_", None)
@@ -256,38 +265,38 @@ class LabelAnswers(RowEstimator):
             warn(NamesUncheckedWarning.given_without(type(self).__name__))
         known = None if names is None else tuple(names)
         scale, unit = self.scale_, self.unit_rows_
-        return as_rows(features, self._real(), names=known, scale=scale, unit=unit)
+        return as_csr_rows(features, self._dtype(), names=known, scale=scale, unit=unit)
 
-    def _top(self, rows: Any, k: int, beam: int) -> tuple[Codes, Floats]:
-        check_whole("beam", beam, 1)
-        check_whole("threads", self.threads, 1, optional=True)
+    def _search(self, rows: Any, k: int, beam: int) -> tuple[Codes, Floats]:
+        check_integer("beam", beam, 1)
+        check_integer("threads", self.threads, 1, optional=True)
         threads = 1 if rows.shape[0] == 1 else self.threads or available_threads()
-        return top(self.forest_, rows, k=k, beam=beam, threads=threads)
+        return search_top_k(self.forest_, rows, k=k, beam=beam, threads=threads)
 
-    def _reached(self, rows: Any) -> tuple[Codes, Floats]:
+    def _search_all(self, rows: Any) -> tuple[Codes, Floats]:
         """All labels that a row reaches."""
-        return self._top(rows, min(len(self.classes_), _REACHED), self.beam)
+        return self._search(rows, min(len(self.classes_), _REACHED), self.beam)
 
     def _log_probabilities(self, rows: Any) -> tuple[Codes, Floats]:
         """The same, where one label is true of each row, so that they sum to one."""
-        codes, scores = self._reached(rows)
+        codes, scores = self._search_all(rows)
         if self.kind_ == "one":
             scores = scores - np.logaddexp.reduce(scores, axis=1, keepdims=True)
         return codes, scores
 
-    def _few(self, rows: Any) -> Any:
+    def _check_dense_size(self, rows: Any) -> Any:
         """Rows so few that there is room for a number for each label."""
         if rows.shape[0] * len(self.classes_) > _CELLS:
             raise LabelTreeError.too_many_cells(rows.shape[0], len(self.classes_), _CELLS)
         return rows
 
-    def _dense(self, codes: Codes, values: Floats, beyond: float) -> Floats:
+    def _to_dense(self, codes: Codes, values: Floats, beyond: float) -> Floats:
         found = np.full((len(codes), len(self.classes_)), beyond)
         row, place = np.nonzero(codes >= 0)
         found[row, codes[row, place]] = values[row, place]
         return found
 
-    def _sparse(self, codes: Codes, values: Floats, kept: npt.NDArray[np.bool_]) -> Any:
+    def _to_sparse(self, codes: Codes, values: Floats, kept: npt.NDArray[np.bool_]) -> Any:
         starts = np.concatenate([[0], np.cumsum(kept.sum(axis=1))])
         shape = (len(codes), len(self.classes_))
         found = sparse.csr_array((values[kept], codes[kept], starts), shape=shape)
@@ -295,16 +304,16 @@ class LabelAnswers(RowEstimator):
         return found
 
 
-def grown(model: Any, rows: sparse.csr_matrix, sets: LabelSets) -> tuple[Tree, ...]:
+def train_trees(model: Any, rows: sparse.csr_matrix, sets: LabelSets) -> tuple[Tree, ...]:
     """The trees that a `LabelTree` asks for."""
-    threads, seed = model.threads or available_threads(), seed_of(model.random_state)
+    threads, seed = model.threads or available_threads(), as_seed(model.random_state)
     if model.checkpoint is not None:
-        make(Path(model.checkpoint) / "tree0")  # what cannot be is told before the work
+        make_folder(Path(model.checkpoint) / "tree0")  # what cannot be is told before the work
     means = label_means(rows, sets.members)
     members = _leaned(sets.members) if model.weighting == "propensity" else sets.members
-    count, found = how_many(model), []
+    count, found = n_trees(model), []
     for t in range(count):
-        tree = train(
+        tree = train_tree(
             _partition(model, means, sets, seed + t, threads),
             rows,
             members,
@@ -313,27 +322,29 @@ def grown(model: Any, rows: sparse.csr_matrix, sets: LabelSets) -> tuple[Tree, .
             spool=None if model.checkpoint is None else Path(model.checkpoint) / f"tree{t}",
             progress=_progress(model.progress, t, count),
         )
-        found.append(halved(tree) if model.precision == "float16" else tree)
+        found.append(to_half(tree) if model.precision == "float16" else tree)
     return tuple(found)
 
 
-def tried(model: Any, rows: sparse.csr_matrix, sets: LabelSets) -> tuple[Estimate, int]:
+def estimate_trees(
+    model: Any, rows: sparse.csr_matrix, sets: LabelSets
+) -> tuple[TreeEstimate, int]:
     """What one of the trees will be, and the numbers in the mean rows of labels."""
-    threads, seed = model.threads or available_threads(), seed_of(model.random_state)
+    threads, seed = model.threads or available_threads(), as_seed(model.random_state)
     means = label_means(rows, sets.members)
     members = _leaned(sets.members) if model.weighting == "propensity" else sets.members
     partition = _partition(model, means, sets, seed, threads)
-    return estimate(partition, rows, members, settings=_settings(model, seed)), means.nnz
+    return estimate_tree(partition, rows, members, settings=_settings(model, seed)), means.nnz
 
 
-def how_many(model: Any) -> int:
+def n_trees(model: Any) -> int:
     """Trees; one where a further one would be the same again."""
     alone = not isinstance(model.tree, str) or model.tree in ("one-vs-rest", "huffman", "moments")
     return 1 if alone else int(model.trees)
 
 
-def _settings(model: Any, seed: int) -> Settings:
-    return Settings(
+def _settings(model: Any, seed: int) -> TrainingSettings:
+    return TrainingSettings(
         loss=model.loss,
         cost=float(model.cost),
         tolerance=float(model.tolerance),
@@ -346,24 +357,28 @@ def _settings(model: Any, seed: int) -> Settings:
 
 def _partition(
     model: Any, means: sparse.csr_matrix, sets: LabelSets, seed: int, threads: int
-) -> Partition:
+) -> LabelPartition:
     frequency = np.bincount(sets.members.indices, minlength=len(sets.labels))
     found = _divided(model, means, sets, frequency, seed, threads)
-    return rare_first(found, frequency)
+    return sort_by_frequency(found, frequency)
 
 
 def _divided(
     model: Any, means: sparse.csr_matrix, sets: LabelSets, frequency: Any, seed: int, threads: int
-) -> Partition:
+) -> LabelPartition:
     if not isinstance(model.tree, str):
-        return given(model.tree, sets.labels.tolist())
+        return hierarchy_partition(model.tree, sets.labels.tolist())
     if model.tree == "one-vs-rest":
-        return one_vs_rest(len(sets.labels))
+        return one_vs_rest_partition(len(sets.labels))
     if model.tree == "huffman":
-        return huffman(frequency, arity=model.arity or 16)
+        return huffman_partition(frequency, arity=model.arity or 16)
     if model.tree == "wide":
-        return wide(means, arity=model.arity or 100, leaf=model.leaf, seed=seed, threads=threads)
-    return balanced(means, arity=model.arity or 16, leaf=model.leaf, seed=seed, threads=threads)
+        return wide_partition(
+            means, arity=model.arity or 100, leaf=model.leaf, seed=seed, threads=threads
+        )
+    return balanced_partition(
+        means, arity=model.arity or 16, leaf=model.leaf, seed=seed, threads=threads
+    )
 
 
 def _progress(
@@ -384,7 +399,7 @@ def _leaned(members: sparse.csr_matrix) -> sparse.csr_matrix:
     return sparse.csr_matrix((values, members.indices, members.indptr), shape=members.shape)
 
 
-def halved(tree: Tree) -> Tree:
+def to_half(tree: Tree) -> Tree:
     """The tree with weights of half precision."""
     return Tree(tree.label_of, tuple(_half(layer) for layer in tree.layers))
 
@@ -396,7 +411,7 @@ def _half(layer: Layer) -> Layer:
     return replace(layer, weight=layer.weight.astype(np.float16))
 
 
-class Size(NamedTuple):
+class SizeEstimate(NamedTuple):
     """What a label tree will take, about: within a factor of two."""
 
     rows: int
@@ -407,7 +422,7 @@ class Size(NamedTuple):
     seconds: float  # of one thread at work in nodes
 
 
-class LabelTree(ClassifierMixin, LabelAnswers):
+class LabelTree(ClassifierMixin, LabelTreePredictor):
     """Very many labels: a tree over the labels, linear classifiers in its nodes, a beam to search.
 
     Labels whose rows are alike are put together, again and again; in every node, each child is told
@@ -559,19 +574,21 @@ class LabelTree(ClassifierMixin, LabelAnswers):
             dense, with 1 where a row has a label.
         """
         check_options(self)
-        if from_moments(self):
-            return self._fit_table(X, y)
+        if uses_moments(self):
+            return self._fit_rows_to_moments(X, y)
         X, y, weight = to_memory(X, y, None, type(self).__name__)
         if weight is not None:
-            raise WeightError.not_supported(type(self).__name__)
-        rows, names, sets, scale = self._opened(X, y)
+            raise WeightError.not_taken(type(self).__name__)
+        rows, names, sets, scale = self._validate_data(X, y)
         with merge_warnings():
-            sets.tell()
-            tell_long_rows(self, rows)
-            trees = grown(self, rows, sets)
-        self._hold(trees, rows.shape[1], names, scale)
+            sets.warn_missing()
+            warn_long_rows(self, rows)
+            trees = train_trees(self, rows, sets)
+        self._set_state(trees, rows.shape[1], names, scale)
         self.classes_, self.kind_ = sets.labels, sets.kind
-        self._count(np.bincount(sets.members.indices, minlength=len(sets.labels)), rows.shape[0])
+        self._set_label_counts(
+            np.bincount(sets.members.indices, minlength=len(sets.labels)), rows.shape[0]
+        )
         return self
 
     def fit_moments(self, moments: Any) -> Self:
@@ -586,20 +603,20 @@ class LabelTree(ClassifierMixin, LabelAnswers):
         ['b', 'c']
         """
         check_options(self)
-        if not from_moments(self):
-            raise LabelTreeError.needs_rows(self.tree)
+        if not uses_moments(self):
+            raise LabelTreeError.moments_elsewhere(self.tree)
         if not isinstance(moments, ClassMoments):
             allowed = "what discriminant.moments(X, y) returns; for rows there is fit(X, y)"
             raise OptionError.of("moments", type(moments).__name__, allowed)
         if not moments.holds("pooled"):
             raise MomentsMismatchError.needs_detail("LabelTree", "pooled", moments.detail)
         with merge_warnings():
-            tree, centre = separated(moments)
-        named = moments.features != numbered_names(len(moments.features))
+            tree, centre = tree_from_moments(moments)
+        named = moments.features != numbered(len(moments.features))
         scale = np.array([centre, np.ones_like(centre)])
-        self._hold((tree,), len(moments.features), moments.features if named else None, scale)
+        self._set_state((tree,), len(moments.features), moments.features if named else None, scale)
         self.classes_, self.kind_ = moments.labels, "one"
-        self._count(moments.rows, int(moments.rows.sum()))
+        self._set_label_counts(moments.rows, int(moments.rows.sum()))
         return self
 
     def write_predictions(
@@ -616,14 +633,14 @@ class LabelTree(ClassifierMixin, LabelAnswers):
         Returns the number of rows, how often each label comes first, and the columns written.
         `discriminant.predict_file` calls this for trees fitted to rows without column names.
         """
-        from discriminant.extreme.files import answered_labels
+        from discriminant.extreme.files import write_predictions
 
-        return answered_labels(self, source, out, k=k, safe=safe, told=progress or _no_progress)
+        return write_predictions(self, source, out, k=k, safe=safe, told=progress or _no_progress)
 
     @staticmethod
     def invalid_reason(parts: Mapping[str, Any]) -> str | None:
         """Return why these fitted attributes cannot form a label tree, or None."""
-        return model_fault(parts)
+        return invalid_model(parts)
 
     @property
     def n_weights_(self) -> int:
@@ -647,22 +664,24 @@ class LabelTree(ClassifierMixin, LabelAnswers):
             pairs=None if rows is None else int(rows.sum(dtype=np.int64)),
         )
 
-    def estimate_size(self, X: Any, y: Any) -> Size:
+    def estimate_size(self, X: Any, y: Any) -> SizeEstimate:
         """What a fit to these rows will take, before it is made: a few nodes are fitted for it."""
         check_options(self)
-        rows, _, sets, _ = self._opened(X, y)
-        if from_moments(self):
+        rows, _, sets, _ = self._validate_data(X, y)
+        if uses_moments(self):
             (N, d), L = rows.shape, len(sets.labels)
             weights = 2 * d * (L - 1)
-            return Size(N, L, weights, 14 * weights, 8 * d * (L + 3 * d) + 28 * weights, 0.0)
-        one, held = tried(self, rows, sets)
-        count = how_many(self)
+            return SizeEstimate(
+                N, L, weights, 14 * weights, 8 * d * (L + 3 * d) + 28 * weights, 0.0
+            )
+        one, held = estimate_trees(self, rows, sets)
+        count = n_trees(self)
         training = 8 * held + 12 * sets.members.nnz + count * one.size
         if self.precision == "float16":
             one = replace(one, size=one.size - 2 * one.weights)
         model = count * (one.size + 4 * len(sets.labels))
         seconds = count * one.seconds
-        return Size(*sets.members.shape, count * one.weights, model, training, seconds)
+        return SizeEstimate(*sets.members.shape, count * one.weights, model, training, seconds)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """The share of rows that are right; of label sets, of rows whose set is exactly so."""
@@ -676,11 +695,11 @@ class LabelTree(ClassifierMixin, LabelAnswers):
 
     # --- inside -----------------------------------------------------------------------------------
 
-    def _fit_table(self, X: Any, y: Any) -> Self:
+    def _fit_rows_to_moments(self, X: Any, y: Any) -> Self:
         """Read class moments, and make the tree of them."""
         table: AnyTable | None = as_partitioned(X, y, None)
         if table is None:
-            if open_labels(y, name=type(self).__name__).kind != "one":
+            if as_label_sets(y, name=type(self).__name__).kind != "one":
                 raise LabelTreeError.moments_of_sets()
             table = as_table(X, y, name=type(self).__name__)
         if len(table) == 1:
@@ -689,7 +708,7 @@ class LabelTree(ClassifierMixin, LabelAnswers):
             raise LabelError.one_class(table.schema.labels[0])
         return self.fit_moments(read_moments(table, detail="pooled"))
 
-    def _hold(
+    def _set_state(
         self,
         trees: tuple[Tree, ...],
         d: int,
@@ -704,13 +723,13 @@ class LabelTree(ClassifierMixin, LabelAnswers):
             self.feature_names_in_ = np.array(names, dtype=object)
         self.forest_ = Forest(trees, d, self._path())
 
-    def _count(self, label_rows: npt.NDArray[Any], rows: int) -> None:
+    def _set_label_counts(self, label_rows: npt.NDArray[Any], rows: int) -> None:
         """Keep how frequent labels were, which says what finding each is worth."""
         most = np.iinfo(np.int32).max
         self.label_rows_ = np.minimum(label_rows, most).astype(np.int32)
         self.n_rows_ = rows
 
-    def _opened(
+    def _validate_data(
         self, X: Any, y: Any
     ) -> tuple[sparse.csr_matrix, tuple[str, ...] | None, LabelSets, Floats | None]:
         """Rows and labels at the door."""
@@ -720,7 +739,7 @@ class LabelTree(ClassifierMixin, LabelAnswers):
             raise ShapeError.no_rows(N)
         if not d:
             raise ShapeError.no_features(N)
-        sets = open_labels(y, name=type(self).__name__)
+        sets = as_label_sets(y, name=type(self).__name__)
         if sets.members.shape[0] != N:
             raise ShapeError.of_lengths("y", sets.members.shape[0], N)
         if sets.kind == "one" and N == 1:
@@ -729,22 +748,22 @@ class LabelTree(ClassifierMixin, LabelAnswers):
             label = sets.labels[0]
             one = sets.kind == "one"
             raise LabelError.one_class(label) if one else LabelSetError.one_label(label)
-        scale = scale_of(features) if self.standardize else None
+        scale = column_scale(features) if self.standardize else None
         kind: Any = np.float64 if self.precision == "float64" else np.float32
         unit = bool(self.unit_rows)
-        rows = as_rows(features, kind, names=names, scale=scale, unit=unit).matrix()
-        check_sizes(rows, names=names)
+        rows = as_csr_rows(features, kind, names=names, scale=scale, unit=unit).to_matrix()
+        check_magnitudes(rows, names=names)
         return rows, names, sets, scale
 
     def _path(self) -> str:
         if self.path is not None:
             return self.path
-        return "logistic" if self.loss == "logistic" or from_moments(self) else "hinge"
+        return "logistic" if self.loss == "logistic" or uses_moments(self) else "hinge"
 
     @property
     def probabilistic(self) -> bool:
         """Whether `predict_proba` gives probabilities: with the logistic loss or from moments."""
-        return bool(self.loss == "logistic" or from_moments(self))
+        return bool(self.loss == "logistic" or uses_moments(self))
 
 
 def _no_progress(rows: int, of: int) -> None:

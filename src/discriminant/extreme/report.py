@@ -24,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discriminant.assessment.inference.summary import format_bytes
-from discriminant.extreme.files import LabelsAssessed
+from discriminant.extreme.files import FileAssessment
 from discriminant.extreme.label_tree import LabelTree
 from discriminant.extreme.summary import ForestSummary, level_rows
 from discriminant.redaction import redact_facts
@@ -59,7 +59,7 @@ _DRAWN = 120  # labels in the figure of frequencies
 _NAMED = 10  # labels that are named
 
 
-class LabelsReadFacts(TypedDict):
+class LabelDataFacts(TypedDict):
     """Section 1: the rows of the fit, as far as the model knows them."""
 
     source: str
@@ -117,18 +117,18 @@ class LabelPageFacts(TypedDict):
 
     title: str
     made: Made
-    read: LabelsReadFacts
+    read: LabelDataFacts
     tree: TreeFacts
     measured: NotRequired[MeasuredFacts]
     seconds: dict[str, float]  # by what took them
     use: NotRequired[UseFacts]
 
 
-def labels_read(
+def data_section(
     source: str, summary: ForestSummary, label_rows: Any, labels: Any
-) -> LabelsReadFacts:
+) -> LabelDataFacts:
     """Of what the model knows: the rows of each label (L,), or None."""
-    found = LabelsReadFacts(
+    found = LabelDataFacts(
         source=source,
         features=summary.features,
         labels=summary.labels,
@@ -169,7 +169,7 @@ def _ranks(labels: int) -> npt.NDArray[np.int64]:
 def tree_section(summary: ForestSummary, *, kind: str, options: Mapping[str, object]) -> TreeFacts:
     """Of the shape of the trees."""
     shapes = []
-    for places in summary.alike:
+    for places in summary.tree_groups:
         trees = [summary.trees[place] for place in places]
         shapes.append(
             ShapeFacts(
@@ -211,11 +211,11 @@ def measured_section(source: str, told: Mapping[str, Any]) -> MeasuredFacts:
     )
 
 
-def label_facts(
+def assemble_facts(
     title: str,
     *,
     made: Made,
-    read: LabelsReadFacts,
+    read: LabelDataFacts,
     tree: TreeFacts,
     measured: MeasuredFacts | None = None,
     seconds: Mapping[str, float],
@@ -235,7 +235,7 @@ _ROW = 46.0
 _BAR = 15.0
 
 
-def draw_frequencies(read: LabelsReadFacts) -> Svg:
+def draw_frequencies(read: LabelDataFacts) -> Svg:
     """Rows of each label against its rank, both on scales of logs."""
     across = _log_scale(1, read["ranks"][-1], _LEFT, _RIGHT)
     up = _log_scale(min(read["counts"]), read["counts"][0], _FOOT, _TOP)
@@ -294,7 +294,7 @@ def draw_bins(bins: list[dict[str, Any]]) -> Svg:
     parts = axis_across(scale, 2.0, foot, as_percent(scale, 5), 5)
     for place, one in enumerate(bins):
         top = height * place
-        name = f"{span(one)} · {count_with_noun(one['labels'], 'label')}"
+        name = f"{training_rows_text(one)} · {counted(one['labels'], 'label')}"
         said = f"{percent(one['recall'])} · {percent(one['precision'])}"
         parts += [
             text((10, top + 18), name, "start", "label"),
@@ -306,10 +306,10 @@ def draw_bins(bins: list[dict[str, Any]]) -> Svg:
     return figure("bins", foot + 24, *parts, title=title)
 
 
-def span(one: dict[str, Any]) -> str:
+def training_rows_text(one: dict[str, Any]) -> str:
     """Rows that labels of a bin had in training.
 
-    >>> span({"least": 5, "most": 19}), span({"least": 0, "most": 0})
+    >>> training_rows_text({"least": 5, "most": 19}), training_rows_text({"least": 0, "most": 0})
     ('5 to 19 rows', 'no rows')
     """
     least, most = one["least"], one["most"]
@@ -378,11 +378,11 @@ def render_labels(facts: LabelPageFacts) -> str:
         embedded=as_script({"space": None, "decision": None, "use": facts.get("use")}),
         figures=_figures(facts),
         tiles=_tiles(facts),
-        in_short=in_short(facts),
-        grown=grown(facts["tree"]),
-        ranks=[] if found is None else ranks_shown(found),
-        between=count_range,
-        spelt=spelt,
+        in_short=summary_sentences(facts),
+        grown=describe_tree(facts["tree"]),
+        ranks=[] if found is None else table_ranks(found),
+        between=between,
+        spelt=describe_counts,
     )
 
 
@@ -397,7 +397,7 @@ def _figures(facts: LabelPageFacts) -> dict[str, Any]:
     return found
 
 
-def ranks_shown(found: MeasuredFacts) -> list[int]:
+def table_ranks(found: MeasuredFacts) -> list[int]:
     """The places of a list that the table has: some, and the last."""
     k = len(found["at"]["P"])
     return sorted({rank for rank in _RANKS if rank <= k} | {k})
@@ -445,14 +445,14 @@ def _measured_tiles(found: MeasuredFacts) -> list[dict[str, str]]:
     ]
 
 
-def grown(tree: TreeFacts) -> str:
+def describe_tree(tree: TreeFacts) -> str:
     """How labels were put into the tree, as a sentence without its full stop."""
     if tree["kind"] in ("balanced", "wide") and all(len(s["levels"]) == 1 for s in tree["shapes"]):
         return _FEW
     return _KINDS.get(tree["kind"], _KINDS["given"])
 
 
-def in_short(facts: LabelPageFacts) -> list[str]:
+def summary_sentences(facts: LabelPageFacts) -> list[str]:
     """What is to be known first."""
     read, tree = facts["read"], facts["tree"]
     lines = []
@@ -487,8 +487,8 @@ def _rare(bins: list[dict[str, Any]]) -> list[str]:
         return []
     rare, often = some[0], some[-1]
     return [
-        f"Labels that had {span(rare)} in training are found in {percent(rare['recall'])} of the "
-        f"rows that have them; those that had {span(often)}, in {percent(often['recall'])}."
+        f"Mean recall is {percent(rare['recall'])} for labels with {training_rows_text(rare)} in "
+        f"training and {percent(often['recall'])} for labels with {training_rows_text(often)}."
     ]
 
 
@@ -507,10 +507,10 @@ def _each(pairs: int | None, rows: int) -> str:
     return f"{(pairs or 0) / max(rows, 1):.1f} labels"
 
 
-def spelt(found: dict[str, Any]) -> str:
+def describe_counts(found: dict[str, Any]) -> str:
     """A spread in words.
 
-    >>> spelt({"least": 2, "median": 3.0, "most": 14, "of": 42})
+    >>> describe_counts({"least": 2, "median": 3.0, "most": 14, "of": 42})
     '2 to 14, half of them up to 3'
     """
     if found["least"] == found["most"]:
@@ -526,10 +526,7 @@ _MEASURES = ("P", "nDCG", "recall", "PSP", "PSnDCG")
 
 def labels_to_markdown(facts: LabelPageFacts) -> str:
     """The page of a label tree as Markdown."""
-    parts = [
-        f"# {escape_name(facts['title'])}",
-        *(escape_sentence(line) for line in in_short(facts)),
-    ]
+    parts = [f"# {plainly(facts['title'])}", *(spoken(line) for line in summary_sentences(facts))]
     parts += _read(facts["read"]) + _tree(facts["tree"])
     if "measured" in facts:
         parts += _measured(facts["measured"])
@@ -538,12 +535,9 @@ def labels_to_markdown(facts: LabelPageFacts) -> str:
     return join_parts(parts, facts["made"], facts.get("use"))
 
 
-def _read(read: LabelsReadFacts) -> list[str]:
-    rows, found = read["rows"], count_with_noun(read["labels"], "label")
-    parts = [
-        "## What was read",
-        f"Rows of {count_with_noun(read['features'], 'feature')}, {found}.",
-    ]
+def _read(read: LabelDataFacts) -> list[str]:
+    rows, found = read["rows"], counted(read["labels"], "label")
+    parts = ["## What was read", f"Rows of {counted(read['features'], 'feature')}, {found}."]
     if rows is not None:
         of = f"{count_with_noun(rows, 'row')} of {escape_name(read['source'], 90)}"
         parts[1] = f"{of}, {count_with_noun(read['features'], 'feature')}, {found}."
@@ -558,10 +552,7 @@ def _read(read: LabelsReadFacts) -> list[str]:
 def _tree(tree: TreeFacts) -> list[str]:
     held = f"{whole(tree['weights'])} weights in {format_bytes(tree['bytes'])}"
     title = "## The tree" if tree["trees"] == 1 else "## The trees"
-    parts = [
-        title,
-        f"{escape_sentence(grown(tree))}. {count_with_noun(tree['trees'], 'tree')}, {held}.",
-    ]
+    parts = [title, f"{spoken(describe_tree(tree))}. {counted(tree['trees'], 'tree')}, {held}."]
     for shape in tree["shapes"]:
         parts += _shape(shape)
     asked = ", ".join(
@@ -585,7 +576,9 @@ def _shape(shape: ShapeFacts) -> list[str]:
         for level in shape["levels"]
     ]
     which = ", ".join(map(str, shape["trees"]))
-    leaf = f"{count_with_noun(shape['leaf']['of'], 'last node')}, of {spelt(shape['leaf'])} labels."
+    leaf = (
+        f"{counted(shape['leaf']['of'], 'last node')}, of {describe_counts(shape['leaf'])} labels."
+    )
     return [
         f"Of {'tree' if len(shape['trees']) == 1 else 'trees'} {which}:",
         table(head, rows),
@@ -598,7 +591,7 @@ def _span(found: dict[str, Any]) -> str:
 
 
 def _measured(found: MeasuredFacts) -> list[str]:
-    ranks, at = ranks_shown(found), found["at"]
+    ranks, at = table_ranks(found), found["at"]
     rows = [
         [f"{name}\\@k", *(percent(at[name][k - 1]) for k in ranks)]
         for name in _MEASURES
@@ -644,7 +637,7 @@ def label_page_facts(
     *,
     source: str,
     title: str | None = None,
-    measured: LabelsAssessed | None = None,
+    measured: FileAssessment | None = None,
     test: str = "",
     seconds: Mapping[str, float] | None = None,
     file: str = "",
@@ -669,10 +662,10 @@ def label_page_facts(
     made = Made(version=versions(), date=date.today().isoformat(), seed=_seed(model))
     if command:
         made["command"] = command
-    facts = label_facts(
+    facts = assemble_facts(
         title or f"{Path(source).name}: {len(model.classes_):,} labels",
         made=made,
-        read=labels_read(source, summary, getattr(model, "label_rows_", None), model.classes_),
+        read=data_section(source, summary, getattr(model, "label_rows_", None), model.classes_),
         tree=tree_section(summary, kind=kind, options=_options(model)),
         measured=found,
         seconds=seconds or {},

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from discriminant.assessment.inference.summary import PrintedResult, format_bytes
-from discriminant.extreme.model.tree import LevelStatistics, Spread, TreeStatistics
+from discriminant.extreme.model.tree import CountRange, LevelStatistics, TreeStatistics
 
 _HEAD = ("level", "nodes", "children", "classifiers", "weights", "each", "features", "size")
 
@@ -42,7 +42,7 @@ class ForestSummary(PrintedResult):
         return sum(tree.met(self.beam) for tree in self.trees)
 
     @property
-    def alike(self) -> tuple[tuple[int, ...], ...]:
+    def tree_groups(self) -> tuple[tuple[int, ...], ...]:
         """The trees, those of one shape together, counted from 0."""
         found: dict[Any, list[int]] = {}
         for place, tree in enumerate(self.trees):
@@ -68,7 +68,7 @@ class ForestSummary(PrintedResult):
         some = "all" if self.met >= asked else f"about {self.met:,.0f} of"
         met = f"a row meets {some} {asked:,} classifiers"
         lines.append(f"With a beam of {self.beam}, {met}")
-        for places in self.alike:
+        for places in self.tree_groups:
             lines += ["", *_table([self.trees[place] for place in places], places, self.features)]
         return "\n".join(lines)
 
@@ -79,10 +79,10 @@ class ForestSummary(PrintedResult):
         return {**found, "trees": [_plainly(tree) for tree in self.trees]}
 
 
-def spelt(found: Spread) -> str:
+def format_range(found: CountRange) -> str:
     """From least to most, and the middle one between them.
 
-    >>> spelt(Spread(2, 7.5, 16, 20)), spelt(Spread(3, 3.0, 3, 1))
+    >>> format_range(CountRange(2, 7.5, 16, 20)), format_range(CountRange(3, 3.0, 3, 1))
     ('2-7.5-16', '3')
     """
     if found.least == found.most:
@@ -123,7 +123,7 @@ def _table(trees: Sequence[TreeStatistics], places: Sequence[int], features: int
         (
             str(row["level"]),
             f"{row['nodes']:,}",
-            spelt(Spread(**row["children"])),
+            format_range(CountRange(**row["children"])),
             f"{row['classifiers']:,}",
             f"{row['weights']:,}",
             f"{row['each']:,.1f}",
@@ -136,18 +136,18 @@ def _table(trees: Sequence[TreeStatistics], places: Sequence[int], features: int
     lines = ["  ".join(map(str.rjust, row, wide)) for row in (_HEAD, *cells)]
     depth, leaf = trees[0].depth, trees[0].leaf
     return [
-        titled(places),
+        tree_title(places),
         *lines,
-        f"{leaf.of:,} last {'node' if leaf.of == 1 else 'nodes'} of {spelt(leaf)} labels; "
-        f"{spelt(depth)} "
+        f"{leaf.of:,} last {'node' if leaf.of == 1 else 'nodes'} of {format_range(leaf)} labels; "
+        f"{format_range(depth)} "
         f"{'level' if depth.most == 1 else 'levels'} to a label",
     ]
 
 
-def titled(places: Sequence[int]) -> str:
+def tree_title(places: Sequence[int]) -> str:
     """Trees by their numbers.
 
-    >>> titled([0]), titled([0, 1, 2])
+    >>> tree_title([0]), tree_title([0, 1, 2])
     ('Tree 1', 'Trees 1, 2, 3: of one shape; weights and size of all of them')
     """
     if len(places) == 1:

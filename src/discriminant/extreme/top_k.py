@@ -48,10 +48,10 @@ from discriminant.table.labels import check_same_kind, encode_labels
 _SETS = (set, frozenset, list, tuple, np.ndarray)
 
 
-def indicator(truth: Any, *, labels: int | None = None, classes: Any = None) -> Any:
+def label_indicator(truth: Any, *, labels: int | None = None, classes: Any = None) -> Any:
     """The truth as (n, L) CSR, sorted and without entries that are zero.
 
-    >>> indicator([{"a", "c"}, set()], classes=["a", "b", "c"]).toarray().astype(int).tolist()
+    >>> label_indicator([{"a", "c"}, set()], classes=["a", "b", "c"]).toarray().astype(int).tolist()
     [[1, 0, 1], [0, 0, 0]]
     """
     known = None if classes is None else np.asarray(classes)
@@ -218,7 +218,7 @@ class TopK:
         >>> TopK.of([[2, 0], [1, 2]], [{"a", "c"}, {"b"}], classes=["a", "b", "c"]).precision
         array([1.  , 0.75])
         """
-        told = _Told.of(lists, truth, labels, classes, weight)
+        told = _RankedRows.of(lists, truth, labels, classes, weight)
         hit = told.hit()
         ones = told.weight
         discount = 1.0 / np.log2(np.arange(told.lists.shape[1]) + 2.0)
@@ -239,7 +239,7 @@ class TopK:
         found = replace(found, **told.by_label(hit))
         return found if inverse_propensity is None else found._with(told, hit, inverse_propensity)
 
-    def _with(self, told: _Told, hit: Floats, inverse_propensity: Any) -> Self:
+    def _with(self, told: _RankedRows, hit: Floats, inverse_propensity: Any) -> Self:
         value = _checked_values(inverse_propensity, told.truth.shape[1])
         won = hit * np.where(told.lists >= 0, value[np.maximum(told.lists, 0)], 0.0)
         discount = 1.0 / np.log2(np.arange(told.lists.shape[1]) + 2.0)
@@ -348,7 +348,7 @@ class TopK:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Told:
+class _RankedRows:
     """Lists and truth of n rows that count, checked."""
 
     lists: Ints  # (n, K)
@@ -360,7 +360,7 @@ class _Told:
         codes = np.asarray(lists)
         if codes.ndim != 2 or (codes.size and codes.dtype.kind not in "iu"):
             raise RankedLabelsError.of_lists(codes.shape, codes.dtype)
-        own = indicator(truth, labels=labels, classes=classes)
+        own = label_indicator(truth, labels=labels, classes=classes)
         if own.shape[0] != len(codes):
             raise RankedLabelsError.of_lengths(len(codes), own.shape[0])
         codes = codes.astype(np.int64, copy=False)

@@ -19,7 +19,7 @@ from discriminant.errors import (
     UnlabelledRowsWarning,
     UnseenLabelsWarning,
 )
-from discriminant.extreme.label_tree import halved
+from discriminant.extreme.label_tree import to_half
 
 X = sparse.csr_array(np.eye(6)[[0, 1, 2, 3, 4, 5, 0, 1]])
 Y = [["a"], ["a", "b"], ["b"], ["c"], ["c", "d"], ["d"], ["a"], ["b"]]
@@ -158,10 +158,8 @@ def test_probabilities_too_many_to_be_made_are_refused_with_the_way_out():
 def test_weights_beyond_half_precision_are_told():
     tree = LabelTree().fit(X, Y).forest_.trees[0]
     large = replace(tree.layers[0], weight=tree.layers[0].weight * np.float32(1e6))
-    with pytest.raises(
-        LabelTreeError, match="too large for float16, whose largest number is 65504"
-    ):
-        halved(replace(tree, layers=(large,)))
+    with pytest.raises(LabelTreeError, match="too large for float16, which ends at 65504"):
+        to_half(replace(tree, layers=(large,)))
 
 
 # --- told, and answered ---------------------------------------------------------------------------

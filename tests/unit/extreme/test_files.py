@@ -158,14 +158,14 @@ def test_a_model_is_kept_before_it_is_measured(place, monkeypatch):
     def stopped(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("discriminant.cli.label_tree.assessed_labels", stopped)
+    monkeypatch.setattr("discriminant.cli.label_tree.assess_file", stopped)
     told = ["report", place / "rows.txt", "--model", "label-tree", "--test", place / "rows.txt"]
     assert run([*map(str, told), "--out", str(place / "page.html"), "--quiet"]) == 130
     assert len(dd.load(place / "page.model").classes_) == 12
 
 
 def test_an_option_that_cannot_be_is_told_before_the_file_is_read(place, capsys, monkeypatch):
-    monkeypatch.setattr("discriminant.cli.label_tree.read_labelled", None)
+    monkeypatch.setattr("discriminant.cli.label_tree.read_labelled_rows", None)
     told = ["fit", str(place / "rows.txt"), "--model", "label-tree", "--out", str(place / "m")]
     assert run([*told, "--with", "arity=1"]) == 2
     assert "arity" in capsys.readouterr().err

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from discriminant.errors import HierarchyError
-from discriminant.extreme.model.partition import given, huffman
-from discriminant.extreme.model.tree import Partition
+from discriminant.extreme.model.partition import hierarchy_partition, huffman_partition
+from discriminant.extreme.model.tree import LabelPartition
 
 LABELS = ["apple", "pear", "hazel", "cashew"]
 NESTED = {"fruit": ["apple", "pear"], "nut": {"hard": ["hazel"], "soft": ["cashew"]}}
@@ -25,12 +25,12 @@ PAIRS = [
 ]
 
 
-def groups(partition: Partition, level: int) -> set[frozenset[int]]:
+def groups(partition: LabelPartition, level: int) -> set[frozenset[int]]:
     cuts = pairwise(partition.levels[level])
     return {frozenset(partition.label_of[a:b].tolist()) for a, b in cuts}
 
 
-def depths(partition: Partition) -> dict[int, int]:
+def depths(partition: LabelPartition) -> dict[int, int]:
     """Steps from the root to each label that are a choice."""
     found = dict.fromkeys(range(len(partition.label_of)), 0)
     for above, below in pairwise(partition.levels):
@@ -42,7 +42,7 @@ def depths(partition: Partition) -> dict[int, int]:
 
 
 def test_a_partition_follows_a_nested_mapping():
-    assert groups(given(NESTED, LABELS), 1) == {frozenset({0, 1}), frozenset({2, 3})}
+    assert groups(hierarchy_partition(NESTED, LABELS), 1) == {frozenset({0, 1}), frozenset({2, 3})}
 
 
 @pytest.mark.parametrize(
@@ -51,20 +51,20 @@ def test_a_partition_follows_a_nested_mapping():
     ids=["pairs", "mapping of parents", "pairs with a top", "lists"],
 )
 def test_every_way_of_telling_a_hierarchy_gives_the_same_groups(told):
-    nested = given(NESTED, LABELS)
-    partition = given(told, LABELS)
+    nested = hierarchy_partition(NESTED, LABELS)
+    partition = hierarchy_partition(told, LABELS)
     assert [groups(partition, i) for i in range(3)] == [groups(nested, i) for i in range(3)]
 
 
 def test_a_label_that_stands_above_others_is_a_leaf_below_itself():
-    partition = given(
+    partition = hierarchy_partition(
         {"nut": ["hazel", "cashew"], "fruit": ["apple"]}, [*LABELS[2:], "nut", "apple"]
     )
     assert groups(partition, 1) == {frozenset({0, 1, 2}), frozenset({3})}
 
 
 def test_levels_of_uneven_depth_end_with_every_label_by_itself():
-    partition = given(["apple", ["pear", ["hazel", "cashew"]]], LABELS)
+    partition = hierarchy_partition(["apple", ["pear", ["hazel", "cashew"]]], LABELS)
     assert partition.levels[-1].tolist() == [0, 1, 2, 3, 4]
 
 
@@ -131,7 +131,7 @@ def test_levels_of_uneven_depth_end_with_every_label_by_itself():
 )
 def test_what_is_no_tree_over_the_labels_is_refused_by_the_names_of_its_nodes(told, words):
     with pytest.raises(HierarchyError) as caught:
-        given(told, LABELS)
+        hierarchy_partition(told, LABELS)
     assert [word for word in words if word not in str(caught.value)] == []
 
 
@@ -139,21 +139,21 @@ def test_a_mapping_that_holds_itself_is_refused():
     told: dict[str, object] = {"nut": ["hazel"]}
     told["fruit"] = told
     with pytest.raises(HierarchyError, match="'fruit'"):
-        given(told, ["hazel"])
+        hierarchy_partition(told, ["hazel"])
 
 
 def test_a_huffman_tree_has_the_least_mean_depth():
     frequency = [45, 13, 12, 16, 9, 5]  # Cormen et al., Introduction to Algorithms, fig. 16.4: 224
-    depth = depths(huffman(frequency, arity=2))
+    depth = depths(huffman_partition(frequency, arity=2))
     assert sum(depth[label] * count for label, count in enumerate(frequency)) == 224
 
 
 def test_the_root_of_a_wide_huffman_tree_has_all_its_children():
-    partition = huffman(np.arange(1, 101), arity=16)
+    partition = huffman_partition(np.arange(1, 101), arity=16)
     assert len(partition.levels[1]) - 1 == 16
 
 
 @pytest.mark.parametrize("n_labels", [1, 2, 3, 16, 17])
 def test_a_huffman_tree_of_few_labels_has_each_of_them(n_labels):
-    partition = huffman(np.ones(n_labels), arity=16)
+    partition = huffman_partition(np.ones(n_labels), arity=16)
     assert sorted(partition.label_of.tolist()) == list(range(n_labels))

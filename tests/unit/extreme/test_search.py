@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from discriminant.extreme.model.search import everything, top
+from discriminant.extreme.model.search import exhaustive_scores, search_top_k
 from discriminant.extreme.model.tree import Forest, Layer, Tree
 
 D = 30
@@ -99,7 +99,7 @@ def term(margin, path):
 def test_every_score_is_what_its_path_adds_up_to(path, trees):
     forest, rows = random_forest(1, trees, np.float64, path), random_rows(2, 8)
     by_hand = [scored_by_hand(forest, rows[[i]]) for i in range(8)]
-    np.testing.assert_allclose(everything(forest, rows), by_hand, rtol=1e-9)
+    np.testing.assert_allclose(exhaustive_scores(forest, rows), by_hand, rtol=1e-9)
 
 
 @pytest.mark.parametrize("path", ["hinge", "logistic"])
@@ -107,8 +107,8 @@ def test_every_score_is_what_its_path_adds_up_to(path, trees):
 @pytest.mark.parametrize("rows", [3, 60], ids=["few rows", "a block"])
 def test_a_beam_of_all_leaves_leaves_nothing_out(path, trees, rows):
     forest, rows = random_forest(3, trees, np.float64, path), random_rows(4, rows)
-    codes, scores = top(forest, rows, k=40, beam=40)
-    whole = everything(forest, rows)
+    codes, scores = search_top_k(forest, rows, k=40, beam=40)
+    whole = exhaustive_scores(forest, rows)
     np.testing.assert_allclose(scores, np.take_along_axis(whole, codes, 1), rtol=1e-9)
     assert np.array_equal(np.sort(codes, 1), np.tile(np.arange(40), (rows.shape[0], 1)))
     assert (np.diff(scores, axis=1) <= 0).all()
@@ -118,8 +118,8 @@ def test_a_beam_of_all_leaves_leaves_nothing_out(path, trees, rows):
 def test_more_nodes_than_are_looked_through_at_once_are_all_visited(width):
     forest, rng = one_weight_a_feature(5, parents=40, width=width), np.random.default_rng(6)
     rows = sparse.csr_array(rng.normal(size=(3, width)) / np.sqrt(width))
-    codes, scores = top(forest, rows, k=80, beam=40)
-    whole = everything(forest, rows)
+    codes, scores = search_top_k(forest, rows, k=80, beam=40)
+    whole = exhaustive_scores(forest, rows)
     np.testing.assert_allclose(scores, np.take_along_axis(whole, codes, 1), rtol=1e-9)
     assert np.array_equal(np.sort(codes, 1), np.tile(np.arange(80), (3, 1)))
 
@@ -152,8 +152,8 @@ def test_labels_that_few_trees_find_are_merged_whatever_lay_in_memory(round_):
     junk = [np.full(4000 + 100 * j, 2**30 + round_, np.int32) for j in range(50)]
     junk += [np.full((rows.shape[0], 40), 3 + round_, kind) for kind in (np.int32, float) * 20]
     del junk
-    codes, scores = top(forest, rows, k=40, beam=1)
-    whole = everything(forest, rows)
+    codes, scores = search_top_k(forest, rows, k=40, beam=1)
+    whole = exhaustive_scores(forest, rows)
     assert (codes < 40).all() and (codes[:, 0] >= 0).all()
     assert (codes[~np.isfinite(scores)] == -1).all() and (codes[np.isfinite(scores)] >= 0).all()
     assert (scores[codes < 0] == -np.inf).all()
@@ -165,7 +165,7 @@ def test_labels_that_few_trees_find_are_merged_whatever_lay_in_memory(round_):
 def test_margins_beyond_numbers_are_the_worst_and_no_nan(path, dtype):
     forest, rows = random_forest(9, 3, dtype, path), random_rows(10, 60)
     rows.data = (rows.data * 1e36).astype(rows.dtype)
-    _, scores = top(forest, rows, k=5, beam=10)
+    _, scores = search_top_k(forest, rows, k=5, beam=10)
     assert not np.isnan(scores).any()
     assert (np.diff(scores, axis=1) <= 0).all()
 
@@ -175,7 +175,7 @@ def test_margins_beyond_numbers_are_the_worst_and_no_nan(path, dtype):
 @pytest.mark.parametrize("rows", [3, 300], ids=["few rows", "a block"])
 def test_the_few_best_are_the_first_of_all(path, k, rows):
     forest, rows = random_forest(5, 1, np.float64, path), random_rows(6, rows)
-    few, best = top(forest, rows, k=k, beam=40), top(forest, rows, k=40, beam=40)
+    few, best = search_top_k(forest, rows, k=k, beam=40), search_top_k(forest, rows, k=40, beam=40)
     for some, whole in zip(few, best, strict=True):
         np.testing.assert_array_equal(some, whole[:, :k])
 
@@ -185,12 +185,12 @@ def test_the_few_best_are_the_first_of_all(path, k, rows):
 @pytest.mark.parametrize("density", [0.05, 0.4], ids=["few weights", "chunks filled up"])
 def test_no_answer_depends_on_the_batch_or_the_threads(dtype, beam, density):
     forest, rows = random_forest(5, dtype=dtype, density=density), random_rows(6, 900)
-    codes, scores = top(forest, rows, k=5, beam=beam)
+    codes, scores = search_top_k(forest, rows, k=5, beam=beam)
     for threads in (2, 3):
-        again = top(forest, rows, k=5, beam=beam, threads=threads)
+        again = search_top_k(forest, rows, k=5, beam=beam, threads=threads)
         assert np.array_equal(again[0], codes) and np.array_equal(again[1], scores)
     for i in range(0, 900, 37):
-        alone = top(forest, rows[[i]], k=5, beam=beam)
+        alone = search_top_k(forest, rows[[i]], k=5, beam=beam)
         assert np.array_equal(alone[0][0], codes[i]) and np.array_equal(alone[1][0], scores[i])
 
 
@@ -204,7 +204,7 @@ def test_half_precision_is_read_as_numpy_reads_it(size):
     half, single = (with_weights(forest, [b.astype(t) for b in bits]) for t in ("f2", "f4"))
     rows = random_rows(9, 40)
     for found, wanted in zip(
-        top(half, rows, k=5, beam=3), top(single, rows, k=5, beam=3), strict=True
+        search_top_k(half, rows, k=5, beam=3), search_top_k(single, rows, k=5, beam=3), strict=True
     ):
         assert np.array_equal(found, wanted)
 
@@ -228,21 +228,21 @@ def test_equal_scores_are_in_the_order_of_the_codes():
         none[:0].astype(np.uint8), none[:0].astype(np.float32), bias,
     )  # fmt: skip
     forest = Forest((Tree(np.array([3, 5, 0, 4, 1, 2], np.int32), (layer,)),), D, "hinge")
-    codes, _ = top(forest, random_rows(0, 20), k=4, beam=1)
+    codes, _ = search_top_k(forest, random_rows(0, 20), k=4, beam=1)
     assert codes.tolist() == [[0, 1, 2, 3]] * 20
 
 
 def test_beyond_the_last_label_there_is_none():
     forest, rows = random_forest(10, 1), random_rows(11, 20)
-    codes, scores = top(forest, rows, k=50, beam=40)
+    codes, scores = search_top_k(forest, rows, k=50, beam=40)
     assert (codes[:, 40:] == -1).all() and (scores[:, 40:] == -np.inf).all()
     assert (codes[:, :40] >= 0).all()
 
 
 def test_a_narrow_beam_finds_labels_of_the_nodes_it_kept():
     forest, rows = random_forest(12, 1, np.float64), random_rows(13, 30)
-    codes, scores = top(forest, rows, k=3, beam=2)
-    whole = everything(forest, rows)
+    codes, scores = search_top_k(forest, rows, k=3, beam=2)
+    whole = exhaustive_scores(forest, rows)
     found = codes >= 0
     taken = np.take_along_axis(whole, np.maximum(codes, 0), 1)
     np.testing.assert_allclose(scores[found], taken[found], rtol=1e-9)
@@ -251,7 +251,7 @@ def test_a_narrow_beam_finds_labels_of_the_nodes_it_kept():
 
 def test_a_row_without_features_goes_by_the_biases():
     forest = random_forest(14, 1, np.float64)
-    codes, _ = top(forest, sparse.csr_array((1, D)), k=1, beam=40)
+    codes, _ = search_top_k(forest, sparse.csr_array((1, D)), k=1, beam=40)
     assert codes[0, 0] == np.argmax(scored_by_hand(forest, sparse.csr_array((1, D))))
 
 
@@ -259,8 +259,8 @@ def test_relabelling_relabels_the_answers():
     forest, rows = random_forest(15), random_rows(16)
     moved = np.random.default_rng(17).permutation(40).astype(np.int32)
     trees = tuple(Tree(moved[tree.label_of], tree.layers) for tree in forest.trees)
-    codes, scores = top(forest, rows, k=5, beam=4)
-    again = top(Forest(trees, D, "hinge"), rows, k=5, beam=4)
+    codes, scores = search_top_k(forest, rows, k=5, beam=4)
+    again = search_top_k(Forest(trees, D, "hinge"), rows, k=5, beam=4)
     assert np.array_equal(again[0], moved[codes])
     np.testing.assert_allclose(again[1], scores, rtol=1e-12)
 
@@ -274,7 +274,7 @@ def test_children_as_bits_and_listed_give_the_same_bits(rows, kind):
         for tree in forest.trees
     )
     assert all(len(layer.marks) for tree in forest.trees for layer in tree.layers)
-    found, again = (top(f, rows, k=5, beam=4) for f in (forest, Forest(trees, D, "hinge")))
+    found, again = (search_top_k(f, rows, k=5, beam=4) for f in (forest, Forest(trees, D, "hinge")))
     assert np.array_equal(found[0], again[0]) and np.array_equal(found[1], again[1])
 
 
@@ -288,7 +288,8 @@ def test_a_parent_of_many_children_is_searched_by_their_bits():
     forest = Forest((Tree(rng.permutation(700).astype(np.int32), (layer,)),), D, "hinge")
     rows = random_rows(21, 40)
     assert len(layer.marks) and np.array_equal(
-        top(forest, rows, k=1, beam=1)[0][:, 0], everything(forest, rows).argmax(axis=1)
+        search_top_k(forest, rows, k=1, beam=1)[0][:, 0],
+        exhaustive_scores(forest, rows).argmax(axis=1),
     )
 
 
@@ -303,18 +304,18 @@ def test_features_beyond_two_bytes_are_found():
         for tree in forest.trees
     )
     moved = sparse.csr_array((rows.data, rows.indices + far, rows.indptr), (60, far + D))
-    found = top(Forest(trees, far + D, "hinge"), moved, k=5, beam=4)
-    assert np.array_equal(found[0], top(forest, rows, k=5, beam=4)[0])
+    found = search_top_k(Forest(trees, far + D, "hinge"), moved, k=5, beam=4)
+    assert np.array_equal(found[0], search_top_k(forest, rows, k=5, beam=4)[0])
 
 
 def test_a_copy_of_a_forest_is_searched_where_it_lies():
     forest, rows = random_forest(24), random_rows(25)
-    wanted = top(forest, rows, k=5, beam=4)
+    wanted = search_top_k(forest, rows, k=5, beam=4)
     copies = pickle.loads(pickle.dumps(forest)), deepcopy(forest)
     del forest
     gc.collect()
     for copy in copies:
-        assert np.array_equal(top(copy, rows, k=5, beam=4)[1], wanted[1])
+        assert np.array_equal(search_top_k(copy, rows, k=5, beam=4)[1], wanted[1])
 
 
 @pytest.mark.parametrize("path", ["hinge", "logistic"])
@@ -327,5 +328,5 @@ def test_a_margin_that_is_no_number_is_the_worst(path, dtype):
         np.array([0, 0], np.uint8), np.array([4, -4], dtype), np.array([0.0, 0.5, -3.0], dtype),
     )  # fmt: skip
     forest = Forest((Tree(np.arange(3), (layer,)),), 2, path)
-    codes, scores = top(forest, sparse.csr_array(np.array([[large, large]])), k=3, beam=3)
+    codes, scores = search_top_k(forest, sparse.csr_array(np.array([[large, large]])), k=3, beam=3)
     assert (codes.tolist(), np.isfinite(scores).all()) == ([[1, 2, 0]], True)

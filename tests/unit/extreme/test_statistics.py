@@ -9,10 +9,10 @@ from scipy import sparse
 
 import discriminant as dd
 from discriminant.extreme.model.tree import (
+    CountRange,
     Forest,
     Layer,
     LevelStatistics,
-    Spread,
     Tree,
     forest_statistics,
 )
@@ -57,15 +57,15 @@ def test_a_tree_made_by_hand_has_the_levels_that_it_was_given(by_hand):
     found = forest_statistics(by_hand)[0].levels
     size = [sum(getattr(one, field.name).nbytes for field in fields(one)) for one in (root, below)]
     wanted = (
-        LevelStatistics(1, Spread(2, 2.0, 2, 1), 2, 3, 2, size[0]),
-        LevelStatistics(1, Spread(3, 3.0, 3, 1), 3, 4, 3, size[1]),
+        LevelStatistics(1, CountRange(2, 2.0, 2, 1), 2, 3, 2, size[0]),
+        LevelStatistics(1, CountRange(3, 3.0, 3, 1), 3, 4, 3, size[1]),
     )
     assert found == wanted
 
 
 def test_a_label_that_is_passed_down_is_no_deeper_for_it(by_hand):
     tree = forest_statistics(by_hand)[0]
-    assert (tree.depth, tree.leaf) == (Spread(1, 2.0, 2, 4), Spread(1, 2.0, 3, 2))
+    assert (tree.depth, tree.leaf) == (CountRange(1, 2.0, 2, 4), CountRange(1, 2.0, 3, 2))
 
 
 def paths(tree):
@@ -132,7 +132,7 @@ def test_a_model_left_in_its_file_says_the_same(model, tmp_path):
 def test_the_table_of_trees_of_one_shape_sums_their_weights(rows):
     model = dd.LabelTree(trees=3, arity=4, leaf=5).fit(*rows)
     found = model.summary()
-    assert sum(len(places) for places in found.alike) == 3
+    assert sum(len(places) for places in found.tree_groups) == 3
     levels = [line.split() for line in str(found).splitlines() if "%" in line]
     assert sum(int(words[4].replace(",", "")) for words in levels) == model.n_weights_
 

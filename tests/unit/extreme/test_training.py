@@ -16,11 +16,20 @@ import pytest
 from scipy import optimize, sparse
 
 from discriminant.errors import CheckpointError
-from discriminant.extreme.model.layer_store import Part, Spool
-from discriminant.extreme.model.partition import balanced, label_means, one_vs_rest
+from discriminant.extreme.model.layer_store import ChunkPart, DiskStore
+from discriminant.extreme.model.partition import (
+    balanced_partition,
+    label_means,
+    one_vs_rest_partition,
+)
 from discriminant.extreme.model.tasks import Task
-from discriminant.extreme.model.train import Settings, bundled, estimate, train
-from discriminant.extreme.model.tree import Layer, Partition, Tree
+from discriminant.extreme.model.train import (
+    TrainingSettings,
+    bundle_tasks,
+    estimate_tree,
+    train_tree,
+)
+from discriminant.extreme.model.tree import LabelPartition, Layer, Tree
 
 EXACT = {"precision": "float64", "tolerance": 1e-11, "threshold": 0.0, "max_sweeps": 100_000}
 
@@ -84,7 +93,12 @@ def least(X, sign, cost, loss: str) -> np.ndarray:
 def test_one_layer_is_the_optimum_of_each_label_against_the_rest(loss, n_labels):
     X, Y = rows_of(n_labels=n_labels)
     seen = np.diff(Y.indptr) > 0  # rows without a label reach no node
-    tree = train(one_vs_rest(n_labels), X, Y, settings=Settings(loss=loss, cost=3.0, **EXACT))
+    tree = train_tree(
+        one_vs_rest_partition(n_labels),
+        X,
+        Y,
+        settings=TrainingSettings(loss=loss, cost=3.0, **EXACT),
+    )
     weight, bias = dense(tree.layers[0], X.shape[1])
     for label in range(n_labels):
         sign = 2 * Y[seen, label].toarray().ravel() - 1
@@ -106,7 +120,7 @@ def test_a_label_against_the_rest_is_liblinear_with_its_bias(
     X = normalize(X)  # or liblinear would sweep for minutes
     seen = np.diff(Y.indptr) > 0
     asked = EXACT | {"precision": precision, "tolerance": tolerance}
-    tree = train(one_vs_rest(5), X, Y, settings=Settings(cost=2.0, **asked))
+    tree = train_tree(one_vs_rest_partition(5), X, Y, settings=TrainingSettings(cost=2.0, **asked))
     weight, bias = dense(tree.layers[0], X.shape[1])
     peer = LinearSVC(C=2.0, tol=1e-8, max_iter=100_000, intercept_scaling=1.0, random_state=0)
     peer.fit(X[seen], Y[seen, 3].toarray().ravel())
@@ -117,7 +131,7 @@ def test_a_label_against_the_rest_is_liblinear_with_its_bias(
 @pytest.mark.parametrize("sweeps", [3, 40])
 def test_sweeps_are_counted_in_rows_that_are_seen(sweeps):
     """Rows at rest are not: a sweep over few is a small part of one over all."""
-    from discriminant.extreme.model.kernels_train import BLOCK, descend
+    from discriminant.extreme.model.kernels_train import BLOCK, coordinate_descent
 
     X, Y = rows_of(n_labels=8, n_features=2000)
     n, sign = X.shape[0], (2 * Y.toarray() - 1).astype(np.int8)
@@ -125,14 +139,19 @@ def test_sweeps_are_counted_in_rows_that_are_seen(sweeps):
     rows = X.indptr.astype(np.int64), X.indices.astype(np.int32), X.data
     square = np.asarray(X.multiply(X).sum(axis=1)).ravel()
     rest = W, alpha, np.empty(n, np.int32), np.uint64(1), np.zeros(1, np.int8)
-    seen = descend(*rows, square, sign, np.array([0.5]), 1e-13, sweeps, *rest)
+    seen = coordinate_descent(*rows, square, sign, np.array([0.5]), 1e-13, sweeps, *rest)
     assert sweeps * n <= seen < (sweeps + 1) * n
 
 
 def test_as_many_sweeps_as_there_are_numbers_are_no_fewer():
     X, Y = rows_of(n_labels=3)
     found = [
-        train(one_vs_rest(3), X, Y, settings=Settings(max_sweeps=sweeps, tolerance=1e-3))
+        train_tree(
+            one_vs_rest_partition(3),
+            X,
+            Y,
+            settings=TrainingSettings(max_sweeps=sweeps, tolerance=1e-3),
+        )
         for sweeps in (1_000_000, sys.maxsize)
     ]
     assert the_same(*found)
@@ -143,7 +162,7 @@ def test_one_layer_equals_our_svm_on_rows_with_a_column_of_ones():
 
     X, Y = rows_of(n_labels=4, n_rows=150)
     X, Y = X[np.diff(Y.indptr) > 0], Y[np.diff(Y.indptr) > 0]
-    tree = train(one_vs_rest(4), X, Y, settings=Settings(cost=1.0, **EXACT))
+    tree = train_tree(one_vs_rest_partition(4), X, Y, settings=TrainingSettings(cost=1.0, **EXACT))
     weight, bias = dense(tree.layers[0], X.shape[1])
     ones = sparse.hstack([X, np.ones((X.shape[0], 1))]).tocsr()
     plain = {"ridge": 1 / X.shape[0], "standardize": False, "intercept": False}
@@ -156,9 +175,9 @@ def test_a_row_of_weight_two_is_two_rows(loss):
     X, Y = rows_of(n_labels=9)
     weight = np.random.default_rng(1).integers(0, 3, X.shape[0])
     twice = np.repeat(np.arange(X.shape[0]), weight)
-    settings = Settings(loss=loss, **EXACT)
-    one = train(one_vs_rest(9), X, Y, settings=settings, weight=weight.astype(float))
-    two = train(one_vs_rest(9), X[twice], Y[twice], settings=settings)
+    settings = TrainingSettings(loss=loss, **EXACT)
+    one = train_tree(one_vs_rest_partition(9), X, Y, settings=settings, weight=weight.astype(float))
+    two = train_tree(one_vs_rest_partition(9), X[twice], Y[twice], settings=settings)
     found, expected = (dense(tree.layers[0], X.shape[1])[0] for tree in (one, two))
     np.testing.assert_allclose(found, expected, atol=1e-8)
 
@@ -168,7 +187,7 @@ def test_the_weight_of_an_entry_is_the_cost_of_that_positive(loss):
     X, Y = rows_of(n_labels=3)
     Y.data = np.random.default_rng(2).uniform(0.5, 4, Y.nnz)
     seen = np.diff(Y.indptr) > 0
-    tree = train(one_vs_rest(3), X, Y, settings=Settings(loss=loss, **EXACT))
+    tree = train_tree(one_vs_rest_partition(3), X, Y, settings=TrainingSettings(loss=loss, **EXACT))
     weight, bias = dense(tree.layers[0], X.shape[1])
     given = Y[seen, 1].toarray().ravel()
     sign, cost = np.where(given > 0, 1.0, -1.0), np.where(given > 0, given, 1.0)
@@ -178,10 +197,12 @@ def test_the_weight_of_an_entry_is_the_cost_of_that_positive(loss):
 
 def test_a_node_is_trained_on_the_rows_that_reach_it_alone():
     X, Y = rows_of(n_labels=6)
-    halves = Partition(np.arange(6), (np.array([0, 6]), np.array([0, 3, 6]), np.arange(7)))
-    whole = train(halves, X, Y, settings=Settings(**EXACT))
+    halves = LabelPartition(np.arange(6), (np.array([0, 6]), np.array([0, 3, 6]), np.arange(7)))
+    whole = train_tree(halves, X, Y, settings=TrainingSettings(**EXACT))
     reach = np.asarray(Y[:, 3:].sum(axis=1)).ravel() > 0
-    alone = train(one_vs_rest(3), X[reach], Y[reach, 3:], settings=Settings(**EXACT))
+    alone = train_tree(
+        one_vs_rest_partition(3), X[reach], Y[reach, 3:], settings=TrainingSettings(**EXACT)
+    )
     found = dense(whole.layers[1], X.shape[1])[0][3:]
     np.testing.assert_allclose(found, dense(alone.layers[0], X.shape[1])[0], atol=1e-9)
 
@@ -189,7 +210,10 @@ def test_a_node_is_trained_on_the_rows_that_reach_it_alone():
 def test_weights_kept_are_those_above_the_threshold():
     X, Y = rows_of(n_labels=30)
     whole, pruned = (
-        train(one_vs_rest(30), X, Y, settings=Settings(threshold=t)).layers[0] for t in (0.0, 0.3)
+        train_tree(one_vs_rest_partition(30), X, Y, settings=TrainingSettings(threshold=t)).layers[
+            0
+        ]
+        for t in (0.0, 0.3)
     )
     every = dense(whole, X.shape[1])[0]
     np.testing.assert_array_equal(
@@ -199,8 +223,8 @@ def test_weights_kept_are_those_above_the_threshold():
 
 def test_features_rise_within_a_chunk_and_children_within_a_feature():
     X, Y = rows_of(n_labels=60)
-    partition = balanced(label_means(X, Y), arity=4, leaf=10)
-    for layer in train(partition, X, Y, settings=Settings()).layers:
+    partition = balanced_partition(label_means(X, Y), arity=4, leaf=10)
+    for layer in train_tree(partition, X, Y, settings=TrainingSettings()).layers:
         parent = np.repeat(np.arange(len(layer.chunks) - 1), np.diff(layer.chunks))
         row = np.repeat(np.arange(len(layer.feature)), np.diff(layer.entries))
         key = (parent[row] * X.shape[1] + layer.feature[row]) * 1000 + layer.child
@@ -211,9 +235,10 @@ def test_features_rise_within_a_chunk_and_children_within_a_feature():
 @pytest.mark.usefixtures("one_by_one")
 def test_any_number_of_threads_gives_the_same_bits(loss):
     X, Y = rows_of(n_labels=300, n_rows=1000)
-    partition = balanced(label_means(X, Y), arity=4, leaf=10)
+    partition = balanced_partition(label_means(X, Y), arity=4, leaf=10)
     one, three = (
-        train(partition, X, Y, settings=Settings(loss=loss), threads=threads) for threads in (1, 3)
+        train_tree(partition, X, Y, settings=TrainingSettings(loss=loss), threads=threads)
+        for threads in (1, 3)
     )
     assert the_same(one, three)
 
@@ -221,7 +246,7 @@ def test_any_number_of_threads_gives_the_same_bits(loss):
 def test_bundles_have_every_task_once_and_the_largest_first():
     work = [7, 0, 300_000, *[0] * 5000, 90_000, 150_000]
     tasks = [Task(0, node, 0, 2, 0, size) for node, size in enumerate(work)]
-    bundles = list(bundled(tasks))
+    bundles = list(bundle_tasks(tasks))
     assert sorted(task.node for some in bundles for task in some) == list(range(len(work)))
     assert [[task.work for task in some] for some in bundles[:2]] == [[300_000], [150_000, 90_000]]
     assert max(map(len, bundles)) <= 1000  # tasks without work too
@@ -230,16 +255,20 @@ def test_bundles_have_every_task_once_and_the_largest_first():
 @pytest.mark.usefixtures("one_by_one")
 def test_a_large_node_done_in_several_tasks_has_the_same_bits(monkeypatch):
     X, Y = rows_of(n_labels=100)
-    whole = train(one_vs_rest(100), X, Y, settings=Settings())
+    whole = train_tree(one_vs_rest_partition(100), X, Y, settings=TrainingSettings())
     monkeypatch.setattr("discriminant.extreme.model.tasks._LARGE", 1)
-    assert the_same(whole, train(one_vs_rest(100), X, Y, settings=Settings()))
+    assert the_same(
+        whole, train_tree(one_vs_rest_partition(100), X, Y, settings=TrainingSettings())
+    )
 
 
 def test_permuted_labels_have_permuted_classifiers():
     X, Y = rows_of(n_labels=80)
     to = np.random.default_rng(3).permutation(80)
     trees = [
-        train(balanced(label_means(X, some), leaf=10), X, some, settings=Settings())
+        train_tree(
+            balanced_partition(label_means(X, some), leaf=10), X, some, settings=TrainingSettings()
+        )
         for some in (Y, Y[:, to])
     ]
     assert the_same(*trees)
@@ -251,34 +280,39 @@ def test_rows_of_either_kind_of_number_give_the_same_tree(kind):
     single = X.astype(np.float32)
     double = sparse.csr_matrix(single.astype(np.float64))
     double.indptr, double.indices = double.indptr.astype(kind), double.indices.astype(kind)
-    one, two = (train(one_vs_rest(20), some, Y, settings=Settings()) for some in (single, double))
+    one, two = (
+        train_tree(one_vs_rest_partition(20), some, Y, settings=TrainingSettings())
+        for some in (single, double)
+    )
     assert the_same(one, two)
 
 
 def test_a_child_without_siblings_is_certain():
     X, Y = rows_of(n_labels=3)
-    uneven = Partition(np.arange(3), (np.array([0, 3]), np.array([0, 1, 3]), np.arange(4)))
-    layer = train(uneven, X, Y, settings=Settings()).layers[1]
+    uneven = LabelPartition(np.arange(3), (np.array([0, 3]), np.array([0, 1, 3]), np.arange(4)))
+    layer = train_tree(uneven, X, Y, settings=TrainingSettings()).layers[1]
     assert (layer.bias[0], layer.chunks[1] - layer.chunks[0]) == (np.inf, 0)
 
 
 def test_one_label_alone_is_certain():
     X, Y = rows_of(n_labels=1)
-    assert train(one_vs_rest(1), X, Y, settings=Settings()).layers[0].bias.tolist() == [np.inf]
+    assert train_tree(one_vs_rest_partition(1), X, Y, settings=TrainingSettings()).layers[
+        0
+    ].bias.tolist() == [np.inf]
 
 
 def test_labels_that_no_row_has_are_said_no_to():
     X, Y = rows_of(n_labels=4)
     none = sparse.csr_matrix((X.shape[0], 4))
-    halves = Partition(np.arange(8), (np.array([0, 8]), np.array([0, 4, 8]), np.arange(9)))
-    tree = train(halves, X, sparse.hstack([Y, none]).tocsr(), settings=Settings())
+    halves = LabelPartition(np.arange(8), (np.array([0, 8]), np.array([0, 4, 8]), np.arange(9)))
+    tree = train_tree(halves, X, sparse.hstack([Y, none]).tocsr(), settings=TrainingSettings())
     assert (tree.layers[0].bias[1] < 0, tree.layers[1].bias[4:].max()) == (True, -1)
 
 
 def test_a_row_without_features_is_learnt_by_the_bias():
     X = sparse.csr_matrix(np.zeros((4, 3)))
     Y = sparse.csr_matrix(np.array([[1, 0], [1, 0], [1, 0], [0, 1]], dtype=float))
-    tree = train(one_vs_rest(2), X, Y, settings=Settings(**EXACT))
+    tree = train_tree(one_vs_rest_partition(2), X, Y, settings=TrainingSettings(**EXACT))
     # minimise b^2 / 2 + 3 (1 - b)^2 + (1 + b)^2: b + 6 (b - 1) + 2 (b + 1) = 0
     assert tree.layers[0].bias[0] == pytest.approx(4 / 9, abs=1e-9)
 
@@ -286,8 +320,14 @@ def test_a_row_without_features_is_learnt_by_the_bias():
 def test_progress_ends_with_all_of_the_work_done():
     X, Y = rows_of(n_labels=100)
     told: list[tuple[int, int]] = []
-    partition = balanced(label_means(X, Y), arity=4, leaf=10)
-    train(partition, X, Y, settings=Settings(), progress=lambda done, of: told.append((done, of)))
+    partition = balanced_partition(label_means(X, Y), arity=4, leaf=10)
+    train_tree(
+        partition,
+        X,
+        Y,
+        settings=TrainingSettings(),
+        progress=lambda done, of: told.append((done, of)),
+    )
     assert told[-1][0] == told[-1][1] == max(done for done, _ in told)
 
 
@@ -296,23 +336,27 @@ def test_progress_ends_with_all_of_the_work_done():
 
 def test_a_tree_by_way_of_a_spool_has_the_same_bits(tmp_path):
     X, Y = rows_of(n_labels=100)
-    partition = balanced(label_means(X, Y), arity=4, leaf=10)
-    plain = train(partition, X, Y, settings=Settings())
-    assert the_same(plain, train(partition, X, Y, settings=Settings(), spool=tmp_path / "s"))
+    partition = balanced_partition(label_means(X, Y), arity=4, leaf=10)
+    plain = train_tree(partition, X, Y, settings=TrainingSettings())
+    assert the_same(
+        plain, train_tree(partition, X, Y, settings=TrainingSettings(), spool=tmp_path / "s")
+    )
 
 
 @pytest.mark.usefixtures("one_by_one")
 def test_training_stopped_at_any_part_goes_on_to_the_same_bits(tmp_path):
     X, Y = rows_of(n_labels=100)
-    partition = balanced(label_means(X, Y), arity=4, leaf=10)
-    plain, stops = train(partition, X, Y, settings=Settings()), 0
+    partition = balanced_partition(label_means(X, Y), arity=4, leaf=10)
+    plain, stops = train_tree(partition, X, Y, settings=TrainingSettings()), 0
 
     def stop(done: int, of: int) -> None:
         raise KeyboardInterrupt
 
     for _ in range(1000):
         try:
-            done = train(partition, X, Y, settings=Settings(), spool=tmp_path / "s", progress=stop)
+            done = train_tree(
+                partition, X, Y, settings=TrainingSettings(), spool=tmp_path / "s", progress=stop
+            )
             break
         except KeyboardInterrupt:
             stops += 1
@@ -324,32 +368,34 @@ def test_training_stopped_at_any_part_goes_on_to_the_same_bits(tmp_path):
 @pytest.mark.parametrize("cut", [1, 30, 100])
 def test_a_part_not_written_to_its_end_is_done_again(tmp_path, cut):
     X, Y = rows_of(n_labels=100)
-    settings, place = Settings(), tmp_path / "s"
-    partition = balanced(label_means(X, Y), arity=4, leaf=10)
+    settings, place = TrainingSettings(), tmp_path / "s"
+    partition = balanced_partition(label_means(X, Y), arity=4, leaf=10)
 
     def stop(done: int, of: int) -> None:
         if done > of / 2:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        train(partition, X, Y, settings=settings, spool=place, progress=stop, threads=1)
+        train_tree(partition, X, Y, settings=settings, spool=place, progress=stop, threads=1)
     (parts,) = place.glob("level-*.parts")
     parts.write_bytes(parts.read_bytes()[:-cut])
-    again = train(partition, X, Y, settings=settings, spool=place)
-    assert the_same(train(partition, X, Y, settings=settings), again)
+    again = train_tree(partition, X, Y, settings=settings, spool=place)
+    assert the_same(train_tree(partition, X, Y, settings=settings), again)
 
 
 def stopped(place):
     """A partition and rows, and a spool of them whose first levels are done."""
     X, Y = rows_of(n_labels=100)
-    partition = balanced(label_means(X, Y), arity=4, leaf=10)
+    partition = balanced_partition(label_means(X, Y), arity=4, leaf=10)
 
     def stop(done: int, of: int) -> None:
         if (place / "level-1").is_dir():
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        train(partition, X, Y, settings=Settings(), spool=place, progress=stop, threads=1)
+        train_tree(
+            partition, X, Y, settings=TrainingSettings(), spool=place, progress=stop, threads=1
+        )
     return partition, X, Y
 
 
@@ -370,10 +416,10 @@ def test_a_level_that_was_harmed_is_told_and_done_again_once_removed(tmp_path, h
     partition, X, Y = stopped(place)
     harm(place / "level-1" / name)
     with pytest.raises(CheckpointError, match=r"level-1 is damaged .*Remove it"):
-        train(partition, X, Y, settings=Settings(), spool=place)
+        train_tree(partition, X, Y, settings=TrainingSettings(), spool=place)
     shutil.rmtree(place / "level-1")
-    again = train(partition, X, Y, settings=Settings(), spool=place)
-    assert the_same(train(partition, X, Y, settings=Settings()), again)
+    again = train_tree(partition, X, Y, settings=TrainingSettings(), spool=place)
+    assert the_same(train_tree(partition, X, Y, settings=TrainingSettings()), again)
 
 
 def test_a_spool_killed_before_its_first_file_was_whole_is_begun_anew(tmp_path):
@@ -382,8 +428,8 @@ def test_a_spool_killed_before_its_first_file_was_whole_is_begun_anew(tmp_path):
     place.mkdir()
     (place / "lock").write_text("process 1 on there")
     (place / ".spool.json.0a1b2c3d").write_text('{"for')
-    found = train(one_vs_rest(20), X, Y, settings=Settings(), spool=place)
-    assert the_same(train(one_vs_rest(20), X, Y, settings=Settings()), found)
+    found = train_tree(one_vs_rest_partition(20), X, Y, settings=TrainingSettings(), spool=place)
+    assert the_same(train_tree(one_vs_rest_partition(20), X, Y, settings=TrainingSettings()), found)
 
 
 @pytest.mark.parametrize("content", ["[]", "5", "null", "[" * 100_000], ids=lambda text: text[:9])
@@ -393,7 +439,7 @@ def test_spool_of_other_content_is_damaged(tmp_path, name, content):
     partition, X, Y = stopped(place)
     (place / name).write_text(content)
     with pytest.raises(CheckpointError, match=r"is damaged .*Remove it"):
-        train(partition, X, Y, settings=Settings(), spool=place)
+        train_tree(partition, X, Y, settings=TrainingSettings(), spool=place)
 
 
 KILLED = """
@@ -419,42 +465,56 @@ def test_training_that_was_killed_goes_on_to_the_same_bits(tmp_path):
         process.stdout.readline()
         process.send_signal(signal.SIGKILL)
     X, Y = rows_of(n_labels=100)
-    partition = balanced(label_means(X, Y), arity=4, leaf=10)
+    partition = balanced_partition(label_means(X, Y), arity=4, leaf=10)
     begun = place.exists() and not (place / "level-3").exists()
-    again = train(partition, X, Y, settings=Settings(), spool=place)
-    assert (begun, the_same(train(partition, X, Y, settings=Settings()), again)) == (True, True)
+    again = train_tree(partition, X, Y, settings=TrainingSettings(), spool=place)
+    assert (begun, the_same(train_tree(partition, X, Y, settings=TrainingSettings()), again)) == (
+        True,
+        True,
+    )
 
 
 def test_two_processes_cannot_train_in_one_folder(tmp_path):
     place = tmp_path / "s"
     script = KILLED.format(tests=str(Path(__file__).parent), spool=str(place))
     X, Y = rows_of(n_labels=100)
-    partition = balanced(label_means(X, Y), arity=4, leaf=10)
+    partition = balanced_partition(label_means(X, Y), arity=4, leaf=10)
     with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         process.stdout.readline()
-        with pytest.raises(CheckpointError, match=rf"process {process.pid} on .* is using now"):
-            train(partition, X, Y, settings=Settings(), spool=place)
+        with pytest.raises(CheckpointError, match=rf"process {process.pid} on .* is at work now"):
+            train_tree(partition, X, Y, settings=TrainingSettings(), spool=place)
         process.send_signal(signal.SIGKILL)
-    again = train(partition, X, Y, settings=Settings(), spool=place)  # the lock died with its owner
-    assert the_same(train(partition, X, Y, settings=Settings()), again)
+    again = train_tree(
+        partition, X, Y, settings=TrainingSettings(), spool=place
+    )  # the lock died with its owner
+    assert the_same(train_tree(partition, X, Y, settings=TrainingSettings()), again)
 
 
 def test_two_threads_cannot_train_in_one_folder_either(tmp_path):
     X, Y = rows_of(n_labels=20)
 
     def told(done: int, of: int) -> None:
-        train(one_vs_rest(20), X, Y, settings=Settings(), spool=tmp_path / "s")
+        train_tree(
+            one_vs_rest_partition(20), X, Y, settings=TrainingSettings(), spool=tmp_path / "s"
+        )
 
     with pytest.raises(CheckpointError, match=f"process {os.getpid()} on"):
-        train(one_vs_rest(20), X, Y, settings=Settings(), spool=tmp_path / "s", progress=told)
+        train_tree(
+            one_vs_rest_partition(20),
+            X,
+            Y,
+            settings=TrainingSettings(),
+            spool=tmp_path / "s",
+            progress=told,
+        )
 
 
 def test_a_process_killed_before_it_wrote_anything_is_no_hindrance(tmp_path):
     (tmp_path / "lock").write_text("process 1 on a machine long gone")
     X, Y = rows_of(n_labels=20)
-    tree = train(one_vs_rest(20), X, Y, settings=Settings(), spool=tmp_path)
-    assert the_same(train(one_vs_rest(20), X, Y, settings=Settings()), tree)
+    tree = train_tree(one_vs_rest_partition(20), X, Y, settings=TrainingSettings(), spool=tmp_path)
+    assert the_same(train_tree(one_vs_rest_partition(20), X, Y, settings=TrainingSettings()), tree)
 
 
 @pytest.mark.parametrize(
@@ -468,17 +528,23 @@ def test_a_process_killed_before_it_wrote_anything_is_no_hindrance(tmp_path):
 )
 def test_a_spool_of_other_work_is_refused(tmp_path, change, word):
     X, Y = rows_of(n_labels=20)
-    train(one_vs_rest(20), X, Y, settings=Settings(), spool=tmp_path / "s")
+    train_tree(one_vs_rest_partition(20), X, Y, settings=TrainingSettings(), spool=tmp_path / "s")
     X, Y = X * change.pop("rows", 1.0), Y * change.pop("labels", 1.0)
     with pytest.raises(CheckpointError, match=word):
-        train(one_vs_rest(20), X, Y, settings=Settings(**change), spool=tmp_path / "s")
+        train_tree(
+            one_vs_rest_partition(20),
+            X,
+            Y,
+            settings=TrainingSettings(**change),
+            spool=tmp_path / "s",
+        )
 
 
 def test_a_folder_of_other_files_is_refused_and_left_alone(tmp_path):
     (tmp_path / "letter.txt").write_text("dear")
     X, Y = rows_of(n_labels=20)
-    with pytest.raises(CheckpointError, match="not a checkpoint"):
-        train(one_vs_rest(20), X, Y, settings=Settings(), spool=tmp_path)
+    with pytest.raises(CheckpointError, match="no checkpoint"):
+        train_tree(one_vs_rest_partition(20), X, Y, settings=TrainingSettings(), spool=tmp_path)
     assert os.listdir(tmp_path) == ["letter.txt"]
 
 
@@ -486,7 +552,7 @@ def refused(place: Path) -> str:
     """What is said of a folder that training cannot keep its parts in."""
     X, Y = rows_of(n_labels=20)
     with pytest.raises(CheckpointError) as caught:
-        train(one_vs_rest(20), X, Y, settings=Settings(), spool=place)
+        train_tree(one_vs_rest_partition(20), X, Y, settings=TrainingSettings(), spool=place)
     return str(caught.value)
 
 
@@ -514,17 +580,15 @@ def test_a_folder_that_one_may_not_write_to_is_told_too(tmp_path, monkeypatch, s
 def test_a_disk_that_is_full_is_told_and_what_was_kept_stays(tmp_path):
     place, kind = tmp_path / "s", np.dtype(np.float32)
     none, child = np.zeros(0, np.int32), np.zeros(0, np.uint16)
-    part = Part(none, none, child, np.zeros(0, np.float32), np.zeros(2, np.float32))
-    told = pytest.raises(
-        CheckpointError, match=f"{place} .*: No space left.* stay there, and the same"
-    )
-    with told, closing(Spool(place, kind, {})) as spool:
-        spool.done(1)
-        spool.keep(Task(1, 0, 0, 2, 0, 5), part)
+    part = ChunkPart(none, none, child, np.zeros(0, np.float32), np.zeros(2, np.float32))
+    told = pytest.raises(CheckpointError, match=f"{place} .*: No space left.* stays, and the same")
+    with told, closing(DiskStore(place, kind, {})) as spool:
+        spool.finished_parts(1)
+        spool.add_part(Task(1, 0, 0, 2, 0, 5), part)
         spool.file = Path("/dev/full").open("r+b")  # noqa: SIM115 -- its close fails as well
-        spool.keep(Task(1, 1, 2, 4, 0, 5), part)
-    with closing(Spool(place, kind, {})) as again:  # the lock was let go
-        assert again.done(1) == {(0, 0)}
+        spool.add_part(Task(1, 1, 2, 4, 0, 5), part)
+    with closing(DiskStore(place, kind, {})) as again:  # the lock was let go
+        assert again.finished_parts(1) == {(0, 0)}
 
 
 @pytest.fixture
@@ -538,17 +602,17 @@ def heeding():
 @pytest.mark.usefixtures("heeding")
 def test_an_interrupt_does_not_wait_for_a_large_node_to_end():
     X, Y = rows_of(n_labels=8, n_rows=2000)
-    endless = Settings(precision="float64", tolerance=0.0, max_sweeps=2**40)
+    endless = TrainingSettings(precision="float64", tolerance=0.0, max_sweeps=2**40)
     threading.Timer(0.5, os.kill, [os.getpid(), signal.SIGINT]).start()
     with pytest.raises(KeyboardInterrupt):
-        train(one_vs_rest(8), X, Y, settings=endless, threads=1)
+        train_tree(one_vs_rest_partition(8), X, Y, settings=endless, threads=1)
 
 
 def test_a_few_nodes_tell_how_large_the_tree_will_be():
     X, Y = rows_of(n_labels=2000, n_rows=4000)
-    partition = balanced(label_means(X, Y), arity=8, leaf=10)
-    told = estimate(partition, X, Y, settings=Settings(), share=0.2)
-    tree = train(partition, X, Y, settings=Settings())
+    partition = balanced_partition(label_means(X, Y), arity=8, leaf=10)
+    told = estimate_tree(partition, X, Y, settings=TrainingSettings(), share=0.2)
+    tree = train_tree(partition, X, Y, settings=TrainingSettings())
     size = sum(getattr(layer, name).nbytes for layer in tree.layers for name in layer.__slots__)
     assert told.size == pytest.approx(size, rel=0.15)
 
@@ -558,6 +622,10 @@ def test_a_first_row_that_counts_nothing_is_no_fault():
     weight = np.ones(X.shape[0])
     weight[0] = 0
     with np.errstate(all="raise"):
-        left_out = train(one_vs_rest(10), X, Y, settings=Settings(), weight=weight)
-    without = train(one_vs_rest(10), X[1:], Y[1:], settings=Settings(), weight=weight[1:])
+        left_out = train_tree(
+            one_vs_rest_partition(10), X, Y, settings=TrainingSettings(), weight=weight
+        )
+    without = train_tree(
+        one_vs_rest_partition(10), X[1:], Y[1:], settings=TrainingSettings(), weight=weight[1:]
+    )
     assert the_same(left_out, without)

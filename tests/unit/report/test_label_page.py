@@ -10,7 +10,7 @@ import pytest
 from scipy import sparse
 
 import discriminant as dd
-from discriminant.extreme.files import assessed_labels
+from discriminant.extreme.files import assess_file
 from discriminant.extreme.report import label_page_facts, labels_to_markdown, render_labels
 from tests.unit.report.looks import beyond_paper, overflow, smallest_text
 from tests.unit.report.samples import CORPUS
@@ -37,7 +37,7 @@ def measured(tree="balanced"):
     model = dd.LabelTree(tree=tree, trees=2, arity=4, leaf=8).fit(X[:600], Y[:600])
     with tempfile.TemporaryDirectory() as folder:
         dd.write_xmc(f"{folder}/test.txt", X[600:], Y[600:])
-        found = assessed_labels(model, f"{folder}/test.txt")
+        found = assess_file(model, f"{folder}/test.txt")
     more = {"seconds": {"reading": 0.1, "training": 2.0}, "file": "labels.model"}
     return label_page_facts(model, source="train.txt", measured=found, test="test.txt", **more)
 

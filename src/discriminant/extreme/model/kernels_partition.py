@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from discriminant.extreme.model.kernels_train import scrambled
-from discriminant.numba_cache import fastmath_njit
+from discriminant.extreme.model.kernels_train import xorshift
+from discriminant.numba_cache import reordered
 
 
-@fastmath_njit
-def ranked(values: Any, rank: Any) -> Any:
+@reordered
+def select_rank(values: Any, rank: Any) -> Any:
     """The value at a rank, from 0, of values that are moved about (Hoare's selection)."""
     low, high = 0, len(values) - 1
     while low < high:
@@ -35,8 +35,8 @@ def ranked(values: Any, rank: Any) -> Any:
     return values[rank]
 
 
-@fastmath_njit
-def divided(
+@reordered
+def bisect_labels(
     starts: Any,
     places: Any,
     values: Any,
@@ -59,9 +59,9 @@ def divided(
     for j in range(n):
         side[j], was[j] = -1, labels[j]
     long = np.ones(2)
-    state = scrambled(scrambled(np.uint64(seed)))
+    state = xorshift(xorshift(np.uint64(seed)))
     one = np.int64(state % np.uint64(n))
-    state = scrambled(state)
+    state = xorshift(state)
     two = (one + 1 + np.int64(state % np.uint64(n - 1))) % n
     for c in range(2):
         label = labels[one if c == 0 else two]
@@ -78,7 +78,7 @@ def divided(
                 s1 += centre[places[p], 1] * values[p]
             score[j] = s1 * r1 - s0 * r0
             moving[j] = score[j]
-        border = ranked(moving, first - 1)
+        border = select_rank(moving, first - 1)
         equal = first
         for j in range(n):
             equal -= score[j] < border
@@ -128,8 +128,8 @@ def divided(
     return done
 
 
-@fastmath_njit
-def nearest(
+@reordered
+def assign_nearest(
     starts: Any,
     places: Any,
     values: Any,
@@ -161,8 +161,8 @@ def nearest(
         code[j], score[j] = best, alike[best]
 
 
-@fastmath_njit
-def centred(
+@reordered
+def update_centres(
     starts: Any, places: Any, values: Any, labels: Any, code: Any, local_of: Any, centre: Any
 ) -> None:
     """Fill centre (features, k) with the sums of the labels of each code, of length one."""

@@ -46,20 +46,20 @@ import numpy as np
 
 from discriminant.extreme.model.kernels_simd import (
     add_bits,
-    fetched,
-    filled as filled_up,
-    is_full,
+    as_real,
+    densify as filled_up,
+    expand_children as spread_out,
+    is_dense,
     pointer,
-    real,
-    spread as spread_out,
+    prefetch,
 )
 from discriminant.numba_cache import cached_njit, inline_njit
 
 _FAR = 1e12  # a margin as bad as can be: its cube is a number yet, and so is what overflowed
 
 
-@inline_njit
-def keep(
+@within
+def push_children(
     i: int,
     path: float,
     margin: Any,
@@ -91,16 +91,16 @@ def keep(
         name = label_of[first + c] if len(label_of) else first + c
         if length < most:
             length += 1
-            rise(found, scores, i, length - 1, name, score)
+            sift_up(found, scores, i, length - 1, name, score)
         elif score > least or (score == least and name < found[i, 0]):
-            sink(found, scores, i, length, name, score)
+            sift_down(found, scores, i, length, name, score)
         if length == most:
             least = scores[i, 0]
     lengths[i] = length
 
 
-@cached_njit
-def rise(found: Any, scores: Any, i: int, at: int, name: int, score: float) -> None:
+@compiled
+def sift_up(found: Any, scores: Any, i: int, at: int, name: int, score: float) -> None:
     """Put a new one at the end of the heap of row i, whose root is the worst."""
     while at > 0:
         above = (at - 1) >> 1
@@ -111,8 +111,8 @@ def rise(found: Any, scores: Any, i: int, at: int, name: int, score: float) -> N
     found[i, at], scores[i, at] = name, score
 
 
-@cached_njit
-def sink(found: Any, scores: Any, i: int, length: int, name: int, score: float) -> None:
+@compiled
+def sift_down(found: Any, scores: Any, i: int, length: int, name: int, score: float) -> None:
     """Put a new one in the place of the root."""
     at, below = 0, 1
     while below < length:
@@ -129,17 +129,17 @@ def sink(found: Any, scores: Any, i: int, length: int, name: int, score: float) 
     found[i, at], scores[i, at] = name, score
 
 
-@cached_njit
-def sort(found: Any, scores: Any, i: int, length: int) -> None:
+@compiled
+def sort_heap(found: Any, scores: Any, i: int, length: int) -> None:
     """From a heap to a list, best first."""
     for last in range(length - 1, 0, -1):
         name, score = found[i, last], scores[i, last]
         found[i, last], scores[i, last] = found[i, 0], scores[i, 0]
-        sink(found, scores, i, last, name, score)
+        sift_down(found, scores, i, last, name, score)
 
 
-@cached_njit
-def merge(names: Any, paths: Any, lengths: Any, labels: int, codes: Any, scores: Any) -> None:
+@compiled
+def merge_trees(names: Any, paths: Any, lengths: Any, labels: int, codes: Any, scores: Any) -> None:
     """The best of several trees: a label's score is the log of the mean of exp(its path scores).
 
     Beyond the last, codes are -1 and scores -inf.
@@ -181,17 +181,17 @@ def merge(names: Any, paths: Any, lengths: Any, labels: int, codes: Any, scores:
             if not quick:
                 place[name] = 0
             if length < codes.shape[1]:
-                rise(codes, scores, i, length, name, score)
+                sift_up(codes, scores, i, length, name, score)
                 length += 1
             elif score > scores[i, 0] or (score == scores[i, 0] and name < codes[i, 0]):
-                sink(codes, scores, i, length, name, score)
-        sort(codes, scores, i, length)
+                sift_down(codes, scores, i, length, name, score)
+        sort_heap(codes, scores, i, length)
         for j in range(length, codes.shape[1]):
             codes[i, j], scores[i, j] = -1, -np.inf
 
 
-@inline_njit
-def visit(
+@within
+def score_children(
     i: int,
     node: int,
     path: float,
@@ -230,7 +230,7 @@ def visit(
     else:
         each = (last - first + 7) >> 3
         _sum_bits(rows, layer, layer.marks[node], each, margin)
-    keep(i, path, margin, first, last, layer.label_of, hinge, found, scores, lengths)
+    push_children(i, path, margin, first, last, layer.label_of, hinge, found, scores, lengths)
 
 
 @inline_njit
@@ -245,7 +245,7 @@ def _sum(rows: Any, layer: Any, child: Any, before: int, margin: Any) -> None:
             first = begins[r >> 5] + beyond[r] - before
             last = begins[(r + 1) >> 5] + beyond[r + 1] - before
             for e in range(first, last):
-                margin[child[e]] += x * real(weight[e])
+                margin[child[e]] += x * as_real(weight[e])
 
 
 @inline_njit
@@ -273,8 +273,8 @@ def _sum_filled(rows: Any, filled: Any, children: int, margin: Any) -> None:
                 margin[c] += x * weight[c]
 
 
-@inline_njit
-def halved(
+@within
+def bisect_features(
     features: Any, begin: int, end: int, nodes: Any, layer: Any, spots: Any, left: Any
 ) -> None:
     """Where the features of a row are in the chunks of some nodes, -1 where they are not.
@@ -302,30 +302,30 @@ def halved(
                 spots[q, p] = -1
 
 
-@inline_njit
-def ask(count: int, nodes: Any, layer: Any, spots: Any) -> None:
+@within
+def prefetch_entries(count: int, nodes: Any, layer: Any, spots: Any) -> None:
     """Ask for what the sums of a row need, of some nodes: where entries begin, then these."""
     for q in range(len(nodes)):
         node = nodes[q]
         low, first, last = layer.chunks[node], layer.children[node], layer.children[node + 1]
         each = (last - first + 7) >> 3
         for c in range(first, last, 16):
-            fetched(layer.bias, c)
+            prefetch(layer.bias, c)
         for p in range(count):
             r = spots[q, p]
             if r >= 0:
-                fetched(layer.beyond, r)
-                fetched(layer.begins, r >> 5)
+                prefetch(layer.beyond, r)
+                prefetch(layer.begins, r >> 5)
                 if layer.listed == 0:
-                    fetched(layer.places, layer.marks[node] + (r - low) * each)
+                    prefetch(layer.places, layer.marks[node] + (r - low) * each)
     for q in range(len(nodes)):
         for p in range(count):
             r = spots[q, p]
             if r >= 0:
                 e = layer.begins[r >> 5] + layer.beyond[r]
-                fetched(layer.weight, e)
+                prefetch(layer.weight, e)
                 if layer.listed:
-                    fetched(layer.places, e * layer.listed)
+                    prefetch(layer.places, e * layer.listed)
 
 
 carray: Any = cast(Any, numba).carray
@@ -334,7 +334,7 @@ _TOGETHER = 16  # nodes of such a row whose chunks are looked through at once; o
 _ROOM = 1 << 18  # places that are found at once
 
 
-class Held(NamedTuple):
+class LayerArrays(NamedTuple):
     """A layer as the loops see it; children that are listed, in the first two sizes, or as bits."""
 
     children: Any
@@ -402,7 +402,7 @@ def search(
                 found, path, length,
             )  # fmt: skip
             nodes, reached, counts = found, path, length
-    merge(names, paths, lengths, labels, codes, scores)
+    merge_trees(names, paths, lengths, labels, codes, scores)
 
 
 @cached_njit
@@ -411,7 +411,7 @@ def _held(row: Any, kinds: Any) -> Any:
     parents, rows, places, entries, nodes, labels = row[0], row[1], row[2], row[3], row[4], row[5]
     listed, marked, widest = row[6], row[7], row[8]
     feature, beyond, weight, bias = kinds
-    return Held(
+    return LayerArrays(
         carray(pointer(row[9]), parents + 1, np.int64),
         carray(pointer(row[10]), parents + 1, np.int64),
         carray(pointer(row[11]), rows, feature.dtype),
@@ -456,7 +456,7 @@ def _descend(
     else:
         _node_by_node(*given, width, spots, found, scores, lengths)
     for i in range(rows):
-        sort(found, scores, i, lengths[i])
+        sort_heap(found, scores, i, lengths[i])
 
 
 @cached_njit
@@ -485,12 +485,12 @@ def _row_by_row(
             while last > first and _passed(i, paths[i, last - 1], found, scores, lengths):
                 last -= 1
             some = nodes[i, first:last]
-            halved(features, begin, end, some, layer, spots, left)
-            ask(end - begin, some, layer, spots)
+            bisect_features(features, begin, end, some, layer, spots, left)
+            prefetch_entries(end - begin, some, layer, spots)
             for t in range(first, last):
                 if _passed(i, paths[i, t], found, scores, lengths):
                     break
-                visit(
+                score_children(
                     i, nodes[i, t], paths[i, t], begin, end, values, layer, hinge, False, False,
                     spots[t - first], none, nothing, margin, found, scores, lengths,
                 )  # fmt: skip
@@ -531,7 +531,7 @@ def _node_by_node(
         mapped = pairs * mean * 4 > high - low
         for r in range(low, high if mapped else low):
             ways[feature[r]] = r + 1
-        full = mapped and is_full(node, layer)
+        full = mapped and is_dense(node, layer)
         if full:
             filled = filled_up(node, layer, filled)
         elif mapped and layer.listed == 0 and layer.widest <= 256:
@@ -545,8 +545,8 @@ def _node_by_node(
                 for p in range(begin, end):
                     spots[0, p - begin] = np.int64(ways[features[p]]) - 1
             else:
-                halved(features, begin, end, nodes[i, t : t + 1], layer, spots, left)
-            visit(
+                bisect_features(features, begin, end, nodes[i, t : t + 1], layer, spots, left)
+            score_children(
                 i, node, paths[i, t], begin, end, values, layer, hinge, mapped, full,
                 spots[0], spread, filled, margin, found, scores, lengths,
             )  # fmt: skip

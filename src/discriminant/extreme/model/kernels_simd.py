@@ -32,17 +32,17 @@ _FULL = 4  # as many times its weights, at most, are the numbers of such a chunk
 _HALF = np.float32(2.0**112)  # what the exponents of half and single precision differ by
 
 
-def native(made: F) -> F:
+def llvm_intrinsic(made: F) -> F:
     """An instruction that Python has no word for."""
     return cast(F, intrinsic(made))
 
 
-def real(weight: Any) -> Any:
+def as_real(weight: Any) -> Any:
     """A weight as a number; half precision comes as its 16 bits, which Numba cannot read."""
     return weight
 
 
-@overload(real)
+@overload(as_real)
 def _real(weight: Any) -> Any:
     if isinstance(weight, numba.types.Integer):
         return _half
@@ -59,7 +59,7 @@ def _half(weight: Any) -> Any:
     return -size if bits & np.uint32(0x8000) else size
 
 
-@native
+@llvm_intrinsic
 def pointer(context: Any, address: Any = None) -> Any:
     """An address as a pointer."""
 
@@ -69,8 +69,8 @@ def pointer(context: Any, address: Any = None) -> Any:
     return types.voidptr(address), made
 
 
-@native
-def lowest(context: Any, bits: Any = None) -> Any:
+@llvm_intrinsic
+def lowest_bit(context: Any, bits: Any = None) -> Any:
     """Which is the lowest bit that is set, of one or more."""
 
     def made(_: Any, builder: Any, __: Any, given: Any) -> Any:
@@ -79,8 +79,8 @@ def lowest(context: Any, bits: Any = None) -> Any:
     return bits(bits), made
 
 
-@cached_njit
-def spread(node: int, layer: Any, spread: Any) -> Any:
+@compiled
+def expand_children(node: int, layer: Any, spread: Any) -> Any:
     """The children of a chunk's entries, from their bits, in `spread` or a larger array."""
     low, high = layer.chunks[node], layer.chunks[node + 1]
     each = (layer.children[node + 1] - layer.children[node] + 7) >> 3
@@ -92,15 +92,15 @@ def spread(node: int, layer: Any, spread: Any) -> Any:
         for byte in range(each):
             bits = np.uint64(layer.places[at + byte])
             while bits != np.uint64(0):
-                spread[e] = 8 * byte + np.int64(lowest(bits))
+                spread[e] = 8 * byte + np.int64(lowest_bit(bits))
                 e += 1
                 bits &= bits - np.uint64(1)
         at += each
     return spread
 
 
-@cached_njit
-def is_full(node: int, layer: Any) -> Any:
+@compiled
+def is_dense(node: int, layer: Any) -> Any:
     """Whether the rows of a chunk have so many weights that zeros for the others are worth it."""
     low, high = layer.chunks[node], layer.chunks[node + 1]
     cells = (high - low) * (layer.children[node + 1] - layer.children[node])
@@ -109,8 +109,8 @@ def is_full(node: int, layer: Any) -> Any:
     return cells <= _FILLED and cells <= _FULL * (end - begin)
 
 
-@cached_njit
-def filled(node: int, layer: Any, filled: Any) -> Any:
+@compiled
+def densify(node: int, layer: Any, filled: Any) -> Any:
     """The weights of a chunk, zeros where there are none, in `filled` or a larger array."""
     low, high = layer.chunks[node], layer.chunks[node + 1]
     children = layer.children[node + 1] - layer.children[node]
@@ -126,7 +126,7 @@ def filled(node: int, layer: Any, filled: Any) -> Any:
             at = layer.marks[node] + (r - low) * each
             add_bits(first, 1.0, layer.weight, layer.places, at, each, margin)
         for e in range(first, last if layer.listed else first):
-            margin[_child(e, layer)] = real(layer.weight[e])
+            margin[_child(e, layer)] = as_real(layer.weight[e])
     return filled
 
 
@@ -148,18 +148,18 @@ def add_bits(e: int, x: float, weight: Any, places: Any, bits: int, each: int, m
         for b in range(min(each - first, 8)):
             word |= np.uint64(places[bits + first + b]) << np.uint64(8 * b)
         while word != np.uint64(0):
-            margin[8 * first + np.int64(lowest(word))] += x * real(weight[e])
+            margin[8 * first + np.int64(lowest_bit(word))] += x * as_real(weight[e])
             e += 1
             word &= word - np.uint64(1)
 
 
 cgutils: Any = _cgutils  # it does not say its types
 _CONTRACT = ("contract",)  # a product and a sum may be one instruction
-MOVED, PULLED = 1, 2  # what `stepped` tells
+MOVED, ACTIVE = 1, 2  # what `stepped` tells
 
 
-@native
-def summed(
+@llvm_intrinsic
+def row_scores(
     context: Any,
     places: Any = None,
     values: Any = None,
@@ -194,8 +194,8 @@ def summed(
     return types.void(places, values, P, types.intp, types.intp, out), made
 
 
-@native
-def added(
+@llvm_intrinsic
+def add_scaled_row(
     context: Any,
     places: Any = None,
     values: Any = None,
@@ -224,8 +224,8 @@ def added(
     return types.void(places, values, W, types.intp, types.intp, step), made
 
 
-@native
-def stepped(
+@llvm_intrinsic
+def dual_step(
     context: Any,
     sign: Any = None,
     alpha: Any = None,
@@ -271,14 +271,14 @@ def stepped(
         lanes.put(new, dual)
         lanes.put(move, moves)
         moved = lanes.beyond(move, given[5], MOVED)
-        return builder.or_(moved, lanes.beyond(pulled, given[6], PULLED))
+        return builder.or_(moved, lanes.beyond(pulled, given[6], ACTIVE))
 
     given = sign, alpha, half, types.intp, alpha.dtype, alpha.dtype, alpha.dtype, step, bounds
     return types.int64(*given), made
 
 
-@native
-def above(context: Any, W: Any = None, row: Any = None, threshold: Any = None) -> Any:
+@llvm_intrinsic
+def lanes_above(context: Any, W: Any = None, row: Any = None, threshold: Any = None) -> Any:
     """The lanes of a row of W (features + 1, 8) beyond the threshold, whatever their sign: bits."""
 
     def made(context: Any, builder: Any, sig: Any, given: Any) -> Any:
@@ -289,8 +289,8 @@ def above(context: Any, W: Any = None, row: Any = None, threshold: Any = None) -
     return types.uint64(W, types.intp, W.dtype), made
 
 
-@native
-def fetched(context: Any, rows: Any = None, at: Any = None) -> Any:
+@llvm_intrinsic
+def prefetch(context: Any, rows: Any = None, at: Any = None) -> Any:
     """Ask for row `at` of an array, or its number, to be in the cache soon; nothing else."""
 
     def made(context: Any, builder: Any, sig: Any, given: Any) -> Any:

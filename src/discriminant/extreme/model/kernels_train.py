@@ -40,28 +40,30 @@ from typing import Any
 import numpy as np
 
 from discriminant.extreme.model.kernels_simd import (
+    ACTIVE,
     MOVED,
-    PULLED,
-    above,
-    added,
-    fetched,
-    lowest,
-    stepped,
-    summed,
+    add_scaled_row,
+    dual_step,
+    lanes_above,
+    lowest_bit,
+    prefetch,
+    row_scores,
 )
 from discriminant.extreme.model.tasks import BLOCK
 from discriminant.numba_cache import cached_njit, fastmath_njit, inline_njit
 
 
-@fastmath_njit
-def scored(starts: Any, places: Any, values: Any, P: Any, out: Any) -> None:
+@reordered
+def block_scores(starts: Any, places: Any, values: Any, P: Any, out: Any) -> None:
     """out (rows, 8) = x.P + the bias of P (features + 1, 8)."""
     for i in range(len(out)):
-        summed(places, values, P, starts[i], starts[i + 1], out[i])
+        row_scores(places, values, P, starts[i], starts[i + 1], out[i])
 
 
-@fastmath_njit
-def pulled(starts: Any, places: Any, values: Any, R: Any, scale: Any, P: Any, out: Any) -> None:
+@reordered
+def add_transposed(
+    starts: Any, places: Any, values: Any, R: Any, scale: Any, P: Any, out: Any
+) -> None:
     """out (features + 1, 8) = P + X'(scale R), with R and scale (rows, 8)."""
     for j in range(len(out)):
         for k in range(BLOCK):
@@ -70,11 +72,11 @@ def pulled(starts: Any, places: Any, values: Any, R: Any, scale: Any, P: Any, ou
     for i in range(len(R)):
         for k in range(BLOCK):
             pull[k] = R[i, k] * scale[i, k]
-        added(places, values, out, starts[i], starts[i + 1], pull)
+        add_scaled_row(places, values, out, starts[i], starts[i + 1], pull)
 
 
-@fastmath_njit
-def along(P: Any, Q: Any, total: Any) -> None:
+@reordered
+def lane_dots(P: Any, Q: Any, total: Any) -> None:
     """total (8,) = P.Q of each child, summed in float64."""
     for k in range(BLOCK):
         total[k] = 0.0
@@ -83,8 +85,8 @@ def along(P: Any, Q: Any, total: Any) -> None:
             total[k] += np.float64(P[j, k]) * np.float64(Q[j, k])
 
 
-@fastmath_njit
-def loss_of(margin: Any) -> Any:
+@reordered
+def logistic_loss(margin: Any) -> Any:
     """log(1 + exp(-m)), without overflow."""
     if margin > 0:
         return np.log1p(np.exp(-margin))
@@ -123,8 +125,8 @@ def newton(
                 miss = kind.type(1) / (kind.type(1) + np.exp(t * score[i, k]))
                 move[i, k] = -c * t * miss
                 curve[i, k] = c * miss * (kind.type(1) - miss)
-        pulled(starts, places, values, move, one, W, slope)
-        along(slope, slope, steep)
+        add_transposed(starts, places, values, move, one, W, slope)
+        lane_dots(slope, slope, steep)
         if step == 0:
             for k in range(BLOCK):
                 positive = 0
@@ -151,9 +153,9 @@ def newton(
                 active += steep[k] > goal[k] and was[k] > near * near * steep[k]
             if active == 0:
                 break
-            scored(starts, places, values, turn, move)
-            pulled(starts, places, values, move, curve, turn, image)
-            along(turn, image, bent)
+            block_scores(starts, places, values, turn, move)
+            add_transposed(starts, places, values, move, curve, turn, image)
+            lane_dots(turn, image, bent)
             for k in range(BLOCK):
                 near = min(0.1, np.sqrt(steep[k]) / (1.0 + np.sqrt(steep[k])))
                 runs = steep[k] > goal[k] and was[k] > near * near * steep[k]
@@ -162,16 +164,16 @@ def newton(
                 for k in range(BLOCK):
                     way[j, k] += kind.type(length[k]) * turn[j, k]
                     rest[j, k] -= kind.type(length[k]) * image[j, k]
-            along(rest, rest, now)
+            lane_dots(rest, rest, now)
             for k in range(BLOCK):
                 bent[k] = now[k] / was[k] if length[k] > 0 else 0.0
                 was[k] = now[k] if length[k] > 0 else was[k]
             for j in range(len(W)):
                 for k in range(BLOCK):
                     turn[j, k] = rest[j, k] + kind.type(bent[k]) * turn[j, k]
-        scored(starts, places, values, way, move)
-        searched(score, move, sign, half, W, slope, way, length)
-        along(slope, way, bent)
+        block_scores(starts, places, values, way, move)
+        line_search(score, move, sign, half, W, slope, way, length)
+        lane_dots(slope, way, bent)
         going = 0
         for k in range(BLOCK):
             going += -bent[k] > still and length[k] > 0
@@ -186,15 +188,15 @@ def newton(
     return int(most)
 
 
-@fastmath_njit
-def searched(
+@reordered
+def line_search(
     score: Any, move: Any, sign: Any, half: Any, W: Any, slope: Any, way: Any, length: Any
 ) -> None:
     """length (8,) of each child's step: 1, 1/2, 1/4, .. until the objective falls enough."""
     down, cross, square = np.empty(BLOCK), np.empty(BLOCK), np.empty(BLOCK)
-    along(slope, way, down)
-    along(W, way, cross)
-    along(way, way, square)
+    lane_dots(slope, way, down)
+    lane_dots(W, way, cross)
+    lane_dots(way, way, square)
     for k in range(BLOCK):
         length[k] = 0.0
         if down[k] < 0:
@@ -207,40 +209,40 @@ def searched(
                     lean = half[i, k] if half.ndim == 2 else half[0]
                     old = t * np.float64(score[i, k])
                     new = old + trial * t * np.float64(move[i, k])
-                    fell += 0.5 / lean * (loss_of(new) - loss_of(old))
+                    fell += 0.5 / lean * (logistic_loss(new) - logistic_loss(old))
                 if fell <= 1e-4 * trial * down[k]:
                     length[k] = trial
                     break
 
 
-SOUND, POINTERS, SHORT, COLUMNS, NUMBERS = 0, 1, 2, 3, 4  # what may be wrong
+VALID, BAD_POINTERS, TOO_SHORT, BAD_COLUMNS, NOT_FINITE = 0, 1, 2, 3, 4  # what may be wrong
 
 
-@cached_njit
-def fault_of(starts: Any, places: Any, values: Any, size: int, n: int, width: int) -> int:
+@compiled
+def check_csr(starts: Any, places: Any, values: Any, size: int, n: int, width: int) -> int:
     """What is wrong with (n, width) rows of `size` values, of which some may be looked at."""
     if len(starts) != n + 1 or starts[0] != 0:
-        return POINTERS
+        return BAD_POINTERS
     for i in range(n):
         if starts[i + 1] < starts[i]:
-            return POINTERS
+            return BAD_POINTERS
     if starts[n] > len(places) or starts[n] > size:
-        return SHORT
+        return TOO_SHORT
     for place in places[: starts[n]]:
         if place < 0 or place >= width:
-            return COLUMNS
+            return BAD_COLUMNS
     for value in values[: starts[n]]:
         if not np.isfinite(value):
-            return NUMBERS
-    return SOUND
+            return NOT_FINITE
+    return VALID
 
 
 _NEAR = 1 << 15  # bytes of weights that the first cache holds
 _LATER, _SOON = 8, 3  # rows ahead whose entries, and whose weights, are asked for
 
 
-@fastmath_njit
-def scrambled(state: Any) -> Any:
+@reordered
+def xorshift(state: Any) -> Any:
     """The next of a row of 64-bit numbers that look random (Marsaglia's xorshift)."""
     state ^= state << np.uint64(13)
     state ^= state >> np.uint64(7)
@@ -248,8 +250,8 @@ def scrambled(state: Any) -> Any:
     return state
 
 
-@fastmath_njit
-def descend(
+@reordered
+def coordinate_descent(
     starts: Any,
     places: Any,
     values: Any,
@@ -280,7 +282,7 @@ def descend(
             break
         bounds[0], bounds[1] = -np.inf, np.inf
         for s in range(m - 1, 0, -1):
-            state = scrambled(state)
+            state = xorshift(state)
             other = np.int64(((state >> np.uint64(32)) * np.uint64(s + 1)) >> np.uint64(32))
             order[s], order[other] = order[other], order[s]
         visits += m
@@ -290,11 +292,11 @@ def descend(
                 _fetch(starts, places, values, alpha, sign, W, order, s, m)
             i = order[s]
             first, beyond = starts[i], starts[i + 1]
-            summed(places, values, W, first, beyond, step)
-            told = stepped(sign, alpha, half, i, square[i], tiny, rest, step, bounds)
+            row_scores(places, values, W, first, beyond, step)
+            told = dual_step(sign, alpha, half, i, square[i], tiny, rest, step, bounds)
             if told & MOVED:
-                added(places, values, W, first, beyond, step)
-            if told & PULLED:
+                add_scaled_row(places, values, W, first, beyond, step)
+            if told & ACTIVE:
                 order[s], order[kept] = order[kept], i
                 kept += 1
         spread = zero
@@ -324,18 +326,18 @@ def _fetch(
     """Ask for what rows that come soon need: first the row, then the weights of its features."""
     if s + _LATER < m:
         later = order[s + _LATER]
-        fetched(places, starts[later])
-        fetched(values, starts[later])
-        fetched(alpha, later)
-        fetched(sign, later)
+        prefetch(places, starts[later])
+        prefetch(values, starts[later])
+        prefetch(alpha, later)
+        prefetch(sign, later)
     if s + _SOON < m:
         soon = order[s + _SOON]
         for p in range(starts[soon], starts[soon + 1]):
-            fetched(W, places[p])
+            prefetch(W, places[p])
 
 
-@fastmath_njit
-def gather(
+@reordered
+def gather_rows(
     starts: Any,
     places: Any,
     values: Any,
@@ -376,8 +378,8 @@ def gather(
     return begin, local, value, feature[:width]
 
 
-@fastmath_njit
-def lengthened(old: Any, size: Any) -> Any:
+@reordered
+def grow(old: Any, size: Any) -> Any:
     """The same array with room for more."""
     new = np.empty(size, old.dtype)
     for i in range(len(old)):
@@ -385,8 +387,8 @@ def lengthened(old: Any, size: Any) -> Any:
     return new
 
 
-@fastmath_njit
-def cleared(W: Any, alpha: Any, sign: Any) -> None:
+@reordered
+def reset(W: Any, alpha: Any, sign: Any) -> None:
     """Weights and duals 0, and no row a positive."""
     for j in range(len(W)):
         for k in range(BLOCK):
@@ -396,8 +398,8 @@ def cleared(W: Any, alpha: Any, sign: Any) -> None:
             alpha[i, k], sign[i, k] = 0, -1
 
 
-@fastmath_njit
-def leaning(
+@reordered
+def fill_inverse_costs(
     half: Any,
     row_half: Any,
     lists: Any,
@@ -415,8 +417,8 @@ def leaning(
             half[place_of[listed[p]], k] /= listed_weight[p]
 
 
-@fastmath_njit
-def solved(
+@reordered
+def solve_children(
     begin: Any,
     local: Any,
     value: Any,
@@ -452,17 +454,17 @@ def solved(
     served = np.empty(BLOCK, np.int64)
     for first in range(0, K, BLOCK):
         lanes = min(BLOCK, K - first)
-        cleared(W, alpha, sign)
+        reset(W, alpha, sign)
         for k in range(BLOCK):
             # A lane without a child repeats the first: it asks for no sweep of its own.
             served[k] = first + k if k < lanes else first
             for p in range(lists[served[k]], lists[served[k] + 1]):
                 sign[place_of[listed[p]], k] = 1
         if half.ndim == 2:
-            leaning(half, row_half, lists, listed, listed_weight, place_of, served)
+            fill_inverse_costs(half, row_half, lists, listed, listed_weight, place_of, served)
         if curved is None:
             seed = seeds[first // BLOCK]
-            descend(
+            coordinate_descent(
                 begin,
                 local,
                 value,
@@ -481,13 +483,13 @@ def solved(
             newton(begin, local, value, sign, half, tolerance, sweeps, W, stop)
         asked = np.uint64((1 << lanes) - 1)
         for j in range(width):
-            bits = above(W, j, threshold) & asked
+            bits = lanes_above(W, j, threshold) & asked
             if bits and size + BLOCK > room:
                 room *= 2
-                at, child = lengthened(at, room), lengthened(child, room)
-                weight = lengthened(weight, room)
+                at, child = grow(at, room), grow(child, room)
+                weight = grow(weight, room)
             while bits:
-                lane = lowest(bits)
+                lane = lowest_bit(bits)
                 at[size], child[size], weight[size] = j, served[lane], W[j, lane]
                 count[j] += 1
                 size += 1
@@ -497,8 +499,8 @@ def solved(
     return count, at[:size], child[:size], weight[:size], bias
 
 
-@fastmath_njit
-def scattered(
+@reordered
+def scatter_weights(
     count: Any,
     at: Any,
     child: Any,

@@ -61,7 +61,7 @@ from discriminant.table.files.atomic import (
 LOCK_FILE = "lock"
 
 
-class Claim:
+class FolderLock:
     """A folder that is ours until `release`."""
 
     def __init__(self, folder: Path) -> None:
@@ -84,15 +84,15 @@ class Claim:
             self._file = -1
 
 
-def make(folder: Path) -> None:
+def make_folder(folder: Path) -> None:
     """Make a folder, and those above it, unless it is there."""
-    with told(folder):
+    with translate_disk_errors(folder):
         check_file_name(folder)
         folder.mkdir(parents=True, exist_ok=True)
 
 
 @contextmanager
-def told(folder: Path) -> Iterator[None]:
+def translate_disk_errors(folder: Path) -> Iterator[None]:
     """Whatever the disk refuses within is told of the folder, with the way out."""
     try:
         yield
@@ -103,27 +103,27 @@ def told(folder: Path) -> Iterator[None]:
         raise CheckpointError.of_disk(os.fspath(folder), reason) from fault
 
 
-KINDS_FILE = "kinds.json"
+MANIFEST_FILE = "kinds.json"
 _PIECE = 1 << 22
 
 
-def seal(folder: Path, kinds: Mapping[str, str]) -> None:
+def write_manifest(folder: Path, kinds: Mapping[str, str]) -> None:
     """Keep what the files of a folder are, which has no other; all is on the disk afterwards."""
     files = {path.name: [path.stat().st_size, _checksum(path)] for path in folder.iterdir()}
     told: dict[str, Any] = {"kinds": dict(kinds), "files": files}
-    (folder / KINDS_FILE).write_text(json.dumps(told | {"checksum": _of_text(told)}))
+    (folder / MANIFEST_FILE).write_text(json.dumps(told | {"checksum": _of_text(told)}))
     for path in folder.iterdir():
         with path.open("rb+") as file:
             os.fsync(file.fileno())
     sync_folder(folder)
 
 
-def opened(folder: Path) -> dict[str, str]:
+def read_manifest(folder: Path) -> dict[str, str]:
     """The kinds that were kept with a folder, all files of which are whole."""
     try:
-        told = json.loads((folder / KINDS_FILE).read_text())
+        told = json.loads((folder / MANIFEST_FILE).read_text())
         if told.pop("checksum") != _of_text(told):
-            raise ValueError(f"{KINDS_FILE} is not what was written")
+            raise ValueError(f"{MANIFEST_FILE} is not what was written")
         for name, (size, checksum) in told["files"].items():
             _check(folder / name, size, checksum)
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as fault:
@@ -155,9 +155,9 @@ def _said(fault: Exception) -> str:
     if isinstance(fault, FileNotFoundError):
         return f"{Path(fault.filename).name} is not there"
     if isinstance(fault, json.JSONDecodeError | UnicodeDecodeError):
-        return f"{KINDS_FILE} cannot be read"
+        return f"{MANIFEST_FILE} cannot be read"
     if isinstance(fault, KeyError | TypeError | AttributeError | RecursionError):
-        return f"{KINDS_FILE} does not say what the files should be"
+        return f"{MANIFEST_FILE} does not say what the files should be"
     return str(fault)
 
 
@@ -170,7 +170,7 @@ _PLAIN = ("children", "chunks", "feature", "entries", "child", "weight", "bias")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Part:
+class ChunkPart:
     """What a task gives: R features that matter to some of its C children, E weights."""
 
     feature: Ints  # (R,) int32, rising
@@ -180,22 +180,22 @@ class Part:
     bias: Reals  # (C,)
 
 
-class Keeps(Protocol):
+class LayerStore(Protocol):
     """Where parts go, and layers come from."""
 
-    def layer(self, level: int) -> Layer | None:
+    def load_layer(self, level: int) -> Layer | None:
         """A layer that is done already."""
         ...
 
-    def done(self, level: int) -> set[Key]:
+    def finished_parts(self, level: int) -> set[Key]:
         """Parts of a level that are there already."""
         ...
 
-    def keep(self, task: Task, part: Part) -> None:
+    def add_part(self, task: Task, part: ChunkPart) -> None:
         """Keep a part; several threads may."""
         ...
 
-    def finish(self, level: int, children: Ints, tasks: Sequence[Task]) -> Layer:
+    def assemble_layer(self, level: int, children: Ints, tasks: Sequence[Task]) -> Layer:
         """The layer of a level all of whose parts are there."""
         ...
 
@@ -204,28 +204,30 @@ class Keeps(Protocol):
         ...
 
 
-class Held:
+class MemoryStore:
     """Parts in memory."""
 
     def __init__(self, kind: Any) -> None:
-        self.kind, self.parts = kind, dict[Key, Part]()
+        self.kind, self.parts = kind, dict[Key, ChunkPart]()
 
-    def layer(self, level: int) -> Layer | None:
+    def load_layer(self, level: int) -> Layer | None:
         return None
 
-    def done(self, level: int) -> set[Key]:
+    def finished_parts(self, level: int) -> set[Key]:
         return set()
 
     def close(self) -> None:
         self.parts = {}
 
-    def keep(self, task: Task, part: Part) -> None:
+    def add_part(self, task: Task, part: ChunkPart) -> None:
         self.parts[task.node, task.first] = part
 
-    def finish(self, level: int, children: Ints, tasks: Sequence[Task]) -> Layer:
+    def assemble_layer(self, level: int, children: Ints, tasks: Sequence[Task]) -> Layer:
         whole: dict[str, list[Any]] = {name: [] for name in ("feature", "count", "child", "weight")}
         chunk, bias = np.zeros(len(children) - 1, np.int64), _certain(children, self.kind)
-        for node, part in chunks(children, tasks, lambda task: self.parts.pop(_key(task)), bias):
+        for node, part in merge_chunks(
+            children, tasks, lambda task: self.parts.pop(_key(task)), bias
+        ):
             chunk[node] = len(part.feature)
             for name, pieces in whole.items():
                 pieces.append(getattr(part, name))
@@ -234,63 +236,63 @@ class Held:
             chunks=_cumulated(chunk),
             feature=_all(whole["feature"], np.dtype(np.int32)),
             entries=_cumulated(_all(whole["count"], np.dtype(np.int32))),
-            child=_all(whole["child"], child_kind(children)),
+            child=_all(whole["child"], child_dtype(children)),
             weight=_all(whole["weight"], self.kind),
             bias=bias,
         )
 
 
-class Spool:
+class DiskStore:
     """Parts in a folder, of one tree."""
 
     def __init__(self, folder: str | os.PathLike[str], kind: Any, work: dict[str, str]) -> None:
         self.folder, self.kind, self.lock = Path(folder), kind, threading.Lock()
-        self.at: dict[Key, tuple[int, int, int, int]] = {}  # offset and sizes of each part
+        self.offsets: dict[Key, tuple[int, int, int, int]] = {}  # offset and sizes of each part
         self.file: BinaryIO | None = None
-        with told(self.folder):
+        with translate_disk_errors(self.folder):
             _refuse_foreign(self.folder)
-            make(self.folder)
-            self.claim = Claim(self.folder)
+            make_folder(self.folder)
+            self.folder_lock = FolderLock(self.folder)
             try:
                 _opened(self.folder, {"format": str(_FORMAT), **work})
             except BaseException:
-                self.claim.release()
+                self.folder_lock.release()
                 raise
 
-    def layer(self, level: int) -> Layer | None:
+    def load_layer(self, level: int) -> Layer | None:
         place = self.folder / f"level-{level}"
-        return _mapped(place, opened(place)) if place.is_dir() else None
+        return _mapped(place, read_manifest(place)) if place.is_dir() else None
 
-    def done(self, level: int) -> set[Key]:
+    def finished_parts(self, level: int) -> set[Key]:
         path = self.folder / f"level-{level}.parts"
         self._leave()
-        with told(self.folder):
+        with translate_disk_errors(self.folder):
             path.touch()
-            self.file, self.at = path.open("r+b"), {}
+            self.file, self.offsets = path.open("r+b"), {}
             end = 0
             for key, found, last in _scanned(self.file, self.kind):
-                self.at[key], end = found, last
+                self.offsets[key], end = found, last
             self.file.truncate(end)
             self.file.seek(end)
-        return set(self.at)
+        return set(self.offsets)
 
-    def keep(self, task: Task, part: Part) -> None:
+    def add_part(self, task: Task, part: ChunkPart) -> None:
         content = b"".join(
             np.ascontiguousarray(getattr(part, f.name)).tobytes() for f in fields(part)
         )
         sizes = (len(part.feature), len(part.weight), len(part.bias))
         head = _HEAD.pack(_MARK, *_key(task), *sizes, zlib.crc32(content))
-        with self.lock, told(self.folder):
+        with self.lock, translate_disk_errors(self.folder):
             assert self.file is not None
             offset = self.file.tell()
             self.file.write(head)
             self.file.write(content)
             self.file.flush()
-            self.at[_key(task)] = (offset + _HEAD.size, *sizes)
+            self.offsets[_key(task)] = (offset + _HEAD.size, *sizes)
 
-    def finish(self, level: int, children: Ints, tasks: Sequence[Task]) -> Layer:
+    def assemble_layer(self, level: int, children: Ints, tasks: Sequence[Task]) -> Layer:
         place, under_way = self.folder / f"level-{level}", self.folder / f"level-{level}.new"
-        with told(self.folder):
+        with translate_disk_errors(self.folder):
             shutil.rmtree(under_way, ignore_errors=True)
             under_way.mkdir()
             kinds = self._write(under_way, children, tasks)
@@ -303,10 +305,10 @@ class Spool:
     def close(self) -> None:
         """Leave the folder as it is, to whoever comes next."""
         try:
-            with told(self.folder):
+            with translate_disk_errors(self.folder):
                 self._leave()
         finally:
-            self.claim.release()
+            self.folder_lock.release()
 
     def remove(self) -> None:
         """Remove the folder; layers that are open stay readable, where the system allows it."""
@@ -330,7 +332,7 @@ class Spool:
             (folder / "weight").open("wb") as weight,
         ):
             ends.write(np.zeros(1, np.int64).tobytes())
-            for node, part in chunks(children, tasks, self._read, bias):
+            for node, part in merge_chunks(children, tasks, self._read, bias):
                 chunk[node] = len(part.feature)
                 feature.write(part.feature.tobytes())
                 ends.write((total + np.cumsum(part.count, dtype=np.int64)).tobytes())
@@ -340,37 +342,37 @@ class Spool:
         for name, array in (("children", children), ("chunks", _cumulated(chunk)), ("bias", bias)):
             (folder / name).write_bytes(array.tobytes())
         kinds = {"weight": self.kind.name, "bias": self.kind.name, "feature": "int32"}
-        kinds["child"] = child_kind(children).name
-        seal(folder, kinds)
+        kinds["child"] = child_dtype(children).name
+        write_manifest(folder, kinds)
         return kinds
 
-    def _read(self, task: Task) -> Part:
+    def _read(self, task: Task) -> ChunkPart:
         assert self.file is not None
-        offset, *sizes = self.at[_key(task)]
+        offset, *sizes = self.offsets[_key(task)]
         self.file.seek(offset)
         return _part(self.file.read(_length(sizes, self.kind)), sizes, self.kind)
 
 
-def chunks(
-    children: Ints, tasks: Sequence[Task], read: Callable[[Task], Part], bias: Reals
-) -> Iterator[tuple[int, Part]]:
+def merge_chunks(
+    children: Ints, tasks: Sequence[Task], read: Callable[[Task], ChunkPart], bias: Reals
+) -> Iterator[tuple[int, ChunkPart]]:
     """Nodes with their whole chunks, in order; biases are filled in on the way."""
-    kind, at = child_kind(children), 0
+    kind, at = child_dtype(children), 0
     while at < len(tasks):
-        node, parts, firsts = tasks[at].node, list[Part](), list[int]()
+        node, parts, firsts = tasks[at].node, list[ChunkPart](), list[int]()
         while at < len(tasks) and tasks[at].node == node:
             parts.append(read(tasks[at]))
             firsts.append(tasks[at].first - int(children[node]))
             bias[tasks[at].first : tasks[at].last] = parts[-1].bias
             at += 1
-        yield node, joined(parts, firsts, kind)
+        yield node, join_parts(parts, firsts, kind)
 
 
-def joined(parts: Sequence[Part], firsts: Sequence[int], kind: Any) -> Part:
+def join_parts(parts: Sequence[ChunkPart], firsts: Sequence[int], kind: Any) -> ChunkPart:
     """The parts of one node as one: by feature, then by child."""
     if len(parts) == 1:
         part = parts[0]
-        return Part(part.feature, part.count, part.child.astype(kind), part.weight, part.bias)
+        return ChunkPart(part.feature, part.count, part.child.astype(kind), part.weight, part.bias)
     feature = np.concatenate([np.repeat(part.feature, part.count) for part in parts])
     places = [part.child + np.int64(first) for part, first in zip(parts, firsts, strict=True)]
     order = np.argsort(feature, kind="stable")
@@ -378,10 +380,10 @@ def joined(parts: Sequence[Part], firsts: Sequence[int], kind: Any) -> Part:
     child = np.concatenate(places)[order].astype(kind)
     weight = np.concatenate([part.weight for part in parts])[order]
     bias = np.concatenate([part.bias for part in parts])
-    return Part(distinct, count.astype(np.int32), child, weight, bias)
+    return ChunkPart(distinct, count.astype(np.int32), child, weight, bias)
 
 
-def child_kind(children: Ints) -> np.dtype[Any]:
+def child_dtype(children: Ints) -> np.dtype[Any]:
     """The least kind of number that holds a child within its parent."""
     return np.dtype(np.min_scalar_type(max(int(np.diff(children).max(initial=1)) - 1, 0)))
 
@@ -450,14 +452,14 @@ def _length(sizes: Sequence[int], kind: Any) -> int:
     return int(8 * features + (2 + kind.itemsize) * weights + kind.itemsize * children)
 
 
-def _part(content: bytes, sizes: Sequence[int], kind: Any) -> Part:
+def _part(content: bytes, sizes: Sequence[int], kind: Any) -> ChunkPart:
     features, weights, children = sizes
     found, at = list[Any](), 0
     wanted = ((features, "<i4"), (features, "<i4"), (weights, "<u2"), (weights, kind))
     for size, what in (*wanted, (children, kind)):
         found.append(np.frombuffer(content, what, size, at))
         at += found[-1].nbytes
-    return Part(*found)
+    return ChunkPart(*found)
 
 
 def _mapped(folder: Path, kinds: dict[str, str]) -> Layer:

@@ -59,8 +59,8 @@ from scipy import sparse
 from scipy.linalg import solve
 
 from discriminant.errors import HierarchyError
-from discriminant.extreme.model.tasks import children_of
-from discriminant.extreme.model.tree import Ints, Layer, Partition, Reals, Tree
+from discriminant.extreme.model.tasks import child_offsets
+from discriminant.extreme.model.tree import Ints, LabelPartition, Layer, Reals, Tree
 from discriminant.models.gaussian.family import GaussianFamily, check_classes, pooled_metric
 from discriminant.moments.class_moments import ClassMoments
 from discriminant.table.blocks import Floats
@@ -68,7 +68,9 @@ from discriminant.table.blocks import Floats
 Below = list[list[int]]  # the children of each node; none of a leaf
 
 
-def huffman(frequency: Any, *, arity: int = 16, order: Ints | None = None) -> Partition:
+def huffman_partition(
+    frequency: Any, *, arity: int = 16, order: Ints | None = None
+) -> LabelPartition:
     """The Huffman tree of labels by how many rows have them.
 
     Labels of one frequency are taken in the `order` given, else by their codes.
@@ -86,36 +88,37 @@ def huffman(frequency: Any, *, arity: int = 16, order: Ints | None = None) -> Pa
         below.append([node for _, _, node in reversed(parts)])
         heappush(heap, (sum(part[0] for part in parts), len(below), len(below) - 1))
         joined = arity
-    return laid_out(below, heap[0][2], np.arange(L))
+    return partition_from_children(below, heap[0][2], np.arange(L))
 
 
-def given(hierarchy: Any, labels: Sequence[Hashable]) -> Partition:
+def hierarchy_partition(hierarchy: Any, labels: Sequence[Hashable]) -> LabelPartition:
     """The partition of a user's hierarchy, of `labels` by their codes.
 
     Examples
     --------
-    >>> given({"nut": ["hazel", "cashew"], "fruit": ["apple"]}, ["apple", "cashew", "hazel"])
+    >>> hierarchy = {"nut": ["hazel", "cashew"], "fruit": ["apple"]}
+    >>> hierarchy_partition(hierarchy, ["apple", "cashew", "hazel"])
     ... # doctest: +NORMALIZE_WHITESPACE
-    Partition(label_of=array([2, 1, 0]), levels=(array([0, 3]), array([0, 2, 3]),
+    LabelPartition(label_of=array([2, 1, 0]), levels=(array([0, 3]), array([0, 2, 3]),
     array([0, 1, 2, 3])))
     """
     if not _holds(hierarchy):
         raise HierarchyError.of_kind(type(hierarchy).__name__)
     if not len(hierarchy):
         raise HierarchyError.empty(len(labels))
-    tree = Named()
+    tree = HierarchyBuilder()
     pairs = _pairs(hierarchy)
     try:
         if pairs is None:
-            tree.nest(hierarchy)
+            tree.add_nested(hierarchy)
         else:
-            tree.join(pairs)
-        return tree.partition(labels)
+            tree.add_pairs(pairs)
+        return tree.to_partition(labels)
     except HierarchyError as fault:
         raise fault.with_hint(_meant(hierarchy, pairs, labels)) from None
 
 
-class Named:
+class HierarchyBuilder:
     """Nodes with their names, as they are told."""
 
     def __init__(self) -> None:
@@ -133,7 +136,7 @@ class Named:
         self.below[above].append(len(self.names) - 1)
         return len(self.names) - 1
 
-    def nest(self, hierarchy: Any) -> None:
+    def add_nested(self, hierarchy: Any) -> None:
         """Add what is told nested: mappings and lists stand above what they hold."""
         waiting: list[tuple[Any, int, tuple[int, ...]]] = [(hierarchy, 0, ())]
         while waiting:
@@ -148,7 +151,7 @@ class Named:
                     inside.append((part, child, (*path, id(held))))
             waiting.extend(reversed(inside))  # the first is next
 
-    def join(self, pairs: Sequence[tuple[Hashable, Hashable]]) -> None:
+    def add_pairs(self, pairs: Sequence[tuple[Hashable, Hashable]]) -> None:
         """Add what is told by pairs of child and parent."""
         above = _above(pairs)
         children: dict[Hashable, list[Hashable]] = {}
@@ -165,7 +168,7 @@ class Named:
         if len(self.names) - 1 < len(above):
             raise HierarchyError.cycle(_cycle(above, set(self.names)))
 
-    def partition(self, labels: Sequence[Hashable]) -> Partition:
+    def to_partition(self, labels: Sequence[Hashable]) -> LabelPartition:
         """Leaves matched with labels, each once."""
         code = {label: place for place, label in enumerate(labels)}
         for node in sorted(self.inner - {0}):  # a label that stands above others
@@ -176,7 +179,7 @@ class Named:
         self._check(leaves, code)
         found = np.full(len(self.names), -1)
         found[leaves] = [code[name] for name in names]
-        return laid_out(self.below, 0, found)
+        return partition_from_children(self.below, 0, found)
 
     def _check(self, leaves: Sequence[int], code: Mapping[Hashable, int]) -> None:
         """Every label is a leaf, once, and nothing else is."""
@@ -208,7 +211,7 @@ class Named:
         return "tree" + "".join(reversed(path))
 
 
-def laid_out(below: Below, root: int, label: Ints) -> Partition:
+def partition_from_children(below: Below, root: int, label: Ints) -> LabelPartition:
     """The partition of a tree of nodes, whose leaves have labels and pass down to the end."""
     at = [_down(below, root)]
     rounds = [at]
@@ -219,7 +222,7 @@ def laid_out(below: Below, root: int, label: Ints) -> Partition:
     levels = [np.concatenate([[0], np.cumsum([leaves[node] for node in at])]) for at in rounds]
     if len(levels) == 1:  # one label alone
         levels.append(levels[0])
-    return Partition(np.array([label[node] for node in at]), tuple(levels))
+    return LabelPartition(np.array([label[node] for node in at]), tuple(levels))
 
 
 def _down(below: Below, node: int) -> int:
@@ -314,14 +317,14 @@ _ROUNDS = 20  # of a cut, at most
 Run = tuple[int, int]  # the leaves of a node: from the first, up to the last
 
 
-class Fork(NamedTuple):
+class ClassSplit(NamedTuple):
     """A node: the classes on its two sides."""
 
     left: Ints
     right: Ints
 
 
-def separated(moments: ClassMoments) -> tuple[Tree, Floats]:
+def tree_from_moments(moments: ClassMoments) -> tuple[Tree, Floats]:
     """The tree of classes of these moments, pooled or in more detail, for rows less a centre (d,).
 
     Its path score is 'logistic'.
@@ -344,11 +347,11 @@ def separated(moments: ClassMoments) -> tuple[Tree, Floats]:
     return Tree(partition.label_of, tuple(layers)), anchor.origin
 
 
-def _divided(points: Floats, weight: Floats) -> tuple[list[Fork], Partition]:
+def _divided(points: Floats, weight: Floats) -> tuple[list[ClassSplit], LabelPartition]:
     """All forks, and the partition that they make."""
     K = len(points)
     below: list[list[int]] = [[] for _ in range(K + 1)]
-    forks, waiting = list[Fork](), [(K, np.arange(K))]
+    forks, waiting = list[ClassSplit](), [(K, np.arange(K))]
     while waiting:
         node, codes = waiting.pop()
         fork = _cut(codes, points[codes], weight[codes])
@@ -360,23 +363,23 @@ def _divided(points: Floats, weight: Floats) -> tuple[list[Fork], Partition]:
             below.append([])
             below[node].append(len(below) - 1)
             waiting.append((len(below) - 1, side))
-    return forks, laid_out(below, K, np.arange(K))
+    return forks, partition_from_children(below, K, np.arange(K))
 
 
-def _cut(codes: Ints, points: Floats, weight: Floats) -> Fork:
+def _cut(codes: Ints, points: Floats, weight: Floats) -> ClassSplit:
     """Two sides of some classes, far from each other."""
     if len(codes) == 2:
-        return Fork(codes[:1], codes[1:])
+        return ClassSplit(codes[:1], codes[1:])
     heavy = np.sqrt(weight)[:, None] * (points - weight @ points / weight.sum())
     fork = _across(np.linalg.svd(heavy, full_matrices=False)[2][0], points, weight)
     for _ in range(_ROUNDS):
         last, fork = fork, _across(_rule(fork, points, weight)[0], points, weight)
         if np.array_equal(last.left, fork.left):
             break
-    return Fork(codes[fork.left], codes[fork.right])
+    return ClassSplit(codes[fork.left], codes[fork.right])
 
 
-def _across(direction: Floats, points: Floats, weight: Floats) -> Fork:
+def _across(direction: Floats, points: Floats, weight: Floats) -> ClassSplit:
     """The two sides along a direction whose means are farthest from each other, by their weights.
 
     The first of the points is on the left.
@@ -389,10 +392,10 @@ def _across(direction: Floats, points: Floats, weight: Floats) -> Fork:
     least = max(1, n // _LEAST)
     at = least + int(np.argmax(apart[least - 1 : n - least]))
     sides = np.sort(order[:at]), np.sort(order[at:])
-    return Fork(*(sides if sides[0][0] == 0 else sides[::-1]))
+    return ClassSplit(*(sides if sides[0][0] == 0 else sides[::-1]))
 
 
-def _rule(fork: Fork, points: Floats, weight: Floats) -> tuple[Floats, float]:
+def _rule(fork: ClassSplit, points: Floats, weight: Floats) -> tuple[Floats, float]:
     """Direction and intercept, for whitened rows, of the log odds of the right side."""
     n = [float(weight[side].sum()) for side in fork]
     mean = [weight[side] @ points[side] / n_side for side, n_side in zip(fork, n, strict=True)]
@@ -417,20 +420,20 @@ def _within(spread: Floats, apart: Floats) -> Floats:
     return np.asarray(solve(np.eye(d) + spread.T @ spread, apart, assume_a="pos"))
 
 
-def _run(fork: Fork, place: Ints) -> Run:
+def _run(fork: ClassSplit, place: Ints) -> Run:
     """The leaves of a fork, in leaf order."""
     first = int(min(place[side].min() for side in fork))
     return first, first + sum(len(side) for side in fork)
 
 
 def _layer(
-    partition: Partition, level: int, node: dict[Run, int], slope: Floats, intercept: Floats
+    partition: LabelPartition, level: int, node: dict[Run, int], slope: Floats, intercept: Floats
 ) -> Layer:
     """The layer below a level: two children of every fork, one certain one of every leaf."""
     at = [node.get(run, -1) for run in pairwise(partition.levels[level].tolist())]
     forks = np.array([one for one in at if one >= 0])
     there, d = np.array(at) >= 0, slope.shape[1]
-    children = children_of(partition, level)
+    children = child_offsets(partition, level)
     bias = np.full(int(children[-1]), np.inf)
     left = children[:-1][there]
     bias[left], bias[left + 1] = -intercept[forks], intercept[forks]
@@ -474,37 +477,37 @@ def _single(rows: sparse.csr_matrix) -> sparse.csr_matrix:
     return sparse.csr_matrix((data, rows.indices, rows.indptr), shape=rows.shape)
 
 
-def own_order(means: sparse.csr_matrix, *, seed: int) -> Ints:
+def projection_order(means: sparse.csr_matrix, *, seed: int) -> Ints:
     """(L,) labels in an order that depends on their means alone; equal means keep theirs."""
     direction = np.random.default_rng(seed).standard_normal(means.shape[1], dtype=np.float32)
     return np.argsort(means @ direction, kind="stable")
 
 
-def one_vs_rest(n_labels: int) -> Partition:
+def one_vs_rest_partition(n_labels: int) -> LabelPartition:
     """All labels below the root."""
-    return Partition(np.arange(n_labels), (np.array([0, n_labels]), np.arange(n_labels + 1)))
+    return LabelPartition(np.arange(n_labels), (np.array([0, n_labels]), np.arange(n_labels + 1)))
 
 
-def balanced(
+def balanced_partition(
     means: sparse.csr_matrix,
     *,
     arity: int = 16,
     leaf: int = 100,
     seed: int = 0,
     threads: int | None = None,
-) -> Partition:
+) -> LabelPartition:
     """Equal halves, again and again, until no part has more than `leaf` labels."""
     L = means.shape[0]
     groups = 1 << max(0, int(np.ceil(np.log2(max(L, 1) / leaf))))
-    order = own_order(means, seed=seed)
-    halves = Halves(means, order, seed=seed, threads=threads)
+    order = projection_order(means, seed=seed)
+    halves = Bisection(means, order, seed=seed, threads=threads)
     levels, borders, held = [np.array([0, L])], np.array([0, L]), np.array([groups])
     for below in _heights(groups, arity):
         borders, held = halves.cut(borders, held, below)
         levels.append(borders)
     if len(borders) - 1 < L:
         levels.append(np.arange(L + 1))
-    return Partition(order, tuple(levels))
+    return LabelPartition(order, tuple(levels))
 
 
 def _heights(groups: int, arity: int) -> list[int]:
@@ -516,7 +519,7 @@ def _heights(groups: int, arity: int) -> list[int]:
     return found[::-1]
 
 
-def wide(
+def wide_partition(
     means: sparse.csr_matrix,
     *,
     arity: int = 100,
@@ -525,10 +528,10 @@ def wide(
     smallest: int = 2,
     seed: int = 0,
     threads: int | None = None,
-) -> Partition:
+) -> LabelPartition:
     """Spherical k-means of `arity` centres, `depth` times; parts below `leaf` labels stay whole."""
     L = means.shape[0]
-    order, levels = own_order(means, seed=seed), [np.array([0, L])]
+    order, levels = projection_order(means, seed=seed), [np.array([0, L])]
     for level in range(depth):
         parts = list(pairwise(levels[-1].tolist()))
         cut = [i for i, (start, stop) in enumerate(parts) if stop - start >= max(leaf, 2)]
@@ -537,7 +540,8 @@ def wide(
         within = 1 if len(cut) > 1 else threads or os.cpu_count() or 1
 
         tasks = [
-            Centres(means, order[slice(*parts[i])], arity, [seed, level, i], within) for i in cut
+            SphericalKMeans(means, order[slice(*parts[i])], arity, [seed, level, i], within)
+            for i in cut
         ]
         with ThreadPoolExecutor(threads or os.cpu_count()) as pool:
             found = pool.map(lambda task: task.divide(smallest), tasks)
@@ -546,10 +550,10 @@ def wide(
         levels.append(np.concatenate([[0], np.cumsum([size for some in sizes for size in some])]))
     if len(levels[-1]) - 1 < L:
         levels.append(np.arange(L + 1))
-    return Partition(order, tuple(levels))
+    return LabelPartition(order, tuple(levels))
 
 
-def rare_first(partition: Partition, frequency: Ints) -> Partition:
+def sort_by_frequency(partition: LabelPartition, frequency: Ints) -> LabelPartition:
     """The same tree with the children of each node in order of how many rows their labels have.
 
     Children are trained in blocks, in their order: much the same rows matter to those of a block.
@@ -562,10 +566,10 @@ def rare_first(partition: Partition, frequency: Ints) -> Partition:
         place = np.empty_like(order)
         place[order] = np.arange(len(order))
         levels.append(np.concatenate([[0], np.cumsum(np.diff(below)[order])]))
-    return Partition(partition.label_of[order], tuple(levels))
+    return LabelPartition(partition.label_of[order], tuple(levels))
 
 
-class Centres:
+class SphericalKMeans:
     """k-means of the unit means of some labels."""
 
     def __init__(
@@ -620,7 +624,7 @@ class Centres:
             count = np.bincount(code, minlength=self.k)
 
     def _nearest(self, labels: Ints) -> tuple[Ints, Reals]:
-        from discriminant.extreme.model.kernels_partition import nearest
+        from discriminant.extreme.model.kernels_partition import assign_nearest
 
         code, score = np.empty(len(labels), np.int64), np.empty(len(labels), np.float32)
         Z, step = self.means, max(len(labels) // self.workers + 1, 256)
@@ -629,7 +633,7 @@ class Centres:
             part = slice(start, start + step)
             out = code[part], score[part]
             rows = Z.indptr, Z.indices, Z.data, labels[part]
-            nearest(*rows, self.centre, self.local_of, self.open, *out)
+            assign_nearest(*rows, self.centre, self.local_of, self.open, *out)
 
         if len(labels) <= step:
             some(0)
@@ -639,13 +643,13 @@ class Centres:
         return code, score
 
     def _centre(self, labels: Ints, code: Ints) -> None:
-        from discriminant.extreme.model.kernels_partition import centred
+        from discriminant.extreme.model.kernels_partition import update_centres
 
         Z = self.means
-        centred(Z.indptr, Z.indices, Z.data, labels, code, self.local_of, self.centre)
+        update_centres(Z.indptr, Z.indices, Z.data, labels, code, self.local_of, self.centre)
 
 
-class Halves:
+class Bisection:
     """Parts of an order of labels that are cut in two until they hold what they may."""
 
     def __init__(
@@ -684,7 +688,7 @@ class Halves:
         return np.array([*starts, borders[-1]]), np.array(held)
 
     def _seed(self, part: int) -> int:
-        return hash_of(self.seed, self.round, part)
+        return hash_integers(self.seed, self.round, part)
 
     def _divide(self, task: tuple[int, int, int, int]) -> None:
         from discriminant.extreme.model import kernels_partition as loops
@@ -693,7 +697,7 @@ class Halves:
         if not hasattr(self.own, "centre"):
             self.own.centre = np.zeros((self.means.shape[1], 2), np.float32)
         Z = self.means
-        loops.divided(
+        loops.bisect_labels(
             Z.indptr,
             Z.indices,
             Z.data,
@@ -705,7 +709,7 @@ class Halves:
         )
 
 
-def hash_of(*numbers: int) -> int:
+def hash_integers(*numbers: int) -> int:
     """A 63-bit number from some: the same for the same, unlike for others (splitmix)."""
     key = 0
     for number in numbers:

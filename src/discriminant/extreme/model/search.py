@@ -37,7 +37,7 @@ _LEAST = 256  # rows that are worth a thread
 _KEPT = 20  # labels that each of several trees says at least
 
 
-def top(
+def search_top_k(
     forest: Forest, rows: Any, *, k: int, beam: int, threads: int = 1
 ) -> tuple[npt.NDArray[np.int32], Floats]:
     """The k best labels of each row: codes (N, k), scores (N, k); -1 and -inf beyond the last.
@@ -54,7 +54,7 @@ def top(
     from discriminant.extreme.model import kernels_search
 
     N = rows.shape[0]
-    told = addresses(forest)
+    told = forest_addresses(forest)
     values = rows.data.astype(told.kinds[3].dtype, copy=False)
     starts = rows.indptr.astype(np.int64, copy=False)
     places = rows.indices.astype(np.int32, copy=False)
@@ -86,7 +86,7 @@ def top(
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Addresses:
+class ForestAddresses:
     """Where the arrays of a forest lie, for as long as it lives."""
 
     table: Ints  # (layers of all trees, 19) int64: sizes, then addresses
@@ -96,10 +96,10 @@ class Addresses:
     arrays: list[Any]  # what addresses are of
 
 
-_TOLD: WeakKeyDictionary[Forest, Addresses] = WeakKeyDictionary()
+_TOLD: WeakKeyDictionary[Forest, ForestAddresses] = WeakKeyDictionary()
 
 
-def addresses(forest: Forest) -> Addresses:
+def forest_addresses(forest: Forest) -> ForestAddresses:
     """Where its arrays lie; found once. A copy of a forest is another forest."""
     told = _TOLD.get(forest)
     if told is None:
@@ -107,7 +107,7 @@ def addresses(forest: Forest) -> Addresses:
     return told
 
 
-def _addresses(forest: Forest) -> Addresses:
+def _addresses(forest: Forest) -> ForestAddresses:
     kinds = _kinds(forest)
     arrays: list[Any] = []
     table = [
@@ -118,7 +118,7 @@ def _addresses(forest: Forest) -> Addresses:
     trees = np.cumsum([0, *(len(tree.layers) for tree in forest.trees)])
     empty = tuple(np.empty(0, np.uint16 if kind == np.float16 else kind) for kind in kinds)
     labels = len(forest.trees[0].label_of)
-    return Addresses(np.array(table, np.int64), trees, empty, labels, arrays)
+    return ForestAddresses(np.array(table, np.int64), trees, empty, labels, arrays)
 
 
 def _kinds(forest: Forest) -> tuple[np.dtype[Any], ...]:
@@ -154,7 +154,7 @@ def _row(
 # --- all labels ---------------------------------------------------------------------------------
 
 
-def everything(forest: Forest, rows: Any) -> Floats:
+def exhaustive_scores(forest: Forest, rows: Any) -> Floats:
     """(N, L) the score of every label, with no beam: by products of matrices."""
     scores = [_whole(forest, tree, rows) for tree in forest.trees]
     if len(scores) == 1:
@@ -165,7 +165,7 @@ def everything(forest: Forest, rows: Any) -> Floats:
 def _whole(forest: Forest, tree: Tree, rows: Any) -> Floats:
     paths = np.zeros((rows.shape[0], 1))
     for layer in tree.layers:
-        weights = as_matrix(layer, forest.n_features)
+        weights = layer_matrix(layer, forest.n_features)
         margins = np.asarray((rows.astype(np.float64) @ weights).todense()) + layer.bias
         siblings: Any = np.diff(layer.children)
         above = np.repeat(np.arange(len(siblings)), siblings)
@@ -182,7 +182,7 @@ def path_terms(margins: Floats, path: str) -> Floats:
     return np.asarray(-np.logaddexp(0.0, -margins))
 
 
-def as_matrix(layer: Layer, n_features: int) -> sparse.csc_array:
+def layer_matrix(layer: Layer, n_features: int) -> sparse.csc_array:
     """(d, C) the weights of a layer, one column for each child of any parent."""
     per_row: Any = np.diff(layer.entries)
     per_chunk: Any = np.diff(layer.chunks)

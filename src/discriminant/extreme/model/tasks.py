@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
-from discriminant.extreme.model.tree import Ints, Partition, Reals
+from discriminant.extreme.model.tree import Ints, LabelPartition, Reals
 
 BLOCK = 8  # children that are solved at once: one vector register of float32
 _LARGE = 4_000_000  # values read by one sweep, from which a task is divided
@@ -24,7 +24,7 @@ _MOST = 2**16  # children of a task
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Reach:
+class NodeRows:
     """Which rows reach each of the M nodes of a level."""
 
     starts: Ints  # (M + 1,)
@@ -44,7 +44,7 @@ class Task:
     work: int  # values read by one sweep
 
 
-def reaching(partition: Partition, labels: sparse.csr_matrix) -> Iterator[Reach]:
+def rows_by_level(partition: LabelPartition, labels: sparse.csr_matrix) -> Iterator[NodeRows]:
     """The rows that reach the nodes of each level, from the root down."""
     n, L = labels.shape
     place = np.empty(L, np.int32)
@@ -62,7 +62,7 @@ def reaching(partition: Partition, labels: sparse.csr_matrix) -> Iterator[Reach]
 
 def _level(
     placed: sparse.csr_matrix, node: Ints, row_starts: Ints, nodes: int, weighted: bool
-) -> Reach:
+) -> NodeRows:
     """The reach of one level, where `node` (labels of all rows,) is above each."""
     new = np.ones(len(node), bool)
     new[1:] = node[1:] != node[:-1]
@@ -74,10 +74,10 @@ def _level(
         weight = np.maximum.reduceat(placed.data, kept)
     by_row = sparse.csr_matrix((weight, node[kept], starts), shape=(placed.shape[0], nodes))
     found = by_row.tocsc()
-    return Reach(found.indptr.astype(np.int64), found.indices, found.data if weighted else None)
+    return NodeRows(found.indptr.astype(np.int64), found.indices, found.data if weighted else None)
 
 
-def tasks_of(level: int, children: Ints, reach: Reach, row_starts: Ints) -> list[Task]:
+def make_tasks(level: int, children: Ints, reach: NodeRows, row_starts: Ints) -> list[Task]:
     """Nodes with more than one child, the large ones in several tasks; in the order of nodes."""
     size = np.concatenate([[0], np.cumsum(np.diff(row_starts)[reach.rows], dtype=np.int64)])
     size = np.diff(size[reach.starts]) + np.diff(reach.starts)
@@ -87,27 +87,27 @@ def tasks_of(level: int, children: Ints, reach: Reach, row_starts: Ints) -> list
         at_once = max(1, min(_LARGE // max(int(size[node]), 1), _MOST // BLOCK)) * BLOCK
         for first in range(begin, end, at_once):
             last = min(first + at_once, end)
-            work = int(size[node]) * blocks_of(first, last)
+            work = int(size[node]) * n_blocks(first, last)
             tasks.append(Task(level, node, first, last, (first - begin) // BLOCK, work))
     return tasks
 
 
-def blocks_of(first: int, last: int) -> int:
+def n_blocks(first: int, last: int) -> int:
     """How many blocks some children make."""
     return (last - first + BLOCK - 1) // BLOCK
 
 
-def work_of(partition: Partition, labels: sparse.csr_matrix, row_starts: Ints) -> int:
+def total_work(partition: LabelPartition, labels: sparse.csr_matrix, row_starts: Ints) -> int:
     """The values that one sweep of every classifier reads."""
     total = 0
-    for level, reach in enumerate(reaching(partition, labels)):
+    for level, reach in enumerate(rows_by_level(partition, labels)):
         if level + 1 < len(partition.levels):
-            children = children_of(partition, level)
-            total += sum(task.work for task in tasks_of(level, children, reach, row_starts))
+            children = child_offsets(partition, level)
+            total += sum(task.work for task in make_tasks(level, children, reach, row_starts))
     return total
 
 
-def children_of(partition: Partition, level: int) -> Ints:
+def child_offsets(partition: LabelPartition, level: int) -> Ints:
     """(P + 1,) where the children of each node of a level begin in the next."""
     above, below = partition.levels[level : level + 2]
     return np.searchsorted(below, above).astype(np.int64)

@@ -43,20 +43,27 @@ from typing import Any, Literal
 import numpy as np
 from scipy import sparse
 
-from discriminant.extreme.model.layer_store import Held, Keeps, Part, Spool, child_kind, digest
-from discriminant.extreme.model.partition import hash_of
+from discriminant.extreme.model.layer_store import (
+    ChunkPart,
+    DiskStore,
+    LayerStore,
+    MemoryStore,
+    child_dtype,
+    digest,
+)
+from discriminant.extreme.model.partition import hash_integers
 from discriminant.extreme.model.tasks import (
     BLOCK,
-    Reach,
+    NodeRows,
     Task,
-    blocks_of,
-    children_of,
-    reaching,
-    tasks_of,
-    work_of,
+    child_offsets,
+    make_tasks,
+    n_blocks,
+    rows_by_level,
+    total_work,
 )
-from discriminant.extreme.model.tree import ROWS, Ints, Layer, Partition, Reals, Tree
-from discriminant.numba_cache import log_slow_compilation
+from discriminant.extreme.model.tree import ROWS, Ints, LabelPartition, Layer, Reals, Tree
+from discriminant.numba_cache import telling_of_compiling
 
 Loss = Literal["squared_hinge", "logistic"]
 Progress = Callable[[int, int], object]  # work done, work in all
@@ -67,7 +74,7 @@ _GLANCE = 0.5  # seconds after which a signal that some other thread was sent is
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class TrainingSettings:
     """What is asked of the classifiers in the nodes."""
 
     loss: Loss = "squared_hinge"
@@ -79,17 +86,17 @@ class Settings:
     seed: int = 0
 
     @property
-    def kind(self) -> np.dtype[Any]:
+    def dtype(self) -> np.dtype[Any]:
         """The numbers that are computed with and kept."""
         return np.dtype(self.precision)
 
 
-def train(
-    partition: Partition,
+def train_tree(
+    partition: LabelPartition,
     rows: sparse.csr_matrix,
     labels: sparse.csr_matrix,
     *,
-    settings: Settings,
+    settings: TrainingSettings,
     weight: Reals | None = None,
     threads: int | None = None,
     spool: str | os.PathLike[str] | None = None,
@@ -116,38 +123,38 @@ def train(
     """
     if weight is not None and (np.asarray(weight) == 0).any():
         labels = _without(labels, np.asarray(weight) == 0)
-    keeps: Keeps = Held(settings.kind)
+    keeps: LayerStore = MemoryStore(settings.dtype)
     if spool is not None:
         told = fingerprint(partition, rows, labels, settings=settings, weight=weight)
-        keeps = Spool(spool, settings.kind, told)
+        keeps = DiskStore(spool, settings.dtype, told)
     with closing(keeps):
-        total = 0 if progress is None else work_of(partition, labels, rows.indptr)
-        crew, layers = Crew(rows.shape, threads, progress, total), []
-        for level, (above, below) in enumerate(pairwise(reaching(partition, labels))):
-            children = children_of(partition, level)
-            shared = Level(rows, weight, above, below, children, settings)
+        total = 0 if progress is None else total_work(partition, labels, rows.indptr)
+        crew, layers = Workers(rows.shape, threads, progress, total), []
+        for level, (above, below) in enumerate(pairwise(rows_by_level(partition, labels))):
+            children = child_offsets(partition, level)
+            shared = LevelProblem(rows, weight, above, below, children, settings)
             layers.append(_layer(shared, level, keeps=keeps, crew=crew))
     return Tree(partition.label_of, tuple(layers))
 
 
-def _layer(shared: Level, level: int, *, keeps: Keeps, crew: Crew) -> Layer:
+def _layer(shared: LevelProblem, level: int, *, keeps: LayerStore, crew: Workers) -> Layer:
     """One layer: that is there, or of parts of which some may be there."""
-    tasks = tasks_of(level, shared.children, shared.above, shared.rows.indptr)
-    found = keeps.layer(level)
-    there = set() if found is not None else keeps.done(level)
+    tasks = make_tasks(level, shared.children, shared.above, shared.rows.indptr)
+    found = keeps.load_layer(level)
+    there = set() if found is not None else keeps.finished_parts(level)
     left = [task for task in tasks if (task.node, task.first) not in there]
     left = [] if found is not None else left
-    crew.told(sum(task.work for task in tasks) - sum(task.work for task in left))
-    crew.work(shared, left, keeps)
-    return keeps.finish(level, shared.children, tasks) if found is None else found
+    crew.report(sum(task.work for task in tasks) - sum(task.work for task in left))
+    crew.run(shared, left, keeps)
+    return keeps.assemble_layer(level, shared.children, tasks) if found is None else found
 
 
 def fingerprint(
-    partition: Partition,
+    partition: LabelPartition,
     rows: sparse.csr_matrix,
     labels: sparse.csr_matrix,
     *,
-    settings: Settings,
+    settings: TrainingSettings,
     weight: Reals | None = None,
 ) -> dict[str, str]:
     """What a tree is a function of, shortly: two that differ in anything differ here."""
@@ -167,33 +174,33 @@ def fingerprint(
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Level:
+class LevelProblem:
     """All that the tasks of one level share."""
 
     rows: sparse.csr_matrix  # (N, d)
     weight: Reals | None  # (N,)
-    above: Reach
-    below: Reach
+    above: NodeRows
+    below: NodeRows
     children: Ints  # (P + 1,)
-    settings: Settings
+    settings: TrainingSettings
 
-    def solve(self, task: Task, scratch: Scratch, stop: Ints) -> Part:
+    def solve(self, task: Task, scratch: Scratch, stop: Ints) -> ChunkPart:
         """The part of one task."""
         from discriminant.extreme.model import kernels_train as loops
 
         members = self.above.rows[self.above.starts[task.node] : self.above.starts[task.node + 1]]
-        kind, X = self.settings.kind.type, self.rows
+        kind, X = self.settings.dtype.type, self.rows
         if len(members) == 0:
             return _refused(task, kind)
         square = np.empty(len(members), kind)
-        local = loops.gather(X.indptr, X.indices, X.data, members, *scratch.all, square)
-        found = loops.solved(
+        local = loops.gather_rows(X.indptr, X.indices, X.data, members, *scratch.arrays, square)
+        found = loops.solve_children(
             *local[:3],
             square,
             len(local[3]),
-            *self._listed(task),
+            *self._positives(task),
             scratch.place_of,
-            *self._leaning(members, kind),
+            *self._inverse_costs(members, kind),
             1.0 if self.settings.loss == "logistic" else None,
             kind(self.settings.tolerance),
             self.settings.max_sweeps,
@@ -201,19 +208,19 @@ class Level:
             self._seeds(task),
             stop,
         )
-        return Part(*loops.scattered(*found[:4], members, *scratch.all), found[4])
+        return ChunkPart(*loops.scatter_weights(*found[:4], members, *scratch.arrays), found[4])
 
-    def tried(self) -> Level:
+    def warm_up_problem(self) -> LevelProblem:
         """A level of the same kinds of arrays with one row and two children: loops get compiled."""
         one, kind = np.array([0, 1]), self.above.rows.dtype
         weight = None if self.below.weight is None else np.ones(1, self.below.weight.dtype)
-        above = Reach(one, np.zeros(1, kind), weight)
-        below = Reach(np.array([0, 1, 1]), np.zeros(1, kind), weight)
+        above = NodeRows(one, np.zeros(1, kind), weight)
+        below = NodeRows(np.array([0, 1, 1]), np.zeros(1, kind), weight)
         settings = replace(self.settings, max_sweeps=1)
         own = None if self.weight is None else np.ones_like(self.weight)
-        return Level(self.rows, own, above, below, np.array([0, 2]), settings)
+        return LevelProblem(self.rows, own, above, below, np.array([0, 2]), settings)
 
-    def _listed(self, task: Task) -> tuple[Ints, Ints, Reals]:
+    def _positives(self, task: Task) -> tuple[Ints, Ints, Reals]:
         """Where the positives of each child begin, these, and their weights (none: all 1)."""
         bounds = self.below.starts[task.first : task.last + 1]
         weight = np.empty(0, np.float64)
@@ -223,7 +230,7 @@ class Level:
             weight = np.ones(int(bounds[-1] - bounds[0]))
         return bounds - bounds[0], self.below.rows[bounds[0] : bounds[-1]], weight
 
-    def _leaning(self, members: Ints, kind: Any) -> tuple[Reals, Reals]:
+    def _inverse_costs(self, members: Ints, kind: Any) -> tuple[Reals, Reals]:
         """1 / (2 c) of rows as negatives, and room for that of (row, child); or one for all."""
         if self.below.weight is None and self.weight is None:
             return np.empty(0, kind), np.array([0.5 / self.settings.cost], kind)
@@ -234,9 +241,9 @@ class Level:
 
     def _seeds(self, task: Task) -> Ints:
         """One number per block, of the tree, the level, and where the block lies in its level."""
-        blocks = range(task.block, task.block + blocks_of(task.first, task.last))
+        blocks = range(task.block, task.block + n_blocks(task.first, task.last))
         seed = self.settings.seed
-        found = [hash_of(seed, task.level, task.node, block) for block in blocks]
+        found = [hash_integers(seed, task.level, task.node, block) for block in blocks]
         return np.array(found, np.uint64)
 
 
@@ -256,28 +263,28 @@ class Scratch:
         return cls(np.full(d, -1, np.int32), np.full(n, -1, np.int32), seen)
 
     @property
-    def all(self) -> tuple[Ints, Ints, Ints]:
+    def arrays(self) -> tuple[Ints, Ints, Ints]:
         """As the loops take it."""
         return self.local_of, self.place_of, self.seen
 
 
-class Crew:
+class Workers:
     """Threads that work off tasks, and tell how far they are."""
 
     def __init__(
         self, shape: tuple[int, int], threads: int | None, progress: Progress | None, total: int
     ) -> None:
         self.shape, self.workers = shape, threads or os.cpu_count() or 1
-        self.progress, self.total, self.so_far = progress, total, 0
-        self.own, self.stop = threading.local(), np.zeros(1, np.int8)
+        self.progress, self.total, self.done = progress, total, 0
+        self.local, self.stop = threading.local(), np.zeros(1, np.int8)
 
-    def told(self, work: int) -> None:
+    def report(self, work: int) -> None:
         """Some work is done."""
-        self.so_far += work
+        self.done += work
         if self.progress is not None and work:
-            self.progress(self.so_far, self.total)
+            self.progress(self.done, self.total)
 
-    def work(self, shared: Level, tasks: Sequence[Task], keeps: Keeps) -> None:
+    def run(self, shared: LevelProblem, tasks: Sequence[Task], keeps: LayerStore) -> None:
         """Keep the parts of all tasks, the largest first.
 
         Stopped by an interrupt or a fault, it waits for sweeps under way, not for whole nodes; what
@@ -285,9 +292,11 @@ class Crew:
         """
         if not tasks:
             return
-        with log_slow_compilation("train"):
-            shared.tried().solve(Task(0, 0, 0, 2, 0, 0), Scratch.of(self.shape), self.stop)
-        waiting = bundled(tasks)
+        with telling_of_compiling("train"):
+            shared.warm_up_problem().solve(
+                Task(0, 0, 0, 2, 0, 0), Scratch.of(self.shape), self.stop
+            )
+        waiting = bundle_tasks(tasks)
         under_way: set[Future[int]] = set()
         with ThreadPoolExecutor(self.workers) as pool:
             try:
@@ -299,28 +308,28 @@ class Crew:
                     if not under_way:
                         break
                     ended, under_way = wait(under_way, _GLANCE, FIRST_COMPLETED)
-                    self.told(sum(one.result() for one in ended))
+                    self.report(sum(one.result() for one in ended))
             except BaseException:
                 self.stop[0] = 1
                 for one in under_way:
                     one.cancel()
                 raise
 
-    def _run(self, shared: Level, tasks: Sequence[Task], keeps: Keeps) -> int:
+    def _run(self, shared: LevelProblem, tasks: Sequence[Task], keeps: LayerStore) -> int:
         """Some tasks; nothing is kept of one that was stopped. Returns the work done."""
-        if not hasattr(self.own, "scratch"):
-            self.own.scratch = Scratch.of(self.shape)
+        if not hasattr(self.local, "scratch"):
+            self.local.scratch = Scratch.of(self.shape)
         done = 0
         for task in tasks:
-            part = shared.solve(task, self.own.scratch, self.stop)
+            part = shared.solve(task, self.local.scratch, self.stop)
             if self.stop[0]:
                 break
-            keeps.keep(task, part)
+            keeps.add_part(task, part)
             done += task.work
         return done
 
 
-def bundled(tasks: Sequence[Task]) -> Iterator[list[Task]]:
+def bundle_tasks(tasks: Sequence[Task]) -> Iterator[list[Task]]:
     """The largest first, small ones together: to hand one over takes longer than to do it."""
     some, work = list[Task](), 0
     for task in sorted(tasks, key=lambda task: -task.work):
@@ -333,10 +342,10 @@ def bundled(tasks: Sequence[Task]) -> Iterator[list[Task]]:
         yield some
 
 
-def _refused(task: Task, kind: Any) -> Part:
+def _refused(task: Task, kind: Any) -> ChunkPart:
     none = np.empty(0, np.int32)
     bias = np.full(task.last - task.first, -1, kind)
-    return Part(none, none, np.empty(0, np.uint16), np.empty(0, kind), bias)
+    return ChunkPart(none, none, np.empty(0, np.uint16), np.empty(0, kind), bias)
 
 
 def _without(labels: sparse.csr_matrix, dropped: Reals) -> sparse.csr_matrix:
@@ -350,7 +359,7 @@ _FEWEST_TASKS = 8  # tasks: nodes of few are not alike
 
 
 @dataclass(frozen=True, slots=True)
-class Estimate:
+class TreeEstimate:
     """What one tree will be."""
 
     weights: int  # entries
@@ -359,34 +368,34 @@ class Estimate:
     seconds: float  # of one thread
 
 
-def estimate(
-    partition: Partition,
+def estimate_tree(
+    partition: LabelPartition,
     rows: sparse.csr_matrix,
     labels: sparse.csr_matrix,
     *,
-    settings: Settings,
+    settings: TrainingSettings,
     share: float = 0.05,
-) -> Estimate:
+) -> TreeEstimate:
     """What a tree will be, from a `share` of its training."""
     weights, pairs, size, seconds = 0.0, 0.0, 0.0, 0.0
-    for level, (above, below) in enumerate(pairwise(reaching(partition, labels))):
-        children = children_of(partition, level)
-        shared = Level(rows, None, above, below, children, settings)
-        tasks = tasks_of(level, children, above, rows.indptr)
+    for level, (above, below) in enumerate(pairwise(rows_by_level(partition, labels))):
+        children = child_offsets(partition, level)
+        shared = LevelProblem(rows, None, above, below, children, settings)
+        tasks = make_tasks(level, children, above, rows.indptr)
         ratio, found = _tried(shared, tasks, share)
         weights += ratio * found.weights
         pairs += ratio * found.rows
         seconds += ratio * found.seconds
-        each = settings.kind.itemsize
-        named = min(found.weights * child_kind(children).itemsize, found.bits)
+        each = settings.dtype.itemsize
+        named = min(found.weights * child_dtype(children).itemsize, found.bits)
         row = (2 if rows.shape[1] <= 1 << 16 else 4) + 2 + 8 / ROWS
         size += ratio * (found.weights * each + named + found.rows * row)
         size += 24 * len(children) + each * int(children[-1])
-    return Estimate(round(weights), round(pairs), round(size), seconds)
+    return TreeEstimate(round(weights), round(pairs), round(size), seconds)
 
 
 @dataclass(slots=True)
-class Tried:
+class TrialTotals:
     """What some tasks gave."""
 
     weights: int = 0
@@ -395,14 +404,14 @@ class Tried:
     seconds: float = 0.0
 
 
-def _tried(shared: Level, tasks: Sequence[Task], share: float) -> tuple[float, Tried]:
+def _tried(shared: LevelProblem, tasks: Sequence[Task], share: float) -> tuple[float, TrialTotals]:
     """All work over that of the tasks tried, and what these gave."""
-    total, found = sum(task.work for task in tasks), Tried()
+    total, found = sum(task.work for task in tasks), TrialTotals()
     if not total:
         return 0.0, found
     scratch, stop = Scratch.of(shared.rows.shape), np.zeros(1, np.int8)
-    with log_slow_compilation("train"):
-        shared.tried().solve(Task(0, 0, 0, 2, 0, 0), scratch, stop)
+    with telling_of_compiling("train"):
+        shared.warm_up_problem().solve(Task(0, 0, 0, 2, 0, 0), scratch, stop)
     work, start = 0, time.perf_counter()
     for tries, at in enumerate(np.random.default_rng(0).permutation(len(tasks)), 1):
         part, task = shared.solve(tasks[at], scratch, stop), tasks[at]

@@ -79,12 +79,12 @@ _PACKED_AT_ONCE = 1 << 20
 _ONES = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1).sum(axis=1, dtype=np.int64)
 
 
-def narrowed(feature: Ints) -> Ints:
+def narrow_features(feature: Ints) -> Ints:
     """As uint16 where that holds all."""
     return feature.astype(np.uint16 if int(feature.max(initial=0)) < 1 << 16 else np.int32)
 
 
-def entries_packed(entries: Ints) -> tuple[Ints, Ints]:
+def pack_entries(entries: Ints) -> tuple[Ints, Ints]:
     """`begins` and `beyond` of entries (R + 1,)."""
     begins = np.array(entries[::ROWS], np.int64)
     after = np.append(begins[1:], entries[-1])
@@ -98,26 +98,26 @@ def entries_packed(entries: Ints) -> tuple[Ints, Ints]:
     return begins, beyond
 
 
-def entries_of(begins: Ints, beyond: Ints, first: int, last: int) -> Ints:
+def unpack_entries(begins: Ints, beyond: Ints, first: int, last: int) -> Ints:
     """Where the entries of rows `first` to `last`, not included, begin."""
     before = begins[np.arange(first, min(last, len(beyond))) // ROWS]
     return np.asarray(before + beyond[first:last].astype(np.int64))
 
 
-def bytes_of(children: Ints) -> Ints:
+def bitmap_bytes(children: Ints) -> Ints:
     """(P,) bytes of the bits of each parent's children."""
     return np.asarray((np.diff(children) + 7) >> 3)
 
 
-def marks_of(children: Ints, chunks: Ints) -> Ints:
+def bitmap_offsets(children: Ints, chunks: Ints) -> Ints:
     """(P + 1,) where the bits of each chunk begin."""
-    sizes = np.diff(chunks) * bytes_of(children)
+    sizes = np.diff(chunks) * bitmap_bytes(children)
     return np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes, dtype=np.int64)])
 
 
-def children_packed(children: Ints, chunks: Ints, entries: Ints, child: Ints) -> tuple[Ints, Ints]:
+def pack_children(children: Ints, chunks: Ints, entries: Ints, child: Ints) -> tuple[Ints, Ints]:
     """`marks` and `places`."""
-    marks = marks_of(children, chunks)
+    marks = bitmap_offsets(children, chunks)
     if marks[-1] >= child.nbytes:
         return np.empty(0, np.int64), child
     places = np.zeros(int(marks[-1]), np.uint8)
@@ -132,9 +132,9 @@ def children_packed(children: Ints, chunks: Ints, entries: Ints, child: Ints) ->
     return marks, places
 
 
-def children_of_bits(children: Ints, chunks: Ints, places: Ints) -> Ints:
+def unpack_children(children: Ints, chunks: Ints, places: Ints) -> Ints:
     """(E,) the children that bits stand for."""
-    marks, found = marks_of(children, chunks), [np.empty(0, np.int64)]
+    marks, found = bitmap_offsets(children, chunks), [np.empty(0, np.int64)]
     for low, high in _parents(chunks):
         part = places[int(marks[low]) : int(marks[high])]
         bit = np.flatnonzero(np.unpackbits(part, bitorder="little")) + 8 * marks[low]
@@ -143,16 +143,16 @@ def children_of_bits(children: Ints, chunks: Ints, places: Ints) -> Ints:
     return np.concatenate(found)
 
 
-def bits_fault(
+def invalid_bitmap(
     children: Ints, chunks: Ints, entries: tuple[Ints, Ints], places: Ints
 ) -> str | None:
     """What is wrong with bits: those of a row are as many as its entries, and of children."""
-    marks = marks_of(children, chunks)
+    marks = bitmap_offsets(children, chunks)
     for low, high in _parents(chunks):
         first = _first_bits(children, chunks, marks, low, high) - 8 * marks[low]
         part = places[int(marks[low]) : int(marks[high])]
         found = np.add.reduceat(_ONES[part], first >> 3)
-        begin = entries_of(*entries, int(chunks[low]), int(chunks[high]) + 1)
+        begin = unpack_entries(*entries, int(chunks[low]), int(chunks[high]) + 1)
         if not np.array_equal(found, np.diff(begin)):
             return "the bits of a row are not as many as its weights"
         width = np.repeat(np.diff(children[low : high + 1]), np.diff(chunks[low : high + 1]))
@@ -166,7 +166,7 @@ def _first_bits(children: Ints, chunks: Ints, marks: Ints, low: int, high: int) 
     """The first bit of every row of the chunks of some parents."""
     rows = np.diff(chunks[low : high + 1])
     within = np.arange(int(chunks[low]), int(chunks[high])) - np.repeat(chunks[low:high], rows)
-    each = np.repeat(bytes_of(children[low : high + 1]), rows)
+    each = np.repeat(bitmap_bytes(children[low : high + 1]), rows)
     return np.asarray(8 * (np.repeat(marks[low:high], rows) + within * each))
 
 
@@ -195,7 +195,7 @@ _KINDS = {
 }
 
 
-def layer_fault(of: Mapping[str, Any]) -> str | None:
+def invalid_layer(of: Mapping[str, Any]) -> str | None:
     """What is wrong with the fields of a layer."""
     for name, kinds in _KINDS.items():
         values = of[name]
@@ -215,8 +215,10 @@ def _entries_fault(of: Mapping[str, Any]) -> str | None:
     begins, beyond, R, E = of["begins"], of["beyond"], len(of["feature"]), len(of["weight"])
     if len(beyond) != R + 1 or len(begins) != R // ROWS + 1:
         return "feature, begins and beyond must be of the same rows"
-    ends = entries_of(begins, beyond, 0, 1)[0], entries_of(begins, beyond, R, R + 1)[0]
-    parts = (entries_of(begins, beyond, at, at + _AT_ONCE + 1) for at in range(0, R + 1, _AT_ONCE))
+    ends = unpack_entries(begins, beyond, 0, 1)[0], unpack_entries(begins, beyond, R, R + 1)[0]
+    parts = (
+        unpack_entries(begins, beyond, at, at + _AT_ONCE + 1) for at in range(0, R + 1, _AT_ONCE)
+    )
     if ends != (0, E) or not all((part[1:] >= part[:-1]).all() for part in parts):
         return f"the entries of rows must rise from 0 to {E}"
     return None
@@ -235,13 +237,13 @@ def _places_fault(of: Mapping[str, Any]) -> str | None:
 
 def _bits_fault(of: Mapping[str, Any]) -> str | None:
     children, chunks, marks, places = (of[n] for n in ("children", "chunks", "marks", "places"))
-    if not np.array_equal(marks, marks_of(children, chunks)):
+    if not np.array_equal(marks, bitmap_offsets(children, chunks)):
         return "marks are not where the bits of chunks begin"
     if str(places.dtype) != "uint8" or len(places) != marks[-1]:
         return f"bits must be {marks[-1]} bytes"
     if (np.diff(chunks)[np.diff(children) == 0] > 0).any():
         return "a parent without children has weights"
-    return bits_fault(children, chunks, (of["begins"], of["beyond"]), places)
+    return invalid_bitmap(children, chunks, (of["begins"], of["beyond"]), places)
 
 
 def _list_fault(of: Mapping[str, Any]) -> str | None:
@@ -268,7 +270,7 @@ def _numbers_fault(of: Mapping[str, Any]) -> str | None:
     return None
 
 
-def tree_fault(of: Mapping[str, Any]) -> str | None:
+def invalid_tree(of: Mapping[str, Any]) -> str | None:
     """What is wrong with the fields of one tree, whose layers are sound by themselves."""
     label_of, layers = of["label_of"], of["layers"]
     if not layers or any(type(layer).__name__ != "Layer" for layer in layers):
@@ -289,7 +291,7 @@ def tree_fault(of: Mapping[str, Any]) -> str | None:
     return None
 
 
-def forest_fault(of: Mapping[str, Any]) -> str | None:
+def invalid_forest(of: Mapping[str, Any]) -> str | None:
     """What is wrong with the fields of a forest, whose trees are sound by themselves."""
     trees, d = of["trees"], of["n_features"]
     if not trees or any(type(tree).__name__ != "Tree" for tree in trees):
@@ -308,7 +310,7 @@ def forest_fault(of: Mapping[str, Any]) -> str | None:
     return None
 
 
-def model_fault(of: Mapping[str, Any]) -> str | None:
+def invalid_model(of: Mapping[str, Any]) -> str | None:
     """What is wrong with the fitted attributes of a `LabelTree`."""
     wanted = {"forest_", "classes_", "kind_", "n_features_in_"}
     absent = wanted - set(of)
@@ -371,7 +373,7 @@ Reals = npt.NDArray[Any]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Partition:
+class LabelPartition:
     """A tree over L labels: their leaf order, and for each level the borders of its nodes."""
 
     label_of: Ints  # (L,) code of the label at each place
@@ -396,7 +398,7 @@ class Layer:
     @staticmethod
     def invalid_reason(parts: Mapping[str, Any]) -> str | None:
         """Return why these fields cannot form a layer, or None."""
-        return layer_fault(parts)
+        return invalid_layer(parts)
 
     @classmethod
     def of(
@@ -410,22 +412,22 @@ class Layer:
         bias: Reals,
     ) -> Self:
         """From plain (R + 1,) `entries`, and the `child` (E,) of each, rising in a row."""
-        begins, beyond = entries_packed(entries)
-        marks, places = children_packed(children, chunks, entries, child)
-        narrow = narrowed(feature)
+        begins, beyond = pack_entries(entries)
+        marks, places = pack_children(children, chunks, entries, child)
+        narrow = narrow_features(feature)
         return cls(children, chunks, narrow, begins, beyond, marks, places, weight, bias)
 
     @property
     def entries(self) -> Ints:
         """(R + 1,) where the entries of a row begin."""
-        return entries_of(self.begins, self.beyond, 0, len(self.beyond))
+        return unpack_entries(self.begins, self.beyond, 0, len(self.beyond))
 
     @property
     def child(self) -> Ints:
         """(E,) which child of its parent an entry is of."""
         if not len(self.marks):
             return self.places
-        return children_of_bits(self.children, self.chunks, self.places)
+        return unpack_children(self.children, self.chunks, self.places)
 
     def __post_init__(self) -> None:
         """Arrays that can only be read."""
@@ -442,7 +444,7 @@ class Tree:
     @staticmethod
     def invalid_reason(parts: Mapping[str, Any]) -> str | None:
         """Return why these fields cannot form a tree, or None."""
-        return tree_fault(parts)
+        return invalid_tree(parts)
 
     def __post_init__(self) -> None:
         """Arrays that can only be read."""
@@ -461,7 +463,7 @@ class Forest:
     @staticmethod
     def invalid_reason(parts: Mapping[str, Any]) -> str | None:
         """Return why these fields cannot form a forest, or None."""
-        return forest_fault(parts)
+        return invalid_forest(parts)
 
 
 def _seal(held: Layer | Tree) -> None:
@@ -473,7 +475,7 @@ def _seal(held: Layer | Tree) -> None:
             object.__setattr__(held, field.name, sealed)
 
 
-class Spread(NamedTuple):
+class CountRange(NamedTuple):
     """Of some counts, the least, the middle one and the largest; and how many there are."""
 
     least: int
@@ -487,7 +489,7 @@ class LevelStatistics:
     """One step down, from nodes to their children."""
 
     nodes: int  # that tell children apart
-    children: Spread  # of such a node
+    children: CountRange  # of such a node
     classifiers: int  # children that are asked about
     weights: int
     features: int  # that have a weight
@@ -499,8 +501,8 @@ class TreeStatistics:
     """One tree."""
 
     levels: tuple[LevelStatistics, ...]
-    depth: Spread  # of labels: classifiers from the root to each
-    leaf: Spread  # labels of a node that tells labels apart
+    depth: CountRange  # of labels: classifiers from the root to each
+    leaf: CountRange  # labels of a node that tells labels apart
     bytes: int
 
     @property
@@ -534,7 +536,7 @@ def forest_statistics(forest: Forest) -> tuple[TreeStatistics, ...]:
     >>> from discriminant import LabelTree
     >>> model = LabelTree(tree="one-vs-rest").fit([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]], list("abc"))
     >>> forest_statistics(model.forest_)[0].levels[0].children
-    Spread(least=3, median=3.0, most=3, of=1)
+    CountRange(least=3, median=3.0, most=3, of=1)
     """
     return tuple(tree_statistics(tree, features=forest.n_features) for tree in forest.trees)
 
@@ -549,18 +551,18 @@ def tree_statistics(tree: Tree, *, features: int) -> TreeStatistics:
         groups.append(ends[ends > 0])
     levels = tuple(_level(layer, features) for layer in tree.layers)
     whole = sum(level.bytes for level in levels) + tree.label_of.nbytes
-    return TreeStatistics(levels, spread(depth), spread(np.concatenate(groups)), whole)
+    return TreeStatistics(levels, count_range(depth), count_range(np.concatenate(groups)), whole)
 
 
-def spread(counts: npt.NDArray[Any]) -> Spread:
+def count_range(counts: npt.NDArray[Any]) -> CountRange:
     """Of counts, of which there may be none.
 
-    >>> spread(np.array([3, 1, 2, 9]))
-    Spread(least=1, median=2.5, most=9, of=4)
+    >>> count_range(np.array([3, 1, 2, 9]))
+    CountRange(least=1, median=2.5, most=9, of=4)
     """
     if not len(counts):
-        return Spread(0, 0.0, 0, 0)
-    return Spread(int(counts.min()), float(np.median(counts)), int(counts.max()), len(counts))
+        return CountRange(0, 0.0, 0, 0)
+    return CountRange(int(counts.min()), float(np.median(counts)), int(counts.max()), len(counts))
 
 
 def _level(layer: Layer, features: int) -> LevelStatistics:
@@ -568,7 +570,7 @@ def _level(layer: Layer, features: int) -> LevelStatistics:
     telling = asked[asked > 0]
     return LevelStatistics(
         nodes=len(telling),
-        children=spread(telling),
+        children=count_range(telling),
         classifiers=int(telling.sum()),
         weights=len(layer.weight),
         features=_distinct(layer.feature, features),

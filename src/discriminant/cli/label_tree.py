@@ -231,7 +231,7 @@ def _assess(
         pace = ProgressRate(shown)
         pace("measuring", 0, 1)
         return assess_file(
-            model, source, k=options["top"], unknown=options["unknown"], told=pace.rows
+            model, source, k=options["top"], unknown=options["unknown"], progress=pace.rows
         )
 
 

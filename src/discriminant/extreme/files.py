@@ -1,22 +1,18 @@
-"""Label trees from file to file: sparse rows in, XMC text or svmlight; the best labels out.
+"""Files of sparse rows for label trees: read them, predict them, assess a model on them.
 
-Whether features of svmlight count from 0 or from 1 is what the model's `first_feature_` says, which
-the command line's fit leaves there, or else what the file tells; XMC text counts from 0.
-
-Rows are read, answered and written some megabytes at a time. The answers, one row for each, have
-the columns
+A file is XMC text or svmlight. Features in XMC text are numbered from 0; whether those of svmlight
+are numbered from 0 or from 1 is stored in the model as `first_feature_`, or else inferred from the
+file. Rows are read, scored and written in blocks of a few megabytes. Predictions have one line per
+row, with the columns
 
     label_1, score_1, label_2, score_2, ..
 
-best first, empty beyond the last label that a row reaches. They take the place of an old file whole
-or not at all.
+best first and empty beyond the last label that the row reaches. The output file is replaced
+atomically.
 
-How good a label tree is on a file of labelled rows, some megabytes at a time.
-
-Of each block the k best labels are found, and `TopK` adds up what they were worth. How frequent
-labels were in training is known to the model: PSP@k and PSnDCG@k, and means over labels of about
-the same frequency, need no more. A label that the model does not know cannot be found; where such
-are counted, it is one of its row's that was missed.
+To assess a model, the k best labels of each block are added to a `TopK`. PSP@k, PSnDCG@k and the
+means by label frequency use the label counts of the training rows, which the model stores. A label
+unknown to the model cannot be predicted; if such labels are counted, each is a miss for its row.
 """
 
 from __future__ import annotations
@@ -27,16 +23,15 @@ import os
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
 from discriminant.errors import LabelError, OptionError, SparseFileError
-from discriminant.extreme.label_tree import LabelTree
 from discriminant.extreme.model.propensity import inverse_propensity
 from discriminant.extreme.top_k import FrequencyBin, TopK
 from discriminant.report.format import count_range, percent, whole
@@ -53,67 +48,97 @@ from discriminant.table.files.svmlight import (
     xmc_blocks,
 )
 
-Progress = Callable[[int, int], object]
+Ints = npt.NDArray[np.int64]
+Progress = Callable[[int, int], object]  # rows done, rows in all
+
+EDGES = (0, 1, 2, 5, 20, 100, 500, 2000, 10_000, 100_000)
 _ARROW = (".parquet", ".arrow", ".feather")
 
 
+class LabelRanker(Protocol):
+    """A fitted model that ranks labels, such as a `LabelTree`."""
+
+    classes_: Any
+    kind_: Any
+    n_features_in_: int
+    n_rows_: int
+
+    def predict_topk(self, X: Any, k: int = 5) -> tuple[Any, Any]:
+        """Return codes (n, k) and scores (n, k) of the k best labels of each row."""
+        ...
+
+
 def read_labelled_rows(source: Any, *, first: First = "auto") -> LabelledRows:
-    """All rows of a file of sparse rows, with their label sets."""
+    """Return all rows of a file of sparse rows, with their label sets."""
     path = single_file(source)
-    found = read_xmc(path) if is_xmc(path) else read_svmlight_sets(path, first=first)
-    if not len(found):
+    rows = read_xmc(path) if is_xmc(path) else read_svmlight_sets(path, first=first)
+    if not len(rows):
         raise SparseFileError.without_rows(os.fspath(path))
-    return found
+    return rows
 
 
 def is_xmc(path: Any) -> bool:
-    """Whether a file begins as XMC text does."""
+    """Whether a file begins with the header of XMC text."""
     return xmc_header(path) is not None
 
 
 def xmc_header(path: Any) -> tuple[int, ...] | None:
-    """Rows, features and labels as told by the first line of XMC text; None of other files."""
-    for piece in line_blocks(path):
+    """Return rows, features and labels from the header of XMC text; None for other files."""
+    for piece in pieces_of(path):
         words = piece.split(b"\n", 1)[0].split()
-        found = len(words) == 3 and all(word.isdigit() for word in words)
-        return tuple(int(word) for word in words) if found else None
+        is_header = len(words) == 3 and all(word.isdigit() for word in words)
+        return tuple(int(word) for word in words) if is_header else None
     return None
 
 
 def check_same_width(path: Any, other: Any) -> None:
-    """Refuse two files of XMC text whose headers tell of different numbers of features."""
+    """Raise if the headers of two XMC files state different numbers of features."""
     ours, theirs = xmc_header(path), xmc_header(other)
     if ours is not None and theirs is not None and ours[1] != theirs[1]:
         raise SparseFileError.of_width(os.fspath(other), theirs[1], ours[1])
 
 
 def write_predictions(
-    model: LabelTree,
+    model: LabelRanker,
     source: Any,
     out: str | os.PathLike[str],
     *,
     k: int,
     safe: bool,
-    told: Progress,
+    progress: Progress,
 ) -> tuple[int, dict[str, int], tuple[str, ...]]:
-    """Answer a file; rows, rows whose best label is each, and the columns written."""
+    """Write the k best labels of every row of `source` to the file `out`.
+
+    Returns
+    -------
+    rows : int
+    counts : dict
+        How often each label is ranked first.
+    columns : tuple of str
+        Columns written.
+    """
     rows, counts = 0, Counter[str]()
     names = label_columns(k)
     texts = np.array([str(label) for label in model.classes_.tolist()] + [""], dtype=object)
-    with atomic_write(out) as file:
-        sheet = _sheet(file, Path(out), names, safe)
-        for block, of in read_blocks(model, single_file(source)):
+    with replacing(out) as file:
+        writer: Any
+        if Path(out).suffix in _ARROW:
+            parquet = Path(out).suffix == ".parquet"
+            writer = _ArrowLabelWriter(ArrowWriter(file, parquet=parquet), names)
+        else:
+            writer = _CsvLabelWriter(file, names, safe)
+        for block, total in read_blocks(model, single_file(source)):
             codes, scores = model.predict_topk(block.features, k=k)
-            sheet.add(texts[codes], scores)  # -1 is the last: no label
+            writer.add(texts[codes], scores)  # code -1 selects the last text: no label
             counts.update(texts[codes[:, 0]].tolist())
             rows += len(codes)
-            told(rows, of)
-        sheet.close()
+            progress(rows, total)
+        writer.close()
     return rows, dict(counts), tuple(names)
 
 
 def single_file(source: Any) -> Any:
-    """The file that is meant: there can only be one."""
+    """Return the path of the source, which must be a single file of sparse rows."""
     if isinstance(source, list | tuple) and len(source) == 1:
         source = source[0]
     if not isinstance(source, str | os.PathLike):
@@ -122,18 +147,18 @@ def single_file(source: Any) -> Any:
     return source
 
 
-def read_blocks(model: LabelTree, path: Any) -> Iterator[tuple[LabelledRows, int]]:
-    """Rows as wide as the model's with their label numbers, and how many there are in all."""
-    some = False
-    for block, of in _blocks(model, path):
+def read_blocks(model: LabelRanker, path: Any) -> Iterator[tuple[LabelledRows, int]]:
+    """Yield blocks of labelled rows with the model's features, and the rows in all."""
+    empty = True
+    for block, total in _blocks(model, path):
         if len(block):
-            some = True
-            yield block, of
-    if not some:
+            empty = False
+            yield block, total
+    if empty:
         raise SparseFileError.without_rows(os.fspath(path))
 
 
-def _blocks(model: LabelTree, path: Any) -> Iterator[tuple[LabelledRows, int]]:
+def _blocks(model: LabelRanker, path: Any) -> Iterator[tuple[LabelledRows, int]]:
     d, head = model.n_features_in_, xmc_header(path)
     if head is None:
         yield from svmlight_blocks(path, features=d, first=_first_feature(model), more="drop")
@@ -144,21 +169,15 @@ def _blocks(model: LabelTree, path: Any) -> Iterator[tuple[LabelledRows, int]]:
         yield block, head[0]
 
 
-def _first_feature(model: LabelTree) -> FirstFeature:
-    first: FirstFeature = getattr(model, "first_feature_", "auto")
+def _first_feature(model: LabelRanker) -> First:
+    first: First = getattr(model, "first_feature_", "auto")
     if first not in ("auto", 0, 1):
         raise OptionError.of("first_feature_", first, "0 or 1")
     return first
 
 
-def _sheet(file: Any, out: Path, names: list[str], safe: bool) -> Any:
-    if out.suffix in _ARROW:
-        return _Columns(ArrowWriter(file, parquet=out.suffix == ".parquet"), names)
-    return _Lines(file, names, safe)
-
-
-class _Lines:
-    """A CSV, in UTF-8."""
+class _CsvLabelWriter:
+    """Write labels and scores as CSV in UTF-8."""
 
     def __init__(self, file: Any, names: list[str], safe: bool) -> None:
         self.safe = safe
@@ -167,72 +186,59 @@ class _Lines:
         self.out.writerow(names)
 
     def add(self, labels: Any, scores: Any) -> None:
-        """Write some rows."""
-        for said, sure in zip(labels.tolist(), scores.tolist(), strict=True):
-            row: list[object] = []
-            for label, score in zip(said, sure, strict=True):
-                there = score > -np.inf
-                row += [safe_cell(label) if self.safe else label, score if there else ""]
-            self.out.writerow(row)
+        for row_labels, row_scores in zip(labels.tolist(), scores.tolist(), strict=True):
+            cells: list[object] = []
+            for label, score in zip(row_labels, row_scores, strict=True):
+                cells.append(safe_cell(label) if self.safe else label)
+                cells.append(score if score > -np.inf else "")
+            self.out.writerow(cells)
 
     def close(self) -> None:
-        """Let go of the file."""
         self.text.detach()
 
 
-class _Columns:
-    """Parquet, or Arrow IPC."""
+class _ArrowLabelWriter:
+    """Write labels and scores as Parquet or Arrow IPC."""
 
-    def __init__(self, sheet: ArrowWriter, names: list[str]) -> None:
-        self.sheet, self.names = sheet, names
+    def __init__(self, writer: ArrowWriter, names: list[str]) -> None:
+        self.writer, self.names = writer, names
 
     def add(self, labels: Any, scores: Any) -> None:
-        """Write some rows."""
         import pyarrow as pa
 
-        there = scores > -np.inf
-        found: dict[str, Any] = {}
+        absent = ~(scores > -np.inf)
+        columns: dict[str, Any] = {}
         for j in range(labels.shape[1]):
-            label = pa.array(labels[:, j], pa.string(), mask=~there[:, j])
-            score = pa.array(scores[:, j], mask=~there[:, j])
-            found |= {self.names[2 * j]: label, self.names[2 * j + 1]: score}
-        self.sheet.add(pa.table(found), None, {})  # type: ignore[arg-type]
+            columns[self.names[2 * j]] = pa.array(labels[:, j], pa.string(), mask=absent[:, j])
+            columns[self.names[2 * j + 1]] = pa.array(scores[:, j], mask=absent[:, j])
+        self.writer.add(pa.table(columns), None, {})  # type: ignore[arg-type]
 
     def close(self) -> None:
-        """Write the footer."""
-        self.sheet.close()
-
-
-Ints = npt.NDArray[np.int64]
-
-EDGES = (0, 1, 2, 5, 20, 100, 500, 2000, 10_000, 100_000)
+        self.writer.close()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FileAssessment:
-    """A label tree measured on a file."""
+    """Accuracy of a label tree on a file of labelled rows."""
 
     top_k: TopK
-    bins: tuple[FrequencyBin, ...] | None  # those that have labels; None: frequency is not known
-    pairs: int  # labels of all rows
-    unknown: int  # those that the model does not know
-    seconds: float  # of the search
+    bins: tuple[FrequencyBin, ...] | None  # bins with labels; None if the model has no counts
+    pairs: int  # (row, label) pairs
+    unknown: int  # pairs whose label is unknown to the model
+    seconds: float  # time spent in the search
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers by name."""
-        told = self.top_k.to_dict() | {"labels_a_row": self.pairs / max(self.top_k.rows, 1)}
-        told |= {"unknown": self.unknown, "seconds": self.seconds}
+        measures = self.top_k.to_dict() | {"labels_a_row": self.pairs / max(self.top_k.rows, 1)}
+        measures |= {"unknown": self.unknown, "seconds": self.seconds}
         if self.bins is not None:
-            told["by_frequency"] = [
-                {name: getattr(one, name) for name in FrequencyBin.__dataclass_fields__}
-                for one in self.bins
-            ]
-        return told
+            measures["by_frequency"] = [asdict(one) for one in self.bins]
+        return measures
 
     def __str__(self) -> str:
         lines = [str(self.top_k)]
         if self.bins:
-            lines += ["", "Means over labels, by the rows that they had in training:"]
+            lines += ["", "Means over labels, by number of training rows:"]
             lines.append(f"{'rows':>16}{'labels':>10}{'recall':>9}{'precision':>11}{'F1':>8}")
             lines += [
                 f"{count_range(one.least, one.most):>16}{whole(one.labels):>10}"
@@ -241,85 +247,92 @@ class FileAssessment:
                 for one in self.bins
             ]
         if self.unknown:
-            lines += ["", f"{self.unknown:,} labels are unknown to the model, and count as missed"]
+            lines += ["", f"{self.unknown:,} labels are unknown to the model and count as misses"]
         return "\n".join(lines)
 
 
 def assess_file(
-    model: LabelTree,
+    model: LabelRanker,
     source: Any,
     *,
     k: int = 5,
     unknown: str = "error",
-    told: Progress = lambda done, of: None,
+    progress: Progress = lambda done, total: None,
 ) -> FileAssessment:
-    """Measure a label tree on a file of sparse rows, XMC text or svmlight.
+    """Assess a label tree on a file of sparse rows, XMC text or svmlight.
 
     Parameters
     ----------
-    k
-        Labels that are found for each row.
-    unknown
-        'error', or 'count': labels that the model does not know are missed.
+    model : LabelTree
+        Fitted model.
+    source : path-like
+        File of labelled rows.
+    k : int, default=5
+        Number of labels predicted for each row.
+    unknown : {'error', 'count'}, default='error'
+        How to treat labels unknown to the model: raise, or count them as misses.
+    progress : callable, optional
+        Called with the rows done and the rows in all.
+
+    Returns
+    -------
+    FileAssessment
     """
     total: TopK | None = None
-    pairs, strange, seconds = 0, 0, 0.0
+    pairs, unknown_pairs, seconds = 0, 0, 0.0
     frequency = getattr(model, "label_rows_", None)
-    for block, of in read_blocks(model, single_file(source)):
-        truth, missed = _coded(model, block.labels, unknown)
+    for block, n_rows in read_blocks(model, single_file(source)):
+        truth, n_unknown = _encode_truth(model, block.labels, unknown)
         if total is None:
-            model.predict_topk(block.features[:1], k=k)  # loads the loops: no part of the search
-        began = time.perf_counter()
+            model.predict_topk(block.features[:1], k=k)  # load the kernels before timing
+        start = time.perf_counter()
         codes, _ = model.predict_topk(block.features, k=k)
-        seconds += time.perf_counter() - began
-        worth = None if frequency is None else _worth(model, frequency, truth.shape[1])
-        found = TopK.of(codes, truth, inverse_propensity=worth)
-        total = found if total is None else total + found
-        pairs, strange = pairs + truth.nnz, strange + missed
-        told(total.rows, of)
-    assert total is not None  # a file without rows was refused
-    bins = None if frequency is None else _bins(total, frequency)
-    return FileAssessment(total, bins, pairs, strange, seconds)
+        seconds += time.perf_counter() - start
+        weights = None
+        if frequency is not None:
+            counts = _pad_counts(frequency, truth.shape[1])
+            weights = inverse_propensity(counts, rows=model.n_rows_)
+        part = TopK.of(codes, truth, inverse_propensity=weights)
+        total = part if total is None else total + part
+        pairs, unknown_pairs = pairs + truth.nnz, unknown_pairs + n_unknown
+        progress(total.rows, n_rows)
+    assert total is not None  # read_blocks raises for a file without rows
+    bins = None
+    if frequency is not None:
+        counts = _pad_counts(frequency, len(total.label_rows))
+        bins = tuple(one for one in total.by_frequency(counts, EDGES) if one.labels)
+    return FileAssessment(total, bins, pairs, unknown_pairs, seconds)
 
 
-def _bins(total: TopK, frequency: Any) -> tuple[FrequencyBin, ...]:
-    count = _widened(frequency, len(total.label_rows))
-    return tuple(one for one in total.by_frequency(count, EDGES) if one.labels)
-
-
-def _worth(model: LabelTree, frequency: Any, width: int) -> Any:
-    return inverse_propensity(_widened(frequency, width), rows=model.n_rows_)
-
-
-def _widened(frequency: Any, width: int) -> Any:
-    """Frequencies of the model's labels, and of those that it does not know: none."""
+def _pad_counts(frequency: Any, width: int) -> Any:
+    """Training rows of the model's labels, and 0 for each label unknown to it."""
     return np.concatenate([frequency, np.zeros(width - len(frequency), dtype=np.int64)])
 
 
-def _coded(model: LabelTree, labels: Any, unknown: str) -> tuple[Any, int]:
-    """Label numbers of a file as codes of the model; beyond its L, those that it does not know."""
-    L, places = len(model.classes_), _places(model, labels.shape[1])
-    codes = places[labels.indices]
-    missed = codes >= L
-    if missed.any() and unknown == "error":
-        numbers, counts = np.unique(labels.indices[missed], return_counts=True)
-        some = dict(zip(numbers.tolist(), counts.tolist(), strict=True))
-        raise LabelError.unseen(some, model.classes_[:20].tolist())
-    width = max(L, int(places.max(initial=-1)) + 1)
+def _encode_truth(model: LabelRanker, labels: Any, unknown: str) -> tuple[Any, int]:
+    """Encode label numbers as the model's codes, those unknown to it as codes from L on."""
+    L, code_of = len(model.classes_), _codes_of_numbers(model, labels.shape[1])
+    codes = code_of[labels.indices]
+    is_unknown = codes >= L
+    if is_unknown.any() and unknown == "error":
+        numbers, counts = np.unique(labels.indices[is_unknown], return_counts=True)
+        count_of = dict(zip(numbers.tolist(), counts.tolist(), strict=True))
+        raise LabelError.unseen(count_of, model.classes_[:20].tolist())
+    width = max(L, int(code_of.max(initial=-1)) + 1)
     truth = sparse.csr_matrix((labels.data, codes, labels.indptr), (labels.shape[0], width))
-    return truth, int(missed.sum())
+    return truth, int(is_unknown.sum())
 
 
-def _places(model: LabelTree, width: int) -> Ints:
-    """(width,) the code of each label number."""
+def _codes_of_numbers(model: LabelRanker, width: int) -> Ints:
+    """(width,) code of each label number."""
     numbers, L = np.arange(width), len(model.classes_)
-    found = np.full(width, -1)
+    codes = np.full(width, -1)
     if model.kind_ == "indicator":
-        found[:L] = numbers[:L]
+        codes[:L] = numbers[:L]
     elif model.classes_.dtype.kind in "iuf":
         at = np.minimum(np.searchsorted(model.classes_, numbers), L - 1)
         same = model.classes_[at] == numbers
-        found[same] = at[same]
-    strange = found < 0
-    found[strange] = L + np.arange(int(strange.sum()))
-    return found
+        codes[same] = at[same]
+    unknown = codes < 0
+    codes[unknown] = L + np.arange(int(unknown.sum()))
+    return codes

@@ -1,10 +1,7 @@
-"""LabelTree: very many labels, by a tree over them with a linear classifier in every node.
+"""LabelTree: extreme classification by a tree over the labels with linear classifiers in its nodes.
 
-The options of a label tree: what they may be.
-
-What a fitted label tree answers: the best labels of rows, and how probable they are.
-
-From rows and label sets to trees: the options of a `LabelTree`, spelt out for the models.
+The estimator checks its options and inputs, builds the trees from rows and label sets
+(`extreme.model`), and answers queries by beam search: the k best labels of a row, or probabilities.
 """
 
 from __future__ import annotations
@@ -92,7 +89,7 @@ OPTIONAL = ("arity", "threads")
 
 
 def check_options(model: Any) -> None:
-    """Refuse what an option cannot be."""
+    """Raise `OptionError` if an option of a `LabelTree` is invalid."""
     if isinstance(model.tree, str) and model.tree not in TREES:
         words = ", ".join(f"'{tree}'" for tree in TREES)
         raise OptionError.of("tree", model.tree, f"{words} or a hierarchy of the labels")
@@ -102,8 +99,8 @@ def check_options(model: Any) -> None:
         value = getattr(model, name)
         if not (value is None or isinstance(value, str)) or value not in choices:
             raise OptionError.of(name, value, " or ".join(repr(choice) for choice in choices))
-    for name, least in MINIMUM.items():
-        check_integer(name, getattr(model, name), least, optional=name in OPTIONAL)
+    for name, minimum in MINIMUM.items():
+        check_integer(name, getattr(model, name), minimum, optional=name in OPTIONAL)
     for name in ("standardize", "unit_rows"):
         if not isinstance(getattr(model, name), bool | np.bool_):
             raise OptionError.of(name, getattr(model, name), "True or False")
@@ -112,49 +109,49 @@ def check_options(model: Any) -> None:
 
 
 def uses_moments(model: Any) -> bool:
-    """Whether the tree is made of class moments."""
+    """Whether the tree is computed from class moments."""
     return isinstance(model.tree, str) and model.tree == "moments"
 
 
-def check_integer(name: str, value: Any, least: int, *, optional: bool = False) -> None:
-    """Refuse what is not a whole number from `least` on."""
+def check_integer(name: str, value: Any, minimum: int, *, optional: bool = False) -> None:
+    """Raise `OptionError` unless the value is an integer of at least `minimum`."""
     if optional and value is None:
         return
-    if not _is_whole(value) or value < least:
+    if not _is_integer(value) or value < minimum:
         more = ", or None" if optional else ""
-        raise OptionError.of(name, value, f"a whole number of {least} or more{more}")
+        raise OptionError.of(name, value, f"a whole number of {minimum} or more{more}")
 
 
 def as_seed(state: Any) -> int:
-    """A whole number from whatever scikit-learn takes as a seed."""
-    if _is_whole(state) and 0 <= state < 1 << 62:
+    """Return an integer seed from any `random_state` that scikit-learn accepts."""
+    if _is_integer(state) and 0 <= state < 1 << 62:
         return int(state)
     if isinstance(state, np.random.Generator):
         return int(state.integers(1 << 31))
     return int(check_random_state(state).randint(np.iinfo(np.int32).max))
 
 
-def _is_whole(value: Any) -> bool:
-    if type(value) is int:  # quick, for single rows
+def _is_integer(value: Any) -> bool:
+    if type(value) is int:  # the fast path, for single rows
         return True
     return isinstance(value, Integral) and not isinstance(value, bool)
 
 
 def _check_number(name: str, value: Any, *, zero: bool) -> None:
-    fits = isinstance(value, Real) and not isinstance(value, bool)
-    if not (fits and 0 <= float(value) < np.inf) or (not zero and value == 0):
+    is_number = isinstance(value, Real) and not isinstance(value, bool)
+    if not (is_number and 0 <= float(value) < np.inf) or (not zero and value == 0):
         raise OptionError.of(name, value, "a number from 0 on" if zero else "a positive number")
 
 
 Codes = npt.NDArray[np.int32]
 
-_CELLS = 1 << 28  # of a matrix of probabilities
-_REACHED = 1000  # labels of a row, at most, that have a probability
-_HALF = {"hinge": -1.0, "logistic": np.log(0.5)}  # what a margin of 0 adds to a score
+_MAX_CELLS = 1 << 28  # cells of a dense matrix of probabilities
+_MAX_LABELS = 1000  # labels of a row that get a probability
+_THRESHOLD = {"hinge": -1.0, "logistic": np.log(0.5)}  # path term of a margin of 0
 
 
 class LabelTreePredictor(RowEstimator):
-    """Rows, and a forest that is asked about them."""
+    """Prediction methods of a fitted label tree."""
 
     forest_: Forest
     classes_: Labels
@@ -165,25 +162,26 @@ class LabelTreePredictor(RowEstimator):
     unit_rows_: bool = False
 
     def predict_topk(self, X: Any, k: int = 5, beam: int | None = None) -> tuple[Codes, Floats]:
-        """The k best labels of each row, best first: codes (n, k) and scores (n, k).
+        """Return the k best labels of each row, best first.
 
         Parameters
         ----------
-        k
-            Labels for each row. Where fewer were reached, codes are -1 and scores -inf. Of several
-        trees, a score is of the max(k, beam, 20) best labels of each: a larger k can change the
-        order of labels that are nearly equal.
-        beam
-            Nodes of each level to follow, in place of the fitted option; as many as there are
-            labels leave nothing out.
+        X : array-like, sparse matrix or data frame of shape (n, d)
+            Rows to predict.
+        k : int, default=5
+            Number of labels per row. Several trees are combined from the max(k, beam, 20) best
+            labels of each, so a larger k can change the order of labels with nearly equal scores.
+        beam : int, optional
+            Nodes followed at each level, instead of the option of the model. With as many as there
+            are labels the search is exhaustive.
 
         Returns
         -------
-        codes
-            Places in `classes_`.
-        scores
-            Logs of the mean, over trees, of exp(path score): with path 'logistic', of
-            probabilities.
+        codes : ndarray of shape (n, k)
+            Indices into `classes_`; -1 where fewer than k labels were reached.
+        scores : ndarray of shape (n, k)
+            log of the mean over trees of exp(path score), which is a log probability with
+            path='logistic'; -inf where fewer than k labels were reached.
         """
         beam = self.beam if beam is None else beam
         check_integer("k", k, 1)
@@ -191,26 +189,44 @@ class LabelTreePredictor(RowEstimator):
         return self._search(self._validate_rows(X), int(k), int(beam))
 
     def predict(self, X: Any) -> Any:
-        """The best label of each row; of label sets, all labels more likely than not.
+        """Predict the label, or the label set, of each row.
 
-        These are as y was: a sparse matrix of ones, or a list of lists of labels, best first.
+        Parameters
+        ----------
+        X : array-like, sparse matrix or data frame of shape (n, d)
+
+        Returns
+        -------
+        ndarray of shape (n,), sparse matrix or list
+            The best label of each row if y was a vector. Otherwise, in the form of y (a sparse
+            (n, L) indicator, or a list of lists of labels, best first), every label whose score is
+            at least that of a single margin of 0: with path='logistic', a probability of 1/2.
         """
         if self._kind() == "one":
             codes, _ = self._search(self._validate_rows(X), 1, self.beam)
             return np.asarray(self.classes_[codes[:, 0]])
         codes, scores = self._search_all(self._validate_rows(X))
-        kept = scores >= _HALF[self.forest_.path]
+        chosen = scores >= _THRESHOLD[self.forest_.path]
         if self.kind_ == "indicator":
-            found = self._to_sparse(codes, kept.astype(np.float64), kept)
-            return found.astype(np.int8)
-        return [self.classes_[row[some]].tolist() for row, some in zip(codes, kept, strict=True)]
+            return self._to_sparse(codes, chosen.astype(np.float64), chosen).astype(np.int8)
+        return [self.classes_[row[mask]].tolist() for row, mask in zip(codes, chosen, strict=True)]
 
     def predict_proba(self, X: Any, k: int | None = None) -> Any:
-        """(n, L) probability of each label; with k, of the k best as a sparse matrix.
+        """Return the probability of each label.
 
-        Of one label for each row they sum to one over the labels that were reached; those of label
-        sets do not. They are probabilities in so far as loss='logistic' makes them, with a cost
-        that is chosen by the log loss of rows held out.
+        With one label per row, the probabilities of the labels reached sum to one; with label sets
+        they do not. They are estimates of probabilities only with loss='logistic' or
+        tree='moments'; choose the cost by the log loss on held-out rows.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or data frame of shape (n, d)
+        k : int, optional
+            Return only the k most probable labels of each row, as a sparse matrix.
+
+        Returns
+        -------
+        ndarray of shape (n, L), or sparse matrix if k is given
         """
         if k is None:
             codes, scores = self._log_probabilities(self._check_dense_size(self._validate_rows(X)))
@@ -221,13 +237,13 @@ class LabelTreePredictor(RowEstimator):
         return self._to_sparse(codes, np.exp(scores), codes >= 0)
 
     def predict_log_proba(self, X: Any) -> Floats:
-        """(n, L) log probability of each label, -inf of those that were not reached."""
+        """Return the log probability (n, L) of each label, -inf for labels not reached."""
         return self._to_dense(
             *self._log_probabilities(self._check_dense_size(self._validate_rows(X))), -np.inf
         )
 
     def decision_function(self, X: Any) -> Floats:
-        """(n, L) scores, -inf of labels that were not reached; with two (n,), their difference."""
+        """Return scores (n, L), -inf for labels not reached; with two classes, their difference."""
         found = self._to_dense(
             *self._search_all(self._check_dense_size(self._validate_rows(X))), -np.inf
         )
@@ -242,12 +258,12 @@ class LabelTreePredictor(RowEstimator):
         return self.kind_
 
     def _dtype(self) -> Any:
-        """What rows are searched in: as weights are."""
+        """Precision of the rows in a search: that of the weights."""
         double = self.forest_.trees[0].layers[0].weight.dtype == np.float64
         return np.float64 if double else np.float32
 
     def _validate_rows(self, X: Any) -> Any:
-        """Rows to search for, as those of the fit."""
+        """Check rows against those of the fit and convert them to CSR arrays."""
         self._check_is_fitted()
         names = getattr(self, "feature_names_in_", None)
         if type(X) in (sparse.csr_matrix, sparse.csr_array) and names is None:
@@ -274,44 +290,43 @@ class LabelTreePredictor(RowEstimator):
         return search_top_k(self.forest_, rows, k=k, beam=beam, threads=threads)
 
     def _search_all(self, rows: Any) -> tuple[Codes, Floats]:
-        """All labels that a row reaches."""
-        return self._search(rows, min(len(self.classes_), _REACHED), self.beam)
+        """All labels that each row reaches, up to 1000."""
+        return self._search(rows, min(len(self.classes_), _MAX_LABELS), self.beam)
 
     def _log_probabilities(self, rows: Any) -> tuple[Codes, Floats]:
-        """The same, where one label is true of each row, so that they sum to one."""
+        """As `_search_all`, normalised to sum to one where each row has one label."""
         codes, scores = self._search_all(rows)
         if self.kind_ == "one":
             scores = scores - np.logaddexp.reduce(scores, axis=1, keepdims=True)
         return codes, scores
 
     def _check_dense_size(self, rows: Any) -> Any:
-        """Rows so few that there is room for a number for each label."""
-        if rows.shape[0] * len(self.classes_) > _CELLS:
-            raise LabelTreeError.too_many_cells(rows.shape[0], len(self.classes_), _CELLS)
+        """Return the rows, or raise if a dense (n, L) matrix would be too large."""
+        if rows.shape[0] * len(self.classes_) > _MAX_CELLS:
+            raise LabelTreeError.too_many_cells(rows.shape[0], len(self.classes_), _MAX_CELLS)
         return rows
 
-    def _to_dense(self, codes: Codes, values: Floats, beyond: float) -> Floats:
-        found = np.full((len(codes), len(self.classes_)), beyond)
-        row, place = np.nonzero(codes >= 0)
-        found[row, codes[row, place]] = values[row, place]
-        return found
+    def _to_dense(self, codes: Codes, values: Floats, fill: float) -> Floats:
+        dense = np.full((len(codes), len(self.classes_)), fill)
+        row, rank = np.nonzero(codes >= 0)
+        dense[row, codes[row, rank]] = values[row, rank]
+        return dense
 
-    def _to_sparse(self, codes: Codes, values: Floats, kept: npt.NDArray[np.bool_]) -> Any:
-        starts = np.concatenate([[0], np.cumsum(kept.sum(axis=1))])
+    def _to_sparse(self, codes: Codes, values: Floats, mask: npt.NDArray[np.bool_]) -> Any:
+        starts = np.concatenate([[0], np.cumsum(mask.sum(axis=1))])
         shape = (len(codes), len(self.classes_))
-        found = sparse.csr_array((values[kept], codes[kept], starts), shape=shape)
-        found.sort_indices()
-        return found
+        matrix = sparse.csr_array((values[mask], codes[mask], starts), shape=shape)
+        matrix.sort_indices()
+        return matrix
 
 
 def train_trees(model: Any, rows: sparse.csr_matrix, sets: LabelSets) -> tuple[Tree, ...]:
-    """The trees that a `LabelTree` asks for."""
+    """Train the trees of a `LabelTree`."""
     threads, seed = model.threads or available_threads(), as_seed(model.random_state)
     if model.checkpoint is not None:
-        make_folder(Path(model.checkpoint) / "tree0")  # what cannot be is told before the work
-    means = label_means(rows, sets.members)
-    members = _leaned(sets.members) if model.weighting == "propensity" else sets.members
-    count, found = n_trees(model), []
+        make_folder(Path(model.checkpoint) / "tree0")  # fail before the work if it cannot be made
+    means, members = label_means(rows, sets.members), _weighted_members(model, sets)
+    count, trees = n_trees(model), []
     for t in range(count):
         tree = train_tree(
             _partition(model, means, sets, seed + t, threads),
@@ -319,28 +334,27 @@ def train_trees(model: Any, rows: sparse.csr_matrix, sets: LabelSets) -> tuple[T
             members,
             settings=_settings(model, seed + t),
             threads=threads,
-            spool=None if model.checkpoint is None else Path(model.checkpoint) / f"tree{t}",
+            checkpoint=None if model.checkpoint is None else Path(model.checkpoint) / f"tree{t}",
             progress=_progress(model.progress, t, count),
         )
-        found.append(to_half(tree) if model.precision == "float16" else tree)
-    return tuple(found)
+        trees.append(to_half(tree) if model.precision == "float16" else tree)
+    return tuple(trees)
 
 
 def estimate_trees(
     model: Any, rows: sparse.csr_matrix, sets: LabelSets
 ) -> tuple[TreeEstimate, int]:
-    """What one of the trees will be, and the numbers in the mean rows of labels."""
+    """Estimate the size of one tree; also return the entries of the mean rows of the labels."""
     threads, seed = model.threads or available_threads(), as_seed(model.random_state)
-    means = label_means(rows, sets.members)
-    members = _leaned(sets.members) if model.weighting == "propensity" else sets.members
+    means, members = label_means(rows, sets.members), _weighted_members(model, sets)
     partition = _partition(model, means, sets, seed, threads)
     return estimate_tree(partition, rows, members, settings=_settings(model, seed)), means.nnz
 
 
 def n_trees(model: Any) -> int:
-    """Trees; one where a further one would be the same again."""
-    alone = not isinstance(model.tree, str) or model.tree in ("one-vs-rest", "huffman", "moments")
-    return 1 if alone else int(model.trees)
+    """Number of trees: 1 for trees that do not depend on the seed."""
+    seedless = ("one-vs-rest", "huffman", "moments")
+    return int(model.trees) if isinstance(model.tree, str) and model.tree not in seedless else 1
 
 
 def _settings(model: Any, seed: int) -> TrainingSettings:
@@ -359,11 +373,11 @@ def _partition(
     model: Any, means: sparse.csr_matrix, sets: LabelSets, seed: int, threads: int
 ) -> LabelPartition:
     frequency = np.bincount(sets.members.indices, minlength=len(sets.labels))
-    found = _divided(model, means, sets, frequency, seed, threads)
-    return sort_by_frequency(found, frequency)
+    partition = _unsorted_partition(model, means, sets, frequency, seed, threads)
+    return sort_by_frequency(partition, frequency)
 
 
-def _divided(
+def _unsorted_partition(
     model: Any, means: sparse.csr_matrix, sets: LabelSets, frequency: Any, seed: int, threads: int
 ) -> LabelPartition:
     if not isinstance(model.tree, str):
@@ -382,17 +396,19 @@ def _divided(
 
 
 def _progress(
-    told: Callable[[int, int], object] | None, tree: int, trees: int
+    progress: Callable[[int, int], object] | None, tree: int, trees: int
 ) -> Callable[[int, int], object] | None:
-    """How far a tree is, as part of them all."""
-    if told is None:
+    """Callback for one tree that reports the progress of all trees."""
+    if progress is None:
         return None
-    return lambda done, total: told(tree * total + done, trees * total)
+    return lambda done, total: progress(tree * total + done, trees * total)
 
 
-def _leaned(members: sparse.csr_matrix) -> sparse.csr_matrix:
-    """Labels that count 1 / propensity."""
-
+def _weighted_members(model: Any, sets: LabelSets) -> sparse.csr_matrix:
+    """The label matrix, its entries 1 / propensity with weighting='propensity', else 1."""
+    members = sets.members
+    if model.weighting != "propensity":
+        return members
     frequency = np.bincount(members.indices, minlength=members.shape[1])
     weight = inverse_propensity(frequency, rows=members.shape[0])
     values = weight[members.indices].astype(np.float32)
@@ -400,7 +416,7 @@ def _leaned(members: sparse.csr_matrix) -> sparse.csr_matrix:
 
 
 def to_half(tree: Tree) -> Tree:
-    """The tree with weights of half precision."""
+    """Return the tree with weights in half precision."""
     return Tree(tree.label_of, tuple(_half(layer) for layer in tree.layers))
 
 
@@ -412,93 +428,117 @@ def _half(layer: Layer) -> Layer:
 
 
 class SizeEstimate(NamedTuple):
-    """What a label tree will take, about: within a factor of two."""
+    """Estimated size of a label tree and cost of its fit, within a factor of two."""
 
     rows: int
     labels: int
-    weights: int  # of all trees
-    model_bytes: int  # in memory, and as a file
-    training_bytes: int  # besides the rows
-    seconds: float  # of one thread at work in nodes
+    weights: int  # in all trees
+    model_bytes: int  # in memory and on disk
+    training_bytes: int  # memory during the fit, besides the rows
+    seconds: float  # training time of one thread
 
 
 class LabelTree(ClassifierMixin, LabelTreePredictor):
-    """Very many labels: a tree over the labels, linear classifiers in its nodes, a beam to search.
+    """Classifier for very many classes or labels: a tree of linear classifiers.
 
-    Labels whose rows are alike are put together, again and again; in every node, each child is told
-    from its siblings by a linear classifier fitted to the rows that reach the node. To predict, a
-    row goes down from the root along the few best paths. Time and room grow little with the number
-    of labels: a million are possible.
+    Labels with similar rows are grouped recursively into a tree. In every node, a linear classifier
+    for each child separates it from its siblings; it is trained on the rows that reach the node. A
+    row is predicted by beam search from the root. Time and memory grow slowly with the number of
+    labels; a million labels are feasible.
 
-    Rows may have one label each, as any classifier has it, or sets of labels. Features are best
-    sparse and of similar lengths, such as TF-IDF of texts.
+    Rows have one label each, as in any classifier, or sets of labels. Sparse features of similar
+    row lengths, such as TF-IDF of texts, work best.
 
     Parameters
     ----------
-    trees
-        How many, whose scores are averaged; three are better than one by a point or so.
-    tree
-        'balanced': halves of halves, of which every log2(arity)-th level is kept; 'wide': k-means
-        of `arity` parts, twice; 'huffman': frequent labels near the root; 'one-vs-rest': no tree;
-        'moments': one tree of two-class LDAs, made of class moments (`fit_moments`) in float64,
-        for dense rows of one label each, with no option but `beam` and `threads`; or a hierarchy
-        of your own, whose leaves are the labels: nested, or (child, parent) pairs.
-    arity
-        Children of a node, above the leaves; None: 16, of a wide tree 100.
-    leaf
-        Most labels of a last node.
-    loss
-        'squared_hinge', or 'logistic', with which scores are probabilities.
-    cost
-        C: what errors cost against the length of the weights.
-    tolerance, max_sweeps
-        When a classifier is good enough, and the most sweeps over its rows; rows that are at rest
-        meanwhile are not counted.
-    threshold
-        Weights not above it are left out: most of them, which matter little.
-    standardize
-        Whether columns of dense rows are centred and divided by their standard deviations, as they
-        should be where they are of different units: a table rather than words.
-    unit_rows
-        Whether rows are brought to length one, as is best for words and their counts.
-    path
-        What a margin m adds to the score of a path: 'hinge', -max(0, 1 - m)^3, or 'logistic',
-        log sigma(m). None: as the loss.
-    weighting
-        None, or 'propensity': rare labels, which are often missing where they are true, count
-        more.
-    precision
-        Of the weights: 'float32'; 'float16', for a file of about two thirds; or 'float64'.
-    beam
-        Nodes of each level that a row follows.
-    threads
-        At work at a time; None for all cores. No answer depends on it.
-    random_state
+    trees : int, default=3
+        Number of trees whose scores are averaged. Three are usually about one percentage point more
+        accurate than one.
+    tree : str or hierarchy, default='balanced'
+        How labels are arranged:
+
+        - 'balanced': repeated bisection by spherical 2-means, of which every log2(arity)-th level
+          is kept;
+        - 'wide': k-means with `arity` clusters, applied twice;
+        - 'huffman': frequent labels near the root;
+        - 'one-vs-rest': no tree;
+        - 'moments': one binary tree of two-class LDA rules computed from class moments in float64
+          (`fit_moments`), for dense rows with one label each; of the other options only `beam` and
+          `threads` apply;
+        - a hierarchy whose leaves are the labels: nested mappings and lists, or (child, parent)
+          pairs.
+    arity : int, optional
+        Children of a node above the leaves (default: 16, for 'wide' 100).
+    leaf : int, default=100
+        Largest number of labels in a last node.
+    loss : {'squared_hinge', 'logistic'}, default='squared_hinge'
+        Loss of the classifiers; with 'logistic' scores are log probabilities.
+    cost : float, default=1.0
+        C, the weight of the loss relative to the squared length of the coefficients.
+    tolerance : float, default=0.1
+        Stopping tolerance of the solver.
+    max_sweeps : int, default=20
+        Largest number of passes over the rows of a classifier, not counting rows that are
+        temporarily left out (shrinking).
+    threshold : float, default=0.1
+        Weights of at most this absolute value are set to zero and not stored.
+    standardize : bool, default=False
+        Centre dense columns and divide them by their standard deviations. Use it for tables whose
+        columns have different units.
+    unit_rows : bool, default=False
+        Scale each row to unit length. Use it for word counts.
+    path : {'hinge', 'logistic'}, optional
+        Term that a margin m adds to the score of a path: -max(0, 1 - m)^3 or log sigma(m)
+        (default: according to `loss`).
+    weighting : {'propensity'}, optional
+        With 'propensity', rare labels, which are often missing where they apply, get more weight.
+    precision : {'float32', 'float16', 'float64'}, default='float32'
+        Precision of the stored weights; files with 'float16' are about a third smaller.
+    beam : int, default=10
+        Number of nodes that a row follows at each level.
+    threads : int, optional
+        Number of threads (default: all cores). Results do not depend on it.
+    random_state : int, RandomState, Generator or None, default=0
         Seed of the trees and of the order of rows.
-    checkpoint
-        A folder for parts of the model as they are done: the same fit goes on there if it was
-        stopped, and large models need less memory. It is used until the model is saved.
-    progress
-        Called with the work done and the work in all, now and then, during the fit.
+    checkpoint : path-like, optional
+        Folder for intermediate results: repeat the same fit to resume it after an interruption.
+        Large models then also need less memory. Keep the folder until the model is saved.
+    progress : callable, optional
+        Called during the fit with the work done and the work in all.
 
     Attributes
     ----------
-    classes_
-        (L,) labels; codes are places in it. Of a matrix y, the numbers of its columns.
-    forest_
-        The fitted trees: `models.label_tree.layers.Forest`.
-    kind_
-        What y was: 'one', 'indicator' or 'sets'.
-    n_weights_
-        Weights of all trees that were kept.
-    scale_
-        (2, d) what is subtracted from columns, and what they are then divided by, or None.
-    unit_rows_
-        Whether rows are brought to length one.
-    label_rows_
-        (L,) rows of the fit that each label had.
-    n_rows_
-        Rows of the fit.
+    classes_ : ndarray of shape (L,)
+        Labels; codes are indices into it. For a matrix y, its column numbers.
+    forest_ : Forest
+        Fitted trees (`extreme.model.tree.Forest`).
+    kind_ : {'one', 'indicator', 'sets'}
+        Form of y.
+    n_features_in_ : int
+        Number of features d.
+    feature_names_in_ : ndarray of shape (d,)
+        Names of the features; only defined if X had names.
+    n_weights_ : int
+        Number of weights stored in all trees.
+    scale_ : ndarray of shape (2, d) or None
+        Offsets subtracted from the columns, and the scales that they are then divided by.
+    unit_rows_ : bool
+        Whether rows are scaled to unit length.
+    label_rows_ : ndarray of shape (L,)
+        Number of training rows with each label.
+    n_rows_ : int
+        Number of training rows.
+
+    See Also
+    --------
+    TopK : Accuracy of ranked labels: P@k, nDCG@k, recall@k and their propensity-scored forms.
+    LDA : Linear discriminant analysis, for a moderate number of classes.
+
+    References
+    ----------
+    Prabhu et al. (2018), "Parabel: Partitioned label trees for extreme classification".
+    Khandagale, Xiao and Babbar (2019), "Bonsai: Diverse and shallow trees for extreme multi-label
+    classification".
 
     Examples
     --------
@@ -563,15 +603,20 @@ class LabelTree(ClassifierMixin, LabelTreePredictor):
     # --- fitting ----------------------------------------------------------------------------------
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Make the trees and train their classifiers.
+        """Build the trees and train their classifiers.
 
         Parameters
         ----------
-        X
-            (N, d) array, sparse matrix or data frame.
-        y
-            One label for each row; or a list of sets of labels; or an (N, L) matrix, sparse or
-            dense, with 1 where a row has a label.
+        X : array-like, sparse matrix or data frame of shape (N, d)
+            Training rows.
+        y : array-like
+            One label for each row; a list of sets of labels; or an (N, L) matrix, sparse or dense,
+            with 1 where a row has a label.
+
+        Returns
+        -------
+        LabelTree
+            The fitted model.
         """
         check_options(self)
         if uses_moments(self):
@@ -592,7 +637,17 @@ class LabelTree(ClassifierMixin, LabelTreePredictor):
         return self
 
     def fit_moments(self, moments: Any) -> Self:
-        """With tree='moments': make the tree of class moments, of detail 'pooled' or more.
+        """Compute the tree from class moments, with tree='moments'.
+
+        Parameters
+        ----------
+        moments : ClassMoments
+            Result of `discriminant.moments`, with detail 'pooled' or finer.
+
+        Returns
+        -------
+        LabelTree
+            The fitted model.
 
         Examples
         --------
@@ -628,14 +683,36 @@ class LabelTree(ClassifierMixin, LabelTreePredictor):
         safe: bool = True,
         progress: Callable[[int, int], None] | None = None,
     ) -> tuple[int, dict[str, int], tuple[str, ...]]:
-        """Predict the k best labels of every row of a sparse file, and write them to a file.
+        """Predict the k best labels of every row of a sparse file and write them to a file.
 
-        Returns the number of rows, how often each label comes first, and the columns written.
         `discriminant.predict_file` calls this for trees fitted to rows without column names.
+
+        Parameters
+        ----------
+        source : path-like
+            File of sparse rows, XMC text or svmlight.
+        out : path-like
+            CSV, Parquet, Arrow or Feather file to write.
+        k : int, default=5
+            Number of labels per row.
+        safe : bool, default=True
+            Escape labels that a spreadsheet would read as formulas.
+        progress : callable, optional
+            Called with the rows done and the rows in all.
+
+        Returns
+        -------
+        rows : int
+        counts : dict
+            How often each label is ranked first.
+        columns : tuple of str
+            Columns written.
         """
         from discriminant.extreme.files import write_predictions
 
-        return write_predictions(self, source, out, k=k, safe=safe, told=progress or _no_progress)
+        return write_predictions(
+            self, source, out, k=k, safe=safe, progress=progress or _no_progress
+        )
 
     @staticmethod
     def invalid_reason(parts: Mapping[str, Any]) -> str | None:
@@ -644,12 +721,12 @@ class LabelTree(ClassifierMixin, LabelTreePredictor):
 
     @property
     def n_weights_(self) -> int:
-        """Weights of all trees that were kept."""
+        """Number of weights stored in all trees."""
         self._check_is_fitted()
         return sum(len(layer.weight) for tree in self.forest_.trees for layer in tree.layers)
 
     def summary(self) -> ForestSummary:
-        """The shape of the trees, level by level: nodes, weights and bytes; `print` it."""
+        """Return the shape of the trees, level by level: nodes, weights and bytes; `print` it."""
         self._check_is_fitted()
         forest, rows = self.forest_, getattr(self, "label_rows_", None)
         return ForestSummary(
@@ -665,7 +742,7 @@ class LabelTree(ClassifierMixin, LabelTreePredictor):
         )
 
     def estimate_size(self, X: Any, y: Any) -> SizeEstimate:
-        """What a fit to these rows will take, before it is made: a few nodes are fitted for it."""
+        """Estimate the size of the model and the cost of its fit by training a few nodes."""
         check_options(self)
         rows, _, sets, _ = self._validate_data(X, y)
         if uses_moments(self):
@@ -674,9 +751,9 @@ class LabelTree(ClassifierMixin, LabelTreePredictor):
             return SizeEstimate(
                 N, L, weights, 14 * weights, 8 * d * (L + 3 * d) + 28 * weights, 0.0
             )
-        one, held = estimate_trees(self, rows, sets)
+        one, n_means = estimate_trees(self, rows, sets)
         count = n_trees(self)
-        training = 8 * held + 12 * sets.members.nnz + count * one.size
+        training = 8 * n_means + 12 * sets.members.nnz + count * one.size
         if self.precision == "float16":
             one = replace(one, size=one.size - 2 * one.weights)
         model = count * (one.size + 4 * len(sets.labels))
@@ -684,19 +761,19 @@ class LabelTree(ClassifierMixin, LabelTreePredictor):
         return SizeEstimate(*sets.members.shape, count * one.weights, model, training, seconds)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """The share of rows that are right; of label sets, of rows whose set is exactly so."""
+        """Return the accuracy; for label sets, the share of rows whose set is predicted exactly."""
         if self._kind() != "sets":
             return float(super().score(X, y, sample_weight))
-        said = self.predict(X)
-        if len(y) != len(said):
-            raise ShapeError.of_lengths("y", len(y), len(said))
-        right = [set(one) == set(own) for one, own in zip(said, y, strict=True)]
+        predicted = self.predict(X)
+        if len(y) != len(predicted):
+            raise ShapeError.of_lengths("y", len(y), len(predicted))
+        right = [set(one) == set(own) for one, own in zip(predicted, y, strict=True)]
         return float(np.average(right, weights=sample_weight))
 
     # --- inside -----------------------------------------------------------------------------------
 
     def _fit_rows_to_moments(self, X: Any, y: Any) -> Self:
-        """Read class moments, and make the tree of them."""
+        """Read the class moments of the rows and compute the tree from them."""
         table: AnyTable | None = as_partitioned(X, y, None)
         if table is None:
             if as_label_sets(y, name=type(self).__name__).kind != "one":
@@ -715,25 +792,23 @@ class LabelTree(ClassifierMixin, LabelTreePredictor):
         names: tuple[str, ...] | None,
         scale: Floats | None = None,
     ) -> None:
-        """Keep what was fitted to d features."""
         self.n_features_in_, self.scale_, self.unit_rows_ = d, scale, bool(self.unit_rows)
-        for held in ("feature_names_in_", "first_feature_"):  # of an earlier fit
-            self.__dict__.pop(held, None)
+        for name in ("feature_names_in_", "first_feature_"):  # left by an earlier fit
+            self.__dict__.pop(name, None)
         if names is not None:
             self.feature_names_in_ = np.array(names, dtype=object)
         self.forest_ = Forest(trees, d, self._path())
 
     def _set_label_counts(self, label_rows: npt.NDArray[Any], rows: int) -> None:
-        """Keep how frequent labels were, which says what finding each is worth."""
-        most = np.iinfo(np.int32).max
-        self.label_rows_ = np.minimum(label_rows, most).astype(np.int32)
+        """Store the label frequencies, from which propensities are computed."""
+        self.label_rows_ = np.minimum(label_rows, np.iinfo(np.int32).max).astype(np.int32)
         self.n_rows_ = rows
 
     def _validate_data(
         self, X: Any, y: Any
     ) -> tuple[sparse.csr_matrix, tuple[str, ...] | None, LabelSets, Floats | None]:
-        """Rows and labels at the door."""
-        features, names = as_features(X)
+        """Validate rows and labels and convert the rows to CSR."""
+        features, names = open_features(X)
         N, d = features.shape
         if not N:
             raise ShapeError.no_rows(N)

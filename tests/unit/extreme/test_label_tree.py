@@ -154,7 +154,7 @@ def test_rows_are_never_changed(sets):
 
 
 def test_no_bit_depends_on_threads_or_batches(sets, monkeypatch):
-    monkeypatch.setattr("discriminant.extreme.model.train._ENOUGH", 1)
+    monkeypatch.setattr("discriminant.extreme.model.train._MIN_WORK", 1)
     X, Y = sets
     one, two = (LabelTree(leaf=8, arity=2, threads=n).fit(X, Y) for n in (1, 3))
     wanted = one.predict_topk(X)

@@ -37,7 +37,7 @@ EXACT = {"precision": "float64", "tolerance": 1e-11, "threshold": 0.0, "max_swee
 @pytest.fixture
 def one_by_one(monkeypatch):
     """Small nodes are handed to threads one by one, as large ones are."""
-    monkeypatch.setattr("discriminant.extreme.model.train._ENOUGH", 1)
+    monkeypatch.setattr("discriminant.extreme.model.train._MIN_WORK", 1)
 
 
 def rows_of(*, n_labels: int, n_rows: int = 300, seed: int = 0, n_features: int = 40):
@@ -339,7 +339,7 @@ def test_a_tree_by_way_of_a_spool_has_the_same_bits(tmp_path):
     partition = balanced_partition(label_means(X, Y), arity=4, leaf=10)
     plain = train_tree(partition, X, Y, settings=TrainingSettings())
     assert the_same(
-        plain, train_tree(partition, X, Y, settings=TrainingSettings(), spool=tmp_path / "s")
+        plain, train_tree(partition, X, Y, settings=TrainingSettings(), checkpoint=tmp_path / "s")
     )
 
 
@@ -355,7 +355,12 @@ def test_training_stopped_at_any_part_goes_on_to_the_same_bits(tmp_path):
     for _ in range(1000):
         try:
             done = train_tree(
-                partition, X, Y, settings=TrainingSettings(), spool=tmp_path / "s", progress=stop
+                partition,
+                X,
+                Y,
+                settings=TrainingSettings(),
+                checkpoint=tmp_path / "s",
+                progress=stop,
             )
             break
         except KeyboardInterrupt:
@@ -376,10 +381,10 @@ def test_a_part_not_written_to_its_end_is_done_again(tmp_path, cut):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        train_tree(partition, X, Y, settings=settings, spool=place, progress=stop, threads=1)
+        train_tree(partition, X, Y, settings=settings, checkpoint=place, progress=stop, threads=1)
     (parts,) = place.glob("level-*.parts")
     parts.write_bytes(parts.read_bytes()[:-cut])
-    again = train_tree(partition, X, Y, settings=settings, spool=place)
+    again = train_tree(partition, X, Y, settings=settings, checkpoint=place)
     assert the_same(train_tree(partition, X, Y, settings=settings), again)
 
 
@@ -394,7 +399,7 @@ def stopped(place):
 
     with pytest.raises(KeyboardInterrupt):
         train_tree(
-            partition, X, Y, settings=TrainingSettings(), spool=place, progress=stop, threads=1
+            partition, X, Y, settings=TrainingSettings(), checkpoint=place, progress=stop, threads=1
         )
     return partition, X, Y
 
@@ -416,9 +421,9 @@ def test_a_level_that_was_harmed_is_told_and_done_again_once_removed(tmp_path, h
     partition, X, Y = stopped(place)
     harm(place / "level-1" / name)
     with pytest.raises(CheckpointError, match=r"level-1 is damaged .*Remove it"):
-        train_tree(partition, X, Y, settings=TrainingSettings(), spool=place)
+        train_tree(partition, X, Y, settings=TrainingSettings(), checkpoint=place)
     shutil.rmtree(place / "level-1")
-    again = train_tree(partition, X, Y, settings=TrainingSettings(), spool=place)
+    again = train_tree(partition, X, Y, settings=TrainingSettings(), checkpoint=place)
     assert the_same(train_tree(partition, X, Y, settings=TrainingSettings()), again)
 
 
@@ -428,7 +433,9 @@ def test_a_spool_killed_before_its_first_file_was_whole_is_begun_anew(tmp_path):
     place.mkdir()
     (place / "lock").write_text("process 1 on there")
     (place / ".spool.json.0a1b2c3d").write_text('{"for')
-    found = train_tree(one_vs_rest_partition(20), X, Y, settings=TrainingSettings(), spool=place)
+    found = train_tree(
+        one_vs_rest_partition(20), X, Y, settings=TrainingSettings(), checkpoint=place
+    )
     assert the_same(train_tree(one_vs_rest_partition(20), X, Y, settings=TrainingSettings()), found)
 
 
@@ -439,26 +446,27 @@ def test_spool_of_other_content_is_damaged(tmp_path, name, content):
     partition, X, Y = stopped(place)
     (place / name).write_text(content)
     with pytest.raises(CheckpointError, match=r"is damaged .*Remove it"):
-        train_tree(partition, X, Y, settings=TrainingSettings(), spool=place)
+        train_tree(partition, X, Y, settings=TrainingSettings(), checkpoint=place)
 
 
 KILLED = """
 import numpy as np, sys, time
 from scipy import sparse
 sys.path.insert(0, {tests!r})
-from test_training import rows_of, Settings, balanced, label_means, train
-from discriminant.extreme.model import training
-training._ENOUGH = 1
+from test_training import rows_of, TrainingSettings, balanced_partition, label_means, train_tree
+from discriminant.extreme.model import train
+train._MIN_WORK = 1
 X, Y = rows_of(n_labels=100)
-told = lambda done, of: (print(done, flush=True), time.sleep(0.02))
-train(balanced(label_means(X, Y), arity=4, leaf=10), X, Y, settings=Settings(), spool={spool!r},
-      progress=told)
+progress = lambda done, total: (print(done, flush=True), time.sleep(0.02))
+partition = balanced_partition(label_means(X, Y), arity=4, leaf=10)
+train_tree(partition, X, Y, settings=TrainingSettings(), checkpoint={checkpoint!r},
+           progress=progress)
 """
 
 
 def test_training_that_was_killed_goes_on_to_the_same_bits(tmp_path):
     place = tmp_path / "s"
-    script = KILLED.format(tests=str(Path(__file__).parent), spool=str(place))
+    script = KILLED.format(tests=str(Path(__file__).parent), checkpoint=str(place))
     with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         process.stdout.readline()
@@ -467,7 +475,7 @@ def test_training_that_was_killed_goes_on_to_the_same_bits(tmp_path):
     X, Y = rows_of(n_labels=100)
     partition = balanced_partition(label_means(X, Y), arity=4, leaf=10)
     begun = place.exists() and not (place / "level-3").exists()
-    again = train_tree(partition, X, Y, settings=TrainingSettings(), spool=place)
+    again = train_tree(partition, X, Y, settings=TrainingSettings(), checkpoint=place)
     assert (begun, the_same(train_tree(partition, X, Y, settings=TrainingSettings()), again)) == (
         True,
         True,
@@ -476,17 +484,17 @@ def test_training_that_was_killed_goes_on_to_the_same_bits(tmp_path):
 
 def test_two_processes_cannot_train_in_one_folder(tmp_path):
     place = tmp_path / "s"
-    script = KILLED.format(tests=str(Path(__file__).parent), spool=str(place))
+    script = KILLED.format(tests=str(Path(__file__).parent), checkpoint=str(place))
     X, Y = rows_of(n_labels=100)
     partition = balanced_partition(label_means(X, Y), arity=4, leaf=10)
     with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         process.stdout.readline()
         with pytest.raises(CheckpointError, match=rf"process {process.pid} on .* is at work now"):
-            train_tree(partition, X, Y, settings=TrainingSettings(), spool=place)
+            train_tree(partition, X, Y, settings=TrainingSettings(), checkpoint=place)
         process.send_signal(signal.SIGKILL)
     again = train_tree(
-        partition, X, Y, settings=TrainingSettings(), spool=place
+        partition, X, Y, settings=TrainingSettings(), checkpoint=place
     )  # the lock died with its owner
     assert the_same(train_tree(partition, X, Y, settings=TrainingSettings()), again)
 
@@ -496,7 +504,7 @@ def test_two_threads_cannot_train_in_one_folder_either(tmp_path):
 
     def told(done: int, of: int) -> None:
         train_tree(
-            one_vs_rest_partition(20), X, Y, settings=TrainingSettings(), spool=tmp_path / "s"
+            one_vs_rest_partition(20), X, Y, settings=TrainingSettings(), checkpoint=tmp_path / "s"
         )
 
     with pytest.raises(CheckpointError, match=f"process {os.getpid()} on"):
@@ -505,7 +513,7 @@ def test_two_threads_cannot_train_in_one_folder_either(tmp_path):
             X,
             Y,
             settings=TrainingSettings(),
-            spool=tmp_path / "s",
+            checkpoint=tmp_path / "s",
             progress=told,
         )
 
@@ -513,7 +521,9 @@ def test_two_threads_cannot_train_in_one_folder_either(tmp_path):
 def test_a_process_killed_before_it_wrote_anything_is_no_hindrance(tmp_path):
     (tmp_path / "lock").write_text("process 1 on a machine long gone")
     X, Y = rows_of(n_labels=20)
-    tree = train_tree(one_vs_rest_partition(20), X, Y, settings=TrainingSettings(), spool=tmp_path)
+    tree = train_tree(
+        one_vs_rest_partition(20), X, Y, settings=TrainingSettings(), checkpoint=tmp_path
+    )
     assert the_same(train_tree(one_vs_rest_partition(20), X, Y, settings=TrainingSettings()), tree)
 
 
@@ -528,7 +538,9 @@ def test_a_process_killed_before_it_wrote_anything_is_no_hindrance(tmp_path):
 )
 def test_a_spool_of_other_work_is_refused(tmp_path, change, word):
     X, Y = rows_of(n_labels=20)
-    train_tree(one_vs_rest_partition(20), X, Y, settings=TrainingSettings(), spool=tmp_path / "s")
+    train_tree(
+        one_vs_rest_partition(20), X, Y, settings=TrainingSettings(), checkpoint=tmp_path / "s"
+    )
     X, Y = X * change.pop("rows", 1.0), Y * change.pop("labels", 1.0)
     with pytest.raises(CheckpointError, match=word):
         train_tree(
@@ -536,7 +548,7 @@ def test_a_spool_of_other_work_is_refused(tmp_path, change, word):
             X,
             Y,
             settings=TrainingSettings(**change),
-            spool=tmp_path / "s",
+            checkpoint=tmp_path / "s",
         )
 
 
@@ -544,7 +556,9 @@ def test_a_folder_of_other_files_is_refused_and_left_alone(tmp_path):
     (tmp_path / "letter.txt").write_text("dear")
     X, Y = rows_of(n_labels=20)
     with pytest.raises(CheckpointError, match="no checkpoint"):
-        train_tree(one_vs_rest_partition(20), X, Y, settings=TrainingSettings(), spool=tmp_path)
+        train_tree(
+            one_vs_rest_partition(20), X, Y, settings=TrainingSettings(), checkpoint=tmp_path
+        )
     assert os.listdir(tmp_path) == ["letter.txt"]
 
 
@@ -552,7 +566,7 @@ def refused(place: Path) -> str:
     """What is said of a folder that training cannot keep its parts in."""
     X, Y = rows_of(n_labels=20)
     with pytest.raises(CheckpointError) as caught:
-        train_tree(one_vs_rest_partition(20), X, Y, settings=TrainingSettings(), spool=place)
+        train_tree(one_vs_rest_partition(20), X, Y, settings=TrainingSettings(), checkpoint=place)
     return str(caught.value)
 
 

@@ -1,31 +1,29 @@
-"""Training a label tree: in every node, a linear classifier for each child, on the rows it sees.
+"""Training of a label tree: in every node, a linear classifier for each child.
 
-In a node each child is told from its siblings: of the rows that reach the node, those with a label
-below the child are its positives. For child k, t = +-1 and cost c,
+In a node each child is separated from its siblings: of the rows that reach the node, those with a
+label below the child are its positives. For child k, t = +-1 and cost c,
 
     squared hinge    least of (|w|^2 + b^2) / 2  +  sum c max(0, 1 - t (x.w + b))^2
     logistic         least of (|w|^2 + b^2) / 2  +  sum c log(1 + exp(-t (x.w + b)))
 
-c is the cost, times the row's weight, times (of a positive) the weight of its label. Weights not
-above a threshold are left out. This is a support vector machine whose intercept is the weight of a
-column of ones and is penalised as the others are.
+c is the cost, times the row's weight, times (for a positive) the weight of its label. Weights of at
+most the threshold are dropped. With the squared hinge this is a support vector machine whose
+intercept is the weight of a column of ones, penalised like the other weights.
 
 All nodes of a level are independent, and so are the children of one node, in blocks of eight:
 
     task      one node, or some blocks of a large one: a pure function of rows, settings and seed
-    part      what a task gives: some children's columns of the node's chunk
-    layer     the parts of a level, put together in the order of nodes
+    part      result of a task: the columns of some children in the node's chunk
+    layer     the parts of a level, assembled in the order of nodes
 
-So neither the number of threads nor an interruption can change a bit of the model. A child without
-siblings is certain, and nothing is trained for it. A node that no row reaches says no to all of
-its children: bias -1.
+So the model does not depend, to the last bit, on the number of threads or on interruptions. A child
+without siblings is certain, and nothing is trained for it. A node that no row reaches rejects all
+of its children: bias -1.
 
-How large a tree will be, and how long its training takes, from a few of its tasks.
-
-Nodes of one level are alike: in a level, weights and seconds grow with the work of a task (values
-that a sweep reads). Some tasks of each level are trained, spread over its nodes, and the whole is
-read off by the ratio of all work to theirs. Eight tasks are tried at least, or a given share of the
-work of their level: a tree of a single large node is trained as a whole.
+`estimate_tree` predicts size and training time from a few tasks. Within a level, weights and
+seconds are proportional to the work of a task (values read by one sweep). A random sample of the
+tasks of each level is trained, at least eight of them and a given share of the work, and scaled up
+by the ratio of all work to theirs: a tree of a single large node is trained completely.
 """
 
 from __future__ import annotations
@@ -66,28 +64,28 @@ from discriminant.extreme.model.tree import ROWS, Ints, LabelPartition, Layer, R
 from discriminant.numba_cache import telling_of_compiling
 
 Loss = Literal["squared_hinge", "logistic"]
-Progress = Callable[[int, int], object]  # work done, work in all
+Progress = Callable[[int, int], object]  # work done, total work
 
-_ENOUGH = 200_000  # values read by a sweep of tasks that are handed to a thread together
-_LEAST = 200  # as many more: a task takes time even if no row reaches it
-_GLANCE = 0.5  # seconds after which a signal that some other thread was sent is noticed
+_MIN_WORK = 200_000  # work of the tasks that are submitted to a thread together
+_TASK_OVERHEAD = 200  # work added per task: it takes time even if no row reaches it
+_POLL_SECONDS = 0.5  # interval at which interrupts are noticed
 
 
 @dataclass(frozen=True, slots=True)
 class TrainingSettings:
-    """What is asked of the classifiers in the nodes."""
+    """Options of the classifiers in the nodes."""
 
     loss: Loss = "squared_hinge"
-    cost: float = 1.0  # of a row, against |w|^2 / 2
-    tolerance: float = 0.1  # of the slopes; the solution is exact as it goes to 0
-    max_sweeps: int = 20  # of the rows; of Newton steps for the logistic loss
-    threshold: float = 0.1  # weights not above it are left out
+    cost: float = 1.0  # weight of the loss of a row, relative to |w|^2 / 2
+    tolerance: float = 0.1  # on projected gradients; the solution is exact in the limit 0
+    max_sweeps: int = 20  # passes over the rows; Newton steps for the logistic loss
+    threshold: float = 0.1  # weights of at most this size are dropped
     precision: Literal["float32", "float64"] = "float32"
     seed: int = 0
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """The numbers that are computed with and kept."""
+        """Floating-point type of the computation and of the weights."""
         return np.dtype(self.precision)
 
 
@@ -99,54 +97,67 @@ def train_tree(
     settings: TrainingSettings,
     weight: Reals | None = None,
     threads: int | None = None,
-    spool: str | os.PathLike[str] | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
     progress: Progress | None = None,
 ) -> Tree:
-    """The tree of a partition.
+    """Train the classifiers of a partition.
 
     Parameters
     ----------
-    rows
-        (N, d) features.
-    labels
-        (N, L) an entry where the row has the label; its value says how much the row counts as an
-        example of it, 1 as a rule, 1 / propensity for rare labels to count more.
-    weight
-        (N,) of rows, not negative; None for 1.
-    threads
-        At work at a time; all cores if None. The tree is the same whatever their number.
-    spool
-        A folder in which parts are kept as they are done. Training that was stopped goes on from
-        there; the layers of the tree lie there, memory-mapped.
-    progress
-        Called as parts are done with the work done so far and the work in all.
+    partition : LabelPartition
+        Tree over the labels.
+    rows : csr_matrix of shape (N, d)
+        Features.
+    labels : csr_matrix of shape (N, L)
+        An entry where the row has the label; its value is the weight of the row as an example of
+        the label: usually 1, or 1 / propensity so that rare labels count more.
+    settings : TrainingSettings
+        Options of the classifiers.
+    weight : ndarray of shape (N,), optional
+        Non-negative row weights (default: 1).
+    threads : int, optional
+        Number of threads (default: all cores). The tree does not depend on it.
+    checkpoint : path-like, optional
+        Folder in which finished parts are stored. Interrupted training resumes from there; the
+        layers of the tree are memory-mapped from this folder.
+    progress : callable, optional
+        Called with the work done and the total work as parts are finished.
+
+    Returns
+    -------
+    Tree
     """
     if weight is not None and (np.asarray(weight) == 0).any():
-        labels = _without(labels, np.asarray(weight) == 0)
-    keeps: LayerStore = MemoryStore(settings.dtype)
-    if spool is not None:
-        told = fingerprint(partition, rows, labels, settings=settings, weight=weight)
-        keeps = DiskStore(spool, settings.dtype, told)
-    with closing(keeps):
+        labels = _drop_rows(labels, np.asarray(weight) == 0)
+    store: LayerStore = MemoryStore(settings.dtype)
+    if checkpoint is not None:
+        inputs = fingerprint(partition, rows, labels, settings=settings, weight=weight)
+        store = DiskStore(checkpoint, settings.dtype, inputs)
+    with closing(store):
         total = 0 if progress is None else total_work(partition, labels, rows.indptr)
-        crew, layers = Workers(rows.shape, threads, progress, total), []
+        workers, layers = Workers(rows.shape, threads, progress, total), []
         for level, (above, below) in enumerate(pairwise(rows_by_level(partition, labels))):
             children = child_offsets(partition, level)
-            shared = LevelProblem(rows, weight, above, below, children, settings)
-            layers.append(_layer(shared, level, keeps=keeps, crew=crew))
+            problem = LevelProblem(rows, weight, above, below, children, settings)
+            layers.append(_train_layer(problem, level, store=store, workers=workers))
     return Tree(partition.label_of, tuple(layers))
 
 
-def _layer(shared: LevelProblem, level: int, *, keeps: LayerStore, crew: Workers) -> Layer:
-    """One layer: that is there, or of parts of which some may be there."""
-    tasks = make_tasks(level, shared.children, shared.above, shared.rows.indptr)
-    found = keeps.load_layer(level)
-    there = set() if found is not None else keeps.finished_parts(level)
-    left = [task for task in tasks if (task.node, task.first) not in there]
-    left = [] if found is not None else left
-    crew.report(sum(task.work for task in tasks) - sum(task.work for task in left))
-    crew.run(shared, left, keeps)
-    return keeps.assemble_layer(level, shared.children, tasks) if found is None else found
+def _train_layer(
+    problem: LevelProblem, level: int, *, store: LayerStore, workers: Workers
+) -> Layer:
+    """Load a finished layer from the store, or train the parts that it lacks."""
+    tasks = make_tasks(level, problem.children, problem.above, problem.rows.indptr)
+    total = sum(task.work for task in tasks)
+    layer = store.load_layer(level)
+    if layer is not None:
+        workers.report(total)
+        return layer
+    finished = store.finished_parts(level)
+    remaining = [task for task in tasks if (task.node, task.first) not in finished]
+    workers.report(total - sum(task.work for task in remaining))
+    workers.run(problem, remaining, store)
+    return store.assemble_layer(level, problem.children, tasks)
 
 
 def fingerprint(
@@ -157,7 +168,7 @@ def fingerprint(
     settings: TrainingSettings,
     weight: Reals | None = None,
 ) -> dict[str, str]:
-    """What a tree is a function of, shortly: two that differ in anything differ here."""
+    """Digests of everything that determines a tree."""
     import numba
 
     from discriminant.numba_cache import source_stamp
@@ -175,7 +186,7 @@ def fingerprint(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LevelProblem:
-    """All that the tasks of one level share."""
+    """Data shared by the tasks of one level."""
 
     rows: sparse.csr_matrix  # (N, d)
     weight: Reals | None  # (N,)
@@ -185,16 +196,16 @@ class LevelProblem:
     settings: TrainingSettings
 
     def solve(self, task: Task, scratch: Scratch, stop: Ints) -> ChunkPart:
-        """The part of one task."""
-        from discriminant.extreme.model import kernels_train as loops
+        """Train the children of one task."""
+        from discriminant.extreme.model import kernels_train as kernels
 
         members = self.above.rows[self.above.starts[task.node] : self.above.starts[task.node + 1]]
         kind, X = self.settings.dtype.type, self.rows
         if len(members) == 0:
-            return _refused(task, kind)
+            return _reject_all(task, kind)
         square = np.empty(len(members), kind)
-        local = loops.gather_rows(X.indptr, X.indices, X.data, members, *scratch.arrays, square)
-        found = loops.solve_children(
+        local = kernels.gather_rows(X.indptr, X.indices, X.data, members, *scratch.arrays, square)
+        solution = kernels.solve_children(
             *local[:3],
             square,
             len(local[3]),
@@ -208,10 +219,12 @@ class LevelProblem:
             self._seeds(task),
             stop,
         )
-        return ChunkPart(*loops.scatter_weights(*found[:4], members, *scratch.arrays), found[4])
+        return ChunkPart(
+            *kernels.scatter_weights(*solution[:4], members, *scratch.arrays), solution[4]
+        )
 
     def warm_up_problem(self) -> LevelProblem:
-        """A level of the same kinds of arrays with one row and two children: loops get compiled."""
+        """A tiny problem with arrays of the same types, to compile the kernels with."""
         one, kind = np.array([0, 1]), self.above.rows.dtype
         weight = None if self.below.weight is None else np.ones(1, self.below.weight.dtype)
         above = NodeRows(one, np.zeros(1, kind), weight)
@@ -221,7 +234,7 @@ class LevelProblem:
         return LevelProblem(self.rows, own, above, below, np.array([0, 2]), settings)
 
     def _positives(self, task: Task) -> tuple[Ints, Ints, Reals]:
-        """Where the positives of each child begin, these, and their weights (none: all 1)."""
+        """Offsets of each child's positives, the positives, and their weights (empty if all 1)."""
         bounds = self.below.starts[task.first : task.last + 1]
         weight = np.empty(0, np.float64)
         if self.below.weight is not None:
@@ -231,7 +244,7 @@ class LevelProblem:
         return bounds - bounds[0], self.below.rows[bounds[0] : bounds[-1]], weight
 
     def _inverse_costs(self, members: Ints, kind: Any) -> tuple[Reals, Reals]:
-        """1 / (2 c) of rows as negatives, and room for that of (row, child); or one for all."""
+        """1 / (2 c) of rows as negatives and space for (row, child); or empty and one number."""
         if self.below.weight is None and self.weight is None:
             return np.empty(0, kind), np.array([0.5 / self.settings.cost], kind)
         weight = np.ones(len(members)) if self.weight is None else self.weight[members]
@@ -240,16 +253,16 @@ class LevelProblem:
         )
 
     def _seeds(self, task: Task) -> Ints:
-        """One number per block, of the tree, the level, and where the block lies in its level."""
+        """One seed per block, from the seed of the tree and the position of the block."""
         blocks = range(task.block, task.block + n_blocks(task.first, task.last))
         seed = self.settings.seed
-        found = [hash_integers(seed, task.level, task.node, block) for block in blocks]
-        return np.array(found, np.uint64)
+        seeds = [hash_integers(seed, task.level, task.node, block) for block in blocks]
+        return np.array(seeds, np.uint64)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Scratch:
-    """What one thread keeps between nodes; each task leaves it as it found it."""
+    """Work arrays of one thread; every task restores their initial values."""
 
     local_of: Ints  # (d,) -1
     place_of: Ints  # (N,) -1
@@ -257,19 +270,19 @@ class Scratch:
 
     @classmethod
     def of(cls, shape: tuple[int, int]) -> Scratch:
-        """For (N, d) rows."""
+        """Allocate work arrays for (N, d) rows."""
         n, d = shape
         seen = np.zeros(d // 64 + 1, np.uint64)
         return cls(np.full(d, -1, np.int32), np.full(n, -1, np.int32), seen)
 
     @property
     def arrays(self) -> tuple[Ints, Ints, Ints]:
-        """As the loops take it."""
+        """The arrays in the order of the kernels' arguments."""
         return self.local_of, self.place_of, self.seen
 
 
 class Workers:
-    """Threads that work off tasks, and tell how far they are."""
+    """Thread pool that solves tasks and reports progress."""
 
     def __init__(
         self, shape: tuple[int, int], threads: int | None, progress: Progress | None, total: int
@@ -279,93 +292,93 @@ class Workers:
         self.local, self.stop = threading.local(), np.zeros(1, np.int8)
 
     def report(self, work: int) -> None:
-        """Some work is done."""
+        """Add finished work and call the progress callback."""
         self.done += work
         if self.progress is not None and work:
             self.progress(self.done, self.total)
 
-    def run(self, shared: LevelProblem, tasks: Sequence[Task], keeps: LayerStore) -> None:
-        """Keep the parts of all tasks, the largest first.
+    def run(self, problem: LevelProblem, tasks: Sequence[Task], store: LayerStore) -> None:
+        """Solve all tasks, the largest first, and store their parts.
 
-        Stopped by an interrupt or a fault, it waits for sweeps under way, not for whole nodes; what
-        was done before is kept.
+        After an interrupt or an error it waits for the current sweeps, not for whole nodes; parts
+        finished before stay in the store.
         """
         if not tasks:
             return
         with telling_of_compiling("train"):
-            shared.warm_up_problem().solve(
+            problem.warm_up_problem().solve(
                 Task(0, 0, 0, 2, 0, 0), Scratch.of(self.shape), self.stop
             )
-        waiting = bundle_tasks(tasks)
-        under_way: set[Future[int]] = set()
+        bundles = bundle_tasks(tasks)
+        running: set[Future[int]] = set()
         with ThreadPoolExecutor(self.workers) as pool:
             try:
                 while True:
-                    for some in waiting:
-                        under_way.add(pool.submit(self._run, shared, some, keeps))
-                        if len(under_way) >= 4 * self.workers:
+                    for bundle in bundles:
+                        running.add(pool.submit(self._run_bundle, problem, bundle, store))
+                        if len(running) >= 4 * self.workers:
                             break
-                    if not under_way:
+                    if not running:
                         break
-                    ended, under_way = wait(under_way, _GLANCE, FIRST_COMPLETED)
-                    self.report(sum(one.result() for one in ended))
+                    finished, running = wait(running, _POLL_SECONDS, FIRST_COMPLETED)
+                    self.report(sum(future.result() for future in finished))
             except BaseException:
                 self.stop[0] = 1
-                for one in under_way:
-                    one.cancel()
+                for future in running:
+                    future.cancel()
                 raise
 
-    def _run(self, shared: LevelProblem, tasks: Sequence[Task], keeps: LayerStore) -> int:
-        """Some tasks; nothing is kept of one that was stopped. Returns the work done."""
+    def _run_bundle(self, problem: LevelProblem, tasks: Sequence[Task], store: LayerStore) -> int:
+        """Solve some tasks and return the work done; a stopped task stores nothing."""
         if not hasattr(self.local, "scratch"):
             self.local.scratch = Scratch.of(self.shape)
         done = 0
         for task in tasks:
-            part = shared.solve(task, self.local.scratch, self.stop)
+            part = problem.solve(task, self.local.scratch, self.stop)
             if self.stop[0]:
                 break
-            keeps.add_part(task, part)
+            store.add_part(task, part)
             done += task.work
         return done
 
 
 def bundle_tasks(tasks: Sequence[Task]) -> Iterator[list[Task]]:
-    """The largest first, small ones together: to hand one over takes longer than to do it."""
-    some, work = list[Task](), 0
+    """Group tasks, the largest first: submitting a small task takes longer than solving it."""
+    bundle, work = list[Task](), 0
     for task in sorted(tasks, key=lambda task: -task.work):
-        some.append(task)
-        work += task.work + _LEAST
-        if work >= _ENOUGH:
-            yield some
-            some, work = [], 0
-    if some:
-        yield some
+        bundle.append(task)
+        work += task.work + _TASK_OVERHEAD
+        if work >= _MIN_WORK:
+            yield bundle
+            bundle, work = [], 0
+    if bundle:
+        yield bundle
 
 
-def _refused(task: Task, kind: Any) -> ChunkPart:
+def _reject_all(task: Task, kind: Any) -> ChunkPart:
     none = np.empty(0, np.int32)
     bias = np.full(task.last - task.first, -1, kind)
     return ChunkPart(none, none, np.empty(0, np.uint16), np.empty(0, kind), bias)
 
 
-def _without(labels: sparse.csr_matrix, dropped: Reals) -> sparse.csr_matrix:
-    """Labels without those of some rows, which then reach no node."""
+def _drop_rows(labels: sparse.csr_matrix, dropped: Reals) -> sparse.csr_matrix:
+    """Remove the labels of some rows, which then reach no node."""
     kept = np.repeat(~dropped, np.diff(labels.indptr))
     starts = np.concatenate([[0], np.cumsum(kept)])[labels.indptr]
     return sparse.csr_matrix((labels.data[kept], labels.indices[kept], starts), shape=labels.shape)
 
 
-_FEWEST_TASKS = 8  # tasks: nodes of few are not alike
+_MIN_TASKS = 8  # tasks of a level that are tried: nodes differ
 
 
 @dataclass(frozen=True, slots=True)
 class TreeEstimate:
-    """What one tree will be."""
+    """Estimated size and training time of one tree."""
 
     weights: int  # entries
     rows: int  # (chunk, feature) pairs
     size: int  # bytes of the layers
-    seconds: float  # of one thread
+    seconds: float  # training time of one thread
 
 
 def estimate_tree(
@@ -376,50 +389,52 @@ def estimate_tree(
     settings: TrainingSettings,
     share: float = 0.05,
 ) -> TreeEstimate:
-    """What a tree will be, from a `share` of its training."""
+    """Estimate size and training time from a `share` of the work."""
     weights, pairs, size, seconds = 0.0, 0.0, 0.0, 0.0
     for level, (above, below) in enumerate(pairwise(rows_by_level(partition, labels))):
         children = child_offsets(partition, level)
-        shared = LevelProblem(rows, None, above, below, children, settings)
+        problem = LevelProblem(rows, None, above, below, children, settings)
         tasks = make_tasks(level, children, above, rows.indptr)
-        ratio, found = _tried(shared, tasks, share)
-        weights += ratio * found.weights
-        pairs += ratio * found.rows
-        seconds += ratio * found.seconds
+        ratio, trial = _run_trial(problem, tasks, share)
+        weights += ratio * trial.weights
+        pairs += ratio * trial.rows
+        seconds += ratio * trial.seconds
         each = settings.dtype.itemsize
-        named = min(found.weights * child_dtype(children).itemsize, found.bits)
+        child_bytes = min(trial.weights * child_dtype(children).itemsize, trial.bits)
         row = (2 if rows.shape[1] <= 1 << 16 else 4) + 2 + 8 / ROWS
-        size += ratio * (found.weights * each + named + found.rows * row)
+        size += ratio * (trial.weights * each + child_bytes + trial.rows * row)
         size += 24 * len(children) + each * int(children[-1])
     return TreeEstimate(round(weights), round(pairs), round(size), seconds)
 
 
 @dataclass(slots=True)
 class TrialTotals:
-    """What some tasks gave."""
+    """Totals over the tasks that were tried."""
 
     weights: int = 0
     rows: int = 0
-    bits: int = 0  # bytes, were their children bits
+    bits: int = 0  # bytes of the children if stored as bitmaps
     seconds: float = 0.0
 
 
-def _tried(shared: LevelProblem, tasks: Sequence[Task], share: float) -> tuple[float, TrialTotals]:
-    """All work over that of the tasks tried, and what these gave."""
-    total, found = sum(task.work for task in tasks), TrialTotals()
+def _run_trial(
+    problem: LevelProblem, tasks: Sequence[Task], share: float
+) -> tuple[float, TrialTotals]:
+    """Ratio of all work to that of the tasks tried, and the totals over these."""
+    total, trial = sum(task.work for task in tasks), TrialTotals()
     if not total:
-        return 0.0, found
-    scratch, stop = Scratch.of(shared.rows.shape), np.zeros(1, np.int8)
+        return 0.0, trial
+    scratch, stop = Scratch.of(problem.rows.shape), np.zeros(1, np.int8)
     with telling_of_compiling("train"):
-        shared.warm_up_problem().solve(Task(0, 0, 0, 2, 0, 0), scratch, stop)
+        problem.warm_up_problem().solve(Task(0, 0, 0, 2, 0, 0), scratch, stop)
     work, start = 0, time.perf_counter()
     for tries, at in enumerate(np.random.default_rng(0).permutation(len(tasks)), 1):
-        part, task = shared.solve(tasks[at], scratch, stop), tasks[at]
-        found.weights += len(part.weight)
-        found.rows += len(part.feature)
-        found.bits += len(part.feature) * (task.last - task.first + 7 >> 3)
+        part, task = problem.solve(tasks[at], scratch, stop), tasks[at]
+        trial.weights += len(part.weight)
+        trial.rows += len(part.feature)
+        trial.bits += len(part.feature) * (task.last - task.first + 7 >> 3)
         work += task.work
-        if work >= share * total and tries >= _FEWEST_TASKS:
+        if work >= share * total and tries >= _MIN_TASKS:
             break
-    found.seconds = time.perf_counter() - start
-    return total / work, found
+    trial.seconds = time.perf_counter() - start
+    return total / work, trial

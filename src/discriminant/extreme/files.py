@@ -242,8 +242,7 @@ class FileAssessment:
             lines.append(f"{'rows':>16}{'labels':>10}{'recall':>9}{'precision':>11}{'F1':>8}")
             lines += [
                 f"{count_range(one.least, one.most):>16}{whole(one.labels):>10}"
-                f"{percent(one.recall):>9}"
-                f"{percent(one.precision):>11}{percent(one.f1):>8}"
+                f"{percent(one.recall):>9}{percent(one.precision):>11}{percent(one.f1):>8}"
                 for one in self.bins
             ]
         if self.unknown:

@@ -187,11 +187,11 @@ def _looked_at(rows: Any) -> bool:
     starts, places, values = (native(held) for held in (rows.indptr, rows.indices, values))
     fault = loops.check_csr(starts, places, values, len(rows.data), n, width)
     if fault == loops.BAD_POINTERS:
-        raise LabelTreeError.unsound_rows("its row pointers do not rise from 0")
+        raise LabelTreeError.invalid_sparse_rows("its row pointers do not rise from 0")
     if fault == loops.TOO_SHORT:
-        raise LabelTreeError.unsound_rows("its row pointers lead beyond its entries")
+        raise LabelTreeError.invalid_sparse_rows("its row pointers lead beyond its entries")
     if fault == loops.BAD_COLUMNS:
-        raise LabelTreeError.unsound_rows(f"it has columns outside of 0 to {width - 1}")
+        raise LabelTreeError.invalid_sparse_rows(f"it has columns outside of 0 to {width - 1}")
     return fault != loops.NOT_FINITE
 
 

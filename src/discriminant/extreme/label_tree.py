@@ -623,7 +623,7 @@ class LabelTree(ClassifierMixin, LabelTreePredictor):
             return self._fit_rows_to_moments(X, y)
         X, y, weight = to_memory(X, y, None, type(self).__name__)
         if weight is not None:
-            raise WeightError.not_taken(type(self).__name__)
+            raise WeightError.not_supported(type(self).__name__)
         rows, names, sets, scale = self._validate_data(X, y)
         with merge_warnings():
             sets.warn_missing()
@@ -659,7 +659,7 @@ class LabelTree(ClassifierMixin, LabelTreePredictor):
         """
         check_options(self)
         if not uses_moments(self):
-            raise LabelTreeError.moments_elsewhere(self.tree)
+            raise LabelTreeError.needs_rows(self.tree)
         if not isinstance(moments, ClassMoments):
             allowed = "what discriminant.moments(X, y) returns; for rows there is fit(X, y)"
             raise OptionError.of("moments", type(moments).__name__, allowed)

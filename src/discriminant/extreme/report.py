@@ -1,15 +1,9 @@
-"""Facts about a label tree to a page of HTML, in the frame of all pages: see `report.render`.
+"""Report page of a label tree, as HTML and as Markdown.
 
-What the page of a label tree says, as facts: what was read, the trees, how good they are, use.
-
-Label frequencies, from the most frequent label down, are drawn from at most some hundred of them:
-ranks that are about evenly apart on a scale of logs.
-
-Drawings of a label tree: frequencies of labels, the shape of trees, measures by frequency.
-
-Facts about a label tree to Markdown: the tables of its page as text (see `report.markdown`).
-
-The page of a label tree: what the model knows of its fit, and how good it is on other rows.
+The page has the sections Data, Tree, Accuracy on the test file, and Using the model. Facts are
+collected first, as plain dictionaries (`label_page_facts`), and then rendered (`render_labels`,
+`labels_to_markdown`). The chart of label frequencies shows at most 120 labels, at ranks about
+evenly spaced on a log scale.
 """
 
 from __future__ import annotations
@@ -55,28 +49,28 @@ from discriminant.report.svg.elements import (
 )
 from discriminant.study.report import versions, write_text
 
-_DRAWN = 120  # labels in the figure of frequencies
-_NAMED = 10  # labels that are named
+_MAX_POINTS = 120  # labels in the chart of frequencies
+_MAX_NAMES = 10  # rows in the table of the most frequent labels
 
 
 class LabelDataFacts(TypedDict):
-    """Section 1: the rows of the fit, as far as the model knows them."""
+    """Section "Data": the training rows, as far as the model stores them."""
 
     source: str
     features: int
     labels: int
-    rows: int | None  # None of a model that was saved without
-    pairs: int | None  # labels of all rows
+    rows: int | None  # None if the model was saved without it
+    pairs: int | None  # (row, label) pairs
     unseen: int | None  # labels without rows
-    median: float | None  # rows of the label in the middle
-    half: int | None  # labels, the most frequent ones, that make half of the pairs
-    ranks: list[int]  # from 1, of the labels drawn
+    median: float | None  # median number of rows per label
+    half: int | None  # number of most frequent labels that account for half of the pairs
+    ranks: list[int]  # from 1, of the labels in the chart
     counts: list[int]  # their rows
     most: list[dict[str, Any]]  # label and rows
 
 
 class ShapeFacts(TypedDict):
-    """Trees of one shape."""
+    """Trees of equal shape."""
 
     trees: list[int]  # from 1
     levels: list[dict[str, Any]]
@@ -85,7 +79,7 @@ class ShapeFacts(TypedDict):
 
 
 class TreeFacts(TypedDict):
-    """Section 2: what the labels were put into."""
+    """Section "Tree": shape and options of the trees."""
 
     trees: int
     kind: str
@@ -97,11 +91,11 @@ class TreeFacts(TypedDict):
     met: float
     classifiers: int
     shapes: list[ShapeFacts]
-    options: list[list[str]]  # those that are not as they come
+    options: list[list[str]]  # those that differ from the defaults
 
 
 class MeasuredFacts(TypedDict):
-    """Section 3: how good it is on rows that it had not seen."""
+    """Section "Accuracy on the test file"."""
 
     source: str
     rows: int
@@ -113,21 +107,21 @@ class MeasuredFacts(TypedDict):
 
 
 class LabelPageFacts(TypedDict):
-    """All that the page says."""
+    """Facts of the whole page."""
 
     title: str
     made: Made
     read: LabelDataFacts
     tree: TreeFacts
     measured: NotRequired[MeasuredFacts]
-    seconds: dict[str, float]  # by what took them
+    seconds: dict[str, float]  # by step
     use: NotRequired[UseFacts]
 
 
 def data_section(
     source: str, summary: ForestSummary, label_rows: Any, labels: Any
 ) -> LabelDataFacts:
-    """Of what the model knows: the rows of each label (L,), or None."""
+    """Facts of the section "Data"; `label_rows` (L,) may be None."""
     found = LabelDataFacts(
         source=source,
         features=summary.features,
@@ -149,25 +143,25 @@ def data_section(
     found["median"] = float(np.median(count))
     found["half"] = int(np.searchsorted(np.cumsum(count), count.sum() / 2)) + 1
     found["ranks"], found["counts"] = ranks.tolist(), count[ranks - 1].tolist()
-    named = order[: min(_NAMED, int((count > 0).sum()))]
+    named = order[: min(_MAX_NAMES, int((count > 0).sum()))]
     found["most"] = [{"label": str(labels[k]), "rows": int(label_rows[k])} for k in named]
     return found
 
 
 def _ranks(labels: int) -> npt.NDArray[np.int64]:
-    """Places from 1 to so many, evenly apart in their logs.
+    """Ranks from 1 to `labels`, about evenly spaced on a log scale.
 
     >>> _ranks(4).tolist()
     [1, 2, 3, 4]
     """
     if labels == 0:
         return np.zeros(0, dtype=np.int64)
-    found = np.geomspace(1, labels, min(labels * 8, _DRAWN))
+    found = np.geomspace(1, labels, min(labels * 8, _MAX_POINTS))
     return np.unique(np.rint(found).astype(np.int64))
 
 
 def tree_section(summary: ForestSummary, *, kind: str, options: Mapping[str, object]) -> TreeFacts:
-    """Of the shape of the trees."""
+    """Facts of the section "Tree"."""
     shapes = []
     for places in summary.tree_groups:
         trees = [summary.trees[place] for place in places]
@@ -194,20 +188,20 @@ def tree_section(summary: ForestSummary, *, kind: str, options: Mapping[str, obj
     )
 
 
-def measured_section(source: str, told: Mapping[str, Any]) -> MeasuredFacts:
-    """Of plain measures by name, such as 'P@1'; by how many rows labels had."""
+def measured_section(source: str, measures: Mapping[str, Any]) -> MeasuredFacts:
+    """Facts of the section "Accuracy on the test file", from `FileAssessment.to_dict`."""
     at: dict[str, list[float | None]] = {}
-    for name, value in told.items():
+    for name, value in measures.items():
         if "@" in name:
             at.setdefault(name.partition("@")[0], []).append(value)
     return MeasuredFacts(
         source=source,
-        rows=told["rows"],
-        labels_a_row=told["labels_a_row"],
-        unknown=told["unknown"],
-        seconds=told["seconds"],
+        rows=measures["rows"],
+        labels_a_row=measures["labels_a_row"],
+        unknown=measures["unknown"],
+        seconds=measures["seconds"],
         at=at,
-        bins=told.get("by_frequency"),
+        bins=measures.get("by_frequency"),
     )
 
 
@@ -221,13 +215,13 @@ def assemble_facts(
     seconds: Mapping[str, float],
     use: UseFacts | None = None,
 ) -> LabelPageFacts:
-    """The sections put together, and every value made plain."""
-    found: dict[str, Any] = {"title": title, "made": made, "read": read, "tree": tree}
-    found |= {"seconds": dict(seconds)}
-    others = {"measured": measured, "use": use}
-    found |= {name: section for name, section in others.items() if section is not None}
-    done: LabelPageFacts = plain(found)
-    return done
+    """Combine the sections and convert every value to plain Python types."""
+    sections: dict[str, Any] = {"title": title, "made": made, "read": read, "tree": tree}
+    sections |= {"seconds": dict(seconds)}
+    optional = {"measured": measured, "use": use}
+    sections |= {name: facts for name, facts in optional.items() if facts is not None}
+    facts: LabelPageFacts = plain(sections)
+    return facts
 
 
 _LEFT, _TOP, _RIGHT, _FOOT = 78.0, 12.0, WIDTH - 14.0, 290.0
@@ -236,7 +230,7 @@ _BAR = 15.0
 
 
 def draw_frequencies(read: LabelDataFacts) -> Svg:
-    """Rows of each label against its rank, both on scales of logs."""
+    """Chart of the rows of each label against its rank, both on log scales."""
     across = _log_scale(1, read["ranks"][-1], _LEFT, _RIGHT)
     up = _log_scale(min(read["counts"]), read["counts"][0], _FOOT, _TOP)
     parts = []
@@ -257,14 +251,14 @@ def draw_frequencies(read: LabelDataFacts) -> Svg:
     parts += [element("circle", cx=x, cy=y, r=3.0, class_="dot taken") for x, y in _ends(places)]
     turned = f"translate(14 {(_FOOT + _TOP) / 2:.0f}) rotate(-90)"
     parts += [
-        text(((_LEFT + _RIGHT) / 2, _FOOT + 40), "labels, the most frequent first", "middle"),
-        element("text", "rows with the label", text_anchor="middle", transform=turned),
+        text(((_LEFT + _RIGHT) / 2, _FOOT + 40), "rank of the label by frequency", "middle"),
+        element("text", "number of rows", text_anchor="middle", transform=turned),
     ]
-    return figure("frequencies", _FOOT + 50, *parts, title="How frequent labels are")
+    return figure("frequencies", _FOOT + 50, *parts, title="Label frequencies")
 
 
 def draw_shape(shape: ShapeFacts) -> Svg:
-    """For each level, a bar for its classifiers about the middle, and one for its weights."""
+    """Chart with two bars per level: its classifiers, centred, and its weights."""
     levels = shape["levels"]
     most = max(math.log1p(level["classifiers"]) for level in levels)
     heavy = max(max(level["weights"] for level in levels), 1)
@@ -287,27 +281,27 @@ def draw_shape(shape: ShapeFacts) -> Svg:
 
 
 def draw_bins(bins: list[dict[str, Any]]) -> Svg:
-    """Recall and precision of labels, by how many rows they had in training."""
+    """Chart of mean recall and precision by the number of training rows of a label."""
     scale = Scale(0.0, 1.0, 10.0, WIDTH - 22.0)
     height = 62.0
     foot = height * len(bins) + 6.0
     parts = axis_across(scale, 2.0, foot, as_percent(scale, 5), 5)
     for place, one in enumerate(bins):
         top = height * place
-        name = f"{training_rows_text(one)} · {counted(one['labels'], 'label')}"
-        said = f"{percent(one['recall'])} · {percent(one['precision'])}"
+        name = f"{training_rows_text(one)} · {count_with_noun(one['labels'], 'label')}"
+        values = f"{percent(one['recall'])} · {percent(one['precision'])}"
         parts += [
             text((10, top + 18), name, "start", "label"),
-            text((WIDTH - 22, top + 18), said, "end", "label"),
+            text((WIDTH - 22, top + 18), values, "end", "label"),
             _bar(10.0, top + 25, scale(one["recall"] or 0.0) - 10, 0),
             _bar(10.0, top + 25 + _BAR, scale(one["precision"] or 0.0) - 10, 1),
         ]
-    title = "Recall and precision of labels, by how many rows they had in training"
+    title = "Mean recall and precision by number of training rows"
     return figure("bins", foot + 24, *parts, title=title)
 
 
 def training_rows_text(one: dict[str, Any]) -> str:
-    """Rows that labels of a bin had in training.
+    """Range of training rows of the labels of a bin, as text.
 
     >>> training_rows_text({"least": 5, "most": 19}), training_rows_text({"least": 0, "most": 0})
     ('5 to 19 rows', 'no rows')
@@ -324,18 +318,18 @@ def _bar(x: float, y: float, width: float, code: int) -> Svg:
 
 
 def _ends(places: list[tuple[float, float]]) -> list[tuple[float, float]]:
-    """Points of single labels, where they are few enough to be told apart."""
+    """Points to mark: all if they are few, else the first."""
     return places if len(places) <= 12 else places[:1]
 
 
 def _log_scale(low: float, high: float, start: float, stop: float) -> Scale:
-    """Of logs to base 10, with some room where there is a single number."""
+    """Scale for logs to base 10, widened if the range is a single number."""
     first, last = math.log10(low), math.log10(high)
     return Scale(first, last if last > first else first + 0.3, start, stop)
 
 
 def _round_numbers(scale: Scale) -> list[float]:
-    """Numbers to write on a scale of logs: powers of ten, and some between where they are few.
+    """Tick values of a log scale: powers of ten, with 2 and 5 in between on a short scale.
 
     >>> _round_numbers(Scale(0.0, 4.0, 0.0, 1.0))
     [1, 10, 100, 1000, 10000]
@@ -344,33 +338,33 @@ def _round_numbers(scale: Scale) -> list[float]:
     """
     powers = range(math.floor(scale.low), math.ceil(scale.high) + 1)
     steps = (1,) if scale.high - scale.low > 2.5 else (1, 2, 5)
-    found = [step * 10**power for power in powers for step in steps]
-    return [n for n in found if scale.low - 1e-9 <= math.log10(n) <= scale.high + 1e-9]
+    ticks = [step * 10**power for power in powers for step in steps]
+    return [n for n in ticks if scale.low - 1e-9 <= math.log10(n) <= scale.high + 1e-9]
 
 
 _RANKS = (1, 3, 5, 10, 20, 50, 100)
 _KINDS = {
-    "balanced": "Labels were halved again and again, those whose rows are alike together, and "
-    "only every few halvings are kept as a level",
-    "wide": "Labels were put into many groups at once, those whose rows are alike together, and "
-    "these into groups again",
-    "huffman": "Frequent labels lie near the root, rare ones further down",
-    "one-vs-rest": "There is no tree: every label is told from all others",
-    "moments": "Labels were put together by how hard they are to tell apart",
-    "given": "The labels lie as in the hierarchy that was given",
+    "balanced": "Labels with similar rows were grouped by repeated bisection; a level of the tree "
+    "combines several bisections",
+    "wide": "Labels with similar rows were grouped by k-means into many clusters, and these into "
+    "clusters again",
+    "huffman": "Frequent labels are near the root and rare labels further down (Huffman tree)",
+    "one-vs-rest": "There is no tree: every label has one classifier against all others",
+    "moments": "Classes that are hard to separate were grouped, based on the class moments",
+    "given": "The tree is the label hierarchy passed by the user",
 }
-_FEW = "The labels are so few that they were not divided: every one is told from all others"
+_FEW = "There are too few labels for a tree: every label has one classifier against all others"
 
 
 def render_labels(facts: LabelPageFacts) -> str:
-    """The page.
+    """Return the page as HTML.
 
     Parameters
     ----------
     facts
-        What `report.label_facts.label_facts` returned, or the same read back from JSON.
+        Result of `label_page_facts`, or the same read from JSON.
     """
-    found = facts.get("measured")
+    measured = facts.get("measured")
     return framed(
         "labels.html",
         facts,
@@ -379,15 +373,15 @@ def render_labels(facts: LabelPageFacts) -> str:
         figures=_figures(facts),
         tiles=_tiles(facts),
         in_short=summary_sentences(facts),
-        grown=describe_tree(facts["tree"]),
-        ranks=[] if found is None else table_ranks(found),
-        between=between,
-        spelt=describe_counts,
+        tree_description=describe_tree(facts["tree"]),
+        ranks=[] if measured is None else table_ranks(measured),
+        between=count_range,
+        describe_counts=describe_counts,
     )
 
 
 def _figures(facts: LabelPageFacts) -> dict[str, Any]:
-    """Every drawing that there are facts for."""
+    """Charts for the facts that are present."""
     found: dict[str, Svg | list[Svg]] = {"shapes": [draw_shape(s) for s in facts["tree"]["shapes"]]}
     if len(set(facts["read"]["counts"])) > 1:
         found["frequencies"] = draw_frequencies(facts["read"])
@@ -398,13 +392,13 @@ def _figures(facts: LabelPageFacts) -> dict[str, Any]:
 
 
 def table_ranks(found: MeasuredFacts) -> list[int]:
-    """The places of a list that the table has: some, and the last."""
+    """The ranks k shown in the table: selected ones and the last."""
     k = len(found["at"]["P"])
     return sorted({rank for rank in _RANKS if rank <= k} | {k})
 
 
 def _tiles(facts: LabelPageFacts) -> list[dict[str, str]]:
-    """Four or five figures with their names and what to hold them against."""
+    """Key figures at the top of the page."""
     read, tree = facts["read"], facts["tree"]
     found = []
     if "measured" in facts:
@@ -413,17 +407,16 @@ def _tiles(facts: LabelPageFacts) -> list[dict[str, str]]:
         {
             "value": _brief(read["labels"]),
             "name": "labels",
-            "note": "" if not read["unseen"] else f"{whole(read['unseen'])} of them without a row",
+            "note": "" if not read["unseen"] else f"{whole(read['unseen'])} without training rows",
         }
     )
     if read["rows"] is not None:
-        features = count_with_noun(read["features"], "feature")
-        note = f"{features}, {_each(read['pairs'], read['rows'])} each"
-        found.append({"value": _brief(read["rows"]), "name": "rows to learn from", "note": note})
+        note = f"{count_with_noun(read['features'], 'feature')}, {_each(read['pairs'], read['rows'])} each"
+        found.append({"value": _brief(read["rows"]), "name": "training rows", "note": note})
     if "training" in facts["seconds"]:
         took = duration(facts["seconds"]["training"])
         note = f"{count_with_noun(tree['trees'], 'tree')}, {whole(tree['weights'])} weights"
-        found.append({"value": took, "name": "to train", "note": note})
+        found.append({"value": took, "name": "training time", "note": note})
     return found
 
 
@@ -433,55 +426,54 @@ def _measured_tiles(found: MeasuredFacts) -> list[dict[str, str]]:
     return [
         {
             "value": percent(at["P"][0]),
-            "name": "of first labels right",
+            "name": "precision of the first label (P@1)",
             "note": f"on {count_with_noun(found['rows'], 'row')} of {quoted(found['source'], 30)}",
         },
         {
             "value": percent(at["recall"][-1]),
-            "name": f"of a row's labels among the first {k}",
-            "note": f"rows have {found['labels_a_row']:.1f} on average",
+            "name": f"recall@{k}",
+            "note": f"{found['labels_a_row']:.1f} labels per row on average",
         },
-        {"value": _brief(round(speed)), "name": "rows answered a second", "note": "all at once"},
+        {"value": _brief(round(speed)), "name": "predictions per second", "note": "in one batch"},
     ]
 
 
 def describe_tree(tree: TreeFacts) -> str:
-    """How labels were put into the tree, as a sentence without its full stop."""
+    """Description of the tree, a sentence without its full stop."""
     if tree["kind"] in ("balanced", "wide") and all(len(s["levels"]) == 1 for s in tree["shapes"]):
         return _FEW
     return _KINDS.get(tree["kind"], _KINDS["given"])
 
 
 def summary_sentences(facts: LabelPageFacts) -> list[str]:
-    """What is to be known first."""
+    """Sentences at the top of the page."""
     read, tree = facts["read"], facts["tree"]
     lines = []
     if "measured" in facts:
         found = facts["measured"]
         rows = f"{count_with_noun(found['rows'], 'row')} of {quoted(found['source'], 60)}"
         first = percent(found["at"]["P"][0])
-        lines.append(f"The label put first was right for {first} of the {rows}.")
+        lines.append(f"The first label is correct for {first} of the {rows}.")
         lines += _rare(found["bins"] or [])
-    lines.append(f"To find labels, a row is put to {_put(tree)}.")
+    lines.append(f"A prediction evaluates {_evaluated_classifiers(tree)}.")
     if read["unseen"]:
         lines.append(
-            f"{count_with_noun(read['unseen'], 'label')} had no training rows and are hardly "
-            "ever predicted."
+            f"{count_with_noun(read['unseen'], 'label')} had no training rows and "
+            f"{'is' if read['unseen'] == 1 else 'are'} almost never predicted."
         )
     return lines
 
 
-def _put(tree: TreeFacts) -> str:
-    """How many of the classifiers a row meets."""
+def _evaluated_classifiers(tree: TreeFacts) -> str:
     met, all_of = tree["met"], tree["classifiers"]
-    of = f"classifiers of {count_with_noun(tree['trees'], 'tree')}"
+    of = f"classifiers in {count_with_noun(tree['trees'], 'tree')}"
     if met >= all_of:
         return f"all {whole(all_of)} {of}"
     return f"about {whole(round(met))} of the {whole(all_of)} {of} ({percent(met / all_of)})"
 
 
 def _rare(bins: list[dict[str, Any]]) -> list[str]:
-    """The rarest labels against the most frequent ones."""
+    """Compare the recall of the rarest and of the most frequent labels."""
     some = [one for one in bins if one["least"] > 0 and one["recall"] is not None]
     if len(some) < 2:
         return []
@@ -493,7 +485,7 @@ def _rare(bins: list[dict[str, Any]]) -> list[str]:
 
 
 def _brief(count: int) -> str:
-    """A count that fits a tile; the exact one is further down.
+    """Abbreviate a count; the exact one is further down on the page.
 
     >>> _brief(37_872), _brief(123_604), _brief(1_305_265)
     ('37,872', '124k', '1.31M')
@@ -508,36 +500,38 @@ def _each(pairs: int | None, rows: int) -> str:
 
 
 def describe_counts(found: dict[str, Any]) -> str:
-    """A spread in words.
+    """Range and median of some counts, in words.
 
     >>> describe_counts({"least": 2, "median": 3.0, "most": 14, "of": 42})
-    '2 to 14, half of them up to 3'
+    '2 to 14 (median 3)'
     """
     if found["least"] == found["most"]:
         return whole(found["most"])
-    return f"{whole(found['least'])} to {whole(found['most'])}, half of them up to " + whole(
-        found["median"]
-    )
+    ends = f"{whole(found['least'])} to {whole(found['most'])}"
+    return f"{ends} (median {whole(found['median'])})"
 
 
-_OF_ALL = " Nodes and classifiers are those of one tree; weights are of all {}."
+_OF_ALL = " Nodes and classifiers are per tree; weights are totals over all {}."
 _MEASURES = ("P", "nDCG", "recall", "PSP", "PSnDCG")
 
 
 def labels_to_markdown(facts: LabelPageFacts) -> str:
-    """The page of a label tree as Markdown."""
-    parts = [f"# {plainly(facts['title'])}", *(spoken(line) for line in summary_sentences(facts))]
+    """Return the page as Markdown."""
+    parts = [
+        f"# {escape_name(facts['title'])}",
+        *(escape_sentence(line) for line in summary_sentences(facts)),
+    ]
     parts += _read(facts["read"]) + _tree(facts["tree"])
     if "measured" in facts:
         parts += _measured(facts["measured"])
     took = ", ".join(f"{what} {duration(each)}" for what, each in facts["seconds"].items())
-    parts.append(f"Time taken: {took}." if took else "")
+    parts.append(f"Time: {took}." if took else "")
     return join_parts(parts, facts["made"], facts.get("use"))
 
 
 def _read(read: LabelDataFacts) -> list[str]:
-    rows, found = read["rows"], counted(read["labels"], "label")
-    parts = ["## What was read", f"Rows of {counted(read['features'], 'feature')}, {found}."]
+    rows, found = read["rows"], count_with_noun(read["labels"], "label")
+    parts = ["## Data", f"Rows with {count_with_noun(read['features'], 'feature')}, {found}."]
     if rows is not None:
         of = f"{count_with_noun(rows, 'row')} of {escape_name(read['source'], 90)}"
         parts[1] = f"{of}, {count_with_noun(read['features'], 'feature')}, {found}."
@@ -545,25 +539,28 @@ def _read(read: LabelDataFacts) -> list[str]:
             [escape_name(row["label"], 40), whole(row["rows"]), percent(row["rows"] / rows)]
             for row in read["most"]
         ]
-        parts.append(table(["Label", "Rows", "Of all rows"], most) if most else "")
+        parts.append(table(["Label", "Rows", "Share of rows"], most) if most else "")
     return parts
 
 
 def _tree(tree: TreeFacts) -> list[str]:
     held = f"{whole(tree['weights'])} weights in {format_bytes(tree['bytes'])}"
     title = "## The tree" if tree["trees"] == 1 else "## The trees"
-    parts = [title, f"{spoken(describe_tree(tree))}. {counted(tree['trees'], 'tree')}, {held}."]
+    parts = [
+        title,
+        f"{escape_sentence(describe_tree(tree))}. {count_with_noun(tree['trees'], 'tree')}, {held}.",
+    ]
     for shape in tree["shapes"]:
         parts += _shape(shape)
-    asked = ", ".join(
+    options = ", ".join(
         f"{escape_name(name)}={escape_name(value)}" for name, value in tree["options"]
     )
-    parts.append(f"The fit was asked for {asked}." if asked else "")
+    parts.append(f"Options of the fit: {options}." if options else "")
     return parts
 
 
 def _shape(shape: ShapeFacts) -> list[str]:
-    head = ["Level", "Nodes", "Children of a node", "Classifiers", "Weights", "Features used"]
+    head = ["Level", "Nodes", "Children per node", "Classifiers", "Weights", "Features used"]
     rows = [
         [
             str(level["level"]),
@@ -576,11 +573,10 @@ def _shape(shape: ShapeFacts) -> list[str]:
         for level in shape["levels"]
     ]
     which = ", ".join(map(str, shape["trees"]))
-    leaf = (
-        f"{counted(shape['leaf']['of'], 'last node')}, of {describe_counts(shape['leaf'])} labels."
-    )
+    leaves = count_with_noun(shape["leaf"]["of"], "leaf node")
+    leaf = f"{leaves} with {describe_counts(shape['leaf'])} labels."
     return [
-        f"Of {'tree' if len(shape['trees']) == 1 else 'trees'} {which}:",
+        f"{'Tree' if len(shape['trees']) == 1 else 'Trees'} {which}:",
         table(head, rows),
         leaf + (_OF_ALL.format(len(shape["trees"])) if len(shape["trees"]) > 1 else ""),
     ]
@@ -598,21 +594,21 @@ def _measured(found: MeasuredFacts) -> list[str]:
         if name in at
     ]
     parts = [
-        "## How good it is",
+        "## Accuracy on the test file",
         f"{count_with_noun(found['rows'], 'row')} of {escape_name(found['source'], 60)}, with "
-        f"{number(found['labels_a_row'])} labels each on average. This holds for new rows if these "
-        "were new to the model.",
-        table(["Among the first", *map(str, ranks)], rows),
+        f"{number(found['labels_a_row'])} labels per row on average. The estimates hold for new "
+        "rows only if the model was not trained on this file.",
+        table(["k", *map(str, ranks)], rows),
     ]
     if found["unknown"]:
         are = "is" if found["unknown"] == 1 else "are"
         parts.append(
-            f"{count_with_noun(found['unknown'], 'label')} {are} unknown to the model: missed."
+            f"{count_with_noun(found['unknown'], 'label')} {are} unknown to the model and count as misses."
         )
     if found["bins"]:
-        head = ["Rows in training", "Labels", "Recall", "Precision", "F1"]
+        head = ["Training rows", "Labels", "Recall", "Precision", "F1"]
         parts += [
-            "Means over labels, by the rows that they had:",
+            "Means over labels, by number of training rows:",
             table(head, _bins(found["bins"])),
         ]
     return parts
@@ -629,7 +625,7 @@ def _bins(bins: list[dict[str, Any]]) -> list[list[str]]:
     ]
 
 
-_NOT_SAID = ("progress", "checkpoint", "threads", "random_state", "beam", "trees", "tree")
+_NOT_REPORTED = ("progress", "checkpoint", "threads", "random_state", "beam", "trees", "tree")
 
 
 def label_page_facts(
@@ -643,18 +639,26 @@ def label_page_facts(
     file: str = "",
     command: str | None = None,
 ) -> LabelPageFacts:
-    """All that the page says.
+    """Collect the facts of the page.
 
     Parameters
     ----------
-    source
-        What the model was made from: the name of a file.
-    measured, test
-        How good it is, and on which file.
-    seconds
-        What took how long.
-    file
-        The name of the file of the model, for those who use it.
+    model : LabelTree
+        Fitted model.
+    source : str
+        Name of the file of training rows.
+    title : str, optional
+        Title of the page (default: file name and number of labels).
+    measured : FileAssessment, optional
+        Accuracy on a test file.
+    test : str
+        Name of the test file.
+    seconds : mapping, optional
+        Time of each step.
+    file : str
+        Name of the model file, for the section "Using the model".
+    command : str, optional
+        Command that produced the page.
     """
     summary = model.summary()
     kind = model.tree if isinstance(model.tree, str) else "given"
@@ -675,7 +679,7 @@ def label_page_facts(
 
 
 def write_label_page(path: Path, facts: LabelPageFacts) -> None:
-    """The page, whole or not at all."""
+    """Write the page atomically."""
     write_text(path, render_labels(facts))
 
 
@@ -684,12 +688,12 @@ def _seed(model: LabelTree) -> int | None:
 
 
 def _options(model: LabelTree) -> dict[str, object]:
-    """Those that are not as they come."""
-    plain = LabelTree().get_params()
+    """Options that differ from the defaults."""
+    defaults = LabelTree().get_params()
     return {
         name: value
         for name, value in model.get_params(deep=False).items()
-        if name not in _NOT_SAID and value != plain[name]
+        if name not in _NOT_REPORTED and value != defaults[name]
     }
 
 

@@ -67,7 +67,7 @@ def label_indicator(truth: Any, *, labels: int | None = None, classes: Any = Non
         raise RankedLabelsError.of_truth(rows.shape, rows.dtype, len(known))
     if len(rows) > 0 and all(isinstance(own, _SETS) for own in rows):
         if _looks_like_indicator(rows, len(known)):
-            raise RankedLabelsError.as_rows_of_ones(len(known))
+            raise RankedLabelsError.ambiguous_indicator(len(known))
         ends = np.concatenate([[0], np.cumsum([len(own) for own in rows])])
         return _from_names(list(chain.from_iterable(rows)), ends, known)
     for row, own in enumerate(rows):
@@ -95,7 +95,7 @@ def _from_names(names: Any, ends: Any, known: Labels) -> Any:
     """From the names of all rows, concatenated; those of row i end at ends[i + 1]."""
     code_of = {label: code for code, label in enumerate(known.tolist())}
     if len(code_of) < len(known):
-        raise LabelError.twice(known.tolist())
+        raise LabelError.duplicate_classes(known.tolist())
     labels, codes = encode_labels(names) if len(names) else (known[:0], np.zeros(0, np.intp))
     check_kinds(labels, known)
     unknown = [label for label in labels.tolist() if label not in code_of]

@@ -116,7 +116,7 @@ def test_a_report_writes_a_page_a_model_and_facts(place, tmp_path, capsys):
     assert json.loads(facts.read_text())["tree"] == found["tree"]
     assert page.read_text(encoding="utf-8").startswith("<!doctype html>")
     assert found["written"]["markdown"] == str(tmp_path / "page.md")
-    assert "## How good it is" in (tmp_path / "page.md").read_text(encoding="utf-8")
+    assert "## Accuracy on the test file" in (tmp_path / "page.md").read_text(encoding="utf-8")
 
 
 def test_a_report_without_rows_to_measure_says_what_was_read(place, tmp_path, capsys):
@@ -126,7 +126,7 @@ def test_a_report_without_rows_to_measure_says_what_was_read(place, tmp_path, ca
         capsys,
     )
     text = page.read_text(encoding="utf-8")
-    assert "How good it is" not in text and "The trees" in text
+    assert "Accuracy on the test file" not in text and "The trees" in text
     assert [path.name for path in tmp_path.iterdir()] == ["page.html"]
 
 

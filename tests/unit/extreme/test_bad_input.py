@@ -158,7 +158,9 @@ def test_probabilities_too_many_to_be_made_are_refused_with_the_way_out():
 def test_weights_beyond_half_precision_are_told():
     tree = LabelTree().fit(X, Y).forest_.trees[0]
     large = replace(tree.layers[0], weight=tree.layers[0].weight * np.float32(1e6))
-    with pytest.raises(LabelTreeError, match="too large for float16, which ends at 65504"):
+    with pytest.raises(
+        LabelTreeError, match="too large for float16, whose largest number is 65504"
+    ):
         to_half(replace(tree, layers=(large,)))
 
 

@@ -490,7 +490,7 @@ def test_two_processes_cannot_train_in_one_folder(tmp_path):
     with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         process.stdout.readline()
-        with pytest.raises(CheckpointError, match=rf"process {process.pid} on .* is at work now"):
+        with pytest.raises(CheckpointError, match=rf"process {process.pid} on .* is using now"):
             train_tree(partition, X, Y, settings=TrainingSettings(), checkpoint=place)
         process.send_signal(signal.SIGKILL)
     again = train_tree(
@@ -555,7 +555,7 @@ def test_a_spool_of_other_work_is_refused(tmp_path, change, word):
 def test_a_folder_of_other_files_is_refused_and_left_alone(tmp_path):
     (tmp_path / "letter.txt").write_text("dear")
     X, Y = rows_of(n_labels=20)
-    with pytest.raises(CheckpointError, match="no checkpoint"):
+    with pytest.raises(CheckpointError, match="not a checkpoint"):
         train_tree(
             one_vs_rest_partition(20), X, Y, settings=TrainingSettings(), checkpoint=tmp_path
         )
@@ -595,7 +595,9 @@ def test_a_disk_that_is_full_is_told_and_what_was_kept_stays(tmp_path):
     place, kind = tmp_path / "s", np.dtype(np.float32)
     none, child = np.zeros(0, np.int32), np.zeros(0, np.uint16)
     part = ChunkPart(none, none, child, np.zeros(0, np.float32), np.zeros(2, np.float32))
-    told = pytest.raises(CheckpointError, match=f"{place} .*: No space left.* stays, and the same")
+    told = pytest.raises(
+        CheckpointError, match=f"{place} .*: No space left.* stay there, and the same"
+    )
     with told, closing(DiskStore(place, kind, {})) as spool:
         spool.finished_parts(1)
         spool.add_part(Task(1, 0, 0, 2, 0, 5), part)

@@ -155,9 +155,9 @@ def test_the_markdown_has_every_section_and_the_measures_of_the_page():
     facts = balanced()
     text = labels_to_markdown(facts)
     assert re.findall("(?m)^## (.*)$", text) == [
-        "What was read",
+        "Data",
         "The trees",
-        "How good it is",
+        "Accuracy on the test file",
         "Using the model",
     ]
     wanted = " | ".join(f"{100 * facts['measured']['at']['P'][k - 1]:.1f}%" for k in (1, 3, 5))
@@ -168,5 +168,5 @@ def test_a_page_says_that_few_labels_were_not_divided():
     X, Y = drawn()
     few = label_page_facts(dd.LabelTree(trees=1).fit(X, Y[:, :20]), source="few.txt")
     said = [render_labels(facts) for facts in (few, balanced())]
-    assert ["halved again" in page for page in said] == [False, True]
-    assert ["they were not divided" in page for page in said] == [True, False]
+    assert ["repeated bisection" in page for page in said] == [False, True]
+    assert ["too few labels for a tree" in page for page in said] == [True, False]

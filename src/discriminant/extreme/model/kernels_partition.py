@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from discriminant.extreme.model.kernels_train import xorshift
-from discriminant.numba_cache import reordered
+from discriminant.numba_cache import fastmath_njit
 
 
-@reordered
+@fastmath_njit
 def select_rank(values: Any, rank: Any) -> Any:
     """The value at a rank, from 0, of values that are moved about (Hoare's selection)."""
     low, high = 0, len(values) - 1
@@ -35,7 +35,7 @@ def select_rank(values: Any, rank: Any) -> Any:
     return values[rank]
 
 
-@reordered
+@fastmath_njit
 def bisect_labels(
     starts: Any,
     places: Any,
@@ -128,7 +128,7 @@ def bisect_labels(
     return done
 
 
-@reordered
+@fastmath_njit
 def assign_nearest(
     starts: Any,
     places: Any,
@@ -161,7 +161,7 @@ def assign_nearest(
         code[j], score[j] = best, alike[best]
 
 
-@reordered
+@fastmath_njit
 def update_centres(
     starts: Any, places: Any, values: Any, labels: Any, code: Any, local_of: Any, centre: Any
 ) -> None:

@@ -58,7 +58,7 @@ from discriminant.numba_cache import cached_njit, inline_njit
 _FAR = 1e12  # a margin as bad as can be: its cube is a number yet, and so is what overflowed
 
 
-@within
+@inline_njit
 def push_children(
     i: int,
     path: float,
@@ -99,7 +99,7 @@ def push_children(
     lengths[i] = length
 
 
-@compiled
+@cached_njit
 def sift_up(found: Any, scores: Any, i: int, at: int, name: int, score: float) -> None:
     """Put a new one at the end of the heap of row i, whose root is the worst."""
     while at > 0:
@@ -111,7 +111,7 @@ def sift_up(found: Any, scores: Any, i: int, at: int, name: int, score: float) -
     found[i, at], scores[i, at] = name, score
 
 
-@compiled
+@cached_njit
 def sift_down(found: Any, scores: Any, i: int, length: int, name: int, score: float) -> None:
     """Put a new one in the place of the root."""
     at, below = 0, 1
@@ -129,7 +129,7 @@ def sift_down(found: Any, scores: Any, i: int, length: int, name: int, score: fl
     found[i, at], scores[i, at] = name, score
 
 
-@compiled
+@cached_njit
 def sort_heap(found: Any, scores: Any, i: int, length: int) -> None:
     """From a heap to a list, best first."""
     for last in range(length - 1, 0, -1):
@@ -138,7 +138,7 @@ def sort_heap(found: Any, scores: Any, i: int, length: int) -> None:
         sift_down(found, scores, i, last, name, score)
 
 
-@compiled
+@cached_njit
 def merge_trees(names: Any, paths: Any, lengths: Any, labels: int, codes: Any, scores: Any) -> None:
     """The best of several trees: a label's score is the log of the mean of exp(its path scores).
 
@@ -190,7 +190,7 @@ def merge_trees(names: Any, paths: Any, lengths: Any, labels: int, codes: Any, s
             codes[i, j], scores[i, j] = -1, -np.inf
 
 
-@within
+@inline_njit
 def score_children(
     i: int,
     node: int,
@@ -273,7 +273,7 @@ def _sum_filled(rows: Any, filled: Any, children: int, margin: Any) -> None:
                 margin[c] += x * weight[c]
 
 
-@within
+@inline_njit
 def bisect_features(
     features: Any, begin: int, end: int, nodes: Any, layer: Any, spots: Any, left: Any
 ) -> None:
@@ -302,7 +302,7 @@ def bisect_features(
                 spots[q, p] = -1
 
 
-@within
+@inline_njit
 def prefetch_entries(count: int, nodes: Any, layer: Any, spots: Any) -> None:
     """Ask for what the sums of a row need, of some nodes: where entries begin, then these."""
     for q in range(len(nodes)):

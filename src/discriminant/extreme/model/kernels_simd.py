@@ -79,7 +79,7 @@ def lowest_bit(context: Any, bits: Any = None) -> Any:
     return bits(bits), made
 
 
-@compiled
+@cached_njit
 def expand_children(node: int, layer: Any, spread: Any) -> Any:
     """The children of a chunk's entries, from their bits, in `spread` or a larger array."""
     low, high = layer.chunks[node], layer.chunks[node + 1]
@@ -99,7 +99,7 @@ def expand_children(node: int, layer: Any, spread: Any) -> Any:
     return spread
 
 
-@compiled
+@cached_njit
 def is_dense(node: int, layer: Any) -> Any:
     """Whether the rows of a chunk have so many weights that zeros for the others are worth it."""
     low, high = layer.chunks[node], layer.chunks[node + 1]
@@ -109,7 +109,7 @@ def is_dense(node: int, layer: Any) -> Any:
     return cells <= _FILLED and cells <= _FULL * (end - begin)
 
 
-@compiled
+@cached_njit
 def densify(node: int, layer: Any, filled: Any) -> Any:
     """The weights of a chunk, zeros where there are none, in `filled` or a larger array."""
     low, high = layer.chunks[node], layer.chunks[node + 1]

@@ -53,14 +53,14 @@ from discriminant.extreme.model.tasks import BLOCK
 from discriminant.numba_cache import cached_njit, fastmath_njit, inline_njit
 
 
-@reordered
+@fastmath_njit
 def block_scores(starts: Any, places: Any, values: Any, P: Any, out: Any) -> None:
     """out (rows, 8) = x.P + the bias of P (features + 1, 8)."""
     for i in range(len(out)):
         row_scores(places, values, P, starts[i], starts[i + 1], out[i])
 
 
-@reordered
+@fastmath_njit
 def add_transposed(
     starts: Any, places: Any, values: Any, R: Any, scale: Any, P: Any, out: Any
 ) -> None:
@@ -75,7 +75,7 @@ def add_transposed(
         add_scaled_row(places, values, out, starts[i], starts[i + 1], pull)
 
 
-@reordered
+@fastmath_njit
 def lane_dots(P: Any, Q: Any, total: Any) -> None:
     """total (8,) = P.Q of each child, summed in float64."""
     for k in range(BLOCK):
@@ -85,7 +85,7 @@ def lane_dots(P: Any, Q: Any, total: Any) -> None:
             total[k] += np.float64(P[j, k]) * np.float64(Q[j, k])
 
 
-@reordered
+@fastmath_njit
 def logistic_loss(margin: Any) -> Any:
     """log(1 + exp(-m)), without overflow."""
     if margin > 0:
@@ -188,7 +188,7 @@ def newton(
     return int(most)
 
 
-@reordered
+@fastmath_njit
 def line_search(
     score: Any, move: Any, sign: Any, half: Any, W: Any, slope: Any, way: Any, length: Any
 ) -> None:
@@ -218,7 +218,7 @@ def line_search(
 VALID, BAD_POINTERS, TOO_SHORT, BAD_COLUMNS, NOT_FINITE = 0, 1, 2, 3, 4  # what may be wrong
 
 
-@compiled
+@cached_njit
 def check_csr(starts: Any, places: Any, values: Any, size: int, n: int, width: int) -> int:
     """What is wrong with (n, width) rows of `size` values, of which some may be looked at."""
     if len(starts) != n + 1 or starts[0] != 0:
@@ -241,7 +241,7 @@ _NEAR = 1 << 15  # bytes of weights that the first cache holds
 _LATER, _SOON = 8, 3  # rows ahead whose entries, and whose weights, are asked for
 
 
-@reordered
+@fastmath_njit
 def xorshift(state: Any) -> Any:
     """The next of a row of 64-bit numbers that look random (Marsaglia's xorshift)."""
     state ^= state << np.uint64(13)
@@ -250,7 +250,7 @@ def xorshift(state: Any) -> Any:
     return state
 
 
-@reordered
+@fastmath_njit
 def coordinate_descent(
     starts: Any,
     places: Any,
@@ -336,7 +336,7 @@ def _fetch(
             prefetch(W, places[p])
 
 
-@reordered
+@fastmath_njit
 def gather_rows(
     starts: Any,
     places: Any,
@@ -378,7 +378,7 @@ def gather_rows(
     return begin, local, value, feature[:width]
 
 
-@reordered
+@fastmath_njit
 def grow(old: Any, size: Any) -> Any:
     """The same array with room for more."""
     new = np.empty(size, old.dtype)
@@ -387,7 +387,7 @@ def grow(old: Any, size: Any) -> Any:
     return new
 
 
-@reordered
+@fastmath_njit
 def reset(W: Any, alpha: Any, sign: Any) -> None:
     """Weights and duals 0, and no row a positive."""
     for j in range(len(W)):
@@ -398,7 +398,7 @@ def reset(W: Any, alpha: Any, sign: Any) -> None:
             alpha[i, k], sign[i, k] = 0, -1
 
 
-@reordered
+@fastmath_njit
 def fill_inverse_costs(
     half: Any,
     row_half: Any,
@@ -417,7 +417,7 @@ def fill_inverse_costs(
             half[place_of[listed[p]], k] /= listed_weight[p]
 
 
-@reordered
+@fastmath_njit
 def solve_children(
     begin: Any,
     local: Any,
@@ -499,7 +499,7 @@ def solve_children(
     return count, at[:size], child[:size], weight[:size], bias
 
 
-@reordered
+@fastmath_njit
 def scatter_weights(
     count: Any,
     at: Any,

@@ -61,7 +61,7 @@ from discriminant.extreme.model.tasks import (
     total_work,
 )
 from discriminant.extreme.model.tree import ROWS, Ints, LabelPartition, Layer, Reals, Tree
-from discriminant.numba_cache import telling_of_compiling
+from discriminant.numba_cache import log_slow_compilation
 
 Loss = Literal["squared_hinge", "logistic"]
 Progress = Callable[[int, int], object]  # work done, total work
@@ -305,7 +305,7 @@ class Workers:
         """
         if not tasks:
             return
-        with telling_of_compiling("train"):
+        with log_slow_compilation("train"):
             problem.warm_up_problem().solve(
                 Task(0, 0, 0, 2, 0, 0), Scratch.of(self.shape), self.stop
             )
@@ -425,7 +425,7 @@ def _run_trial(
     if not total:
         return 0.0, trial
     scratch, stop = Scratch.of(problem.rows.shape), np.zeros(1, np.int8)
-    with telling_of_compiling("train"):
+    with log_slow_compilation("train"):
         problem.warm_up_problem().solve(Task(0, 0, 0, 2, 0, 0), scratch, stop)
     work, start = 0, time.perf_counter()
     for tries, at in enumerate(np.random.default_rng(0).permutation(len(tasks)), 1):

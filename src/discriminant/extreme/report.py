@@ -411,7 +411,9 @@ def _tiles(facts: LabelPageFacts) -> list[dict[str, str]]:
         }
     )
     if read["rows"] is not None:
-        note = f"{count_with_noun(read['features'], 'feature')}, {_each(read['pairs'], read['rows'])} each"
+        labels_per_row = (read["pairs"] or 0) / max(read["rows"], 1)
+        features = count_with_noun(read["features"], "feature")
+        note = f"{features}, {labels_per_row:.1f} labels per row"
         found.append({"value": _brief(read["rows"]), "name": "training rows", "note": note})
     if "training" in facts["seconds"]:
         took = duration(facts["seconds"]["training"])
@@ -495,10 +497,6 @@ def _brief(count: int) -> str:
     return f"{count / 1e3:.0f}k" if count < 999_500 else f"{count / 1e6:,.3g}M"
 
 
-def _each(pairs: int | None, rows: int) -> str:
-    return f"{(pairs or 0) / max(rows, 1):.1f} labels"
-
-
 def describe_counts(found: dict[str, Any]) -> str:
     """Range and median of some counts, in words.
 
@@ -548,7 +546,8 @@ def _tree(tree: TreeFacts) -> list[str]:
     title = "## The tree" if tree["trees"] == 1 else "## The trees"
     parts = [
         title,
-        f"{escape_sentence(describe_tree(tree))}. {count_with_noun(tree['trees'], 'tree')}, {held}.",
+        f"{escape_sentence(describe_tree(tree))}. "
+        f"{count_with_noun(tree['trees'], 'tree')}, {held}.",
     ]
     for shape in tree["shapes"]:
         parts += _shape(shape)
@@ -603,7 +602,8 @@ def _measured(found: MeasuredFacts) -> list[str]:
     if found["unknown"]:
         are = "is" if found["unknown"] == 1 else "are"
         parts.append(
-            f"{count_with_noun(found['unknown'], 'label')} {are} unknown to the model and count as misses."
+            f"{count_with_noun(found['unknown'], 'label')} {are} unknown to the model and "
+            f"{'counts as a miss' if found['unknown'] == 1 else 'count as misses'}."
         )
     if found["bins"]:
         head = ["Training rows", "Labels", "Recall", "Precision", "F1"]

@@ -180,7 +180,7 @@ def test_names_that_the_classes_do_not_have_are_missed_where_they_are_added_to_t
             {"classes": NAMES},
             r"row 1 is None.* empty where there are",
         ),
-        ([[0, 1, 0], [0, 1, 1]], {"classes": [0, 1, 2]}, r"lists of 3 zeros and ones.* np.array"),
+        ([[0, 1, 0], [0, 1, 1]], {"classes": [0, 1, 2]}, r"lists of 3 zeros and ones, .* np.array"),
         ([{"zinc"}, {"tin"}], {"classes": ["zinc", "tin", "tin"]}, r"names a class twice"),
         ([{"zinc"}, {"tin"}], {"classes": NAMES, "labels": 3}, r"classes has shape \(4,\) .* 3"),
         (np.eye(2), {"classes": NAMES}, r"truth has shape \(2, 2\) for 4"),

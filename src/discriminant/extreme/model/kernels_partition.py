@@ -1,4 +1,7 @@
-"""The loops of building a tree: labels in two equal parts, or given to the nearest centre."""
+"""Compiled kernels that build a label tree: balanced bisection and spherical k-means.
+
+Numba compiles them on first use and caches them on disk.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ from discriminant.numba_cache import fastmath_njit
 
 @fastmath_njit
 def select_rank(values: Any, rank: Any) -> Any:
-    """The value at a rank, from 0, of values that are moved about (Hoare's selection)."""
+    """Return the value at a rank, from 0; permutes `values` (Hoare's quickselect)."""
     low, high = 0, len(values) - 1
     while low < high:
         pivot = values[(low + high) >> 1]
@@ -46,12 +49,13 @@ def bisect_labels(
     rounds: Any,
     seed: Any,
 ) -> int:
-    """Spherical 2-means of the unit rows `labels`, the first part of a given size.
+    """Spherical 2-means of the unit rows `labels` with a first cluster of given size `first`.
 
-    Each round scores a label by x.(c2 / |c2| - c1 / |c1|), c the sums of the parts; the `first`
-    lowest make the first part. The sums are kept by what moves, and it ends when nothing does.
-    `labels` is left with the first part in front, each part in the order it had; `centre` (d, 2)
-    comes and is left as 0.
+    Each round scores a label by x.(c2 / |c2| - c1 / |c1|), where c are the sums of the clusters;
+    the `first` lowest scores form the first cluster. The sums are updated by the labels that move,
+    and the iteration ends when none does. On return `labels` has the first cluster in front, each
+    cluster in its former order. `centre` (d, 2) must be 0 and is reset to 0. Returns the number of
+    rounds.
     """
     n = len(labels)
     side, score = np.empty(n, np.int8), np.empty(n, values.dtype)
@@ -140,10 +144,10 @@ def assign_nearest(
     code: Any,
     score: Any,
 ) -> None:
-    """For each of the unit rows `labels` the centre (features, k) that is most like it.
+    """Assign each of the unit rows `labels` to the centre (features, k) of largest cosine.
 
-    `local_of` (d,) says where a feature lies in the centres; centres that are not `open_to` (k,)
-    are passed over.
+    `local_of` (d,) maps a feature to its row in the centres; centres that are not `open_to` (k,)
+    new labels are skipped. Fills `code` and `score`.
     """
     k = centre.shape[1]
     alike = np.empty(k, values.dtype)
@@ -165,7 +169,7 @@ def assign_nearest(
 def update_centres(
     starts: Any, places: Any, values: Any, labels: Any, code: Any, local_of: Any, centre: Any
 ) -> None:
-    """Fill centre (features, k) with the sums of the labels of each code, of length one."""
+    """Fill centre (features, k) with the sum of the labels of each code, scaled to unit length."""
     d, k = centre.shape
     for j in range(d):
         for c in range(k):

@@ -1,40 +1,27 @@
-"""Loops of the search: from the nodes that rows have reached to the best of their children.
+"""Compiled kernels of the beam search in a label tree.
 
-This file imports Numba, and is itself imported when a search is about to run. A loop is compiled on
-first use, for each kind of weights, and kept on disk for the next process.
-
-A pair is a row and a node that it has reached. Its margins are
+A pair is a row and a node that it has reached. The margins of its children are
 
     m_c = bias_c + sum of x_f w_fc       over the features f of the row, in their order
 
-so that every way to find f in the chunk of the node sums in the same order, and gives the same
-bits. There are two: by halving, and by a map from features to rows of the chunk, which is worth
-its making where many rows of a block have reached the node. The map need not be emptied between
-chunks: what it says of another chunk lies outside this one. Pairs of a block are taken node by
-node, so that a chunk is in the cache while it is in use; a node whose own score is no longer
-among the best of its row is passed over, since no child has a better one. Where a chunk has a
-weight for many of its children, its rows are filled up with zeros first, so that they are added
-eight children at a time: a zero more changes no bit of a sum.
+There are two ways to look up the features of a row in the chunk of a node: binary search
+(`bisect_features`), and a map from features to rows of the chunk, which pays off where many rows of
+a block have reached the node. Both sum in the order of features, so the results agree to the last
+bit. The map need not be cleared between chunks: entries of another chunk lie outside this one.
+Pairs of a block are processed node by node, so that a chunk stays in the cache; a node whose score
+is no longer among the best of its row is skipped, since no child has a better one. If a chunk has
+weights for many of its children, its rows are first filled with zeros and then added eight children
+at a time: adding a zero does not change a sum.
 
-A single row waits for memory more than for sums: its features are looked for in the chunks of all
-its nodes at once, half by half, and what their sums need is asked for ahead.
+For a single row memory latency dominates: its features are searched in the chunks of all its nodes
+together, and the entries for the sums are prefetched. Passing arrays from Python layer by layer
+would take longer than the search, so a forest is passed once, as a table of the addresses of its
+arrays (`search.forest_addresses`), and one call does everything.
 
-A single row takes less time than to tell Python's arrays to a loop, layer by layer. So a forest is
-told once, as a table of the addresses of its arrays (`addresses`), and one call does all.
+The best candidates of a row are a heap whose root is the worst of them. Scores are ordered
+strictly, ties by the smaller number of the child, so that the order of pairs does not matter.
 
-Loops that keep the best few of a row, and merge what several trees found.
-
-This file imports Numba, and is itself imported when a loop of a label tree is about to run.
-
-The best of a row are a heap whose root is the worst of them. Scores are ordered strictly, equal
-ones by the smaller number of the child, so that the order in which pairs come does not matter.
-
-Loops of the search: what a row finds in the chunks of nodes that it has reached.
-
-This file brings Numba along, and is itself imported when a search is about to run.
-
-Features of a row are first looked for in a chunk (`halved`, unless a map of the chunk is at hand),
-then what it has of them is summed (`visit`). Every way of summing adds in the order of features.
+Numba compiles the kernels on first use, for each type of weights, and caches them on disk.
 """
 
 from __future__ import annotations
@@ -55,7 +42,7 @@ from discriminant.extreme.model.kernels_simd import (
 )
 from discriminant.numba_cache import cached_njit, inline_njit
 
-_FAR = 1e12  # a margin as bad as can be: its cube is a number yet, and so is what overflowed
+_FAR = 1e12  # bound of a margin, also after overflow: its cube is still finite
 
 
 @inline_njit
@@ -71,7 +58,7 @@ def push_children(
     scores: Any,
     lengths: Any,
 ) -> None:
-    """Offer the children of a node to the best of row i."""
+    """Push the children of a node onto the heap of the best candidates of row i."""
     most, length = found.shape[1], lengths[i]
     least = scores[i, 0] if length == most else -np.inf
     zero, one = margin.dtype.type(0), margin.dtype.type(1)
@@ -79,7 +66,7 @@ def push_children(
     if hinge:
         for c in range(last - first):
             short = one - margin[c]
-            short = max(zero, short if short < far else far)  # far if it is no number
+            short = max(zero, short if short < far else far)  # far if it is NaN
             margin[c] = short * short * short
     for c in range(last - first):
         m = margin[c] if hinge or margin[c] > -far else -far
@@ -101,7 +88,7 @@ def push_children(
 
 @cached_njit
 def sift_up(found: Any, scores: Any, i: int, at: int, name: int, score: float) -> None:
-    """Put a new one at the end of the heap of row i, whose root is the worst."""
+    """Append a candidate to the heap of row i, whose root is the worst."""
     while at > 0:
         above = (at - 1) >> 1
         if scores[i, above] < score or (scores[i, above] == score and found[i, above] > name):
@@ -113,7 +100,7 @@ def sift_up(found: Any, scores: Any, i: int, at: int, name: int, score: float) -
 
 @cached_njit
 def sift_down(found: Any, scores: Any, i: int, length: int, name: int, score: float) -> None:
-    """Put a new one in the place of the root."""
+    """Replace the root of the heap of row i by a candidate."""
     at, below = 0, 1
     while below < length:
         other = below + 1
@@ -131,7 +118,7 @@ def sift_down(found: Any, scores: Any, i: int, length: int, name: int, score: fl
 
 @cached_njit
 def sort_heap(found: Any, scores: Any, i: int, length: int) -> None:
-    """From a heap to a list, best first."""
+    """Turn the heap of row i into a list, best first."""
     for last in range(length - 1, 0, -1):
         name, score = found[i, last], scores[i, last]
         found[i, last], scores[i, last] = found[i, 0], scores[i, 0]
@@ -140,13 +127,11 @@ def sort_heap(found: Any, scores: Any, i: int, length: int) -> None:
 
 @cached_njit
 def merge_trees(names: Any, paths: Any, lengths: Any, labels: int, codes: Any, scores: Any) -> None:
-    """The best of several trees: a label's score is the log of the mean of exp(its path scores).
+    """Merge several trees: a label's score is the log of the mean of exp(its path scores).
 
-    Beyond the last, codes are -1 and scores -inf.
-
-    names[t, i, :lengths[t, i]] are those of all `labels` that tree t found for row i; a tree that
-    did not find one counts 0 for it. A sum of exponentials is held as its largest, and the sum of
-    all in units of that.
+    names[t, i, :lengths[t, i]] are the labels that tree t ranks for row i; a tree that does not
+    rank a label counts 0 for it. A sum of exponentials is stored as its largest term and the sum in
+    units of that term. Beyond the last label, codes are -1 and scores -inf.
     """
     trees, rows, most = names.shape
     label = np.empty(trees * most, np.int32)
@@ -235,7 +220,7 @@ def score_children(
 
 @inline_njit
 def _sum(rows: Any, layer: Any, child: Any, before: int, margin: Any) -> None:
-    """Add what the features of a row say; `child` is of the entries from `before` on."""
+    """Add the features of a row; `child` starts at entry `before`."""
     begin, end, values, low, high, spots = rows
     weight, begins, beyond = layer.weight[before:], layer.begins, layer.beyond
     for p in range(begin, end):
@@ -250,7 +235,7 @@ def _sum(rows: Any, layer: Any, child: Any, before: int, margin: Any) -> None:
 
 @inline_njit
 def _sum_bits(rows: Any, layer: Any, first: int, each: int, margin: Any) -> None:
-    """The same with bits, `each` bytes a row from byte `first` on."""
+    """As `_sum`, with children as bitmaps of `each` bytes per row from byte `first` on."""
     begin, end, values, low, high, spots = rows
     for p in range(begin, end):
         r = spots[p - begin]
@@ -262,7 +247,7 @@ def _sum_bits(rows: Any, layer: Any, first: int, each: int, margin: Any) -> None
 
 @inline_njit
 def _sum_filled(rows: Any, filled: Any, children: int, margin: Any) -> None:
-    """The same where the chunk is filled up."""
+    """As `_sum`, for a chunk filled with zeros."""
     begin, end, values, low, high, spots = rows
     for p in range(begin, end):
         r = spots[p - begin]
@@ -277,9 +262,9 @@ def _sum_filled(rows: Any, filled: Any, children: int, margin: Any) -> None:
 def bisect_features(
     features: Any, begin: int, end: int, nodes: Any, layer: Any, spots: Any, left: Any
 ) -> None:
-    """Where the features of a row are in the chunks of some nodes, -1 where they are not.
+    """Find the features of a row in the chunks of some nodes by binary search; -1 if absent.
 
-    All are searched for at the same time, half by half: none waits for what another asks of memory.
+    All searches advance together, step by step, so that none waits for the memory of another.
     """
     n, feature, longest = end - begin, layer.feature, 0
     for q in range(len(nodes)):
@@ -304,7 +289,7 @@ def bisect_features(
 
 @inline_njit
 def prefetch_entries(count: int, nodes: Any, layer: Any, spots: Any) -> None:
-    """Ask for what the sums of a row need, of some nodes: where entries begin, then these."""
+    """Prefetch the memory for the sums of a row: offsets of the entries, then the entries."""
     for q in range(len(nodes)):
         node = nodes[q]
         low, first, last = layer.chunks[node], layer.children[node], layer.children[node + 1]
@@ -329,13 +314,13 @@ def prefetch_entries(count: int, nodes: Any, layer: Any, spots: Any) -> None:
 
 
 carray: Any = cast(Any, numba).carray
-_FEW = 16  # rows that are searched one by one
-_TOGETHER = 16  # nodes of such a row whose chunks are looked through at once; of long rows fewer:
-_ROOM = 1 << 18  # places that are found at once
+_FEW = 16  # fewer rows are searched one by one
+_TOGETHER = 16  # nodes of such a row whose chunks are searched together, fewer for long rows:
+_ROOM = 1 << 18  # features located together
 
 
 class LayerArrays(NamedTuple):
-    """A layer as the loops see it; children that are listed, in the first two sizes, or as bits."""
+    """Arrays of a layer as seen by the kernels; children as a list or as bitmaps."""
 
     children: Any
     chunks: Any
@@ -344,11 +329,11 @@ class LayerArrays(NamedTuple):
     beyond: Any
     marks: Any
     places: Any
-    listed: Any  # bytes of each child, 0 for bits
+    listed: Any  # bytes per child, 0 for bitmaps
     weight: Any
     bias: Any
-    label_of: Any  # of a last layer: the names of its children
-    widest: Any  # children of one parent, at most
+    label_of: Any  # last layer only: the labels of its children
+    widest: Any  # largest number of children of a parent
 
 
 @cached_njit
@@ -367,20 +352,20 @@ def search(
     codes: Any,
     scores: Any,
 ) -> None:
-    """The best labels of a block of rows: codes (n, k), -1 where there are none, and their scores.
+    """Find the best labels of a block of rows; fills codes (n, k), -1 beyond the last, and scores.
 
     Parameters
     ----------
     table, trees
-        Layers, as `search.addresses` has them, and where those of each tree begin (T + 1,).
+        Layers, from `search.forest_addresses`, and the first layer of each tree (T + 1,).
     kinds
-        Arrays of the kinds of feature, beyond and weight.
+        Empty arrays with the types of feature, beyond, weight and bias.
     starts, features, values
-        Rows, as CSR.
+        Rows in CSR form.
     hinge, width
-        What a margin adds to a path, and the number of features there are.
+        Whether the path score is 'hinge', and the number of features.
     beam, kept, labels
-        Nodes of a level, and labels of a tree, for each row; and all labels that there are.
+        Nodes per level and labels per tree for each row; total number of labels.
     """
     rows, T = len(starts) - 1, len(trees) - 1
     names, paths = np.empty((T, rows, kept), np.int32), np.empty((T, rows, kept))
@@ -407,7 +392,7 @@ def search(
 
 @cached_njit
 def _held(row: Any, kinds: Any) -> Any:
-    """A layer from its addresses; the order of its numbers is that of `search.addresses`."""
+    """Layer from its row of `search.forest_addresses`."""
     parents, rows, places, entries, nodes, labels = row[0], row[1], row[2], row[3], row[4], row[5]
     listed, marked, widest = row[6], row[7], row[8]
     feature, beyond, weight, bias = kinds
@@ -443,10 +428,10 @@ def _descend(
     scores: Any,
     lengths: Any,
 ) -> None:
-    """The best children of the nodes that each row has reached, best first.
+    """Find the best children of the nodes that each row has reached, best first.
 
-    Row i has reached nodes[i, :counts[i]] with scores `paths`; found[i, :lengths[i]] and `scores`
-    are the answer. `spots` has room for the entries of any row, of some nodes.
+    Row i has reached nodes[i, :counts[i]] with scores `paths`; fills found[i, :lengths[i]] and
+    `scores`. `spots` has space for the features of any row in several nodes.
     """
     lengths[:] = 0
     rows, parents = len(starts) - 1, len(layer.chunks) - 1
@@ -474,7 +459,7 @@ def _row_by_row(
     scores: Any,
     lengths: Any,
 ) -> None:
-    """For few rows: some nodes of one at a time."""
+    """Descend one level row by row, for few rows."""
     together = len(spots)
     margin, left = np.empty(layer.widest, values.dtype), np.empty(together, np.int64)
     none, nothing = np.empty(0, np.uint8), np.empty(0, values.dtype)
@@ -498,7 +483,7 @@ def _row_by_row(
 
 @inline_njit
 def _passed(i: int, path: float, found: Any, scores: Any, lengths: Any) -> Any:
-    """Whether no child of a node with such a path is among the best of row i."""
+    """Whether no child of a node with this path score can be among the best of row i."""
     return lengths[i] == found.shape[1] and path < scores[i, 0]
 
 
@@ -518,7 +503,7 @@ def _node_by_node(
     scores: Any,
     lengths: Any,
 ) -> None:
-    """For many rows: all that have reached a node."""
+    """Descend one level node by node, for many rows."""
     chunks, feature = layer.chunks, layer.feature
     rows, beam, parents = len(starts) - 1, nodes.shape[1], len(chunks) - 1
     margin, left = np.empty(layer.widest, values.dtype), np.empty(1, np.int64)
@@ -554,7 +539,7 @@ def _node_by_node(
 
 @cached_njit
 def _by_node(nodes: Any, counts: Any, parents: int) -> Any:
-    """Pairs in the order of their nodes, and where those of each node begin."""
+    """Sort pairs by node; return the order and the offset of each node."""
     rows, beam = nodes.shape
     begins = np.zeros(parents + 2, np.int64)  # those of node v at v + 2, then at v + 1
     pairs = 0
@@ -575,7 +560,7 @@ def _by_node(nodes: Any, counts: Any, parents: int) -> Any:
 
 @cached_njit
 def _longest(starts: Any) -> Any:
-    """Entries of a row, at most."""
+    """Largest number of entries of a row."""
     most = np.int64(0)
     for i in range(len(starts) - 1):
         most = max(most, starts[i + 1] - starts[i])

@@ -1,17 +1,12 @@
-"""Instructions on eight numbers side by side, one for each child of a block.
+"""SIMD instructions on eight numbers, one for each child of a block, and unpacking of chunks.
 
-This file imports Numba, and is itself imported when a loop of a label tree is about to run.
+Numba does not keep vectors of eight numbers in registers, so these few steps are written in LLVM
+IR: a lane is a child, its numbers are summed in the written order, and other lanes are never read.
+They work for float32 and float64 and check nothing: arrays are contiguous and of one type, as
+`gather_rows` and `solve_children` create them. `prefetch` is also used by the search.
 
-Numba makes no vectors of eight numbers that a loop keeps in registers, so these few steps are
-written as the compiler sees them: a lane is a child, its numbers are summed in the order that is
-written, and what belongs to other lanes is never read. They work for float32 and float64 alike, and
-check nothing: arrays are whole and of one kind, as `gather` and `solved` make them. The search has
-`fetched` of these, which reads nothing.
-
-Loops that unpack the chunks of a layer: children from their bits, zeros where no weight is.
-
-This file imports Numba, and is itself imported when a search is about to run. How chunks are packed
-is told in `packing`.
+The unpacking kernels expand the bitmaps of children and fill chunks with zeros where there is no
+weight; the packed format is described in `extreme.model.tree`.
 """
 
 from __future__ import annotations
@@ -27,18 +22,18 @@ from numba.extending import intrinsic, overload
 from discriminant.extreme.model.tasks import BLOCK
 from discriminant.numba_cache import F, cached_njit, inline_njit
 
-_FILLED = 1 << 18  # numbers of a chunk, at most, that is filled up with zeros
-_FULL = 4  # as many times its weights, at most, are the numbers of such a chunk
-_HALF = np.float32(2.0**112)  # what the exponents of half and single precision differ by
+_FILLED = 1 << 18  # largest size of a chunk that is filled with zeros
+_FULL = 4  # largest ratio of its size to its number of weights
+_HALF = np.float32(2.0**112)  # ratio of the exponents of single and half precision
 
 
 def llvm_intrinsic(made: F) -> F:
-    """An instruction that Python has no word for."""
+    """Declare an LLVM intrinsic."""
     return cast(F, intrinsic(made))
 
 
 def as_real(weight: Any) -> Any:
-    """A weight as a number; half precision comes as its 16 bits, which Numba cannot read."""
+    """Return a weight as a float; half precision is passed as its 16 bits."""
     return weight
 
 
@@ -61,7 +56,7 @@ def _half(weight: Any) -> Any:
 
 @llvm_intrinsic
 def pointer(context: Any, address: Any = None) -> Any:
-    """An address as a pointer."""
+    """Convert an address to a pointer."""
 
     def made(_: Any, builder: Any, __: Any, given: Any) -> Any:
         return builder.inttoptr(given[0], cgutils.voidptr_t)
@@ -71,7 +66,7 @@ def pointer(context: Any, address: Any = None) -> Any:
 
 @llvm_intrinsic
 def lowest_bit(context: Any, bits: Any = None) -> Any:
-    """Which is the lowest bit that is set, of one or more."""
+    """Index of the lowest bit that is set; at least one must be."""
 
     def made(_: Any, builder: Any, __: Any, given: Any) -> Any:
         return builder.cttz(given[0], cgutils.true_bit)
@@ -81,7 +76,7 @@ def lowest_bit(context: Any, bits: Any = None) -> Any:
 
 @cached_njit
 def expand_children(node: int, layer: Any, spread: Any) -> Any:
-    """The children of a chunk's entries, from their bits, in `spread` or a larger array."""
+    """Expand the bitmaps of a chunk to children, in `spread` or a larger array."""
     low, high = layer.chunks[node], layer.chunks[node + 1]
     each = (layer.children[node + 1] - layer.children[node] + 7) >> 3
     most = 8 * (high - low) * each
@@ -101,7 +96,7 @@ def expand_children(node: int, layer: Any, spread: Any) -> Any:
 
 @cached_njit
 def is_dense(node: int, layer: Any) -> Any:
-    """Whether the rows of a chunk have so many weights that zeros for the others are worth it."""
+    """Whether a chunk has so many weights that filling it with zeros pays off."""
     low, high = layer.chunks[node], layer.chunks[node + 1]
     cells = (high - low) * (layer.children[node + 1] - layer.children[node])
     begin = layer.begins[low >> 5] + layer.beyond[low]
@@ -111,7 +106,7 @@ def is_dense(node: int, layer: Any) -> Any:
 
 @cached_njit
 def densify(node: int, layer: Any, filled: Any) -> Any:
-    """The weights of a chunk, zeros where there are none, in `filled` or a larger array."""
+    """Fill a chunk with zeros where it has no weights, in `filled` or a larger array."""
     low, high = layer.chunks[node], layer.chunks[node + 1]
     children = layer.children[node + 1] - layer.children[node]
     if len(filled) < (high - low) * children:
@@ -132,7 +127,7 @@ def densify(node: int, layer: Any, filled: Any) -> Any:
 
 @inline_njit
 def _child(e: int, layer: Any) -> Any:
-    """The child of an entry, of children that are listed."""
+    """Child of an entry, if children are stored as a list."""
     if layer.listed == 1:
         return np.int64(layer.places[e])
     if layer.listed == 2:
@@ -153,9 +148,9 @@ def add_bits(e: int, x: float, weight: Any, places: Any, bits: int, each: int, m
             word &= word - np.uint64(1)
 
 
-cgutils: Any = _cgutils  # it does not say its types
-_CONTRACT = ("contract",)  # a product and a sum may be one instruction
-MOVED, ACTIVE = 1, 2  # what `stepped` tells
+cgutils: Any = _cgutils  # it has no type annotations
+_CONTRACT = ("contract",)  # allow fused multiply-add
+MOVED, ACTIVE = 1, 2  # flags returned by `dual_step`
 
 
 @llvm_intrinsic
@@ -170,7 +165,7 @@ def row_scores(
 ) -> Any:
     """out (8,) = x.P + the bias of P (features + 1, 8), of a row whose entries are first to beyond.
 
-    Even and odd entries are summed apart: one sum need not wait for the other.
+    Even and odd entries are summed separately, so that one sum does not wait for the other.
     """
 
     def made(context: Any, builder: Any, sig: Any, given: Any) -> Any:
@@ -239,8 +234,8 @@ def dual_step(
 ) -> Any:
     """One step of coordinate descent on row i, for eight children.
 
-    `step` (8,) comes as x.w + b and is left as what alpha t grew by; `bounds` (2, 8) are the
-    highest and lowest projected slopes so far. Returns MOVED where a step is above `tiny`, plus
+    On entry `step` (8,) is x.w + b; on return it is the change of alpha t. `bounds` (2, 8) are the
+    highest and lowest projected gradients so far. Returns MOVED where a step is above `tiny`, plus
     PULLED where a projected slope is above `rest`.
     """
 
@@ -279,7 +274,7 @@ def dual_step(
 
 @llvm_intrinsic
 def lanes_above(context: Any, W: Any = None, row: Any = None, threshold: Any = None) -> Any:
-    """The lanes of a row of W (features + 1, 8) beyond the threshold, whatever their sign: bits."""
+    """Bits of the lanes of a row of W (features + 1, 8) above the threshold in absolute value."""
 
     def made(context: Any, builder: Any, sig: Any, given: Any) -> Any:
         lanes = Lanes(context, builder, W.dtype)
@@ -291,7 +286,7 @@ def lanes_above(context: Any, W: Any = None, row: Any = None, threshold: Any = N
 
 @llvm_intrinsic
 def prefetch(context: Any, rows: Any = None, at: Any = None) -> Any:
-    """Ask for row `at` of an array, or its number, to be in the cache soon; nothing else."""
+    """Prefetch row `at` of an array, or its element, into the cache."""
 
     def made(context: Any, builder: Any, sig: Any, given: Any) -> Any:
         array = context.make_array(rows)(context, builder, given[0])
@@ -310,7 +305,7 @@ def prefetch(context: Any, rows: Any = None, at: Any = None) -> Any:
 
 
 class Lanes:
-    """Words for vectors of eight numbers, while a step is written."""
+    """Builder of LLVM instructions on vectors of eight numbers."""
 
     def __init__(self, context: Any, builder: Any, kind: Any) -> None:
         self.context, self.builder = context, builder

@@ -1,36 +1,32 @@
-"""The loops of training: rows of a node gathered, eight classifiers in one sweep, few kept.
+"""Compiled kernels that train the classifiers of a node, eight children at a time.
 
-The children of a node share its rows, so the work of bringing a row from memory is shared too:
-children are solved in blocks of eight, W[feature] holds the weights of all eight side by side, and
-one step of coordinate descent updates eight duals (`loops_lanes`). For child k of a block, with
-t = +-1 and cost c,
+The children of a node share its rows, so memory access is shared too: children are solved in blocks
+of eight, W[feature] holds the weights of all eight side by side, and one step of coordinate descent
+updates eight dual variables (`kernels_simd`). For child k of a block, with t = +-1 and cost c, the
+squared hinge
 
     least over w, b    (|w|^2 + b^2) / 2  +  sum c max(0, 1 - t (x.w + b))^2
 
-by the dual (Hsieh et al. 2008): alpha >= 0, w = sum alpha t x, b = sum alpha t, and
+is solved in the dual (Hsieh et al. 2008): alpha >= 0, w = sum alpha t x, b = sum alpha t, and
 
     slope = t (x.w + b) - 1 + alpha / (2 c)
     alpha <- max(0, alpha - slope / (|x|^2 + 1 + 1 / (2 c)))
 
-A row whose projected slopes are all small rests until the others are done; all rows are then seen
-again, and the solution stands when on all of them the slopes lie within the tolerance, or when as
-many rows were seen as in the most sweeps over all.
+A row whose projected gradients are all small is left out (shrinking) until the others have
+converged; then all rows are visited again. The solution is final when the projected gradients of
+all rows lie within the tolerance, or after as many visits as `max_sweeps` passes over all rows.
 
-This file brings Numba along, and is itself imported when a tree is about to be trained.
-
-Eight logistic classifiers of the same rows, by Newton steps.
-
-For child k of a block, with t = +-1, cost c and margins m = t (x.w + b),
+The logistic loss, with margins m = t (x.w + b),
 
     least over w, b    (|w|^2 + b^2) / 2  +  sum c log(1 + exp(-m))
 
-A step solves (1 + X'DX) s = -gradient, D = c sigma(m) sigma(-m), by conjugate gradients, ever more
-closely as the gradient falls; it is halved until the objective falls enough, which asks of the rows
-only their margins. All eight share each pass over the rows, and have their own lengths of step.
+is minimised by Newton steps. A step solves (1 + X'DX) s = -gradient, D = c sigma(m) sigma(-m), by
+conjugate gradients, more accurately as the gradient falls; it is halved until the objective falls
+enough, which needs only the margins of the rows. All eight children share each pass over the rows
+and have their own step lengths.
 
-A loop that looks at the rows of a CSR matrix once: loops that search them check nothing.
-
-This file imports Numba, and is itself imported when rows are about to be looked at.
+`check_csr` validates a CSR matrix once, since the other kernels check nothing. Numba compiles the
+kernels on first use and caches them on disk.
 """
 
 from __future__ import annotations
@@ -105,7 +101,7 @@ def newton(
     W: Any,
     stop: Any,
 ) -> int:
-    """Weights W (features + 1, 8), which come as 0; returns how many steps were made."""
+    """Fit W (features + 1, 8), which must be 0 on entry; return the number of steps."""
     n, kind = len(sign), W.dtype
     score, curve = np.zeros((n, BLOCK), kind), np.empty((n, BLOCK), kind)
     move, one = np.empty((n, BLOCK), kind), np.ones((n, BLOCK), kind)
@@ -183,7 +179,7 @@ def newton(
         for i in range(n):
             for k in range(BLOCK):
                 score[i, k] += kind.type(length[k]) * move[i, k]
-        if going == 0:  # what was left to gain is lost in the rounding of the objective
+        if going == 0:  # any further gain is below the rounding error of the objective
             return int(step)
     return int(most)
 
@@ -192,7 +188,7 @@ def newton(
 def line_search(
     score: Any, move: Any, sign: Any, half: Any, W: Any, slope: Any, way: Any, length: Any
 ) -> None:
-    """length (8,) of each child's step: 1, 1/2, 1/4, .. until the objective falls enough."""
+    """Set length (8,) of each child's step: 1, 1/2, 1/4, .. until the objective falls enough."""
     down, cross, square = np.empty(BLOCK), np.empty(BLOCK), np.empty(BLOCK)
     lane_dots(slope, way, down)
     lane_dots(W, way, cross)
@@ -215,12 +211,12 @@ def line_search(
                     break
 
 
-VALID, BAD_POINTERS, TOO_SHORT, BAD_COLUMNS, NOT_FINITE = 0, 1, 2, 3, 4  # what may be wrong
+VALID, BAD_POINTERS, TOO_SHORT, BAD_COLUMNS, NOT_FINITE = 0, 1, 2, 3, 4  # results of check_csr
 
 
 @cached_njit
 def check_csr(starts: Any, places: Any, values: Any, size: int, n: int, width: int) -> int:
-    """What is wrong with (n, width) rows of `size` values, of which some may be looked at."""
+    """Validate (n, width) rows of `size` values; `values` may be empty."""
     if len(starts) != n + 1 or starts[0] != 0:
         return BAD_POINTERS
     for i in range(n):
@@ -237,13 +233,13 @@ def check_csr(starts: Any, places: Any, values: Any, size: int, n: int, width: i
     return VALID
 
 
-_NEAR = 1 << 15  # bytes of weights that the first cache holds
-_LATER, _SOON = 8, 3  # rows ahead whose entries, and whose weights, are asked for
+_NEAR = 1 << 15  # bytes of weights that fit the first-level cache
+_LATER, _SOON = 8, 3  # rows ahead whose entries, and whose weights, are prefetched
 
 
 @fastmath_njit
 def xorshift(state: Any) -> Any:
-    """The next of a row of 64-bit numbers that look random (Marsaglia's xorshift)."""
+    """Next 64-bit pseudo-random number (Marsaglia's xorshift)."""
     state ^= state << np.uint64(13)
     state ^= state >> np.uint64(7)
     state ^= state << np.uint64(17)
@@ -266,7 +262,7 @@ def coordinate_descent(
     seed: Any,
     stop: Any,
 ) -> int:
-    """Weights W (features + 1, 8) of one block, the bias last; returns how many rows were visited.
+    """Fit W (features + 1, 8) of one block, the bias last; return the number of rows visited.
 
     `half` is 1 / (2 c): one number for all, or (rows, 8).
     """
@@ -323,7 +319,7 @@ def _fetch(
     s: int,
     m: int,
 ) -> None:
-    """Ask for what rows that come soon need: first the row, then the weights of its features."""
+    """Prefetch the next rows: first a row, then the weights of its features."""
     if s + _LATER < m:
         later = order[s + _LATER]
         prefetch(places, starts[later])
@@ -347,10 +343,10 @@ def gather_rows(
     seen: Any,
     square: Any,
 ) -> tuple[Any, Any, Any, Any]:
-    """The rows of a node with its features numbered in order of appearance, and those features.
+    """Copy the rows of a node, its features renumbered in order of appearance; also the features.
 
-    `local_of` (d,) comes as -1 and is left filled, `place_of` (N,) likewise, `seen` (d / 64,) as
-    0: `scattered` clears them. `square` (rows,) is filled with |x|^2.
+    On entry `local_of` (d,) and `place_of` (N,) are -1 and `seen` (d / 64,) is 0; they are filled,
+    and `scatter_weights` resets them. `square` (rows,) is filled with |x|^2.
     """
     n, total = len(members), 0
     for i in range(n):
@@ -380,7 +376,7 @@ def gather_rows(
 
 @fastmath_njit
 def grow(old: Any, size: Any) -> Any:
-    """The same array with room for more."""
+    """Copy an array into a larger one."""
     new = np.empty(size, old.dtype)
     for i in range(len(old)):
         new[i] = old[i]
@@ -389,7 +385,7 @@ def grow(old: Any, size: Any) -> Any:
 
 @fastmath_njit
 def reset(W: Any, alpha: Any, sign: Any) -> None:
-    """Weights and duals 0, and no row a positive."""
+    """Set weights and duals to 0 and all rows to negative."""
     for j in range(len(W)):
         for k in range(BLOCK):
             W[j, k] = 0
@@ -408,7 +404,7 @@ def fill_inverse_costs(
     place_of: Any,
     served: Any,
 ) -> None:
-    """1 / (2 c) of each row for each child of a block, `served` (8,)."""
+    """Fill 1 / (2 c) of each row for each child of a block, `served` (8,)."""
     for i in range(len(half)):
         for k in range(BLOCK):
             half[i, k] = row_half[i]
@@ -437,12 +433,12 @@ def solve_children(
     seeds: Any,
     stop: Any,
 ) -> tuple[Any, Any, Any, Any, Any]:
-    """Weights above the threshold of the children whose rows are listed[lists[k] : lists[k + 1]].
+    """Train the children whose positives are listed[lists[k] : lists[k + 1]].
 
     `half` is 1 / (2 c), one for all; or (rows, 8), filled from `row_half` (rows,) and the weights
     of positives. `curved` is None for the squared hinge, a number for the logistic loss. Returns
-    counts of local features, then of each weight the local feature, child and value, in the order
-    of blocks; and biases.
+    the number of weights above the threshold of each local feature; local feature, child and value
+    of each such weight, in the order of blocks; and the biases.
     """
     K, n = len(lists) - 1, len(square)
     W, alpha = np.empty((width + 1, BLOCK), square.dtype), np.empty((n, BLOCK), square.dtype)
@@ -456,7 +452,7 @@ def solve_children(
         lanes = min(BLOCK, K - first)
         reset(W, alpha, sign)
         for k in range(BLOCK):
-            # A lane without a child repeats the first: it asks for no sweep of its own.
+            # A lane without a child repeats the first, so it needs no sweeps of its own.
             served[k] = first + k if k < lanes else first
             for p in range(lists[served[k]], lists[served[k] + 1]):
                 sign[place_of[listed[p]], k] = 1
@@ -510,7 +506,7 @@ def scatter_weights(
     place_of: Any,
     seen: Any,
 ) -> tuple[Any, Any, Any, Any]:
-    """A chunk: its features rising, how many entries each has, and the entries; scratch cleared."""
+    """Return a chunk (sorted features, entries of each, the entries); reset the scratch arrays."""
     rows = 0
     for j in range(len(count)):
         rows += count[j] > 0

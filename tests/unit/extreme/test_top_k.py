@@ -183,7 +183,7 @@ def test_names_that_the_classes_do_not_have_are_missed_where_they_are_added_to_t
         ([[0, 1, 0], [0, 1, 1]], {"classes": [0, 1, 2]}, r"lists of 3 zeros and ones, .* np.array"),
         ([{"zinc"}, {"tin"}], {"classes": ["zinc", "tin", "tin"]}, r"names a class twice"),
         ([{"zinc"}, {"tin"}], {"classes": NAMES, "labels": 3}, r"classes has shape \(4,\) .* 3"),
-        (np.eye(2), {"classes": NAMES}, r"truth has shape \(2, 2\) for 4"),
+        (np.eye(2), {"classes": NAMES}, r"truth has shape \(2, 2\) for 4 labels"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
@@ -223,9 +223,9 @@ def test_parts_of_different_lists_refuse_to_add_and_say_the_sizes():
         ([[0], [1]], [[1, 0]], {}, r"lists for 2 rows but the truth of 1"),
         ([[0.5]], [[1, 0]], {}, r"type float64: pass an integer array \(rows, k\)"),
         ([0], [[1, 0]], {}, r"shape \(1,\)"),
-        ([[0]], np.array([1]), {}, r"Pass labels="),
+        ([[0]], np.array([1]), {}, "Pass labels="),
         ([[0]], np.array([3]), {"labels": 3}, r"from 3 to 3, but there are 3 labels"),
-        ([[0]], [[1, 0]], {"inverse_propensity": [1.0]}, r"shape \(1,\) for 2"),
+        ([[0]], [[1, 0]], {"inverse_propensity": [1.0]}, r"shape \(1,\) for 2 labels"),
         ([[0]], [[1, 0]], {"inverse_propensity": [1.0, np.nan]}, r"of label 1 is not a positive"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
@@ -277,7 +277,7 @@ def test_a_table_of_numbers_that_is_no_indicator_is_refused():
 
 
 def test_a_sparse_truth_does_not_hide_that_labels_and_classes_differ():
-    with pytest.raises(RankedLabelsError, match=r"classes has shape \(2,\) for 7"):
+    with pytest.raises(RankedLabelsError, match=r"classes has shape \(2,\) for 7 labels"):
         TopK.of([[0]], sparse.csr_matrix([[1, 0]]), labels=7, classes=["a", "b"])
 
 

@@ -1,12 +1,10 @@
-"""Rows for a label tree: CSR whatever they come as, sound enough for loops that check nothing.
+"""Inputs of a label tree: rows as validated CSR arrays, and labels as one sparse matrix.
 
-A single row must not take longer here than its search: a CSR matrix is looked at, neither copied
-nor made anew. Dense rows may be standardized on the way: (x - centre) / spread, in float64; and
-rows may be brought to length one: x / |x|, as is best for counts of words.
+A single row must not take longer here than its search: a CSR matrix is validated, neither copied
+nor rebuilt. Dense rows may be standardised, (x - centre) / scale in float64, and rows may be scaled
+to unit length, x / |x|, which suits word counts. Labels take one of three forms:
 
-What rows are labelled with: one label each, or sets of labels, as one sparse matrix.
-
-    one          y is a vector: a label for each row
+    one          y is a vector: one label for each row
     indicator    y is an (N, L) matrix, sparse or dense, with 1 where a row has a label
     sets         y is a list of sets (or lists) of labels
 
@@ -52,7 +50,7 @@ _BLOCK = 1 << 14  # rows of a dense table looked at together
 
 
 class CsrArrays(NamedTuple):
-    """What a CSR matrix holds, without its checks, which take longer than to search for a row."""
+    """Arrays of a CSR matrix without its checks, which take longer than the search of a row."""
 
     data: Any
     indices: Any
@@ -60,12 +58,12 @@ class CsrArrays(NamedTuple):
     shape: tuple[int, int]
 
     def to_matrix(self) -> sparse.csr_matrix:
-        """As a matrix."""
+        """Return the arrays as a matrix."""
         return sparse.csr_matrix((self.data, self.indices, self.indptr), shape=self.shape)
 
 
 def column_scale(features: Any) -> Floats:
-    """(2, d) mean and standard deviation of each column of dense rows; 1 where it is constant."""
+    """Return mean and standard deviation (2, d) of each dense column; 1 if it is constant."""
     if is_sparse(features):
         raise LabelTreeError.sparse_to_standardize()
     firsts = range(0, features.shape[0], _BLOCK)
@@ -90,7 +88,7 @@ def as_csr_rows(
     scale: Floats | None = None,
     unit: bool = False,
 ) -> CsrArrays:
-    """(n, d) CSR of `kind`, float32 or float64, its columns in order; NaN and infinity refused."""
+    """Return (n, d) CSR arrays of `kind`, float32 or float64, sorted; raise for NaN or infinity."""
     if scale is not None and is_sparse(features):
         features = features.toarray()
     if not is_sparse(features):
@@ -98,7 +96,7 @@ def as_csr_rows(
     rows = features if features.format == "csr" else features.tocsr()
     if np.iscomplexobj(rows.data):
         raise LabelTreeError.invalid_sparse_rows("it holds complex numbers")
-    finite = _looked_at(rows)
+    finite = _check_structure(rows)
     seen = rows.data
     if not rows.has_canonical_format:  # entries out of order, or a cell in several: their sum
         rows = rows.copy()
@@ -106,30 +104,30 @@ def as_csr_rows(
     if not rows.data.all():  # so that a stored zero changes neither the tree nor the order of sums
         rows = rows.copy()
         rows.eliminate_zeros()
-    values = _of_length_one(rows.data, rows.indptr) if unit else rows.data
+    values = _unit_length(rows.data, rows.indptr) if unit else rows.data
     if values.dtype != kind:
         with np.errstate(over="ignore"):
             values = values.astype(kind)
     if values is not seen:  # other numbers than those that were looked at
         finite = finite and bool(np.isfinite(values[: rows.indptr[-1]]).all())
     if not finite:
-        _blame(rows, names)
+        _raise_for_cell(rows, names)
     places, starts = native(rows.indices), native(rows.indptr)
     return CsrArrays(native(values), places[: len(values)], starts, rows.shape)
 
 
 def check_magnitudes(rows: sparse.csr_matrix, *, names: tuple[str, ...] | None) -> None:
-    """Refuse numbers whose squares are none of their kind: training sums them."""
+    """Raise if the squares of values, which training sums, overflow the dtype."""
     most = float(np.sqrt(np.finfo(rows.dtype).max) / 1e3)
     if float(np.abs(rows.data).max(initial=0.0)) > most:
         at = int(np.argmax(np.abs(rows.data)))
         row = int(np.searchsorted(rows.indptr, at, side="right")) - 1
-        named = _named(names, int(rows.indices[at]))
+        named = _column_name(names, int(rows.indices[at]))
         raise LabelTreeError.squares_overflow(row, named, str(rows.dtype), most)
 
 
 def warn_long_rows(model: Any, rows: sparse.csr_matrix) -> None:
-    """Say so where rows are so long that weights that matter are below the threshold."""
+    """Warn if rows are so long that relevant weights fall below the threshold."""
     if model.standardize or not model.threshold:
         return
     some = rows[:: max(1, rows.shape[0] // 1000)].astype(np.float64)
@@ -141,27 +139,29 @@ def warn_long_rows(model: Any, rows: sparse.csr_matrix) -> None:
 def _from_dense(
     features: Any, kind: Any, names: tuple[str, ...] | None, scale: Floats | None
 ) -> Any:
-    """Dense rows, some at a time: zeros are left out."""
+    """Convert dense rows to CSR in blocks, without zeros."""
     parts = []
     for first in range(0, features.shape[0], _BLOCK):
         block = dense(features[first : first + _BLOCK])
         if not np.isfinite(block).all():
-            _blame(features, names)
+            _raise_for_cell(features, names)
         if scale is not None:
             block = (block - scale[0]) / scale[1]
         with np.errstate(over="ignore"):
             found = block.astype(kind)
         if not np.isfinite(found).all():
             row, column = np.argwhere(~np.isfinite(found))[0]
-            raise LabelTreeError.overflows_float32(first + int(row), _named(names, int(column)))
+            raise LabelTreeError.overflows_float32(
+                first + int(row), _column_name(names, int(column))
+            )
         parts.append(sparse.csr_matrix(found))
     if not parts:
         raise ShapeError.no_rows(0)
     return parts[0] if len(parts) == 1 else sparse.vstack(parts, format="csr")
 
 
-def _of_length_one(values: Any, starts: Any) -> Any:
-    """Each row over its length, in float64; rows without entries, or of zeros, stay."""
+def _unit_length(values: Any, starts: Any) -> Any:
+    """Scale each row to unit length in float64; zero rows stay."""
     count = np.diff(starts)
     if not len(values) or not count.any():
         return values
@@ -175,27 +175,27 @@ def _of_length_one(values: Any, starts: Any) -> Any:
         return wide / np.repeat(length, count[count > 0])
 
 
-def _looked_at(rows: Any) -> bool:
-    """Refuse rows whose pointers or columns lead elsewhere; whether their numbers are finite.
+def _check_structure(rows: Any) -> bool:
+    """Raise for invalid row pointers or columns; return whether the values are finite.
 
-    Of numbers that are neither float32 nor float64 this is not known: they will be made so.
+    Values that are neither float32 nor float64 are not checked here: they are converted later.
     """
-    from discriminant.extreme.model import kernels_train as loops
+    from discriminant.extreme.model import kernels_train as kernels
 
     n, width = rows.shape
     values = rows.data if rows.data.dtype in _REAL else np.empty(0, np.float32)
     starts, places, values = (native(held) for held in (rows.indptr, rows.indices, values))
-    fault = loops.check_csr(starts, places, values, len(rows.data), n, width)
-    if fault == loops.BAD_POINTERS:
+    fault = kernels.check_csr(starts, places, values, len(rows.data), n, width)
+    if fault == kernels.BAD_POINTERS:
         raise LabelTreeError.invalid_sparse_rows("its row pointers do not rise from 0")
-    if fault == loops.TOO_SHORT:
+    if fault == kernels.TOO_SHORT:
         raise LabelTreeError.invalid_sparse_rows("its row pointers lead beyond its entries")
-    if fault == loops.BAD_COLUMNS:
+    if fault == kernels.BAD_COLUMNS:
         raise LabelTreeError.invalid_sparse_rows(f"it has columns outside of 0 to {width - 1}")
-    return fault != loops.NOT_FINITE
+    return fault != kernels.NOT_FINITE
 
 
-def _blame(features: Any, names: tuple[str, ...] | None) -> None:
+def _raise_for_cell(features: Any, names: tuple[str, ...] | None) -> None:
     """Raise the error that names the cell."""
     whole = features[:] if not is_sparse(features) else features
     codes = np.zeros(features.shape[0], np.uint8)
@@ -204,10 +204,12 @@ def _blame(features: Any, names: tuple[str, ...] | None) -> None:
     )
     found = features.tocoo()
     at = int(np.flatnonzero(np.abs(found.data) > np.finfo(np.float32).max)[0])
-    raise LabelTreeError.overflows_float32(int(found.row[at]), _named(names, int(found.col[at])))
+    raise LabelTreeError.overflows_float32(
+        int(found.row[at]), _column_name(names, int(found.col[at]))
+    )
 
 
-def _named(names: tuple[str, ...] | None, column: int) -> str:
+def _column_name(names: tuple[str, ...] | None, column: int) -> str:
     return f"x{column}" if names is None else names[column]
 
 
@@ -217,14 +219,14 @@ _SETS = (set, frozenset, list, tuple, np.ndarray)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LabelSets:
-    """The labels of N rows, L in all."""
+    """Labels of N rows, L distinct ones."""
 
     kind: LabelKind
     labels: Labels  # (L,) sorted
     members: sparse.csr_matrix  # (N, L) of ones, float32
 
     def warn_missing(self) -> None:
-        """Say which labels have no rows, and how many rows have no labels."""
+        """Warn about labels without rows and rows without labels."""
         count = np.bincount(self.members.indices, minlength=len(self.labels))
         unseen = np.flatnonzero(count == 0)
         if len(unseen):
@@ -236,18 +238,18 @@ class LabelSets:
 
 
 def as_label_sets(y: Any, *, name: str) -> LabelSets:
-    """The labels of rows at the door, of whatever kind."""
+    """Convert y in any of its three forms to label sets."""
     if y is None:
         raise LabelError.absent(name)
     if is_sparse(y):
-        return _of_matrix(sparse.csr_matrix(canonical_rows(y)))
+        return _from_matrix(sparse.csr_matrix(canonical_rows(y)))
     if _are_sets(y):
-        return _of_sets(y)
+        return _from_sets(y)
     if hasattr(y, "columns") and len(getattr(y, "shape", ())) == 2 and y.shape[1] > 1:
         found = as_label_sets(np.asarray(y), name=name)  # a data frame, a column for each label
         return replace(found, labels=np.array(list(y.columns)))
     if isinstance(y, np.ndarray) and y.ndim == 2 and y.shape[1] > 1 and y.dtype.kind in "biuf":
-        return _of_matrix(sparse.csr_matrix(y))
+        return _from_matrix(sparse.csr_matrix(y))
     shape = getattr(y, "shape", ())
     if len(shape) > 2 or shape[1:] == (0,):
         raise LabelSetError.of_shape(shape)
@@ -264,7 +266,7 @@ def _are_sets(y: Any) -> bool:
     return len(y) > 0 and isinstance(y[0], _SETS)
 
 
-def _of_sets(y: Sequence[Any]) -> LabelSets:
+def _from_sets(y: Sequence[Any]) -> LabelSets:
     for row, held in enumerate(y):
         if not isinstance(held, _SETS):
             raise LabelSetError.not_a_set(row, type(held).__name__)
@@ -275,7 +277,7 @@ def _of_sets(y: Sequence[Any]) -> LabelSets:
     return LabelSets("sets", labels, _ones(codes, starts, len(labels)))
 
 
-def _of_matrix(y: sparse.csr_matrix) -> LabelSets:
+def _from_matrix(y: sparse.csr_matrix) -> LabelSets:
     if y.dtype.kind not in "biuf":
         raise LabelSetError.of_shape(y.shape)
     y.check_format(full_check=True)

@@ -1,4 +1,4 @@
-"""What a label tree has become: levels, weights and bytes, as a table to print."""
+"""Summary of a fitted label tree: levels, weights and bytes, as a table to print."""
 
 from __future__ import annotations
 
@@ -14,36 +14,36 @@ _HEAD = ("level", "nodes", "children", "classifiers", "weights", "each", "featur
 
 @dataclass(frozen=True, slots=True, repr=False)
 class ForestSummary(PrintedResult):
-    """What `LabelTree.summary()` returns: `print` it, or ask for `to_dict()`."""
+    """Result of `LabelTree.summary()`: `print` it, or call `to_dict()`."""
 
     trees: tuple[TreeStatistics, ...]
     features: int
     labels: int
-    path: str  # what a margin adds to a score
+    path: str  # path score: "hinge" or "logistic"
     precision: str  # of the weights
     beam: int
-    rows: int | None = None  # of the fit; None if the model does not know
-    unseen: int | None = None  # labels that no row of the fit had
-    pairs: int | None = None  # labels of all rows
+    rows: int | None = None  # training rows; None if the model does not store them
+    unseen: int | None = None  # labels without training rows
+    pairs: int | None = None  # (row, label) pairs
 
     @property
     def weights(self) -> int:
-        """Of all trees."""
+        """Number of weights of all trees."""
         return sum(tree.weights for tree in self.trees)
 
     @property
     def bytes(self) -> int:
-        """Of all trees."""
+        """Size of all trees."""
         return sum(tree.bytes for tree in self.trees)
 
     @property
     def met(self) -> float:
-        """Classifiers that a row meets, about."""
+        """Approximate number of classifiers evaluated for a row."""
         return sum(tree.met(self.beam) for tree in self.trees)
 
     @property
     def tree_groups(self) -> tuple[tuple[int, ...], ...]:
-        """The trees, those of one shape together, counted from 0."""
+        """Indices of the trees, grouped by shape."""
         found: dict[Any, list[int]] = {}
         for place, tree in enumerate(self.trees):
             found.setdefault(tree.shape, []).append(place)
@@ -51,7 +51,7 @@ class ForestSummary(PrintedResult):
 
     @property
     def text(self) -> str:
-        """The forest in two lines, and a table for the trees of each shape."""
+        """Description of the forest, and a table for the trees of each shape."""
         several = "1 tree" if len(self.trees) == 1 else f"{len(self.trees)} trees"
         lines = [
             f"Label tree: {several} over {self.labels:,} labels, rows of {self.features:,} "
@@ -73,14 +73,14 @@ class ForestSummary(PrintedResult):
         return "\n".join(lines)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain numbers, lists and texts."""
+        """Return plain numbers, lists and strings."""
         names = ("labels", "features", "rows", "unseen", "path", "precision", "weights", "bytes")
         found = {name: getattr(self, name) for name in (*names, "beam", "met")}
         return {**found, "trees": [_plainly(tree) for tree in self.trees]}
 
 
 def format_range(found: CountRange) -> str:
-    """From least to most, and the middle one between them.
+    """Minimum, median and maximum as text.
 
     >>> format_range(CountRange(2, 7.5, 16, 20)), format_range(CountRange(3, 3.0, 3, 1))
     ('2-7.5-16', '3')
@@ -91,7 +91,7 @@ def format_range(found: CountRange) -> str:
 
 
 def level_rows(trees: Sequence[TreeStatistics], features: int) -> list[dict[str, Any]]:
-    """Levels of trees of one shape; weights and bytes of all of them, other counts of one."""
+    """Table rows of trees of equal shape: totals of weights and bytes, other counts per tree."""
     found = []
     for number, levels in enumerate(zip(*(tree.levels for tree in trees), strict=True), 1):
         first: LevelStatistics = levels[0]
@@ -145,7 +145,7 @@ def _table(trees: Sequence[TreeStatistics], places: Sequence[int], features: int
 
 
 def tree_title(places: Sequence[int]) -> str:
-    """Trees by their numbers.
+    """Heading of a table, with the numbers of its trees.
 
     >>> tree_title([0]), tree_title([0, 1, 2])
     ('Tree 1', 'Trees 1, 2, 3: of one shape; weights and size of all of them')

@@ -1,33 +1,25 @@
-"""Where the parts of a tree are kept until its layers are put together: in memory, or in a folder.
+"""Storage of partial results while a label tree is trained: in memory or in a checkpoint folder.
 
-Training goes from task to task; what a task gives is a part of a node's chunk. Parts are kept in
-the order in which they are done, by node and first child:
+A training task yields a part of a node's chunk. Parts are stored in the order in which they are
+finished, by node and first child:
 
-    Held     in memory
-    Spool    in a folder, so that training needs memory for what is under way alone, and can be
-             killed at any moment and go on
+    MemoryStore   in memory
+    DiskStore     in a folder: training needs memory only for the current tasks, and can resume
+                  after it was killed at any moment
 
     spool.json       what is trained: digests of rows, labels, partition and settings
-    level-2.parts    the parts of a level under way, one after the other, each with a checksum
-    level-2/         a level that is done: its layer, opened memory-mapped once it is found whole
-    lock             held while there is training: `claiming`
+    level-2.parts    the parts of an unfinished level, one after the other, each with a checksum
+    level-2/         a finished level: its layer, memory-mapped after its checksums were verified
+    lock             locked during training (`FolderLock`)
 
-A part at the end of the file that was not written to its end is cut off; all before it stand.
-A folder of other rows or settings is refused: a tree of both would be a tree of neither.
+An incomplete part at the end of a file is cut off; all parts before it remain valid. A folder of
+other rows or settings is rejected: a tree of both would be a tree of neither.
 
-A folder that can be worked in, by one process at a time.
+The file `lock` is kept open and locked during training, and names its owner. The lock counts, not
+the file: whatever ends a process, kill -9 or a power cut, releases the lock.
 
-The file `lock` is held open and locked while there is work, and says whose it is. It is the lock
-that counts, not the file: whatever ends a process, kill -9 or a power cut, ends the lock with it,
-and the next one goes on.
-
-A folder of files that is believed if every one of them is what was written.
-
-    seal      force all files to the disk, and keep beside them what they are
-    opened    what was kept, once all files have been found to be the same
-
-What is kept, in `kinds.json`: the size and the checksum (CRC-32) of each file, and a checksum of
-itself. Files are read some megabytes at a time, at about the pace of the disk.
+The manifest of a finished level, `kinds.json`, has the types of the arrays, the size and checksum
+(CRC-32) of each file, and a checksum of itself. Files are read a few megabytes at a time.
 """
 
 from __future__ import annotations
@@ -62,7 +54,7 @@ LOCK_FILE = "lock"
 
 
 class FolderLock:
-    """A folder that is ours until `release`."""
+    """Exclusive lock of a folder, until `release`."""
 
     def __init__(self, folder: Path) -> None:
         self._file = os.open(folder / LOCK_FILE, os.O_RDWR | os.O_CREAT, 0o644)
@@ -78,14 +70,14 @@ class FolderLock:
             raise
 
     def release(self) -> None:
-        """Let others in; again is no harm."""
+        """Release the lock; may be called twice."""
         if self._file >= 0:
             os.close(self._file)
             self._file = -1
 
 
 def make_folder(folder: Path) -> None:
-    """Make a folder, and those above it, unless it is there."""
+    """Create a folder and its parents unless they exist."""
     with translate_disk_errors(folder):
         check_file_name(folder)
         folder.mkdir(parents=True, exist_ok=True)
@@ -93,7 +85,7 @@ def make_folder(folder: Path) -> None:
 
 @contextmanager
 def translate_disk_errors(folder: Path) -> Iterator[None]:
-    """Whatever the disk refuses within is told of the folder, with the way out."""
+    """Turn OSError into CheckpointError, with the folder and the way out."""
     try:
         yield
     except DiscriminantError:
@@ -108,10 +100,12 @@ _PIECE = 1 << 22
 
 
 def write_manifest(folder: Path, kinds: Mapping[str, str]) -> None:
-    """Keep what the files of a folder are, which has no other; all is on the disk afterwards."""
+    """Write the manifest of the files of a folder and force everything to the disk."""
     files = {path.name: [path.stat().st_size, _checksum(path)] for path in folder.iterdir()}
-    told: dict[str, Any] = {"kinds": dict(kinds), "files": files}
-    (folder / MANIFEST_FILE).write_text(json.dumps(told | {"checksum": _of_text(told)}))
+    manifest: dict[str, Any] = {"kinds": dict(kinds), "files": files}
+    (folder / MANIFEST_FILE).write_text(
+        json.dumps(manifest | {"checksum": _text_checksum(manifest)})
+    )
     for path in folder.iterdir():
         with path.open("rb+") as file:
             os.fsync(file.fileno())
@@ -119,16 +113,16 @@ def write_manifest(folder: Path, kinds: Mapping[str, str]) -> None:
 
 
 def read_manifest(folder: Path) -> dict[str, str]:
-    """The kinds that were kept with a folder, all files of which are whole."""
+    """Verify all files of a folder and return the types of its arrays."""
     try:
-        told = json.loads((folder / MANIFEST_FILE).read_text())
-        if told.pop("checksum") != _of_text(told):
+        manifest = json.loads((folder / MANIFEST_FILE).read_text())
+        if manifest.pop("checksum") != _text_checksum(manifest):
             raise ValueError(f"{MANIFEST_FILE} is not what was written")
-        for name, (size, checksum) in told["files"].items():
+        for name, (size, checksum) in manifest["files"].items():
             _check(folder / name, size, checksum)
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as fault:
-        raise CheckpointError.damaged(os.fspath(folder), _said(fault)) from None
-    return dict(told["kinds"])
+        raise CheckpointError.damaged(os.fspath(folder), _reason(fault)) from None
+    return dict(manifest["kinds"])
 
 
 def _check(path: Path, size: int, checksum: int) -> None:
@@ -147,11 +141,11 @@ def _checksum(path: Path) -> int:
     return found
 
 
-def _of_text(told: Mapping[str, Any]) -> int:
-    return zlib.crc32(json.dumps(told, sort_keys=True).encode())
+def _text_checksum(manifest: Mapping[str, Any]) -> int:
+    return zlib.crc32(json.dumps(manifest, sort_keys=True).encode())
 
 
-def _said(fault: Exception) -> str:
+def _reason(fault: Exception) -> str:
     if isinstance(fault, FileNotFoundError):
         return f"{Path(fault.filename).name} is not there"
     if isinstance(fault, json.JSONDecodeError | UnicodeDecodeError):
@@ -166,14 +160,14 @@ Key = tuple[int, int]  # node, first child
 _HEAD = struct.Struct("<4sqqqqqI")  # mark, node, first child, features, weights, children, checksum
 _MARK = b"part"
 _FORMAT = 2
-_PLAIN = ("children", "chunks", "feature", "entries", "child", "weight", "bias")
+_ARRAYS = ("children", "chunks", "feature", "entries", "child", "weight", "bias")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ChunkPart:
-    """What a task gives: R features that matter to some of its C children, E weights."""
+    """Result of a task: E weights of R features for its C children."""
 
-    feature: Ints  # (R,) int32, rising
+    feature: Ints  # (R,) int32, increasing
     count: Ints  # (R,) int32, weights of each
     child: Ints  # (E,) uint16, from the task's first
     weight: Reals  # (E,)
@@ -181,31 +175,31 @@ class ChunkPart:
 
 
 class LayerStore(Protocol):
-    """Where parts go, and layers come from."""
+    """Store of parts, from which layers are assembled."""
 
     def load_layer(self, level: int) -> Layer | None:
-        """A layer that is done already."""
+        """Return the layer of a finished level, or None."""
         ...
 
     def finished_parts(self, level: int) -> set[Key]:
-        """Parts of a level that are there already."""
+        """Return the keys of the parts of a level that are stored already."""
         ...
 
     def add_part(self, task: Task, part: ChunkPart) -> None:
-        """Keep a part; several threads may."""
+        """Store a part; may be called by several threads."""
         ...
 
     def assemble_layer(self, level: int, children: Ints, tasks: Sequence[Task]) -> Layer:
-        """The layer of a level all of whose parts are there."""
+        """Assemble the layer of a level from its parts."""
         ...
 
     def close(self) -> None:
-        """There is no more work."""
+        """Release memory, files and locks."""
         ...
 
 
 class MemoryStore:
-    """Parts in memory."""
+    """Store parts in memory."""
 
     def __init__(self, kind: Any) -> None:
         self.kind, self.parts = kind, dict[Key, ChunkPart]()
@@ -224,7 +218,7 @@ class MemoryStore:
 
     def assemble_layer(self, level: int, children: Ints, tasks: Sequence[Task]) -> Layer:
         whole: dict[str, list[Any]] = {name: [] for name in ("feature", "count", "child", "weight")}
-        chunk, bias = np.zeros(len(children) - 1, np.int64), _certain(children, self.kind)
+        chunk, bias = np.zeros(len(children) - 1, np.int64), _infinite_bias(children, self.kind)
         for node, part in merge_chunks(
             children, tasks, lambda task: self.parts.pop(_key(task)), bias
         ):
@@ -233,44 +227,44 @@ class MemoryStore:
                 pieces.append(getattr(part, name))
         return Layer.of(
             children=children,
-            chunks=_cumulated(chunk),
-            feature=_all(whole["feature"], np.dtype(np.int32)),
-            entries=_cumulated(_all(whole["count"], np.dtype(np.int32))),
-            child=_all(whole["child"], child_dtype(children)),
-            weight=_all(whole["weight"], self.kind),
+            chunks=_offsets(chunk),
+            feature=_concatenate(whole["feature"], np.dtype(np.int32)),
+            entries=_offsets(_concatenate(whole["count"], np.dtype(np.int32))),
+            child=_concatenate(whole["child"], child_dtype(children)),
+            weight=_concatenate(whole["weight"], self.kind),
             bias=bias,
         )
 
 
 class DiskStore:
-    """Parts in a folder, of one tree."""
+    """Store the parts of one tree in a folder."""
 
     def __init__(self, folder: str | os.PathLike[str], kind: Any, work: dict[str, str]) -> None:
         self.folder, self.kind, self.lock = Path(folder), kind, threading.Lock()
         self.offsets: dict[Key, tuple[int, int, int, int]] = {}  # offset and sizes of each part
         self.file: BinaryIO | None = None
         with translate_disk_errors(self.folder):
-            _refuse_foreign(self.folder)
+            _check_folder(self.folder)
             make_folder(self.folder)
             self.folder_lock = FolderLock(self.folder)
             try:
-                _opened(self.folder, {"format": str(_FORMAT), **work})
+                _open_folder(self.folder, {"format": str(_FORMAT), **work})
             except BaseException:
                 self.folder_lock.release()
                 raise
 
     def load_layer(self, level: int) -> Layer | None:
         place = self.folder / f"level-{level}"
-        return _mapped(place, read_manifest(place)) if place.is_dir() else None
+        return _map_layer(place, read_manifest(place)) if place.is_dir() else None
 
     def finished_parts(self, level: int) -> set[Key]:
         path = self.folder / f"level-{level}.parts"
-        self._leave()
+        self._close_file()
         with translate_disk_errors(self.folder):
             path.touch()
             self.file, self.offsets = path.open("r+b"), {}
             end = 0
-            for key, found, last in _scanned(self.file, self.kind):
+            for key, found, last in _scan_parts(self.file, self.kind):
                 self.offsets[key], end = found, last
             self.file.truncate(end)
             self.file.seek(end)
@@ -291,39 +285,39 @@ class DiskStore:
             self.offsets[_key(task)] = (offset + _HEAD.size, *sizes)
 
     def assemble_layer(self, level: int, children: Ints, tasks: Sequence[Task]) -> Layer:
-        place, under_way = self.folder / f"level-{level}", self.folder / f"level-{level}.new"
+        place, temporary = self.folder / f"level-{level}", self.folder / f"level-{level}.new"
         with translate_disk_errors(self.folder):
-            shutil.rmtree(under_way, ignore_errors=True)
-            under_way.mkdir()
-            kinds = self._write(under_way, children, tasks)
-            under_way.rename(place)
-            sync_folder(self.folder)  # before the parts go
-            self._leave()
+            shutil.rmtree(temporary, ignore_errors=True)
+            temporary.mkdir()
+            kinds = self._write(temporary, children, tasks)
+            temporary.rename(place)
+            force_folder(self.folder)  # before the parts go
+            self._close_file()
             os.unlink(self.folder / f"level-{level}.parts")
-            return _mapped(place, kinds)
+            return _map_layer(place, kinds)
 
     def close(self) -> None:
-        """Leave the folder as it is, to whoever comes next."""
+        """Close the files and release the lock; the folder stays."""
         try:
             with translate_disk_errors(self.folder):
-                self._leave()
+                self._close_file()
         finally:
             self.folder_lock.release()
 
     def remove(self) -> None:
-        """Remove the folder; layers that are open stay readable, where the system allows it."""
+        """Remove the folder; memory-mapped layers stay readable where the system allows it."""
         self.close()
         shutil.rmtree(self.folder, ignore_errors=True)
 
     # --- inside ---------------------------------------------------------------------------------
 
-    def _leave(self) -> None:
+    def _close_file(self) -> None:
         file, self.file = self.file, None
         if file is not None:
             file.close()
 
     def _write(self, folder: Path, children: Ints, tasks: Sequence[Task]) -> dict[str, str]:
-        chunk, bias = np.zeros(len(children) - 1, np.int64), _certain(children, self.kind)
+        chunk, bias = np.zeros(len(children) - 1, np.int64), _infinite_bias(children, self.kind)
         entries, total = folder / "entries", 0
         with (
             (folder / "feature").open("wb") as feature,
@@ -339,7 +333,7 @@ class DiskStore:
                 child.write(part.child.tobytes())
                 weight.write(part.weight.tobytes())
                 total += len(part.weight)
-        for name, array in (("children", children), ("chunks", _cumulated(chunk)), ("bias", bias)):
+        for name, array in (("children", children), ("chunks", _offsets(chunk)), ("bias", bias)):
             (folder / name).write_bytes(array.tobytes())
         kinds = {"weight": self.kind.name, "bias": self.kind.name, "feature": "int32"}
         kinds["child"] = child_dtype(children).name
@@ -356,7 +350,7 @@ class DiskStore:
 def merge_chunks(
     children: Ints, tasks: Sequence[Task], read: Callable[[Task], ChunkPart], bias: Reals
 ) -> Iterator[tuple[int, ChunkPart]]:
-    """Nodes with their whole chunks, in order; biases are filled in on the way."""
+    """Yield nodes with their complete chunks, in order; fills `bias`."""
     kind, at = child_dtype(children), 0
     while at < len(tasks):
         node, parts, firsts = tasks[at].node, list[ChunkPart](), list[int]()
@@ -369,7 +363,7 @@ def merge_chunks(
 
 
 def join_parts(parts: Sequence[ChunkPart], firsts: Sequence[int], kind: Any) -> ChunkPart:
-    """The parts of one node as one: by feature, then by child."""
+    """Merge the parts of one node, sorted by feature, then by child."""
     if len(parts) == 1:
         part = parts[0]
         return ChunkPart(part.feature, part.count, part.child.astype(kind), part.weight, part.bias)
@@ -384,12 +378,12 @@ def join_parts(parts: Sequence[ChunkPart], firsts: Sequence[int], kind: Any) -> 
 
 
 def child_dtype(children: Ints) -> np.dtype[Any]:
-    """The least kind of number that holds a child within its parent."""
+    """Smallest integer type for the index of a child within its parent."""
     return np.dtype(np.min_scalar_type(max(int(np.diff(children).max(initial=1)) - 1, 0)))
 
 
 def digest(*arrays: Any) -> str:
-    """A short name of what arrays hold."""
+    """Digest of the types, shapes and contents of arrays."""
     found = blake2b(digest_size=16)
     for array in arrays:
         whole = np.ascontiguousarray(array)
@@ -398,25 +392,25 @@ def digest(*arrays: Any) -> str:
     return found.hexdigest()
 
 
-def _refuse_foreign(folder: Path) -> None:
-    """Leave alone what is no folder of this kind."""
+def _check_folder(folder: Path) -> None:
+    """Raise if the path is not a checkpoint folder."""
     if (folder / "spool.json").exists():
         return
     if folder.is_file() or (
-        folder.is_dir() and set(os.listdir(folder)) - {LOCK_FILE, *_begun(folder)}
+        folder.is_dir() and set(os.listdir(folder)) - {LOCK_FILE, *_temporary_files(folder)}
     ):
         raise CheckpointError.foreign(os.fspath(folder))
 
 
-def _begun(folder: Path) -> list[str]:
-    """Files of one who was killed before `spool.json` was whole."""
+def _temporary_files(folder: Path) -> list[str]:
+    """Temporary files of a process that was killed while it wrote `spool.json`."""
     return [name for name in os.listdir(folder) if is_temporary_of(name, "spool.json")]
 
 
-def _opened(folder: Path, work: dict[str, str]) -> None:
-    """A new folder, or one of the same work; it is ours."""
+def _open_folder(folder: Path, work: dict[str, str]) -> None:
+    """Start a new folder, or check that an existing one is for the same training."""
     head = folder / "spool.json"
-    for name in _begun(folder):
+    for name in _temporary_files(folder):
         os.unlink(folder / name)
     if not head.exists():
         atomic_write_bytes(head, json.dumps(work, indent=1).encode())
@@ -434,8 +428,8 @@ def _opened(folder: Path, work: dict[str, str]) -> None:
             raise CheckpointError.of_other(os.fspath(folder), what, str(was.get(what)), now)
 
 
-def _scanned(file: BinaryIO, kind: Any) -> Iterator[tuple[Key, tuple[int, int, int, int], int]]:
-    """Whole parts from the start of a file: key, offset and sizes, and where the part ends."""
+def _scan_parts(file: BinaryIO, kind: Any) -> Iterator[tuple[Key, tuple[int, int, int, int], int]]:
+    """Yield the complete parts of a file: key, offset and sizes, and the end of the part."""
     end = 0
     while len(head := file.read(_HEAD.size)) == _HEAD.size:
         mark, node, first, *sizes, checksum = _HEAD.unpack(head)
@@ -462,10 +456,10 @@ def _part(content: bytes, sizes: Sequence[int], kind: Any) -> ChunkPart:
     return ChunkPart(*found)
 
 
-def _mapped(folder: Path, kinds: dict[str, str]) -> Layer:
-    """A layer that is done, read from the disk when it is asked for."""
+def _map_layer(folder: Path, kinds: dict[str, str]) -> Layer:
+    """Memory-map a finished layer."""
     found = {}
-    for name in _PLAIN:
+    for name in _ARRAYS:
         path, kind = folder / name, kinds.get(name, "int64")
         empty = path.stat().st_size == 0  # a file without bytes cannot be mapped
         found[name] = np.empty(0, kind) if empty else np.memmap(path, kind, mode="r")
@@ -476,13 +470,13 @@ def _key(task: Task) -> Key:
     return task.node, task.first
 
 
-def _certain(children: Ints, kind: Any) -> Reals:
+def _infinite_bias(children: Ints, kind: Any) -> Reals:
     return np.full(int(children[-1]), np.inf, kind)
 
 
-def _cumulated(counts: Ints) -> Ints:
+def _offsets(counts: Ints) -> Ints:
     return np.concatenate([np.zeros(1, np.int64), np.cumsum(counts, dtype=np.int64)])
 
 
-def _all(pieces: list[Any], kind: Any) -> Any:
+def _concatenate(pieces: list[Any], kind: Any) -> Any:
     return np.concatenate(pieces).astype(kind, copy=False) if pieces else np.empty(0, kind)

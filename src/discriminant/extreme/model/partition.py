@@ -1,47 +1,45 @@
-"""Trees over labels, from what their rows look like.
+"""Trees over labels: from the rows of the labels, their frequencies, a hierarchy or class moments.
 
-A label is represented by the mean of its rows, scaled to length one (its first moment, seen from
-the origin). Labels whose rows are alike come to lie together:
+**From rows.** A label is represented by the mean of its rows, scaled to unit length. Labels with
+similar rows are put together:
 
-    balanced      parts in two equal halves again and again, by spherical 2-means (Prabhu et al.
-                  2018), of which every log2(arity)-th level is kept, counted from the leaves up
-    wide          k-means of many centres, twice or so (Khandagale et al. 2019)
+    balanced      repeated bisection by spherical 2-means (Prabhu et al. 2018), of which every
+                  log2(arity)-th level is kept, counted from the leaves up
+    wide          k-means with many centres, applied twice (Khandagale et al. 2019)
     one-vs-rest   no tree: all labels below the root
 
-Labels are first put in an order of their own, by a random projection of their means. So the names
-and the order of labels mean nothing to a tree: permuted labels give the permuted tree.
+Labels are first sorted by a random projection of their means. So a tree does not depend on the
+names and the order of labels: permuted labels give the permuted tree.
 
-Trees over labels that come from elsewhere: from their frequencies, or from the user.
+**From frequencies.** A Huffman tree of arity a repeatedly joins the a rarest groups, so that
+frequent labels are near the root: the smallest mean number of steps from the root to the label of a
+row.
 
-A Huffman tree of arity a joins the a rarest parts again and again, so that frequent labels lie near
-the root: the least mean number of steps from the root to the label of a row.
-
-A user's hierarchy is told in one of two ways:
+**From a hierarchy** in one of two forms:
 
     nested    {"fruit": ["apple", "pear"], "nut": {"hard": ["hazel"], "soft": ["cashew"]}},
-              lists within lists too: [["apple", "pear"], [["hazel"], ["cashew"]]]
+              or lists within lists: [["apple", "pear"], [["hazel"], ["cashew"]]]
     pairs     child and parent: [("apple", "fruit"), ("fruit", "food"), ..], or a mapping of them;
-              what is at the top has the parent None, or is the one node without a parent
+              the parent of a top node is None, or the top is the one node without a parent
 
-Leaves are labels, each in one place. A label may stand above others too, by name in a mapping or in
-pairs: it then is a leaf below itself. A node with one child alone is that child.
+Leaves are labels, each in one place. A label may also be an inner node, by name in a mapping or in
+pairs: it then is a leaf below itself. A node with a single child is replaced by that child.
 
-A label tree out of class moments: no row is read for it.
+**From class moments**, without reading rows. All classes share their covariance C = W / n, as in
+LDA. Whitened, z = C^(-1/2) x, a class is represented by its mean; a tree is then built of K points
+of weights n_k:
 
-All classes share their covariance C = W / n, as in LDA. Whitened, z = C^(-1/2) x, what is left of a
-class is its mean; a tree is then made of K points of some weights n_k:
-
-    the tree      a node is cut across a direction, where the points on either side differ least
-                  from each other: first that in which points differ most, then, until the sides
-                  stay, that in which the two sides are told best
+    the tree      a node is split along a direction, at the cut with the largest distance between
+                  the means of the two sides: first along the direction of largest variance, then,
+                  until the sides do not change, along the discriminant direction of the two sides
     a node        two groups l and r of points. Within groups, rows scatter by
                       V = I + sum over both of n_k (z_k - z_g)(z_k - z_g)' / n
-                  which is what grouped moments say; so the log odds of r are, as for any two
+                  as follows from the grouped moments; so the log odds of r are, as for any two
                   classes of LDA,
                       m(z) = (z - (z_l + z_r) / 2)' V^-1 (z_r - z_l) + log(n_r / n_l)
 
-A node of two classes tells them as LDA does. The child r has the margin m and l has -m, so that
-with the path score 'logistic' probabilities of the leaves sum to one.
+A node of two classes separates them as LDA does. The child r has the margin m and l has -m, so that
+with the path score 'logistic' the probabilities of the leaves sum to one.
 """
 
 from __future__ import annotations
@@ -71,9 +69,9 @@ Below = list[list[int]]  # the children of each node; none of a leaf
 def huffman_partition(
     frequency: Any, *, arity: int = 16, order: Ints | None = None
 ) -> LabelPartition:
-    """The Huffman tree of labels by how many rows have them.
+    """Return the Huffman tree of labels with these frequencies.
 
-    Labels of one frequency are taken in the `order` given, else by their codes.
+    Ties are broken by `order` if given, else by the codes of the labels.
     """
     count = np.asarray(frequency, dtype=np.float64)
     L = len(count)
@@ -92,7 +90,7 @@ def huffman_partition(
 
 
 def hierarchy_partition(hierarchy: Any, labels: Sequence[Hashable]) -> LabelPartition:
-    """The partition of a user's hierarchy, of `labels` by their codes.
+    """Return the partition for a hierarchy passed by the user.
 
     Examples
     --------
@@ -119,17 +117,17 @@ def hierarchy_partition(hierarchy: Any, labels: Sequence[Hashable]) -> LabelPart
 
 
 class HierarchyBuilder:
-    """Nodes with their names, as they are told."""
+    """Builds a tree of named nodes from a hierarchy."""
 
     def __init__(self) -> None:
         self.names: list[Hashable] = [None]
-        self.steps: list[str] = ["tree"]  # from the node above, as Python would say it
+        self.steps: list[str] = ["tree"]  # index expression from the parent, for messages
         self.below: Below = [[]]
-        self.inner: set[int] = {0}  # told as standing above others
-        self.hollow: set[int] = set()  # told as standing above nothing
+        self.inner: set[int] = {0}  # nodes with children in the hierarchy
+        self.hollow: set[int] = set()  # empty groups
 
     def add(self, name: Hashable, above: int, step: str = "") -> int:
-        """A new node below another."""
+        """Add a node below another and return its index."""
         self.names.append(name)
         self.steps.append(step)
         self.below.append([])
@@ -137,7 +135,7 @@ class HierarchyBuilder:
         return len(self.names) - 1
 
     def add_nested(self, hierarchy: Any) -> None:
-        """Add what is told nested: mappings and lists stand above what they hold."""
+        """Add a nested hierarchy: mappings and lists are parents of their elements."""
         waiting: list[tuple[Any, int, tuple[int, ...]]] = [(hierarchy, 0, ())]
         while waiting:
             held, node, path = waiting.pop()
@@ -152,7 +150,7 @@ class HierarchyBuilder:
             waiting.extend(reversed(inside))  # the first is next
 
     def add_pairs(self, pairs: Sequence[tuple[Hashable, Hashable]]) -> None:
-        """Add what is told by pairs of child and parent."""
+        """Add a hierarchy of (child, parent) pairs."""
         above = _above(pairs)
         children: dict[Hashable, list[Hashable]] = {}
         for child, parent in above.items():
@@ -169,7 +167,7 @@ class HierarchyBuilder:
             raise HierarchyError.cycle(_cycle(above, set(self.names)))
 
     def to_partition(self, labels: Sequence[Hashable]) -> LabelPartition:
-        """Leaves matched with labels, each once."""
+        """Match the leaves with the labels, each exactly once."""
         code = {label: place for place, label in enumerate(labels)}
         for node in sorted(self.inner - {0}):  # a label that stands above others
             if self.names[node] in code and self.names[node] is not None:
@@ -182,7 +180,7 @@ class HierarchyBuilder:
         return partition_from_children(self.below, 0, found)
 
     def _check(self, leaves: Sequence[int], code: Mapping[Hashable, int]) -> None:
-        """Every label is a leaf, once, and nothing else is."""
+        """Raise unless the leaves are exactly the labels."""
         above = {child: node for node, children in enumerate(self.below) for child in children}
         places: dict[Hashable, list[int]] = {}
         for leaf in leaves:
@@ -201,7 +199,7 @@ class HierarchyBuilder:
             raise HierarchyError.orphan(missing)
 
     def _place(self, node: int, above: Mapping[int, int]) -> str:
-        """Where a node stands: tree['nut'][1], if nested; of pairs, below which other."""
+        """Position of a node for messages: tree['nut'][1] if nested, else its parent."""
         if not self.steps[node]:
             return f"below '{self.names[above[node]]}'" if above[node] else "at the top"
         path = []
@@ -212,7 +210,7 @@ class HierarchyBuilder:
 
 
 def partition_from_children(below: Below, root: int, label: Ints) -> LabelPartition:
-    """The partition of a tree of nodes, whose leaves have labels and pass down to the end."""
+    """Return the partition of a tree; leaves are repeated down to the last level."""
     at = [_down(below, root)]
     rounds = [at]
     while any(below[node] for node in at):
@@ -232,7 +230,7 @@ def _down(below: Below, node: int) -> int:
 
 
 def _leaves(below: Below, root: int) -> dict[int, int]:
-    """How many leaves lie below each node."""
+    """Number of leaves below each node."""
     order = [root]
     for node in order:
         order.extend(_down(below, child) for child in below[node])
@@ -243,7 +241,7 @@ def _leaves(below: Below, root: int) -> dict[int, int]:
 
 
 def _parts(held: Any) -> Iterable[tuple[Hashable, Any, str]]:
-    """Names, what they hold and where; a label holds nothing, a list has no name."""
+    """Name, content and index expression of each element; labels have no content."""
     if isinstance(held, Mapping):
         return [(name, part, f"[{name!r}]") for name, part in held.items()]
     steps = ("{..}" for _ in held) if isinstance(held, set | frozenset) else _numbered(held)
@@ -260,7 +258,7 @@ def _holds(part: Any) -> bool:
 
 
 def _pairs(hierarchy: Any) -> list[tuple[Hashable, Hashable]] | None:
-    """Pairs of child and parent, where it is told so."""
+    """Return the (child, parent) pairs if the hierarchy has that form, else None."""
     if isinstance(hierarchy, Mapping):
         parents = list(hierarchy.values())
         flat = parents and not any(_holds(parent) for parent in parents)
@@ -273,7 +271,7 @@ def _pairs(hierarchy: Any) -> list[tuple[Hashable, Hashable]] | None:
 
 
 def _above(pairs: Sequence[tuple[Hashable, Hashable]]) -> dict[Hashable, Hashable]:
-    """The parent of each node; of those at the top, None."""
+    """Parent of each node; None for top nodes."""
     above: dict[Hashable, Hashable] = {}
     for child, parent in pairs:
         if child in above:
@@ -289,7 +287,7 @@ def _above(pairs: Sequence[tuple[Hashable, Hashable]]) -> dict[Hashable, Hashabl
 
 
 def _cycle(above: dict[Hashable, Hashable], placed: set[Hashable]) -> list[Hashable]:
-    """The nodes of a cycle, among those that no way from the top leads to."""
+    """Nodes of a cycle, among those that cannot be reached from the top."""
     node = next(child for child in above if child not in placed)
     seen: dict[Hashable, None] = {}
     while node not in seen:
@@ -300,7 +298,7 @@ def _cycle(above: dict[Hashable, Hashable], placed: set[Hashable]) -> list[Hasha
 
 
 def _meant(hierarchy: Any, pairs: Any, labels: Sequence[Hashable]) -> str | None:
-    """What may be meant by what is no tree: tuples as groups, or lists as pairs."""
+    """Guess what an invalid hierarchy means: tuples as groups, or lists as pairs."""
     if isinstance(hierarchy, Mapping):
         return None
     known = set(labels)
@@ -311,21 +309,21 @@ def _meant(hierarchy: Any, pairs: Any, labels: Sequence[Hashable]) -> str | None
     return "pairs" if flat and all(list(part)[1] not in known for part in hierarchy) else None
 
 
-_LEAST = 8  # a cut leaves at least 1 of so many classes on either side
-_ROUNDS = 20  # of a cut, at most
+_LEAST = 8  # a split leaves at least one in 8 classes on either side
+_ROUNDS = 20  # largest number of iterations
 
 Run = tuple[int, int]  # the leaves of a node: from the first, up to the last
 
 
 class ClassSplit(NamedTuple):
-    """A node: the classes on its two sides."""
+    """Classes on the two sides of a node."""
 
     left: Ints
     right: Ints
 
 
 def tree_from_moments(moments: ClassMoments) -> tuple[Tree, Floats]:
-    """The tree of classes of these moments, pooled or in more detail, for rows less a centre (d,).
+    """Return the tree computed from class moments, and the centre (d,) to subtract from rows.
 
     Its path score is 'logistic'.
     """
@@ -348,7 +346,7 @@ def tree_from_moments(moments: ClassMoments) -> tuple[Tree, Floats]:
 
 
 def _divided(points: Floats, weight: Floats) -> tuple[list[ClassSplit], LabelPartition]:
-    """All forks, and the partition that they make."""
+    """Split the classes recursively; return the splits and their partition."""
     K = len(points)
     below: list[list[int]] = [[] for _ in range(K + 1)]
     forks, waiting = list[ClassSplit](), [(K, np.arange(K))]
@@ -367,7 +365,7 @@ def _divided(points: Floats, weight: Floats) -> tuple[list[ClassSplit], LabelPar
 
 
 def _cut(codes: Ints, points: Floats, weight: Floats) -> ClassSplit:
-    """Two sides of some classes, far from each other."""
+    """Split some classes into two groups that are well separated."""
     if len(codes) == 2:
         return ClassSplit(codes[:1], codes[1:])
     heavy = np.sqrt(weight)[:, None] * (points - weight @ points / weight.sum())
@@ -421,7 +419,7 @@ def _within(spread: Floats, apart: Floats) -> Floats:
 
 
 def _run(fork: ClassSplit, place: Ints) -> Run:
-    """The leaves of a fork, in leaf order."""
+    """Range of the leaves of a split, in leaf order."""
     first = int(min(place[side].min() for side in fork))
     return first, first + sum(len(side) for side in fork)
 
@@ -429,7 +427,7 @@ def _run(fork: ClassSplit, place: Ints) -> Run:
 def _layer(
     partition: LabelPartition, level: int, node: dict[Run, int], slope: Floats, intercept: Floats
 ) -> Layer:
-    """The layer below a level: two children of every fork, one certain one of every leaf."""
+    """Layer below a level: two children of every split, one certain child of every leaf."""
     at = [node.get(run, -1) for run in pairwise(partition.levels[level].tolist())]
     forks = np.array([one for one in at if one >= 0])
     there, d = np.array(at) >= 0, slope.shape[1]
@@ -453,7 +451,7 @@ _GAIN = 1e-4  # of the mean likeness, below which k-means ends
 
 
 def label_means(rows: sparse.csr_matrix, labels: sparse.csr_matrix) -> sparse.csr_matrix:
-    """(L, d) float32 mean of each label's rows, of length one; zero for a label without rows."""
+    """Return the unit mean (L, d), float32, of each label's rows; zero without rows."""
     pattern = sparse.csr_matrix(
         (np.ones(labels.nnz, np.float32), labels.indices, labels.indptr), shape=labels.shape
     )
@@ -469,7 +467,7 @@ def label_means(rows: sparse.csr_matrix, labels: sparse.csr_matrix) -> sparse.cs
 
 
 def _single(rows: sparse.csr_matrix) -> sparse.csr_matrix:
-    """Rows in float32, in other units where sums of them would overflow, or vanish."""
+    """Rows in float32, rescaled if their sums would overflow or underflow."""
     most = float(np.abs(rows.data).max(initial=0.0))
     if not most or _SMALL < most < 1 / _SMALL:
         return rows.astype(np.float32, copy=False)
@@ -478,13 +476,13 @@ def _single(rows: sparse.csr_matrix) -> sparse.csr_matrix:
 
 
 def projection_order(means: sparse.csr_matrix, *, seed: int) -> Ints:
-    """(L,) labels in an order that depends on their means alone; equal means keep theirs."""
+    """Return labels (L,) sorted by a random projection of their means."""
     direction = np.random.default_rng(seed).standard_normal(means.shape[1], dtype=np.float32)
     return np.argsort(means @ direction, kind="stable")
 
 
 def one_vs_rest_partition(n_labels: int) -> LabelPartition:
-    """All labels below the root."""
+    """Return the partition with all labels below the root."""
     return LabelPartition(np.arange(n_labels), (np.array([0, n_labels]), np.arange(n_labels + 1)))
 
 
@@ -496,7 +494,7 @@ def balanced_partition(
     seed: int = 0,
     threads: int | None = None,
 ) -> LabelPartition:
-    """Equal halves, again and again, until no part has more than `leaf` labels."""
+    """Bisect the labels repeatedly until no group has more than `leaf` labels."""
     L = means.shape[0]
     groups = 1 << max(0, int(np.ceil(np.log2(max(L, 1) / leaf))))
     order = projection_order(means, seed=seed)
@@ -511,7 +509,7 @@ def balanced_partition(
 
 
 def _heights(groups: int, arity: int) -> list[int]:
-    """Groups in one node of each level below the root: 1 at the leaves, arity times more above."""
+    """Groups per node of each level below the root: 1 at the leaves, arity times more above."""
     found, size = [], 1
     while size < groups:
         found.append(size)
@@ -529,7 +527,7 @@ def wide_partition(
     seed: int = 0,
     threads: int | None = None,
 ) -> LabelPartition:
-    """Spherical k-means of `arity` centres, `depth` times; parts below `leaf` labels stay whole."""
+    """Apply spherical k-means `depth` times to groups of at least `leaf` labels."""
     L = means.shape[0]
     order, levels = projection_order(means, seed=seed), [np.array([0, L])]
     for level in range(depth):
@@ -554,9 +552,9 @@ def wide_partition(
 
 
 def sort_by_frequency(partition: LabelPartition, frequency: Ints) -> LabelPartition:
-    """The same tree with the children of each node in order of how many rows their labels have.
+    """Sort the children of each node by the number of rows of their labels.
 
-    Children are trained in blocks, in their order: much the same rows matter to those of a block.
+    Children are trained in blocks, in this order, so that those of a block need similar rows.
     """
     before = np.concatenate([[0], np.cumsum(frequency[partition.label_of])])
     levels, place, order = [partition.levels[0]], np.zeros(1, np.int64), np.zeros(1, np.int64)
@@ -570,7 +568,7 @@ def sort_by_frequency(partition: LabelPartition, frequency: Ints) -> LabelPartit
 
 
 class SphericalKMeans:
-    """k-means of the unit means of some labels."""
+    """Spherical k-means of the unit means of some labels."""
 
     def __init__(
         self,
@@ -585,7 +583,7 @@ class SphericalKMeans:
         self.open = np.ones(self.k, bool)
 
     def divide(self, smallest: int) -> list[int]:
-        """Put the labels in the order of their centres, and tell how many each has."""
+        """Sort the labels by cluster and return the cluster sizes."""
         used = np.unique(self.means[self.labels].indices)
         self.local_of = np.zeros(self.means.shape[1], np.int32)
         self.local_of[used] = np.arange(len(used))
@@ -596,7 +594,7 @@ class SphericalKMeans:
         return [int(size) for size in np.bincount(code) if size]
 
     def _code(self, smallest: int) -> Ints:
-        """(labels,) the centre of each; centres with too few labels give them to others."""
+        """Cluster of each label; clusters with too few labels are dissolved."""
         rng = np.random.default_rng(self.seed)
         first = rng.choice(len(self.labels), self.k, replace=False)
         self._centre(self.labels[first], np.arange(self.k))
@@ -650,7 +648,7 @@ class SphericalKMeans:
 
 
 class Bisection:
-    """Parts of an order of labels that are cut in two until they hold what they may."""
+    """Repeated bisection of groups of labels."""
 
     def __init__(
         self, means: sparse.csr_matrix, order: Ints, *, seed: int, threads: int | None
@@ -661,13 +659,13 @@ class Bisection:
         self.own = threading.local()
 
     def cut(self, borders: Ints, groups: Ints, most: int) -> tuple[Ints, Ints]:
-        """The borders of parts with at most `most` groups each, and how many each has."""
+        """Bisect until each part has at most `most` groups; return borders and group counts."""
         while groups.max() > most:
             borders, groups = self._round(borders, groups, most)
         return borders, groups
 
     def _round(self, borders: Ints, groups: Ints, most: int) -> tuple[Ints, Ints]:
-        """Every part with too many groups in two."""
+        """Bisect every part with too many groups."""
         starts, held, tasks = [], [], []
         for i, (start, stop, group) in enumerate(zip(borders, borders[1:], groups, strict=False)):
             nodes = (group + most - 1) // most  # of the level, that it becomes
@@ -710,7 +708,7 @@ class Bisection:
 
 
 def hash_integers(*numbers: int) -> int:
-    """A 63-bit number from some: the same for the same, unlike for others (splitmix)."""
+    """Return a 63-bit hash of some integers (splitmix)."""
     key = 0
     for number in numbers:
         key = ((key ^ (number + 1)) * 0x9E3779B97F4A7C15) % 2**64

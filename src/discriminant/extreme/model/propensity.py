@@ -1,13 +1,13 @@
-"""How likely a true label is to be among those that were noted (Jain, Prabhu and Varma, 2016).
+"""Propensity of labels: the probability that a true label is recorded (Jain et al., 2016).
 
-Nobody notes all labels of a row, and rare ones are missed most. With N rows, of which N_l have the
-label l,
+Annotators do not record all labels of a row, and rare ones are missed most. With N rows, of which
+N_l have the label l,
 
     p_l = 1 / (1 + C exp(-A log(N_l + B)))        C = (log N - 1) (B + 1)^A
 
-A and B were fitted to sets whose true labels were known: 0.55 and 1.5 in general, 0.5 and 0.4 for
-articles of Wikipedia, 0.6 and 2.6 for goods of Amazon. Measures and training that weigh a label
-by 1 / p_l are then right on average for the labels that were true, not for those that were noted.
+A and B were fitted to data sets whose true labels were known: 0.55 and 1.5 in general, 0.5 and 0.4
+for Wikipedia articles, 0.6 and 2.6 for Amazon products. Measures and training that weight a label
+by 1 / p_l are then unbiased for the true labels rather than for the recorded ones.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from discriminant.table.blocks import Floats
 
 
 def inverse_propensity(frequency: Any, *, rows: int, a: float = 0.55, b: float = 1.5) -> Floats:
-    """(L,) 1 / p_l of labels that `frequency` of the `rows` training rows have; at least one.
+    """Return 1 / p_l (L,), at least one, of labels with `frequency` of the `rows` training rows.
 
-    Of less than three rows the formula would make C negative and rare labels the more likely ones;
-    every label counts one then.
+    With fewer than three rows the formula would make C negative and rare labels more likely; then
+    1 is returned for every label.
 
     Examples
     --------
@@ -39,5 +39,5 @@ def inverse_propensity(frequency: Any, *, rows: int, a: float = 0.55, b: float =
 
 
 def propensity(frequency: Any, *, rows: int, a: float = 0.55, b: float = 1.5) -> Floats:
-    """(L,) p_l, from 0 to 1."""
+    """Return p_l (L,), between 0 and 1."""
     return np.asarray(1.0 / inverse_propensity(frequency, rows=rows, a=a, b=b))

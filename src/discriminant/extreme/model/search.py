@@ -1,19 +1,19 @@
-"""Search: from the root down, keeping the best few nodes of each row.
+"""Beam search in label trees: from the root down, keeping the best nodes of each row.
 
-A child with margin m adds a term to the score of the path that leads to it, never above 0:
+A child with margin m adds a term to the score of its path, never above 0:
 
-    hinge       -max(0, 1 - m)^3        quick, and as precise as any
-    logistic    log sigma(m)            the log of a probability
+    hinge       -max(0, 1 - m)^3        fast, and as accurate as any
+    logistic    log sigma(m)            log of a probability
 
 At each level a row keeps its `beam` best nodes, and at the end its best labels. Several trees are
-asked one by one, and a label scores
+searched one by one, and the score of a label is
 
     log( 1/T sum over trees of exp(path score) )
 
-where a tree that did not find it among its max(k, beam, 20) best adds nothing. With a beam as wide
-as there are labels nothing is left out, and the scores are those of `everything`. Equal scores are
-in the order of the labels' codes. Rows are searched in blocks, on several threads; no answer
-depends on either.
+where a tree that does not rank it among its max(k, beam, 20) best adds nothing. With a beam as wide
+as the number of labels the search is exhaustive, and the scores are those of `exhaustive_scores`.
+Ties are ordered by the codes of the labels. Rows are searched in blocks, on several threads; the
+results depend on neither.
 """
 
 from __future__ import annotations
@@ -33,44 +33,51 @@ from discriminant.numba_cache import log_slow_compilation
 Floats = npt.NDArray[np.float64]
 
 _BLOCK = 1 << 14  # rows searched together
-_LEAST = 256  # rows that are worth a thread
-_KEPT = 20  # labels that each of several trees says at least
+_LEAST = 256  # smallest block of rows for a thread
+_KEPT = 20  # labels that each of several trees ranks at least
 
 
 def search_top_k(
     forest: Forest, rows: Any, *, k: int, beam: int, threads: int = 1
 ) -> tuple[npt.NDArray[np.int32], Floats]:
-    """The k best labels of each row: codes (N, k), scores (N, k); -1 and -inf beyond the last.
+    """Return codes (N, k) and scores (N, k) of the best labels; -1 and -inf beyond the last.
 
     Parameters
     ----------
     rows
-        (N, d) CSR, or anything of its data, indices, indptr and shape; columns in rising order.
+        (N, d) CSR matrix, or an object with its data, indices, indptr and shape; sorted columns.
     k, beam
-        Labels to find, and nodes to keep at each level.
+        Labels per row, and nodes kept at each level.
     threads
-        How many blocks of rows are searched at the same time.
+        Number of blocks of rows searched in parallel.
     """
     from discriminant.extreme.model import kernels_search
 
     N = rows.shape[0]
-    told = forest_addresses(forest)
-    values = rows.data.astype(told.kinds[3].dtype, copy=False)
+    forest_arrays = forest_addresses(forest)
+    values = rows.data.astype(forest_arrays.kinds[3].dtype, copy=False)
     starts = rows.indptr.astype(np.int64, copy=False)
     places = rows.indices.astype(np.int32, copy=False)
     codes, scores = np.empty((N, k), np.int32), np.empty((N, k))
-    kept = min(told.labels, k if len(forest.trees) == 1 else max(k, beam, _KEPT))
-    asked = (forest.path == "hinge", forest.n_features, beam, kept, told.labels)
+    kept = min(forest_arrays.labels, k if len(forest.trees) == 1 else max(k, beam, _KEPT))
+    asked = (forest.path == "hinge", forest.n_features, beam, kept, forest_arrays.labels)
 
     def block(first: int, last: int) -> None:
         within = starts[first : last + 1], places, values
         held = codes[first:last], scores[first:last]
-        given: tuple[Any, ...] = (told.table, told.trees, told.kinds, *within, *asked, *held)
+        given: tuple[Any, ...] = (
+            forest_arrays.table,
+            forest_arrays.trees,
+            forest_arrays.kinds,
+            *within,
+            *asked,
+            *held,
+        )
         kernels_search.search(*given)
 
     if not kernels_search.search.overloads:  # type: ignore[attr-defined]
         with log_slow_compilation("search"):
-            block(0, min(N, 1))  # so that threads find them compiled
+            block(0, min(N, 1))  # compile before the threads start
     size = min(_BLOCK, max(-(-N // threads), _LEAST))
     if size >= N:
         block(0, N)
@@ -82,29 +89,29 @@ def search_top_k(
     return codes, scores
 
 
-# --- a forest as the loops see it ---------------------------------------------------------------
+# --- addresses of the arrays of a forest --------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ForestAddresses:
-    """Where the arrays of a forest lie, for as long as it lives."""
+    """Addresses of the arrays of a forest, valid while it exists."""
 
     table: Ints  # (layers of all trees, 19) int64: sizes, then addresses
     trees: Ints  # (T + 1,) the first layer of each tree
-    kinds: tuple[Reals, ...]  # empty arrays of the kinds of feature, beyond, weight and bias
+    kinds: tuple[Reals, ...]  # empty arrays with the types of feature, beyond, weight and bias
     labels: int
-    arrays: list[Any]  # what addresses are of
+    arrays: list[Any]  # keeps the arrays alive
 
 
-_TOLD: WeakKeyDictionary[Forest, ForestAddresses] = WeakKeyDictionary()
+_CACHE: WeakKeyDictionary[Forest, ForestAddresses] = WeakKeyDictionary()
 
 
 def forest_addresses(forest: Forest) -> ForestAddresses:
-    """Where its arrays lie; found once. A copy of a forest is another forest."""
-    told = _TOLD.get(forest)
-    if told is None:
-        told = _TOLD[forest] = _addresses(forest)
-    return told
+    """Return the addresses of a forest, cached per object."""
+    forest_arrays = _CACHE.get(forest)
+    if forest_arrays is None:
+        forest_arrays = _CACHE[forest] = _addresses(forest)
+    return forest_arrays
 
 
 def _addresses(forest: Forest) -> ForestAddresses:
@@ -122,7 +129,7 @@ def _addresses(forest: Forest) -> ForestAddresses:
 
 
 def _kinds(forest: Forest) -> tuple[np.dtype[Any], ...]:
-    """Of feature, beyond, weight and bias: the widest there is of each."""
+    """Widest types of feature, beyond, weight and bias over all layers."""
     layers = [layer for tree in forest.trees for layer in tree.layers]
     names = ("feature", "beyond", "weight")
     found = [np.result_type(*(getattr(layer, name) for layer in layers)) for name in names]
@@ -133,7 +140,7 @@ def _kinds(forest: Forest) -> tuple[np.dtype[Any], ...]:
 def _row(
     layer: Layer, tree: Tree | None, kinds: tuple[np.dtype[Any], ...], arrays: list[Any]
 ) -> list[int]:
-    """One row of the table; `tree` is that of a last layer, whose children have names."""
+    """One row of the table; `tree` is passed for a last layer, whose children are labels."""
     feature, beyond, weight, bias = kinds
     label_of = np.empty(0, np.int32) if tree is None else tree.label_of
     held = (
@@ -155,7 +162,7 @@ def _row(
 
 
 def exhaustive_scores(forest: Forest, rows: Any) -> Floats:
-    """(N, L) the score of every label, with no beam: by products of matrices."""
+    """Return the score (N, L) of every label, without a beam, by matrix products."""
     scores = [_whole(forest, tree, rows) for tree in forest.trees]
     if len(scores) == 1:
         return scores[0]
@@ -176,14 +183,14 @@ def _whole(forest: Forest, tree: Tree, rows: Any) -> Floats:
 
 
 def path_terms(margins: Floats, path: str) -> Floats:
-    """What margins add to the scores of paths."""
+    """Terms that margins add to path scores."""
     if path == "hinge":
         return np.asarray(-(np.maximum(0.0, 1.0 - margins) ** 3))
     return np.asarray(-np.logaddexp(0.0, -margins))
 
 
 def layer_matrix(layer: Layer, n_features: int) -> sparse.csc_array:
-    """(d, C) the weights of a layer, one column for each child of any parent."""
+    """Return the weights (d, C) of a layer, one column for each child of any parent."""
     per_row: Any = np.diff(layer.entries)
     per_chunk: Any = np.diff(layer.chunks)
     row_of = np.repeat(layer.feature, per_row)

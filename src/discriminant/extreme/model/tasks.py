@@ -1,11 +1,11 @@
-"""Which rows reach which nodes, and the tasks that training a level falls into.
+"""Training tasks of a label tree: which rows reach which nodes, and how a level is divided.
 
-A row reaches a node when one of its labels lies below it. Labels are first numbered by their place
-in the leaf order and sorted within each row, once; at any level the nodes of a row then rise, and
-those of all rows are brought together by counting.
+A row reaches a node if one of its labels lies below it. Labels are first numbered by their position
+in the leaf order and sorted within each row, once; at any level the nodes of a row are then
+increasing, and the rows of each node are collected by counting.
 
-An entry of the labels may carry a weight: how much the row counts as an example of that label. For
-a node above several labels of a row the largest counts.
+An entry of the label matrix may carry a weight: how much the row counts as an example of that
+label. For a node above several labels of a row the largest weight counts.
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ from scipy import sparse
 
 from discriminant.extreme.model.tree import Ints, LabelPartition, Reals
 
-BLOCK = 8  # children that are solved at once: one vector register of float32
-_LARGE = 4_000_000  # values read by one sweep, from which a task is divided
-_MOST = 2**16  # children of a task
+BLOCK = 8  # children solved together: one vector register of float32
+_LARGE = 4_000_000  # values read by one sweep; larger tasks are divided
+_MOST = 2**16  # largest number of children of a task
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NodeRows:
-    """Which rows reach each of the M nodes of a level."""
+    """Rows that reach each of the M nodes of a level."""
 
     starts: Ints  # (M + 1,)
-    rows: Ints  # those of node m, rising: rows[starts[m] : starts[m + 1]]
+    rows: Ints  # those of node m, increasing: rows[starts[m] : starts[m + 1]]
     weight: Reals | None  # of the same length; None where all are 1
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """Some children of one node, all for most nodes: what one thread does at a time."""
+    """Unit of work of a thread: all children of one node, or some of a large one."""
 
     level: int
     node: int
@@ -45,7 +45,7 @@ class Task:
 
 
 def rows_by_level(partition: LabelPartition, labels: sparse.csr_matrix) -> Iterator[NodeRows]:
-    """The rows that reach the nodes of each level, from the root down."""
+    """Yield the rows that reach the nodes of each level, from the root down."""
     n, L = labels.shape
     place = np.empty(L, np.int32)
     place[partition.label_of] = np.arange(L, dtype=np.int32)
@@ -63,7 +63,7 @@ def rows_by_level(partition: LabelPartition, labels: sparse.csr_matrix) -> Itera
 def _level(
     placed: sparse.csr_matrix, node: Ints, row_starts: Ints, nodes: int, weighted: bool
 ) -> NodeRows:
-    """The reach of one level, where `node` (labels of all rows,) is above each."""
+    """Rows of the nodes of one level; `node` is the node above each label of each row."""
     new = np.ones(len(node), bool)
     new[1:] = node[1:] != node[:-1]
     new[row_starts] = True
@@ -78,7 +78,7 @@ def _level(
 
 
 def make_tasks(level: int, children: Ints, reach: NodeRows, row_starts: Ints) -> list[Task]:
-    """Nodes with more than one child, the large ones in several tasks; in the order of nodes."""
+    """Return the tasks of the nodes with more than one child, in the order of nodes."""
     size = np.concatenate([[0], np.cumsum(np.diff(row_starts)[reach.rows], dtype=np.int64)])
     size = np.diff(size[reach.starts]) + np.diff(reach.starts)
     tasks = []
@@ -93,12 +93,12 @@ def make_tasks(level: int, children: Ints, reach: NodeRows, row_starts: Ints) ->
 
 
 def n_blocks(first: int, last: int) -> int:
-    """How many blocks some children make."""
+    """Number of blocks of the children `first` to `last`."""
     return (last - first + BLOCK - 1) // BLOCK
 
 
 def total_work(partition: LabelPartition, labels: sparse.csr_matrix, row_starts: Ints) -> int:
-    """The values that one sweep of every classifier reads."""
+    """Number of values that one sweep of every classifier reads."""
     total = 0
     for level, reach in enumerate(rows_by_level(partition, labels)):
         if level + 1 < len(partition.levels):
@@ -108,6 +108,6 @@ def total_work(partition: LabelPartition, labels: sparse.csr_matrix, row_starts:
 
 
 def child_offsets(partition: LabelPartition, level: int) -> Ints:
-    """(P + 1,) where the children of each node of a level begin in the next."""
+    """(P + 1,) offsets of the children of each node of a level in the next level."""
     above, below = partition.levels[level : level + 2]
     return np.searchsorted(below, above).astype(np.int64)

@@ -1,64 +1,50 @@
-"""What a fitted label tree is: the order of its leaves, and layers of sparse weights.
+"""Fitted label tree: the leaf order of its labels, and layers of sparse weights.
 
-A tree divides labels into parts, and parts into parts. Its labels are put in leaf order, so that
-each node is a run of places in that order, and a level is the list of the borders between runs:
+A tree divides labels into groups, recursively. Its labels are put in leaf order, so that each node
+is a range of positions in that order, and a level is the list of the borders between ranges:
 
     level 0        [0, L]              the root: all labels
     level 1        [0, 9, 17, .., L]   its children
     last level     [0, 1, 2, .., L]    every label by itself
 
-Between a level and the next lies a layer: for each node above (a parent), one linear score per
-child. A row comes down from parent to child, so what is wanted together is what one parent holds:
-weights are grouped by parent into chunks, and in a chunk by feature, so that a row with few
-features touches few entries:
+Between a level and the next is a layer: for each node above (a parent), one linear score per child.
+A row descends from parent to child, so weights are grouped by parent into chunks, and in a chunk by
+feature, so that a row with few features touches few entries:
 
-    chunk of p    rows     feature[chunks[p] : chunks[p + 1]]         rising
+    chunk of p    rows     feature[chunks[p] : chunks[p + 1]]         increasing
     row r         entries  child, weight[entries[r] : entries[r + 1]]
 
-A node that already holds a single label passes it down as one child without entries whose bias is
-infinite: that child is certain.
-
-How rows find their entries, and entries their children, is kept in `packing`, in few bytes. What
-is fitted does not change: the arrays of a layer and of a tree can only be read.
-
-Which entries a row of a chunk has, and of which children, in few bytes.
+A node with a single label passes it down as one child without entries whose bias is infinite: that
+child is certain. The arrays of a layer and of a tree are read-only. They are packed as follows:
 
     entries    before row r: begins[r // 32] + beyond[r], 8 bytes for 32 rows and 2 for each
-    children   a list, a number for each entry; or bits, one for each child of the parent:
+    children   a list, one number per entry; or bitmaps, one bit for each child of the parent:
 
                    chunk of p    (rows of its chunk, bytes_p) from marks[p]
                    bytes_p       (children of p + 7) // 8
 
-               whichever is smaller: bits where a row has weights for many children, or there are
-               few children
+               whichever is smaller: bitmaps where a row has weights for many children, or there
+               are few children
     feature    2 bytes where that is enough
 
-Nothing needs to be unpacked before it is used: a file can be left where it is. Arrays are gone
-through some millions of numbers at a time, since they may be larger than the memory.
+Nothing is unpacked before use: a model can stay in its file. Arrays may be larger than memory, so
+they are processed a few million numbers at a time.
 
-Whether the arrays of a label tree go together, so that no loop can read beyond their ends.
+The kernels of the search check nothing. The functions `invalid_*` therefore verify, for arrays read
+from a file, that every index (children, rows of chunks, features, entries, labels) is in range;
+they return the reason why the arrays are invalid, or None.
 
-Loops of the search check nothing. Whatever a file says, what they will use as a place is held here
-to what there is: children, rows of chunks, features, entries and labels. Arrays are looked at some
-millions of numbers at a time, since they may lie in a file that is larger than the memory.
-
-The shape of fitted label trees, counted from their layers.
-
-Between a level and the next, a node above tells its children apart. Of such a step it is counted
-how many nodes do so, how many children they have, the weights and the bytes. A node that holds one
-label passes it down unasked (its child's bias is infinite), and is not counted. With
-finite(c) = 1 where child c is asked about, and 0 where it is passed down:
+`forest_statistics` counts nodes, children, weights and bytes per level. A node that passes down a
+single label is not counted. With finite(c) = 1 where child c has a classifier, and 0 where it is
+passed down:
 
     depth of a label       sum of finite over its path
     size of a node         labels below it: the borders of its level, from the last level up
-    labels of a last node  its children that are asked about and of size 1
+    labels of a leaf node  its children that have a classifier and size 1
 
-A row follows at most `beam` nodes of a level, so that it meets about as many classifiers as
+A row follows at most `beam` nodes of a level, so the number of classifiers evaluated is about
 
-    sum over steps of min(beam, nodes) * mean children of a node
-
-Entries are not unpacked, and features are looked at some millions at a time: a model of a million
-labels can stay in its file.
+    sum over levels of min(beam, nodes) * mean children of a node
 """
 
 from __future__ import annotations
@@ -80,12 +66,12 @@ _ONES = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1).sum(axis=
 
 
 def narrow_features(feature: Ints) -> Ints:
-    """As uint16 where that holds all."""
+    """Convert to uint16 if all numbers fit, else to int32."""
     return feature.astype(np.uint16 if int(feature.max(initial=0)) < 1 << 16 else np.int32)
 
 
 def pack_entries(entries: Ints) -> tuple[Ints, Ints]:
-    """`begins` and `beyond` of entries (R + 1,)."""
+    """Return `begins` and `beyond` of entries (R + 1,)."""
     begins = np.array(entries[::ROWS], np.int64)
     after = np.append(begins[1:], entries[-1])
     most = int((after - begins).max())
@@ -99,24 +85,24 @@ def pack_entries(entries: Ints) -> tuple[Ints, Ints]:
 
 
 def unpack_entries(begins: Ints, beyond: Ints, first: int, last: int) -> Ints:
-    """Where the entries of rows `first` to `last`, not included, begin."""
+    """Return the offsets of the entries of rows `first` to `last`, exclusive."""
     before = begins[np.arange(first, min(last, len(beyond))) // ROWS]
     return np.asarray(before + beyond[first:last].astype(np.int64))
 
 
 def bitmap_bytes(children: Ints) -> Ints:
-    """(P,) bytes of the bits of each parent's children."""
+    """(P,) bytes of the bitmap of each parent's children."""
     return np.asarray((np.diff(children) + 7) >> 3)
 
 
 def bitmap_offsets(children: Ints, chunks: Ints) -> Ints:
-    """(P + 1,) where the bits of each chunk begin."""
+    """(P + 1,) offsets of the bitmaps of each chunk."""
     sizes = np.diff(chunks) * bitmap_bytes(children)
     return np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes, dtype=np.int64)])
 
 
 def pack_children(children: Ints, chunks: Ints, entries: Ints, child: Ints) -> tuple[Ints, Ints]:
-    """`marks` and `places`."""
+    """Return `marks` and `places`."""
     marks = bitmap_offsets(children, chunks)
     if marks[-1] >= child.nbytes:
         return np.empty(0, np.int64), child
@@ -133,7 +119,7 @@ def pack_children(children: Ints, chunks: Ints, entries: Ints, child: Ints) -> t
 
 
 def unpack_children(children: Ints, chunks: Ints, places: Ints) -> Ints:
-    """(E,) the children that bits stand for."""
+    """(E,) children encoded in bitmaps."""
     marks, found = bitmap_offsets(children, chunks), [np.empty(0, np.int64)]
     for low, high in _parents(chunks):
         part = places[int(marks[low]) : int(marks[high])]
@@ -146,7 +132,7 @@ def unpack_children(children: Ints, chunks: Ints, places: Ints) -> Ints:
 def invalid_bitmap(
     children: Ints, chunks: Ints, entries: tuple[Ints, Ints], places: Ints
 ) -> str | None:
-    """What is wrong with bits: those of a row are as many as its entries, and of children."""
+    """Return why bitmaps are invalid, or None: one bit per entry, each of an existing child."""
     marks = bitmap_offsets(children, chunks)
     for low, high in _parents(chunks):
         first = _first_bits(children, chunks, marks, low, high) - 8 * marks[low]
@@ -163,7 +149,7 @@ def invalid_bitmap(
 
 
 def _first_bits(children: Ints, chunks: Ints, marks: Ints, low: int, high: int) -> Ints:
-    """The first bit of every row of the chunks of some parents."""
+    """Index of the first bit of every row of the chunks of some parents."""
     rows = np.diff(chunks[low : high + 1])
     within = np.arange(int(chunks[low]), int(chunks[high])) - np.repeat(chunks[low:high], rows)
     each = np.repeat(bitmap_bytes(children[low : high + 1]), rows)
@@ -171,7 +157,7 @@ def _first_bits(children: Ints, chunks: Ints, marks: Ints, low: int, high: int) 
 
 
 def _parents(chunks: Ints) -> Iterator[tuple[int, int]]:
-    """Runs of parents whose chunks have some hundred thousand rows together, each with some."""
+    """Yield ranges of parents whose chunks have about a hundred thousand rows together."""
     low = 0
     while low < len(chunks) - 1:
         high = int(np.searchsorted(chunks, chunks[low] + (_PACKED_AT_ONCE >> 3), side="right"))
@@ -196,7 +182,7 @@ _KINDS = {
 
 
 def invalid_layer(of: Mapping[str, Any]) -> str | None:
-    """What is wrong with the fields of a layer."""
+    """Return why the fields of a layer are invalid, or None."""
     for name, kinds in _KINDS.items():
         values = of[name]
         if not isinstance(values, np.ndarray) or values.ndim != 1 or str(values.dtype) not in kinds:
@@ -208,10 +194,10 @@ def invalid_layer(of: Mapping[str, Any]) -> str | None:
             return f"{name} must rise from 0 to {last}"
     if len(of["children"]) < 2 or len(of["children"]) != len(of["chunks"]):
         return "children and chunks must be of the same parents, one or more"
-    return _entries_fault(of) or _places_fault(of) or _numbers_fault(of)
+    return _invalid_entries(of) or _invalid_places(of) or _invalid_numbers(of)
 
 
-def _entries_fault(of: Mapping[str, Any]) -> str | None:
+def _invalid_entries(of: Mapping[str, Any]) -> str | None:
     begins, beyond, R, E = of["begins"], of["beyond"], len(of["feature"]), len(of["weight"])
     if len(beyond) != R + 1 or len(begins) != R // ROWS + 1:
         return "feature, begins and beyond must be of the same rows"
@@ -224,7 +210,7 @@ def _entries_fault(of: Mapping[str, Any]) -> str | None:
     return None
 
 
-def _places_fault(of: Mapping[str, Any]) -> str | None:
+def _invalid_places(of: Mapping[str, Any]) -> str | None:
     chunks, feature = of["chunks"], of["feature"]
     if len(feature) and not holds_throughout(feature, lambda part: part >= 0):
         return "a feature is negative"
@@ -232,10 +218,10 @@ def _places_fault(of: Mapping[str, Any]) -> str | None:
         falls = np.flatnonzero(part[1:] <= part[:-1]) + first + 1
         if len(_not_in(falls, chunks)):
             return "the features of a chunk must rise"
-    return _bits_fault(of) if len(of["marks"]) else _list_fault(of)
+    return _invalid_bits(of) if len(of["marks"]) else _invalid_list(of)
 
 
-def _bits_fault(of: Mapping[str, Any]) -> str | None:
+def _invalid_bits(of: Mapping[str, Any]) -> str | None:
     children, chunks, marks, places = (of[n] for n in ("children", "chunks", "marks", "places"))
     if not np.array_equal(marks, bitmap_offsets(children, chunks)):
         return "marks are not where the bits of chunks begin"
@@ -246,7 +232,7 @@ def _bits_fault(of: Mapping[str, Any]) -> str | None:
     return invalid_bitmap(children, chunks, (of["begins"], of["beyond"]), places)
 
 
-def _list_fault(of: Mapping[str, Any]) -> str | None:
+def _invalid_list(of: Mapping[str, Any]) -> str | None:
     children, chunks, places = of["children"], of["chunks"], of["places"]
     if len(places) != len(of["weight"]):
         return "places and weight must be of the same entries"
@@ -261,7 +247,7 @@ def _list_fault(of: Mapping[str, Any]) -> str | None:
     return None
 
 
-def _numbers_fault(of: Mapping[str, Any]) -> str | None:
+def _invalid_numbers(of: Mapping[str, Any]) -> str | None:
     if not holds_throughout(of["weight"], np.isfinite):
         return "a weight is no finite number"
     bias = of["bias"]
@@ -271,7 +257,7 @@ def _numbers_fault(of: Mapping[str, Any]) -> str | None:
 
 
 def invalid_tree(of: Mapping[str, Any]) -> str | None:
-    """What is wrong with the fields of one tree, whose layers are sound by themselves."""
+    """Return why the fields of a tree with valid layers are invalid, or None."""
     label_of, layers = of["label_of"], of["layers"]
     if not layers or any(type(layer).__name__ != "Layer" for layer in layers):
         return "it must have layers"
@@ -292,7 +278,7 @@ def invalid_tree(of: Mapping[str, Any]) -> str | None:
 
 
 def invalid_forest(of: Mapping[str, Any]) -> str | None:
-    """What is wrong with the fields of a forest, whose trees are sound by themselves."""
+    """Return why the fields of a forest with valid trees are invalid, or None."""
     trees, d = of["trees"], of["n_features"]
     if not trees or any(type(tree).__name__ != "Tree" for tree in trees):
         return "it must have trees"
@@ -311,7 +297,7 @@ def invalid_forest(of: Mapping[str, Any]) -> str | None:
 
 
 def invalid_model(of: Mapping[str, Any]) -> str | None:
-    """What is wrong with the fitted attributes of a `LabelTree`."""
+    """Return why the fitted attributes of a `LabelTree` are invalid, or None."""
     wanted = {"forest_", "classes_", "kind_", "n_features_in_"}
     absent = wanted - set(of)
     if absent == wanted:
@@ -333,11 +319,11 @@ def invalid_model(of: Mapping[str, Any]) -> str | None:
         return f"it has no means and standard deviations of its {d} features"
     if type(of.get("unit_rows_", False)) is not bool:
         return "unit_rows_ must be true or false"
-    return _counts_fault(of, len(labels))
+    return _invalid_counts(of, len(labels))
 
 
-def _counts_fault(of: Mapping[str, Any], L: int) -> str | None:
-    """What is wrong with the rows of each label, which files of old do not have."""
+def _invalid_counts(of: Mapping[str, Any], L: int) -> str | None:
+    """Check the label counts, which older files do not have."""
     if "label_rows_" not in of and "n_rows_" not in of:
         return None
     counts, rows = of.get("label_rows_"), of.get("n_rows_")
@@ -430,8 +416,8 @@ class Layer:
         return unpack_children(self.children, self.chunks, self.places)
 
     def __post_init__(self) -> None:
-        """Arrays that can only be read."""
-        _seal(self)
+        """Make the arrays read-only."""
+        _make_read_only(self)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -447,9 +433,9 @@ class Tree:
         return invalid_tree(parts)
 
     def __post_init__(self) -> None:
-        """Arrays that can only be read."""
+        """Make the arrays read-only."""
         object.__setattr__(self, "label_of", np.asarray(self.label_of).astype(np.int32, copy=False))
-        _seal(self)
+        _make_read_only(self)
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
@@ -466,7 +452,7 @@ class Forest:
         return invalid_forest(parts)
 
 
-def _seal(held: Layer | Tree) -> None:
+def _make_read_only(held: Layer | Tree) -> None:
     for field in fields(held):
         value = getattr(held, field.name)
         if isinstance(value, np.ndarray):
@@ -476,7 +462,7 @@ def _seal(held: Layer | Tree) -> None:
 
 
 class CountRange(NamedTuple):
-    """Of some counts, the least, the middle one and the largest; and how many there are."""
+    """Minimum, median and maximum of some counts, and how many there are."""
 
     least: int
     median: float
@@ -486,37 +472,37 @@ class CountRange(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LevelStatistics:
-    """One step down, from nodes to their children."""
+    """Statistics of one level: nodes and the classifiers of their children."""
 
-    nodes: int  # that tell children apart
-    children: CountRange  # of such a node
-    classifiers: int  # children that are asked about
+    nodes: int  # with classifiers
+    children: CountRange  # per node
+    classifiers: int  # children with a classifier
     weights: int
-    features: int  # that have a weight
+    features: int  # with a weight
     bytes: int
 
 
 @dataclass(frozen=True, slots=True)
 class TreeStatistics:
-    """One tree."""
+    """Statistics of one tree."""
 
     levels: tuple[LevelStatistics, ...]
-    depth: CountRange  # of labels: classifiers from the root to each
-    leaf: CountRange  # labels of a node that tells labels apart
+    depth: CountRange  # classifiers from the root to each label
+    leaf: CountRange  # labels per leaf node
     bytes: int
 
     @property
     def weights(self) -> int:
-        """Of all levels."""
+        """Total over all levels."""
         return sum(level.weights for level in self.levels)
 
     @property
     def classifiers(self) -> int:
-        """Of all levels."""
+        """Total over all levels."""
         return sum(level.classifiers for level in self.levels)
 
     def met(self, beam: int) -> float:
-        """Classifiers that a row meets, about, as it follows `beam` nodes of a level."""
+        """Approximate number of classifiers evaluated for a row with this beam."""
         return sum(
             min(beam, level.nodes) * level.classifiers / max(level.nodes, 1)
             for level in self.levels
@@ -524,12 +510,12 @@ class TreeStatistics:
 
     @property
     def shape(self) -> tuple[Any, ...]:
-        """What trees that are alike have in common."""
+        """Statistics that trees of equal shape share."""
         return *((level.nodes, level.children) for level in self.levels), self.depth, self.leaf
 
 
 def forest_statistics(forest: Forest) -> tuple[TreeStatistics, ...]:
-    """Of each tree.
+    """Return the statistics of each tree.
 
     Examples
     --------
@@ -542,7 +528,7 @@ def forest_statistics(forest: Forest) -> tuple[TreeStatistics, ...]:
 
 
 def tree_statistics(tree: Tree, *, features: int) -> TreeStatistics:
-    """Of one tree over rows of so many features."""
+    """Return the statistics of one tree over rows with this number of features."""
     depth, groups = np.zeros(1, np.int64), []
     for layer, size in zip(tree.layers, _sizes(tree), strict=True):
         asked = np.isfinite(layer.bias)
@@ -555,7 +541,7 @@ def tree_statistics(tree: Tree, *, features: int) -> TreeStatistics:
 
 
 def count_range(counts: npt.NDArray[Any]) -> CountRange:
-    """Of counts, of which there may be none.
+    """Return the range of some counts, which may be empty.
 
     >>> count_range(np.array([3, 1, 2, 9]))
     CountRange(least=1, median=2.5, most=9, of=4)
@@ -579,7 +565,7 @@ def _level(layer: Layer, features: int) -> LevelStatistics:
 
 
 def _sizes(tree: Tree) -> list[Ints]:
-    """Labels below the children of each layer, the first layer first."""
+    """Number of labels below the children of each layer, from the root down."""
     borders = np.arange(len(tree.label_of) + 1)
     found = []
     for layer in reversed(tree.layers):
@@ -589,7 +575,7 @@ def _sizes(tree: Tree) -> list[Ints]:
 
 
 def _per_parent(children: Ints, flags: npt.NDArray[np.bool_]) -> Ints:
-    """(P,) how many children of each parent are flagged."""
+    """(P,) number of flagged children of each parent."""
     before = np.concatenate([[0], np.cumsum(flags)])
     return np.asarray(np.diff(before[children]))
 

@@ -86,9 +86,9 @@ def test_levels_of_uneven_depth_end_with_every_label_by_itself():
         ({"fruit": ["apple", "pear"], "nut": ["hazel"]}, ["1 label", "'cashew'"]),
         (
             {"fruit": ["apple", "pear"], "nut": ["hazel", "cashew", "oak"]},
-            ["no label", "'oak'", "at tree['nut'][2]"],
+            ["are not labels", "'oak'", "at tree['nut'][2]"],
         ),
-        ([*PAIRS, ("oak", "nut")], ["no label", "'oak'", "below 'nut'"]),
+        ([*PAIRS, ("oak", "nut")], ["are not labels", "'oak'", "below 'nut'"]),
         (
             {"fruit": ["apple", "pear"], "nut": ["hazel", "cashew"], "tree": []},
             ["node tree['tree'] ", "is empty", "Leave it out"],

@@ -68,7 +68,7 @@ class LabelRanker(Protocol):
         ...
 
 
-def read_labelled_rows(source: Any, *, first: First = "auto") -> LabelledRows:
+def read_labelled_rows(source: Any, *, first: FirstFeature = "auto") -> LabelledRows:
     """Return all rows of a file of sparse rows, with their label sets."""
     path = single_file(source)
     rows = read_xmc(path) if is_xmc(path) else read_svmlight_sets(path, first=first)
@@ -84,7 +84,7 @@ def is_xmc(path: Any) -> bool:
 
 def xmc_header(path: Any) -> tuple[int, ...] | None:
     """Return rows, features and labels from the header of XMC text; None for other files."""
-    for piece in pieces_of(path):
+    for piece in line_blocks(path):
         words = piece.split(b"\n", 1)[0].split()
         is_header = len(words) == 3 and all(word.isdigit() for word in words)
         return tuple(int(word) for word in words) if is_header else None
@@ -120,7 +120,7 @@ def write_predictions(
     rows, counts = 0, Counter[str]()
     names = label_columns(k)
     texts = np.array([str(label) for label in model.classes_.tolist()] + [""], dtype=object)
-    with replacing(out) as file:
+    with atomic_write(out) as file:
         writer: Any
         if Path(out).suffix in _ARROW:
             parquet = Path(out).suffix == ".parquet"
@@ -169,8 +169,8 @@ def _blocks(model: LabelRanker, path: Any) -> Iterator[tuple[LabelledRows, int]]
         yield block, head[0]
 
 
-def _first_feature(model: LabelRanker) -> First:
-    first: First = getattr(model, "first_feature_", "auto")
+def _first_feature(model: LabelRanker) -> FirstFeature:
+    first: FirstFeature = getattr(model, "first_feature_", "auto")
     if first not in ("auto", 0, 1):
         raise OptionError.of("first_feature_", first, "0 or 1")
     return first

@@ -112,8 +112,8 @@ def as_csr_rows(
         finite = finite and bool(np.isfinite(values[: rows.indptr[-1]]).all())
     if not finite:
         _raise_for_cell(rows, names)
-    places, starts = native(rows.indices), native(rows.indptr)
-    return CsrArrays(native(values), places[: len(values)], starts, rows.shape)
+    places, starts = native_numbers(rows.indices), native_numbers(rows.indptr)
+    return CsrArrays(native_numbers(values), places[: len(values)], starts, rows.shape)
 
 
 def check_magnitudes(rows: sparse.csr_matrix, *, names: tuple[str, ...] | None) -> None:
@@ -184,7 +184,7 @@ def _check_structure(rows: Any) -> bool:
 
     n, width = rows.shape
     values = rows.data if rows.data.dtype in _REAL else np.empty(0, np.float32)
-    starts, places, values = (native(held) for held in (rows.indptr, rows.indices, values))
+    starts, places, values = (native_numbers(held) for held in (rows.indptr, rows.indices, values))
     fault = kernels.check_csr(starts, places, values, len(rows.data), n, width)
     if fault == kernels.BAD_POINTERS:
         raise LabelTreeError.invalid_sparse_rows("its row pointers do not rise from 0")

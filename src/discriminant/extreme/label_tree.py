@@ -667,7 +667,7 @@ class LabelTree(ClassifierMixin, LabelTreePredictor):
             raise MomentsMismatchError.needs_detail("LabelTree", "pooled", moments.detail)
         with merge_warnings():
             tree, centre = tree_from_moments(moments)
-        named = moments.features != numbered(len(moments.features))
+        named = moments.features != numbered_names(len(moments.features))
         scale = np.array([centre, np.ones_like(centre)])
         self._set_state((tree,), len(moments.features), moments.features if named else None, scale)
         self.classes_, self.kind_ = moments.labels, "one"
@@ -808,7 +808,7 @@ class LabelTree(ClassifierMixin, LabelTreePredictor):
         self, X: Any, y: Any
     ) -> tuple[sparse.csr_matrix, tuple[str, ...] | None, LabelSets, Floats | None]:
         """Validate rows and labels and convert the rows to CSR."""
-        features, names = open_features(X)
+        features, names = as_features(X)
         N, d = features.shape
         if not N:
             raise ShapeError.no_rows(N)

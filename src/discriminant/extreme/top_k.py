@@ -97,7 +97,7 @@ def _from_names(names: Any, ends: Any, known: Labels) -> Any:
     if len(code_of) < len(known):
         raise LabelError.duplicate_classes(known.tolist())
     labels, codes = encode_labels(names) if len(names) else (known[:0], np.zeros(0, np.intp))
-    check_kinds(labels, known)
+    check_same_kind(labels, known)
     unknown = [label for label in labels.tolist() if label not in code_of]
     if unknown:
         raise RankedLabelsError.unknown(unknown, len(known))

@@ -291,7 +291,7 @@ class DiskStore:
             temporary.mkdir()
             kinds = self._write(temporary, children, tasks)
             temporary.rename(place)
-            force_folder(self.folder)  # before the parts go
+            sync_folder(self.folder)  # before the parts go
             self._close_file()
             os.unlink(self.folder / f"level-{level}.parts")
             return _map_layer(place, kinds)

@@ -99,8 +99,8 @@ def test_an_option_that_cannot_be_is_named(options, said):
     [
         ([("a", "p"), ("b", "p"), ("c", "q"), ("d", "q"), ("p", "q"), ("q", "p")], "cycle.*'p'"),
         ([["a", "b"], ["c"]], "1 label.* not in the hierarchy: 'd'"),
-        ([["a", "b", "c"], ["c", "d"]], "Label 'c' comes 2 times"),
-        ([["a", "b"], ["c", "d", "e"]], "no label: 'e'"),
+        ([["a", "b", "c"], ["c", "d"]], "Label 'c' occurs 2 times"),
+        ([["a", "b"], ["c", "d", "e"]], "are not labels: 'e'"),
         (7, "from a int"),
     ],
     ids=["cycle", "orphan", "duplicate", "unknown", "no hierarchy"],

@@ -225,7 +225,7 @@ class FusionError(InputError):
     )
 
     of_columns = template("name, columns, width")(
-        "X has {width:n feature}, but columns={columns!r} of '{name}' are not among them, or are "
+        "X has {width} feature(s), but columns={columns!r} of '{name}' are not among them, or are "
         "empty. Pass names or positions of one or more columns."
     )
 

@@ -359,7 +359,8 @@ class _SQLWriter:
         if step.op in _SIGNS:
             return f"({given[0]} {_SIGNS[step.op]} {given[1]})"
         if step.op in ("larger", "smaller"):
-            return f"{getattr(self.db, step.op)}({given[0]}, {given[1]})"
+            function = self.db.greatest if step.op == "larger" else self.db.least
+            return f"{function}({given[0]}, {given[1]})"
         if step.op in _FUNCTIONS:
             return f"{_FUNCTIONS[step.op]}({given[0]})"
         assert step.op == "greater"

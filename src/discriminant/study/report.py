@@ -142,7 +142,7 @@ def versions() -> str:
 def explanation(found: Facts) -> str:
     """Of the report as Markdown, what tells the classes apart and what is odd."""
     parts = to_markdown(found).split("\n## ")
-    wanted = ("The data in discriminant space", "What matters")
+    wanted = ("Discriminant space", "What matters")
     return "\n".join(f"## {part.strip()}\n" for part in parts if part.startswith(wanted))
 
 

@@ -296,7 +296,7 @@ def test_rows_that_vary_less_than_was_removed_are_refused_though_they_be_whole(k
 @able("remove")
 def test_removing_more_rows_than_there_are_is_refused(kind):
     rows = replace(random_rows(1, n=5, classes=1))
-    with pytest.raises(MomentsMismatchError, match=r"remove .*5 row.*'ash'.* 4 "):
+    with pytest.raises(MomentsMismatchError, match=r"remove .*5 row.*'ash'.* 4\b"):
         kind.read(rows.take(slice(4))) - kind.read(rows)
 
 

@@ -267,6 +267,6 @@ OPENED = [
     *((n, what, partial(opening, csv(), given), fault, words) for n, what, given, fault, words in OPTIONS),
     (0, "marginal where a model cannot do without a feature", _marginal, OptionError, r"only LDA, QDA, RDA and NearestMean"),
     (1, "every row dropped", partial(opening, GAPS, {"missing": "drop"}), MissingCellError, r"All 40 rows have a missing cell in one of 'a', 'b'"),
-    *((50, f"no {name}", partial(opening, LATIN, {"encoding": name}), FileError, rf"line 10: byte \d+ .* is no {name.upper()}.*encoding=") for name in ("utf-8", "ascii")),
+    *((50, f"no {name}", partial(opening, LATIN, {"encoding": name}), FileError, rf"line 10: byte \d+ .* is not valid {name.upper()}.*encoding=") for name in ("utf-8", "ascii")),
     *((n, what, partial(predicting, given), fault, words) for n, what, given, fault, words in LATER),
 ]  # fmt: skip

@@ -39,7 +39,7 @@ class TextEncoding:
 
     name: str = "utf-8"
     bom_length: int = 0  # bytes of the byte order mark, or of several
-    bad_byte: tuple[int, int] | None = None  # byte and line that are no UTF-8, where it is a guess
+    bad_byte: tuple[int, int] | None = None  # byte and line that are not valid UTF-8, if guessed
     by_user: bool = False  # named by the user, so that nothing is guessed
 
     @property
@@ -49,7 +49,7 @@ class TextEncoding:
         if self.bad_byte is None:
             return f"{self.name.upper()}{marked}"
         byte, line = self.bad_byte
-        return f"{self.name} by guess, since byte {byte} (line {line}) is no UTF-8"
+        return f"{self.name} by guess, since byte {byte} (line {line}) is not valid UTF-8"
 
 
 class EncodingMismatch(Exception):  # noqa: N818 -- not a fault: the reader starts again

@@ -90,7 +90,7 @@ def test_the_warning_names_the_classes_it_pulls_apart_and_no_others():
     X, y = made("dummy", 4, 0)  # rows of class 1 alone have the column
     _, told = fitted(X, np.array(["ash", "beech", "cedar", "date"])[y])
     pairs = "'ash' and 'beech', 'beech' and 'cedar', 'beech' and 'date'"
-    assert told[0].startswith(f"Class(es) {pairs} are quasi-separated")
+    assert told[0].startswith(f"Class(es) {pairs} are quasi-completely separated")
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="peak memory is read from /proc")

@@ -265,7 +265,7 @@ def test_moments_that_are_added_twice_are_told(place, tmp_path):
     run(*args, "a.moments", cwd=tmp_path)
     run(*args, "b.moments", cwd=tmp_path)
     twice = run("merge", "a.moments", "b.moments", "--out", "ab.moments", cwd=tmp_path)
-    assert "a.moments and b.moments are the same: these rows count twice" in twice.stderr
+    assert "a.moments and b.moments are the same, so these rows count twice" in twice.stderr
     assert dd.load(tmp_path / "ab.moments").rows.tolist() == [100, 100, 100]
     more = run("merge", "ab.moments", "a.moments", "--out", "more", cwd=tmp_path)
     assert "Warning" not in more.stderr
@@ -312,7 +312,7 @@ BAD = {
     ),
     "UTF-16 without its mark": (
         ["compare", "iris.csv", "--target", "species", "--encoding", "utf-16"],
-        "line 1: byte 0 (counted from 0) is no UTF-16",
+        "line 1: byte 0 (counted from 0) is not valid UTF-16",
     ),
     "a decimal sign that is none": (
         ["compare", "iris.csv", "--target", "species", "--decimal", "x"],

@@ -323,7 +323,7 @@ def test_sums_without_a_name_are_not_kept_and_that_is_said(tmp_path):
     kept = sorted((tmp_path / "kept").iterdir())
     model = dd.LDA().fit(frame[list("abcd")], frame["y"])
     model.lock_ = threading.Lock()
-    with pytest.warns(CheckpointWarning, match="a lock has a part"):
+    with pytest.warns(CheckpointWarning, match="Sums that involve a lock are not stored"):
         found = dd.evaluate(model, rows).error
     assert found == pytest.approx(np.mean(model.predict(frame[list("abcd")]) != frame["y"]))
     assert sorted((tmp_path / "kept").iterdir()) == kept
@@ -332,14 +332,14 @@ def test_sums_without_a_name_are_not_kept_and_that_is_said(tmp_path):
 def test_a_full_disk_does_not_end_the_run(tmp_path, monkeypatch):
     path = lay_rows(tmp_path)
     wanted = dd.rows(path, target="y").moments
-    real = checkpoint.write_whole
+    real = checkpoint.atomic_write_bytes
 
     def full(place, content):
         if str(place).endswith((".begun", ".sum")):
             raise WriteError.no_room(place, len(content), 0, OSError(errno.ENOSPC, "full"))
         real(place, content)
 
-    monkeypatch.setattr(checkpoint, "write_whole", full)
+    monkeypatch.setattr(checkpoint, "atomic_write_bytes", full)
     with pytest.warns(CheckpointWarning, match="cannot be written") as told:
         found = dd.rows(path, target="y", checkpoint=tmp_path / "kept").moments
     assert np.array_equal(found.scatter, wanted.scatter) and len(told) == 1

@@ -90,7 +90,7 @@ def test_no_row_but_the_sample_comes_to_the_client(cluster, monkeypatch):
 
     monkeypatch.setattr(dask, "compute", watched)
     rows(ddf.from_pandas(frame, npartitions=4), target="y")
-    assert seen == ["tuple"] * 4 + ["Partial"]  # a length and a table, four times
+    assert seen == ["tuple"] * 4 + ["PartialSum"]  # a length and a table, four times
 
 
 def test_arrays_cut_at_other_rows_and_columns_are_brought_together():

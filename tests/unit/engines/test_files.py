@@ -136,28 +136,28 @@ def test_a_file_of_another_schema_is_refused_by_name_column_and_types(tmp_path):
     frame_of(11).to_parquet(tmp_path / "1.parquet", index=False)
     other = frame_of(12).assign(b=lambda f: f.b.round().astype(int))
     other.to_parquet(tmp_path / "2.parquet", index=False)
-    with pytest.raises(PartSchemaError, match=r"2\.parquet: column 'b' is int64, and double in"):
+    with pytest.raises(PartSchemaError, match=r"2\.parquet: column 'b' is int64, but double in"):
         dd.rows(tmp_path, target="y")
 
 
 def test_a_file_that_lacks_a_column_is_refused_by_name(tmp_path):
     frame_of(11).to_parquet(tmp_path / "1.parquet", index=False)
     frame_of(12).drop(columns="b").to_parquet(tmp_path / "2.parquet", index=False)
-    with pytest.raises(PartSchemaError, match=r"2\.parquet lacks 'b', beside .*1\.parquet"):
+    with pytest.raises(PartSchemaError, match=r"2\.parquet lacks 'b', unlike .*1\.parquet"):
         dd.rows(tmp_path, target="y")
 
 
 def test_a_csv_of_texts_among_csv_of_numbers_is_refused(tmp_path):
     frame_of(11).to_csv(tmp_path / "1.csv", index=False)
     frame_of(12).assign(b="red").to_csv(tmp_path / "2.csv", index=False)
-    with pytest.raises(PartSchemaError, match=r"2\.csv: column 'b' is text, and number in"):
+    with pytest.raises(PartSchemaError, match=r"2\.csv: column 'b' is text, but number in"):
         dd.rows(tmp_path, target="y")
 
 
 def test_files_of_two_formats_are_refused(tmp_path):
     frame_of(11).to_csv(tmp_path / "1.csv", index=False)
     frame_of(12).to_parquet(tmp_path / "2.parquet", index=False)
-    with pytest.raises(PartSchemaError, match=r"2\.parquet is parquet, and .*1\.csv is csv"):
+    with pytest.raises(PartSchemaError, match=r"2\.parquet is parquet, but .*1\.csv is csv"):
         dd.rows(tmp_path, target="y")
 
 

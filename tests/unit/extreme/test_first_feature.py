@@ -111,7 +111,7 @@ def test_a_file_that_begins_with_another_number_than_the_model_is_refused(place,
     model = fitted(place, "train1.svm")
     said = ["predict", model, place / "train0.svm", "--out", place / "no.csv", "--quiet"]
     assert run([str(word) for word in said]) != 0
-    assert "feature 0, where there are 12 features, 1 to 12" in capsys.readouterr().err
+    assert "feature 0, but there are 12 features, 1 to 12" in capsys.readouterr().err
 
 
 def test_of_xmc_text_there_is_nothing_to_say(place, capsys):

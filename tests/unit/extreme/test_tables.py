@@ -143,7 +143,7 @@ def test_weights_are_refused_by_name(goods, tmp_path, capsys):
     weighed.to_csv(tmp_path / "w.csv", index=False)
     fit = ["fit", str(tmp_path / "w.csv"), *FIT, str(tmp_path / "m"), "--weight", "w"]
     assert run(fit) != 0
-    assert "LabelTree takes no" in capsys.readouterr().err
+    assert "LabelTree does not support sample_weight" in capsys.readouterr().err
 
 
 def test_a_study_fits_a_classifier_of_ones_own(goods):

@@ -564,9 +564,9 @@ def test_a_file_of_answers_that_fails_in_the_middle_leaves_nothing_behind(out, t
     frame[NAMES].to_csv(tmp_path / "rows.csv", index=False)
     program = f"""
 import discriminant as dd
-from discriminant.table import text_parts
+from discriminant.table.files import splits
 from discriminant.errors import MissingCellError
-text_parts.BATCH = 100
+splits.BATCH = 100
 model = dd.load({str(tmp_path / "model.dd")!r})
 try:
     dd.predict_file(model, {str(tmp_path / "rows.csv")!r}, {str(tmp_path / out)!r})

@@ -104,7 +104,7 @@ def test_more_features_than_rows_give_the_shortest_fit(width, ridge):
 def test_a_constant_column_gets_zero_and_is_named():
     X, y = regression_rows(5)
     X[:, 1] = 0.1
-    with pytest.warns(ConstantColumnWarning, match="'x1' say nothing of the response"):
+    with pytest.warns(ConstantColumnWarning, match="'x1' carry no information about the response"):
         model = LinearRegression().fit(X, y)
     assert model.coef_[1] == 0.0
 
@@ -706,7 +706,7 @@ def test_no_class_is_too_many_for_memberships_of_sparse_rows():
     y = np.arange(3000) % 3
     model = LeastSquares(ridge=1.0).fit(X, y)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Block, "blame", lambda *_, **__: pytest.fail("rows were searched"))
+        patch.setattr(Block, "raise_bad_cell", lambda *_, **__: pytest.fail("rows were searched"))
         shares = model.predict_proba(100.0 * X)
     assert (shares == 0.0).any()
 

@@ -452,7 +452,7 @@ def test_one_row_of_each_class_has_no_spread_drawn_or_not(expected, denominator)
 
 def test_weights_that_sum_to_the_number_of_classes_leave_no_degree_but_rounding():
     weight = np.where(Y == "common", 1 / 150, 1 / 12)
-    with pytest.raises(WeightError, match="sum to 2, not more than the 2 mean"):
+    with pytest.raises(WeightError, match="sum to 2, which is not more than the 2 mean"):
         LDA().fit(X, Y, sample_weight=weight)
 
 
@@ -723,7 +723,7 @@ def test_the_ensemble_from_one_reading_is_the_one_of_refits(base):
 @pytest.mark.parametrize(("rows", "y"), [(X, Y), (X3 + 1e6, Y3)], ids=["two", "three"])
 def test_linear_members_are_one_product(base, rows, y):
     model = EasyEnsemble(base, 6, keep_probabilities=False).fit(rows, y)
-    assert model._one_product() is not None
+    assert model._linear_ensemble() is not None
     wanted = np.mean([member.predict_proba(rows) for member in model.estimators_], axis=0)
     np.testing.assert_allclose(model.predict_proba(rows), wanted, rtol=1e-7, atol=1e-300)
 
@@ -988,12 +988,12 @@ REFUSED = [
     (Resampled(LDA(), "smote", neighbours=0), OptionError, "neighbours=0.*1 or more"),
     (Resampled(LDA(), strategy="majority"), OptionError, "strategy='majority'.*not majority"),
     (Resampled(LDA(), strategy=1.5), OptionError, r"strategy=1.5.*\(0, 1\]"),
-    (Resampled(LDA(), strategy=0.05), ResamplingError, "0.05.*0.07143 already"),
+    (Resampled(LDA(), strategy=0.05), ResamplingError, "0.05.*already 0.07143"),
     (Resampled(LDA(), strategy={"rare": 2}), ResamplingError, "'rare' has 4.*requests 2.*4 or more"),
     (Resampled(LDA(), "under", strategy={"common": 99}), ResamplingError, "'common' has 56.*99.*56 or fewer"),
     (Resampled(LDA(), strategy={"odd": 99}), LabelError, "odd"),
     (Resampled(GaussianNB(), expected=True), OptionError, "expected=True.*GaussianNB needs rows"),
-    (Resampled(GaussianNB(), "smote", nominal=[5], neighbours=1), ResamplingError, r"nominal=\[5\].*2 of X"),
+    (Resampled(GaussianNB(), "smote", nominal=[5], neighbours=1), ResamplingError, r"nominal=\[5\].*2 columns of X"),
     (Reweighted(LDA(), "blanced"), OptionError, "weights='blanced'.*'balanced'"),
     (Reweighted(LDA(), "effective", beta=1.0), OptionError, "beta=1.0.*below 1"),
     (Reweighted(LDA(), {"odd": 2.0}), LabelError, "odd"),

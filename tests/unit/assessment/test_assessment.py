@@ -406,7 +406,7 @@ def test_a_classifier_without_posteriors_is_measured_by_what_it_predicts():
     assert found.accuracy == pytest.approx(model.score(X, y), abs=1e-15)
     assert np.isnan(found.log_loss)
     with pytest.raises(
-        PosteriorError, match=r"calibration is computed from posteriors.*posterior="
+        PosteriorError, match=r"computed from posteriors.*posterior="
     ):
         found.calibration()
 

@@ -165,9 +165,9 @@ def test_along_one_direction_the_border_is_the_threshold_of_fisher(ax):
     tumour = load_breast_cancer()
     model = dd.Fisher().fit(tumour.data, tumour.target)
     dd.plot_projection(model, tumour.data, tumour.target, ax=ax)
-    (line,) = [line for line in ax.lines if line.get_label() == "border"]
+    (line,) = [line for line in ax.lines if line.get_label() == "boundary"]
     assert line.get_xdata()[0] == pytest.approx(model.threshold_)
-    assert legend(ax) == ["0", "1", "border"]
+    assert legend(ax) == ["0", "1", "boundary"]
 
 
 # --- ROC -----------------------------------------------------------------------------------------
@@ -387,7 +387,7 @@ LDA_2 = dd.LDA().fit(SEPALS[TWO], KINDS[TWO])
 CALLS = {
     "one feature": (
         lambda: dd.plot_boundary(LDA_2, SEPALS[:, :1], KINDS),
-        "needs two features, and the rows have 1",
+        "needs two features, but the rows have 1",
     ),
     "unknown feature": (
         lambda: dd.plot_boundary(LDA_2, SEPALS[TWO], KINDS[TWO], features=(0, "width")),

@@ -13,10 +13,10 @@ pytest.importorskip("numba")
 
 ASK = """
 import numpy as np
-from discriminant.extreme.model.kernels_train import fault_of
+from discriminant.extreme.model.kernels_train import check_csr
 starts, places = np.array([0, 1], np.int32), np.array([0], np.int32)
-fault_of(starts, places, np.ones(1, np.float32), 1, 1, 2)
-print(sum(fault_of.stats.cache_hits.values()))
+check_csr(starts, places, np.ones(1, np.float32), 1, 1, 2)
+print(sum(check_csr.stats.cache_hits.values()))
 """
 
 

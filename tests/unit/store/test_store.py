@@ -279,7 +279,7 @@ Impostor.__qualname__, Impostor.__module__ = "LDA", "discriminant.estimators.gau
         (np.longdouble(1.5), r"^prior is an array of float128|longdouble"),
         (np.ma.masked_array([1.0]), r"^prior is a numpy\.ma.*MaskedArray"),
         (np.array([object()], dtype=object), r"^prior\[0\] is a object"),
-        (LogisticRegression(), r"^prior is a sklearn.*LogisticRegression.*not of this package"),
+        (LogisticRegression(), r"^prior is a sklearn.*LogisticRegression.*not listed in discriminant/catalog.py"),
         (endless(), r"^prior\[0\] is a list that holds itself"),
         (Impostor(), r"^prior is a discriminant"),
     ],
@@ -295,7 +295,7 @@ def test_what_a_file_cannot_hold_is_refused_by_its_place(value, said, place):
 def test_a_rule_with_a_coefficient_that_is_no_number_is_not_saved(place):
     fitted = LDA().fit(X, Y)
     fitted.rule_.coef[1, 2] = np.nan
-    with pytest.raises(StateError, match=r"^_fitted is not .* coef has 1 of 12 values"):
+    with pytest.raises(StateError, match=r"^_fitted cannot be saved: coef has 1 of 12 values"):
         fitted.save(place)
 
 

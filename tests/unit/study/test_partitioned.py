@@ -104,7 +104,7 @@ def test_a_database_is_named_by_a_url_with_a_table_or_a_query(how, tmp_path):
 
 def test_what_cannot_be_is_said_before_there_is_work(tmp_path):
     folder = laid(table(), tmp_path / "rows")
-    with pytest.raises(EngineError, match="none of sql, spark, dask, files, memory"):
+    with pytest.raises(EngineError, match="not one of sql, spark, dask, files, memory"):
         dd.study(folder, target="kind", engine="abacus")
     with pytest.raises(OptionError, match="one file"):
         dd.study(folder, target="kind", engine="memory")

@@ -233,7 +233,7 @@ def test_options_of_a_source_are_set_by_its_name():
         ([], FusionError, r"list of \(name, classifier, columns\)"),
         ([("a", LDA())], FusionError, r"list of \(name, classifier, columns\)"),
         ([("a", LDA(), [0]), ("a", LDA(), [1])], FusionError, r"each name once"),
-        ([("a", LDA(), [0, 7])], FusionError, r"4 features, but columns=\[0, 7\] of 'a'"),
+        ([("a", LDA(), [0, 7])], FusionError, r"4 feature\(s\), but columns=\[0, 7\] of 'a'"),
         ([("a", LDA(), ["petal"])], FusionError, r"columns=\['petal'\] of 'a'"),
         ([("a", LDA(), [])], FusionError, r"of 'a' are not among them, or are empty"),
         ([("a", LinearSVC(), [0])], PosteriorError, r"'a' is LinearSVC.*, or in Decision\("),

@@ -279,7 +279,7 @@ Impostor.__qualname__, Impostor.__module__ = "LDA", "discriminant.estimators.gau
         (np.longdouble(1.5), r"^prior is an array of float128|longdouble"),
         (np.ma.masked_array([1.0]), r"^prior is a numpy\.ma.*MaskedArray"),
         (np.array([object()], dtype=object), r"^prior\[0\] is a object"),
-        (LogisticRegression(), r"^prior is a sklearn.*LogisticRegression.*not listed in discriminant/catalog.py"),
+        (LogisticRegression(), r"^prior is a sklearn.*LogisticRegression.*catalog\.py"),
         (endless(), r"^prior\[0\] is a list that holds itself"),
         (Impostor(), r"^prior is a discriminant"),
     ],

@@ -261,8 +261,8 @@ def test_a_report_that_was_stopped_goes_on_from_its_checkpoint(tmp_path, capsys,
     args += ["--facts", str(tmp_path / "facts.json"), "--models", "lda,qda", "--json"]
     slow = (
         "import sys, time\n"
-        "from discriminant.table import file_parts\n"
-        "file_parts.SMALL = 1\n"
+        "from discriminant.table.files import splits\n"
+        "splits.SMALL = 1\n"
         "from discriminant.engines.summation import ReadingTask\n"
         "call = ReadingTask.__call__\n"
         "ReadingTask.__call__ = lambda self, part: (time.sleep(0.3), call(self, part))[1]\n"
@@ -282,8 +282,8 @@ def test_a_report_that_was_stopped_goes_on_from_its_checkpoint(tmp_path, capsys,
     time.sleep(1.0)
     process.send_signal(signal.SIGTERM)
     _, err = process.communicate(timeout=60)
-    assert process.returncode == 143 and "goes on there" in err
-    assert f"--checkpoint {kept}" in err.split("again: ")[1]
+    assert process.returncode == 143 and "to resume" in err
+    assert f"--checkpoint {kept}" in err.split("rerun: ")[1]
     assert any(kept.glob("*.sum"))
     assert run(args) == 0 and not kept.exists()
     found = json.loads(capsys.readouterr().out)["comparison"]["models"]

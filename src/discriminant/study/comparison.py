@@ -135,7 +135,7 @@ def classes_in_every_training_set(rows: npt.NDArray[Any]) -> npt.NDArray[np.bool
 
     Where that holds for less than two classes all are taken: nothing could be measured.
 
-    >>> learned(np.array([[3, 4, 1], [2, 5, 0]])).tolist()
+    >>> classes_in_every_training_set(np.array([[3, 4, 1], [2, 5, 0]])).tolist()
     [True, True, False]
     """
     found = np.asarray((rows > 0).sum(axis=0) > 1)

@@ -564,7 +564,7 @@ class ProgressRate:
 def rate_text(rows: int, of: int | None, rate: float) -> str:
     """Rows, how many a second, and the time that is left.
 
-    >>> paced(2_000_000, 8_000_000, 1_000_000.0)
+    >>> rate_text(2_000_000, 8_000_000, 1_000_000.0)
     '2,000,000 of 8,000,000 rows, 1,000,000 a second, 6.0 s left'
     """
     whole = "" if of is None else f" of {of:,}"

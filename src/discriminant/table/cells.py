@@ -395,7 +395,7 @@ def _mixed(name: str, series: Any) -> Exception:
 def import_pandas() -> Any:
     """The library.
 
-    >>> pandas().__name__
+    >>> import_pandas().__name__
     'pandas'
     """
     try:

@@ -36,8 +36,8 @@ MIN_COUNTED_ROWS = 20  # rows below which 1, 2, 3, ... may well be a measurement
 def integer_run(values: Numbers) -> Runs | None:
     """First and last of numbers that count their rows, else None.
 
-    >>> run_of(np.array([3.0, 4.0, 5.0])), run_of(np.array([3.0, 5.0])), run_of(np.array([0.5]))
-    (((3.0, 5.0),), None, None)
+    >>> [integer_run(np.array(values)) for values in ([3.0, 4.0, 5.0], [3.0, 5.0], [0.5])]
+    [((3.0, 5.0),), None, None]
     """
     first, last, rows = values[0].item(), values[-1].item(), len(values)
     if not float(first).is_integer() or last - first != rows - 1:
@@ -49,7 +49,7 @@ def integer_run(values: Numbers) -> Runs | None:
 def merge_runs(left: Runs | None, right: Runs | None) -> Runs | None:
     """Runs of two sets of rows; those that go on from one another are one. None if they overlap.
 
-    >>> joined_runs(((1.0, 4.0), (9.0, 9.0)), ((5.0, 8.0),))
+    >>> merge_runs(((1.0, 4.0), (9.0, 9.0)), ((5.0, 8.0),))
     ((1.0, 9.0),)
     """
     if left is None or right is None:
@@ -72,8 +72,9 @@ def is_row_number(runs: Runs | None, rows: int) -> bool:
 def may_be_row_number(values: Numbers) -> bool:
     """Whether some rows of a column leave it open that it counts all of them.
 
-    >>> may_count(np.arange(5, 500, 7)), may_count(np.arange(5, 500, 7) / 2), may_count(np.ones(30))
-    (True, False, False)
+    >>> steps = np.arange(5, 500, 7)
+    >>> [may_be_row_number(values) for values in (steps, steps / 2, np.ones(30))]
+    [True, False, False]
     """
     if len(values) < MIN_COUNTED_ROWS:
         return False
@@ -335,7 +336,7 @@ class ParsedTextProfile:
 def describe_constant(value: float) -> str:
     """That a column is constant, in words; beyond 2^53 float64 may have rounded it.
 
-    >>> in_every_row(1.5), in_every_row(2**60)
+    >>> describe_constant(1.5), describe_constant(2**60)
     ('1.5 in every row', '1152921504606846976 in every row')
     """
     if isinstance(value, float) and value.is_integer() and abs(value) >= _EXACT:

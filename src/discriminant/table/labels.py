@@ -139,7 +139,7 @@ def drop_empty_classes(labels: Labels, codes: Codes) -> tuple[Labels, Codes]:
 def is_missing_label(y: Any) -> npt.NDArray[np.bool_]:
     """(n,) whether a label is missing: None, NaN, NaT or NA.
 
-    >>> missing_labels(["a", None]).tolist(), missing_labels([1, 2]).tolist()
+    >>> is_missing_label(["a", None]).tolist(), is_missing_label([1, 2]).tolist()
     ([False, True], [False, False])
     """
     found = np.asarray(y)
@@ -312,7 +312,7 @@ def _is_missing(value: Any) -> bool:
 def lookalike_pairs(names: Iterable[str]) -> list[tuple[str, str]]:
     """Pairs of names that differ only by case, spaces or the form of their letters.
 
-    >>> lookalikes(["A", "a ", "b"])
+    >>> lookalike_pairs(["A", "a ", "b"])
     [('A', 'a ')]
     """
     first: dict[str, str] = {}
@@ -327,7 +327,7 @@ def lookalike_pairs(names: Iterable[str]) -> list[tuple[str, str]]:
 def closest_name(name: str, names: Sequence[str]) -> str | None:
     """The name that was most likely meant.
 
-    >>> nearest("Default", ["id", "default"])
+    >>> closest_name("Default", ["id", "default"])
     'default'
     """
     plain = {other.casefold().strip(): other for other in names}

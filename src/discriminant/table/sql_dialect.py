@@ -68,7 +68,7 @@ class SqlDialect:
     def number(self, value: float) -> str:
         """A double, to the last bit; negative ones in parentheses.
 
-        >>> DATABASES["duckdb"].number(0.1), DATABASES["duckdb"].number(-2e-30)
+        >>> SQL_DIALECTS["duckdb"].number(0.1), SQL_DIALECTS["duckdb"].number(-2e-30)
         ('1.0E-1', '(-2.0E-30)')
         """
         mantissa, _, exponent = f"{float(value)!r}".partition("e")

@@ -100,10 +100,10 @@ def parse_texts(texts: Collection[str], *, thousands: str | None = None) -> Pars
 
     `thousands`: the sign that groups digits, where the user says so.
 
-    >>> written_as(["1,234", "56"], thousands=",").values["1,234"]
+    >>> parse_texts(["1,234", "56"], thousands=",").values["1,234"]
     1234.0
-    >>> found = written_as(["7.039,00", "120,50"])
-    >>> found.kind, found.values["7.039,00"], written_as(["1,234", "2,345"])
+    >>> found = parse_texts(["7.039,00", "120,50"])
+    >>> found.kind, found.values["7.039,00"], parse_texts(["1,234", "2,345"])
     ('number', 7039.0, None)
     """
     if not texts:
@@ -114,7 +114,7 @@ def parse_texts(texts: Collection[str], *, thousands: str | None = None) -> Pars
 def grouped_format(thousands: str, decimal: str) -> str:
     """How numbers with these signs are written, as `read_as` takes it.
 
-    >>> grouped_style(",", "."), grouped_style(" ", ",")
+    >>> grouped_format(",", "."), grouped_format(" ", ",")
     ('1,234.5;', '1 234,5;')
     """
     fits = [name for name, (group, _) in _STYLES.items() if thousands in group]

@@ -405,9 +405,7 @@ def test_a_classifier_without_posteriors_is_measured_by_what_it_predicts():
     found = evaluate(model, X, y)
     assert found.accuracy == pytest.approx(model.score(X, y), abs=1e-15)
     assert np.isnan(found.log_loss)
-    with pytest.raises(
-        PosteriorError, match=r"computed from posteriors.*posterior="
-    ):
+    with pytest.raises(PosteriorError, match=r"computed from posteriors.*posterior="):
         found.calibration()
 
 

@@ -11,7 +11,7 @@ from scipy import sparse
 import discriminant as dd
 from discriminant.errors import StateError, StoredFileError
 from discriminant.extreme.model.tree import Forest, Layer, Tree
-from discriminant.store import validate
+from discriminant.store import kinds
 
 pytestmark = pytest.mark.filterwarnings("ignore::discriminant.errors.DiscriminantWarning")
 
@@ -117,8 +117,8 @@ def layer(request, model):
 
 @pytest.mark.parametrize("change", LAYER_FAULTS.values(), ids=LAYER_FAULTS)
 def test_a_layer_that_leads_astray_is_refused(layer, change):
-    assert validate.invalid_reason(type(layer), fields(layer)) is None
-    assert validate.invalid_reason(type(layer), fields(layer) | change(layer)) is not None
+    assert kinds.invalid_reason(type(layer), fields(layer)) is None
+    assert kinds.invalid_reason(type(layer), fields(layer) | change(layer)) is not None
 
 
 TREE_FAULTS = {
@@ -133,14 +133,14 @@ TREE_FAULTS = {
 @pytest.mark.parametrize("change", TREE_FAULTS.values(), ids=TREE_FAULTS)
 def test_a_tree_whose_parts_do_not_fit_is_refused(model, change):
     tree = model.forest_.trees[0]
-    assert validate.invalid_reason(Tree, fields(tree)) is None
-    assert validate.invalid_reason(Tree, fields(tree) | change(tree)) is not None
+    assert kinds.invalid_reason(Tree, fields(tree)) is None
+    assert kinds.invalid_reason(Tree, fields(tree) | change(tree)) is not None
 
 
 def test_a_forest_with_features_beyond_its_rows_is_refused(model):
     held = fields(model.forest_)
-    assert validate.invalid_reason(Forest, held) is None
-    assert "feature" in validate.invalid_reason(Forest, held | {"n_features": 3})
+    assert kinds.invalid_reason(Forest, held) is None
+    assert "feature" in kinds.invalid_reason(Forest, held | {"n_features": 3})
 
 
 def test_more_children_than_their_type_can_number_are_refused():
@@ -149,7 +149,7 @@ def test_more_children_than_their_type_can_number_are_refused():
         np.array([0, 300]), np.array([0, 0]), none[:0], none, none[:0].astype(np.uint8),
         np.zeros(0, np.float32), np.zeros(300, np.float32),
     )  # fmt: skip
-    assert "uint8" in validate.invalid_reason(type(layer), fields(layer))
+    assert "uint8" in kinds.invalid_reason(type(layer), fields(layer))
 
 
 def test_a_bit_moved_to_another_row_is_refused(model):
@@ -159,7 +159,7 @@ def test_a_bit_moved_to_another_row_is_refused(model):
     places = layer.places.copy()
     places[more] |= places[more] + 1  # the lowest bit that is not set
     places[fewer] &= places[fewer] - 1
-    found = validate.invalid_reason(type(layer), fields(layer) | {"places": places})
+    found = kinds.invalid_reason(type(layer), fields(layer) | {"places": places})
     assert found == "the bits of a row are not as many as its weights"
 
 

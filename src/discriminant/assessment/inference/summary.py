@@ -36,7 +36,7 @@ class PrintedResult:
 def text_table(title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
     """Lines of a table: a title, a head, and rows whose first cell is a name.
 
-    >>> print("\\n".join(table("Sizes", ["", "n"], [["ash", "10"], ["elm", "7"]])))
+    >>> print("\\n".join(text_table("Sizes", ["", "n"], [["ash", "10"], ["elm", "7"]])))
     Sizes
     <BLANKLINE>
           n
@@ -72,7 +72,7 @@ def steps_frame(kind: Any, steps: Sequence[Any]) -> Any:
 def format_number(value: float, decimals: int = 6) -> str:
     """So many decimals, or six digits if it is very large or small.
 
-    >>> number(0.02343863), number(53.4664888, 4), number(1e-9)
+    >>> format_number(0.02343863), format_number(53.4664888, 4), format_number(1e-9)
     ('0.023439', '53.4665', '1e-09')
     """
     plain = value == 0 or not np.isfinite(value) or 10.0**-decimals <= abs(value) < 1e9
@@ -82,7 +82,7 @@ def format_number(value: float, decimals: int = 6) -> str:
 def format_degrees(value: float) -> str:
     """Degrees of freedom: whole, or as they are.
 
-    >>> degree(288.0), degree(77566.75)
+    >>> format_degrees(288.0), format_degrees(77566.75)
     ('288', '77566.75')
     """
     return f"{value:.0f}" if value == round(value) else f"{value:.2f}"
@@ -91,7 +91,7 @@ def format_degrees(value: float) -> str:
 def format_p(p: float) -> str:
     """A p-value as SAS prints it.
 
-    >>> chance(1e-20), chance(0.25)
+    >>> format_p(1e-20), format_p(0.25)
     ('<.0001', '0.2500')
     """
     return "<.0001" if p < 1e-4 else f"{p:.4f}"
@@ -100,7 +100,7 @@ def format_p(p: float) -> str:
 def format_bytes(size: float) -> str:
     """Bytes as a person says them.
 
-    >>> in_bytes(812), in_bytes(1_234_567), in_bytes(45e9)
+    >>> format_bytes(812), format_bytes(1_234_567), format_bytes(45e9)
     ('812 B', '1.2 MB', '45 GB')
     """
     for unit in ("B", "kB", "MB"):

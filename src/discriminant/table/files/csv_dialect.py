@@ -160,7 +160,7 @@ def infer_kind(cells: Sequence[str], decimal: str, thousands: str | None = None)
 
     Integers that float64 cannot tell apart, or that need more than 64 bits, are texts.
 
-    >>> kind_of(["1", "2.5", "NA"], "."), kind_of(["a", "1"], "."), kind_of(["TRUE"], ".")
+    >>> infer_kind(["1", "2.5", "NA"], "."), infer_kind(["a", "1"], "."), infer_kind(["TRUE"], ".")
     ('number', 'text', 'boolean')
     """
     some = [cell for cell in cells if cell not in MISSING_TEXTS]

@@ -140,7 +140,7 @@ def parse_lines(text: bytes, bounds: Bounds, *, line: int) -> SparseLines:
 def scan_block(text: bytes, *, whole: bool = True) -> SparseLines | None:
     """The lines, or None if they are not of the plainest kind.
 
-    >>> found = scanned(b"3,4 0:1 7:0.5\\n 2:1\\n")
+    >>> found = scan_block(b"3,4 0:1 7:0.5\\n 2:1\\n")
     >>> found.label.tolist(), found.label_ends.tolist(), found.feature.tolist()
     ([3.0, 4.0], [0, 2, 2], [0, 7, 2])
     """

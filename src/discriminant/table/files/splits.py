@@ -435,7 +435,7 @@ class CsvPart(_Span):
             delimiter=dialect.delimiter,
             span=self.span,
         ) as stream:
-            yield from csv.open_csv(
+            with csv.open_csv(
                 stream,
                 read_options=csv.ReadOptions(
                     use_threads=self.span is None,
@@ -448,7 +448,8 @@ class CsvPart(_Span):
                     newlines_in_values=self.span is None,
                 ),
                 convert_options=convert_options(plan),
-            )
+            ) as reader:
+                yield from reader
             if stream.quotes % 2:
                 self._whole_or_blame()
             if stream.text_after_quote:

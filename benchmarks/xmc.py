@@ -31,7 +31,7 @@ from xmc_synth import SIZES
 from xmc_tools import OURS, PEERS, TOOLS
 
 from discriminant.extreme.model.propensity import inverse_propensity
-from discriminant.extreme.top_k import TopK
+from discriminant.extreme.ranking_measures import TopK
 
 HERE = Path(__file__).resolve().parent
 KEPT = ROOT / "build" / "xmc"

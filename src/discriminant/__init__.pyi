@@ -45,7 +45,7 @@ from discriminant.decision.actions import (
     OUTLIER as OUTLIER,
     REJECT as REJECT,
 )
-from discriminant.engines.engine import (
+from discriminant.engines.dispatch import (
     moments as moments,
     rows as rows,
 )
@@ -109,7 +109,7 @@ from discriminant.estimators.meta.resampling import (
     Resampled as Resampled,
     Reweighted as Reweighted,
 )
-from discriminant.estimators.naive_bayes import (
+from discriminant.estimators.laplace_naive_bayes import (
     LaplaceNB as LaplaceNB,
 )
 from discriminant.export import (
@@ -121,7 +121,7 @@ from discriminant.extreme.label_tree import (
 from discriminant.extreme.model.propensity import (
     inverse_propensity as inverse_propensity,
 )
-from discriminant.extreme.top_k import (
+from discriminant.extreme.ranking_measures import (
     TopK as TopK,
 )
 from discriminant.moments.class_moments import (
@@ -171,7 +171,7 @@ from discriminant.table.files.svmlight import (
     write_xmc as write_xmc,
     xmc_blocks as xmc_blocks,
 )
-from discriminant.table.open import (
+from discriminant.table.load import (
     open_source as open_source,
 )
 

@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 
 import discriminant as dd
-from discriminant.engines.engine import read_moments
+from discriminant.engines.dispatch import read_moments
 from discriminant.engines.table_moments import TableMoments
 from discriminant.store.kinds import KINDS
 

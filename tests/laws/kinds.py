@@ -20,12 +20,12 @@ import numpy as np
 from scipy.linalg import helmert
 from scipy.special import gammaln
 
-from discriminant.extreme.top_k import TopK
+from discriminant.extreme.ranking_measures import TopK
 from discriminant.imbalance.rebalance import SubsetMoments, SubsetsReading
 from discriminant.moments.accumulate import MomentsReading
 from discriminant.moments.anchor import Anchor
 from discriminant.moments.class_moments import DETAILS, ClassMoments
-from discriminant.moments.class_rows import ClassRows, RowsReading
+from discriminant.moments.stored_rows import ClassRows, RowsReading
 from discriminant.moments.confusion import (
     PredictedCounts,
     PredictedCountsReading,
@@ -46,7 +46,7 @@ from discriminant.moments.loss import (
     WeightedProducts,
     WeightedProductsReading,
 )
-from discriminant.moments.margins import (
+from discriminant.moments.margin_counts import (
     LinearWeights,
     MarginReading,
     Margins,
@@ -55,7 +55,7 @@ from discriminant.moments.margins import (
     RowScaling,
 )
 from discriminant.moments.ranking import Ranking, RankingReading
-from discriminant.moments.scatter_factor import ScatterFactor, ScatterFactorReading
+from discriminant.moments.qr_factor import ScatterFactor, ScatterFactorReading
 from discriminant.moments.softmax_loss import JeffreysGradient, JeffreysReading, SoftmaxLoss
 from discriminant.moments.summary_base import FoldSums, FoldSumsReading
 from discriminant.table.hash_folds import row_hash_folds

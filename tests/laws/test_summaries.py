@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from discriminant.engines import local
-from discriminant.engines.engine import read_moments
+from discriminant.engines.dispatch import read_moments
 from discriminant.errors import (
     LabelError,
     MomentsMismatchError,

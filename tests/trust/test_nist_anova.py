@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import discriminant
-from discriminant.engines.engine import anchor_of, read_moments
+from discriminant.engines.dispatch import anchor_of, read_moments
 from discriminant.engines.local import tree_sum
 from discriminant.moments.accumulate import MomentsReading
 from discriminant.moments.class_moments import DETAILS

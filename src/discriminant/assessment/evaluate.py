@@ -26,7 +26,7 @@ from discriminant.assessment.scorers import (
 )
 from discriminant.decision.actions import Reject, Verdict, decided as decided_by, least_cost
 from discriminant.decision.costs import Costs
-from discriminant.engines.partitioned import PartitionedTable, reject_separate_labels
+from discriminant.engines.partitioned_table import PartitionedTable, reject_separate_labels
 from discriminant.engines.summation import one_blas_thread, tree_push, tree_total
 from discriminant.errors import (
     ColumnNamesError,

@@ -378,6 +378,6 @@ def drift(before: str, after: str, **options: Any) -> int:
 @shared.output_options
 def examples(folder: str, **options: Any) -> int:
     """Write example tables to a folder, with a command to try on each."""
-    from discriminant.cli.examples import write_examples
+    from discriminant.cli.example_data import write_examples
 
     return write_examples(_session(options), folder, force=options["force"])

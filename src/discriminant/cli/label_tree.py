@@ -31,7 +31,7 @@ from discriminant.report.fact_types import to_json
 from discriminant.report.format import count_with_noun
 from discriminant.study.predict import ProgressRate
 from discriminant.study.report import write_text
-from discriminant.study.sources import reject_sparse_file
+from discriminant.study.data_source import reject_sparse_file
 
 _SCALED = " Rows were scaled to unit length (--with unit_rows=false turns this off)."
 _FROM_ONE = (

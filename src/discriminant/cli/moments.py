@@ -14,13 +14,13 @@ from discriminant.assessment.inference.group_tests import Hotelling, hotelling
 from discriminant.cli.options import one_or_all, reading_arguments
 from discriminant.cli.session import DONE, Session
 from discriminant.cli.study_commands import check_outputs
-from discriminant.engines.engine import read_moments
+from discriminant.engines.dispatch import read_moments
 from discriminant.engines.table_moments import TableMoments, align_encodings
 from discriminant.errors import CommandError, CommandWarning
 from discriminant.moments.class_moments import ClassMoments
 from discriminant.report.format import count_with_noun, number
 from discriminant.study.predict import ProgressRate
-from discriminant.study.sources import open_study_source
+from discriminant.study.data_source import open_study_source
 
 _LEVEL = 0.05  # of significance
 

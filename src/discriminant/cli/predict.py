@@ -29,12 +29,12 @@ from discriminant.estimators.meta.decision import Decision
 from discriminant.export import export as export_model
 from discriminant.report.format import count_with_noun
 from discriminant.study.predict import PredictedRows, ProgressRate, encoding_of, predict_file
-from discriminant.study.sources import is_partitioned, open_partitions, resolve_database
+from discriminant.study.data_source import is_partitioned, open_partitions, resolve_database
 from discriminant.table.cells import encode_label_cells
 from discriminant.table.column_types import ReadOptions
 from discriminant.table.encoding import Encoding
 from discriminant.table.files.csv_dialect import MISSING_TEXTS as MISSING_TEXTS
-from discriminant.table.open import read_frame
+from discriminant.table.load import read_frame
 from discriminant.table.partitioned import with_read_options
 
 _LOG_ROWS = 1_000_000  # between two lines of progress

@@ -31,7 +31,7 @@ from discriminant.report.overview import verdict
 from discriminant.study import study
 from discriminant.study.models import candidate_models, resolve_models
 from discriminant.study.report import write_text
-from discriminant.study.sources import reject_sparse_file
+from discriminant.study.data_source import reject_sparse_file
 from discriminant.study.workflow import Study
 from discriminant.table.encoding import Column, Encoding
 from discriminant.table.files.formats import is_model_file

@@ -11,7 +11,7 @@ from discriminant.errors.base import (
     InputError as InputError,
     quote as quote,
 )
-from discriminant.errors.data import (
+from discriminant.errors.inputs import (
     BadNumberError as BadNumberError,
     BasisError as BasisError,
     CategoryError as CategoryError,
@@ -75,7 +75,7 @@ from discriminant.errors.fitting import (
     UnseenLabelsWarning as UnseenLabelsWarning,
     WayLeftOutWarning as WayLeftOutWarning,
 )
-from discriminant.errors.results import (
+from discriminant.errors.outputs import (
     CommandError as CommandError,
     CommandWarning as CommandWarning,
     ComparisonError as ComparisonError,
@@ -114,7 +114,7 @@ from discriminant.errors.storage import (
     WriteError as WriteError,
     check_file_name as check_file_name,
 )
-from discriminant.errors.warnings import (
+from discriminant.errors.warning_control import (
     add_context as add_context,
     capture_warnings as capture_warnings,
     in_thread as in_thread,

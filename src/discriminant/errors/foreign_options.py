@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import wraps
 from typing import ParamSpec, TypeVar
 
-from discriminant.errors.data import UnknownOptionError
+from discriminant.errors.inputs import UnknownOptionError
 
 P = ParamSpec("P")
 T = TypeVar("T")

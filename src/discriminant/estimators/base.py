@@ -31,9 +31,9 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import get_tags
 
-from discriminant.engines.engine import read_classes
+from discriminant.engines.dispatch import read_classes
 from discriminant.engines.local import blas_context, map_rows
-from discriminant.engines.partitioned import (
+from discriminant.engines.partitioned_table import (
     AnyTable,
     PartitionedTable,
     reject_separate_labels,
@@ -56,11 +56,11 @@ from discriminant.estimators.method_wrappers import (
     OptionCopies,
     ignore_underflow,
 )
-from discriminant.estimators.sklearn_options import OptionHints
+from discriminant.estimators.sklearn_option_hints import OptionHints
 from discriminant.models.gaussian.family import class_prior
 from discriminant.models.rules import LinearRule, Rule
 from discriminant.moments.class_moments import ClassMoments, Detail
-from discriminant.moments.class_rows import ClassRows
+from discriminant.moments.stored_rows import ClassRows
 from discriminant.moments.probability_scores import max_and_argmax
 from discriminant.posterior import log_posterior, posterior
 from discriminant.table.blocks import Block, Features, Floats, Schema, dense, numbered_names

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from sklearn.base import TransformerMixin
 from sklearn.utils.validation import _check_feature_names_in
 
-from discriminant.engines.engine import read_moments
+from discriminant.engines.dispatch import read_moments
 from discriminant.errors import BasisError, ColumnNamesError, OptionError, ShapeError
 from discriminant.estimators.base import RowEstimator
 from discriminant.table.basis import (

@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discriminant.errors import ExportError
-from discriminant.export.features import FeatureSource
+from discriminant.export.feature_columns import FeatureSource
 from discriminant.export.plan import ExportPlan, Output, make_plan
 from discriminant.models.expressions import Expression
 

@@ -21,13 +21,13 @@ import numpy as np
 
 from discriminant.decision.actions import OUTLIER, REJECT, Reject
 from discriminant.errors import ExportError
-from discriminant.export.features import (
+from discriminant.export.feature_columns import (
     FeatureSource,
     FeatureSources,
     encoding_sources,
     number_columns,
 )
-from discriminant.export.models import (
+from discriminant.export.model_expressions import (
     ClassifierExpressions,
     argmin_cost,
     class_name,

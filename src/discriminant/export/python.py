@@ -12,7 +12,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from discriminant.export.features import FeatureSource
+from discriminant.export.feature_columns import FeatureSource
 from discriminant.export.plan import ExportPlan, Output, make_plan
 from discriminant.models.expressions import Expression, stored_ids
 

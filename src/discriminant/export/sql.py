@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from discriminant.errors import ExportError
-from discriminant.export.features import FeatureSource
+from discriminant.export.feature_columns import FeatureSource
 from discriminant.export.plan import ExportPlan, Output, make_plan
 from discriminant.models.expressions import Expression, stored_ids
 from discriminant.table.sql_dialect import LARGEST_DOUBLE, SqlDialect, sql_dialect

@@ -33,9 +33,9 @@ from scipy import sparse
 
 from discriminant.errors import LabelError, OptionError, SparseFileError
 from discriminant.extreme.model.propensity import inverse_propensity
-from discriminant.extreme.top_k import FrequencyBin, TopK
+from discriminant.extreme.ranking_measures import FrequencyBin, TopK
 from discriminant.report.format import count_range, percent, whole
-from discriminant.study.sources import label_columns, reject_table
+from discriminant.study.data_source import label_columns, reject_table
 from discriminant.study.writers import ArrowWriter, safe_cell
 from discriminant.table.files.atomic import atomic_write
 from discriminant.table.files.svmlight import (

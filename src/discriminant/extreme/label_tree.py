@@ -19,9 +19,9 @@ from scipy import sparse
 from sklearn.base import ClassifierMixin
 from sklearn.utils import check_random_state
 
-from discriminant.engines.engine import read_moments
+from discriminant.engines.dispatch import read_moments
 from discriminant.engines.local import available_threads
-from discriminant.engines.partitioned import AnyTable
+from discriminant.engines.partitioned_table import AnyTable
 from discriminant.errors import (
     LabelError,
     LabelSetError,
@@ -64,7 +64,7 @@ from discriminant.extreme.model.train import (
     estimate_tree,
     train_tree,
 )
-from discriminant.extreme.model.tree import (
+from discriminant.extreme.model.fitted_tree import (
     Forest,
     LabelPartition,
     Layer,

@@ -384,7 +384,7 @@ class ClassMoments(Summable):
 
     Examples
     --------
-    >>> from discriminant.engines.engine import moments
+    >>> from discriminant.engines.dispatch import moments
     >>> morning = moments([[0.0], [2.0]], ["a", "b"])
     >>> evening = moments([[2.0], [4.0]], ["a", "b"])
     >>> (morning + evening).means.ravel().tolist()

@@ -46,7 +46,7 @@ import numpy.typing as npt
 
 from discriminant.errors import MomentsMismatchError
 from discriminant.moments.anchor import Anchor
-from discriminant.moments.scatter_factor import row_offsets
+from discriminant.moments.qr_factor import row_offsets
 from discriminant.moments.summary_base import Summable
 from discriminant.table.blocks import Block, Features, Floats, dense, is_sparse
 

@@ -42,7 +42,7 @@ from discriminant.assessment.resampling.held_out import (
 from discriminant.assessment.resampling.rda_grid import STEPS, Candidates, Grid, tune_by_fold
 from discriminant.assessment.scorers import Predictions
 from discriminant.engines.local import available_threads
-from discriminant.engines.partitioned import AnyTable
+from discriminant.engines.partitioned_table import AnyTable
 from discriminant.errors import StudyError, capture_warnings
 from discriminant.models.gaussian.family import GaussianFamily
 from discriminant.moments.class_moments import ClassMoments, Detail

@@ -32,7 +32,7 @@ from typing import Any
 
 import numpy as np
 
-from discriminant.engines.engine import engine_of
+from discriminant.engines.dispatch import engine_of
 from discriminant.engines.sql import SqlSource, as_source
 from discriminant.errors import (
     CategoryError,
@@ -48,7 +48,7 @@ from discriminant.estimators.base import is_regressor
 from discriminant.estimators.meta.encoded import Encoded, check_unseen
 from discriminant.posterior import gives_posterior
 from discriminant.report.format import duration
-from discriminant.study.sources import label_columns, reject_csv_options, reject_sparse_file
+from discriminant.study.data_source import label_columns, reject_csv_options, reject_sparse_file
 from discriminant.study.writers import ArrowWriter, CsvWriter, TableWriter
 from discriminant.table.cells import Frame, columns_from_arrow, import_pandas
 from discriminant.table.column_types import ReadOptions
@@ -57,7 +57,7 @@ from discriminant.table.files.atomic import atomic_write
 from discriminant.table.files.dataset import Dataset, DatasetFile, list_files, open_dataset
 from discriminant.table.files.formats import FileFormat
 from discriminant.table.files.splits import CsvPart, SplitError
-from discriminant.table.open import read_frame
+from discriminant.table.load import read_frame
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -16,7 +16,7 @@ from datetime import date
 from pathlib import Path
 from typing import Any, Protocol, cast
 
-from discriminant.engines.partitioned import AnyTable
+from discriminant.engines.partitioned_table import AnyTable
 from discriminant.errors import DiscriminantError, capture_warnings
 from discriminant.estimators.meta.decision import Decision
 from discriminant.moments.class_moments import ClassMoments
@@ -49,7 +49,7 @@ from discriminant.study.comparison import Choice, Comparison
 from discriminant.table.files.atomic import atomic_write_bytes
 from discriminant.table.files.csv import lines_of_rows
 from discriminant.table.memory import Table
-from discriminant.table.open import EncodedTable
+from discriminant.table.load import EncodedTable
 
 _SQL = 40_000  # characters on a page
 _LINES = 200_000  # rows of a file that is read again to tell lines

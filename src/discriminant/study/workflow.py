@@ -14,7 +14,7 @@ from discriminant.assessment.resampling.folds import FoldNumbers, check_folds
 from discriminant.assessment.resampling.held_out import supports_partitions
 from discriminant.decision.actions import Reject
 from discriminant.decision.costs import Costs
-from discriminant.engines.partitioned import AnyTable
+from discriminant.engines.partitioned_table import AnyTable
 from discriminant.errors import (
     DrawnRowsWarning,
     NeedsMemoryError,
@@ -33,8 +33,8 @@ from discriminant.study.comparison import Choice, Comparison
 from discriminant.study.models import StudyModel, candidate_models, resolve_models
 from discriminant.study.predict import ProgressRate
 from discriminant.study.report import explanation, report_facts, write_report
-from discriminant.study.sources import StudySource, open_study_source, study_folds
-from discriminant.table.open import EncodedTable
+from discriminant.study.data_source import StudySource, open_study_source, study_folds
+from discriminant.table.load import EncodedTable
 
 _MOST = 50_000  # rows that a model which reads rows is fitted to, in each training part
 

@@ -19,7 +19,7 @@ from discriminant.errors import FileError
 from discriminant.table.cells import Cells, Frame
 from discriminant.table.files.csv_dialect import is_number, large_field_limit
 from discriminant.table.files.formats import FileFormat
-from discriminant.table.files.text import TextStream
+from discriminant.table.files.text_decoding import TextStream
 
 _RISKY = ("=", "+", "-", "@", "\t", "\r", "\n", "\0", "＝", "＋", "－", "＠")
 _FIRST = frozenset(_RISKY)

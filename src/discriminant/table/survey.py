@@ -35,7 +35,7 @@ from discriminant.table.column_profile import (
 )
 from discriminant.table.column_types import ReadOptions, encoding_from_profiles
 from discriminant.table.labels import union_labels
-from discriminant.table.open import check_classes
+from discriminant.table.load import check_classes
 from discriminant.table.partitioned import PartialSum, PartitionedSource, ReadPlan, TablePart
 
 _MAX_LEVELS = 100_000  # levels of a column that are counted

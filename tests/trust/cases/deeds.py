@@ -15,7 +15,7 @@ import pytest
 from discriminant import open_source, store
 from discriminant.errors import FileError, WriteError
 from discriminant.store.container import lock_for_writing
-from discriminant.table import open
+from discriminant.table import load
 from tests.trust.cases.running import GOOD, call, small_files, state
 from tests.trust.cases.tables import csv
 from tests.unit.report.test_html import Tags
@@ -49,7 +49,7 @@ def columns_in_another_order_give_the_same_answers(folder):
 
 
 def a_file_that_changes_while_it_is_read(folder):
-    path, read = folder / "t.csv", open._read_file
+    path, read = folder / "t.csv", load._read_file
     path.write_text(csv())
 
     def meddled(*args):

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import discriminant as dd
-from discriminant.engines.engine import read_moments, rows
+from discriminant.engines.dispatch import read_moments, rows
 from discriminant.table.memory import as_table
 
 dask = pytest.importorskip("dask", reason="Dask is not installed: pip install 'discriminant[dask]'")

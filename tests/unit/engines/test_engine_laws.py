@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 import discriminant as dd
-from discriminant.engines.engine import read_moments
+from discriminant.engines.dispatch import read_moments
 from discriminant.errors import DatabaseError
 from discriminant.moments.accumulate import MomentsReading
 from tests.shared.engine_kinds import pieces_of

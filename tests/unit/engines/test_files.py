@@ -9,11 +9,11 @@ import pyarrow.parquet as pq
 import pytest
 
 import discriminant as dd
-from discriminant.engines.engine import read_moments
+from discriminant.engines.dispatch import read_moments
 from discriminant.engines.files import as_source
 from discriminant.errors import BadNumberError, FileError, MissingCellError, PartSchemaError
 from discriminant.table.files import splits
-from discriminant.table.open import open_source
+from discriminant.table.load import open_source
 
 
 def frame_of(seed=0, rows=900):

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 import discriminant as dd
-from discriminant.engines.engine import read_moments
+from discriminant.engines.dispatch import read_moments
 from discriminant.errors import ColumnNamesError, EngineError, MissingCellError, ShapeError
 from tests.shared import sparks
 from tests.unit.engines.test_engine_laws import assert_near, mixed, numbers

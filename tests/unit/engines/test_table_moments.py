@@ -9,11 +9,11 @@ import pytest
 
 import discriminant as dd
 from discriminant.cli import run as command_line
-from discriminant.engines.engine import read_moments
+from discriminant.engines.dispatch import read_moments
 from discriminant.engines.table_moments import TableMoments
 from discriminant.errors import SitesError
 from discriminant.moments.class_moments import DETAILS
-from discriminant.table.open import open_source
+from discriminant.table.load import open_source
 
 
 def run(*args, cwd, code=0):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from mpmath import mp, mpf
 
-from discriminant.export.features import number_columns
+from discriminant.export.feature_columns import number_columns
 from discriminant.export.plan import ExportPlan, Output
 from discriminant.export.sql import _SQLWriter
 from discriminant.models.expressions import LINK_EXPRESSIONS

@@ -15,7 +15,7 @@ from discriminant.extreme.model.partition import (
     sort_by_frequency,
     wide_partition,
 )
-from discriminant.extreme.model.tree import LabelPartition
+from discriminant.extreme.model.fitted_tree import LabelPartition
 
 
 def rows_of(*, n_labels: int, n_rows: int = 400, seed: int = 0, n_features: int = 50):

@@ -12,7 +12,7 @@ import pytest
 from scipy import sparse
 
 from discriminant.extreme.model.search import exhaustive_scores, search_top_k
-from discriminant.extreme.model.tree import Forest, Layer, Tree
+from discriminant.extreme.model.fitted_tree import Forest, Layer, Tree
 
 D = 30
 

@@ -8,7 +8,7 @@ import pytest
 from scipy import sparse
 
 import discriminant as dd
-from discriminant.extreme.model.tree import (
+from discriminant.extreme.model.fitted_tree import (
     CountRange,
     Forest,
     Layer,

@@ -10,7 +10,7 @@ from scipy import sparse
 
 import discriminant as dd
 from discriminant.errors import StateError, StoredFileError
-from discriminant.extreme.model.tree import Forest, Layer, Tree
+from discriminant.extreme.model.fitted_tree import Forest, Layer, Tree
 from discriminant.store import kinds
 
 pytestmark = pytest.mark.filterwarnings("ignore::discriminant.errors.DiscriminantWarning")

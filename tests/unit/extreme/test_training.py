@@ -29,7 +29,7 @@ from discriminant.extreme.model.train import (
     estimate_tree,
     train_tree,
 )
-from discriminant.extreme.model.tree import LabelPartition, Layer, Tree
+from discriminant.extreme.model.fitted_tree import LabelPartition, Layer, Tree
 
 EXACT = {"precision": "float64", "tolerance": 1e-11, "threshold": 0.0, "max_sweeps": 100_000}
 

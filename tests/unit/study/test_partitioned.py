@@ -16,8 +16,8 @@ from sklearn.linear_model import LogisticRegression
 
 import discriminant as dd
 from discriminant.cli.run import run
-from discriminant.engines import engine, memory_limit
-from discriminant.engines.partitioned import PartitionedTable
+from discriminant.engines import dispatch as engine, memory_limit
+from discriminant.engines.partitioned_table import PartitionedTable
 from discriminant.errors import DrawnRowsWarning, EngineError, OptionError, TargetError
 from discriminant.study import predict
 from discriminant.table.memory import Table

@@ -18,7 +18,7 @@ import discriminant as dd
 from discriminant import LDA, QDA, RDA, REJECT, Decision, Encoded, NearestMean, open_source
 from discriminant.errors import DiscriminantWarning, OptionError, ResponseError
 from discriminant.table.encoding import Encoding
-from discriminant.table.open import read_frame
+from discriminant.table.load import read_frame
 
 pytestmark = pytest.mark.filterwarnings("error::discriminant.errors.DiscriminantWarning")
 
@@ -215,7 +215,7 @@ def test_texts_that_mean_missing_are_remembered(tmp_path):
 
 
 def moments_of(opened):
-    from discriminant.engines.engine import read_moments
+    from discriminant.engines.dispatch import read_moments
 
     return read_moments(opened.table, detail="class")
 

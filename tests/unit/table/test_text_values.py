@@ -9,7 +9,7 @@ import pytest
 import discriminant as dd
 from discriminant.errors import BadNumberError, UnreadTextWarning
 from discriminant.table.encoding import Encoding
-from discriminant.table.open import open_source
+from discriminant.table.load import open_source
 from discriminant.table.text_values import explain_unparsed, parse_texts
 
 LABELS = ["a", "b", "a", "b", "b", "a"]

@@ -39,7 +39,7 @@ from scipy.stats import norm, t as student
 from discriminant.errors import InferenceError
 from discriminant.models.linear.logistic import LogisticFit, penalty_scale
 from discriminant.models.linear.optimise import Point
-from discriminant.models.linear.whitening import Coordinates
+from discriminant.models.linear.preconditioning import Coordinates
 from discriminant.moments.anchor import Anchor
 from discriminant.moments.class_moments import ClassMoments
 from discriminant.moments.loss import LossReading, LossSums, Pass, ScoreDerivatives, Want

@@ -40,7 +40,7 @@ from discriminant.assessment.resampling.leave_one_out import predict_left_out
 from discriminant.assessment.resampling.rda_grid import STEPS, Candidates, Grid, score_grid
 from discriminant.assessment.scorers import check_classifier
 from discriminant.engines.local import blas_context
-from discriminant.engines.partitioned import PartitionedTable, reject_separate_labels
+from discriminant.engines.partitioned_table import PartitionedTable, reject_separate_labels
 from discriminant.errors import (
     LabelError,
     OptionError,

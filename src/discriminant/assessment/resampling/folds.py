@@ -25,9 +25,9 @@ import numpy.typing as npt
 from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 
-from discriminant.engines.engine import anchor_of, read_classes, read_moments
+from discriminant.engines.dispatch import anchor_of, read_classes, read_moments
 from discriminant.engines.local import available_threads, one_blas_thread
-from discriminant.engines.partitioned import AnyTable, PartitionedTable, RowSample
+from discriminant.engines.partitioned_table import AnyTable, PartitionedTable, RowSample
 from discriminant.errors import (
     ClassMissingWarning,
     InfiniteValueError,

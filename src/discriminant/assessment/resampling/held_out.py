@@ -52,7 +52,7 @@ from discriminant.assessment.scorers import (
     without_feature_names,
 )
 from discriminant.engines.local import available_threads, blas_context, one_blas_thread
-from discriminant.engines.partitioned import PartitionedTable
+from discriminant.engines.partitioned_table import PartitionedTable
 from discriminant.errors import (
     DiscriminantError,
     NeedsMemoryError,

@@ -46,7 +46,7 @@ from sklearn.base import clone
 
 from discriminant.assessment.resampling.folds import fit_rule_without
 from discriminant.assessment.scorers import Predictions
-from discriminant.engines.engine import read_classes
+from discriminant.engines.dispatch import read_classes
 from discriminant.errors import OptionError, PrecisionLostError, TooFewRowsError
 from discriminant.models.gaussian.covariance import (
     Metric,

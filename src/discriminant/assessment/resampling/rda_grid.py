@@ -40,7 +40,7 @@ from discriminant.assessment.resampling.folds import (
     sample_rows,
 )
 from discriminant.engines.local import available_threads, one_blas_thread
-from discriminant.engines.partitioned import AnyTable, PartitionedTable
+from discriminant.engines.partitioned_table import AnyTable, PartitionedTable
 from discriminant.errors import (
     ScarceRowsWarning,
     TooFewRowsError,
@@ -61,7 +61,7 @@ from discriminant.models.gaussian.family import GaussianFamily, check_classes, c
 from discriminant.models.gaussian.wide import family_shrinkage, fit_family, is_wide
 from discriminant.models.rules import Rule
 from discriminant.moments.class_moments import ClassMoments, Detail
-from discriminant.moments.class_rows import ClassRows
+from discriminant.moments.stored_rows import ClassRows
 from discriminant.moments.summary_base import FoldSums, split_by_fold
 from discriminant.table.blocks import Block, Codes, Floats
 from discriminant.table.memory import Table

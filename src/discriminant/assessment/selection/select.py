@@ -51,7 +51,7 @@ from discriminant.assessment.selection.refit_criterion import (
     RefitCriterion,
 )
 from discriminant.assessment.selection.sweep import FoldSweep, LeaveOneOutSweep, is_block_wise
-from discriminant.engines.engine import read_moments
+from discriminant.engines.dispatch import read_moments
 from discriminant.errors import (
     LabelError,
     OptionError,

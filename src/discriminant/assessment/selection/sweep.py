@@ -78,7 +78,7 @@ from discriminant.assessment.selection.refit_criterion import (
     fold_log_priors,
 )
 from discriminant.assessment.selection.stepwise import sweep
-from discriminant.engines.engine import read_moments
+from discriminant.engines.dispatch import read_moments
 from discriminant.engines.local import available_threads, one_blas_thread
 from discriminant.errors import InferenceError, in_thread
 from discriminant.models.gaussian.covariance import (

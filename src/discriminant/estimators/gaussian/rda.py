@@ -16,15 +16,15 @@ from discriminant.assessment.resampling.rda_grid import (
     Grid,
     score_grid,
 )
-from discriminant.engines.engine import read_classes
-from discriminant.engines.partitioned import PartitionedTable
+from discriminant.engines.dispatch import read_classes
+from discriminant.engines.partitioned_table import PartitionedTable
 from discriminant.errors import LabelError, OptionError
 from discriminant.estimators.base import Prior
 from discriminant.estimators.gaussian.lda_qda import GaussianClassifier, check_family
 from discriminant.models.gaussian.covariance import Denominator, Shrinkage, Target
 from discriminant.models.gaussian.family import GaussianFamily
 from discriminant.moments.class_moments import ClassMoments
-from discriminant.moments.class_rows import ClassRows
+from discriminant.moments.stored_rows import ClassRows
 
 _SEED = 1  # of the folds of a partitioned table; differs from that of an outer cross-validation
 

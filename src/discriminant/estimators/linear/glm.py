@@ -18,9 +18,9 @@ from typing import Any, Literal, NamedTuple, Self
 import numpy as np
 from sklearn.base import RegressorMixin
 
-from discriminant.assessment.inference.profile import Peak
+from discriminant.assessment.inference.profile_likelihood import Peak
 from discriminant.assessment.inference.wald import Inference, Likelihood, estimable, infer
-from discriminant.engines.engine import anchor_of, fold, read_moments
+from discriminant.engines.dispatch import anchor_of, fold, read_moments
 from discriminant.errors import (
     BoundaryWarning,
     InferenceError,
@@ -34,7 +34,7 @@ from discriminant.errors import (
     warn,
 )
 from discriminant.estimators.base import IterativeEstimator
-from discriminant.estimators.linear.iterative_linear import RowSpaceTable
+from discriminant.estimators.linear.iterative import RowSpaceTable
 from discriminant.estimators.linear.linear_regression import check_ridge, open_responses
 from discriminant.estimators.linear.logistic import (
     LikelihoodInference,
@@ -52,7 +52,7 @@ from discriminant.models.linear.glm import (
     fit_null,
 )
 from discriminant.models.linear.optimise import GRADIENT, Progress
-from discriminant.models.linear.whitening import Coordinates
+from discriminant.models.linear.preconditioning import Coordinates
 from discriminant.models.rules import LinearRule
 from discriminant.moments.anchor import Anchor
 from discriminant.moments.glm_families import (

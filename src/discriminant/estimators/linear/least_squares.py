@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from discriminant.assessment.resampling.leave_one_out import least_squares_left_out_scores
-from discriminant.engines.engine import anchor_of, fold, read_classes, read_moments
-from discriminant.engines.partitioned import AnyTable, PartitionedTable
+from discriminant.engines.dispatch import anchor_of, fold, read_classes, read_moments
+from discriminant.engines.partitioned_table import AnyTable, PartitionedTable
 from discriminant.errors import (
     MaskedClassWarning,
     OptionError,
@@ -42,9 +42,9 @@ from discriminant.models.linear.least_squares import (
 )
 from discriminant.models.rules import LinearRule, Rule
 from discriminant.moments.class_moments import ClassMoments, Detail
-from discriminant.moments.class_rows import ClassRows
+from discriminant.moments.stored_rows import ClassRows
 from discriminant.moments.confusion import PredictedCountsReading
-from discriminant.moments.scatter_factor import ScatterFactor, ScatterFactorReading
+from discriminant.moments.qr_factor import ScatterFactor, ScatterFactorReading
 from discriminant.table.basis import ExpandedFeatures, PolynomialBasis
 from discriminant.table.blocks import Floats, Labels
 from discriminant.table.memory import Table

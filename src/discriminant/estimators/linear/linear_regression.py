@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import RegressorMixin
 
-from discriminant.engines.engine import anchor_of, fold, read_moments
+from discriminant.engines.dispatch import anchor_of, fold, read_moments
 from discriminant.errors import (
     LabelError,
     MomentsMismatchError,
@@ -37,7 +37,7 @@ from discriminant.models.rules import LinearRule
 from discriminant.moments.anchor import Anchor
 from discriminant.moments.class_moments import ClassMoments
 from discriminant.moments.loss import ResidualReading
-from discriminant.moments.scatter_factor import ScatterFactor, ScatterFactorReading
+from discriminant.moments.qr_factor import ScatterFactor, ScatterFactorReading
 from discriminant.table.blocks import Floats
 from discriminant.table.memory import Table, as_table
 

@@ -24,12 +24,12 @@ from typing import Any, Literal, Self
 import numpy as np
 import numpy.typing as npt
 
-from discriminant.assessment.inference.profile import DroppedFeature, Peak, drop_each, profile
+from discriminant.assessment.inference.profile_likelihood import DroppedFeature, Peak, drop_each, profile
 from discriminant.assessment.inference.summary import CoefficientSummary
 from discriminant.assessment.inference.wald import ClassFit, Inference, inference_state
-from discriminant.engines.engine import anchor_of, fold, read_moments
+from discriminant.engines.dispatch import anchor_of, fold, read_moments
 from discriminant.engines.local import one_blas_thread
-from discriminant.engines.partitioned import AnyTable, PartitionedTable, table_in_memory
+from discriminant.engines.partitioned_table import AnyTable, PartitionedTable, table_in_memory
 from discriminant.errors import (
     InferenceError,
     NoPenaltyWarning,
@@ -41,7 +41,7 @@ from discriminant.errors import (
     warn,
 )
 from discriminant.estimators.base import Prior, as_partitioned, class_totals
-from discriminant.estimators.linear.iterative_linear import (
+from discriminant.estimators.linear.iterative import (
     ClassWeight,
     LinearClassifier,
     RowSpaceTable,
@@ -67,7 +67,7 @@ from discriminant.models.rules import LinearRule
 from discriminant.moments.anchor import Anchor
 from discriminant.moments.class_moments import ClassMoments
 from discriminant.moments.loss import Pass
-from discriminant.moments.scatter_factor import ColumnSums, ColumnSumsReading
+from discriminant.moments.qr_factor import ColumnSums, ColumnSumsReading
 from discriminant.moments.softmax_loss import LINK_TAILS, BinaryLoss, LinkName, SoftmaxLoss
 from discriminant.posterior import log_posterior, posterior
 from discriminant.table.blocks import Block, Floats, Labels, is_sparse

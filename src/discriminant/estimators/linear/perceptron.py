@@ -16,16 +16,16 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils import check_random_state
 
-from discriminant.engines.engine import fold
+from discriminant.engines.dispatch import fold
 from discriminant.errors import NotConvergedWarning, NotSeparatedWarning, OptionError, warn
-from discriminant.estimators.linear.iterative_linear import (
+from discriminant.estimators.linear.iterative import (
     LinearClassifier,
     column_units,
 )
 from discriminant.models.linear.perceptron import Keep, PerceptronFit, train_batch, train_online
 from discriminant.models.linear.separation import detect_separation
 from discriminant.models.rules import LinearRule
-from discriminant.moments.margins import LinearWeights, Mistakes, MistakesReading, RowScaling
+from discriminant.moments.margin_counts import LinearWeights, Mistakes, MistakesReading, RowScaling
 from discriminant.table.blocks import Block, is_sparse
 from discriminant.table.memory import Table
 

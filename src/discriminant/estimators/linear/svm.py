@@ -14,10 +14,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from discriminant.engines.engine import fold
+from discriminant.engines.dispatch import fold
 from discriminant.engines.local import available_threads, map_rows
 from discriminant.errors import NotConvergedWarning, OptionError, warn
-from discriminant.estimators.linear.iterative_linear import (
+from discriminant.estimators.linear.iterative import (
     ClassWeight,
     ColumnUnits,
     LinearClassifier,

@@ -21,7 +21,7 @@ from sklearn.utils.validation import has_fit_parameter
 
 from discriminant.decision.actions import REJECT, Reject, decided, expected_cost, least_cost
 from discriminant.decision.costs import Costs, unit
-from discriminant.engines.engine import read_moments
+from discriminant.engines.dispatch import read_moments
 from discriminant.engines.local import map_rows
 from discriminant.errors import (
     NeverRejectsWarning,

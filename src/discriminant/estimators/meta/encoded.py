@@ -43,7 +43,7 @@ from discriminant.table.column_types import ReadOptions, frame_with_options, inf
 from discriminant.table.encoding import Column, EncodedRows as EncodedRows, Encoding
 from discriminant.table.labels import is_missing_label
 from discriminant.table.memory import ColumnarFeatures, as_features, check_weight
-from discriminant.table.open import dropped_rows_note, is_path, read_frame, unlabelled_rows_note
+from discriminant.table.load import dropped_rows_note, is_path, read_frame, unlabelled_rows_note
 
 
 def has_columns(X: Any) -> bool:

@@ -24,9 +24,9 @@ from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _num_samples, has_fit_parameter
 
 from discriminant.assessment.resampling.folds import is_moment_based
-from discriminant.engines.engine import read_classes, read_moments
+from discriminant.engines.dispatch import read_classes, read_moments
 from discriminant.engines.local import blas_context
-from discriminant.engines.partitioned import AnyTable, table_in_memory
+from discriminant.engines.partitioned_table import AnyTable, table_in_memory
 from discriminant.errors import (
     InfiniteValueError,
     LabelError,
@@ -77,7 +77,7 @@ from discriminant.models.multiclass.decode import (
     measure_ambiguity,
 )
 from discriminant.moments.class_moments import ClassMoments, Detail
-from discriminant.moments.class_rows import ClassRows
+from discriminant.moments.stored_rows import ClassRows
 from discriminant.posterior import log_posterior
 from discriminant.table.blocks import Codes, Features, Floats, Labels, canonical_rows, is_sparse
 from discriminant.table.labels import encode_labels

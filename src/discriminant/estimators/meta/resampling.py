@@ -32,9 +32,9 @@ from discriminant.assessment.resampling.folds import (
     is_moment_based,
     prior_option,
 )
-from discriminant.engines.engine import anchor_of, fold, read_moments
+from discriminant.engines.dispatch import anchor_of, fold, read_moments
 from discriminant.engines.local import available_threads, blas_context, map_rows, one_blas_thread
-from discriminant.engines.partitioned import PartitionedTable
+from discriminant.engines.partitioned_table import PartitionedTable
 from discriminant.errors import (
     ClassWeightError,
     LabelError,

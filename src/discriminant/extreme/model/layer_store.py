@@ -42,7 +42,7 @@ import numpy as np
 
 from discriminant.errors import CheckpointError, DiscriminantError, check_file_name
 from discriminant.extreme.model.tasks import Task
-from discriminant.extreme.model.tree import Ints, Layer, Reals
+from discriminant.extreme.model.fitted_tree import Ints, Layer, Reals
 from discriminant.table.files.atomic import (
     atomic_write_bytes,
     is_temporary_of,

@@ -27,7 +27,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from discriminant.extreme.model.tree import Forest, Ints, Layer, Reals, Tree
+from discriminant.extreme.model.fitted_tree import Forest, Ints, Layer, Reals, Tree
 from discriminant.numba_cache import log_slow_compilation
 
 Floats = npt.NDArray[np.float64]

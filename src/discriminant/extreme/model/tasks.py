@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
-from discriminant.extreme.model.tree import Ints, LabelPartition, Reals
+from discriminant.extreme.model.fitted_tree import Ints, LabelPartition, Reals
 
 BLOCK = 8  # children solved together: one vector register of float32
 _LARGE = 4_000_000  # values read by one sweep; larger tasks are divided

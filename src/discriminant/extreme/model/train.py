@@ -60,7 +60,7 @@ from discriminant.extreme.model.tasks import (
     rows_by_level,
     total_work,
 )
-from discriminant.extreme.model.tree import ROWS, Ints, LabelPartition, Layer, Reals, Tree
+from discriminant.extreme.model.fitted_tree import ROWS, Ints, LabelPartition, Layer, Reals, Tree
 from discriminant.numba_cache import log_slow_compilation
 
 Loss = Literal["squared_hinge", "logistic"]

@@ -49,7 +49,7 @@ from discriminant.models.gaussian.covariance import (
 )
 from discriminant.models.rules import LinearRule, QuadraticRule
 from discriminant.moments.class_moments import ClassMoments
-from discriminant.moments.class_rows import ClassRows
+from discriminant.moments.stored_rows import ClassRows
 from discriminant.table.blocks import Floats, Labels, Places
 
 
@@ -124,7 +124,7 @@ def fit_gaussian(
 
     Examples
     --------
-    >>> from discriminant.engines.engine import moments
+    >>> from discriminant.engines.dispatch import moments
     >>> found = moments([[0.0], [2.0], [4.0], [6.0]], ["a", "a", "b", "b"])
     >>> rule = fit_gaussian(found, family=GaussianFamily(), prior=np.array([0.5, 0.5]))
     >>> scores = rule.scores(np.array([[3.0]]))  # half way: a tie

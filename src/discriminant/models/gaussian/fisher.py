@@ -189,7 +189,7 @@ def fit_fisher(
 
     Examples
     --------
-    >>> from discriminant.engines.engine import moments
+    >>> from discriminant.engines.dispatch import moments
     >>> found = moments([[0.0, 0.0], [2.0, 0.0], [4.0, 1.0], [6.0, 1.0]], ["a", "a", "b", "b"])
     >>> found = found.select([0])
     >>> half = np.array([0.5, 0.5])

@@ -65,7 +65,7 @@ from discriminant.models.gaussian.family import (
 from discriminant.models.gaussian.fisher import FisherRule, ProjectionOptions, fit_fisher
 from discriminant.models.rules import LinearRule, QuadraticRule
 from discriminant.moments.class_moments import ClassMoments
-from discriminant.moments.class_rows import ClassRows
+from discriminant.moments.stored_rows import ClassRows
 from discriminant.table.blocks import Floats
 
 _EPS = float(np.finfo(np.float64).eps)
@@ -125,7 +125,7 @@ def fit_wide(
 
     Examples
     --------
-    >>> from discriminant.engines.engine import moments
+    >>> from discriminant.engines.dispatch import moments
     >>> found = moments([[0.0, 1, 0], [2, 0, 1], [4, 1, 1], [6, 0, 0]], list("aabb"), detail="rows")
     >>> rule = fit_wide(found, family=GaussianFamily(shrinkage=0.5), prior=np.array([0.5, 0.5]))
     >>> scores = rule.scores(np.array([[3.0, 0.5, 0.5]]))  # half way: a tie

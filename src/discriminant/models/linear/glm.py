@@ -44,7 +44,7 @@ from discriminant.models.linear.optimise import (
     lbfgs,
     newton_descent,
 )
-from discriminant.models.linear.whitening import (
+from discriminant.models.linear.preconditioning import (
     Coordinates,
     ScaledCoordinates,
     ScaledCurvatureSketch,
@@ -63,7 +63,7 @@ from discriminant.moments.glm_families import (
     StartingFit,
 )
 from discriminant.moments.loss import Loss, LossReading, LossSums, Pass, Want
-from discriminant.moments.scatter_factor import ColumnSums
+from discriminant.moments.qr_factor import ColumnSums
 from discriminant.table.blocks import Block, Floats
 
 _PUSHES = tuple(0.1**k for k in range(7))  # smaller ones are lost in rounding

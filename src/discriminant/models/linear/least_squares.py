@@ -55,9 +55,9 @@ from discriminant.models.gaussian.covariance import thin_svd
 from discriminant.models.rules import LinearRule
 from discriminant.moments.anchor import Anchor
 from discriminant.moments.class_moments import ClassMoments
-from discriminant.moments.class_rows import ClassRows
+from discriminant.moments.stored_rows import ClassRows
 from discriminant.moments.loss import ResidualSums, add_pairs, exact_product
-from discriminant.moments.scatter_factor import ScatterFactor, triangular_factor
+from discriminant.moments.qr_factor import ScatterFactor, triangular_factor
 from discriminant.table.basis import ExpandedFeatures, JoinedBasis, PolynomialBasis
 from discriminant.table.blocks import Features, Floats, Labels
 
@@ -276,7 +276,7 @@ def problem_from_moments(
 
     Examples
     --------
-    >>> from discriminant.engines.engine import moments
+    >>> from discriminant.engines.dispatch import moments
     >>> found = moments([[0.0, 1.0], [1.0, 3.0], [2.0, 5.0]], [0, 0, 0], detail="pooled")
     >>> problem = problem_from_moments(found, responses=1)  # y = 1 + 2 x
     >>> slope, at_zero = problem.solve().slopes(problem.anchor)

@@ -41,7 +41,7 @@ from discriminant.models.linear.optimise import (
     lbfgs,
     newton_descent,
 )
-from discriminant.models.linear.whitening import (
+from discriminant.models.linear.preconditioning import (
     Coordinates,
     ScaledCoordinates,
     ScaledSample,
@@ -53,7 +53,7 @@ from discriminant.models.rules import LinearRule
 from discriminant.moments.anchor import Anchor
 from discriminant.moments.class_moments import ClassMoments
 from discriminant.moments.loss import Pass, Want
-from discriminant.moments.scatter_factor import ColumnSums
+from discriminant.moments.qr_factor import ColumnSums
 from discriminant.moments.softmax_loss import BinaryLoss, JeffreysReading, LinkName, SoftmaxLoss
 from discriminant.table.blocks import Block, Floats, dense
 

@@ -22,7 +22,7 @@ from typing import Any, Protocol
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
-from discriminant.models.linear.whitening import Coordinates, ScaledCoordinates
+from discriminant.models.linear.preconditioning import Coordinates, ScaledCoordinates
 from discriminant.moments.anchor import Anchor
 from discriminant.moments.loss import Loss, LossReading, LossSums, Pass, Want
 from discriminant.table.blocks import Floats

@@ -31,7 +31,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from discriminant.moments.margins import LinearWeights, Mistakes, RowScaling
+from discriminant.moments.margin_counts import LinearWeights, Mistakes, RowScaling
 from discriminant.table.blocks import Codes, Features, is_sparse
 
 

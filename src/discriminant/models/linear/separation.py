@@ -49,7 +49,7 @@ from scipy.optimize import linprog, minimize
 from scipy.special import logsumexp
 
 from discriminant.moments.anchor import Anchor
-from discriminant.moments.margins import MarginReading, Margins
+from discriminant.moments.margin_counts import MarginReading, Margins
 from discriminant.table.blocks import Floats, Labels, Places
 
 SLACK = 1e-9  # of the terms of a margin: what counts as zero

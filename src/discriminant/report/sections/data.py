@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from discriminant.engines.partitioned import AnyTable, PartitionedTable
+from discriminant.engines.partitioned_table import AnyTable, PartitionedTable
 from discriminant.report.fact_types import ClassFacts, ColumnFacts, ReadFacts, UseFacts
 
 

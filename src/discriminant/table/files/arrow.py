@@ -21,7 +21,7 @@ from discriminant.errors import ColumnNamesError, FileError
 from discriminant.table.cells import Frame, columns_from_arrow
 from discriminant.table.files.csv_dialect import MAX_LINE
 from discriminant.table.files.formats import FileFormat
-from discriminant.table.files.text import MAX_BYTES, EncodingMismatch, TextStream
+from discriminant.table.files.text_decoding import MAX_BYTES, EncodingMismatch, TextStream
 
 _MARK = b"ARROW:extension:name"
 

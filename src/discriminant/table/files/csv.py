@@ -39,7 +39,7 @@ from discriminant.table.files.csv_dialect import (
     large_field_limit,
 )
 from discriminant.table.files.formats import FileFormat
-from discriminant.table.files.text import MAX_BYTES, EncodingMismatch, TextStream
+from discriminant.table.files.text_decoding import MAX_BYTES, EncodingMismatch, TextStream
 from discriminant.table.text_values import grouped_format, text_parser
 
 _WORDS = {"boolean": "truth value", "date": "date (YYYY-MM-DD)", "time": "time (YYYY-MM-DD hh:mm)"}

@@ -21,7 +21,7 @@ from typing import Literal
 
 from discriminant.errors import FileError, OptionError, check_file_name
 from discriminant.table.files.csv_dialect import CsvDialect, detect_dialect
-from discriminant.table.files.text import (
+from discriminant.table.files.text_decoding import (
     EncodingMismatch,
     TextEncoding,
     TextStream,

@@ -44,7 +44,7 @@ from discriminant.table.files.csv import (
 )
 from discriminant.table.files.csv_dialect import MAX_LINE
 from discriminant.table.files.formats import FileFormat, FileIdentity
-from discriminant.table.files.text import EncodingMismatch, TextEncoding, TextStream
+from discriminant.table.files.text_decoding import EncodingMismatch, TextEncoding, TextStream
 
 BATCH = 1 << 17  # rows turned and summed at a time: those of a page, as pyarrow writes it
 _CELLS = 1 << 22  # of a batch, at most

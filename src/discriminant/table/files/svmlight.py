@@ -70,7 +70,7 @@ from discriminant.errors import (
 from discriminant.table.blocks import Floats
 from discriminant.table.files.atomic import atomic_write
 from discriminant.table.files.formats import regular_file
-from discriminant.table.files.text import MAX_BYTES, TextStream
+from discriminant.table.files.text_decoding import MAX_BYTES, TextStream
 
 Ints = npt.NDArray[np.int64]
 

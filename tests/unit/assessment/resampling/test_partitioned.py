@@ -17,8 +17,8 @@ from sklearn.metrics import log_loss, roc_auc_score
 import discriminant as dd
 from discriminant.assessment.resampling.folds import PartitionedFolds
 from discriminant.assessment.resampling.held_out import HeldOutTally, fold_model, score_folds
-from discriminant.engines.engine import rows as open_rows
-from discriminant.engines.partitioned import RowSample
+from discriminant.engines.dispatch import rows as open_rows
+from discriminant.engines.partitioned_table import RowSample
 from discriminant.errors import (
     CategoryError,
     ClassMissingWarning,
@@ -605,6 +605,6 @@ def test_of_a_column_of_very_many_values_no_more_than_that_is_noticed(tmp_path):
 
 def test_a_target_of_too_many_classes_is_refused_before_all_rows_are_read(tmp_path, monkeypatch):
     frame = table(3000).assign(id=lambda f: [f"row {i:05d}" for i in range(len(f))])
-    monkeypatch.setattr("discriminant.engines.engine.survey_columns", None)
+    monkeypatch.setattr("discriminant.engines.dispatch.survey_columns", None)
     with pytest.raises(TargetError, match="max_classes"):
         laid(frame, tmp_path, target="id", exclude=[])

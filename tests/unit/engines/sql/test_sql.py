@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 import discriminant as dd
-from discriminant.engines.engine import read_moments
+from discriminant.engines.dispatch import read_moments
 from discriminant.engines.sql import connection as unloading
 from discriminant.engines.sql.aggregate import AggregateQuery
 from discriminant.engines.summation import ReadingTask
@@ -150,7 +150,7 @@ def test_a_copy_of_doubles_out_of_postgresql_has_every_bit(server, value):
         for one in values.tolist():
             copy.write_row((one, "a"))
     source = dd.sql(server, "t")
-    from discriminant.engines.engine import partitioned_source
+    from discriminant.engines.dispatch import partitioned_source
 
     found = partitioned_source(source).sample(["x"], 10**6)["x"].values
     assert np.array_equal(found, values)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import discriminant as dd
-from discriminant.engines.engine import read_moments
+from discriminant.engines.dispatch import read_moments
 from discriminant.engines.sql import connection as unloading
 from discriminant.errors import DatabaseError
 from tests.shared import databases

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from discriminant.engines.engine import fold, read_moments
+from discriminant.engines.dispatch import fold, read_moments
 from discriminant.models.linear.logistic import intercept_only_start, proves_overlap, white_sample
 from discriminant.models.linear.optimise import (
     PenalisedLoss,
@@ -18,7 +18,7 @@ from discriminant.models.linear.optimise import (
     exact_curvature,
     newton_descent,
 )
-from discriminant.models.linear.whitening import white_coordinates
+from discriminant.models.linear.preconditioning import white_coordinates
 from discriminant.moments.softmax_loss import BinaryLoss, SoftmaxLoss
 from discriminant.table.memory import as_table
 from tests.unit.models.linear.test_separation import made

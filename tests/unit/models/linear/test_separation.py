@@ -8,11 +8,11 @@ import pytest
 from scipy.optimize import linprog
 from scipy.special import expit
 
-from discriminant.engines.engine import fold, read_moments
+from discriminant.engines.dispatch import fold, read_moments
 from discriminant.errors import MissingValueError, SeparationWarning
 from discriminant.models.linear.separation import detect_separation
 from discriminant.moments.anchor import Anchor
-from discriminant.moments.margins import MarginReading
+from discriminant.moments.margin_counts import MarginReading
 from discriminant.table.blocks import Block
 from discriminant.table.memory import as_table
 

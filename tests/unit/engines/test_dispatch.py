@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from discriminant.engines import memory_limit
-from discriminant.engines.engine import ENGINES, MEMORY, choose_engine
+from discriminant.engines.dispatch import ENGINES, MEMORY, choose_engine
 
 ROOT = Path(__file__).parents[3]
 

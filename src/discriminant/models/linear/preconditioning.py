@@ -51,7 +51,7 @@ from discriminant.models.gaussian.covariance import (
 from discriminant.moments.anchor import Anchor
 from discriminant.moments.class_moments import ClassMoments
 from discriminant.moments.loss import Loss, Pass, ScoreDerivatives, TransformedReading, Want
-from discriminant.moments.scatter_factor import ScatterFactor, ScatterFactorReading
+from discriminant.moments.qr_factor import ScatterFactor, ScatterFactorReading
 from discriminant.table.blocks import Block, Codes, Features, Floats
 
 _EPS = float(np.finfo(np.float64).eps)

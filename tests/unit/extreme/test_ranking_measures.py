@@ -11,7 +11,7 @@ from sklearn.metrics import ndcg_score
 
 from discriminant.errors import InputError, RankedLabelsError
 from discriminant.extreme.model.propensity import inverse_propensity, propensity
-from discriminant.extreme.top_k import TopK
+from discriminant.extreme.ranking_measures import TopK
 from tests.shared.paths import GOLDEN
 
 FROZEN = json.loads((GOLDEN / "top_k.json").read_text())

@@ -25,7 +25,7 @@ import numpy.typing as npt
 from discriminant.engines import local
 from discriminant.engines.checkpoint import with_checkpoint
 from discriminant.engines.memory_limit import fits_in_memory
-from discriminant.engines.partitioned import AnyTable, PartitionedTable, RowSample, table_in_memory
+from discriminant.engines.partitioned_table import AnyTable, PartitionedTable, RowSample, table_in_memory
 from discriminant.engines.summation import ReadingTask
 from discriminant.errors import (
     DiscriminantError,
@@ -38,14 +38,14 @@ from discriminant.errors import (
 from discriminant.moments.accumulate import MomentsReading
 from discriminant.moments.anchor import Anchor, ExtentReading
 from discriminant.moments.class_moments import DETAILS, ClassMoments, Detail
-from discriminant.moments.class_rows import ClassRows, RowsReading
+from discriminant.moments.stored_rows import ClassRows, RowsReading
 from discriminant.moments.summary_base import Reading, Summary
 from discriminant.table.blocks import Floats, Schema, is_sparse
 from discriminant.table.cells import Frame
 from discriminant.table.column_types import ReadOptions, long_integers_as_categories
 from discriminant.table.encoding import Encoding, UnknownLevel
 from discriminant.table.memory import Table, as_table
-from discriminant.table.open import dropped_rows_note, is_path
+from discriminant.table.load import dropped_rows_note, is_path
 from discriminant.table.partitioned import (
     PartitionedSource,
     ReadPlan,
@@ -156,7 +156,7 @@ def moments(
 
 def _check_option(option: str) -> None:
     """Raise a TypeError for an option that no source has, with or without target=."""
-    from discriminant.table.open import open_source
+    from discriminant.table.load import open_source
 
     if option not in {*signature(rows).parameters, *signature(open_source).parameters}:
         raise TypeError(f"moments() got an unexpected keyword argument '{option}'")
@@ -167,7 +167,7 @@ def _source_moments(
 ) -> ClassMoments | ClassRows:
     """Return moments of rows whose labels are in a column."""
     from discriminant.engines.table_moments import TableMoments
-    from discriminant.table.open import open_source
+    from discriminant.table.load import open_source
 
     if y is not None:
         raise OptionError.of("y", "labels", "left out, since target= names their column")

@@ -29,7 +29,7 @@ from typing import Any
 import numpy as np
 
 from discriminant.assessment.resampling.folds import FoldNumbers, fold_numbers
-from discriminant.engines.engine import (
+from discriminant.engines.dispatch import (
     ENGINES,
     MEMORY,
     choose_engine,
@@ -37,14 +37,14 @@ from discriminant.engines.engine import (
     partitioned_source,
     rows,
 )
-from discriminant.engines.partitioned import AnyTable, PartitionedTable
+from discriminant.engines.partitioned_table import AnyTable, PartitionedTable
 from discriminant.engines.sql import Query, sql
 from discriminant.errors import CommandError, OptionError, SparseFileError
 from discriminant.moments.class_moments import Detail
 from discriminant.redaction import masked, register, split_table
 from discriminant.table.files.formats import is_model_file
 from discriminant.table.files.svmlight import line_blocks
-from discriminant.table.open import EncodedTable, is_path, open_source, read_frame
+from discriminant.table.load import EncodedTable, is_path, open_source, read_frame
 from discriminant.table.partitioned import PartitionedSource
 
 _OF_FILES = ("encoding", "delimiter", "decimal", "progress")  # thousands is of any text

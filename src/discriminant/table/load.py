@@ -38,7 +38,7 @@ from discriminant.table.files.arrow import arrow_names, json_frame, read_arrow, 
 from discriminant.table.files.csv import CsvColumns, read_csv
 from discriminant.table.files.csv_dialect import is_number
 from discriminant.table.files.formats import FileFormat, FileIdentity, detect_format
-from discriminant.table.files.text import MAX_BYTES
+from discriminant.table.files.text_decoding import MAX_BYTES
 from discriminant.table.labels import drop_empty_classes, lookalike_pairs
 from discriminant.table.memory import ColumnarFeatures, Table
 

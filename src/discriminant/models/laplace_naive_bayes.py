@@ -23,7 +23,7 @@ from discriminant.models.expressions import Expression, offset_expression, stack
 from discriminant.models.gaussian.covariance import floor_variances
 from discriminant.models.rules import overflow_rows, relative_to_largest, scale_by_power
 from discriminant.moments.anchor import Anchor, Powers
-from discriminant.moments.class_rows import ClassRows
+from discriminant.moments.stored_rows import ClassRows
 from discriminant.table.blocks import Features, Floats, Labels, dense
 
 _EPS = float(np.finfo(np.float64).eps)
@@ -98,7 +98,7 @@ def fit_laplace(rows: ClassRows, *, prior: Floats) -> LaplaceRule:
 
     Examples
     --------
-    >>> from discriminant.engines.engine import moments
+    >>> from discriminant.engines.dispatch import moments
     >>> found = moments([[0.0], [1.0], [5.0], [6.0], [9.0]], list("aabbb"), detail="rows")
     >>> rule = fit_laplace(found, prior=np.array([0.5, 0.5]))
     >>> rule.anchor.values(rule.median).ravel().tolist(), rule.scale.round(3).ravel().tolist()

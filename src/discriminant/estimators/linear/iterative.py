@@ -17,8 +17,8 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from discriminant.engines.engine import anchor_of, read_moments
-from discriminant.engines.partitioned import AnyTable
+from discriminant.engines.dispatch import anchor_of, read_moments
+from discriminant.engines.partitioned_table import AnyTable
 from discriminant.errors import ConstantColumnWarning, LabelError, OptionError, warn
 from discriminant.estimators.base import IterativeClassifier, class_totals, one_row_for_two
 from discriminant.models.gaussian.wide import RowSpace

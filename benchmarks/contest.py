@@ -1,14 +1,15 @@
-"""A contest: several ways to do one job, timed in turn in one run, and what we aim for.
+"""A contest: several programs do one task, timed in turn in one process.
 
-Contenders run one after the other, round after round (ours, peer, ours, peer ...), and the best of
-each counts: other work on the machine can only add time. A short run is spoilt by it more often
-than a long one, so what takes less than half a second has several tries in its turn, ours or not.
+Every contender has the same warm-up and the same number of timed calls, in an order that rotates
+from round to round; each turn begins with a call that is not timed. The best time of each counts,
+since other work on the machine can only add time. Identical contenders come within a few per cent
+of each other: `make bench` checks that first (`identical_contenders`) and prints the ratio.
 """
 
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Any
@@ -16,20 +17,21 @@ from typing import Any
 import numpy as np
 
 OURS = "discriminant"
-_SECONDS = 5.0  # how long quick rounds go on
-_LEAST, _MOST = 3, 40  # rounds
-_TURN = 0.5  # seconds: what is quicker has several tries in its turn
-_HOPELESS, _SLOW = 8.0, 1.5  # times the fastest: too slow a variant after one try, after two
+_SECONDS = 4.0  # timed seconds of a contest, unless its calls are longer
+_MIN_ROUNDS, _MAX_ROUNDS = 3, 12
+_MAX_CALLS = 40  # in one turn
+_HOPELESS, _SLOW = 8.0, 1.5  # times the fastest variant: dropped after one call, after three
+_LONG = 1.0  # seconds: a longer call is warmed up once
 
 
 @dataclass(frozen=True)
 class Goal:
-    """How we want to stand against the peers whose name begins with `peer`."""
+    """The ratio to aim for against the peers whose name begins with `peer`."""
 
     peer: str
-    at_least: float | None = None  # times as fast as the peer
-    at_most: float | None = None  # times the time of the peer
-    or_unreached: bool = False  # whether a peer that never gets there meets the goal
+    at_least: float | None = None  # the peer's time divided by ours
+    at_most: float | None = None  # our time divided by the peer's
+    or_unreached: bool = False  # whether a peer that does not converge meets the goal
 
     def __str__(self) -> str:
         if self.at_least is not None:
@@ -45,75 +47,81 @@ class Goal:
 
 @dataclass(frozen=True)
 class Contest:
-    """The ways to do a job, ready to run."""
+    """The contenders of a task, ready to run."""
 
     contenders: dict[str, Callable[[], Any]]  # ours first
-    answer: Callable[[Any], Any]  # what must agree, worked out from a result; empty if nothing
+    answer: Callable[[Any], Any]  # result to compare between contenders; empty if none
     bytes: int  # of the input
-    run: Callable[[], dict[str, Any]] | None = None  # a race by rules of its own
+    run: Callable[[], dict[str, Any]] | None = None  # a contest with rules of its own
 
 
 @dataclass(frozen=True)
 class Case:
-    """One job at one size."""
+    """One task at one size."""
 
     name: str
-    job: str
+    task: str
     size: str
-    prepare: Callable[[float], Contest]  # the share of the rows to take: 1, or less to be quick
+    prepare: Callable[[float], Contest]  # from the share of the rows: 1, or less to be quick
     goals: tuple[Goal, ...] = ()
-    calls: int = 1  # calls in one timing
     memory_goal: float | None = None  # MB beyond the input
     pass_goal: int | None = None  # passes over the rows
     memory: bool = True
-    peers: tuple[str, ...] = field(default=("scikit-learn",))  # who is asked for peak memory
+    peers: tuple[str, ...] = field(default=("scikit-learn",))  # whose peak memory is measured
+    long: bool = False  # only in `make bench-full`
 
 
-def race(contest: Contest, *, calls: int) -> tuple[dict[str, float], float | None]:
-    """Best seconds of one call of each contender, in turn; and how far their answers differ."""
-    first, answers = {}, {}
-    for name, run in contest.contenders.items():
-        first[name], result = _timed(run, calls)
+def race(contest: Contest) -> tuple[dict[str, float], float | None]:
+    """Return the best seconds of each contender, and the largest difference of their answers."""
+    cost, answers = {}, {}
+    for name, call in contest.contenders.items():
+        cost[name], result = timed(call)
         if not name.startswith("X"):
             answers[name] = np.asarray(contest.answer(result), dtype=np.float64)
-    for name in _fastest(first, _HOPELESS):
-        first[name] = min(first[name], _timed(contest.contenders[name], calls)[0])
-    kept = _fastest(first, _SLOW)
-    tries = {name: int(np.clip(_TURN / first[name], 1, 10)) for name in kept}
-    lap = sum(tries[name] * first[name] for name in kept)
-    rounds = int(np.clip(_SECONDS / lap, _LEAST, _MOST))
-    best = {name: first[name] for name in kept}
-    for name in _turns(kept, rounds):
-        for _ in range(tries[name]):
-            best[name] = min(best[name], _timed(contest.contenders[name], calls)[0])
-    return {name: seconds / calls for name, seconds in best.items()}, _apart(list(answers.values()))
+    for _ in range(2):
+        for name in fastest_variants(cost, _HOPELESS):
+            if cost[name] < _LONG:
+                cost[name] = min(cost[name], timed(contest.contenders[name])[0])
+    names = fastest_variants(cost, _SLOW)
+    lap = sum(cost[name] for name in names)
+    rounds = int(np.clip(_SECONDS / lap, _MIN_ROUNDS, _MAX_ROUNDS))
+    calls = int(np.clip(_SECONDS / rounds / lap, 1, _MAX_CALLS))
+    best = dict.fromkeys(names, np.inf)
+    for r in range(rounds):
+        for name in names[r % len(names) :] + names[: r % len(names)]:
+            if cost[name] < _LONG:
+                contest.contenders[name]()
+            gc.collect()
+            for _ in range(calls):
+                best[name] = min(best[name], timed(contest.contenders[name])[0])
+    return best, largest_difference(list(answers.values()))
 
 
-def _apart(answers: list[np.ndarray]) -> float | None:
-    """Largest difference between the first answer, ours, and any other."""
+def identical_contenders() -> float:
+    """Return the larger time divided by the smaller of two identical contenders."""
+    rows = np.random.default_rng(0).standard_normal((2000, 20))
+    best, _ = race(Contest({name: lambda: rows.T @ rows for name in "AB"}, lambda _: [], 0))
+    return max(best.values()) / min(best.values())
+
+
+def largest_difference(answers: list[np.ndarray]) -> float | None:
+    """Return the largest difference between the first answer, ours, and any other."""
     if len(answers) < 2 or not answers[0].size:
         return None
     return max(float(np.abs(answers[0] - other).max()) for other in answers[1:])
 
 
-def _turns(names: list[str], rounds: int) -> Iterator[str]:
-    for _ in range(rounds):
-        yield from names
-
-
-def _fastest(seconds: dict[str, float], most: float) -> list[str]:
-    """Names without those variants of a peer ('peer, variant') that others of it beat clearly."""
+def fastest_variants(seconds: dict[str, float], factor: float) -> list[str]:
+    """Return the names without variants of a peer ('peer, variant') that a faster one beats."""
     best: dict[str, float] = {}
     for name, value in seconds.items():
-        family = name.split(",")[0]
-        best[family] = min(value, best.get(family, value))
-    return [name for name, value in seconds.items() if value <= most * best[name.split(",")[0]]]
+        peer = name.split(",")[0]
+        best[peer] = min(value, best.get(peer, value))
+    return [name for name, value in seconds.items() if value <= factor * best[name.split(",")[0]]]
 
 
-def _timed(run: Callable[[], Any], calls: int) -> tuple[float, Any]:
-    gc.collect()
-    result = None
+def timed(call: Callable[[], Any]) -> tuple[float, Any]:
+    """Return the seconds of one call, and its result."""
     start = perf_counter()
-    for _ in range(calls):
-        result = run()
+    result = call()
     return perf_counter() - start, result

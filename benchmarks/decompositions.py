@@ -9,7 +9,7 @@ from contest import OURS, Case, Contest, Goal
 from rows import gaussian_rows
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.multiclass import OneVsOneClassifier, OutputCodeClassifier
-from threads import alone
+from threads import single_threaded
 
 import discriminant
 
@@ -44,11 +44,14 @@ def _contest(N, d, K, members):
     def prepare(share):
         X, y = gaussian_rows(int(N * share), d, K)
         ours, peers = members()
-        ways = {OURS: lambda: ours.fit(X, y)}
+        contenders = {OURS: lambda: ours.fit(X, y)}
         for name, peer in peers.items():
-            ways[name] = alone(lambda peer=peer: peer.fit(X, y))
+            contenders[name] = single_threaded(lambda peer=peer: peer.fit(X, y))
         return Contest(
-            ways, lambda fitted: fitted.predict(X[:_LOOK]), X.nbytes, lambda: _race(ways, X)
+            contenders,
+            lambda fitted: fitted.predict(X[:_LOOK]),
+            X.nbytes,
+            lambda: _race(contenders, X),
         )
 
     return prepare
@@ -72,14 +75,14 @@ def _codes(columns, K):
     return discriminant.OutputCodes(discriminant.LDA(denominator="ml"), columns=columns), peers
 
 
-def _race(ways, X):
+def _race(contenders, X):
     """Best seconds; labels of pairs are to agree (the codes of two libraries are not the same)."""
-    best, answers = dict.fromkeys(ways, np.inf), {}
-    for name in ways:
+    best, answers = dict.fromkeys(contenders, np.inf), {}
+    for name in contenders:
         for turn in (OURS, name, OURS):
             for _ in range(_TRIES if turn == OURS else 1):
                 start = perf_counter()
-                fitted = ways[turn]()
+                fitted = contenders[turn]()
                 best[turn] = min(best[turn], perf_counter() - start)
             if isinstance(fitted, OneVsOneClassifier | discriminant.OneVsOne):
                 answers[turn] = fitted.predict(X[:_LOOK])

@@ -40,14 +40,14 @@ def _workers(N, d, K):
         from distributed import Client, LocalCluster
 
         path = parquet(int(N * share), d, K)
-        ways = {}
+        contenders = {}
         for name, workers in ((OURS, 2), ("one worker", 1)):
             cluster = LocalCluster(
                 n_workers=workers, threads_per_worker=1, processes=True, dashboard_address=None
             )
             atexit.register(cluster.close)
-            ways[name] = _on(Client(cluster, set_as_default=False), dd, path)
-        return Contest(ways, lambda rows: [float(rows)], path.stat().st_size)
+            contenders[name] = _on(Client(cluster, set_as_default=False), dd, path)
+        return Contest(contenders, lambda rows: [float(rows)], path.stat().st_size)
 
     return prepare
 
@@ -78,11 +78,11 @@ def _database(N, d, K):
             table = connection.execute("SELECT * FROM t").to_arrow_table()
             return discriminant.moments(table, target="y")
 
-        ways = {
+        contenders = {
             OURS: lambda: moments(False),
             "inside as GROUP BY": lambda: moments(True),
             "fetched then summed": fetched,
         }
-        return Contest(ways, lambda found: found.means.ravel(), path.stat().st_size)
+        return Contest(contenders, lambda found: found.means.ravel(), path.stat().st_size)
 
     return prepare

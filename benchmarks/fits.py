@@ -1,4 +1,4 @@
-"""Fits against scikit-learn, and against the least that any of them must do: one `X.T @ X`."""
+"""Fits of LDA and QDA against scikit-learn and one product of the rows, `X.T @ X`."""
 
 from __future__ import annotations
 
@@ -13,95 +13,107 @@ from threads import either
 
 import discriminant
 
-_LOOK = 500  # rows on which posteriors are compared
+_COMPARED = 500  # rows whose posteriors are compared
+GRAM = "X.T @ X"
 
 
-def lda_fit(N, d, K, *, goal):
-    bare = 2.0 if d >= 100 else 3.0
-    goals = (Goal("scikit-learn", at_least=goal), Goal("X.T @ X", at_most=bare))
-    return Case(f"lda-fit-{d}", "LDA fit", _size(N, d, K), _lda_contest(N, d, K), goals)
+def lda_fit(N, d, K, *, goal=None, gram=None, dtype=np.float64, order="C", frame=False):
+    return _fit("LDA", N, d, K, goal, gram, dtype, order, frame)
 
 
-def qda_fit(N, d, K, *, goal):
-    goals = (Goal("scikit-learn", at_least=goal), Goal("X.T @ X"))
-    return Case(f"qda-fit-{d}", "QDA fit", _size(N, d, K), _qda_contest(N, d, K), goals)
+def qda_fit(N, d, K, *, goal=None, gram=None, dtype=np.float64, order="C", frame=False):
+    return _fit("QDA", N, d, K, goal, gram, dtype, order, frame)
 
 
-def wide_fit(N, d, K):
-    return Case(
-        f"wide-fit-{d}",
-        "LDA fit, shrinkage 'auto', wide",
-        _size(N, d, K),
-        _wide_contest(N, d, K),
-        (Goal("scikit-learn"),),
-    )
+def wide_fit(N, d, K, *, goal=None, shrinkage=None):
+    """More features than rows."""
+
+    def prepare(share):
+        X, y = gaussian_rows(N, d, K, mixed=False)
+        contenders = {OURS: lambda: discriminant.LDA(shrinkage=shrinkage or 0.0).fit(X, y)}
+        if shrinkage is None:
+            model = LinearDiscriminantAnalysis(solver="svd")
+            contenders |= either({"scikit-learn, svd": lambda: model.fit(X, y)})
+        elif d < 5000:  # beyond that its d x d matrix takes gigabytes
+            model = LinearDiscriminantAnalysis(solver="lsqr", shrinkage="auto")
+            contenders |= either({"scikit-learn, lsqr": lambda: model.fit(X, y)})
+        return Contest(contenders, lambda model: model.predict(X), X.nbytes)
+
+    task = "LDA fit, wide" + ("" if shrinkage is None else f", shrinkage '{shrinkage}'")
+    name = f"lda-wide-{d}" + ("" if shrinkage is None else "-shrunk")
+    return Case(name, task, size(N, d, K), prepare, (Goal("scikit-learn", at_least=goal),))
+
+
+def threads_fit(N, d, K, *, goal):
+    """Two threads against one."""
+
+    def prepare(share):
+        X, y = gaussian_rows(int(N * share), d, K)
+        contenders = {
+            OURS: lambda: discriminant.moments(X, y, threads=2),
+            "one thread": lambda: discriminant.moments(X, y, threads=1),
+        }
+        return Contest(contenders, lambda moments: moments.means, X.nbytes)
+
+    goals = (Goal("one thread", at_least=goal),)
+    return Case("threads", "moments, two threads", size(N, d, K), prepare, goals, memory=False)
 
 
 def big_moments(N, d, K, *, order, dtype):
+    """Moments of 2 GB in bounded memory."""
+
+    def prepare(share):
+        X, y = gaussian_rows(max(int(N * share), 4 * d), d, K, dtype=dtype, order=order)
+        contenders = {OURS: lambda: discriminant.moments(X, y, detail="pooled")}
+        return Contest(contenders | either({GRAM: lambda: X.T @ X}), lambda _: [], X.nbytes)
+
     kind = np.dtype(dtype).name
     return Case(
         f"moments-2gb-{order}-{kind}",
         f"moments of 2 GB, {order} order, {kind}",
-        _size(N, d, K),
-        _moments_contest(N, d, K, order, dtype),
-        (Goal("X.T @ X"),),
+        size(N, d, K),
+        prepare,
+        (Goal(GRAM),),
         memory_goal=200.0,
-        peers=("X.T @ X",),
+        peers=(GRAM,),
+        long=True,
     )
 
 
-def _size(N, d, K):
+def size(N, d, K):
     return f"{N:,} × {d:,}, {K:,} classes"
 
 
-def _lda_contest(N, d, K):
+def _fit(model, N, d, K, goal, gram, dtype, order, frame):
     def prepare(share):
-        X, y = gaussian_rows(_rows(N, share, d, K), d, K)
-        peers = {"X.T @ X": lambda: X.T @ X}
-        for solver in ("svd", "lsqr", "eigen"):
-            model = LinearDiscriminantAnalysis(solver=solver)
-            peers[f"scikit-learn, {solver}"] = lambda model=model: model.fit(X, y)
-        ways = {OURS: lambda: discriminant.LDA(denominator="ml").fit(X, y)} | either(peers)
-        return Contest(ways, lambda model: model.predict_proba(X[:_LOOK]), X.nbytes)
+        X, y = gaussian_rows(max(int(N * share), 4 * d, 10 * K), d, K, order=order)
+        rows, ours = (
+            X.astype(dtype, order=order),
+            {"LDA": discriminant.LDA, "QDA": discriminant.QDA},
+        )
+        if frame:
+            import pandas
 
-    return prepare
+            rows = pandas.DataFrame(X, columns=[f"x{j}" for j in range(d)])
+        contenders = {OURS: lambda: ours[model](denominator="ml").fit(rows, y)}
+        peers = {}
+        if gram is not None:
+            C = np.ascontiguousarray(X)
+            peers[GRAM] = lambda: C.T @ C
+        if goal is not None:
+            for solver in ("svd", "lsqr", "eigen") if model == "LDA" else ("svd", "eigen"):
+                cls = LinearDiscriminantAnalysis
+                cls = cls if model == "LDA" else QuadraticDiscriminantAnalysis
+                peer = cls(solver=solver)
+                peers[f"scikit-learn, {solver}"] = lambda peer=peer: peer.fit(rows, y)
+        few = rows.iloc[:_COMPARED] if frame else rows[:_COMPARED]
+        return Contest(
+            contenders | either(peers), lambda fitted: fitted.predict_proba(few), X.nbytes
+        )
 
-
-def _qda_contest(N, d, K):
-    def prepare(share):
-        X, y = gaussian_rows(_rows(N, share, d, K), d, K)
-        peers = {"X.T @ X": lambda: X.T @ X}
-        for solver in ("svd", "eigen"):
-            model = QuadraticDiscriminantAnalysis(solver=solver)
-            peers[f"scikit-learn, {solver}"] = lambda model=model: model.fit(X, y)
-        ways = {OURS: lambda: discriminant.QDA(denominator="ml").fit(X, y)} | either(peers)
-        return Contest(ways, lambda model: model.predict_proba(X[:_LOOK]), X.nbytes)
-
-    return prepare
-
-
-def _wide_contest(N, d, K):
-    def prepare(share):
-        X, y = gaussian_rows(N, d, K, mixed=False)
-        ways = {OURS: lambda: discriminant.LDA(shrinkage="auto").fit(X, y)}
-        if d < 5000:  # beyond, its d x d matrix takes gigabytes
-            model = LinearDiscriminantAnalysis(solver="lsqr", shrinkage="auto")
-            ways |= either({"scikit-learn, lsqr": lambda: model.fit(X, y)})
-        # Both shrink by Ledoit and Wolf, but not class by class alike: labels are compared.
-        return Contest(ways, lambda model: model.predict(X), X.nbytes)
-
-    return prepare
-
-
-def _moments_contest(N, d, K, order, dtype):
-    def prepare(share):
-        X, y = gaussian_rows(_rows(N, share, d, K), d, K, dtype=dtype, order=order)
-        bare = either({"X.T @ X": lambda: X.T @ X})
-        ways = {OURS: lambda: discriminant.moments(X, y, detail="pooled")} | bare
-        return Contest(ways, lambda result: [], X.nbytes)
-
-    return prepare
-
-
-def _rows(N, share, d, K):
-    return max(int(N * share), 4 * d, 10 * K)
+    goals = (Goal("scikit-learn", at_least=goal),) if goal is not None else ()
+    goals += (Goal(GRAM, at_most=gram),) if gram is not None else ()
+    kind = np.dtype(dtype).name
+    details = [kind] * (kind != "float64") + ["F order"] * (order == "F") + ["frame"] * frame
+    name = "-".join([f"{model.lower()}-fit-{N}-{d}-{K}", *details]).replace(" ", "-")
+    return Case(name, ", ".join([f"{model} fit", *details]), size(N, d, K), prepare, goals)

@@ -46,11 +46,11 @@ def _smote_contest(N, d):
     def prepare(share):
         X, y = _skewed(int(N * share), d)
         ours = discriminant.Resampled(discriminant.LDA(), "smote")
-        ways = {
+        contenders = {
             OURS: lambda: ours.resample(X, y)[0],
             **either({"imbalanced-learn": lambda: SMOTE(random_state=0).fit_resample(X, y)[0]}),
         }
-        return Contest(ways, lambda rows: rows, X.nbytes)
+        return Contest(contenders, lambda rows: rows, X.nbytes)
 
     return prepare
 
@@ -65,7 +65,7 @@ def _ensemble_contest(N, d):
         def refits():
             return [LinearDiscriminantAnalysis().fit(X[rows], y[rows]) for rows in drawn]
 
-        ways = {
+        contenders = {
             OURS: lambda: discriminant.EasyEnsemble(discriminant.LDA(denominator="ml")).fit(X, y),
             **either(
                 {
@@ -74,6 +74,6 @@ def _ensemble_contest(N, d):
                 }
             ),
         }
-        return Contest(ways, lambda models: [], X.nbytes)  # draws differ: the tests compare
+        return Contest(contenders, lambda models: [], X.nbytes)  # draws differ: the tests compare
 
     return prepare

@@ -23,12 +23,12 @@ def _contest(statement):
     peers = {"import sklearn.linear_model": "import sklearn.linear_model", "python -c pass": "pass"}
 
     def prepare(share):
-        ways = {
+        contenders = {
             name: lambda code=code: subprocess.run(
                 [sys.executable, "-c", code], check=True, stdout=subprocess.DEVNULL
             )
             for name, code in {OURS: statement, **peers}.items()
         }
-        return Contest(ways, lambda result: [], 0)
+        return Contest(contenders, lambda result: [], 0)
 
     return prepare

@@ -44,8 +44,8 @@ def larger_logistic(N, d, K):
 def _contest(N, d, K):
     def prepare(share):
         path = parquet(int(N * share), d, K)
-        ways = {OURS: lambda: discriminant.rows(path, target="y").moments.rows.sum()}
-        return Contest(ways | _alone(path), lambda rows: [float(rows)], path.stat().st_size)
+        contenders = {OURS: lambda: discriminant.rows(path, target="y").moments.rows.sum()}
+        return Contest(contenders | _alone(path), lambda rows: [float(rows)], path.stat().st_size)
 
     return prepare
 
@@ -53,8 +53,10 @@ def _contest(N, d, K):
 def _logistic(N, d, K):
     def prepare(share):
         path = parquet(int(N * share), d, K)
-        ways = {OURS: lambda: discriminant.Logistic().fit(discriminant.rows(path, target="y"))}
-        return Contest(ways, lambda _: [], path.stat().st_size, run=lambda: _passes(path))
+        contenders = {
+            OURS: lambda: discriminant.Logistic().fit(discriminant.rows(path, target="y"))
+        }
+        return Contest(contenders, lambda _: [], path.stat().st_size, run=lambda: _passes(path))
 
     return prepare
 
@@ -91,8 +93,8 @@ def _alone(path):
     def scanner():
         return sum(batch.num_rows for batch in pyarrow.dataset.dataset(path).to_batches())
 
-    ways = {"batches": batches, "row groups": groups, "scanner": scanner}
-    return {f"pyarrow, {name}": way for name, way in ways.items()}
+    contenders = {"batches": batches, "row groups": groups, "scanner": scanner}
+    return {f"pyarrow, {name}": way for name, way in contenders.items()}
 
 
 def parquet(N, d, K, seed=0):

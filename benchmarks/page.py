@@ -35,15 +35,15 @@ class Line:
 
 
 def lines_of(case, found):
-    """Lines of one case: one for each goal. `found` has `best`, `peaks`, `apart`, or `fault`."""
-    if "fault" in found:
+    """Return one line for each goal. `found` has `best`, `peaks`, `apart`, or `error`."""
+    if "error" in found:
         goal = str(case.goals[0]) if case.goals else ""
-        return [Line((case.job, case.size, found["fault"], "", "", "", goal, "no", "", "", ""))]
+        return [Line((case.task, case.size, found["error"], "", "", "", goal, "no", "", "", ""))]
     lines = [_line(case, goal, found) for goal in case.goals if _fastest(goal, found)]
     lines += [_unreached(case, goal, found) for goal in case.goals if _late(goal, found)]
     if not lines:
         ours = found["best"]["discriminant"]
-        lines = [Line((case.job, case.size, duration(ours), *[""] * 5, _peak(found), "", ""))]
+        lines = [Line((case.task, case.size, duration(ours), *[""] * 5, _peak(found), "", ""))]
     if case.pass_goal is not None:
         lines.append(_pass_line(case, found))
     if case.memory_goal is not None:
@@ -60,11 +60,85 @@ def as_text(lines):
     )
 
 
-def as_page(lines):
-    """The page that goes into docs/."""
-    table = [HEADS, ["---"] * len(HEADS), *(line.cells for line in lines)]
-    body = "\n".join("| " + " | ".join(row) + " |" for row in table)
-    return PAGE.format(machine=_machine(), table=body, missed=_missed(lines))
+@dataclass(frozen=True)
+class Run:
+    """Everything that one run measured."""
+
+    lines: list[Line]
+    growth: list[tuple[str, ...]]  # model, variable, range, exponent, largest step
+    same: float  # ratio of identical contenders
+    minutes: float
+    date: str
+    commit: str
+    command: str
+
+
+def as_page(run):
+    """Return the page for docs/."""
+    grown = [("model", "by", "range", "exponent", "largest step"), *run.growth]
+    return PAGE.format(
+        machine=_machine(),
+        table=_markdown(HEADS, [line.cells for line in run.lines]),
+        missed=_missed(run.lines),
+        same=f"{run.same - 1:.1%}",
+        minutes=f"{run.minutes:.0f}",
+        date=run.date,
+        commit=run.commit,
+        command=run.command,
+        growth=_markdown(grown[0], grown[1:]),
+    )
+
+
+def _markdown(heads, rows):
+    table = [heads, ["---"] * len(heads), *rows]
+    return "\n".join("| " + " | ".join(row) + " |" for row in table)
+
+
+# --- README ---------------------------------------------------------------------------------------
+
+README_TASKS = (
+    ("LDA fit", "2,000 × 20"),
+    ("LDA fit", "1,000,000 × 20"),
+    ("QDA fit", "1,000,000 × 20"),
+    ("LDA predict", "200,000 × 20, 2 classes"),
+    ("Logistic predict_proba", "200,000 × 20, 2 classes"),
+    ("LDA predict, one row of a pandas frame", ""),
+    ("Logistic fit", "20,000 × 20, 2 classes"),
+    ("Logistic fit", "1,000,000 × 20"),
+    ("GLM fit, poisson, log link", "200,000 × 20"),
+    ("RDA, 11 × 11 grid, 10 folds", ""),
+    ("LDA, leave-one-out", ""),
+    ("LDA, one-vs-one", ""),
+    ("AUC", ""),
+)
+README_HEADS = HEADS[:6]
+BEGIN, END = "<!-- benchmarks: written by make bench -->", "<!-- end of benchmarks -->"
+
+
+def readme_table(rows):
+    """Return the selection for the README, the first line of each task."""
+    chosen = []
+    for task, size in README_TASKS:
+        matching = [r for r in rows if r[0].startswith(task) and r[1].startswith(size) and r[5]]
+        exact = [r for r in matching if r[0] == task] or matching
+        chosen += exact[:1]
+    return _markdown(README_HEADS, [row[:6] for row in chosen])
+
+
+def update_readme(path, lines):
+    """Write the selection between its marks."""
+    text = path.read_text()
+    before, rest = text.split(BEGIN)
+    table = readme_table([line.cells for line in lines])
+    path.write_text(f"{before}{BEGIN}\n\n{table}\n\n{END}{rest.split(END)[1]}")
+
+
+def table_rows(text):
+    """Return the cells of the first table of a page, without its head."""
+    rows = [line.strip("| ").split(" | ") for line in text.splitlines() if line.startswith("| ")]
+    ends = [k for k, row in enumerate(rows) if set(row[0]) == {"-"}]
+    last = ends[1] - 1 if len(ends) > 1 else len(rows)
+    return [[cell.strip() for cell in row] for row in rows[ends[0] + 1 : last]]
 
 
 def duration(seconds):
@@ -88,7 +162,7 @@ def _line(case, goal, found):
     compared = goal is case.goals[0] and found["apart"] is not None
     return Line(
         (
-            case.job,
+            case.task,
             case.size,
             _time(found, "discriminant", ours),
             peer,
@@ -109,7 +183,7 @@ def _unreached(case, goal, found):
     met = goal.or_unreached or goal.reached(ours, late["seconds"])
     theirs = f"{late['note']} ({duration(late['seconds'])})"
     told = (_time(found, "discriminant", ours), goal.peer, theirs, "", str(goal))
-    return Line((case.job, case.size, *told, "yes" if met else "no", _peak(found), "", ""))
+    return Line((case.task, case.size, *told, "yes" if met else "no", _peak(found), "", ""))
 
 
 def _late(goal, found):
@@ -123,7 +197,7 @@ def _time(found, name, seconds):
 
 
 def _pass_line(case, found):
-    passes, job = found["passes"], f"{case.job}: passes over the rows"
+    passes, job = found["passes"], f"{case.task}: passes over the rows"
     verdict = "yes" if passes <= case.pass_goal else "no"
     told = (f"{passes} passes", f"≤ {case.pass_goal} passes", verdict)
     return Line((job, case.size, "", "", "", *told, "", "", ""))
@@ -134,7 +208,7 @@ def _memory_line(case, found):
     verdict = "no" if ours is None or ours > case.memory_goal else "yes"
     goal = f"≤ {case.memory_goal:g} MB"
     share = f"{100 * ours * 2**20 / found['bytes']:.1f}% of the input" if ours else ""
-    job = f"{case.job}: peak memory"
+    job = f"{case.task}: peak memory"
     return Line((job, case.size, "", "", "", share, goal, verdict, _peak(found), "", ""))
 
 
@@ -167,18 +241,28 @@ def _machine():
 
 PAGE = """# Benchmarks
 
-Written by `make bench`. Measured on {machine}.
+Written by `{command}` on {date}, commit {commit}, in {minutes} minutes. Measured on {machine}.
+Two identical contenders differed by {same} in the same run.
 
 {missed}
 
 {table}
 
-How to read the table:
+## Growth
 
-- All programs in a row of the table run in one process on the same data, in turn (ours, peer,
-  ours, peer …), for at least three rounds, and more if they are fast. The best time of each
-  counts, so other work on the machine matters little. The ratios are reliable; the times depend
-  on the machine.
+Time of a fit by the number of rows, features and classes: the exponent is the slope of log time by
+log size; *largest step* is the largest ratio of neighbouring times, divided by the ratio that the
+exponent predicts.
+
+![Time of a fit by rows, features and classes](growth.svg)
+
+{growth}
+
+## Method
+
+- All programs in a row of the table run in one process on the same data, with the same warm-up and
+  the same number of timed calls, in an order that rotates. The best time of each counts, so other
+  work on the machine matters little. The ratios are reliable; the times depend on the machine.
 - *ratio* is the peer's best time divided by ours, so values above 1 mean that we are faster.
   `X.T @ X` is a single NumPy product of the same data (on all cores or on one, whichever is
   faster) and the least work that any such fit has to do. Where the goal is given as "× its time",
@@ -193,14 +277,14 @@ How to read the table:
   agree).
 - The RDA grid is refitted in two ways by `benchmarks/refits.py`: as a scikit-learn estimator in
   `GridSearchCV`, and in a plain NumPy loop without any checks.
-- Logistic regression runs until a common criterion is met: the largest entry of the gradient of
-  the mean loss, with columns scaled to unit standard deviation, computed in the same way for
-  every program from predicted probabilities. We stop at 1e-8. A peer gets the largest tolerance
-  that brings it to 1e-8, counts as converged within ten times that, and is limited to 1000
-  iterations and twenty times our time on one core plus five seconds. Next to each time are the
-  passes (for peers: iterations as they count them, each of which may take several passes) and the
-  gradient that was reached. There is no penalty (C = ∞, alpha = 0), except for sparse data. A
-  program that takes more than four times our time is run once on one core and once on all.
+- Logistic regression and GLMs run until a common criterion is met: the largest entry of the
+  gradient of the mean loss, with columns scaled to unit size, computed in the same way for every
+  program from its predictions. A peer gets the largest of its tolerances that reaches 1e-7. The
+  gradient reached is in parentheses. There is no penalty unless the task names one.
+- Support vector machines: liblinear with the largest tolerance whose objective is within 1e-8 of
+  the lowest.
+- Where classes are separated, maximum likelihood has no solution: we say so, and scikit-learn's
+  solvers, at their default tolerance, return some large coefficients.
 - The comparison of models starts from a CSV file. `benchmarks/reports.py` runs the same
   comparison with pandas (its fastest reader, pyarrow) and scikit-learn on the same folds, two
   folds at a time and, up to 200,000 rows, also on one thread. The models are LDA (lsqr), LDA with

@@ -25,10 +25,10 @@ def average_precision(N):
     return _case("average-precision", "average precision", N, _precision_ways)
 
 
-def _case(name, job, N, ways):
+def _case(name, job, N, contenders):
     def prepare(share):
         y, scores = _scored(int(N * share))
-        return Contest(*ways(y, scores), scores.nbytes)
+        return Contest(*contenders(y, scores), scores.nbytes)
 
     goal = (Goal("scikit-learn", at_least=1.0),)
     return Case(name, job, f"{N:,} scores", prepare, goal)
@@ -56,11 +56,11 @@ def _roc_ways(y, scores):
         found = discriminant.roc(y, scores)
         return found.fpr, found.tpr
 
-    ways = {
+    contenders = {
         OURS: ours,
         "scikit-learn": lambda: roc_curve(y, scores, drop_intermediate=False)[:2],
     }
-    return ways, lambda rates: [rate[::1000] for rate in rates]
+    return contenders, lambda rates: [rate[::1000] for rate in rates]
 
 
 def _precision_ways(y, scores):

@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import atexit
 import shutil
+import subprocess
+import sys
 import tempfile
 from pathlib import Path
 from time import perf_counter, process_time
@@ -18,7 +20,7 @@ from time import perf_counter, process_time
 import numpy as np
 from contest import OURS, Case, Contest, Goal
 from rows import gaussian_rows
-from threads import alone
+from threads import single_threaded
 
 import discriminant
 
@@ -28,7 +30,9 @@ MOMENTS = ("lda", "lda_shrunk", "qda", "rda", "nearest_mean", "fisher", "least_s
 ROWS = ("logistic", "logistic_ml", "svm", "perceptron")
 _FOLDS = 10
 _MOST = 50_000  # rows of each training part for what is not made from moments, as in a report
-_BOTH = 200_000  # rows up to which it is tried both ways: two folds at a time is faster beyond
+_BOTH = (
+    200_000  # rows up to which it is tried both contenders: two folds at a time is faster beyond
+)
 _ROUNDS = 6
 _SETTINGS = 121
 _SCORED = 20_000  # held-out rows on which settings are scored
@@ -51,12 +55,40 @@ def whole_report(N, d, K):
         "`discriminant report`: 12 models, report and model file",
         f"{N:,} × {d}, {K} classes",
         _whole_contest(N, d, K),
-        (Goal(READ),),
+        (Goal(READ, at_most=7.0),),
+        memory_goal=1200.0,
+        peers=(),
+    )
+
+
+def small_report(N, d, K):
+    """The command, against importing what any such program needs."""
+
+    def prepare(share):
+        path = _file(N, d, K)
+        command = ["-m", "discriminant", "report", str(path), "--target", "label", "--quiet"]
+        imports = "import sklearn.base, pyarrow.csv, jinja2"
+        contenders = {
+            OURS: lambda: _python(*command, "--out", str(path.with_suffix(".html"))),
+            "imports": lambda: _python("-c", imports),
+        }
+        return Contest(contenders, lambda _: [], path.stat().st_size)
+
+    return Case(
+        "report-small",
+        "`discriminant report`, compared with importing sklearn.base, pyarrow.csv and jinja2",
+        f"{N:,} × {d}, {K} classes",
+        prepare,
+        (Goal("imports"),),
         memory=False,
     )
 
 
-def comparison(name, N, d, K, models):
+def _python(*arguments):
+    subprocess.run([sys.executable, *arguments], check=True, capture_output=True)
+
+
+def comparison(name, N, d, K, models, *, long=False):
     moments = models == MOMENTS
     return Case(
         f"report-{name}",
@@ -66,6 +98,7 @@ def comparison(name, N, d, K, models):
         _peer_contest(N, d, K, models),
         (Goal(PEER, at_least=20.0),),
         memory=False,
+        long=long,
     )
 
 
@@ -123,7 +156,7 @@ def _whole_contest(N, d, K):
                     best[OURS], notes[OURS] = total, said
             return {"best": best, "notes": notes, "apart": None}
 
-        return Contest({}, lambda result: [], path.stat().st_size, run)
+        return Contest({OURS: lambda: _reported(path)}, lambda _: [], path.stat().st_size, run)
 
     return prepare
 
@@ -162,9 +195,11 @@ def _peer_contest(N, d, K, models):
 
         def run():
             best, errors = {}, {}
-            turns = [(f"{PEER}, two at a time", alone(lambda: compared(path, models, jobs=2)))]
+            turns = [
+                (f"{PEER}, two at a time", single_threaded(lambda: compared(path, models, jobs=2)))
+            ]
             if N <= _BOTH:
-                turns += [(f"{PEER}, one thread", alone(lambda: compared(path, models)))]
+                turns += [(f"{PEER}, one thread", single_threaded(lambda: compared(path, models)))]
             for name, way in turns:
                 for who, work in ((OURS, ours), (name, way)):
                     started = perf_counter()

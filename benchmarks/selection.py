@@ -38,10 +38,10 @@ def _contest(N, d, K, taken, criterion):
             n_jobs=-1,
         )
         ours = discriminant.LDA(denominator="ml")
-        ways = {
+        contenders = {
             OURS: lambda: discriminant.select_features(ours, X, y, fold, **options),
             "scikit-learn": lambda: peer.fit(X, y),
         }
-        return Contest(ways, lambda result: result.get_support(), X.nbytes)
+        return Contest(contenders, lambda result: result.get_support(), X.nbytes)
 
     return prepare

@@ -1,7 +1,7 @@
-"""Peers with BLAS as it comes and with BLAS held to one thread; the faster of the two counts.
+"""Peers with BLAS as it comes and with BLAS limited to one thread; the faster of the two counts.
 
 Two BLAS threads that share cores with other work wait for each other, and a call can take ten times
-as long. A peer that is merely stalled so would flatter us.
+as long. Without this, a stalled peer would flatter us.
 """
 
 from __future__ import annotations
@@ -11,20 +11,20 @@ from threadpoolctl import ThreadpoolController
 _BLAS = ThreadpoolController()
 
 
-def either(ways):
-    """Every way twice: on all cores, and on one."""
+def either(contenders):
+    """Return every contender twice: on all cores, and on one."""
     both = {}
-    for name, run in ways.items():
-        both[name] = run
-        both[f"{name}, one thread"] = alone(run)
+    for name, call in contenders.items():
+        both[name] = call
+        both[f"{name}, one thread"] = single_threaded(call)
     return both
 
 
-def alone(run):
-    """The call with BLAS held to one thread."""
+def single_threaded(call):
+    """Return the call with BLAS limited to one thread."""
 
-    def held():
+    def limited():
         with _BLAS.limit(limits=1):
-            return run()
+            return call()
 
-    return held
+    return limited

@@ -8,7 +8,7 @@ from refits import grid_losses, search_losses
 from rows import gaussian_rows
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.model_selection import LeaveOneOut, cross_val_predict
-from threads import alone
+from threads import single_threaded
 
 import discriminant
 
@@ -42,14 +42,16 @@ def _grid_contest(N, d, K):
         fold = np.random.default_rng(0).permutation(len(X)) % 10
 
         def by(search):  # small products are always quicker on one thread
-            return alone(lambda: search(X, y, poolings=_GRID, shrinkages=_GRID, fold=fold))
+            return single_threaded(
+                lambda: search(X, y, poolings=_GRID, shrinkages=_GRID, fold=fold)
+            )
 
-        ways = {
+        contenders = {
             OURS: lambda: discriminant.RDA(pooling="cv", shrinkage="cv", folds=fold).fit(X, y),
             "GridSearchCV": by(search_losses),
             "NumPy loop": by(grid_losses),
         }
-        return Contest(ways, _losses, X.nbytes)
+        return Contest(contenders, _losses, X.nbytes)
 
     return prepare
 
@@ -66,10 +68,10 @@ def _loo_contest(N, d, K):
         def refit():
             return cross_val_predict(peer, X, y, cv=LeaveOneOut(), method="predict_log_proba")
 
-        ways = {
+        contenders = {
             OURS: lambda: discriminant.leave_one_out(ours, X, y).log_posterior,
-            "scikit-learn": alone(refit),
+            "scikit-learn": single_threaded(refit),
         }
-        return Contest(ways, lambda result: result, X.nbytes)
+        return Contest(contenders, lambda result: result, X.nbytes)
 
     return prepare

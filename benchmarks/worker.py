@@ -24,7 +24,7 @@ def main(verb, name, share, contender=""):
         print(json.dumps({"megabytes": peak_beyond(contest.contenders[contender])}))
         return
     if contest.run is None:
-        best, apart = race(contest, calls=case.calls)
+        best, apart = race(contest)
         found = {"best": best, "apart": apart}
     else:
         found = contest.run()
